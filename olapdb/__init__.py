@@ -1,0 +1,41 @@
+"""olapdb: an in-process columnar OLAP engine that speaks ClickHouse SQL.
+
+    import olapdb
+    connection = olapdb.connect("warehouse/")
+    connection.execute("SELECT 1").fetchall()
+
+Everything heavier than this module is loaded at first use.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from olapdb.dbapi import *  # noqa: F403  (the public names, for type checkers)
+
+__version__ = "0.1.0"
+
+_PUBLIC = (
+    "BINARY", "Binary", "Connection", "Cursor", "DATETIME", "DataError", "DatabaseError", "Date",
+    "DateFromTicks", "Error", "IntegrityError", "InterfaceError", "InternalError", "NUMBER",
+    "NotSupportedError", "OperationalError", "ProgrammingError", "ROWID", "STRING", "Time",
+    "TimeFromTicks", "Timestamp", "TimestampFromTicks", "Warning", "apilevel", "connect",
+    "paramstyle", "threadsafety",
+)  # fmt: skip
+
+__all__ = ["__version__", *_PUBLIC]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> object:
+    if name in _PUBLIC:
+        import olapdb.dbapi
+
+        value: object = getattr(olapdb.dbapi, name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'olapdb' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

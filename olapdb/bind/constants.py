@@ -1,0 +1,138 @@
+"""Constants: literals, folding of pure calls, casts of constants."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from olapdb import functions
+from olapdb.errors import Error
+from olapdb.functions.base import Argument, Environment, ScalarCall
+from olapdb.plan.expressions import Call, Cast, Constant, Expression
+from olapdb.sql import nodes as sql
+from olapdb.types import (
+    NOTHING,
+    UINT8,
+    UUID,
+    DataType,
+    Date,
+    Date32,
+    DateTime,
+    DateTime64,
+    Decimal,
+    Nullable,
+    String,
+    plain,
+)
+
+COMPARISONS = frozenset(
+    {"equals", "notEquals", "less", "greater", "lessOrEquals", "greaterOrEquals"}
+)
+_NOT_FOLDED = frozenset({"materialize", "sleep", "sleepEachRow"})
+
+
+def literal(node: sql.Literal) -> Constant:
+    if node.value is None:
+        return null()
+    data_type = functions.literal_type(node.value, node.text)
+    return Constant(data_type, functions.constant(node.value, data_type))
+
+
+def null() -> Constant:
+    return Constant(Nullable(NOTHING), pa.scalar(None, pa.null()))
+
+
+def string(value: str) -> Constant:
+    return Constant(String(), pa.scalar(value, pa.string()))
+
+
+def unsigned_byte(value: int) -> Constant:
+    return Constant(UINT8, pa.scalar(value, pa.uint8()))
+
+
+def is_null(expression: Expression) -> bool:
+    return isinstance(expression, Constant) and not expression.value.is_valid
+
+
+def call(name: str, arguments: tuple[Expression, ...], environment: Environment) -> Expression:
+    """The function resolved for these arguments, folded where all are constant."""
+    if name in COMPARISONS and len(arguments) == 2:
+        arguments = _compare_in_column_type(arguments, environment)
+    resolved = functions.resolve_scalar(
+        name, [Argument(a.type, a.value if isinstance(a, Constant) else None) for a in arguments]
+    )
+    made = Call(resolved.type, resolved.name, arguments, resolved)
+    return fold(made, environment)
+
+
+def fold(expression: Call, environment: Environment) -> Expression:
+    """The constant that a pure call of constants is. A call that fails stays: it raises when it
+    runs, if it runs at all (`if(0, intDiv(1, 0), 1)`)."""
+    function = expression.function
+    if function.volatility != "pure" or function.name in _NOT_FOLDED:
+        return expression
+    if not all(isinstance(a, Constant) for a in expression.arguments):
+        return expression
+    values = [a.value for a in expression.arguments if isinstance(a, Constant)]
+    try:
+        return Constant(expression.type, _first(function, values, environment))
+    except (Error, pa.ArrowException):
+        return expression
+
+
+def _first(function: ScalarCall, values: list[pa.Scalar], environment: Environment) -> pa.Scalar:
+    made = function.kernel(values, 1, environment)
+    return made if isinstance(made, pa.Scalar) else made[0]
+
+
+def cast(
+    expression: Expression, target: DataType, environment: Environment, *, eager: bool = False
+) -> Expression:
+    """`expression` as `target`; constants at once. A constant that does not convert raises here
+    if `eager`, else when it runs."""
+    if expression.type == target:
+        return expression
+    if not isinstance(expression, Constant):
+        return Cast(target, expression)
+    try:
+        value = functions.cast_column(
+            expression.value, expression.type, target, environment, strict=False
+        )
+    except (Error, pa.ArrowException):
+        if eager:
+            raise
+        return Cast(target, expression)
+    return Constant(target, value if isinstance(value, pa.Scalar) else value[0])
+
+
+def cast_literal(node: sql.Expression, bound: Expression) -> Expression:
+    """A number literal that is cast to Decimal is read from its text, exactly."""
+    if isinstance(node, sql.Literal) and isinstance(node.value, float) and node.text:
+        return string(node.text)
+    return bound
+
+
+def _compare_in_column_type(
+    arguments: tuple[Expression, ...], environment: Environment
+) -> tuple[Expression, ...]:
+    """`day >= '2013-01-01'`: the string becomes a Date once, not for each row, and ranges can be
+    pruned by it."""
+    for at in (0, 1):
+        text, other = arguments[at], arguments[1 - at]
+        if not isinstance(text, Constant) or not isinstance(plain(text.type), String):
+            continue
+        target = plain(other.type)
+        if isinstance(target, Date | Date32 | DateTime | DateTime64 | UUID) and text.value.is_valid:
+            converted = cast(text, target, environment, eager=True)
+            return (converted, other) if at == 0 else (other, converted)
+    return arguments
+
+
+def boolean_of(expression: Expression) -> bool | None:
+    """The truth of a constant condition (NULL is false); None where it is not constant."""
+    if not isinstance(expression, Constant):
+        return None
+    return expression.value.is_valid and bool(expression.value.as_py())
+
+
+def is_decimal(data_type: DataType) -> bool:
+    return isinstance(plain(data_type), Decimal)

@@ -1,0 +1,180 @@
+"""Query parameters: Python values as typed constants."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import uuid
+from collections.abc import Mapping, Sequence
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+
+from olapdb import functions
+from olapdb.bind.constants import cast
+from olapdb.bind.scope import BindScope, Parameters
+from olapdb.errors import DataError, InterfaceError, UnknownQueryParameter
+from olapdb.functions.base import Environment
+from olapdb.plan.expressions import Constant, Expression
+from olapdb.sql import nodes as sql
+from olapdb.types import (
+    BOOL,
+    DATE,
+    DATE32,
+    DATETIME,
+    FLOAT64,
+    NOTHING,
+    STRING,
+    UUID_TYPE,
+    Array,
+    DataType,
+    DateTime64,
+    Decimal,
+    Map,
+    Nullable,
+    Tuple,
+    make_nullable,
+)
+
+_DATE_LAST = datetime.date(2149, 6, 6)
+_DATETIME_LAST = datetime.datetime(2106, 2, 7, 6, 28, 15, tzinfo=datetime.UTC)
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+def bind_parameter(node: sql.Parameter, scope: BindScope) -> Expression:
+    """The value given for `?`, `:name` or `{name:Type}`; the last is cast to its type."""
+    value = _lookup(node, scope.parameters)
+    bound = python_constant(value, scope.environment)
+    if node.type is None:
+        return bound
+    return cast(bound, node.type, scope.environment, eager=True)
+
+
+def _lookup(node: sql.Parameter, parameters: Parameters) -> object:
+    if node.name is not None:
+        if isinstance(parameters, Mapping) and node.name in parameters:
+            return parameters[node.name]
+        raise UnknownQueryParameter(
+            f"No value was given for the parameter {node.name!r}.",
+            hint="Pass parameters as a mapping with this name.",
+            position=node.position,
+        )
+    index = node.index or 0
+    if isinstance(parameters, Mapping):
+        raise UnknownQueryParameter(
+            f"The parameter number {index + 1} has no name, but parameters were given by name.",
+            hint="Pass them as a sequence, or write :name.",
+            position=node.position,
+        )
+    if index >= len(parameters):
+        raise UnknownQueryParameter(
+            f"The statement needs at least {index + 1} parameters, {len(parameters)} were given.",
+            position=node.position,
+        )
+    return parameters[index]
+
+
+def python_constant(value: object, environment: Environment) -> Constant:
+    """A Python value as a constant of the type that a literal of it would have.
+
+    Naive datetimes are in the session's zone. InterfaceError for values of other classes.
+    """
+    data_type = type_of(value)
+    if value is None:
+        return Constant(data_type, pa.scalar(None, pa.null()))
+    try:
+        return Constant(data_type, pa.scalar(_plain_value(value, environment), data_type.arrow))
+    except (pa.ArrowException, OverflowError, UnicodeDecodeError) as error:
+        raise DataError(f"The parameter {value!r} does not fit {data_type}: {error}.") from error
+
+
+def type_of(value: object) -> DataType:
+    """The type of a Python value; numpy scalars are read by their `item()`."""
+    if not isinstance(value, _KNOWN) and callable(item := getattr(value, "item", None)):
+        value = item()
+    match value:
+        case None:
+            return Nullable(NOTHING)
+        case bool():
+            return BOOL
+        case int():
+            return functions.literal_type(value, str(value))
+        case float():
+            return FLOAT64
+        case str() | bytes():
+            return STRING
+        case decimal.Decimal():
+            return _decimal_type(value)
+        case datetime.datetime():
+            moment = value if value.tzinfo else value.replace(tzinfo=datetime.UTC)
+            whole = value.microsecond == 0 and _EPOCH <= moment <= _DATETIME_LAST
+            return DATETIME if whole else DateTime64(6)
+        case datetime.date():
+            return DATE if _EPOCH.date() <= value <= _DATE_LAST else DATE32
+        case uuid.UUID():
+            return UUID_TYPE
+        case list() | set() | frozenset():
+            return Array(_common([type_of(v) for v in value]))
+        case tuple():
+            return Tuple(tuple(type_of(v) for v in value))
+        case dict():
+            return Map(_common([type_of(k) for k in value]), _common(map(type_of, value.values())))
+        case _:
+            raise InterfaceError(
+                f"A parameter cannot be a {type(value).__name__}.",
+                hint="Pass None, bool, int, float, str, Decimal, date, datetime, UUID, list, "
+                "tuple or dict.",
+            )
+
+
+_KNOWN = (type(None), bool, int, float, str, bytes, decimal.Decimal, datetime.date, uuid.UUID,
+          list, tuple, dict, set, frozenset)  # fmt: skip
+
+
+def _common(types: Sequence[DataType] | map[DataType]) -> DataType:
+    distinct = tuple(dict.fromkeys(types))
+    if not distinct:
+        return NOTHING
+    if len(distinct) == 1:
+        return distinct[0]
+    wanted = [t for t in distinct if t != Nullable(NOTHING)]
+    common = functions.common_type(wanted)
+    return common if len(wanted) == len(distinct) else make_nullable(common)
+
+
+def _decimal_type(value: decimal.Decimal) -> DataType:
+    if not value.is_finite():
+        return FLOAT64
+    _, digits, exponent = value.as_tuple()
+    scale = max(0, -int(exponent))
+    precision = max(len(digits) + max(0, int(exponent)), scale, 1)
+    width = next((w for w in (9, 18, 38, 76) if precision <= w), None)
+    if width is None:
+        raise DataError(f"The parameter {value} has {precision} digits; a Decimal holds 76.")
+    return Decimal(width, scale)
+
+
+def _plain_value(value: object, environment: Environment) -> object:
+    """As pyarrow takes it."""
+    if not isinstance(value, _KNOWN) and callable(item := getattr(value, "item", None)):
+        value = item()
+    match value:
+        case bytes():
+            return value.decode()
+        case uuid.UUID():
+            return value.bytes
+        case decimal.Decimal() if not value.is_finite():
+            return float(value)
+        case datetime.datetime() if value.tzinfo is None:
+            return value.replace(tzinfo=ZoneInfo(environment.zone))
+        case list() | set() | frozenset():
+            return [_plain_value(v, environment) for v in value]
+        case tuple():
+            return {str(i): _plain_value(v, environment) for i, v in enumerate(value, start=1)}
+        case dict():
+            return [
+                (_plain_value(k, environment), _plain_value(v, environment))
+                for k, v in value.items()
+            ]
+        case _:
+            return value

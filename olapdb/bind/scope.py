@@ -1,0 +1,69 @@
+"""What binding needs to know: the snapshot, where names are looked up, settings, parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from olapdb.functions.base import Environment
+from olapdb.model.snapshot import Snapshot
+from olapdb.plan.nodes import Field
+from olapdb.sql import nodes as sql
+
+if TYPE_CHECKING:
+    from olapdb.bind.expressions import ExpressionBinder
+
+SettingValue: TypeAlias = None | bool | int | float | str
+Parameters: TypeAlias = Sequence[object] | Mapping[str, object]
+
+
+def no_system_tables(database: str, name: str) -> tuple[Field, ...] | None:
+    """A warehouse without system tables."""
+    return None
+
+
+@dataclass(frozen=True)
+class BindScope:
+    """`parameters` are Python values, by position or by name; `system_tables(database, name)`
+    gives the columns of a table of `system` or `information_schema`, None where there is none."""
+
+    snapshot: Snapshot
+    database: str = "default"
+    settings: Mapping[str, SettingValue] = field(default_factory=dict)
+    environment: Environment = field(default_factory=Environment)
+    parameters: Parameters = ()
+    system_tables: Callable[[str, str], tuple[Field, ...] | None] = no_system_tables
+
+
+@dataclass(frozen=True)
+class CommonTable:
+    """`WITH name AS (query)`, bound anew at each use, where it was defined."""
+
+    item: sql.WithItem
+    surroundings: Surroundings
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a query sees of what is around it. `outer` is the enclosing query's binder: its
+    constants (WITH 5 AS n) may be used, its columns may not (a correlated subquery)."""
+
+    database: str
+    settings: Mapping[str, SettingValue]
+    tables: Mapping[str, CommonTable] = field(default_factory=dict)
+    outer: ExpressionBinder | None = None
+    depth: int = 0
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """A setting as a truth value."""
+        value = self.settings.get(name)
+        if value is None:
+            return default
+        if isinstance(value, str):
+            return value.lower() not in ("", "0", "false")
+        return bool(value)
+
+    def text(self, name: str, default: str = "") -> str:
+        value = self.settings.get(name)
+        return default if value is None else str(value)

@@ -1,0 +1,75 @@
+"""Walking and rewriting syntax trees without knowing every node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from functools import cache
+from typing import TypeVar, cast
+
+from olapdb.sql import nodes as sql
+
+NodeT = TypeVar("NodeT", bound=sql.Node)
+
+
+@cache
+def _field_names(kind: type[sql.Node]) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind) if f.name != "position")
+
+
+def children(node: sql.Node) -> Iterator[sql.Node]:
+    """The nodes directly below, in the order of the fields (tuples are looked into)."""
+    for name in _field_names(type(node)):
+        yield from _nodes_in(getattr(node, name))
+
+
+def _nodes_in(value: object) -> Iterator[sql.Node]:
+    if isinstance(value, sql.Node):
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _nodes_in(item)
+
+
+def walk(
+    node: sql.Node, descend: Callable[[sql.Node], bool] = lambda node: True
+) -> Iterator[sql.Node]:
+    """The node and all below it, outermost first; below a node only where `descend` allows."""
+    yield node
+    if descend(node):
+        for child in children(node):
+            yield from walk(child, descend)
+
+
+def is_not_query(node: sql.Node) -> bool:
+    """For `walk`: stay within one query."""
+    return not isinstance(node, sql.Query)
+
+
+def rewrite(node: NodeT, change: Callable[[sql.Node], sql.Node | None]) -> NodeT:
+    """Replaces, outermost first, what `change` gives another node for; None descends."""
+    changed = change(node)
+    if changed is not None:
+        return cast(NodeT, changed)
+    return rewrite_children(node, change)
+
+
+def rewrite_children(node: NodeT, change: Callable[[sql.Node], sql.Node | None]) -> NodeT:
+    """As `rewrite`, but the node itself stays."""
+    updates: dict[str, object] = {}
+    for name in _field_names(type(node)):
+        old = getattr(node, name)
+        new = _rewritten(old, change)
+        if new is not old:
+            updates[name] = new
+    return replace(node, **updates) if updates else node
+
+
+def _rewritten(value: object, change: Callable[[sql.Node], sql.Node | None]) -> object:
+    if isinstance(value, sql.Node):
+        return rewrite(value, change)
+    if isinstance(value, tuple) and value:
+        made = tuple(_rewritten(item, change) for item in value)
+        if any(new is not old for new, old in zip(made, value, strict=True)):
+            return made
+    return value

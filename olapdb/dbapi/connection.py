@@ -1,0 +1,142 @@
+"""PEP 249's connection."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from olapdb import errors
+from olapdb.dbapi.cursor import Cursor, Parameters
+from olapdb.errors import InterfaceError
+
+if TYPE_CHECKING:
+    from olapdb.database import Database
+    from olapdb.result import Result
+    from olapdb.session import Session
+    from olapdb.types import DataType
+
+MEMORY = ":memory:"
+
+
+def connect(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    database: str = "default",
+    settings: Mapping[str, object] | None = None,
+    read_only: bool = False,
+) -> Connection:
+    """Opens the warehouse folder `path` (made where it does not exist), or one in memory.
+
+    All connections of a process to one folder share its caches and background merges; other
+    processes may have it open too.  `settings` hold for every statement of the connection.
+    Raises CannotOpenWarehouse where the folder is no warehouse of a version known here.
+    """
+    from olapdb.database import Database
+
+    location = MEMORY if path is None else os.fspath(path)
+    opened = Database.open(location, read_only=read_only)
+    try:
+        return Connection(opened, opened.session(database, settings or {}))
+    except BaseException:
+        opened.release()
+        raise
+
+
+class Connection:
+    """A session on a warehouse. Threads may share it; each statement is one atomic commit."""
+
+    Warning = errors.Warning
+    Error = errors.Error
+    InterfaceError = errors.InterfaceError
+    DatabaseError = errors.DatabaseError
+    OperationalError = errors.OperationalError
+    IntegrityError = errors.IntegrityError
+    InternalError = errors.InternalError
+    ProgrammingError = errors.ProgrammingError
+    NotSupportedError = errors.NotSupportedError
+    DataError = errors.DataError
+
+    def __init__(self, database: Database, session: Session) -> None:
+        self._database: Database | None = database
+        self._session = session
+
+    @property
+    def session(self) -> Session:
+        """The engine's side of the connection. InterfaceError once it is closed."""
+        if self._database is None:
+            raise InterfaceError("The connection is closed; open another with olapdb.connect().")
+        return self._session
+
+    @property
+    def database(self) -> Database:
+        """The open warehouse, which other connections of this process may share."""
+        if self._database is None:
+            raise InterfaceError("The connection is closed; open another with olapdb.connect().")
+        return self._database
+
+    def cursor(self) -> Cursor:
+        self.session  # noqa: B018  (raises where the connection is closed)
+        return Cursor(self)
+
+    def execute(self, operation: str, parameters: Parameters | None = None) -> Cursor:
+        """A new cursor on which the statement has been run."""
+        return self.cursor().execute(operation, parameters)
+
+    def executemany(self, operation: str, seq_of_parameters: Sequence[Parameters]) -> Cursor:
+        return self.cursor().executemany(operation, seq_of_parameters)
+
+    def insert(
+        self,
+        table: str,
+        data: Any,
+        *,
+        columns: Sequence[str] | None = None,
+        token: str | None = None,
+    ) -> int:
+        """Inserts Arrow data: a table, batch, reader, anything with `__arrow_c_stream__`, a pandas
+        frame, or a mapping of column name to values. Columns match by name; missing ones take
+        their defaults, unknown ones are an error. Returns the number of rows.
+
+        One atomic commit with every view.  A second INSERT with the same `token` does nothing.
+        """
+        return self.session.insert(table, data, columns=columns, token=token)
+
+    def describe(self, query: str) -> tuple[tuple[str, DataType], ...]:
+        """Names and types of the query's columns, without running it."""
+        return self.session.describe(query)
+
+    def system(
+        self, statement: str, progress: Callable[[Any], None] | None = None
+    ) -> Result:
+        """Runs a slow statement (SYSTEM BACKFILL, REPLAY, RECONCILE VIEW), calling `progress` with
+        each event as it happens."""
+        return self.session.execute(statement, None, progress=progress)
+
+    def commit(self) -> None:
+        """Does nothing: a statement that returned is committed."""
+        self.session  # noqa: B018
+
+    def rollback(self) -> None:
+        """Does nothing: there is never anything to roll back."""
+        self.session  # noqa: B018
+
+    def cancel(self) -> None:
+        """Ends the statements that run on this connection, with QUERY_WAS_CANCELLED."""
+        self.session.cancel()
+
+    def close(self) -> None:
+        """Idempotent. The last connection of a process to a folder closes the warehouse."""
+        if self._database is not None:
+            opened, self._database = self._database, None
+            opened.release()
+
+    @property
+    def closed(self) -> bool:
+        return self._database is None
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()

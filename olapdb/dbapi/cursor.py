@@ -1,0 +1,171 @@
+"""PEP 249's cursor, and its Arrow half."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from olapdb.dbapi.rows import python_rows
+from olapdb.dbapi.types import display_size, precision_and_scale
+from olapdb.errors import InterfaceError, NotSupportedError, ProgrammingError
+from olapdb.result import QueryStatistics, Result
+from olapdb.types import DataType, is_nullable
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow as pa
+
+    from olapdb.dbapi.connection import Connection
+
+Parameters: TypeAlias = Sequence[object] | Mapping[str, object]
+Row: TypeAlias = tuple[Any, ...]
+Description: TypeAlias = tuple[str, DataType, int | None, None, int | None, int | None, bool]
+
+
+class Cursor:
+    """One statement at a time; its result is a snapshot, whatever others commit meanwhile.
+
+    Results are streamed: `fetchmany` and `fetch_record_batch` hold no more than they return.  Not
+    to be shared between threads; make a cursor for each.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.arraysize = 1
+        self._result: Result | None = None
+        self._rows: Iterator[Row] = iter(())
+        self._closed = False
+
+    # --- statements
+
+    def execute(self, operation: str, parameters: Parameters | None = None) -> Cursor:
+        """Runs the statement (or several, parted by `;`: the last one's result stays).
+
+        Errors are PEP 249 classes of `olapdb.errors`; a statement that fails has changed nothing.
+        """
+        session = self._session()
+        self._release()
+        result = session.execute(operation, parameters)
+        self._take(result)
+        return self
+
+    def executemany(self, operation: str, seq_of_parameters: Sequence[Parameters]) -> Cursor:
+        """Once for each set of parameters; `INSERT … VALUES (?, ?)` as one INSERT of all rows."""
+        session = self._session()
+        self._release()
+        self._take(session.execute_many(operation, seq_of_parameters))
+        return self
+
+    # --- rows
+
+    @property
+    def description(self) -> tuple[Description, ...] | None:
+        """(name, type, display size, None, precision, scale, nullable) of each column; None where
+        the statement returned no rows. The type is an `olapdb.types.DataType`, whose `str` is
+        ClickHouse's name, and which equals STRING, NUMBER, DATETIME or BINARY."""
+        if self._result is None or not self._result.has_columns:
+            return None
+        return tuple(
+            (n, t, display_size(t), None, *precision_and_scale(t), is_nullable(t))
+            for n, t in zip(self._result.names, self._result.types, strict=True)
+        )
+
+    @property
+    def rowcount(self) -> int:
+        """Rows written by INSERT, removed by DELETE; -1 where it is not known."""
+        return -1 if self._result is None else self._result.affected_rows
+
+    @property
+    def lastrowid(self) -> None:
+        """Tables have no row ids."""
+        return None
+
+    @property
+    def query_id(self) -> str:
+        """The id of the last statement, as in the system tables."""
+        return "" if self._result is None else self._result.query_id
+
+    @property
+    def statistics(self) -> QueryStatistics:
+        """Rows, parts and granules read by the last statement, up to now."""
+        return QueryStatistics() if self._result is None else self._result.statistics
+
+    def fetchone(self) -> Row | None:
+        self._rows_expected()
+        return next(self._rows, None)
+
+    def fetchmany(self, size: int | None = None) -> list[Row]:
+        self._rows_expected()
+        return list(islice(self._rows, self.arraysize if size is None else size))
+
+    def fetchall(self) -> list[Row]:
+        self._rows_expected()
+        return list(self._rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        self._rows_expected()
+        return self._rows
+
+    def __next__(self) -> Row:
+        self._rows_expected()
+        return next(self._rows)
+
+    # --- Arrow
+
+    def fetch_arrow_table(self) -> pa.Table:
+        """All remaining rows. Fields carry their ClickHouse type in the metadata."""
+        return self._rows_expected().read_all()
+
+    def fetch_record_batch(self) -> pa.RecordBatchReader:
+        """The remaining rows as a stream."""
+        return self._rows_expected().reader()
+
+    def fetch_df(self) -> pandas.DataFrame:
+        """All remaining rows as pandas (which must be installed)."""
+        frame: pandas.DataFrame = self.fetch_arrow_table().to_pandas()
+        return frame
+
+    # --- the rest of PEP 249
+
+    def close(self) -> None:
+        """Frees the result; the cursor cannot be used again. Idempotent."""
+        self._release()
+        self._closed = True
+
+    def setinputsizes(self, sizes: Sequence[object]) -> None:
+        """Nothing has to be known beforehand."""
+
+    def setoutputsize(self, size: int, column: int | None = None) -> None:
+        """Values are never cut."""
+
+    def nextset(self) -> None:
+        raise NotSupportedError("A statement has one result set; run statements one by one.")
+
+    def __enter__(self) -> Cursor:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _session(self) -> Any:
+        if self._closed:
+            raise InterfaceError("The cursor is closed; make another with connection.cursor().")
+        return self.connection.session
+
+    def _take(self, result: Result) -> None:
+        self._result = result
+        self._rows = python_rows(result)
+
+    def _release(self) -> None:
+        if self._result is not None:
+            self._result.close()
+        self._result, self._rows = None, iter(())
+
+    def _rows_expected(self) -> Result:
+        self._session()
+        if self._result is None:
+            raise ProgrammingError("There is no result; call execute() first.")
+        if not self._result.has_columns:
+            raise ProgrammingError("The last statement returned no rows to fetch.")
+        return self._result

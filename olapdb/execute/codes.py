@@ -1,0 +1,227 @@
+"""Rows as group codes: what GROUP BY, JOIN, DISTINCT and IN share.
+
+NULL is a value equal to itself here, NaN too; 0.0 and -0.0 differ, as they do in ClickHouse's
+hash tables.  Everything is hashed by Arrow; nothing loops over rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.functions.base import Groups
+
+RADIX_MAX = 1 << 62
+"""Codes of several columns are packed into one integer below this."""
+
+
+@dataclass(frozen=True)
+class Factorised:
+    """`codes[i]` is the group of row i, numbered by first appearance; `first[g]` its first row."""
+
+    codes: np.ndarray
+    first: np.ndarray
+
+    @property
+    def count(self) -> int:
+        return len(self.first)
+
+    @cached_property
+    def groups(self) -> Groups:
+        return Groups(self.codes, self.count)
+
+
+def factorise(columns: Sequence[pa.Array], rows: int) -> Factorised:
+    """Groups equal rows; without columns all rows are one group (none where there is no row)."""
+    flat = [leaf for column in columns for leaf in _leaves(column)]
+    if not flat:
+        return Factorised(np.zeros(rows, np.int64), np.zeros(min(rows, 1), np.int64))
+    codes, count = _encode(flat[0])
+    for leaf in flat[1:]:
+        more, more_count = _encode(leaf)
+        codes, count = _combine(codes, count, more, more_count)
+    if len(flat) > 1:
+        codes, count = _encode(pa.array(codes))
+    return Factorised(codes, first_rows(codes))
+
+
+def first_rows(codes: np.ndarray) -> np.ndarray:
+    """Where each code appears first; codes must be numbered by first appearance."""
+    if not len(codes):
+        return np.zeros(0, np.int64)
+    highest_before = np.maximum.accumulate(codes)[:-1]
+    return np.concatenate(([0], np.flatnonzero(codes[1:] > highest_before) + 1))
+
+
+def _encode(column: pa.Array) -> tuple[np.ndarray, int]:
+    """Codes by first appearance, and how many there are."""
+    encoded = column.dictionary_encode("encode")
+    codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes, len(encoded.dictionary)
+
+
+def _combine(
+    left: np.ndarray, left_count: int, right: np.ndarray, right_count: int
+) -> tuple[np.ndarray, int]:
+    """One code for each pair; renumbered first where the packed code would not fit."""
+    if left_count * max(right_count, 1) >= RADIX_MAX:
+        left, left_count = _encode(pa.array(left))
+    return left * right_count + right, left_count * right_count
+
+
+def _leaves(column: pa.Array) -> list[pa.Array]:
+    """Columns that Arrow can hash and that are equal where the column's values are."""
+    arrow = column.type
+    if pa.types.is_struct(arrow):
+        leaves = [leaf for child in column.flatten() for leaf in _leaves(child)]
+        if column.null_count or not leaves:
+            leaves.append(column.is_valid())
+        return leaves
+    if pa.types.is_list(arrow) or pa.types.is_map(arrow) or pa.types.is_large_list(arrow):
+        return [_list_as_bytes(column)]
+    return [column]
+
+
+def _list_as_bytes(column: pa.Array) -> pa.Array:
+    """Each list as the bytes of its elements' codes (8 bytes each)."""
+    if pa.types.is_map(column.type):
+        entry = pa.struct([("key", column.type.key_type), ("value", column.type.item_type)])
+        column = column.cast(pa.list_(entry))
+    offsets = column.offsets.to_numpy().astype(np.int64)
+    start = int(offsets[0]) if len(offsets) else 0
+    stop = int(offsets[-1]) if len(offsets) else 0
+    elements = column.values.slice(start, stop - start)
+    codes = factorise([elements], len(elements)).codes
+    return bytes_of_codes(codes.astype(">u8"), (offsets - start) * 8, column.is_valid())
+
+
+def bytes_of_codes(codes: np.ndarray, byte_offsets: np.ndarray, valid: pa.Array) -> pa.Array:
+    """Lists as binary values: `codes` one after the other, cut at `byte_offsets`."""
+    made = pa.Array.from_buffers(
+        pa.large_binary(),
+        len(byte_offsets) - 1,
+        [None, pa.py_buffer(byte_offsets), pa.py_buffer(codes)],
+    )
+    return made if pc.all(valid).as_py() is not False else pc.if_else(valid, made, None)
+
+
+class Lookup:
+    """A set of rows that other rows are looked up in: the build side of a join, the set of an IN.
+
+    `matches_null`: whether NULL equals NULL (set operations do, joins and IN do not).
+    """
+
+    def __init__(
+        self, columns: Sequence[pa.Array], rows: int, *, matches_null: bool = False
+    ) -> None:
+        self.matches_null = matches_null
+        self.has_null = any(column.null_count > 0 for column in columns)
+        found = factorise(columns, rows)
+        self.codes = found.codes
+        if not matches_null and self.has_null:
+            self.codes = np.where(any_null(columns, rows), -1, self.codes)
+        self.count = found.count
+        self._unique = [column.take(pa.array(found.first)) for column in columns]
+        self._steps = self._build(self._unique)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.codes.nbytes) + sum(column.nbytes for column in self._unique)
+
+    def find(self, columns: Sequence[pa.Array], rows: int) -> np.ndarray:
+        """The code of each row in the set, -1 where it is not in it; int64, shape (rows,)."""
+        if self._steps is None:
+            return self._find_jointly(columns, rows)
+        codes = np.zeros(rows, np.int64) if self.count else np.full(rows, -1, np.int64)
+        leaves = [leaf for column in columns for leaf in _leaves(column)]
+        if len(leaves) != len(self._steps):  # a struct with nulls on one side only
+            return self._find_jointly(columns, rows)
+        for leaf, step in zip(leaves, self._steps, strict=True):
+            codes = step.apply(codes, leaf)
+        return self._without_null(codes, columns, rows)
+
+    def _without_null(
+        self, codes: np.ndarray, columns: Sequence[pa.Array], rows: int
+    ) -> np.ndarray:
+        if self.matches_null or not any(column.null_count for column in columns):
+            return codes
+        return np.where(any_null(columns, rows), -1, codes)
+
+    def _find_jointly(self, columns: Sequence[pa.Array], rows: int) -> np.ndarray:
+        """For values that must be encoded together with the set's: arrays and maps."""
+        joint = [
+            pa.concat_arrays([ours, theirs.cast(ours.type)])
+            for ours, theirs in zip(self._unique, columns, strict=True)
+        ]
+        # our rows come first and are distinct, so their joint codes are 0, 1, … in order
+        codes = factorise(joint, self.count + rows).codes[self.count :]
+        return self._without_null(np.where(codes < self.count, codes, -1), columns, rows)
+
+    @staticmethod
+    def _build(unique: Sequence[pa.Array]) -> list[_LookupStep] | None:
+        if any(_has_list(column.type) for column in unique):
+            return None
+        steps: list[_LookupStep] = []
+        codes: np.ndarray | None = None
+        for leaf in (leaf for column in unique for leaf in _leaves(column)):
+            encoded = leaf.dictionary_encode("encode")
+            own = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+            values = encoded.dictionary
+            if codes is None:
+                steps.append(_LookupStep(values, len(values), None))
+                codes = own
+                continue
+            pairs = pa.array(codes * len(values) + own).dictionary_encode("encode")
+            steps.append(_LookupStep(values, len(values), pairs.dictionary))
+            codes = pairs.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        return steps
+
+
+@dataclass(frozen=True)
+class _LookupStep:
+    """One column of a lookup: its distinct values, and the pairs (code so far, value) that occur.
+
+    As the pairs are renumbered after each column, a packed pair is below rows squared."""
+
+    values: pa.Array
+    radix: int
+    pairs: pa.Array | None
+
+    def apply(self, codes: np.ndarray, column: pa.Array) -> np.ndarray:
+        found = _index_in(column, self.values)
+        if self.pairs is None:
+            return np.where(codes < 0, -1, found)
+        missing = (codes < 0) | (found < 0)
+        packed = np.where(missing, -1, codes * self.radix + found)
+        return _index_in(pa.array(packed), self.pairs)
+
+
+def _index_in(column: pa.Array, values: pa.Array) -> np.ndarray:
+    if not len(values):
+        return np.full(len(column), -1, np.int64)
+    if pa.types.is_null(values.type):
+        return np.where(column.is_null().to_numpy(zero_copy_only=False), 0, -1)
+    if column.type != values.type:
+        column = column.cast(values.type)
+    positions = pc.fill_null(pc.index_in(column, value_set=values), -1)
+    return positions.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def any_null(columns: Sequence[pa.Array], rows: int) -> np.ndarray:
+    """Rows in which one of the columns is NULL; bool, shape (rows,)."""
+    null = np.zeros(rows, bool)
+    for column in columns:
+        if column.null_count:
+            null |= column.is_null().to_numpy(zero_copy_only=False)
+    return null
+
+
+def _has_list(arrow: pa.DataType) -> bool:
+    if pa.types.is_struct(arrow):
+        return any(_has_list(arrow.field(i).type) for i in range(arrow.num_fields))
+    return bool(pa.types.is_list(arrow) or pa.types.is_map(arrow) or pa.types.is_large_list(arrow))

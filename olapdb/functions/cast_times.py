@@ -1,0 +1,307 @@
+"""Casts to and from Date, Date32, DateTime and DateTime64, and the clock's arithmetic under them.
+
+Civil days after Howard Hinnant's "chrono-compatible low-level date algorithms".
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.errors import CannotParse, CannotParseDate, CannotParseDateTime
+from olapdb.functions import columns
+from olapdb.functions.cast_numbers import first_bad, refuse
+from olapdb.types import (
+    Boolean,
+    DataType,
+    Date,
+    Date32,
+    DateTime,
+    DateTime64,
+    Decimal,
+    Float,
+    Integer,
+)
+
+DAY = 86_400
+DATE_MAX = 65_535
+DATETIME_MAX = 4_294_967_295
+_UNIT_TICKS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_DATE32_RANGE = (-25_567, 120_529)
+_SECONDS64_RANGE = (-2_208_988_800, 10_413_791_999)
+Timed = Date | Date32 | DateTime | DateTime64
+
+
+def days_from_civil(year: np.ndarray, month: np.ndarray, day: np.ndarray) -> np.ndarray:
+    """Days since 1970-01-01; `day` may run over the end of its month."""
+    year = year.astype(np.int64) - (month <= 2)
+    era = year // 400
+    of_era = year - era * 400
+    of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
+    return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
+
+
+def civil_from_days(days: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(year, month, day) of days since 1970-01-01."""
+    shifted = days.astype(np.int64) + 719_468
+    era = shifted // 146_097
+    of_era = shifted - era * 146_097
+    year_of_era = (of_era - of_era // 1_460 + of_era // 36_524 - of_era // 146_096) // 365
+    of_year = of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    shifted_month = (5 * of_year + 2) // 153
+    day = of_year - (153 * shifted_month + 2) // 5 + 1
+    month = np.where(shifted_month < 10, shifted_month + 3, shifted_month - 9)
+    return year_of_era + era * 400 + (month <= 2), month, day
+
+
+def ticks_per_second(data_type: DataType) -> int:
+    """Ticks of the Arrow unit in a second."""
+    return _UNIT_TICKS[data_type.unit] if isinstance(data_type, DateTime64) else 1
+
+
+def zone_of(data_type: DataType, warehouse_zone: str) -> str:
+    own = getattr(data_type, "zone", None)
+    return own if isinstance(own, str) else warehouse_zone
+
+
+def local_from_utc(seconds: np.ndarray, zone: str) -> np.ndarray:
+    """Wall clock seconds of instants."""
+    if zone in ("UTC", "Etc/UTC"):
+        return seconds
+    zoned = columns.from_values(seconds, pa.timestamp("s", tz=zone))
+    return columns.numpy_values(pc.local_timestamp(zoned))
+
+
+def utc_from_local(seconds: np.ndarray, zone: str) -> np.ndarray:
+    """Instants of wall clock seconds; the earlier of two, the moment after a gap."""
+    if zone in ("UTC", "Etc/UTC"):
+        return seconds
+    naive = columns.from_values(seconds, pa.timestamp("s"))
+    zoned = pc.assume_timezone(naive, zone, ambiguous="earliest", nonexistent="latest")
+    return columns.numpy_values(zoned)
+
+
+def local_seconds(array: pa.Array, data_type: DataType, zone: str) -> np.ndarray:
+    """Wall clock seconds (floored) of Dates and DateTimes."""
+    values = columns.numpy_values(array).astype(np.int64)
+    if isinstance(data_type, Date | Date32):
+        return values * DAY
+    seconds = values // ticks_per_second(data_type)
+    return local_from_utc(seconds, zone_of(data_type, zone))
+
+
+def local_days(array: pa.Array, data_type: DataType, zone: str) -> np.ndarray:
+    """Local days since 1970-01-01 of Dates and DateTimes."""
+    if isinstance(data_type, Date | Date32):
+        return columns.numpy_values(array).astype(np.int64)
+    return local_seconds(array, data_type, zone) // DAY
+
+
+def to_time(array: pa.Array, source: DataType, target: Timed, zone: str) -> pa.Array:
+    """From a number or another time; out of range is clamped as ClickHouse clamps."""
+    if isinstance(target, Date | Date32):
+        return columns.from_values(_days(array, source, target, zone), target.arrow)
+    ticks = ticks_per_second(target)
+    if isinstance(source, DateTime | DateTime64):
+        values = columns.numpy_values(array)
+        from_ticks = ticks_per_second(source)
+        scaled = values * (ticks // from_ticks) if ticks >= from_ticks else values // (from_ticks // ticks)
+    elif isinstance(source, Date | Date32):
+        wall = columns.numpy_values(array).astype(np.int64) * DAY
+        scaled = utc_from_local(wall, zone_of(target, zone)) * ticks
+    elif isinstance(source, Decimal):
+        scaled = np.floor(columns.numpy_values(array.cast(pa.float64())) * ticks).astype(np.int64)
+    elif isinstance(source, Float):
+        with np.errstate(invalid="ignore"):
+            scaled = np.trunc(columns.numpy_values(array).astype(np.float64) * ticks).astype(np.int64)
+    else:
+        values = columns.numpy_values(array)
+        seconds = np.minimum(values, np.array(_SECONDS64_RANGE[1], np.int64).astype(values.dtype)) if (
+            values.dtype == np.uint64) else np.clip(values.astype(np.int64), *_SECONDS64_RANGE)  # fmt: skip
+        scaled = seconds.astype(np.int64) * ticks
+    if isinstance(target, DateTime):
+        scaled = np.clip(scaled, 0, DATETIME_MAX)
+    return columns.from_values(cut_precision(scaled, target), target.arrow)
+
+
+def cut_precision(ticks: np.ndarray, target: DataType) -> np.ndarray:
+    """Ticks floored to the digits that a DateTime64 shows."""
+    if not isinstance(target, DateTime64):
+        return ticks
+    step = 10 ** (-target.precision % 3)
+    return ticks if step == 1 else ticks // step * step
+
+
+def _days(array: pa.Array, source: DataType, target: Date | Date32, zone: str) -> np.ndarray:
+    if isinstance(source, Timed):
+        days = local_days(array, source, zone)
+        return days & 0xFFFF if isinstance(target, Date) else days
+    if isinstance(source, Decimal):
+        array = array.cast(pa.float64())
+    with np.errstate(invalid="ignore"):
+        numbers = columns.numpy_values(array)
+        if numbers.dtype == np.uint64:
+            numbers = np.minimum(numbers, np.uint64(2**62))
+        values = numbers.astype(np.int64)
+    wall = local_from_utc(np.clip(values, *_SECONDS64_RANGE), zone) // DAY
+    if isinstance(target, Date):
+        days = np.where(values > DATE_MAX, np.clip(wall, 0, DATE_MAX), values)
+        return np.maximum(days, 0)
+    return np.clip(np.where(values > _DATE32_RANGE[1], wall, values), *_DATE32_RANGE)
+
+
+def from_time(array: pa.Array, source: Timed, target: DataType) -> pa.Array:
+    """A number of a time: days, seconds; a DateTime64's fraction is kept by floats and decimals."""
+    values = columns.numpy_values(array)
+    if isinstance(source, DateTime64) and ticks_per_second(source) > 1:
+        ticks = ticks_per_second(source)
+        if isinstance(target, Float):
+            return columns.from_values(values / ticks, target.arrow)
+        values = values // ticks
+    if isinstance(target, Boolean):
+        return columns.from_values(values != 0, target.arrow)
+    return columns.from_values(values, target.arrow)
+
+
+_DATE = r"^(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})(?P<rest>(?:[ T]\d{1,2}:\d{1,2}(?::\d{1,2}(?:\.\d*)?)?)?)$"
+_PACKED = r"^(?P<y>\d{4})(?P<m>\d{2})(?P<d>\d{2})$"
+
+
+def parse_dates(array: pa.Array, target: Date | Date32) -> pa.Array:
+    """`2024-01-05`, `20240105`; a time after it is dropped; a day that does not exist runs over
+    into the next month, a month that does not exist gives 1970-01-01 (as ClickHouse does)."""
+    digits = _fixed_digits(array, 10, (4, 7), "--")
+    if digits is not None:
+        year, month, day = digits[:, :4] @ _POWERS[4], digits[:, 5:7] @ _POWERS[2], digits[:, 8:] @ _POWERS[2]
+    else:
+        year, month, day = _scanned_dates(array, target)
+    exists = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
+    days = days_from_civil(year, np.where(exists, month, 1), np.where(exists, day, 1))
+    days = np.where(exists, days, 0)
+    limits = (0, DATE_MAX) if isinstance(target, Date) else _DATE32_RANGE
+    return columns.from_values(np.clip(days, *limits), target.arrow)
+
+
+def _scanned_dates(array: pa.Array, target: DataType) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    found = pc.extract_regex(array, _DATE)
+    packed = pc.extract_regex(array, _PACKED)
+    bad = first_bad(~np.asarray(pc.or_(found.is_valid(), packed.is_valid())))
+    if bad is not None:
+        value = array[bad].as_py()
+        kind = CannotParse if value[:4].isdigit() and len(value) > 8 else CannotParseDate
+        raise refuse(kind, array, bad, target, "a date is written YYYY-MM-DD")
+    return tuple(_group(name, found, packed) for name in ("y", "m", "d"))  # type: ignore[return-value]
+
+
+def _group(name: str, *matches: pa.Array) -> np.ndarray:
+    """A named group of the first pattern that matched, as int64; 0 where it is empty."""
+    merged = pc.coalesce(*(pc.struct_field(m, name) for m in matches if m.type.get_field_index(name) >= 0))
+    merged = pc.fill_null(pc.if_else(pc.equal(merged, ""), "0", merged), "0")
+    return columns.numpy_values(merged.cast(pa.int64()))
+
+
+_POWERS = {n: 10 ** np.arange(n - 1, -1, -1, dtype=np.int64) for n in (2, 4)}
+
+
+def _fixed_digits(
+    array: pa.Array, width: int, separators: tuple[int, ...], marks: str
+) -> np.ndarray | None:
+    """The digits of texts that all have one layout, shape (rows, width), or None."""
+    offsets, data = columns.bytes_of(array)
+    if not len(array) or (np.diff(offsets) != width).any():
+        return None
+    matrix = data.reshape(len(array), width)
+    for at, mark in zip(separators, marks, strict=True):
+        if (matrix[:, at] != ord(mark)).any():
+            return None
+    digits = matrix.astype(np.int64) - ord("0")
+    digits[:, list(separators)] = 0
+    return None if ((digits < 0) | (digits > 9)).any() else digits
+
+
+_MOMENT = (
+    r"^(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})"
+    r"(?:[ T]+(?P<H>\d{1,2})(?::(?P<M>\d{1,2}))?(?::(?P<S>\d{1,2}))?(?:\.(?P<f>\d+))?)?"
+    r" ?(?P<z>Z|UTC|GMT|[+-]\d{2}:?\d{2}|[+-]\d{2})?$"
+)
+_MOMENT_PACKED = (
+    r"^(?P<y>\d{4})(?P<m>\d{2})(?P<d>\d{2})(?:[ T]?(?P<H>\d{2}):?(?P<M>\d{2}):?(?P<S>\d{2}))?"
+    r"(?P<f>)(?P<z>Z)?$"
+)
+_SECONDS = r"^(?P<n>-?\d{9,10})(?:\.(?P<f>\d+))?$"
+
+
+def parse_datetimes(array: pa.Array, target: DateTime | DateTime64, zone: str) -> pa.Array:
+    """ISO moments (space or T, fractions, Z or an offset), packed digits, Unix seconds.
+
+    Without an offset the text is wall clock time in the target's zone.  A day that its month does
+    not have is refused; the time may run over (25:00).
+    """
+    own = zone_of(target, zone)
+    digits = _fixed_digits(array, 19, (4, 7, 10, 13, 16), "-- ::")
+    if digits is not None:
+        two, year = _POWERS[2], digits[:, :4] @ _POWERS[4]
+        month, day, hour, minute, second = (digits[:, a : a + 2] @ two for a in (5, 8, 11, 14, 17))
+        _check_days(array, year, month, day, target, None)
+        wall = days_from_civil(year, month, day) * DAY + hour * 3600 + minute * 60 + second
+        return _moments(utc_from_local(wall, own), np.zeros(len(array), np.int64), target)
+    return _scanned_moments(array, target, own)
+
+
+def _scanned_moments(array: pa.Array, target: DateTime | DateTime64, zone: str) -> pa.Array:
+    moment, packed = pc.extract_regex(array, _MOMENT), pc.extract_regex(array, _MOMENT_PACKED)
+    unix = pc.extract_regex(array, _SECONDS)
+    is_unix = np.asarray(unix.is_valid()) & ~np.asarray(pc.or_(moment.is_valid(), packed.is_valid()))
+    known = np.asarray(pc.or_(moment.is_valid(), packed.is_valid())) | is_unix
+    bad = first_bad(~known)
+    if bad is not None:
+        raise refuse(CannotParseDateTime, array, bad, target, "write YYYY-MM-DD hh:mm:ss")
+    year, month, day, hour, minute, second = (_group(g, moment, packed) for g in "ymdHMS")
+    year, month, day = np.where(is_unix, 1970, year), np.where(is_unix, 1, month), np.where(is_unix, 1, day)
+    _check_days(array, year, month, day, target, is_unix)
+    wall = days_from_civil(year, month, day) * DAY + hour * 3600 + minute * 60 + second
+    zones = pc.fill_null(pc.coalesce(pc.struct_field(moment, "z"), pc.struct_field(packed, "z")), "")
+    offsets = _offset_seconds(zones)
+    explicit = np.asarray(pc.not_equal(zones, ""))
+    instants = np.where(explicit, wall - offsets, utc_from_local(wall, zone))
+    instants = np.where(is_unix, _group("n", unix), instants)
+    fraction = pc.fill_null(pc.coalesce(pc.struct_field(moment, "f"), pc.struct_field(unix, "f")), "")
+    nanoseconds = pc.utf8_rpad(pc.utf8_slice_codeunits(fraction, 0, 9), width=9, padding="0")
+    return _moments(instants, columns.numpy_values(nanoseconds.cast(pa.int64())), target)
+
+
+def _offset_seconds(zones: pa.Array) -> np.ndarray:
+    """Seconds east of UTC of `+02:00`, `+0200`, `+02`, `Z`."""
+    parts = pc.extract_regex(zones, r"^(?P<s>[+-])(?P<h>\d{2}):?(?P<m>\d{2})?$")
+    seconds = _group("h", parts) * 3600 + _group("m", parts) * 60
+    return np.where(np.asarray(pc.fill_null(pc.equal(pc.struct_field(parts, "s"), "-"), False)), -seconds, seconds)
+
+
+def _check_days(
+    array: pa.Array, year: np.ndarray, month: np.ndarray, day: np.ndarray, target: DataType,
+    ignored: np.ndarray | None,
+) -> None:  # fmt: skip
+    months = np.clip(month, 1, 12)
+    first = np.ones_like(day)
+    wrap = months == 12
+    lengths = days_from_civil(year + wrap, np.where(wrap, 1, months + 1), first) - days_from_civil(year, months, first)
+    bad_rows = (month < 1) | (month > 12) | (day < 1) | (day > lengths)
+    if ignored is not None:
+        bad_rows &= ~ignored
+    bad = first_bad(bad_rows)
+    if bad is not None:
+        raise refuse(CannotParseDateTime, array, bad, target, "there is no such day")
+
+
+def _moments(seconds: np.ndarray, nanoseconds: np.ndarray, target: DateTime | DateTime64) -> pa.Array:
+    if isinstance(target, DateTime):
+        return columns.from_values(np.clip(seconds, 0, DATETIME_MAX), target.arrow)
+    ticks = ticks_per_second(target)
+    seconds = np.clip(seconds, *_SECONDS64_RANGE)
+    scaled = seconds * ticks + nanoseconds // (1_000_000_000 // ticks)
+    return columns.from_values(cut_precision(scaled, target), target.arrow)
+
+
+def is_number_type(data_type: DataType) -> bool:
+    return isinstance(data_type, Integer | Float | Decimal | Boolean)

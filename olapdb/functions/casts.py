@@ -1,0 +1,261 @@
+"""CAST: one column from one type to another, nulls and nesting included."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.errors import (
+    CannotConvertType,
+    CannotInsertNull,
+    DataError,
+    NotSupportedError,
+    TypeMismatch,
+)
+from olapdb.functions import cast_numbers, cast_text, cast_times, columns, text
+from olapdb.functions.base import Column, Environment
+from olapdb.types import (
+    UUID,
+    AggregateFunction,
+    Array,
+    Boolean,
+    DataType,
+    Date,
+    Date32,
+    DateTime,
+    DateTime64,
+    Decimal,
+    FixedString,
+    Float,
+    Integer,
+    Interval,
+    Map,
+    Nothing,
+    String,
+    Tuple,
+    is_nullable,
+    plain,
+)
+
+
+def cast_column(
+    column: Column, source: DataType, target: DataType, environment: Environment, *, strict: bool
+) -> Column:
+    """The column as values of `target`: integers wrap, floats truncate, texts are parsed.
+
+    A value that cannot be converted raises a DataError with its `row`.  NULL in a target that is
+    not Nullable raises CannotInsertNull.  `strict` is INSERT's check: a text that does not parse
+    is an error for a Nullable target too, where a plain CAST gives NULL.
+    """
+    if isinstance(column, pa.Scalar):
+        return cast_column(columns.single(column), source, target, environment, strict=strict)[0]
+    if source == target or (plain(source) == plain(target) and is_nullable(target)):
+        return column
+    _check_nulls(column, source, target)
+    inner, outer = plain(source), plain(target)
+    if isinstance(inner, Nothing):
+        return pa.nulls(len(column), target.arrow)
+    if inner == outer:
+        return column
+    valid = columns.validity(column)
+    present = column if valid is None else column.filter(pa.array(valid))
+    lenient = not strict and is_nullable(target) and isinstance(inner, String | FixedString)
+    try:
+        cast = _cast(present, inner, outer, environment, strict)
+    except DataError as error:
+        if lenient:
+            cast = _cast_or_null(present, inner, outer, environment)
+        else:
+            raise _on_row(error, valid) from None
+    return cast if valid is None else columns.scatter(cast, valid)
+
+
+def cast_or_null(column: Column, source: DataType, target: DataType, environment: Environment) -> Column:
+    """As `cast_column` to Nullable(target), NULL where a value does not convert; texts out of an
+    integer's range do not."""
+    if isinstance(column, pa.Scalar):
+        return cast_or_null(columns.single(column), source, target, environment)[0]
+    inner, outer = plain(source), plain(target)
+    if isinstance(inner, Nothing):
+        return pa.nulls(len(column), target.arrow)
+    valid = columns.validity(column)
+    present = column if valid is None else column.filter(pa.array(valid))
+    cast = _cast_or_null(present, inner, outer, environment)
+    return cast if valid is None else columns.scatter(cast, valid)
+
+
+def _check_nulls(column: pa.Array, source: DataType, target: DataType) -> None:
+    if is_nullable(target) or not column.null_count:
+        return
+    row = int(np.argmin(np.asarray(column.is_valid())))
+    if isinstance(plain(source), Nothing):
+        raise CannotConvertType(f"Cannot convert NULL to a type that is not Nullable: {target}.").at_row(row)
+    raise CannotInsertNull(
+        f"Cannot convert NULL value to non-Nullable type {target}.",
+        hint=f"Use Nullable({target}) or coalesce.",
+    ).at_row(row)
+
+
+def _on_row(error: DataError, valid: np.ndarray | None) -> DataError:
+    """The error with the row counted among all rows, nulls included."""
+    if valid is not None and error.row is not None:
+        error.row = int(np.flatnonzero(valid)[error.row])
+    return error
+
+
+def _cast_or_null(array: pa.Array, source: DataType, target: DataType, environment: Environment) -> pa.Array:
+    """Halves until the bad values stand alone; a good half costs one pass."""
+    if not len(array):
+        return pa.nulls(0, target.arrow)
+    try:
+        if isinstance(source, String) and isinstance(target, Integer):
+            return cast_text.parse_integers(array, target, wrap=False)
+        return _cast(array, source, target, environment, True)
+    except DataError as error:
+        if len(array) == 1:
+            return pa.nulls(1, target.arrow)
+        row = error.row if error.row else len(array) // 2
+        pieces = [array.slice(0, row), array.slice(row)] if row else [array.slice(0, 1), array.slice(1)]
+        return pa.concat_arrays([_cast_or_null(p, source, target, environment) for p in pieces])
+
+
+def _cast(
+    array: pa.Array, source: DataType, target: DataType, environment: Environment, strict: bool
+) -> pa.Array:
+    """Plain types that differ; no nulls at this level."""
+    number = cast_times.is_number_type(source)
+    match target:
+        case String():
+            shown = text.display_array(array, source, environment.zone)
+            if isinstance(source, FixedString):
+                return pc.utf8_rtrim(shown, characters="\0")
+            return shown
+        case Integer() | Float() | Decimal() | Boolean() if isinstance(source, String | FixedString):
+            return _parse(columns.text(array), target)
+        case Interval() if isinstance(source, Integer):
+            return array.cast(pa.int64(), safe=False)
+        case Boolean() if number:
+            return pc.not_equal(array, pa.scalar(0, array.type))
+        case Integer() if number or isinstance(source, Interval):
+            return cast_numbers.to_integer(array, source, target)
+        case Float() if number:
+            return cast_numbers.to_float(array, source, target)
+        case Decimal() if isinstance(source, Boolean):
+            return cast_numbers.to_decimal(array.cast(pa.uint8()), source, target)
+        case Decimal() if number:
+            return cast_numbers.to_decimal(array, source, target)
+        case Integer() | Float() | Boolean() if isinstance(source, cast_times.Timed):
+            return cast_times.from_time(array, source, target)
+        case Decimal() if isinstance(source, DateTime64 | DateTime):
+            return _time_to_decimal(array, source, target)
+        case Date() | Date32() if isinstance(source, String | FixedString):
+            return cast_times.parse_dates(columns.text(array), target)
+        case DateTime() | DateTime64() if isinstance(source, String | FixedString):
+            return cast_times.parse_datetimes(columns.text(array), target, environment.zone)
+        case Date() | Date32() | DateTime() | DateTime64() if number or isinstance(source, cast_times.Timed):
+            return cast_times.to_time(array, source, target, environment.zone)
+        case FixedString() if isinstance(source, String | FixedString):
+            return cast_text.to_fixed(array, target)
+        case UUID() if isinstance(source, String | FixedString):
+            return cast_text.parse_uuids(columns.text(array), target)
+        case Array() | Tuple() | Map():
+            return _cast_nested(array, source, target, environment, strict)
+        case AggregateFunction() if isinstance(source, AggregateFunction):
+            return _cast_state(array, source, target)
+        case _:
+            raise _no_conversion(source, target)
+
+
+def _no_conversion(source: DataType, target: DataType) -> TypeMismatch:
+    return TypeMismatch(f"Conversion from {source} to {target} is not supported.")
+
+
+def _parse(array: pa.Array, target: DataType) -> pa.Array:
+    match target:
+        case Integer():
+            return cast_text.parse_integers(array, target)
+        case Float():
+            return cast_text.parse_floats(array, target)
+        case Decimal():
+            return cast_text.parse_decimals(array, target)
+        case _:
+            return cast_text.parse_bools(array)
+
+
+def _time_to_decimal(array: pa.Array, source: DataType, target: Decimal) -> pa.Array:
+    ticks = cast_times.ticks_per_second(source)
+    values = pa.array(columns.numpy_values(array)).cast(pa.decimal256(20, 0))
+    scale = len(str(ticks)) - 1
+    return cast_numbers.to_decimal(
+        columns.view(values.cast(pa.decimal256(76, 0)), pa.decimal256(76, scale)),
+        Decimal(76, scale), target,
+    )  # fmt: skip
+
+
+def _cast_state(array: pa.Array, source: AggregateFunction, target: AggregateFunction) -> pa.Array:
+    """States of one aggregate whose representation is equal stand for each other."""
+    if source.function == target.function and source.state.arrow == target.state.arrow:
+        return array
+    raise _no_conversion(source, target)
+
+
+def _cast_nested(
+    array: pa.Array, source: DataType, target: DataType, environment: Environment, strict: bool
+) -> pa.Array:
+    match source, target:
+        case (Array(), Array()):
+            offsets, elements = columns.elements_of(array)
+            cast = _elements(elements, offsets, source.inner, target.inner, environment, strict)
+            return columns.lists_from(offsets, cast)
+        case (String(), Array()):
+            lists, now = cast_text.parse_arrays(array, target)
+            return lists if now == target else _cast_nested(lists, now, target, environment, strict)
+        case (Tuple(), Tuple()) if len(source.elements) == len(target.elements):
+            fields = zip(columns.struct_fields(array), source.elements, target.elements, strict=True)
+            cast_fields = [cast_column(f, s, t, environment, strict=strict) for f, s, t in fields]
+            return columns.structs_from(cast_fields, target.arrow, rows=len(array))
+        case (Map(), Map()):
+            return _cast_map(array, source, target, environment, strict)
+        case (Array(Tuple(elements=(key, value))), Map()):
+            offsets, pairs = columns.elements_of(array)
+            keys, items = columns.struct_fields(pairs)
+            keys = cast_column(keys, key, target.key, environment, strict=strict)
+            items = cast_column(items, value, target.value, environment, strict=strict)
+            return map_from(offsets, keys, items, target)
+        case (String(), _):
+            raise NotSupportedError(
+                f"Reading a {target} from text is not supported.", hint="Write it as an expression."
+            )
+        case _:
+            raise _no_conversion(source, target)
+
+
+def _elements(
+    elements: pa.Array, offsets: np.ndarray, source: DataType, target: DataType,
+    environment: Environment, strict: bool,
+) -> pa.Array:  # fmt: skip
+    """The elements cast; an error names the row of the list, not of the element."""
+    try:
+        return cast_column(elements, source, target, environment, strict=strict)
+    except DataError as error:
+        if error.row is not None:
+            error.row = int(np.searchsorted(offsets, error.row, side="right")) - 1
+        raise
+
+
+def _cast_map(
+    array: pa.Array, source: Map, target: Map, environment: Environment, strict: bool
+) -> pa.Array:
+    offsets = columns.offsets_of(array)
+    start, count = int(offsets[0]), int(offsets[-1] - offsets[0])
+    offsets = offsets - start
+    keys = _elements(array.keys.slice(start, count), offsets, source.key, target.key, environment, strict)
+    items = _elements(array.items.slice(start, count), offsets, source.value, target.value, environment, strict)
+    return map_from(offsets, keys, items, target)
+
+
+def map_from(offsets: np.ndarray, keys: pa.Array, items: pa.Array, target: Map) -> pa.Array:
+    """A map array of offsets from 0."""
+    made = pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), keys, items)
+    return made if made.type == target.arrow else made.cast(target.arrow)

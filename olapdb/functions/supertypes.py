@@ -1,0 +1,256 @@
+"""Rules over types: least supertype, types of literals, results of arithmetic.
+
+The rules are ClickHouse's (`NumberTraits`, `getLeastSupertype`); where 26.x would answer with a
+Variant, which olapdb does not have, NoCommonType is raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from olapdb.errors import DecimalOverflow, NoCommonType
+from olapdb.types import (
+    BOOL,
+    DATE,
+    DATE32,
+    DATETIME,
+    FLOAT32,
+    FLOAT64,
+    INT64,
+    NOTHING,
+    STRING,
+    UINT8,
+    UINT64,
+    AggregateFunction,
+    Array,
+    Boolean,
+    DataType,
+    Date,
+    Date32,
+    DateTime,
+    DateTime64,
+    Decimal,
+    FixedString,
+    Float,
+    Integer,
+    Interval,
+    LowCardinality,
+    Map,
+    Nothing,
+    Nullable,
+    SimpleAggregateFunction,
+    String,
+    Tuple,
+    is_nullable,
+    make_nullable,
+    plain,
+)
+
+DECIMAL_DIGITS = (9, 18, 38, 76)
+"""What Decimal32, 64, 128 and 256 hold."""
+NULL_TYPE = Nullable(NOTHING)
+_DIGITS_OF_BITS = {8: 3, 16: 5, 32: 10, 64: 20}
+
+
+def literal_type(value: None | bool | int | float | str, text: str = "") -> DataType:
+    """The type of a literal: the smallest integer type, Float64, String, Bool, NULL's.
+
+    `text` is the literal as written; it takes no part, since a number with a point is Float64.
+    """
+    if value is None:
+        return NULL_TYPE
+    if isinstance(value, bool):
+        return BOOL
+    if isinstance(value, int):
+        return integer_literal_type(value)
+    return FLOAT64 if isinstance(value, float) else STRING
+
+
+def integer_literal_type(value: int) -> DataType:
+    for bits in (8, 16, 32, 64):
+        candidate = Integer(bits, value < 0)
+        if candidate.minimum <= value <= candidate.maximum:
+            return candidate
+    return FLOAT64
+
+
+def common_type(types: Sequence[DataType]) -> DataType:
+    """The least type that holds the values of all; NoCommonType where there is none."""
+    distinct = list(dict.fromkeys(_unwrap_simple(t) for t in types))
+    if not distinct:
+        return NOTHING
+    if len(distinct) == 1:
+        return distinct[0]
+    if all(isinstance(t, LowCardinality) for t in distinct):
+        inner = common_type([t.inner for t in distinct if isinstance(t, LowCardinality)])
+        return LowCardinality(inner)
+    nullable = any(is_nullable(t) for t in distinct)
+    plains = list(dict.fromkeys(plain(t) for t in distinct))
+    plains = [t for t in plains if not isinstance(t, Nothing)]
+    if not plains:
+        return NULL_TYPE if nullable else NOTHING
+    found = plains[0]
+    for one in plains[1:]:
+        found = _pair(found, one)
+    return make_nullable(found) if nullable else found
+
+
+def _unwrap_simple(data_type: DataType) -> DataType:
+    return data_type.inner if isinstance(data_type, SimpleAggregateFunction) else data_type
+
+
+def _pair(left: DataType, right: DataType) -> DataType:
+    for a, b in ((left, right), (right, left)):
+        found = _ordered_pair(a, b)
+        if found is not None:
+            return found
+    raise NoCommonType(
+        f"There is no supertype for types {left}, {right}.", hint="CAST one side to the other."
+    )
+
+
+def _ordered_pair(left: DataType, right: DataType) -> DataType | None:
+    """The supertype where it is known for this order of the two."""
+    match left, right:
+        case _ if left == right:
+            return left
+        case (Boolean(), Integer(8, False)):
+            return UINT8
+        case (Boolean(), Integer() | Float()):
+            return _ordered_pair(UINT8, right) or _ordered_pair(right, UINT8)
+        case (Integer(), Integer()):
+            return _integers(left, right)
+        case (Float(), Float()):
+            return FLOAT64
+        case (Integer(bits), Float(width)) if bits < 64:
+            return FLOAT32 if width == 32 and bits <= 16 else FLOAT64
+        case (Decimal(), Decimal()):
+            scale = max(left.scale, right.scale)
+            whole = max(left.precision - left.scale, right.precision - right.scale)
+            widest = max(left.precision, right.precision)
+            return Decimal(max(widest, decimal_precision(min(whole + scale, widest))), scale)
+        case (Decimal(), Integer(bits, signed)):
+            digits = 19 if bits == 64 and signed else _DIGITS_OF_BITS[bits]
+            least = decimal_precision(digits + left.scale)
+            return Decimal(max(left.precision, least), left.scale)
+        case (String(), FixedString()) | (FixedString(), FixedString()):
+            return STRING
+        case (Date(), Date32()):
+            return DATE32
+        case (Date() | Date32(), DateTime(zone)):
+            return DateTime(zone) if isinstance(left, Date) else DateTime64(0, zone)
+        case (Date() | Date32(), DateTime64()):
+            return right
+        case (DateTime(zone), DateTime(other)):
+            return DateTime(zone if zone is not None else other)
+        case (DateTime(zone), DateTime64(precision, other)):
+            return DateTime64(precision, zone if zone is not None else other)
+        case (DateTime64(), DateTime64()):
+            zone = left.zone if left.zone is not None else right.zone
+            return DateTime64(max(left.precision, right.precision), zone)
+        case (Array(a), Array(b)):
+            return Array(common_type([a, b]))
+        case (Map(k1, v1), Map(k2, v2)):
+            return Map(common_type([k1, k2]), common_type([v1, v2]))
+        case (Tuple(), Tuple()) if len(left.elements) == len(right.elements):
+            elements = zip(left.elements, right.elements, strict=True)
+            names = left.names if left.names == right.names else ()
+            return Tuple(tuple(common_type(pair) for pair in elements), names)
+        case (Interval(), Interval()) | (AggregateFunction(), AggregateFunction()):
+            return None
+    return None
+
+
+def _integers(left: Integer, right: Integer) -> Integer | None:
+    if left.signed == right.signed:
+        return Integer(max(left.bits, right.bits), left.signed)
+    signed, unsigned = (left, right) if left.signed else (right, left)
+    bits = max(signed.bits, 2 * unsigned.bits)
+    return Integer(bits, True) if bits <= 64 else None
+
+
+def decimal_precision(digits: int) -> int:
+    """The precision class of ClickHouse's decimals that holds so many digits."""
+    for precision in DECIMAL_DIGITS:
+        if digits <= precision:
+            return precision
+    raise DecimalOverflow(f"A decimal of {digits} digits is needed, 76 is the most.")
+
+
+def as_number(data_type: DataType) -> DataType:
+    """Bool counts as UInt8."""
+    return UINT8 if isinstance(data_type, Boolean) else data_type
+
+
+def _construct(signed: bool, floating: bool, size: int) -> DataType:
+    if floating:
+        return FLOAT32 if size <= 4 else FLOAT64
+    return Integer(min(size, 8) * 8, signed)
+
+
+def _traits(data_type: DataType) -> tuple[bool, bool, int]:
+    """(signed, floating, bytes) of a number."""
+    if isinstance(data_type, Float):
+        return True, True, data_type.bits // 8
+    assert isinstance(data_type, Integer)
+    return data_type.signed, False, data_type.bits // 8
+
+
+def arithmetic_type(operation: str, left: DataType, right: DataType) -> DataType:
+    """The result of an operation on two numbers that are no decimals.
+
+    As `NumberTraits`: plus and multiply widen by one step, minus becomes signed besides, `/` is
+    Float64, intDiv keeps the dividend's width, modulo takes the divisor's.
+    """
+    (signed_a, float_a, size_a), (signed_b, float_b, size_b) = _traits(left), _traits(right)
+    signed, floating = signed_a or signed_b, float_a or float_b
+    match operation:
+        case "plus" | "multiply":
+            return _construct(signed, floating, 2 * max(size_a, size_b))
+        case "minus":
+            return _construct(True, floating, 2 * max(size_a, size_b))
+        case "divide":
+            return FLOAT64
+        case "intDiv":
+            return _construct(signed, False, size_a)
+        case "modulo":
+            if floating:
+                return FLOAT64
+            return _construct(signed_a, False, 2 * size_b if signed_a else size_b)
+        case "positiveModulo":
+            return FLOAT64 if floating else _construct(False, False, size_b)
+        case "bit":
+            return _construct(signed, False, max(size_a, size_b))
+        case _:
+            raise AssertionError(operation)
+
+
+def sum_type(data_type: DataType) -> DataType:
+    """What sum() of a type gives: 64 bits, Float64, Decimal(38 or 76, S)."""
+    match data_type:
+        case Integer(signed=True):
+            return INT64
+        case Integer() | Boolean():
+            return UINT64
+        case Float():
+            return FLOAT64
+        case Decimal(precision, scale):
+            return Decimal(38 if precision <= 38 else 76, scale)
+        case _:
+            raise NoCommonType(f"{data_type} has no sum.")
+
+
+def low_cardinality_result(result: DataType, types: Sequence[DataType], constant: Sequence[bool]) -> DataType:
+    """LowCardinality(String) where the only argument that is no constant is LowCardinality."""
+    varying = [t for t, fixed in zip(types, constant, strict=True) if not fixed]
+    if len(varying) == 1 and isinstance(varying[0], LowCardinality):
+        if isinstance(plain(result), String | FixedString) and not isinstance(result, LowCardinality):
+            return LowCardinality(result)
+    return result
+
+
+__all__ = [
+    "DATE", "DATETIME", "DECIMAL_DIGITS", "NULL_TYPE", "arithmetic_type", "as_number",
+    "common_type", "decimal_precision", "integer_literal_type", "literal_type",
+    "low_cardinality_result", "sum_type",
+]  # fmt: skip

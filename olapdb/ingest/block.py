@@ -1,0 +1,340 @@
+"""Incoming data to blocks: the rows that one trigger firing sees.
+
+A block is a `pa.Table` of the table's stored columns, in their order, of exactly their Arrow
+types.  A value that does not fit is an error that names its column, row and value, and is raised
+before anything is written.
+
+NULL in a column that is not Nullable becomes the column's default where `null_as_default` says so
+(ClickHouse's `input_format_null_as_default` and `insert_null_as_default`, for SQL); Arrow data
+handed in by a program is taken at its word, and raises CannotInsertNull.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.errors import (
+    ArgumentOutOfBound, CannotConvertType, CannotInsertNull, DataError, DuplicateColumn,
+    IllegalColumn, NoSuchColumn, NumberOfColumnsDoesntMatch,
+)  # fmt: skip
+from olapdb.functions import cast_column
+from olapdb.functions.base import Environment
+from olapdb.ingest.defaults import DefaultColumns
+from olapdb.model.schema import Column, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.transaction.cache import Cache
+from olapdb.types import DataType, Date, DateTime, is_nullable, make_nullable, plain
+
+Data: TypeAlias = "pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch]"
+
+BLOCK_ROWS_MAX = 1_048_576
+"""`max_insert_block_size`: no block is larger."""
+BLOCK_BYTES_MIN = 268_402_944
+"""`min_insert_block_size_bytes`: what batches of a stream are joined up to, or the rows' bound."""
+
+DATE_DAYS_MAX = 65_535
+DATETIME_SECONDS_MAX = (1 << 32) - 1
+
+
+def insertable_columns(table: Table) -> tuple[Column, ...]:
+    """The columns that an INSERT without a column list takes, in order."""
+    return tuple(c for c in table.columns if c.default_kind in ("", "DEFAULT"))
+
+
+@dataclass(frozen=True)
+class BlockMaker:
+    """Makes blocks of `table` from columns called `names`, of `types`; no state, any thread.
+
+    `null_as_default`: what NULL does in a column that is not Nullable.
+    """
+
+    table: Table
+    names: tuple[str, ...]
+    types: tuple[DataType, ...]
+    defaults: DefaultColumns
+    null_as_default: bool = False
+    positions: Mapping[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "positions", _positions(self.table, self.names))
+
+    def make(
+        self, arrays: Sequence[pa.Array], rows: int, environment: Environment, first_row: int = 0
+    ) -> pa.Table:
+        """The block of the columns `arrays`, each of `rows`; `first_row` counts for errors."""
+        given = {
+            name: self._convert(name, arrays[at], self.types[at], environment, first_row)
+            for name, at in self.positions.items()
+        }
+        if self.null_as_default:
+            given = self._without_nulls(given, rows, environment)
+        full = self.defaults.complete(given, rows, environment)
+        stored = self.table.stored_columns
+        return pa.Table.from_arrays([full[c.name] for c in stored], names=[c.name for c in stored])
+
+    def _convert(
+        self, name: str, array: pa.Array, source: DataType, environment: Environment, first_row: int
+    ) -> pa.Array:
+        column = self.table.column(name)
+        assert column is not None
+        target = column.type
+        if self.null_as_default and array.null_count and not is_nullable(target):
+            target = make_nullable(target)
+        if array.type == target.arrow and plain(source) == plain(target):
+            if array.null_count and not is_nullable(target):
+                row = int(pc.index(pc.is_null(array), True).as_py())
+                raise _named(
+                    CannotInsertNull(f"NULL is no value of {column.type}.").at_row(row),
+                    self.table, name, first_row,
+                )  # fmt: skip
+            return array
+        try:
+            _check_range(array, source, target)
+            cast = cast_column(array, source, target, environment, strict=True)
+        except DataError as error:
+            raise _named(error, self.table, name, first_row) from None
+        return cast
+
+    def _without_nulls(
+        self, given: dict[str, pa.Array], rows: int, environment: Environment
+    ) -> dict[str, pa.Array]:
+        """NULLs of columns that are not Nullable replaced by the column's default."""
+        holed = [
+            name for name, array in given.items()
+            if array.null_count and not is_nullable(self._type(name))
+        ]  # fmt: skip
+        if not holed:
+            return given
+        rest = {name: array for name, array in given.items() if name not in holed}
+        filled = self.defaults.complete(rest, rows, environment)
+        return {
+            name: pc.if_else(pc.is_valid(array), array, filled[name]) if name in holed else array
+            for name, array in given.items()
+        }
+
+    def _type(self, name: str) -> DataType:
+        column = self.table.column(name)
+        assert column is not None
+        return column.type
+
+
+def make_blocks(
+    table: Table,
+    data: Data,
+    *,
+    snapshot: Snapshot,
+    environment: Environment,
+    cache: Cache,
+    columns: Sequence[str] | None = None,
+    types: Sequence[DataType] | None = None,
+    null_as_default: bool = False,
+    max_rows: int = BLOCK_ROWS_MAX,
+    min_rows: int = BLOCK_ROWS_MAX,
+    min_bytes: int = BLOCK_BYTES_MIN,
+) -> Iterator[pa.Table]:
+    """Blocks of the table from data whose columns are `columns` by position (None: by name).
+
+    `types` are the ClickHouse types of the data's columns; None: those that Arrow's stand for.
+    Small batches are joined until they have `min_rows` or `min_bytes`, blocks cut at `max_rows`.
+    Empty data give no block.  Raises NoSuchColumn, NumberOfColumnsDoesntMatch and DataError.
+    """
+    defaults = DefaultColumns.of(table, snapshot, environment, cache)
+    names = None if columns is None else tuple(columns)
+    maker: BlockMaker | None = None
+    first_row = 0
+    for rows in _cut(_tables(data), max_rows, min(min_rows, max_rows), min_bytes):
+        if maker is None:
+            maker = _maker(table, rows.schema, names, types, defaults, null_as_default)
+        arrays = [_plain_array(chunked) for chunked in rows.columns]
+        yield maker.make(arrays, rows.num_rows, environment, first_row)
+        first_row += rows.num_rows
+
+
+def _maker(
+    table: Table, schema: pa.Schema, names: tuple[str, ...] | None,
+    types: Sequence[DataType] | None, defaults: DefaultColumns, null_as_default: bool,
+) -> BlockMaker:  # fmt: skip
+    names = tuple(schema.names) if names is None else names
+    if len(names) != len(schema):
+        raise NumberOfColumnsDoesntMatch(
+            f"The data have {len(schema)} columns, the INSERT into {table.database}.{table.name}"
+            f" names {len(names)}: {', '.join(names)}.",
+            hint="Give one value for each column, or list the columns after the table's name.",
+        )
+    given = tuple(types) if types is not None else tuple(type_of_arrow(f.type) for f in schema)
+    return BlockMaker(table, names, given, defaults, null_as_default)
+
+
+def _positions(table: Table, names: Sequence[str]) -> dict[str, int]:
+    positions: dict[str, int] = {}
+    for at, name in enumerate(names):
+        column = table.column(name)
+        where = f"{table.database}.{table.name}"
+        if column is None:
+            have = ", ".join(c.name for c in table.columns)
+            raise NoSuchColumn(f"There is no column {name} in {where}.", hint=f"It has {have}.")
+        if column.default_kind in ("MATERIALIZED", "ALIAS"):
+            raise IllegalColumn(
+                f"Column {name} of {where} is {column.default_kind}: it cannot be inserted.",
+                hint="Leave it out; it is computed.",
+            )
+        if name in positions:
+            raise DuplicateColumn(f"Column {name} of {where} is given twice.")
+        positions[name] = at
+    return positions
+
+
+def _named(error: DataError, table: Table, name: str, first_row: int) -> DataError:
+    """The error with the place: table, column, and the row of the whole INSERT, from 1."""
+    row = None if error.row is None else first_row + error.row
+    place = f"Column {name} of {table.database}.{table.name}"
+    place += "" if row is None else f", row {row + 1}"
+    named = type(error)(f"{place}: {error.message}", hint=error.hint)
+    return named if row is None else named.at_row(row)
+
+
+def _check_range(array: pa.Array, source: DataType, target: DataType) -> None:
+    """Dates and times beyond what the column can hold are errors, not clamped (as for Arrow in
+    ClickHouse); other types' rules are those of CAST."""
+    kind = plain(target)
+    if isinstance(kind, Date) and pa.types.is_date32(array.type):
+        ticks, low, high = array.cast(pa.int32()), 0, DATE_DAYS_MAX
+    elif isinstance(kind, DateTime) and pa.types.is_timestamp(array.type):
+        seconds = array.cast(pa.timestamp("s", array.type.tz), safe=False)
+        ticks, low, high = seconds.cast(pa.int64()), 0, DATETIME_SECONDS_MAX
+    else:
+        return
+    bounds = pc.min_max(ticks)
+    lowest, highest = bounds["min"].as_py(), bounds["max"].as_py()
+    if lowest is None or (lowest >= low and highest <= high):
+        return
+    wrong = pc.or_(pc.less(ticks, low), pc.greater(ticks, high))
+    row = int(pc.index(wrong, True).as_py())
+    raise CannotConvertType(
+        f"{array[row]} is out of the range of {target}.",
+        hint="Date32 and DateTime64 reach from 1900 to 2299.",
+    ).at_row(row)
+
+
+# --- cutting -------------------------------------------------------------------------------------
+
+
+def _tables(data: Data) -> Iterator[pa.Table]:
+    if isinstance(data, pa.Table):
+        yield data
+    elif isinstance(data, pa.RecordBatch):
+        yield pa.Table.from_batches([data])
+    else:
+        for batch in data:
+            yield pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
+
+
+def _cut(
+    tables: Iterator[pa.Table], max_rows: int, min_rows: int, min_bytes: int
+) -> Iterator[pa.Table]:
+    if max_rows < 1:
+        raise ArgumentOutOfBound("max_insert_block_size is at least 1.")
+    held: list[pa.Table] = []
+    rows, held_bytes = 0, 0
+    for table in tables:
+        start = 0
+        while start < table.num_rows:
+            piece = table.slice(start, max_rows - rows)
+            held.append(piece)
+            start += piece.num_rows
+            rows += piece.num_rows
+            held_bytes += piece.nbytes
+            if rows >= min_rows or rows >= max_rows or (min_bytes and held_bytes >= min_bytes):
+                yield _joined(held)
+                held, rows, held_bytes = [], 0, 0
+    if rows:
+        yield _joined(held)
+
+
+def _joined(held: list[pa.Table]) -> pa.Table:
+    return held[0] if len(held) == 1 else pa.concat_tables(held)
+
+
+def _plain_array(column: pa.ChunkedArray) -> pa.Array:
+    """One array without dictionaries and large offsets, which blocks never have."""
+    wanted = _plain_arrow(column.type)
+    if wanted != column.type:
+        column = column.cast(wanted)
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(
+        column.chunks or [pa.array([], column.type)]
+    )  # fmt: skip
+
+
+def _plain_arrow(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(kind):
+        return _plain_arrow(kind.value_type)
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
+        return pa.string()
+    if pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return pa.list_(_plain_arrow(kind.value_type))
+    if pa.types.is_list(kind):
+        return pa.list_(_plain_arrow(kind.value_type))
+    if pa.types.is_float16(kind):
+        return pa.float32()
+    if pa.types.is_date64(kind):
+        return pa.date32()
+    if pa.types.is_timestamp(kind) and kind.tz is None:
+        return pa.timestamp(kind.unit, "UTC")
+    return kind
+
+
+def type_of_arrow(kind: pa.DataType) -> DataType:
+    """The ClickHouse type that an Arrow column is read as, always Nullable where it can be.
+
+    Naive timestamps are taken as UTC.  Raises CannotConvertType for types that no column has.
+    """
+    from olapdb.functions import parse_type
+
+    name = _type_name(_plain_arrow(kind))
+    if name is None:
+        raise CannotConvertType(
+            f"Arrow type {kind} has no ClickHouse type here.",
+            hint="Cast the column before inserting it, to a number, string, date or timestamp.",
+        )
+    return make_nullable(parse_type(name))
+
+
+_ARROW_NAMES = {
+    pa.int8(): "Int8", pa.int16(): "Int16", pa.int32(): "Int32", pa.int64(): "Int64",
+    pa.uint8(): "UInt8", pa.uint16(): "UInt16", pa.uint32(): "UInt32", pa.uint64(): "UInt64",
+    pa.float32(): "Float32", pa.float64(): "Float64", pa.bool_(): "Bool", pa.string(): "String",
+    pa.date32(): "Date32", pa.null(): "Nothing",
+}  # fmt: skip
+_PRECISIONS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+
+
+def _type_name(kind: pa.DataType) -> str | None:
+    if kind in _ARROW_NAMES:
+        return _ARROW_NAMES[kind]
+    if pa.types.is_timestamp(kind):
+        return f"DateTime64({_PRECISIONS[kind.unit]}, '{kind.tz or 'UTC'}')"
+    if pa.types.is_decimal(kind):
+        return f"Decimal({kind.precision}, {max(kind.scale, 0)})"
+    if pa.types.is_fixed_size_binary(kind):
+        return f"FixedString({kind.byte_width})"
+    if pa.types.is_map(kind):
+        key, value = _type_name(kind.key_type), _type_name(kind.item_type)
+        return None if key is None or value is None else f"Map({key}, {value})"
+    if pa.types.is_list(kind):
+        inner = _type_name(kind.value_type)
+        return None if inner is None else f"Array({inner})"
+    if pa.types.is_struct(kind):
+        names = [_type_name(kind.field(i).type) for i in range(kind.num_fields)]
+        fields = [kind.field(i).name for i in range(kind.num_fields)]
+        if any(n is None for n in names):
+            return None
+        inside = ", ".join(f"`{f}` {n}" for f, n in zip(fields, names, strict=True))
+        return f"Tuple({inside})"
+    return None

@@ -1,0 +1,297 @@
+"""INSERT: every block and every view's rows in one commit.
+
+    stage block after block  ->  one commit  ->  on conflict: fire again what changed, bounded
+
+If a view fails, nothing lands.  If views, targets or dimension tables changed between staging and
+the commit (rule 1), the staged source parts stay as they are and the views fire again on them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from olapdb.errors import Aborted, CommitConflict, DuplicateInsert, UnknownTable
+from olapdb.execute.combine import combine
+from olapdb.functions.base import Environment
+from olapdb.ingest.invalidate import dimension_changed
+from olapdb.ingest.stage import BlockStager
+from olapdb.ingest.staged import StagedInsert, ViewWrite, join_staged
+from olapdb.ingest.trigger import Surroundings
+from olapdb.model.changes import (
+    AddBlock, AddPart, Change, Commit, Committed, Invalidate, LeaseLive, RecordToken, Requirement,
+    TokenIsNew,
+)  # fmt: skip
+from olapdb.model.frozen import FrozenSnapshot, freeze
+from olapdb.model.schema import Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.model.view_state import Invalidation
+from olapdb.storage.reader import PartReader
+from olapdb.transaction.points import reach
+from olapdb.transaction.services import Services
+
+ATTEMPTS_MAX = 10
+"""How often an INSERT fires its views anew before it gives up."""
+DIMENSION_ATTEMPTS_MAX = 5
+"""After this many, moved dimensions are no conflict: the view's slices are invalidated instead."""
+KEPT_BYTES_MAX = 64 << 20
+"""Blocks of an INSERT that are kept in memory for a second firing; larger ones are read back."""
+
+
+@dataclass(frozen=True, slots=True)
+class InsertResult:
+    """`commit` is None where there were no rows, or where the token was known (`duplicate`)."""
+
+    rows: int
+    blocks: int
+    commit: int | None
+    duplicate: bool = False
+    views: tuple[ViewWrite, ...] = ()
+
+
+def insert(
+    services: Services,
+    table_id: str,
+    blocks: Iterable[pa.Table],
+    *,
+    query_id: str = "",
+    statement: str = "",
+    token: str | None = None,
+    settings: Mapping[str, object] | None = None,
+    environment: Environment | None = None,
+    snapshot: Snapshot | None = None,
+    cancelled: threading.Event | None = None,
+) -> InsertResult:
+    """Inserts blocks (see `block.make_blocks`) and all that their views make: all or nothing.
+
+    Blocks are drawn one by one and staged, so memory is bounded by a block and what its views
+    hold.  With a `token` that was committed before nothing happens and `duplicate` is set.
+    Raises UnknownTable, TooManyParts, what a view raises (naming it), Aborted when the table was
+    altered meanwhile, CommitConflict when others kept changing the views, CommitUnknown.
+    """
+    snapshot = snapshot or services.catalog.snapshot()
+    table = _table(snapshot, table_id)
+    writer = _Writer(services, query_id, statement, token, settings or {},
+                     environment or Environment(zone=services.zone), cancelled)  # fmt: skip
+    with writer.pinned(snapshot):
+        return writer.insert(table, blocks, snapshot)
+
+
+def commit_staged(
+    services: Services,
+    staged: Sequence[StagedInsert],
+    *,
+    query_id: str = "",
+    statement: str = "",
+    token: str | None = None,
+    settings: Mapping[str, object] | None = None,
+    environment: Environment | None = None,
+) -> InsertResult:
+    """One commit of what several tasks staged for one table under this process's lease."""
+    if not staged:
+        return InsertResult(0, 0, None)
+    joined = join_staged(staged)
+    writer = _Writer(services, query_id, statement, token, settings or {},
+                     environment or Environment(zone=services.zone), None)  # fmt: skip
+    snapshot = services.catalog.snapshot()
+    with writer.pinned(snapshot):
+        return writer.publish(joined, None, snapshot)
+
+
+def snapshot_for_insert(snapshot: Snapshot, table_id: str) -> FrozenSnapshot:
+    """What a task without a catalog needs for `stage_insert` into the table."""
+    return freeze(snapshot, (table_id,))
+
+
+def _table(snapshot: Snapshot, table_id: str) -> Table:
+    found = snapshot.by_id(table_id)
+    if not isinstance(found, Table):
+        raise UnknownTable("The table of this INSERT does not exist any more.")
+    return found
+
+
+@dataclass(frozen=True)
+class _Writer:
+    services: Services
+    query_id: str
+    statement: str
+    token: str | None
+    settings: Mapping[str, object]
+    environment: Environment
+    cancelled: threading.Event | None
+
+    def pinned(self, snapshot: Snapshot) -> _Pin:
+        return _Pin(self.services, snapshot.number)
+
+    def insert(self, table: Table, blocks: Iterable[pa.Table], snapshot: Snapshot) -> InsertResult:
+        stager = self._stager(snapshot)
+        kept: list[pa.Table] | None = []
+        rows, kept_bytes = 0, 0
+        try:
+            for block in blocks:
+                stager.add_block(table, block)
+                rows += block.num_rows
+                kept_bytes += block.nbytes
+                if kept is not None:
+                    kept.append(block)
+                    kept = kept if kept_bytes <= KEPT_BYTES_MAX else None
+        except BaseException:
+            discard(self.services, stager.staged(table.id, rows).paths)
+            raise
+        if rows == 0:
+            return InsertResult(0, 0, None)
+        reach("insert.staged")
+        return self.publish(stager.staged(table.id, rows), kept, snapshot)
+
+    def publish(
+        self, staged: StagedInsert, kept: list[pa.Table] | None, snapshot: Snapshot
+    ) -> InsertResult:
+        """Commits, firing again on conflict. `kept` are the blocks, where they are in memory."""
+        for attempt in range(ATTEMPTS_MAX):
+            give_in = attempt >= DIMENSION_ATTEMPTS_MAX
+            reach("insert.before_commit")
+            try:
+                committed = self._apply(staged, snapshot, give_in)
+            except DuplicateInsert:
+                discard(self.services, staged.paths)
+                return InsertResult(0, 0, None, duplicate=True)
+            except CommitConflict:
+                snapshot = self.services.catalog.snapshot()
+                with self.pinned(snapshot):
+                    staged = self._fire_again(staged, kept, snapshot)
+                continue
+            reach("insert.committed")
+            self._notify(staged)
+            return InsertResult(
+                staged.rows, staged.block_count, committed.number, views=staged.views
+            )
+        discard(self.services, staged.paths)
+        raise CommitConflict(
+            f"The views of this INSERT's table changed {ATTEMPTS_MAX} times while it ran.",
+            hint="Nothing was inserted; run it again when they are at rest.",
+        )
+
+    def _apply(self, staged: StagedInsert, snapshot: Snapshot, give_in: bool) -> Committed:
+        requirements: list[Requirement] = [LeaseLive(self.services.lease_id)]
+        changes: list[Change] = list(staged.changes)
+        if give_in:
+            requirements += staged.without_dimension_requirements()
+            changes += self._moving_dimensions(staged)
+        else:
+            requirements += staged.requirements
+        written = {c.block.table_id for c in staged.changes if isinstance(c, AddBlock)}
+        more, needed = dimension_changed(
+            snapshot, written, "DIMENSION CHANGE", self.statement, self.query_id,
+            staged.rows, self.services.clock_ms(),
+        )  # fmt: skip
+        changes += more
+        requirements += needed
+        if self.token:
+            requirements.append(TokenIsNew(staged.table_id, self.token))
+            changes.append(RecordToken(staged.table_id, self.token))
+        return self.services.catalog.apply(
+            Commit(tuple(requirements), tuple(changes), "INSERT", self.query_id, self.statement)
+        )
+
+    def _moving_dimensions(self, staged: StagedInsert) -> list[Change]:
+        now = self.services.clock_ms()
+        views = dict.fromkeys(view_id for view_id, _ in staged.dimensions)
+        return [
+            Invalidate(Invalidation(view_id, None, "DIMENSION CHANGE", self.statement,
+                                    self.query_id, staged.rows, now))
+            for view_id in views
+        ]  # fmt: skip
+
+    def _fire_again(
+        self, staged: StagedInsert, kept: list[pa.Table] | None, snapshot: Snapshot
+    ) -> StagedInsert:
+        """The same source parts with the cascade as the views are now."""
+        table = _table(snapshot, staged.table_id)
+        mine = staged.parts_of(staged.table_id)
+        if any(p.part.schema_version != table.version for p in mine):
+            discard(self.services, staged.paths)
+            raise Aborted(
+                f"{table.database}.{table.name} was altered while the INSERT ran.",
+                hint="Nothing was inserted; run it again.",
+            )
+        stager = self._stager(snapshot)
+        old = {p.part.path for p in mine}
+        try:
+            for index in range(staged.block_count):
+                parts = tuple(p for p in mine if getattr(p.part.blocks, "index", -1) == index)
+                block = kept[index] if kept is not None else self._read_back(table, parts)
+                stager.adopt_block(table, parts, block)
+        except BaseException:
+            discard(self.services, (*staged.paths, *stager.staged(table.id, 0).paths))
+            raise
+        discard(self.services, [path for path in staged.paths if path not in old])
+        return stager.staged(table.id, staged.rows)
+
+    def _read_back(self, table: Table, parts: tuple[AddPart, ...]) -> pa.Table:
+        """A block from its staged parts: the same rows, sorted."""
+        if table.engine.name == "Null" or (
+            table.engine.combines and self.settings.get("optimize_on_insert", True)
+        ):
+            raise Aborted(
+                f"The views on {table.database}.{table.name} changed while a large INSERT ran.",
+                hint="Nothing was inserted; run it again.",
+            )
+        names = [c.name for c in table.stored_columns]
+        pieces = [_read_staged(self.services, table, one, names) for one in parts]
+        return pa.concat_tables(pieces)
+
+    def _stager(self, snapshot: Snapshot) -> BlockStager:
+        around = Surroundings(
+            snapshot, self.services.store, self.services.cache, self.settings, self.environment,
+            self.cancelled or threading.Event(),
+        )  # fmt: skip
+        return BlockStager(around, self.services.lease_id)
+
+    def _notify(self, staged: StagedInsert) -> None:
+        for table_id in {c.part.table_id for c in staged.changes if isinstance(c, AddPart)}:
+            self.services.notify_written(table_id)
+
+
+@dataclass(frozen=True)
+class _InlineRows:
+    """Inline bytes of parts that are not in any snapshot yet."""
+
+    rows: bytes | None
+
+    def inline_rows(self, part: object) -> bytes:
+        assert self.rows is not None
+        return self.rows
+
+
+def _read_staged(
+    services: Services, table: Table, staged: AddPart, names: Sequence[str]
+) -> pa.Table:
+    return read_part(services, table, staged, names)
+
+
+def read_part(services: Services, table: Table, staged: AddPart, names: Sequence[str]) -> pa.Table:
+    """The rows of a part that is staged, not committed."""
+    reader = PartReader(services.store, _InlineRows(staged.inline_rows), staged.part, table)
+    return reader.read(names)
+
+
+class _Pin:
+    """Keeps a snapshot's parts from being deleted while they are read."""
+
+    def __init__(self, services: Services, number: int) -> None:
+        self._catalog, self._number = services.catalog, number
+
+    def __enter__(self) -> None:
+        self._catalog.pin(self._number)
+
+    def __exit__(self, *error: object) -> None:
+        self._catalog.unpin(self._number)
+
+
+def discard(services: Services, paths: Iterable[str]) -> None:
+    """Deletes staged files of a commit that surely did not happen."""
+    for path in paths:
+        services.store.delete(path)

@@ -1,0 +1,126 @@
+"""Which slices of which views a change of rows made stale.
+
+A change's rows are run through each view's own SELECT: the partitions of the target that they
+would reach are the stale slices, and their keys the examples.  Where that fails (the view is
+broken) or cannot be told (a dimension changed), all of the target is stale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from olapdb.errors import Error
+from olapdb.functions import display
+from olapdb.ingest.stage import layout_of
+from olapdb.ingest.trigger import Surroundings, bound_view, fire
+from olapdb.model.changes import Change, Invalidate, NotCovered, Requirement
+from olapdb.model.part import BlockRange, Part
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.model.view_state import Cause, Invalidation
+
+KEY_EXAMPLES_MAX = 10
+BLOCKS_MAX = 1 << 62
+EVERY_BLOCK = (BlockRange(1, BLOCKS_MAX),)
+
+
+@dataclass
+class StaleSlices:
+    """The slices of one view that a change reached, gathered over several pieces of it."""
+
+    view: MaterializedView
+    rows: dict[str | None, int]
+    keys: dict[str | None, list[str]]
+
+    @staticmethod
+    def of(view: MaterializedView) -> StaleSlices:
+        return StaleSlices(view, {}, {})
+
+    def add(self, block: pa.Table, around: Surroundings) -> None:
+        """The slices that source rows `block` (the source's stored columns) contribute to."""
+        if block.num_rows == 0:
+            return
+        try:
+            bound = bound_view(self.view, around)
+            made = fire(bound, block, around)
+        except Error:
+            self.add_all(block.num_rows)
+            return
+        for partition, _, rows in layout_of(bound.target, around).split(made):
+            self.rows[partition] = self.rows.get(partition, 0) + rows.num_rows
+            examples = self.keys.setdefault(partition, [])
+            if len(examples) < KEY_EXAMPLES_MAX:
+                examples += key_texts(bound.target, rows, KEY_EXAMPLES_MAX - len(examples))
+
+    def add_all(self, rows: int) -> None:
+        self.rows[None] = self.rows.get(None, 0) + rows
+
+    def invalidations(
+        self, cause: Cause, statement: str, query_id: str, since_ms: int
+    ) -> list[Change]:
+        return [
+            Invalidate(
+                Invalidation(
+                    self.view.id, partition, cause, statement, query_id, rows, since_ms,
+                    tuple(self.keys.get(partition, ())),
+                )
+            )
+            for partition, rows in self.rows.items()
+        ]  # fmt: skip
+
+
+def key_texts(table: Table, rows: pa.Table, limit: int) -> list[str]:
+    """Sorting keys of the first rows as text: "JFK" or "(JFK, 2013-01-01)"."""
+    columns = [c for c in (table.column(k.expression) for k in table.sorting_key) if c is not None]
+    if not columns:
+        return []
+    head = rows.slice(0, limit)
+    texts = [display(head.column(c.name).combine_chunks(), c.type) for c in columns]
+    if len(texts) == 1:
+        return list(texts[0])
+    return [f"({', '.join(one)})" for one in zip(*texts, strict=True)]
+
+
+def touched_parts(
+    view: MaterializedView, parts: Iterable[Part], snapshot: Snapshot
+) -> tuple[list[Part], list[Requirement]]:
+    """Parts of the source that the view has seen; and for the others, that it still has not."""
+    coverage = snapshot.coverage(view.id)
+    seen: list[Part] = []
+    unseen: list[Requirement] = []
+    for part in parts:
+        if coverage.touches(part.partition_id, part.block_range):
+            seen.append(part)
+        else:
+            unseen.append(NotCovered(view.id, part.partition_id, (part.block_range,)))
+    return seen, unseen
+
+
+def dimension_views(snapshot: Snapshot, table_ids: set[str]) -> list[MaterializedView]:
+    return [
+        item for item in snapshot.objects()
+        if isinstance(item, MaterializedView) and not table_ids.isdisjoint(item.dimension_ids)
+    ]  # fmt: skip
+
+
+def dimension_changed(
+    snapshot: Snapshot, table_ids: set[str], cause: Cause, statement: str, query_id: str,
+    rows: int, since_ms: int,
+) -> tuple[list[Change], list[Requirement]]:  # fmt: skip
+    """Everything that views made with these tables as dimensions is stale; a view that has made
+    nothing yet is not, and the commit requires that this stays so."""
+    changes: list[Change] = []
+    requirements: list[Requirement] = []
+    for view in dimension_views(snapshot, table_ids):
+        coverage = snapshot.coverage(view.id)
+        if coverage.everywhere or any(coverage.by_partition.values()):
+            stale = StaleSlices.of(view)
+            stale.add_all(rows)
+            changes += stale.invalidations(cause, statement, query_id, since_ms)
+        else:
+            partitions = {part.partition_id for part in snapshot.parts(view.source_id)} | {""}
+            requirements += [NotCovered(view.id, p, EVERY_BLOCK) for p in sorted(partitions)]
+    return changes, requirements

@@ -1,0 +1,287 @@
+"""Stages one block: its own parts, and those of every view that it cascades to.
+
+Nothing here touches the catalog; the outcome is data for one commit, see `staged`.  The path of a
+block is: sort and split by partition, write, then fire each attached view, by (database, name),
+on the whole block as it came; what a view makes is a block of its target, and goes the same way.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from olapdb.errors import Error, TooDeepRecursion, TooManyParts, UnknownTable
+from olapdb.execute.combine import combine
+from olapdb.execute.layout import TableLayout
+from olapdb.functions.base import Environment
+from olapdb.ingest.staged import StagedInsert, ViewWrite, join_staged
+from olapdb.ingest.trigger import Surroundings, bound_view, fire, pushing_to
+from olapdb.model.changes import (
+    AddBlock, AddCoverage, AddPart, Change, PartsOfPartitionAre, Requirement, SchemaIs, ViewsAre,
+)  # fmt: skip
+from olapdb.model.part import Blocks, Contribution, NewBlock, Part
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.model.view_state import CoverageRow
+from olapdb.storage.store import Store
+from olapdb.storage.writer import write_part
+from olapdb.transaction.cache import Cache
+from olapdb.transaction.points import reach
+
+__all__ = ["BlockStager", "StagedInsert", "join_staged", "stage_insert"]
+
+CASCADE_DEPTH_MAX = 64
+INLINE_BYTES_MAX = 262_144
+INLINE_ROWS_MAX = 10_000
+INLINE_PARTS_MAX = 256
+"""Parts of a table above which no more are kept in the catalog: at most 64 MiB of a table are."""
+
+
+def stage_insert(
+    table: Table,
+    block: pa.Table,
+    snapshot: Snapshot,
+    store: Store,
+    lease_id: str,
+    *,
+    settings: Mapping[str, object],
+    environment: Environment,
+    cache: Cache,
+    cancelled: threading.Event | None = None,
+) -> StagedInsert:
+    """Stages a block of `table` and the cascade of its views, as they are at `snapshot`.
+
+    The block has the table's stored columns, see `olapdb.ingest.block`.  Runs anywhere that has
+    the store.  Raises what views raise, naming the view; staged files are then the lease's
+    leavings, for vacuum.
+    """
+    around = Surroundings(
+        snapshot, store, cache, settings, environment, cancelled or threading.Event()
+    )
+    stager = BlockStager(around, lease_id)
+    stager.add_block(table, block)
+    return stager.staged(table.id, block.num_rows)
+
+
+@dataclass
+class BlockStager:
+    """Collects the parts, coverage and requirements of blocks that one commit will publish.
+
+    `inline` False keeps every part out of the catalog (a cluster's tasks).
+    """
+
+    around: Surroundings
+    lease_id: str
+    inline: bool = True
+    _changes: list[Change] = field(default_factory=list)
+    _requirements: dict[Requirement, None] = field(default_factory=dict)
+    _dimensions: dict[tuple[str, str], None] = field(default_factory=dict)
+    _views: list[ViewWrite] = field(default_factory=list)
+    _next_index: dict[str, int] = field(default_factory=dict)
+
+    def add_block(self, table: Table, block: pa.Table) -> NewBlock:
+        """A block of rows that no view made, and all that it triggers."""
+        number = self._new_block(table, block.num_rows, "insert")
+        self._write(table, block, number, ())
+        reach("insert.source_staged")
+        self.cascade(table, block, number, 0)
+        return number
+
+    def adopt_block(
+        self, table: Table, parts: tuple[AddPart, ...], block: pa.Table
+    ) -> None:
+        """A block whose own parts were staged before: only its cascade is made anew."""
+        mine = self._new_block(table, block.num_rows, "insert")
+        self._changes.extend(replace(p, part=replace(p.part, blocks=mine)) for p in parts)
+        self.cascade(table, block, mine, 0)
+
+    def add_view_block(
+        self,
+        table: Table,
+        block: pa.Table,
+        contributions: tuple[Contribution, ...],
+        kind: str,
+        *,
+        fires: bool = True,
+    ) -> NewBlock:
+        """A block of a view's target that a backfill or a replay made; a replay fires nothing."""
+        number = self._new_block(table, block.num_rows, kind)
+        self._write(table, block, number, contributions)
+        if fires:
+            self.cascade(table, block, number, 0)
+        return number
+
+    def staged(self, table_id: str, rows: int) -> StagedInsert:
+        return StagedInsert(
+            table_id=table_id,
+            snapshot=self.around.snapshot.number,
+            rows=rows,
+            block_count=self._next_index.get(table_id, 0),
+            requirements=tuple(self._requirements),
+            changes=tuple(self._changes),
+            dimensions=tuple(self._dimensions),
+            views=tuple(self._views),
+        )
+
+    # --- one block
+
+    def _new_block(self, table: Table, rows: int, kind: str) -> NewBlock:
+        index = self._next_index.get(table.id, 0)
+        self._next_index[table.id] = index + 1
+        number = NewBlock(table.id, index)
+        self._changes.append(AddBlock(number, rows, kind))  # type: ignore[arg-type]
+        self._require(SchemaIs(table.id, table.version))
+        return number
+
+    def _write(
+        self, table: Table, block: pa.Table, number: Blocks, contributions: tuple[Contribution, ...]
+    ) -> None:
+        if table.engine.name == "Null":
+            return
+        pieces = self._pieces(table, block) if block.num_rows else []
+        for partition_id, partition_value, rows in pieces:
+            staged = write_part(
+                self.around.store, table, rows,
+                partition_id=partition_id, partition_value=partition_value, blocks=number,
+                lease_id=self.lease_id, contributions=contributions,
+                inline_bytes_max=self._inline_bytes(table, rows),
+            )  # fmt: skip
+            self._changes.append(AddPart(staged.part, staged.inline_rows))
+        if not pieces and contributions:
+            self._changes.append(AddPart(void_part(table, number, contributions)))
+
+    def _pieces(
+        self, table: Table, block: pa.Table
+    ) -> list[tuple[str, tuple[object, ...], pa.Table]]:
+        """The block as sorted rows by partition; merging engines' rows combined."""
+        layout = layout_of(table, self.around)
+        split = [(i, v, layout.sort(rows)) for i, v, rows in layout.split(block)]
+        limit = int(str(self.around.settings.get("max_partitions_per_insert_block", 100)))
+        if limit and len(split) > limit:
+            raise TooManyParts(
+                f"One block of {table.database}.{table.name} has rows of {len(split)} partitions,"
+                f" max_partitions_per_insert_block is {limit}.",
+                hint="Partition more coarsely, insert in the order of the partition key,"
+                " or raise the setting (0 is no limit).",
+            )
+        if table.engine.combines and self.around.settings.get("optimize_on_insert", True):
+            split = [(i, v, combine(table, rows)) for i, v, rows in split]
+        return [one for one in split if one[2].num_rows]
+
+    def _inline_bytes(self, table: Table, rows: pa.Table) -> int:
+        if not self.inline or rows.num_rows > INLINE_ROWS_MAX:
+            return 0
+        limit = int(str(self.around.settings.get("inline_bytes_max", INLINE_BYTES_MAX)))
+        limit = min(limit, int(table.setting("inline_bytes_max", INLINE_BYTES_MAX)))
+        if limit and len(self.around.snapshot.parts(table.id)) >= INLINE_PARTS_MAX:
+            return 0
+        return limit
+
+    # --- views
+
+    def cascade(self, table: Table, block: pa.Table, number: NewBlock, depth: int) -> None:
+        """Fires the attached views of `table` on its new block, and theirs on what they make."""
+        views = tuple(v for v in self.around.snapshot.views_on(table.id) if v.attached)
+        self._require(ViewsAre(table.id, tuple((v.id, v.version) for v in views)))
+        if views and depth >= CASCADE_DEPTH_MAX:
+            raise TooDeepRecursion(
+                f"Views below {table.database}.{table.name} cascade deeper than"
+                f" {CASCADE_DEPTH_MAX}.",
+                hint="Look for a circle among the views in system.view_dependencies.",
+            )
+        if block.num_rows == 0:
+            # The block contributed nothing: an empty block triggers no view, but is covered.
+            for view in views:
+                self._cover_void(view, number, depth)
+            return
+        for view in views:
+            self._fire(view, block, number, depth)
+
+    def _fire(self, view: MaterializedView, block: pa.Table, number: NewBlock, depth: int) -> None:
+        started = time.perf_counter_ns()
+        target = self._target(view)
+        try:
+            bound = bound_view(view, self.around)
+        except Error as error:
+            raise pushing_to(view, error) from error
+        made = fire(bound, block, self.around)
+        self._require_dimensions(view)
+        contribution = Contribution(
+            view.id, view.version, view.source_id, None, (number,), made.num_rows
+        )
+        new = self._new_block(target, made.num_rows, "view")
+        try:
+            self._write(target, made, new, (contribution,))
+        except Error as error:
+            raise pushing_to(view, error) from error
+        self._changes.append(AddCoverage(CoverageRow(view.id, None, number)))
+        elapsed = time.perf_counter_ns() - started
+        self._views.append(ViewWrite(view.id, block.num_rows, made.num_rows, elapsed))
+        reach("insert.view_fired")
+        self.cascade(target, made, new, depth + 1)
+
+    def _cover_void(self, view: MaterializedView, number: NewBlock, depth: int) -> None:
+        target = self._target(view)
+        contribution = Contribution(view.id, view.version, view.source_id, None, (number,), 0)
+        new = self._new_block(target, 0, "view")
+        self._write(target, pa.table({}), new, (contribution,))
+        self._changes.append(AddCoverage(CoverageRow(view.id, None, number)))
+        self.cascade(target, pa.table({}), new, depth + 1)
+
+    def _target(self, view: MaterializedView) -> Table:
+        target = self.around.snapshot.by_id(view.target_id)
+        if not isinstance(target, Table):
+            raise UnknownTable(
+                f"The target of view {view.database}.{view.name} does not exist.",
+                hint=f"DROP VIEW {view.database}.{view.name}, or create it anew with a target.",
+            )
+        return target
+
+    def _require_dimensions(self, view: MaterializedView) -> None:
+        """What was read of other tables must be what they hold at the commit."""
+        for requirement, pair in dimension_requirements(view, self.around.snapshot):
+            self._require(requirement)
+            if pair is not None:
+                self._dimensions[pair] = None
+
+    def _require(self, requirement: Requirement) -> None:
+        self._requirements[requirement] = None
+
+
+def dimension_requirements(
+    view: MaterializedView, snapshot: Snapshot
+) -> list[tuple[Requirement, tuple[str, str] | None]]:
+    """(requirement, (view, table) of a dimension's rows) for every table but the source."""
+    needed: list[tuple[Requirement, tuple[str, str] | None]] = []
+    for table_id in view.dimension_ids:
+        found = snapshot.by_id(table_id)
+        if not isinstance(found, Table):
+            continue
+        ids = tuple(sorted(part.id for part in snapshot.parts(table_id)))
+        needed.append((SchemaIs(table_id, found.version), None))
+        needed.append((PartsOfPartitionAre(table_id, None, ids), (view.id, table_id)))
+    return needed
+
+
+def layout_of(table: Table, around: Surroundings) -> TableLayout:
+    """The table's layout, its keys bound once for each version of the table."""
+    key = ("layout", table.id, table.version)
+    return around.cache.get_or_make(key, lambda: TableLayout(table))
+
+
+VOID_PARTITION = ""
+"""The partition of void parts: they belong to none."""
+
+
+def void_part(table: Table, number: Blocks, contributions: tuple[Contribution, ...]) -> Part:
+    """A part without rows, kept for what contributed nothing."""
+    return Part(
+        id=uuid.uuid4().hex, table_id=table.id, partition_id=VOID_PARTITION, partition_value=(),
+        rows=0, bytes=0, blocks=number, schema_version=table.version, contributions=contributions,
+        created_ms=time.time_ns() // 1_000_000,
+    )  # fmt: skip

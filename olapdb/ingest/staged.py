@@ -1,0 +1,133 @@
+"""What staging an INSERT gives: plain data that a commit is made of.
+
+It can be pickled: a task elsewhere stages blocks, and whoever has the catalog joins what several
+tasks staged into one commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from olapdb.model.changes import AddBlock, AddCoverage, AddPart, Change, PartsOfPartitionAre, Requirement
+from olapdb.model.part import Blocks, Contribution, NewBlock
+
+
+@dataclass(frozen=True, slots=True)
+class ViewWrite:
+    """One view's work in an INSERT: rows of blocks that it read, rows that it wrote."""
+
+    view_id: str
+    rows_read: int
+    rows_written: int
+    elapsed_ns: int
+    blocks: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class StagedInsert:
+    """Files and inline rows that are written but invisible, and what their commit needs.
+
+    `rows` and `block_count` are those of `table_id` itself; `dimensions` are the (view, table)
+    pairs that were read as they are at the commit `snapshot`, whose PartsOfPartitionAre is among
+    the requirements.
+    """
+
+    table_id: str
+    snapshot: int
+    rows: int
+    block_count: int
+    requirements: tuple[Requirement, ...]
+    changes: tuple[Change, ...]
+    dimensions: tuple[tuple[str, str], ...] = ()
+    views: tuple[ViewWrite, ...] = ()
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files that were staged, for whoever has to delete them."""
+        return tuple(
+            c.part.path for c in self.changes if isinstance(c, AddPart) and c.part.path
+        )
+
+    def parts_of(self, table_id: str) -> tuple[AddPart, ...]:
+        return tuple(
+            c for c in self.changes if isinstance(c, AddPart) and c.part.table_id == table_id
+        )
+
+    def without_dimension_requirements(self) -> tuple[Requirement, ...]:
+        return tuple(r for r in self.requirements if not isinstance(r, PartsOfPartitionAre))
+
+
+def join_staged(staged: Sequence[StagedInsert]) -> StagedInsert:
+    """Several as one: new blocks are numbered on, requirements united, in the given order."""
+    if len(staged) == 1:
+        return staged[0]
+    counts: dict[str, int] = {}
+    changes: list[Change] = []
+    for one in staged:
+        shifts = dict(counts)
+        for change in one.changes:
+            if isinstance(change, AddBlock):
+                table_id = change.block.table_id
+                counts[table_id] = counts.get(table_id, 0) + 1
+            changes.append(_shift(change, shifts))
+    return StagedInsert(
+        table_id=staged[0].table_id,
+        snapshot=min(one.snapshot for one in staged),
+        rows=sum(one.rows for one in staged),
+        block_count=sum(one.block_count for one in staged),
+        requirements=_unique(r for one in staged for r in one.requirements),
+        changes=tuple(changes),
+        dimensions=_unique(d for one in staged for d in one.dimensions),
+        views=_join_views(w for one in staged for w in one.views),
+    )
+
+
+def _shift(change: Change, shifts: dict[str, int]) -> Change:
+    match change:
+        case AddBlock(block=block):
+            return replace(change, block=_shift_block(block, shifts))
+        case AddPart(part=part):
+            contributions = tuple(_shift_contribution(c, shifts) for c in part.contributions)
+            blocks = _shift_blocks(part.blocks, shifts)
+            return replace(change, part=replace(part, blocks=blocks, contributions=contributions))
+        case AddCoverage(row=row):
+            return AddCoverage(replace(row, blocks=_shift_blocks(row.blocks, shifts)))
+        case _:
+            return change
+
+
+def _shift_block(block: NewBlock, shifts: dict[str, int]) -> NewBlock:
+    return NewBlock(block.table_id, block.index + shifts.get(block.table_id, 0))
+
+
+def _shift_blocks(blocks: Blocks, shifts: dict[str, int]) -> Blocks:
+    return _shift_block(blocks, shifts) if isinstance(blocks, NewBlock) else blocks
+
+
+def _shift_contribution(contribution: Contribution, shifts: dict[str, int]) -> Contribution:
+    return replace(
+        contribution, blocks=tuple(_shift_blocks(b, shifts) for b in contribution.blocks)
+    )
+
+
+def _join_views(writes: Iterable[ViewWrite]) -> tuple[ViewWrite, ...]:
+    joined: dict[str, ViewWrite] = {}
+    for one in writes:
+        have = joined.get(one.view_id)
+        joined[one.view_id] = one if have is None else ViewWrite(
+            one.view_id,
+            have.rows_read + one.rows_read,
+            have.rows_written + one.rows_written,
+            have.elapsed_ns + one.elapsed_ns,
+            have.blocks + one.blocks,
+        )  # fmt: skip
+    return tuple(joined.values())
+
+
+Item = TypeVar("Item")
+
+
+def _unique(items: Iterable[Item]) -> tuple[Item, ...]:
+    return tuple(dict.fromkeys(items))

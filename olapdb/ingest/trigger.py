@@ -1,0 +1,145 @@
+"""A view's SELECT on one block: the block function.
+
+The trigger of an INSERT, a backfill chunk, a replay, a reconciliation and the search for slices
+that a DELETE made stale all call `fire`; so they cannot disagree.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from olapdb.bind import BindScope, bind_query
+from olapdb.config import Settings
+from olapdb.errors import Error, InternalError, UnknownTable
+from olapdb.execute import ExecutionContext, run
+from olapdb.functions.base import Environment
+from olapdb.ingest.block import BlockMaker
+from olapdb.ingest.defaults import DefaultColumns
+from olapdb.model.part import Part
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.optimize import optimize
+from olapdb.plan.nodes import Plan
+from olapdb.sql.parser import parse_query
+from olapdb.storage.store import Store
+from olapdb.transaction.cache import Cache
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a trigger runs in. `settings` are those of the statement that fires it (limits only:
+    what changes the view's meaning is frozen in the view)."""
+
+    snapshot: Snapshot
+    store: Store
+    cache: Cache
+    settings: Mapping[str, object] = field(default_factory=dict)
+    environment: Environment = field(default_factory=Environment)
+    cancelled: threading.Event = field(default_factory=threading.Event)
+
+
+@dataclass(frozen=True)
+class BoundView:
+    """A view ready to run: its plan, and how its columns become a block of its target."""
+
+    view: MaterializedView
+    target: Table
+    plan: Plan
+    maker: BlockMaker
+
+
+LIMITS = ("max_memory_usage", "max_execution_time", "max_threads")
+
+
+def bound_view(view: MaterializedView, around: Surroundings) -> BoundView:
+    """Bound once for each definition and each version of what it reads and writes.
+
+    Raises UnknownTable where its target or a table that it reads is gone, and the binder's
+    errors where the definition no longer fits them.
+    """
+    key = ("view", view.id, view.version, view.query, _versions(view, around.snapshot))
+    return around.cache.get_or_make(key, lambda: _bind(view, around))
+
+
+def fire(
+    bound: BoundView,
+    block: pa.Table,
+    around: Surroundings,
+    *,
+    parts: Mapping[str, Sequence[Part]] | None = None,
+) -> pa.Table:
+    """The block of the target that the view makes of a block of its source.
+
+    Every occurrence of the source is the block; other tables are read at the snapshot, `parts` of
+    them where given.  Errors name the view: "while pushing to view db.v".
+    """
+    view = bound.view
+    environment = _environment(view, around.environment)
+    context = ExecutionContext(
+        snapshot=around.snapshot,
+        store=around.store,
+        settings=_settings(view, around),
+        environment=environment,
+        blocks={view.source_id: block},
+        parts=dict(parts or {}),
+        cancelled=around.cancelled,
+    )
+    try:
+        rows = run(bound.plan, context).read_all()
+        arrays = [_one_array(column) for column in rows.columns]
+        return bound.maker.make(arrays, rows.num_rows, environment)
+    except Error as error:
+        raise pushing_to(view, error) from error
+
+
+def pushing_to(view: MaterializedView, error: Error) -> Error:
+    """The same error, saying which view failed."""
+    message = f"{error.message} (while pushing to view {view.database}.{view.name})"
+    return type(error)(message, hint=error.hint, position=error.position)
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+
+
+def _versions(view: MaterializedView, snapshot: Snapshot) -> tuple[tuple[str, int], ...]:
+    found = (snapshot.by_id(one) for one in (*view.references, view.source_id, view.target_id))
+    return tuple((item.id, item.version) for item in found if item is not None)
+
+
+def _bind(view: MaterializedView, around: Surroundings) -> BoundView:
+    target = around.snapshot.by_id(view.target_id)
+    if not isinstance(target, Table):
+        raise UnknownTable(
+            f"The target of view {view.database}.{view.name} does not exist.",
+            hint=f"DROP VIEW {view.database}.{view.name}, or create it anew with a target.",
+        )
+    environment = _environment(view, around.environment)
+    scope = BindScope(
+        snapshot=around.snapshot,
+        database=view.database,
+        settings=Settings(dict(view.settings)),
+        environment=environment,
+    )
+    plan = optimize(bind_query(parse_query(view.query), scope))
+    known = {name for name in plan.names if target.column(name) is not None}
+    if not known:
+        raise InternalError(f"View {view.database}.{view.name} has no column of its target.")
+    plan = replace(plan, output=tuple(o for o in plan.output if o[1] in known))
+    defaults = DefaultColumns.of(target, around.snapshot, environment, around.cache)
+    return BoundView(view, target, plan, BlockMaker(target, plan.names, plan.types, defaults))
+
+
+def _environment(view: MaterializedView, environment: Environment) -> Environment:
+    return replace(environment, zone=view.zone, database=view.database)
+
+
+def _settings(view: MaterializedView, around: Surroundings) -> Mapping[str, object]:
+    limits = {n: around.settings[n] for n in LIMITS if n in around.settings}
+    return {**dict(view.settings), **limits}

@@ -1,0 +1,263 @@
+"""A commit as data: requirements that must still hold, and changes that then happen together.
+
+`Catalog.apply(commit)` checks every requirement and makes every change in one transaction, or
+raises CommitConflict (which requirement, by value) and makes none.  The rules that the
+requirements serve are numbered in docs/invariants.md, after the protocol of the design.
+
+An INSERT of one block into `s` with one view into `t`:
+
+    Commit(
+        requirements=(LeaseLive(lease), SchemaIs("s", 3), SchemaIs("t", 1), ViewsAre("s", (("v", 1),))),
+        changes=(
+            AddBlock(NewBlock("s", 0), rows=100), AddPart(source_part),
+            AddBlock(NewBlock("t", 0), rows=7), AddPart(target_part),
+            AddCoverage(CoverageRow("v", None, NewBlock("s", 0))),
+        ),
+    )
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from olapdb.model.part import BlockRange, NewBlock, Part
+from olapdb.model.schema import Database, SchemaObject
+from olapdb.model.view_state import Check, CoverageRow, Invalidation
+
+# --- requirements ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseLive:
+    """The writer's lease was not revoked (rule 13)."""
+
+    lease_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaIs:
+    """The table exists and has this schema version."""
+
+    table_id: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class ViewsAre:
+    """The attached views on a source are exactly these (view id, definition version) (rule 1)."""
+
+    source_id: str
+    views: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ViewIs:
+    """The view exists with this definition version (rules 3 and 6)."""
+
+    view_id: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class DataVersionIs:
+    """The source partition was not changed, but by INSERTs and merges (rules 1, 3 and 6)."""
+
+    table_id: str
+    partition_id: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartsLive:
+    """These parts are still the live ones (merges, mutations, replays)."""
+
+    table_id: str
+    part_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartsOfPartitionAre:
+    """The live parts of a partition with any block up to `up_to_block` are exactly these: what a
+    replay or a mutation replaces is all that it read (rule 6)."""
+
+    table_id: str
+    partition_id: str | None
+    part_ids: tuple[str, ...]
+    up_to_block: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NotCovered:
+    """The view has seen nothing of these blocks of the partition (rule 3)."""
+
+    view_id: str
+    partition_id: str
+    blocks: tuple[BlockRange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageCommon:
+    """For every view on the table these parts are all covered or all not (rule 8)."""
+
+    table_id: str
+    part_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenIsNew:
+    """No INSERT with this token was committed to the table (rule 12). Its violation is not a
+    conflict but a duplicate: `apply` raises DuplicateInsert."""
+
+    table_id: str
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class NameIsFree:
+    database: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectIs:
+    """The object with this id still has this schema or definition version."""
+
+    object_id: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseExists:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseIsEmpty:
+    name: str
+
+
+Requirement: TypeAlias = (
+    LeaseLive | SchemaIs | ViewsAre | ViewIs | DataVersionIs | PartsLive | PartsOfPartitionAre
+    | NotCovered | CoverageCommon | TokenIsNew | NameIsFree | ObjectIs | DatabaseExists
+    | DatabaseIsEmpty
+)  # fmt: skip
+
+# --- changes --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AddBlock:
+    """Takes the table's next block number for `block`. Blocks of one table in `index` order."""
+
+    block: NewBlock
+    rows: int
+    kind: Literal["insert", "view", "backfill", "attach"] = "insert"
+
+
+@dataclass(frozen=True, slots=True)
+class AddPart:
+    """`inline_rows` are the bytes of an inline part."""
+
+    part: Part
+    inline_rows: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveParts:
+    table_id: str
+    part_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RaiseDataVersion:
+    table_id: str
+    partition_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddCoverage:
+    row: CoverageRow
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveCoverage:
+    """All that the view saw; `partition` None: everything."""
+
+    view_id: str
+    partition: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Invalidate:
+    invalidation: Invalidation
+
+
+@dataclass(frozen=True, slots=True)
+class ClearInvalidations:
+    """Those of the slice up to (and including) the snapshot that the repair read."""
+
+    view_id: str
+    target_partition: str | None
+    up_to_commit: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordCheck:
+    check: Check
+
+
+@dataclass(frozen=True, slots=True)
+class RecordToken:
+    table_id: str
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class CreateDatabase:
+    database: Database
+
+
+@dataclass(frozen=True, slots=True)
+class DropDatabase:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PutObject:
+    """Creates the object, or replaces the one with the same id (ALTER, RENAME, DETACH)."""
+
+    object: SchemaObject
+
+
+@dataclass(frozen=True, slots=True)
+class DropObject:
+    """With its parts, coverage, invalidations, checks and tokens."""
+
+    object_id: str
+
+
+Change: TypeAlias = (
+    AddBlock | AddPart | RemoveParts | RaiseDataVersion | AddCoverage | RemoveCoverage | Invalidate
+    | ClearInvalidations | RecordCheck | RecordToken | CreateDatabase | DropDatabase | PutObject
+    | DropObject
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """`kind` and `statement` say in system.snapshots what the commit did."""
+
+    requirements: tuple[Requirement, ...]
+    changes: tuple[Change, ...]
+    kind: str
+    query_id: str = ""
+    statement: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """`number` of the commit; `blocks` the numbers that its new blocks got."""
+
+    number: int
+    blocks: tuple[tuple[NewBlock, int], ...] = ()

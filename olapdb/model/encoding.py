@@ -1,0 +1,235 @@
+"""Model facts as JSON, for the catalog and for the footers of parts: one home for both.
+
+Types travel by their ClickHouse names.  Values of partition keys that JSON does not have are
+tagged: `{"$": "date", "v": 19000}`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import TypeAlias
+from uuid import UUID
+
+from olapdb.errors import InternalError
+from olapdb.model.part import Blocks, BlockRange, Contribution, NewBlock, Part
+from olapdb.model.schema import (
+    Column,
+    Engine,
+    KeyItem,
+    MaterializedView,
+    SchemaObject,
+    Table,
+    View,
+)
+from olapdb.types import DataType
+
+Json: TypeAlias = object
+ParseType: TypeAlias = Callable[[str], DataType]
+
+_EPOCH = date(1970, 1, 1)
+_EPOCH_TIME = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_TAG = "$"
+
+
+def dumps(value: Json) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def encode_value(value: object) -> Json:
+    """A partition value as JSON; InternalError for a kind that no key can have."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case datetime():
+            aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+            zone = "" if value.tzinfo is None else "UTC"
+            return {_TAG: "time", "v": (aware - _EPOCH_TIME) // _MICROSECOND, "z": zone}
+        case date():
+            return {_TAG: "date", "v": (value - _EPOCH).days}
+        case bytes():
+            return {_TAG: "bytes", "v": value.hex()}
+        case Decimal():
+            return {_TAG: "decimal", "v": str(value)}
+        case UUID():
+            return {_TAG: "uuid", "v": value.hex}
+        case tuple() | list():
+            return [encode_value(one) for one in value]
+        case _:
+            raise InternalError(f"A partition value of class {type(value).__name__}.")
+
+
+def decode_value(value: Json) -> object:
+    if isinstance(value, list):
+        return tuple(decode_value(one) for one in value)
+    if not isinstance(value, dict):
+        return value
+    match value[_TAG]:
+        case "time":
+            time = _EPOCH_TIME + value["v"] * _MICROSECOND
+            return time if value["z"] else time.replace(tzinfo=None)
+        case "date":
+            return _EPOCH + timedelta(days=value["v"])
+        case "bytes":
+            return bytes.fromhex(value["v"])
+        case "decimal":
+            return Decimal(value["v"])
+        case "uuid":
+            return UUID(value["v"])
+        case tag:
+            raise InternalError(f"A value tagged {tag!r} in the catalog.")
+
+
+def encode_blocks(blocks: Blocks) -> Json:
+    if isinstance(blocks, NewBlock):
+        return {"table": blocks.table_id, "new": blocks.index}
+    return [blocks.first, blocks.last]
+
+
+def decode_blocks(value: Json) -> Blocks:
+    if isinstance(value, dict):
+        return NewBlock(value["table"], value["new"])
+    first, last = value  # type: ignore[misc]
+    return BlockRange(first, last)
+
+
+def encode_contributions(contributions: Iterable[Contribution]) -> Json:
+    return [
+        [c.view_id, c.view_version, c.source_id, c.source_partition,
+         [encode_blocks(b) for b in c.blocks], c.rows]
+        for c in contributions
+    ]  # fmt: skip
+
+
+def decode_contributions(value: Iterable[list[object]]) -> tuple[Contribution, ...]:
+    return tuple(
+        Contribution(view_id, version, source_id, partition, tuple(map(decode_blocks, blocks)), rows)  # type: ignore[arg-type]
+        for view_id, version, source_id, partition, blocks, rows in value
+    )
+
+
+# --- parts ----------------------------------------------------------------------------------------
+
+
+def encode_part_rest(part: Part) -> str:
+    """What of a part has no column of its own in the catalog; contributions with numbers."""
+    return dumps(
+        [encode_value(part.partition_value), part.schema_version, part.checksum, dict(part.bounds),
+         dict(part.uncompressed_bytes), dict(part.compressed_bytes), part.granules,
+         encode_contributions(part.contributions), part.created_ms]
+    )  # fmt: skip
+
+
+def decode_part(
+    id: str, table_id: str, partition_id: str, first: int, last: int, level: int, rows: int,
+    bytes: int, path: str, inline: int, created_commit: int, rest: str,
+) -> Part:  # fmt: skip
+    (value, schema_version, checksum, bounds, uncompressed, compressed, granules, contributions,
+     created_ms) = json.loads(rest)  # fmt: skip
+    return Part(
+        id=id, table_id=table_id, partition_id=partition_id,
+        partition_value=decode_value(value),  # type: ignore[arg-type]
+        rows=rows, bytes=bytes, blocks=BlockRange(first, last), level=level, path=path,
+        inline=bool(inline), schema_version=schema_version, checksum=checksum,
+        bounds={name: tuple(one) for name, one in bounds.items()},
+        uncompressed_bytes=uncompressed, compressed_bytes=compressed, granules=granules,
+        contributions=decode_contributions(contributions) if contributions else (),
+        created_ms=created_ms, created_commit=created_commit,
+    )  # fmt: skip
+
+
+# --- schema ---------------------------------------------------------------------------------------
+
+_KINDS: dict[str, type[Table] | type[View] | type[MaterializedView]] = {
+    "table": Table, "view": View, "materialized_view": MaterializedView,
+}  # fmt: skip
+
+
+def object_kind(schema_object: SchemaObject) -> str:
+    return next(kind for kind, cls in _KINDS.items() if type(schema_object) is cls)
+
+
+def encode_columns(columns: Iterable[Column]) -> Json:
+    return [
+        [c.id, c.name, c.type.name, c.default_kind, c.default, c.comment, c.codec] for c in columns
+    ]
+
+
+def encode_object(schema_object: SchemaObject) -> str:
+    """The object's fields by name; `decode_object` gives an equal one."""
+    body: dict[str, Json] = {}
+    for field in fields(schema_object):
+        value = getattr(schema_object, field.name)
+        match field.name:
+            case "columns":
+                body["columns"] = encode_columns(value)
+            case "engine":
+                body["engine"] = [value.name, list(value.arguments)]
+            case "sorting_key":
+                body["sorting_key"] = [[item.expression, item.descending] for item in value]
+            case _:
+                body[field.name] = value
+    return dumps(body)
+
+
+def decode_object(kind: str, text: str, parse_type: ParseType) -> SchemaObject:
+    """Fields that the text lacks (it is of an older release) have their defaults."""
+    body = json.loads(text)
+    arguments: dict[str, object] = {}
+    for name, value in body.items():
+        match name:
+            case "columns":
+                arguments[name] = decode_columns(value, parse_type)
+            case "engine":
+                arguments[name] = Engine(value[0], tuple(value[1]))
+            case "sorting_key":
+                arguments[name] = tuple(KeyItem(e, d) for e, d in value)
+            case _:
+                arguments[name] = _tuples(value)
+    return _KINDS[kind](**arguments)  # type: ignore[arg-type]
+
+
+def decode_columns(value: Iterable[list[object]], parse_type: ParseType) -> tuple[Column, ...]:
+    return tuple(
+        Column(id, name, parse_type(type_name), *rest)  # type: ignore[arg-type]
+        for id, name, type_name, *rest in value
+    )
+
+
+def _tuples(value: Json) -> object:
+    """Lists of JSON as the tuples that frozen facts hold."""
+    if isinstance(value, list):
+        return tuple(_tuples(one) for one in value)
+    return value
+
+
+# --- footers --------------------------------------------------------------------------------------
+
+FOOTER_KEY = b"olapdb.part"
+FOOTER_FORMAT = 1
+
+
+def encode_footer(part: Part, table: Table) -> str:
+    """Everything that a lost catalog would need of a part but for what the file itself tells."""
+    facts: Mapping[str, Json] = {
+        "format": FOOTER_FORMAT,
+        "id": part.id,
+        "table_id": part.table_id,
+        "table": encode_object(table),
+        "partition_id": part.partition_id,
+        "partition_value": encode_value(part.partition_value),
+        "blocks": encode_blocks(part.blocks),
+        "level": part.level,
+        "rows": part.rows,
+        "bounds": dict(part.bounds),
+        "contributions": encode_contributions(part.contributions),
+        "created_ms": part.created_ms,
+    }
+    return dumps(facts)

@@ -1,0 +1,163 @@
+"""A piece of a snapshot as plain data, which can be pickled and read where there is no catalog.
+
+A task that runs a trigger, a backfill chunk or a reconciliation elsewhere is handed one: the
+tables that it reads with the parts that it may read, and every view that its rows cascade to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from olapdb.errors import InternalError
+from olapdb.model.part import Part
+from olapdb.model.schema import Database, MaterializedView, SchemaObject, Table, View
+from olapdb.model.snapshot import Snapshot
+from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation
+
+
+@dataclass(frozen=True)
+class FrozenSnapshot:
+    """Implements `Snapshot` for the objects in it; asking for another's parts is a bug."""
+
+    number: int
+    databases: Mapping[str, Database]
+    items: Mapping[str, SchemaObject]
+    parts_of: Mapping[str, tuple[Part, ...]]
+    inline: Mapping[str, bytes] = field(default_factory=dict)
+    next_blocks: Mapping[str, int] = field(default_factory=dict)
+    data_versions: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+    def find(self, database: str, name: str) -> SchemaObject | None:
+        for item in self.items.values():
+            if item.name == name and item.database == database:
+                return item
+        return None
+
+    def by_id(self, object_id: str) -> SchemaObject | None:
+        return self.items.get(object_id)
+
+    def objects(self, database: str | None = None) -> Iterable[SchemaObject]:
+        chosen = (i for i in self.items.values() if database is None or i.database == database)
+        return sorted(chosen, key=lambda item: (item.database, item.name))
+
+    def views_on(self, table_id: str) -> tuple[MaterializedView, ...]:
+        return self._views(lambda view: view.source_id == table_id)
+
+    def views_into(self, table_id: str) -> tuple[MaterializedView, ...]:
+        return self._views(lambda view: view.target_id == table_id)
+
+    def parts(self, table_id: str) -> tuple[Part, ...]:
+        if table_id not in self.parts_of:
+            raise InternalError(f"Table {table_id} has no parts in this frozen snapshot.")
+        return self.parts_of[table_id]
+
+    def inline_rows(self, part: Part) -> bytes:
+        if part.id not in self.inline:
+            raise InternalError(f"Part {part.id} has no inline rows in this frozen snapshot.")
+        return self.inline[part.id]
+
+    def next_block(self, table: Table) -> int:
+        return self.next_blocks.get(table.id, 1)
+
+    def data_version(self, table_id: str, partition_id: str) -> int:
+        return self.data_versions.get((table_id, partition_id), 0)
+
+    def coverage(self, view_id: str) -> Coverage:
+        raise InternalError("A frozen snapshot holds no coverage.")
+
+    def invalidations(self, view_id: str | None = None) -> tuple[Invalidation, ...]:
+        raise InternalError("A frozen snapshot holds no invalidations.")
+
+    def checks(self, view_id: str | None = None) -> tuple[Check, ...]:
+        raise InternalError("A frozen snapshot holds no checks.")
+
+    def blocks(self, table_id: str) -> tuple[BlockInfo, ...]:
+        raise InternalError("A frozen snapshot holds no block log.")
+
+    def _views(self, chosen: object) -> tuple[MaterializedView, ...]:
+        assert callable(chosen)
+        return tuple(
+            item for item in self.objects() if isinstance(item, MaterializedView) and chosen(item)
+        )
+
+
+def freeze(
+    snapshot: Snapshot,
+    table_ids: Iterable[str],
+    *,
+    parts: Mapping[str, Sequence[Part]] | None = None,
+    view_ids: Iterable[str] = (),
+) -> FrozenSnapshot:
+    """What is needed to fire the cascades from `table_ids` and to run the views `view_ids`.
+
+    `parts` gives the parts of a table where not all are wanted: of the tables that only receive
+    rows none are frozen, of dimension tables all.
+    """
+    given = dict(parts or {})
+    items: dict[str, SchemaObject] = {}
+    read: set[str] = set()
+    for view_id in view_ids:
+        _add_view(snapshot, view_id, items, read)
+    for table_id in table_ids:
+        _add_cascade(snapshot, table_id, items, read)
+    parts_of = {
+        table_id: tuple(given[table_id])
+        if table_id in given
+        else (snapshot.parts(table_id) if table_id in read else ())
+        for table_id, item in items.items()
+        if isinstance(item, Table)
+    }
+    inline = {
+        part.id: snapshot.inline_rows(part)
+        for some in parts_of.values()
+        for part in some
+        if part.inline
+    }
+    tables = [item for item in items.values() if isinstance(item, Table)]
+    return FrozenSnapshot(
+        number=snapshot.number,
+        databases=dict(snapshot.databases),
+        items=items,
+        parts_of=parts_of,
+        inline=inline,
+        next_blocks={table.id: snapshot.next_block(table) for table in tables},
+    )
+
+
+def _add_cascade(
+    snapshot: Snapshot, table_id: str, items: dict[str, SchemaObject], read: set[str]
+) -> None:
+    waiting, seen = [table_id], set[str]()
+    while waiting:
+        one = waiting.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        _add_object(snapshot, one, items)
+        for view in snapshot.views_on(one):
+            _add_view(snapshot, view.id, items, read)
+            waiting.append(view.target_id)
+
+
+def _add_view(
+    snapshot: Snapshot, view_id: str, items: dict[str, SchemaObject], read: set[str]
+) -> None:
+    _add_object(snapshot, view_id, items)
+    view = items.get(view_id)
+    if not isinstance(view, MaterializedView):
+        return
+    read.update(view.dimension_ids)
+    for object_id in (view.source_id, view.target_id, *view.dimension_ids, *view.references):
+        _add_object(snapshot, object_id, items)
+
+
+def _add_object(snapshot: Snapshot, object_id: str, items: dict[str, SchemaObject]) -> None:
+    if object_id in items:
+        return
+    found = snapshot.by_id(object_id)
+    if found is None:
+        return
+    items[object_id] = found
+    if isinstance(found, View):  # a plain view over a dimension: its tables are references too
+        return

@@ -1,0 +1,159 @@
+"""What the catalog knows of databases, tables and views: frozen facts.
+
+Identity is the `id`, never the name: ids are not reused, RENAME and EXCHANGE keep them, and a
+column that is dropped and added again is a new one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from olapdb.types import DataType
+
+DefaultKind: TypeAlias = Literal["", "DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """`default` is SQL text, "" where there is none."""
+
+    id: int
+    name: str
+    type: DataType
+    default_kind: DefaultKind = ""
+    default: str = ""
+    comment: str = ""
+    codec: str = ""
+
+    @property
+    def stored(self) -> bool:
+        """Whether parts have this column."""
+        return self.default_kind not in ("ALIAS", "EPHEMERAL")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyItem:
+    """An element of ORDER BY: SQL text over the table's columns."""
+
+    expression: str
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """`arguments` are column names in their order (SummingMergeTree(a, b) -> ("a", "b"))."""
+
+    name: str
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def is_merge_tree(self) -> bool:
+        return self.name.endswith("MergeTree")
+
+    @property
+    def combines(self) -> bool:
+        """Whether merges and FINAL join rows of equal sorting key."""
+        return self.is_merge_tree and self.name != "MergeTree"
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(self.arguments)})" if self.arguments else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    id: str
+    name: str
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """`sorting_key` () means ORDER BY tuple(); `primary_key` is how many of its items are the
+    primary key; `partition_key` is SQL text, "" where the table has one partition, "all".
+    `version` counts its schema changes."""
+
+    id: str
+    database: str
+    name: str
+    engine: Engine
+    columns: tuple[Column, ...]
+    sorting_key: tuple[KeyItem, ...] = ()
+    primary_key: int = 0
+    partition_key: str = ""
+    settings: tuple[tuple[str, str | int | float | bool], ...] = ()
+    comment: str = ""
+    version: int = 1
+    created_ms: int = 0
+    ttl: str = ""
+    constraints: tuple[tuple[str, str], ...] = ()
+
+    def column(self, name: str) -> Column | None:
+        return next((c for c in self.columns if c.name == name), None)
+
+    def setting(
+        self, name: str, default: str | int | float | bool
+    ) -> str | int | float | bool:
+        return dict(self.settings).get(name, default)
+
+    @property
+    def stored_columns(self) -> tuple[Column, ...]:
+        return tuple(c for c in self.columns if c.stored)
+
+    def renamed(self, database: str, name: str) -> Table:
+        return replace(self, database=database, name=name)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A plain view: `query` is its SELECT with every table name qualified."""
+
+    id: str
+    database: str
+    name: str
+    columns: tuple[Column, ...]
+    query: str
+    comment: str = ""
+    version: int = 1
+    created_ms: int = 0
+
+    def renamed(self, database: str, name: str) -> View:
+        return replace(self, database=database, name=name)
+
+
+@dataclass(frozen=True, slots=True)
+class MaterializedView:
+    """An INSERT trigger from `source_id` into `target_id`.
+
+    `query` is frozen: names qualified, `*` expanded; `settings` are those that change its
+    meaning, as they were at CREATE.  `references` are the ids of all tables that it reads, the
+    source first; when one of them is renamed, `query` is rewritten in the same commit.
+    `version` is the definition's version.  `inner` tells that the target belongs to the view.
+    `unprovable` is "" or the reason why the view cannot be proven.
+    """
+
+    id: str
+    database: str
+    name: str
+    columns: tuple[Column, ...]
+    query: str
+    source_id: str
+    target_id: str
+    dimension_ids: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
+    inner: bool = False
+    attached: bool = True
+    version: int = 1
+    settings: tuple[tuple[str, str | int | float | bool], ...] = ()
+    zone: str = "UTC"
+    unprovable: str = ""
+    comment: str = ""
+    created_ms: int = 0
+    first_block: int = 1
+    """The source block from which on triggers fired; older blocks are its first gap."""
+
+    def renamed(self, database: str, name: str) -> MaterializedView:
+        return replace(self, database=database, name=name)
+
+
+SchemaObject: TypeAlias = Table | View | MaterializedView

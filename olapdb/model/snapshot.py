@@ -1,0 +1,65 @@
+"""The catalog as one reader sees it: everything as of one commit number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from olapdb.model.part import Part
+from olapdb.model.schema import Database, MaterializedView, SchemaObject, Table
+from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation
+
+
+class Snapshot(Protocol):
+    """Immutable; parts and view states are read from the catalog at first use, as of `number`.
+
+    May raise SnapshotTooOld when that was vacuumed meanwhile.
+    """
+
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def databases(self) -> Mapping[str, Database]: ...
+
+    def find(self, database: str, name: str) -> SchemaObject | None: ...
+
+    def by_id(self, object_id: str) -> SchemaObject | None: ...
+
+    def objects(self, database: str | None = None) -> Iterable[SchemaObject]:
+        """By database and name, in that order."""
+        ...
+
+    def views_on(self, table_id: str) -> tuple[MaterializedView, ...]:
+        """Materialized views that this table triggers, attached or not, by (database, name)."""
+        ...
+
+    def views_into(self, table_id: str) -> tuple[MaterializedView, ...]: ...
+
+    def parts(self, table_id: str) -> tuple[Part, ...]:
+        """Live parts, void ones too, by (partition_id, first block, last block)."""
+        ...
+
+    def inline_rows(self, part: Part) -> bytes:
+        """The Arrow IPC file bytes of an inline part."""
+        ...
+
+    def next_block(self, table: Table) -> int: ...
+
+    def data_version(self, table_id: str, partition_id: str) -> int:
+        """0 until a row-changing commit other than INSERT touched the partition."""
+        ...
+
+    def coverage(self, view_id: str) -> Coverage:
+        """Clipped to the source blocks that this snapshot has."""
+        ...
+
+    def invalidations(self, view_id: str | None = None) -> tuple[Invalidation, ...]:
+        """Those not yet repaired."""
+        ...
+
+    def checks(self, view_id: str | None = None) -> tuple[Check, ...]:
+        """The newest for each (view, target partition)."""
+        ...
+
+    def blocks(self, table_id: str) -> tuple[BlockInfo, ...]: ...

@@ -1,0 +1,147 @@
+"""Typed expressions: what the binder makes of the syntax tree, evaluated by `olapdb.execute`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from olapdb.functions.base import Aggregate, ScalarCall
+from olapdb.types import DataType
+
+if TYPE_CHECKING:
+    from olapdb.plan.nodes import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """Base; every expression knows its type, and `type.arrow` is what its evaluation gives."""
+
+    type: DataType
+
+    def children(self) -> tuple[Expression, ...]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRef(Expression):
+    """A column of the child node's schema, by its unique name there."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(Expression):
+    value: pa.Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Expression):
+    """A scalar function; equality is by name, arguments and type."""
+
+    name: str
+    arguments: tuple[Expression, ...]
+    function: ScalarCall = field(compare=False, repr=False)
+
+    def children(self) -> tuple[Expression, ...]:
+        return self.arguments
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(Expression):
+    argument: Expression
+
+    def children(self) -> tuple[Expression, ...]:
+        return (self.argument,)
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarSubquery(Expression):
+    """One value, computed once before the plan around it runs; no row gives NULL."""
+
+    plan: Node
+
+
+@dataclass(frozen=True, slots=True)
+class InValues(Expression):
+    """`argument IN (constants)`, UInt8; Nullable(UInt8), and NULL for a NULL argument, where the
+    argument is nullable. `values` is of the argument's Arrow type without nulls and duplicates (a
+    tuple argument: a struct array)."""
+
+    argument: Expression
+    values: pa.Array = field(compare=False)
+    key: tuple[object, ...]
+    """The values again, hashable, for equality."""
+    negated: bool
+
+    def children(self) -> tuple[Expression, ...]:
+        return (self.argument,)
+
+
+@dataclass(frozen=True, slots=True)
+class InSubquery(Expression):
+    """`arguments IN (plan)`: the plan's columns match the arguments by position and Arrow type;
+    run once before the plan around it. Its type is as InValues'; NULL on the right matches
+    nothing."""
+
+    arguments: tuple[Expression, ...]
+    plan: Node
+    negated: bool
+
+    def children(self) -> tuple[Expression, ...]:
+        return self.arguments
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall:
+    """An aggregate of an Aggregate node; its arguments are expressions over the child."""
+
+    aggregate: Aggregate = field(compare=False, repr=False)
+    name: str
+    arguments: tuple[Expression, ...]
+
+    @property
+    def type(self) -> DataType:
+        return self.aggregate.result_type
+
+
+def with_children(expression: Expression, children: tuple[Expression, ...]) -> Expression:
+    """The same expression over other children, given in the order of `children()`."""
+    match expression:
+        case Call():
+            return replace(expression, arguments=children)
+        case Cast() | InValues():
+            return replace(expression, argument=children[0])
+        case InSubquery():
+            return replace(expression, arguments=children)
+        case _:
+            return expression
+
+
+def transform(
+    expression: Expression, change: Callable[[Expression], Expression | None]
+) -> Expression:
+    """Replaces, outermost first, what `change` gives another expression for; None descends."""
+    changed = change(expression)
+    if changed is not None:
+        return changed
+    children = expression.children()
+    if not children:
+        return expression
+    made = tuple(transform(child, change) for child in children)
+    if all(new is old for new, old in zip(made, children, strict=True)):
+        return expression
+    return with_children(expression, made)
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """The expression and all below it, outermost first; subquery plans are not entered."""
+    yield expression
+    for child in expression.children():
+        yield from walk(child)
+
+
+def columns_of(expression: Expression) -> frozenset[str]:
+    return frozenset(e.name for e in walk(expression) if isinstance(e, ColumnRef))

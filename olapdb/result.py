@@ -1,0 +1,250 @@
+"""What a statement gives back: names, types and Arrow batches, with what it cost.
+
+The batches are made while they are read.  Column names are the user's and may repeat, so nothing
+here finds a column by its name.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from olapdb.errors import InterfaceError
+from olapdb.types import (
+    UUID, AggregateFunction, Array, DataType, DateTime, DateTime64, LowCardinality, Map, Nullable,
+    SimpleAggregateFunction, Tuple,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TYPE_KEY = b"clickhouse.type"
+"""Field metadata: the ClickHouse name of the column's type."""
+
+
+@dataclass
+class QueryStatistics:
+    """What a query read; counters are added to by several threads. Parts and granules count
+    those of all tables of the query, before (`total`) and after pruning."""
+
+    rows_read: int = 0
+    bytes_read: int = 0
+    parts_total: int = 0
+    parts_read: int = 0
+    granules_total: int = 0
+    granules_read: int = 0
+    elapsed_seconds: float = 0.0
+    memory_peak_bytes: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def add_read(self, rows: int, read_bytes: int) -> None:
+        with self._lock:
+            self.rows_read += rows
+            self.bytes_read += read_bytes
+
+    def add_selection(
+        self, parts_total: int, parts_read: int, granules_total: int, granules_read: int
+    ) -> None:
+        with self._lock:
+            self.parts_total += parts_total
+            self.parts_read += parts_read
+            self.granules_total += granules_total
+            self.granules_read += granules_read
+
+
+class Result:
+    """The answer to a statement. Read it once: as batches, as a table, or as rows.
+
+    `schema` has the user's names (which may repeat) and each column's ClickHouse type under
+    `clickhouse.type`.  Closing it early stops the query.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        types: Sequence[DataType],
+        batches: Iterator[pa.RecordBatch],
+        statistics: QueryStatistics | None = None,
+        *,
+        close: Callable[[], None] | None = None,
+    ) -> None:
+        self.names = tuple(names)
+        self.types = tuple(types)
+        self.schema = arrow_schema(names, types)
+        self.statistics = statistics or QueryStatistics()
+        self._batches: Iterator[pa.RecordBatch] | None = batches
+        self._close = close
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The batches, each of `schema`; the result is used up. Errors of the query surface here.
+
+        Raises InterfaceError when it was read before."""
+        import pyarrow as pa
+
+        if self._batches is None:
+            raise InterfaceError("This result was read or closed before.", hint="Run it again.")
+        source, self._batches = self._batches, None
+        try:
+            for batch in source:
+                if not self.names:
+                    yield batch
+                    continue
+                yield pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
+        finally:
+            _close_iterator(source)
+            self._finish()
+
+    def reader(self) -> pa.RecordBatchReader:
+        """The batches as an Arrow reader."""
+        import pyarrow as pa
+
+        return pa.RecordBatchReader.from_batches(self.schema, self.batches())
+
+    def read_all(self) -> pa.Table:
+        """All rows; names may repeat."""
+        import pyarrow as pa
+
+        return pa.Table.from_batches(list(self.batches()), schema=self.schema)
+
+    def to_rows(self) -> list[tuple[object, ...]]:
+        """All rows as tuples of Python values, see `python_values`."""
+        rows: list[tuple[object, ...]] = []
+        for batch in self.batches():
+            columns = [
+                python_values(column, data_type)
+                for column, data_type in zip(batch.columns, self.types, strict=True)
+            ]
+            rows.extend(zip(*columns, strict=True))
+        return rows
+
+    def close(self) -> None:
+        """Stops the query if it still runs. Idempotent."""
+        source, self._batches = self._batches, None
+        if source is not None:
+            _close_iterator(source)
+            self._finish()
+
+    def _finish(self) -> None:
+        close, self._close = self._close, None
+        if close is not None:
+            close()
+
+
+def empty_result() -> Result:
+    """The result of a statement that returns no rows and no columns."""
+    return Result((), (), iter(()))
+
+
+def table_result(
+    names: Sequence[str], types: Sequence[DataType], table: pa.Table,
+    statistics: QueryStatistics | None = None,
+) -> Result:  # fmt: skip
+    """A result of rows that are there already; `table` has the columns in order."""
+    return Result(names, types, iter(table.combine_chunks().to_batches()), statistics)
+
+
+def arrow_schema(names: Sequence[str], types: Sequence[DataType]) -> pa.Schema:
+    """Arrow fields with the ClickHouse type name in their metadata."""
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            pa.field(name, t.arrow, metadata={TYPE_KEY: str(t).encode()})
+            for name, t in zip(names, types, strict=True)
+        ]
+    )
+
+
+def python_values(column: pa.Array | pa.ChunkedArray, data_type: DataType) -> list[object]:
+    """A column as Python values: tuples for Tuple, dicts for Map, uuid.UUID, Decimal, date.
+
+    A DateTime without a zone of its own is a naive datetime in the warehouse's zone, one with a
+    zone an aware one.  Nanoseconds are cut to microseconds, all that datetime has.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+        column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
+    values: list[object] = column.to_pylist()
+    convert = _converter(data_type)
+    return values if convert is None else [None if v is None else convert(v) for v in values]
+
+
+def _converter(data_type: DataType) -> Callable[[object], object] | None:
+    """How a value of `to_pylist` becomes ours; None where it is so already."""
+    match data_type:
+        case UUID():
+            return _to_uuid
+        case DateTime(zone) | DateTime64(zone=zone):
+            return _without_zone if zone is None else None
+        case Nullable(inner) | LowCardinality(inner) | SimpleAggregateFunction(inner=inner):
+            return _converter(inner)
+        case AggregateFunction(state=state):
+            return _converter(state)
+        case Array(inner):
+            return _array_converter(inner)
+        case Map(key, value):
+            return _map_converter(key, value)
+        case Tuple(elements):
+            return _tuple_converter(elements)
+        case _:
+            return None
+
+
+def _to_uuid(value: object) -> object:
+    return uuid.UUID(bytes=value) if isinstance(value, bytes) else value
+
+
+def _without_zone(value: object) -> object:
+    return value.replace(tzinfo=None) if isinstance(value, datetime) else value
+
+
+def _identity(value: object) -> object:
+    return value
+
+
+def _nullable_converter(data_type: DataType) -> Callable[[object], object]:
+    convert = _converter(data_type)
+    if convert is None:
+        return _identity
+    known = convert
+    return lambda value: None if value is None else known(value)
+
+
+def _array_converter(inner: DataType) -> Callable[[object], object] | None:
+    if _converter(inner) is None:
+        return None
+    convert = _nullable_converter(inner)
+    return lambda value: [convert(v) for v in value] if isinstance(value, list) else value
+
+
+def _map_converter(key: DataType, value: DataType) -> Callable[[object], object]:
+    to_key, to_value = _nullable_converter(key), _nullable_converter(value)
+
+    def convert(pairs: object) -> object:
+        if not isinstance(pairs, list):
+            return pairs
+        return {to_key(k): to_value(v) for k, v in pairs}
+
+    return convert
+
+
+def _tuple_converter(elements: Sequence[DataType]) -> Callable[[object], object]:
+    converters = [_nullable_converter(element) for element in elements]
+
+    def convert(value: object) -> object:
+        if not isinstance(value, dict):
+            return value
+        return tuple(c(v) for c, v in zip(converters, value.values(), strict=True))
+
+    return convert
+
+
+def _close_iterator(source: Iterator[pa.RecordBatch]) -> None:
+    close = getattr(source, "close", None)
+    if close is not None:
+        close()

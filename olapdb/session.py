@@ -1,0 +1,242 @@
+"""READ FIRST: one statement, stage by stage.
+
+    text -> statements (sql) -> what each does (statements/*) -> Result
+
+A SELECT goes on: snapshot -> bind -> optimize -> execute (statements/select.py).  An INSERT:
+rows -> blocks -> stage source and views -> one commit (statements/insert.py, ingest/).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from olapdb.config import Settings
+from olapdb.errors import BadArguments, InternalError, NotSupportedError
+from olapdb.functions.base import Environment
+from olapdb.result import QueryStatistics, Result
+from olapdb.sql import nodes
+from olapdb.statements import alter, create, drop, explain, insert, maintain, select, show, views
+from olapdb.statements.context import Engine, Parameters, Progress, StatementContext
+from olapdb.types import DataType
+
+
+@lru_cache(maxsize=512)
+def _parse(text: str) -> tuple[nodes.Statement, ...]:
+    """Statements are frozen, so the same text need not be read twice."""
+    from olapdb.sql.parser import parse
+
+    return parse(text)
+
+
+class Session:
+    """A current database and settings on an open warehouse. Threads may share it."""
+
+    def __init__(self, engine: Engine, database: str, settings: Settings) -> None:
+        self.engine = engine
+        self.database = database
+        self.settings = settings
+        self._running: set[threading.Event] = set()
+        self._lock = threading.Lock()
+
+    # --- the story
+
+    def execute(
+        self, text: str, parameters: Parameters = None, *, progress: Progress | None = None
+    ) -> Result:
+        """Runs every statement of the text; the last one's result is returned."""
+        statements = _parse_any(text)
+        if not statements:
+            return Result()
+        result = Result()
+        for statement in statements:
+            result.close()
+            result = self._run(statement, self._context(text, parameters, progress))
+        return result
+
+    def _run(self, statement: nodes.Statement, context: StatementContext) -> Result:
+        started = time.perf_counter()
+        with self._lock:
+            self._running.add(context.cancelled)
+
+        def finished() -> None:
+            context.statistics.elapsed_seconds = time.perf_counter() - started
+            with self._lock:
+                self._running.discard(context.cancelled)
+
+        try:
+            result = self._dispatch(statement, context)
+        except BaseException:
+            finished()
+            raise
+        result.query_id = context.query_id
+        result.statistics = context.statistics
+        if result.has_columns:
+            result.on_close(finished)
+        else:
+            finished()
+        return result
+
+    def _dispatch(self, statement: nodes.Statement, context: StatementContext) -> Result:
+        match statement:
+            case nodes.Query():
+                return select.run_query(statement, context)
+            case nodes.Insert():
+                return insert.run_insert(statement, context)
+            case nodes.Delete():
+                return maintain.delete(statement, context)
+            case nodes.Truncate():
+                return maintain.truncate(statement, context)
+            case nodes.Optimize():
+                return maintain.optimize(statement, context)
+            case nodes.CreateDatabase():
+                return create.create_database(statement, context)
+            case nodes.CreateTable():
+                return create.create_table(statement, context)
+            case nodes.CreateView():
+                return create.create_view(statement, context)
+            case nodes.CreateMaterializedView():
+                return views.create_materialized_view(statement, context)
+            case nodes.SystemView():
+                return views.system_view(statement, context)
+            case nodes.Detach() | nodes.Attach():
+                return views.attach_or_detach(statement, context)
+            case nodes.Drop():
+                return drop.drop(statement, context)
+            case nodes.Rename():
+                return drop.rename(statement, context)
+            case nodes.Exchange():
+                return drop.exchange(statement, context)
+            case nodes.Alter():
+                return alter.alter(statement, context)
+            case nodes.System():
+                return maintain.system(statement, context)
+            case nodes.Explain():
+                return explain.explain(statement, context)
+            case nodes.Show():
+                return show.show(statement, context)
+            case nodes.Describe():
+                return show.describe(statement, context)
+            case nodes.ExistsObject():
+                return show.exists(statement, context)
+            case nodes.Use():
+                return self._use(statement, context)
+            case nodes.SetSettings():
+                self.settings = context.with_settings(statement.settings).settings
+                return Result()
+            case nodes.Transaction():
+                return _transaction(statement)
+            case nodes.Update() | nodes.Undrop() | nodes.CheckTable() | nodes.Kill():
+                raise _not_yet(statement)
+            case _:
+                raise InternalError(f"No handler for the statement {type(statement).__name__}.")
+
+    # --- other ways in
+
+    def execute_many(self, text: str, sets: Sequence[Any]) -> Result:
+        """The statement once for each set of parameters; an INSERT … VALUES of nothing but
+        parameters is one INSERT of all sets."""
+        statements = _parse_any(text)
+        if len(statements) != 1:
+            raise BadArguments("executemany() takes exactly one statement.")
+        if not sets:
+            return Result(affected_rows=0)
+        if isinstance(statements[0], nodes.Insert):
+            context = self._context(text, None, None)
+            merged = insert.run_insert_many(statements[0], sets, context)
+            if merged is not None:
+                merged.query_id = context.query_id
+                return merged
+        affected = 0
+        result = Result()
+        for parameters in sets:
+            result = self._run(statements[0], self._context(text, parameters, None))
+            result.close()
+            affected += max(result.affected_rows, 0)
+        return Result(affected_rows=affected, query_id=result.query_id)
+
+    def insert(
+        self, table: str, data: Any, *, columns: Sequence[str] | None, token: str | None
+    ) -> int:
+        """Arrow data into `table` ("name" or "database.name"); rows inserted."""
+        context = self._context(f"INSERT INTO {table} FORMAT Arrow", None, None)
+        return insert.run_insert_data(table, data, columns, token, context)
+
+    def describe(self, text: str) -> tuple[tuple[str, DataType], ...]:
+        """Names and types of a query's columns."""
+        statements = _parse_any(text)
+        if len(statements) != 1 or not isinstance(statements[0], nodes.Query):
+            raise BadArguments("describe() takes exactly one SELECT.")
+        return select.describe(statements[0], self._context(text, None, None))
+
+    def cancel(self) -> None:
+        """Makes running statements end with QUERY_WAS_CANCELLED at their next batch."""
+        with self._lock:
+            for event in self._running:
+                event.set()
+
+    # --- helpers
+
+    def _context(
+        self, text: str, parameters: Parameters, progress: Progress | None
+    ) -> StatementContext:
+        if parameters is not None and not isinstance(parameters, Mapping | Sequence):
+            raise BadArguments(
+                f"Parameters are a sequence (for ?) or a mapping (for :name), not "
+                f"{type(parameters).__name__}."
+            )
+        query_id = str(uuid.uuid4())
+        return StatementContext(
+            engine=self.engine,
+            text=text,
+            database=self.database,
+            settings=self.settings,
+            environment=Environment(
+                zone=self.engine.services.zone,
+                now_seconds=time.time(),
+                query_id=query_id,
+                database=self.database,
+                random_seed=uuid.UUID(query_id).int & 0xFFFFFFFF,
+            ),
+            parameters=parameters,
+            cancelled=threading.Event(),
+            progress=progress,
+            statistics=QueryStatistics(),
+        )
+
+    def _use(self, statement: nodes.Use, context: StatementContext) -> Result:
+        show.require_database(statement.database, context.snapshot(), statement.position)
+        self.database = statement.database
+        return Result()
+
+
+_PARSE_CACHE_TEXT_MAX = 16_384
+
+
+def _parse_any(text: str) -> tuple[nodes.Statement, ...]:
+    """Long texts (literal VALUES) are not worth remembering."""
+    if len(text) <= _PARSE_CACHE_TEXT_MAX:
+        return _parse(text)
+    return _parse.__wrapped__(text)
+
+
+def _transaction(statement: nodes.Transaction) -> Result:
+    if statement.action == "ROLLBACK":
+        raise NotSupportedError(
+            "There is nothing to roll back: each statement is one atomic commit.",
+            position=statement.position,
+        )
+    return Result()
+
+
+def _not_yet(statement: nodes.Statement) -> NotSupportedError:
+    name = type(statement).__name__.upper()
+    return NotSupportedError(
+        f"{name} is a ClickHouse statement that olapdb does not have yet.",
+        hint="DELETE FROM … WHERE, INSERT and SYSTEM REPLAY VIEW are there.",
+        position=statement.position,
+    )

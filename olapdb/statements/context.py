@@ -1,0 +1,228 @@
+"""What a running statement can reach."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from olapdb.config import Settings
+from olapdb.errors import (
+    HaveDependentObjects,
+    ProgrammingError,
+    QueryNotSupportedInMaterializedView,
+    UnknownDatabase,
+    UnknownTable,
+)
+from olapdb.functions.base import Environment
+from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
+from olapdb.model.snapshot import Snapshot
+from olapdb.sql import nodes
+from olapdb.system.registry import SystemContext, SystemTable
+from olapdb.transaction.services import Services
+
+if TYPE_CHECKING:
+    from olapdb.bind import BindScope
+    from olapdb.execute import ExecutionContext
+    from olapdb.result import QueryStatistics
+    from olapdb.views.executor import Executor
+
+Parameters: TypeAlias = Sequence[object] | Mapping[str, object] | None
+Progress: TypeAlias = Callable[[Any], None]
+
+
+@dataclass(frozen=True)
+class Engine:
+    """An open warehouse, as statements see it.
+
+    `executor(name, settings)` gives the executor of SETTINGS engine = name; `system` are the
+    system tables by name.
+    """
+
+    services: Services
+    executor: Callable[[str, Settings], Executor]
+    system: Mapping[str, SystemTable]
+    plans: PlanCache
+
+
+@dataclass
+class PlanCache:
+    """Optimized plans by SQL text, database and settings; valid while the schema versions of what
+    they name are unchanged. Bounded, and safe for many threads."""
+
+    entries_max: int = 512
+    _entries: dict[object, Any] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def get(self, key: object) -> Any:
+        with self._lock:
+            return self._entries.get(key)
+
+    def put(self, key: object, plan: Any) -> None:
+        with self._lock:
+            if len(self._entries) >= self.entries_max:
+                self._entries.pop(next(iter(self._entries)))
+            self._entries[key] = plan
+
+
+@dataclass(frozen=True)
+class StatementContext:
+    """One statement: its text, settings and parameters, and the snapshot that it reads."""
+
+    engine: Engine
+    text: str
+    database: str
+    settings: Settings
+    environment: Environment
+    parameters: Parameters
+    cancelled: threading.Event
+    progress: Progress | None
+    statistics: QueryStatistics
+
+    @property
+    def services(self) -> Services:
+        return self.engine.services
+
+    @property
+    def query_id(self) -> str:
+        return self.environment.query_id
+
+    def snapshot(self) -> Snapshot:
+        """The newest; a statement takes one and stays with it."""
+        return self.services.catalog.snapshot()
+
+    def with_settings(self, settings: Sequence[nodes.Setting]) -> StatementContext:
+        """This statement with the settings of a SETTINGS clause."""
+        if not settings:
+            return self
+        changes = {s.name: s.value for s in settings}
+        return replace(self, settings=self.settings.with_changes(changes))
+
+    def scope(self, snapshot: Snapshot) -> BindScope:
+        from olapdb.bind import BindScope
+
+        return BindScope(
+            snapshot=snapshot,
+            database=self.database,
+            settings=self.settings,
+            environment=self.environment,
+            parameters=self.parameters,
+            system_tables=self._system_fields,
+        )
+
+    def execution(self, snapshot: Snapshot) -> ExecutionContext:
+        from olapdb.execute import ExecutionContext
+
+        return ExecutionContext(
+            snapshot=snapshot,
+            store=self.services.store,
+            settings=self.settings,
+            environment=self.environment,
+            statistics=self.statistics,
+            cancelled=self.cancelled,
+            system=self._read_system(snapshot),
+        )
+
+    # --- names
+
+    def locate(self, name: nodes.TableName) -> tuple[str, str]:
+        return name.database or self.database, name.name
+
+    def find(self, snapshot: Snapshot, name: nodes.TableName) -> SchemaObject | None:
+        return snapshot.find(*self.locate(name))
+
+    def require(self, snapshot: Snapshot, name: nodes.TableName) -> SchemaObject:
+        """The object of that name, or UnknownTable with the nearest names."""
+        found = self.find(snapshot, name)
+        if found is None:
+            raise unknown_table(snapshot, *self.locate(name)).at(name.position)
+        return found
+
+    def require_table(self, snapshot: Snapshot, name: nodes.TableName, action: str) -> Table:
+        """A stored table; a materialized view with an inner table stands for that."""
+        found = self.require(snapshot, name)
+        match found:
+            case Table():
+                return found
+            case MaterializedView(inner=True):
+                inner = snapshot.by_id(found.target_id)
+                if isinstance(inner, Table):
+                    return inner
+                raise unknown_table(snapshot, found.database, found.name)
+            case MaterializedView():
+                target = snapshot.by_id(found.target_id)
+                where = f"{target.database}.{target.name}" if target else "its target"
+                raise nodes_error(
+                    f"{action}: materialized view {name} writes to {where}.",
+                    f"Run the statement on {where}.",
+                    name,
+                )
+            case View():
+                raise nodes_error(
+                    f"{action}: {name} is a view and stores nothing.",
+                    "Name a table.",
+                    name,
+                )
+
+    def require_view(self, snapshot: Snapshot, name: nodes.TableName) -> MaterializedView:
+        found = self.require(snapshot, name)
+        if not isinstance(found, MaterializedView):
+            raise QueryNotSupportedInMaterializedView(
+                f"{name} is not a materialized view.",
+                hint="system.views lists the materialized views.",
+                position=name.position,
+            )
+        return found
+
+    # --- system tables
+
+    def _system_fields(self, database: str, name: str) -> Any:
+        from olapdb.plan.nodes import Field
+
+        if database.lower() != "system" or name not in self.engine.system:
+            return None
+        return tuple(Field(n, t) for n, t in self.engine.system[name].fields)
+
+    def _read_system(self, snapshot: Snapshot) -> Callable[[str, Sequence[str]], Any]:
+        context = SystemContext(snapshot, self.services, self.settings, self.database)
+
+        def read(name: str, columns: Sequence[str]) -> Any:
+            return self.engine.system[name].read(context, columns)
+
+        return read
+
+
+def nodes_error(message: str, hint: str, name: nodes.TableName) -> ProgrammingError:
+    from olapdb.errors import IncorrectQuery
+
+    return IncorrectQuery(message, hint=hint, position=name.position)
+
+
+def unknown_table(snapshot: Snapshot, database: str, name: str) -> ProgrammingError:
+    """UnknownTable, or UnknownDatabase, with what is near."""
+    import difflib
+
+    if database not in snapshot.databases:
+        return UnknownDatabase(
+            f"Database {database} does not exist.", hint=f"CREATE DATABASE {database} makes it."
+        )
+    names = [o.name for o in snapshot.objects(database)]
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = f"Did you mean {database}.{near[0]}?" if near else "SHOW TABLES lists those there are."
+    return UnknownTable(f"Table {database}.{name} does not exist.", hint=hint)
+
+
+def refuse_dependents(snapshot: Snapshot, item: SchemaObject, action: str) -> None:
+    """HAVE_DEPENDENT_OBJECTS where a materialized view reads or writes the object."""
+    dependents = [
+        v for v in snapshot.objects() if isinstance(v, MaterializedView) and v.id != item.id
+        and (item.id in (v.source_id, v.target_id) or item.id in v.dimension_ids)
+    ]  # fmt: skip
+    if dependents:
+        names = ", ".join(f"{v.database}.{v.name}" for v in dependents)
+        first = f"{dependents[0].database}.{dependents[0].name}"
+        raise HaveDependentObjects(
+            f"Cannot {action} {item.database}.{item.name}: {names} depends on it.",
+            hint=f"DROP VIEW {first} first.",
+        )

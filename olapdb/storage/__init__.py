@@ -1,0 +1,1 @@
+"""Bytes: stores, parts written and read. Sees no SQL."""

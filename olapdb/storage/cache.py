@@ -1,0 +1,69 @@
+"""What a process remembers of the parts that it read and wrote, bounded."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+FOOTERS_MAX = 4096
+INLINE_BYTES_MAX = 64 << 20
+
+Value = TypeVar("Value")
+
+
+class BoundedCache(Generic[Value]):
+    """Least recently used first out, by total weight; thread-safe."""
+
+    def __init__(self, weight_max: int) -> None:
+        self._weight_max = weight_max
+        self._weight = 0
+        self._entries: OrderedDict[Hashable, tuple[Value, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable) -> Value | None:
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None:
+                return None
+            self._entries.move_to_end(key)
+            return entry[0]
+
+    def put(self, key: Hashable, value: Value, weight: int = 1) -> None:
+        """An entry heavier than the whole cache is not kept."""
+        with self._lock:
+            self._drop(key)
+            if weight > self._weight_max:
+                return
+            self._entries[key] = (value, weight)
+            self._weight += weight
+            while self._weight > self._weight_max:
+                self._drop(next(iter(self._entries)))
+
+    def forget(self, key: Hashable) -> None:
+        with self._lock:
+            self._drop(key)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def _drop(self, key: Hashable) -> None:
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self._weight -= entry[1]
+
+
+class PartCache:
+    """`footers` by path and `inline` decoded rows by part id, both only when their checksum was
+    right; `layouts` by table id, what the writer derives from a table."""
+
+    def __init__(
+        self, footers_max: int = FOOTERS_MAX, inline_bytes_max: int = INLINE_BYTES_MAX
+    ) -> None:
+        self.footers: BoundedCache[object] = BoundedCache(footers_max)
+        self.inline: BoundedCache[object] = BoundedCache(inline_bytes_max)
+        self.layouts: BoundedCache[object] = BoundedCache(footers_max)
+
+    def forget(self, path: str) -> None:
+        self.footers.forget(path)

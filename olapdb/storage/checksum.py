@@ -1,0 +1,101 @@
+"""Checksums of parts.
+
+A file's checksum is two: CRC-32 of all of its bytes, and BLAKE2b of its footer.  A reader checks
+the footer and the size when it opens a file, and the CRC that Parquet keeps with each page as it
+reads the page; so a point query does not read a file whole to trust it.  Small files are checked
+whole at once.  `verify_file` (CHECK TABLE, recovery) always reads everything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+
+import pyarrow as pa
+
+from olapdb.errors import ChecksumDoesntMatch, CorruptedData
+from olapdb.model.part import Part
+from olapdb.storage.store import Store
+
+WHOLE_FILE_BYTES_MAX = 1 << 20
+_CHUNK_BYTES = 4 << 20
+_TAIL_BYTES = 8
+_MAGIC = b"PAR1"
+
+
+def checksum_of_bytes(data: bytes | memoryview) -> str:
+    return f"{zlib.crc32(data):08x}"
+
+
+def checksum_of_file(source: pa.NativeFile) -> str:
+    """`<CRC-32 of the file>-<BLAKE2b of the footer>`; raises CorruptedData where there is none."""
+    source.seek(0)
+    crc = 0
+    while chunk := source.read_buffer(_CHUNK_BYTES):
+        crc = zlib.crc32(memoryview(chunk), crc)
+        if chunk.size < _CHUNK_BYTES:
+            break
+    return f"{crc:08x}-{_footer_digest(read_footer(source))}"
+
+
+def read_footer(source: pa.NativeFile) -> bytes:
+    """The footer with its length and magic; raises CorruptedData on what is no Parquet file."""
+    size = source.size()
+    if size < _TAIL_BYTES + len(_MAGIC):
+        raise CorruptedData("The file is shorter than a Parquet footer.")
+    tail = source.read_at(_TAIL_BYTES, size - _TAIL_BYTES)
+    length = int.from_bytes(tail[:4], "little") + _TAIL_BYTES
+    if tail[4:] != _MAGIC or length > size - len(_MAGIC):
+        raise CorruptedData("The file does not end with a Parquet footer.")
+    footer: bytes = source.read_at(length, size - length)
+    return footer
+
+
+def verify_open(source: pa.NativeFile, part: Part) -> bytes:
+    """What a reader checks before it trusts a file: size and footer; all of a small one. Returns
+    the footer."""
+    if source.size() != part.bytes:
+        raise mismatch(part, f"has {source.size()} bytes, {part.bytes} were written")
+    if part.bytes <= WHOLE_FILE_BYTES_MAX:
+        _compare(part, checksum_of_file(source))
+        return read_footer(source)
+    try:
+        footer = read_footer(source)
+    except CorruptedData as error:
+        raise mismatch(part, error.message) from error
+    if _footer_digest(footer) != part.checksum.partition("-")[2]:
+        raise mismatch(part, "has a changed footer")
+    return footer
+
+
+def verify_file(store: Store, part: Part) -> None:
+    """Reads the whole file of a part; ChecksumDoesntMatch or FileDoesntExist where it is wrong."""
+    with store.open_input(part.path) as source:
+        if source.size() != part.bytes:
+            raise mismatch(part, f"has {source.size()} bytes, {part.bytes} were written")
+        try:
+            found = checksum_of_file(source)
+        except CorruptedData as error:
+            raise mismatch(part, error.message) from error
+        _compare(part, found)
+
+
+def verify_inline(part: Part, rows: bytes) -> None:
+    _compare(part, checksum_of_bytes(rows))
+
+
+def mismatch(part: Part, what: str) -> ChecksumDoesntMatch:
+    place = part.path or "the catalog (inline)"
+    return ChecksumDoesntMatch(
+        f"Part {part.id} of table {part.table_id}, partition {part.partition_id}, in {place}: {what}.",
+        hint="Restore the file from a backup, or drop the partition; other parts stay readable.",
+    )
+
+
+def _compare(part: Part, found: str) -> None:
+    if found != part.checksum:
+        raise mismatch(part, f"checksum {found}, but {part.checksum} was written")
+
+
+def _footer_digest(footer: bytes) -> str:
+    return hashlib.blake2b(footer, digest_size=16).hexdigest()

@@ -1,0 +1,295 @@
+"""Reads parts: only the columns and row groups that are asked for, and only bytes that match.
+
+Columns are found by their id, not their name: a renamed column reads its old parts, and one that
+was dropped and added again does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from olapdb.errors import CorruptedData, InternalError
+from olapdb.model.part import ColumnBounds, Part
+from olapdb.model.schema import Column, Table
+from olapdb.storage.bounds import has_bounds, statistics_bounds
+from olapdb.storage.checksum import mismatch, verify_inline, verify_open
+from olapdb.storage.store import Store
+from olapdb.types import Float, plain
+
+_FIELD_ID = b"PARQUET:field_id"
+
+
+class InlineRows(Protocol):
+    """The part of a Snapshot that a reader needs."""
+
+    def inline_rows(self, part: Part) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FileColumn:
+    """A column of a file: its leaves are Parquet columns first..first+count-1."""
+
+    id: int
+    name: str
+    type: pa.DataType
+    first_leaf: int
+    leaf_count: int
+
+
+@dataclass(frozen=True)
+class Footer:
+    """A verified footer. `columns` by id."""
+
+    metadata: pq.FileMetaData
+    columns: Mapping[int, FileColumn]
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """`bounds` by the table's column names, worked out as they are asked for; a column whose
+    bounds are not known is absent."""
+
+    index: int
+    rows: int
+    bounds: Mapping[str, ColumnBounds]
+
+
+class PartReader:
+    """One part, seen through `table` (maybe a newer schema than the one it was written with).
+
+    Safe to use from many threads; files are opened for each read, footers kept by the store.
+    """
+
+    def __init__(self, store: Store, snapshot: InlineRows, part: Part, table: Table) -> None:
+        self._store = store
+        self._snapshot = snapshot
+        self._part = part
+        self._columns = {column.name: column for column in table.stored_columns}
+
+    @cached_property
+    def row_groups(self) -> tuple[RowGroup, ...]:
+        """In order; none for a void part, one for an inline part."""
+        part = self._part
+        if part.rows == 0:
+            return ()
+        if part.inline:
+            return (RowGroup(0, part.rows, part.bounds),)
+        metadata = self._footer().metadata
+        return tuple(
+            RowGroup(index, metadata.row_group(index).num_rows, _GroupBounds(self, index))
+            for index in range(metadata.num_row_groups)
+        )
+
+    def read(
+        self,
+        columns: Sequence[str],
+        row_groups: Sequence[int] | None = None,
+        *,
+        use_threads: bool = False,
+    ) -> pa.Table:
+        """The named columns, typed as the table has them, of the row groups (None: all) in order.
+
+        Columns that the part lacks are left out; so is the number of rows where no column is
+        left (`part.rows` and `row_groups` tell it).  Raises FileDoesntExist, ChecksumDoesntMatch
+        or CorruptedData, which name the part.
+        """
+        wanted = [self._column(name) for name in columns]
+        if self._part.rows == 0:
+            return pa.table({c.name: pa.array([], c.type.arrow) for c in wanted})
+        found = self._inline(wanted) if self._part.inline else self._file(
+            wanted, row_groups, use_threads
+        )  # fmt: skip
+        if row_groups is not None and self._part.inline and 0 not in row_groups:
+            return found.slice(0, 0)
+        return found
+
+    def has_column(self, name: str) -> bool:
+        """Whether the part holds the column, or the caller must fill it."""
+        column = self._column(name)
+        if self._part.rows == 0:
+            return True
+        if self._part.inline:
+            return column.id in _ids(self._inline_table().schema)
+        return column.id in self._footer().columns
+
+    def bounds_of(self, name: str, group: int) -> ColumnBounds | None:
+        """Bounds of one column in one row group, None where they are not known."""
+        column = self._columns.get(name)
+        if column is None or not has_bounds(column.type):
+            return None
+        footer = self._footer()
+        stored = footer.columns.get(column.id)
+        if stored is None or stored.leaf_count != 1:
+            return None
+        # Parquet's statistics skip NaN; the part's bounds tell whether there was one.
+        if isinstance(plain(column.type), Float) and stored.name not in self._part.bounds:
+            return None
+        ticks = _ticks_per_unit(stored.type, column.type.arrow)
+        if ticks is None:
+            return None
+        chunk = footer.metadata.row_group(group).column(stored.first_leaf)
+        return statistics_bounds(chunk.statistics, column.type, ticks)
+
+    def _column(self, name: str) -> Column:
+        column = self._columns.get(name)
+        if column is None:
+            raise InternalError(f"Column {name!r} is not stored by the table.")
+        return column
+
+    # --- inline parts
+
+    def _inline(self, wanted: Sequence[Column]) -> pa.Table:
+        table = self._inline_table()
+        positions = _ids(table.schema)
+        return _as_asked(
+            [(c, table.column(positions[c.id])) for c in wanted if c.id in positions]
+        )
+
+    def _inline_table(self) -> pa.Table:
+        cache = self._store.cache.inline
+        kept = cache.get(self._part.id)
+        if isinstance(kept, pa.Table):
+            return kept
+        data = self._snapshot.inline_rows(self._part)
+        verify_inline(self._part, data)
+        try:
+            table = pa.ipc.open_file(pa.py_buffer(data)).read_all()
+        except pa.ArrowException as error:
+            raise _corrupted(self._part, error) from error
+        cache.put(self._part.id, table, len(data))
+        return table
+
+    # --- files
+
+    def _file(
+        self, wanted: Sequence[Column], row_groups: Sequence[int] | None, use_threads: bool
+    ) -> pa.Table:
+        footer = self._footer()
+        stored = [(c, footer.columns[c.id]) for c in wanted if c.id in footer.columns]
+        if not stored:
+            return pa.table({})
+        leaves = sorted(
+            {leaf for _, s in stored for leaf in range(s.first_leaf, s.first_leaf + s.leaf_count)}
+        )
+        groups = range(footer.metadata.num_row_groups) if row_groups is None else row_groups
+        try:
+            with self._store.open_input(self._part.path) as source:
+                if source.size() != self._part.bytes:
+                    raise mismatch(self._part, f"has {source.size()} bytes now")
+                file = pq.ParquetFile(
+                    source, metadata=footer.metadata, page_checksum_verification=True,
+                    pre_buffer=False,
+                )  # fmt: skip
+                rows = file.reader.read_row_groups(
+                    list(groups), column_indices=leaves, use_threads=use_threads
+                )
+        except (OSError, pa.ArrowException) as error:
+            raise _corrupted(self._part, error) from error
+        return _as_asked([(c, rows.column(s.name)) for c, s in stored])
+
+    def _footer(self) -> Footer:
+        cache = self._store.cache.footers
+        kept = cache.get(self._part.path)
+        if isinstance(kept, Footer):
+            return kept
+        try:
+            with self._store.open_input(self._part.path) as source:
+                verify_open(source, self._part)
+                file = pq.ParquetFile(source)
+                footer = Footer(file.metadata, _file_columns(file.schema_arrow))
+        except (OSError, pa.ArrowException) as error:
+            raise _corrupted(self._part, error) from error
+        cache.put(self._part.path, footer)
+        return footer
+
+
+class _GroupBounds(Mapping[str, ColumnBounds]):
+    """Bounds of a row group, read from the footer's statistics one column at a time."""
+
+    def __init__(self, reader: PartReader, group: int) -> None:
+        self._reader = reader
+        self._group = group
+        self._known: dict[str, ColumnBounds | None] = {}
+
+    def __getitem__(self, name: str) -> ColumnBounds:
+        if name not in self._known:
+            self._known[name] = self._reader.bounds_of(name, self._group)
+        bounds = self._known[name]
+        if bounds is None:
+            raise KeyError(name)
+        return bounds
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self._reader._columns if name in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.get(name) is not None
+
+
+def _file_columns(schema: pa.Schema) -> dict[int, FileColumn]:
+    columns = {}
+    leaf = 0
+    for field in schema:
+        count = _leaf_count(field.type)
+        column_id = _field_id(field)
+        if column_id is not None:
+            columns[column_id] = FileColumn(column_id, field.name, field.type, leaf, count)
+        leaf += count
+    return columns
+
+
+def _leaf_count(arrow: pa.DataType) -> int:
+    if pa.types.is_map(arrow):
+        return _leaf_count(arrow.key_type) + _leaf_count(arrow.item_type)
+    if pa.types.is_struct(arrow):
+        return sum(_leaf_count(field.type) for field in arrow)
+    if pa.types.is_list(arrow) or pa.types.is_large_list(arrow):
+        return _leaf_count(arrow.value_type)
+    return 1
+
+
+def _ids(schema: pa.Schema) -> dict[int, int]:
+    """Column id -> position."""
+    ids = ((_field_id(field), position) for position, field in enumerate(schema))
+    return {column_id: position for column_id, position in ids if column_id is not None}
+
+
+def _field_id(field: pa.Field) -> int | None:
+    raw = (field.metadata or {}).get(_FIELD_ID)
+    return None if raw is None else int(raw)
+
+
+def _ticks_per_unit(stored: pa.DataType, wanted: pa.DataType) -> int | None:
+    """1, or 1000 for seconds that lie as milliseconds; None where the types are not comparable."""
+    if stored == wanted:
+        # The reader restores seconds in the schema, but the file has none: see the module bounds.
+        return 1000 if pa.types.is_timestamp(stored) and stored.unit == "s" else 1
+    if pa.types.is_timestamp(stored) and pa.types.is_timestamp(wanted):
+        return 1000 if (stored.unit, wanted.unit) == ("ms", "s") else None
+    return None
+
+
+def _as_asked(columns: Sequence[tuple[Column, pa.ChunkedArray]]) -> pa.Table:
+    """The columns under the table's names, cast to its types (seconds lie as milliseconds)."""
+    arrays = [
+        values if values.type == column.type.arrow else values.cast(column.type.arrow)
+        for column, values in columns
+    ]
+    return pa.table(arrays, names=[column.name for column, _ in columns])
+
+
+def _corrupted(part: Part, error: Exception) -> CorruptedData:
+    return CorruptedData(
+        f"Part {part.id} of table {part.table_id}, partition {part.partition_id}, in "
+        f"{part.path or 'the catalog (inline)'} cannot be read: {error}.",
+        hint="Restore the file from a backup, or drop the partition; other parts stay readable.",
+    )

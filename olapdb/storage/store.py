@@ -1,0 +1,315 @@
+"""Where bytes lie: a small seam over files, with the order of writes that a commit relies on.
+
+A file becomes visible under its name only when it is whole: it is written under a temporary name,
+flushed to the device, then renamed.  `sync()` flushes the folders, after which the names survive
+a crash of the machine as well.  Paths are relative to the warehouse and use "/".
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol, TypeAlias
+
+import pyarrow as pa
+
+from olapdb.errors import (
+    BadArguments,
+    FileDoesntExist,
+    NotEnoughSpace,
+    OperationalError,
+    ReadOnly,
+)
+from olapdb.storage.cache import PartCache
+
+Durability: TypeAlias = Literal["full", "process"]
+"""full: what was committed survives a loss of power; process: a crash of the process only."""
+
+TEMPORARY_SUFFIX = ".tmp"
+
+Reach: TypeAlias = Callable[[str], None]
+"""Told the name of each stage that is about to happen, or has; tests stop or fail there."""
+
+
+def reach_nothing(stage: str) -> None:
+    """The stages of a run that nobody watches."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    path: str
+    bytes: int
+    modified_ms: int
+
+
+class Store(Protocol):
+    """Files of a warehouse; safe to use from many threads."""
+
+    @property
+    def cache(self) -> PartCache:
+        """What this process remembers of parts that it read from here."""
+        ...
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """Random access; raises FileDoesntExist."""
+        ...
+
+    def write(self, path: str, write_to: Callable[[pa.NativeFile], None]) -> int:
+        """Makes the file `path` of what `write_to` writes, whole or not at all; its bytes.
+
+        Raises NotEnoughSpace, ReadOnly or OperationalError, and leaves no file then."""
+        ...
+
+    def sync(self) -> None:
+        """Makes the names of all files written before this call durable."""
+        ...
+
+    def delete(self, path: str) -> None:
+        """No error where there is no such file."""
+        ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def size(self, path: str) -> int:
+        """Bytes of the file; raises FileDoesntExist."""
+        ...
+
+    def list(self, prefix: str) -> Iterator[StoredFile]:
+        """All files whose path begins with `prefix`, temporary ones too, in no order."""
+        ...
+
+    def local_path(self, path: str) -> str | None:
+        """The file's place for other readers, None where it is not in a file system."""
+        ...
+
+
+class LocalStore:
+    """A folder of the local file system."""
+
+    def __init__(
+        self, root: str | os.PathLike[str], durability: Durability = "full", *,
+        read_only: bool = False, reach: Reach = reach_nothing,
+    ) -> None:  # fmt: skip
+        if durability not in ("full", "process"):
+            raise BadArguments(f"durability is 'full' or 'process', not {durability!r}.")
+        self.root = Path(root)
+        self.durability = durability
+        self.read_only = read_only
+        self._reach = reach
+        self._cache = PartCache()
+        self._unsynced: set[str] = set()
+        self._known_folders: set[str] = set()
+        self._lock = threading.Lock()
+
+    @property
+    def cache(self) -> PartCache:
+        return self._cache
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        try:
+            return pa.OSFile(str(self.root / path), "rb")
+        except FileNotFoundError:
+            raise _missing(path) from None
+        except OSError as error:
+            raise storage_error(error, path) from error
+
+    def write(self, path: str, write_to: Callable[[pa.NativeFile], None]) -> int:
+        if self.read_only:
+            raise ReadOnly("The warehouse is open for reading only.", hint="Open it to write.")
+        final = self.root / path
+        temporary = f"{final}{TEMPORARY_SUFFIX}"
+        try:
+            self._make_folder(os.path.dirname(path))
+            with pa.OSFile(temporary, "wb") as sink:
+                write_to(sink)
+            self._reach("store.written")
+            size = self._flush(temporary)
+            self._reach("store.flushed")
+            os.replace(temporary, final)
+            self._reach("store.renamed")
+        except BaseException as error:
+            _unlink(temporary)
+            if isinstance(error, OSError):
+                raise storage_error(error, path) from error
+            raise
+        if self.durability == "full":
+            with self._lock:
+                self._unsynced.add(str(final.parent))
+        return size
+
+    def sync(self) -> None:
+        # The lock is held throughout: whoever finds nothing left to do knows that it is done.
+        with self._lock:
+            for folder in sorted(self._unsynced):
+                try:
+                    _fsync_folder(folder)
+                except OSError as error:
+                    raise storage_error(error, folder) from error
+                self._unsynced.discard(folder)
+
+    def delete(self, path: str) -> None:
+        if self.read_only:
+            raise ReadOnly("The warehouse is open for reading only.", hint="Open it to write.")
+        self._cache.forget(path)
+        try:
+            os.unlink(self.root / path)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise storage_error(error, path) from error
+
+    def exists(self, path: str) -> bool:
+        return (self.root / path).exists()
+
+    def size(self, path: str) -> int:
+        try:
+            return os.stat(self.root / path).st_size
+        except FileNotFoundError:
+            raise _missing(path) from None
+
+    def list(self, prefix: str) -> Iterator[StoredFile]:
+        # The deepest folder that the prefix names; files below it are compared by text.
+        start = self.root / prefix.rpartition("/")[0]
+        for folder, _, names in os.walk(start):
+            for name in names:
+                full = os.path.join(folder, name)
+                path = os.path.relpath(full, self.root).replace(os.sep, "/")
+                if not path.startswith(prefix):
+                    continue
+                try:
+                    status = os.stat(full)
+                except FileNotFoundError:
+                    continue  # renamed or deleted meanwhile
+                yield StoredFile(path, status.st_size, int(status.st_mtime * 1000))
+
+    def local_path(self, path: str) -> str | None:
+        return str(self.root / path)
+
+    def _make_folder(self, folder: str) -> None:
+        """Creates the folder; each new one is an entry of its parent that needs a sync too."""
+        if folder in self._known_folders and (self.root / folder).is_dir():
+            return
+        missing = []
+        at = self.root / folder
+        while not at.exists():
+            missing.append(at)
+            at = at.parent
+        (self.root / folder).mkdir(parents=True, exist_ok=True)
+        with self._lock:
+            if self.durability == "full":
+                self._unsynced.update(str(one.parent) for one in missing)
+            self._known_folders.add(folder)
+
+    def _flush(self, temporary: str) -> int:
+        descriptor = os.open(temporary, os.O_RDONLY)
+        try:
+            if self.durability == "full":
+                os.fsync(descriptor)
+            return os.fstat(descriptor).st_size
+        finally:
+            os.close(descriptor)
+
+
+class MemoryStore:
+    """Files in memory, for in-memory warehouses."""
+
+    def __init__(self, reach: Reach = reach_nothing) -> None:
+        self._reach = reach
+        self._cache = PartCache()
+        self._files: dict[str, tuple[pa.Buffer, int]] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def cache(self) -> PartCache:
+        return self._cache
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        return pa.BufferReader(self._file(path)[0])
+
+    def write(self, path: str, write_to: Callable[[pa.NativeFile], None]) -> int:
+        sink = pa.BufferOutputStream()
+        write_to(sink)
+        buffer = sink.getvalue()
+        self._reach("store.written")
+        with self._lock:
+            self._files[path] = (buffer, int(time.time() * 1000))
+        self._reach("store.renamed")
+        return int(buffer.size)
+
+    def sync(self) -> None:
+        return
+
+    def delete(self, path: str) -> None:
+        self._cache.forget(path)
+        with self._lock:
+            self._files.pop(path, None)
+
+    def exists(self, path: str) -> bool:
+        return path in self._files
+
+    def size(self, path: str) -> int:
+        return int(self._file(path)[0].size)
+
+    def list(self, prefix: str) -> Iterator[StoredFile]:
+        with self._lock:
+            found = [
+                StoredFile(path, int(buffer.size), modified_ms)
+                for path, (buffer, modified_ms) in self._files.items()
+                if path.startswith(prefix)
+            ]
+        yield from found
+
+    def local_path(self, path: str) -> str | None:
+        return None
+
+    def _file(self, path: str) -> tuple[pa.Buffer, int]:
+        found = self._files.get(path)
+        if found is None:
+            raise _missing(path)
+        return found
+
+
+def storage_error(error: OSError, path: str) -> OperationalError:
+    """The error of the tree that an operating system's error on `path` means."""
+    match error.errno:
+        case errno.ENOENT:
+            return _missing(path)
+        case errno.ENOSPC | errno.EDQUOT:
+            return NotEnoughSpace(
+                f"No space left to write {path}.",
+                hint="Nothing was changed; free some space and run the statement again.",
+            )
+        case errno.EROFS | errno.EACCES | errno.EPERM:
+            return ReadOnly(
+                f"Not permitted to write {path}.",
+                hint="Nothing was changed; check who owns the warehouse's folder.",
+            )
+        case _:
+            return OperationalError(f"{error.strerror or error} on {path}.")
+
+
+def _missing(path: str) -> FileDoesntExist:
+    return FileDoesntExist(
+        f"The file {path} does not exist in the warehouse.",
+        hint="Restore it from a backup, or drop its partition.",
+    )
+
+
+def _unlink(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        return  # an orphan that vacuum finds by its lease
+
+
+def _fsync_folder(folder: str) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,263 @@
+"""Makes a part of sorted rows: a Parquet file, bytes for the catalog, or nothing but its facts.
+
+The file is plain Parquet that any reader opens: sorted, row groups of about 65,536 rows (or the
+table's `index_granularity`), statistics, page index and page checksums on, and the part's facts
+as JSON in the footer under `olapdb.part`.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from olapdb.errors import InternalError
+from olapdb.model.encoding import FOOTER_KEY, encode_footer
+from olapdb.model.part import Blocks, Contribution, Part
+from olapdb.model.schema import Column, Table
+from olapdb.storage.bounds import key_columns, table_bounds
+from olapdb.storage.checksum import checksum_of_bytes, checksum_of_file
+from olapdb.storage.codec import column_codec
+from olapdb.storage.store import Store
+from olapdb.types import AggregateFunction, is_nullable
+
+ROW_GROUP_ROWS = 65_536
+DATA_FOLDER = "data"
+
+_FIELD_ID = b"PARQUET:field_id"
+
+
+@dataclass(frozen=True, slots=True)
+class StagedPart:
+    """Written, but in no catalog yet. `inline_rows` is what AddPart carries for an inline part."""
+
+    part: Part
+    inline_rows: bytes | None = None
+
+
+def write_part(
+    store: Store,
+    table: Table,
+    rows: pa.Table,
+    *,
+    partition_id: str,
+    partition_value: tuple[object, ...],
+    blocks: Blocks,
+    lease_id: str,
+    contributions: Iterable[Contribution] = (),
+    level: int = 0,
+    inline_bytes_max: int = 0,
+) -> StagedPart:
+    """Stages one part; invisible until a commit adds it.
+
+    `rows` are sorted by the sorting key, of one partition, their columns named, typed and ordered
+    as `table.stored_columns`.  0 rows make a void part, at most `inline_bytes_max` bytes (in
+    memory) an inline one.  Raises InternalError for rows that do not fit the table, and the
+    Store's errors.
+    """
+    _check_rows(table, rows)
+    part = Part(
+        id=uuid.uuid4().hex,
+        table_id=table.id,
+        partition_id=partition_id,
+        partition_value=partition_value,
+        rows=rows.num_rows,
+        bytes=0,
+        blocks=blocks,
+        level=level,
+        schema_version=table.version,
+        contributions=tuple(contributions),
+        created_ms=int(time.time() * 1000),
+    )
+    if rows.num_rows == 0:
+        return StagedPart(part)
+    if rows.nbytes <= inline_bytes_max:
+        return _inline_part(part, _layout(store, table), rows)
+    return StagedPart(_file_part(store, part, _layout(store, table), rows, lease_id))
+
+
+def part_path(table_id: str, lease_id: str, part_id: str) -> str:
+    """The lease's id is in the name, so that vacuum knows whose file it is."""
+    return f"{DATA_FOLDER}/{table_id}/{lease_id}-{part_id}.parquet"
+
+
+def lease_of_path(path: str) -> str:
+    """The lease under which the file was staged; "" where the name is none of ours."""
+    lease, dash, _ = path.rpartition("/")[2].partition("-")
+    return lease if dash else ""
+
+
+def row_group_rows(table: Table) -> int:
+    return int(table.setting("index_granularity", ROW_GROUP_ROWS))
+
+
+def stored_schema(table: Table) -> pa.Schema:
+    """The schema of files and inline bytes: names, types, nullability, column ids, type names."""
+    return pa.schema([_field(column) for column in table.stored_columns])
+
+
+def _field(column: Column) -> pa.Field:
+    metadata = {_FIELD_ID: str(column.id), b"olapdb.type": column.type.name}
+    if isinstance(column.type, AggregateFunction):
+        metadata[b"olapdb.aggregate"] = column.type.function
+    return pa.field(column.name, column.type.arrow, is_nullable(column.type), metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """What the writer derives from a table once, not for each small part."""
+
+    table: Table
+    schema: pa.Schema
+    key_columns: frozenset[str]
+
+
+def _layout(store: Store, table: Table) -> _Layout:
+    kept = store.cache.layouts.get(table.id)
+    if isinstance(kept, _Layout) and kept.table is table:
+        return kept
+    made = _Layout(table, stored_schema(table), key_columns(table))
+    store.cache.layouts.put(table.id, made)
+    return made
+
+
+def _check_rows(table: Table, rows: pa.Table) -> None:
+    columns = table.stored_columns
+    names = [column.name for column in columns]
+    if rows.column_names != names:
+        raise InternalError(f"Rows for {table.name} have columns {rows.column_names}, not {names}.")
+    for column, values in zip(columns, rows.columns, strict=True):
+        if values.type != column.type.arrow:
+            raise InternalError(
+                f"Column {column.name} of {table.name} is {column.type.arrow}, got {values.type}."
+            )
+        if values.null_count and not is_nullable(column.type):
+            raise InternalError(f"Column {column.name} of {table.name} got a null.")
+
+
+def _inline_part(part: Part, layout: _Layout, rows: pa.Table) -> StagedPart:
+    sink = pa.BufferOutputStream()
+    shaped = pa.Table.from_arrays(rows.columns, schema=layout.schema)
+    with pa.ipc.new_file(sink, layout.schema) as writer:
+        writer.write_table(shaped)
+    data = sink.getvalue().to_pybytes()
+    sizes = {n: values.nbytes for n, values in zip(rows.column_names, rows.columns, strict=True)}
+    staged = replace(
+        part,
+        bytes=len(data),
+        inline=True,
+        checksum=checksum_of_bytes(data),
+        bounds=table_bounds(layout.table, rows, layout.key_columns),
+        uncompressed_bytes=sizes,
+        compressed_bytes=sizes,
+        granules=1,
+    )
+    return StagedPart(staged, data)
+
+
+def _file_part(
+    store: Store, part: Part, layout: _Layout, rows: pa.Table, lease_id: str
+) -> Part:
+    table = layout.table
+    part = replace(
+        part,
+        path=part_path(table.id, lease_id, part.id),
+        bounds=table_bounds(table, rows),
+        granules=-(-rows.num_rows // row_group_rows(table)),
+    )
+    collected: list[pq.FileMetaData] = []
+    schema = layout.schema.with_metadata({FOOTER_KEY: encode_footer(part, table)})
+    shaped = pa.Table.from_arrays(rows.columns, schema=schema)
+
+    def write_to(sink: pa.NativeFile) -> None:
+        pq.write_table(shaped, sink, metadata_collector=collected, **_writer_options(table))
+
+    size = store.write(part.path, write_to)
+    with store.open_input(part.path) as source:
+        checksum = checksum_of_file(source)
+    compressed, uncompressed = _column_bytes(collected[0], table)
+    return replace(
+        part,
+        bytes=size,
+        checksum=checksum,
+        compressed_bytes=compressed,
+        uncompressed_bytes=uncompressed,
+    )
+
+
+def _writer_options(table: Table) -> dict[str, object]:
+    """Keyword arguments of `pq.write_table`; per leaf column where codecs differ."""
+    leaves = leaf_paths(table)
+    codecs = [(column_codec(column, table), leaves[column.name]) for column in table.stored_columns]
+    levels = {path: codec.level for codec, paths in codecs for path in paths if codec.level}
+    options: dict[str, object] = {
+        "row_group_size": row_group_rows(table),
+        "compression": {path: codec.compression for codec, paths in codecs for path in paths},
+        "use_dictionary": [path for codec, paths in codecs if codec.dictionary for path in paths],
+        "write_statistics": True,
+        "write_page_index": True,
+        "write_page_checksum": True,
+    }
+    if levels:
+        options["compression_level"] = levels
+    encodings = {path: codec.encoding for codec, paths in codecs if codec.encoding for path in paths}
+    if encodings:
+        options["column_encoding"] = encodings
+    sorting = _sorting_columns(table)
+    if sorting:
+        options["sorting_columns"] = sorting
+    return options
+
+
+def leaf_paths(table: Table) -> Mapping[str, list[str]]:
+    """Parquet's leaf columns of each column: `{"s": ["s.sum", "s.count"], "x": ["x"]}`."""
+    return {column.name: _paths(column.name, column.type.arrow) for column in table.stored_columns}
+
+
+def _paths(prefix: str, arrow: pa.DataType) -> list[str]:
+    if pa.types.is_struct(arrow):
+        return [p for field in arrow for p in _paths(f"{prefix}.{field.name}", field.type)]
+    if pa.types.is_map(arrow):
+        return [
+            *_paths(f"{prefix}.key_value.key", arrow.key_type),
+            *_paths(f"{prefix}.key_value.value", arrow.item_type),
+        ]
+    if pa.types.is_list(arrow) or pa.types.is_large_list(arrow):
+        return _paths(f"{prefix}.list.element", arrow.value_type)
+    return [prefix]
+
+
+def _sorting_columns(table: Table) -> list[pq.SortingColumn]:
+    """The longest prefix of the sorting key that is plain columns; Parquet can say no more."""
+    leaf_index = {}
+    at = 0
+    for name, paths in leaf_paths(table).items():
+        leaf_index[name] = at
+        at += len(paths)
+    sorting = []
+    for item in table.sorting_key:
+        name = item.expression.strip("`")
+        if name not in leaf_index:
+            break
+        sorting.append(pq.SortingColumn(leaf_index[name], descending=item.descending))
+    return sorting
+
+
+def _column_bytes(
+    metadata: pq.FileMetaData, table: Table
+) -> tuple[dict[str, int], dict[str, int]]:
+    """(compressed, uncompressed) bytes by column, summed over row groups and leaves."""
+    owners = [name for name, paths in leaf_paths(table).items() for _ in paths]
+    compressed = dict.fromkeys(owners, 0)
+    uncompressed = dict.fromkeys(owners, 0)
+    for group in range(metadata.num_row_groups):
+        row_group = metadata.row_group(group)
+        for leaf, owner in enumerate(owners):
+            chunk = row_group.column(leaf)
+            compressed[owner] += chunk.total_compressed_size
+            uncompressed[owner] += chunk.total_uncompressed_size
+    return compressed, uncompressed

@@ -1,0 +1,185 @@
+"""system.databases, tables, columns, parts, snapshots, one; with ClickHouse's column names."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+
+from olapdb.model.part import Part
+from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
+from olapdb.system.ddl import create_statement, engine_full, key_text
+from olapdb.system.registry import Row, SystemContext, SystemTable
+from olapdb.types import (
+    DATETIME,
+    STRING,
+    UINT8,
+    UINT32,
+    UINT64,
+    Array,
+    DataType,
+    DateTime64,
+    Nullable,
+)
+
+_STRINGS: DataType = Array(STRING)
+_MAYBE_COUNT: DataType = Nullable(UINT64)
+
+
+def _time(milliseconds: int) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(milliseconds / 1000, tz=datetime.UTC)
+
+
+def _databases(context: SystemContext) -> Iterator[Row]:
+    for database in sorted(context.snapshot.databases.values(), key=lambda d: d.name):
+        yield database.name, "Atomic", database.id, database.comment
+    yield "system", "Memory", "", "What the warehouse knows of itself"
+
+
+def _live(context: SystemContext, table: Table) -> list[Part]:
+    return [p for p in context.snapshot.parts(table.id) if p.rows]
+
+
+def _totals(context: SystemContext, item: SchemaObject) -> tuple[int | None, int | None]:
+    target = item if isinstance(item, Table) else None
+    if isinstance(item, MaterializedView) and item.inner:
+        found = context.snapshot.by_id(item.target_id)
+        target = found if isinstance(found, Table) else None
+    if target is None:
+        return None, None
+    parts = _live(context, target)
+    return sum(p.rows for p in parts), sum(p.bytes for p in parts)
+
+
+def _tables(context: SystemContext) -> Iterator[Row]:
+    snapshot = context.snapshot
+    for item in snapshot.objects():
+        table = item if isinstance(item, Table) else None
+        rows, size = _totals(context, item)
+        target = snapshot.by_id(item.target_id) if isinstance(item, MaterializedView) else None
+        views = snapshot.views_on(item.id) if table else ()
+        statement = create_statement(item, snapshot)
+        yield (
+            item.database, item.name, item.id,
+            table.engine.name if table else type(item).__name__,
+            engine_full(table) if table else "",
+            statement,
+            item.query if isinstance(item, View | MaterializedView) else "",
+            table.partition_key if table else "",
+            key_text(table.sorting_key) if table and table.sorting_key else "",
+            key_text(table.sorting_key[: table.primary_key]) if table and table.primary_key else "",
+            rows, size, item.comment, _time(item.created_ms), 0,
+            [v.database for v in views], [v.name for v in views],
+            target.database if target else "", target.name if target else "",
+        )  # fmt: skip
+
+
+def _columns(context: SystemContext) -> Iterator[Row]:
+    from olapdb.system.registry import tables
+
+    for item in context.snapshot.objects():
+        table = item if isinstance(item, Table) else None
+        parts = _live(context, table) if table else []
+        sorting = {k.expression for k in table.sorting_key} if table else set()
+        for position, column in enumerate(item.columns, 1):
+            yield (
+                item.database, item.name, column.name, column.type.name, position,
+                column.default_kind, column.default,
+                sum(p.compressed_bytes.get(column.name, 0) for p in parts),
+                sum(p.uncompressed_bytes.get(column.name, 0) for p in parts),
+                column.comment,
+                int(table is not None and column.name in table.partition_key),
+                int(column.name in sorting), column.codec,
+            )  # fmt: skip
+    for system_table in tables().values():
+        for position, (name, data_type) in enumerate(system_table.fields, 1):
+            yield (
+                "system", system_table.name, name, data_type.name, position,
+                "", "", 0, 0, "", 0, 0, "",
+            )  # fmt: skip
+
+
+def _parts(context: SystemContext) -> Iterator[Row]:
+    for item in context.snapshot.objects():
+        if not isinstance(item, Table):
+            continue
+        is_target = bool(context.snapshot.views_into(item.id))
+        for part in context.snapshot.parts(item.id):
+            blocks = part.block_range
+            partition = ", ".join(str(v) for v in part.partition_value)
+            if len(part.partition_value) > 1:
+                partition = f"({partition})"
+            yield (
+                item.database, item.name, part.id, part.name, part.partition_id,
+                partition if part.partition_value else "tuple()",
+                "Inline" if part.inline else ("Void" if not part.rows else "Parquet"),
+                1, part.rows, part.bytes, sum(part.compressed_bytes.values()),
+                sum(part.uncompressed_bytes.values()), part.granules,
+                blocks.first, blocks.last, part.level, part.schema_version, part.checksum, part.path,
+                int(is_target and not part.contributions and part.rows > 0),
+                sum(c.rows for c in part.contributions),
+                _time(part.created_ms), part.created_commit,
+            )  # fmt: skip
+
+
+def _snapshots(context: SystemContext) -> Iterator[Row]:
+    for entry in context.services.catalog.commits(up_to=context.snapshot.number):
+        yield (
+            entry.number, entry.kind, entry.query_id, entry.statement, _time(entry.time_ms),
+            entry.process_id,
+        )  # fmt: skip
+
+
+TABLES = (
+    SystemTable(
+        "databases",
+        (("name", STRING), ("engine", STRING), ("uuid", STRING), ("comment", STRING)),
+        _databases,
+    ),
+    SystemTable(
+        "tables",
+        (
+            ("database", STRING), ("name", STRING), ("uuid", STRING), ("engine", STRING),
+            ("engine_full", STRING), ("create_table_query", STRING), ("as_select", STRING),
+            ("partition_key", STRING), ("sorting_key", STRING), ("primary_key", STRING),
+            ("total_rows", _MAYBE_COUNT), ("total_bytes", _MAYBE_COUNT), ("comment", STRING),
+            ("metadata_modification_time", DATETIME), ("is_temporary", UINT8),
+            ("dependencies_database", _STRINGS), ("dependencies_table", _STRINGS),
+            ("target_database", STRING), ("target_table", STRING),
+        ),
+        _tables,
+    ),
+    SystemTable(
+        "columns",
+        (
+            ("database", STRING), ("table", STRING), ("name", STRING), ("type", STRING),
+            ("position", UINT64), ("default_kind", STRING), ("default_expression", STRING),
+            ("data_compressed_bytes", UINT64), ("data_uncompressed_bytes", UINT64),
+            ("comment", STRING), ("is_in_partition_key", UINT8), ("is_in_sorting_key", UINT8),
+            ("compression_codec", STRING),
+        ),
+        _columns,
+    ),
+    SystemTable(
+        "parts",
+        (
+            ("database", STRING), ("table", STRING), ("uuid", STRING), ("name", STRING),
+            ("partition_id", STRING), ("partition", STRING), ("part_type", STRING),
+            ("active", UINT8), ("rows", UINT64), ("bytes_on_disk", UINT64),
+            ("data_compressed_bytes", UINT64), ("data_uncompressed_bytes", UINT64),
+            ("marks", UINT64), ("min_block_number", UINT64), ("max_block_number", UINT64),
+            ("level", UINT32), ("schema_version", UINT64), ("checksum", STRING), ("path", STRING),
+            ("is_bypass", UINT8), ("contributed_rows", UINT64),
+            ("modification_time", DATETIME), ("commit", UINT64),
+        ),
+        _parts,
+    ),
+    SystemTable(
+        "snapshots",
+        (
+            ("number", UINT64), ("kind", STRING), ("query_id", STRING), ("statement", STRING),
+            ("time", DateTime64(3)), ("process_id", UINT64),
+        ),
+        _snapshots,
+    ),
+    SystemTable("one", (("dummy", UINT8),), lambda context: [(0,)]),
+)  # fmt: skip

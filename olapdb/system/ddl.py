@@ -1,0 +1,86 @@
+"""CREATE statements of existing objects, as SHOW CREATE and system.tables print them."""
+
+from __future__ import annotations
+
+from olapdb.model.schema import Column, KeyItem, MaterializedView, SchemaObject, Table, View
+from olapdb.model.snapshot import Snapshot
+from olapdb.types import quote_identifier
+
+
+def qualified(database: str, name: str) -> str:
+    return f"{quote_identifier(database)}.{quote_identifier(name)}"
+
+
+def create_statement(item: SchemaObject, snapshot: Snapshot) -> str:
+    """One line that makes the object again, names qualified."""
+    match item:
+        case Table():
+            return _create_table(item)
+        case View():
+            return (
+                f"CREATE VIEW {qualified(item.database, item.name)} ({_columns(item.columns)})"
+                f" AS {item.query}{_comment(item.comment)}"
+            )
+        case MaterializedView():
+            return _create_materialized_view(item, snapshot)
+
+
+def engine_full(table: Table) -> str:
+    """`MergeTree PARTITION BY … ORDER BY … SETTINGS …`, as system.tables.engine_full."""
+    text = str(table.engine)
+    if not table.engine.is_merge_tree:
+        return text
+    if table.partition_key:
+        text += f" PARTITION BY {table.partition_key}"
+    if 0 < table.primary_key < len(table.sorting_key):
+        text += f" PRIMARY KEY {key_text(table.sorting_key[: table.primary_key])}"
+    text += f" ORDER BY {key_text(table.sorting_key) if table.sorting_key else 'tuple()'}"
+    if table.settings:
+        text += " SETTINGS " + ", ".join(f"{n} = {_setting(v)}" for n, v in table.settings)
+    return text
+
+
+def key_text(items: tuple[KeyItem, ...]) -> str:
+    """`a` or `(a, b DESC)`."""
+    parts = [i.expression + (" DESC" if i.descending else "") for i in items]
+    return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
+
+
+def _create_table(table: Table) -> str:
+    constraints = "".join(
+        f", CONSTRAINT {quote_identifier(n)} CHECK {e}" for n, e in table.constraints
+    )
+    return (
+        f"CREATE TABLE {qualified(table.database, table.name)} "
+        f"({_columns(table.columns)}{constraints}) ENGINE = {engine_full(table)}"
+        f"{_comment(table.comment)}"
+    )
+
+
+def _create_materialized_view(view: MaterializedView, snapshot: Snapshot) -> str:
+    target = snapshot.by_id(view.target_id)
+    where = "" if target is None else f" TO {qualified(target.database, target.name)}"
+    return (
+        f"CREATE MATERIALIZED VIEW {qualified(view.database, view.name)}{where} "
+        f"({_columns(view.columns)}) AS {view.query}{_comment(view.comment)}"
+    )
+
+
+def _columns(columns: tuple[Column, ...]) -> str:
+    return ", ".join(_column(c) for c in columns)
+
+
+def _column(column: Column) -> str:
+    text = f"`{column.name}` {column.type.name}"
+    if column.default_kind:
+        text += f" {column.default_kind} {column.default}"
+    return text + _comment(column.comment)
+
+
+def _comment(comment: str) -> str:
+    escaped = comment.replace("\\", "\\\\").replace("'", "\\'")
+    return f" COMMENT '{escaped}'" if comment else ""
+
+
+def _setting(value: object) -> str:
+    return f"'{value}'" if isinstance(value, str) else str(int(value) if isinstance(value, bool) else value)

@@ -1,0 +1,123 @@
+"""Which rows of its source a view has seen, and which it has not: arithmetic on the ledger.
+
+A part of the source is covered as a whole or not at all: merges never join parts of different
+coverage (rule 8).  So the gap of a view is the list of live source parts that its coverage does
+not contain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from olapdb.model.part import BlockRange, Part, union_ranges
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.model.view_state import Coverage
+
+
+@dataclass(frozen=True, slots=True)
+class GapSlice:
+    """The parts of one source partition that a view has not seen."""
+
+    partition: str
+    parts: tuple[Part, ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(part.rows for part in self.parts)
+
+    @property
+    def bytes(self) -> int:
+        return sum(part.bytes for part in self.parts)
+
+    @property
+    def blocks(self) -> tuple[BlockRange, ...]:
+        return union_ranges(part.block_range for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageSlice:
+    """One row of system.view_coverage: a source partition's covered, or uncovered, rows."""
+
+    view_id: str
+    partition: str
+    status: Literal["covered", "gap"]
+    parts: int
+    rows: int
+    bytes: int
+    first_block: int
+    last_block: int
+
+
+def gap(view: MaterializedView, snapshot: Snapshot) -> tuple[GapSlice, ...]:
+    """What a backfill has to read, by source partition, in the partitions' order."""
+    coverage = snapshot.coverage(view.id)
+    by_partition: dict[str, list[Part]] = {}
+    for part in _with_rows(snapshot.parts(view.source_id)):
+        if not coverage.covers(part.partition_id, part.block_range):
+            by_partition.setdefault(part.partition_id, []).append(part)
+    return tuple(GapSlice(p, tuple(parts)) for p, parts in sorted(by_partition.items()))
+
+
+def covered_parts(view: MaterializedView, snapshot: Snapshot) -> tuple[Part, ...]:
+    """The source's live parts that the view has seen."""
+    coverage = snapshot.coverage(view.id)
+    return tuple(
+        part for part in _with_rows(snapshot.parts(view.source_id))
+        if coverage.covers(part.partition_id, part.block_range)
+    )  # fmt: skip
+
+
+def coverage_rows(view: MaterializedView, snapshot: Snapshot) -> tuple[CoverageSlice, ...]:
+    """Covered and uncovered rows by source partition; none for a source that stores nothing."""
+    coverage = snapshot.coverage(view.id)
+    slices: dict[tuple[str, Literal["covered", "gap"]], list[Part]] = {}
+    for part in _with_rows(snapshot.parts(view.source_id)):
+        slices.setdefault((part.partition_id, _status(coverage, part)), []).append(part)
+    return tuple(
+        CoverageSlice(
+            view.id, partition, status, len(parts), sum(p.rows for p in parts),
+            sum(p.bytes for p in parts), min(p.block_range.first for p in parts),
+            max(p.block_range.last for p in parts),
+        )
+        for (partition, status), parts in sorted(slices.items())
+    )  # fmt: skip
+
+
+def _status(coverage: Coverage, part: Part) -> Literal["covered", "gap"]:
+    return "covered" if coverage.covers(part.partition_id, part.block_range) else "gap"
+
+
+def _with_rows(parts: Iterable[Part]) -> Iterable[Part]:
+    return (part for part in parts if part.rows)
+
+
+# --- the target ----------------------------------------------------------------------------------
+
+
+def is_bypass(part: Part, view_ids: frozenset[str]) -> bool:
+    """Whether none of these views made the part's rows."""
+    return not any(c.view_id in view_ids for c in part.contributions)
+
+
+def bypass(view: MaterializedView, snapshot: Snapshot) -> Mapping[str, int]:
+    """Rows of the target, by its partition, that no view of it made (a dropped view's count)."""
+    views = writers(view, snapshot)
+    rows: dict[str, int] = {}
+    for part in _with_rows(snapshot.parts(view.target_id)):
+        if is_bypass(part, views):
+            rows[part.partition_id] = rows.get(part.partition_id, 0) + part.rows
+    return dict(sorted(rows.items()))
+
+
+def writers(view: MaterializedView, snapshot: Snapshot) -> frozenset[str]:
+    """The ids of all views that write the view's target."""
+    return frozenset(v.id for v in snapshot.views_into(view.target_id)) | {view.id}
+
+
+def stores_rows(snapshot: Snapshot, table_id: str) -> bool:
+    """Whether the rows of a table can be read again (a Null table's cannot)."""
+    found = snapshot.by_id(table_id)
+    return isinstance(found, Table) and found.engine.name != "Null"

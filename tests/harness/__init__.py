@@ -1,0 +1,1 @@
+"""What the tests share: the oracle, and checks over a whole warehouse."""
