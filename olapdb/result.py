@@ -8,22 +8,20 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from olapdb.errors import InterfaceError
 from olapdb.types import (
     UUID, AggregateFunction, Array, DataType, DateTime, DateTime64, LowCardinality, Map, Nullable,
-    SimpleAggregateFunction, Tuple,
+    SimpleAggregateFunction, Tuple, arrow_schema,
 )  # fmt: skip
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-TYPE_KEY = b"clickhouse.type"
-"""Field metadata: the ClickHouse name of the column's type."""
 
 
 @dataclass
@@ -59,41 +57,68 @@ class QueryStatistics:
 class Result:
     """The answer to a statement. Read it once: as batches, as a table, or as rows.
 
-    `schema` has the user's names (which may repeat) and each column's ClickHouse type under
-    `clickhouse.type`.  Closing it early stops the query.
+    `schema` has the user's names (which may repeat) and each column's ClickHouse type in its
+    metadata.  A statement that returns no rows has no columns; `affected_rows` is then what it
+    inserted or deleted, -1 where that means nothing.  Closing a result early stops its query.
     """
 
     def __init__(
         self,
-        names: Sequence[str],
-        types: Sequence[DataType],
-        batches: Iterator[pa.RecordBatch],
+        names: Sequence[str] = (),
+        types: Sequence[DataType] = (),
+        batches: Iterable[pa.RecordBatch] = (),
         statistics: QueryStatistics | None = None,
         *,
-        close: Callable[[], None] | None = None,
+        affected_rows: int = -1,
+        query_id: str = "",
     ) -> None:
         self.names = tuple(names)
         self.types = tuple(types)
-        self.schema = arrow_schema(names, types)
         self.statistics = statistics or QueryStatistics()
-        self._batches: Iterator[pa.RecordBatch] | None = batches
-        self._close = close
+        self.affected_rows = affected_rows
+        self.query_id = query_id
+        self._source: Iterator[pa.RecordBatch] | None = iter(batches)
+        self._callbacks: list[Callable[[], None]] = []
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether the statement is one that returns rows."""
+        return bool(self.names)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        return arrow_schema(self.names, self.types)
+
+    def on_close(self, callback: Callable[[], None]) -> None:
+        """Calls back once, when the rows are drawn, or the result is closed or fails; in the
+        order of these calls."""
+        self._callbacks.append(callback)
+
+    def through(
+        self, step: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+    ) -> Result:
+        """This result, its batches passed through `step`."""
+        if self._source is not None:
+            source = self._source
+            self._source = _chain(step(source), source)
+        return self
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The batches, each of `schema`; the result is used up. Errors of the query surface here.
 
         Raises InterfaceError when it was read before."""
+        if self._source is None:
+            raise InterfaceError("This result was read or closed before.", hint="Run it again.")
+        source, self._source = self._source, None
+        return self._drain(source)
+
+    def _drain(self, source: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        if self._batches is None:
-            raise InterfaceError("This result was read or closed before.", hint="Run it again.")
-        source, self._batches = self._batches, None
         try:
             for batch in source:
-                if not self.names:
-                    yield batch
-                    continue
-                yield pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
+                if self.names:
+                    yield pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
         finally:
             _close_iterator(source)
             self._finish()
@@ -123,40 +148,47 @@ class Result:
 
     def close(self) -> None:
         """Stops the query if it still runs. Idempotent."""
-        source, self._batches = self._batches, None
+        source, self._source = self._source, None
         if source is not None:
             _close_iterator(source)
-            self._finish()
+        self._finish()
 
     def _finish(self) -> None:
-        close, self._close = self._close, None
-        if close is not None:
-            close()
+        callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback()
 
 
-def empty_result() -> Result:
-    """The result of a statement that returns no rows and no columns."""
-    return Result((), (), iter(()))
-
-
-def table_result(
-    names: Sequence[str], types: Sequence[DataType], table: pa.Table,
-    statistics: QueryStatistics | None = None,
-) -> Result:  # fmt: skip
-    """A result of rows that are there already; `table` has the columns in order."""
-    return Result(names, types, iter(table.combine_chunks().to_batches()), statistics)
-
-
-def arrow_schema(names: Sequence[str], types: Sequence[DataType]) -> pa.Schema:
-    """Arrow fields with the ClickHouse type name in their metadata."""
+def from_columns(
+    names: Sequence[str], types: Sequence[DataType], columns: Sequence[Sequence[object]]
+) -> Result:
+    """A result of a few Python values, column by column (SHOW, DESCRIBE, EXPLAIN)."""
     import pyarrow as pa
 
-    return pa.schema(
-        [
-            pa.field(name, t.arrow, metadata={TYPE_KEY: str(t).encode()})
-            for name, t in zip(names, types, strict=True)
-        ]
-    )
+    arrays = [pa.array(c, type=t.arrow) for c, t in zip(columns, types, strict=True)]
+    batch = pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(names, types))
+    return Result(names, types, [batch])
+
+
+def from_table(
+    names: Sequence[str],
+    types: Sequence[DataType],
+    table: pa.Table,
+    statistics: QueryStatistics | None = None,
+) -> Result:
+    """A result of rows that are there already; `table` has the columns in order."""
+    return Result(names, types, table.combine_chunks().to_batches(), statistics)
+
+
+def _chain(
+    made: Iterator[pa.RecordBatch], source: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """`made` out of `source`; closing it closes both, even where `made` never began."""
+    try:
+        yield from made
+    finally:
+        _close_iterator(made)
+        _close_iterator(source)
 
 
 def python_values(column: pa.Array | pa.ChunkedArray, data_type: DataType) -> list[object]:

@@ -1,0 +1,1 @@
+"""Truth: what there is, as of which commit. Sees no SQL of ours."""

@@ -9,11 +9,17 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
-from olapdb.errors import InternalError, MemoryLimitExceeded, QueryWasCancelled, TimeoutExceeded
+from olapdb.errors import (
+    InternalError,
+    MemoryLimitExceeded,
+    QueryWasCancelled,
+    TimeoutExceeded,
+    TooManyRows,
+)
 from olapdb.functions.base import Environment
 from olapdb.model.part import Part
 from olapdb.model.snapshot import Snapshot
@@ -25,11 +31,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BATCH_ROWS", "ExecutionContext", "MemoryTracker", "QueryStatistics", "Subqueries",
-    "SystemProvider",
+    "SystemReader",
 ]  # fmt: skip
 
 BATCH_ROWS = 131_072
 """The most rows of a batch between operators."""
+
+MAX_BLOCK_SIZE_DEFAULT = 65_409
+"""Only a smaller max_block_size changes anything: batches follow the parts' row groups."""
 
 LOOK_AHEAD_PER_THREAD = 2
 """Tasks in flight for each thread, so that memory is bounded and no thread waits."""
@@ -41,23 +50,14 @@ Subqueries = dict[int, "pa.Scalar | Lookup"]
 """What subqueries gave, by `id` of their plan: a scalar, or the set of an IN."""
 
 
-class SystemProvider(Protocol):
-    """Gives the rows of `system.*` and `information_schema.*` tables."""
-
-    def read(
-        self, name: str, columns: Sequence[str], context: ExecutionContext
-    ) -> pa.Table | Iterable[pa.RecordBatch]:
-        """The table's rows with at least these columns, found by name."""
-        ...
+SystemReader = Callable[[str, Sequence[str]], "pa.Table"]
+"""(name of the table, columns) -> its rows, the columns in that order: `system.*` and
+`information_schema.*` tables."""
 
 
-class NoSystemTables:
-    """Where a query can reach no system table: a view's trigger on an executor, a unit test."""
-
-    def read(
-        self, name: str, columns: Sequence[str], context: ExecutionContext
-    ) -> pa.Table | Iterable[pa.RecordBatch]:
-        raise InternalError(f"system.{name} was reached where there are no system tables.")
+def no_system_tables(name: str, columns: Sequence[str]) -> pa.Table:
+    """Where a query can reach no system table: on an executor, in a unit test."""
+    raise InternalError(f"system.{name} was read where there are no system tables.")
 
 
 class MemoryTracker:
@@ -128,7 +128,7 @@ class ExecutionContext:
     environment: Environment = field(default_factory=Environment)
     blocks: Mapping[str, pa.Table] = field(default_factory=dict)
     parts: Mapping[str, Sequence[Part]] = field(default_factory=dict)
-    system: SystemProvider = field(default_factory=NoSystemTables)
+    system: SystemReader = no_system_tables
     statistics: QueryStatistics = field(default_factory=QueryStatistics)
     memory: MemoryTracker = field(default_factory=MemoryTracker)
     cancelled: threading.Event = field(default_factory=threading.Event)
@@ -139,9 +139,11 @@ class ExecutionContext:
     def __post_init__(self) -> None:
         self._started = self.clock()
         self._pool: ThreadPoolExecutor | None = None
-        limit = self.setting("max_memory_usage", 0)
-        if limit and not self.memory.limit_bytes:
-            self.memory.limit_bytes = limit
+        if not self.memory.limit_bytes:
+            self.memory.limit_bytes = self.setting("max_memory_usage", 0) or _half_of_memory()
+        block_rows = self.setting("max_block_size", MAX_BLOCK_SIZE_DEFAULT)
+        if block_rows < MAX_BLOCK_SIZE_DEFAULT:
+            self.batch_rows = min(self.batch_rows, block_rows)
         self._time_limit_seconds = float(str(self.settings.get("max_execution_time", 0) or 0))
 
     def setting(self, name: str, default: int) -> int:
@@ -152,6 +154,21 @@ class ExecutionContext:
     def threads(self) -> int:
         """max_threads; 0, the default, means all cores."""
         return self.setting("max_threads", 0) or os.cpu_count() or 1
+
+    def count_read(self, rows: int, read_bytes: int) -> None:
+        """Adds to the statistics; raises TooManyRows past max_rows_to_read."""
+        self.statistics.add_read(rows, read_bytes)
+        limit = self.setting("max_rows_to_read", 0)
+        if limit and self.statistics.rows_read > limit:
+            raise TooManyRows(
+                f"The query read more than max_rows_to_read = {limit} rows.",
+                hint="Narrow it by the partition or sorting key, or raise the setting.",
+            )
+
+    def need_store(self) -> Store:
+        if self.store is None:
+            raise InternalError("A stored table is read, but the context has no store.")
+        return self.store
 
     def need_snapshot(self) -> Snapshot:
         if self.snapshot is None:
@@ -221,6 +238,14 @@ class ExecutionContext:
             pool.shutdown(wait=True, cancel_futures=True)
         self.statistics.elapsed_seconds = self.clock() - self._started
         self.statistics.memory_peak_bytes = self.memory.peak_bytes
+
+
+def _half_of_memory() -> int:
+    """What max_memory_usage = 0 means; 0 (no limit) where the system does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (AttributeError, ValueError, OSError):
+        return 0
 
 
 class _Nothing:

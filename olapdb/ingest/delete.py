@@ -17,12 +17,14 @@ import pyarrow.compute as pc
 
 from olapdb.bind import BindScope, bind_query
 from olapdb.errors import (
-    CommitConflict, HaveDependentObjects, IncorrectQuery, UnknownTable, UnsupportedMethod,
+    CommitConflict, CommitUnknown, Error, HaveDependentObjects, IncorrectQuery, UnknownTable,
+    UnsupportedMethod,
 )  # fmt: skip
 from olapdb.execute import ExecutionContext, run
 from olapdb.functions.base import Environment
-from olapdb.ingest.insert import ATTEMPTS_MAX, _Pin, discard
+from olapdb.ingest.insert import ATTEMPTS_MAX
 from olapdb.ingest.invalidate import StaleSlices, dimension_changed, touched_parts
+from olapdb.ingest.read import Pin, discard, read_rows
 from olapdb.ingest.trigger import Surroundings
 from olapdb.model.changes import (
     AddPart, Change, Commit, LeaseLive, PartsLive, PartsOfPartitionAre, RaiseDataVersion,
@@ -34,7 +36,6 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Cause
 from olapdb.optimize import optimize
 from olapdb.sql import nodes
-from olapdb.storage.reader import PartReader
 from olapdb.storage.writer import write_part
 from olapdb.transaction.points import reach
 from olapdb.transaction.services import Services
@@ -76,7 +77,7 @@ class _Change:
         """Computes and commits, anew on each conflict, bounded."""
         for _ in range(ATTEMPTS_MAX):
             snapshot = self.services.catalog.snapshot()
-            with _Pin(self.services, snapshot.number):
+            with Pin(self.services, snapshot.number):
                 try:
                     return attempt(snapshot)
                 except CommitConflict:
@@ -181,7 +182,7 @@ def drop_partition(
         around = change.around(snapshot)
         stale, requirements = _watchers(snapshot, table, parts)
         for part in parts:
-            rows = _read(change, snapshot, table, part)
+            rows = read_rows(around, table, part)
             for slices, seen in stale:
                 if part in seen:
                     slices.add(rows, around)
@@ -241,7 +242,7 @@ def _rewrite(
     removed = 0
     try:
         for part, offsets in found:
-            rows = _read(change, snapshot, table, part)
+            rows = read_rows(around, table, part)
             gone = np.zeros(part.rows, dtype=bool)
             gone[offsets] = True
             mask = pa.array(gone)
@@ -258,12 +259,11 @@ def _rewrite(
         requirements.append(PartsLive(table.id, ids))
         changes: list[Change] = [RemoveParts(table.id, ids), *staged]
         return _publish(change, snapshot, table, parts, removed, stale, requirements, changes)
-    except (CommitConflict, *_SURE_FAILURES):
+    except CommitUnknown:
+        raise
+    except Error:
         discard(change.services, [one.part.path for one in staged if one.part.path])
         raise
-
-
-_SURE_FAILURES = (KeyboardInterrupt, UnsupportedMethod)
 
 
 def _staged(services: Services, table: Table, part: Part, rows: pa.Table) -> AddPart:
@@ -274,27 +274,6 @@ def _staged(services: Services, table: Table, part: Part, rows: pa.Table) -> Add
         level=part.level, inline_bytes_max=rows.nbytes if part.inline else 0,
     )  # fmt: skip
     return AddPart(made.part, made.inline_rows)
-
-
-def _read(change: _Change, snapshot: Snapshot, table: Table, part: Part) -> pa.Table:
-    """All stored columns of a part, columns that it lacks filled with their defaults."""
-    return read_rows(change.around(snapshot), table, part)
-
-
-def read_rows(around: Surroundings, table: Table, part: Part) -> pa.Table:
-    """All stored columns of a live part, in the table's order."""
-    from olapdb.ingest.defaults import DefaultColumns
-
-    names = [c.name for c in table.stored_columns]
-    reader = PartReader(around.store, around.snapshot, part, table)
-    rows = reader.read(names)
-    if rows.column_names == names:
-        return rows
-    have = {n: rows.column(n).combine_chunks() for n in rows.column_names}
-    have = {n: c if isinstance(c, pa.Array) else pa.concat_arrays(c.chunks) for n, c in have.items()}
-    defaults = DefaultColumns.of(table, around.snapshot, around.environment, around.cache)
-    full = defaults.complete(have, part.rows, around.environment)
-    return pa.Table.from_arrays([full[n] for n in names], names=names)
 
 
 # --- publishing ----------------------------------------------------------------------------------

@@ -14,10 +14,13 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from olapdb.errors import Aborted, CommitConflict, DuplicateInsert, UnknownTable
+from olapdb.errors import (
+    Aborted, CommitConflict, CommitUnknown, DuplicateInsert, Error, UnknownTable,
+)  # fmt: skip
 from olapdb.execute.combine import combine
 from olapdb.functions.base import Environment
 from olapdb.ingest.invalidate import dimension_changed
+from olapdb.ingest.read import Pin, discard, read_staged
 from olapdb.ingest.stage import BlockStager
 from olapdb.ingest.staged import StagedInsert, ViewWrite, join_staged
 from olapdb.ingest.trigger import Surroundings
@@ -29,7 +32,6 @@ from olapdb.model.frozen import FrozenSnapshot, freeze
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Invalidation
-from olapdb.storage.reader import PartReader
 from olapdb.transaction.points import reach
 from olapdb.transaction.services import Services
 
@@ -123,8 +125,8 @@ class _Writer:
     environment: Environment
     cancelled: threading.Event | None
 
-    def pinned(self, snapshot: Snapshot) -> _Pin:
-        return _Pin(self.services, snapshot.number)
+    def pinned(self, snapshot: Snapshot) -> Pin:
+        return Pin(self.services, snapshot.number)
 
     def insert(self, table: Table, blocks: Iterable[pa.Table], snapshot: Snapshot) -> InsertResult:
         stager = self._stager(snapshot)
@@ -163,6 +165,11 @@ class _Writer:
                 with self.pinned(snapshot):
                     staged = self._fire_again(staged, kept, snapshot)
                 continue
+            except CommitUnknown:
+                raise  # nothing is deleted: the files may be the table's now
+            except Error:
+                discard(self.services, staged.paths)
+                raise
             reach("insert.committed")
             self._notify(staged)
             return InsertResult(
@@ -239,8 +246,7 @@ class _Writer:
                 f"The views on {table.database}.{table.name} changed while a large INSERT ran.",
                 hint="Nothing was inserted; run it again.",
             )
-        names = [c.name for c in table.stored_columns]
-        pieces = [_read_staged(self.services, table, one, names) for one in parts]
+        pieces = [read_staged(self.services.store, table, one) for one in parts]
         return pa.concat_tables(pieces)
 
     def _stager(self, snapshot: Snapshot) -> BlockStager:
@@ -253,45 +259,3 @@ class _Writer:
     def _notify(self, staged: StagedInsert) -> None:
         for table_id in {c.part.table_id for c in staged.changes if isinstance(c, AddPart)}:
             self.services.notify_written(table_id)
-
-
-@dataclass(frozen=True)
-class _InlineRows:
-    """Inline bytes of parts that are not in any snapshot yet."""
-
-    rows: bytes | None
-
-    def inline_rows(self, part: object) -> bytes:
-        assert self.rows is not None
-        return self.rows
-
-
-def _read_staged(
-    services: Services, table: Table, staged: AddPart, names: Sequence[str]
-) -> pa.Table:
-    return read_part(services, table, staged, names)
-
-
-def read_part(services: Services, table: Table, staged: AddPart, names: Sequence[str]) -> pa.Table:
-    """The rows of a part that is staged, not committed."""
-    reader = PartReader(services.store, _InlineRows(staged.inline_rows), staged.part, table)
-    return reader.read(names)
-
-
-class _Pin:
-    """Keeps a snapshot's parts from being deleted while they are read."""
-
-    def __init__(self, services: Services, number: int) -> None:
-        self._catalog, self._number = services.catalog, number
-
-    def __enter__(self) -> None:
-        self._catalog.pin(self._number)
-
-    def __exit__(self, *error: object) -> None:
-        self._catalog.unpin(self._number)
-
-
-def discard(services: Services, paths: Iterable[str]) -> None:
-    """Deletes staged files of a commit that surely did not happen."""
-    for path in paths:
-        services.store.delete(path)

@@ -37,11 +37,12 @@ class Engine:
     """An open warehouse, as statements see it.
 
     `executor(name, settings)` gives the executor of SETTINGS engine = name; `system` are the
-    system tables by name.
+    system tables by name; `merges(False)` stops background merges, `merges(True)` starts them.
     """
 
     services: Services
     executor: Callable[[str, Settings], Executor]
+    merges: Callable[[bool], None]
     system: Mapping[str, SystemTable]
     plans: PlanCache
 

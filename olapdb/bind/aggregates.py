@@ -1,0 +1,140 @@
+"""Aggregate calls inside expressions, and expressions after grouping."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from olapdb import functions
+from olapdb.bind.names import NameAllocator
+from olapdb.errors import BadArguments, IllegalAggregation, NotAnAggregate, Position
+from olapdb.plan.expressions import (
+    AggregateCall,
+    ColumnRef,
+    Constant,
+    Expression,
+    transform,
+    walk,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateRef(Expression):
+    """An aggregate inside a bound expression, until grouping gives it a column. Its arguments are
+    not its children: they are over the rows, not over the groups."""
+
+    call: AggregateCall
+
+
+def aggregate_refs(expression: Expression) -> list[AggregateRef]:
+    return [e for e in walk(expression) if isinstance(e, AggregateRef)]
+
+
+def refuse_aggregates(expression: Expression, clause: str, position: Position | None) -> Expression:
+    """The expression, if it has no aggregate; IllegalAggregation otherwise."""
+    for found in aggregate_refs(expression):
+        hint = "Use HAVING to filter by the result of an aggregate." if clause == "WHERE" else ""
+        raise IllegalAggregation(
+            f"The aggregate function {found.call.name} is not allowed in {clause}.",
+            hint=hint,
+            position=position,
+        )
+    return expression
+
+
+def resolve_call(
+    name: str, parameters: Sequence[Expression], arguments: tuple[Expression, ...]
+) -> AggregateRef:
+    """The aggregate resolved for its arguments' types. `parameters` must be constant."""
+    values: list[object] = []
+    for parameter in parameters:
+        if not isinstance(parameter, Constant):
+            raise BadArguments(f"The parameters of {name} must be constants.")
+        values.append(parameter.value.as_py())
+    for argument in arguments:
+        if nested := aggregate_refs(argument):
+            raise IllegalAggregation(
+                f"The aggregate function {nested[0].call.name} is found inside another, {name}.",
+                hint="Aggregate in a subquery first.",
+            )
+    aggregate = functions.resolve_aggregate(name, values, [a.type for a in arguments])
+    shown = f"{name}({', '.join(_literal(v) for v in values)})" if values else name
+    return AggregateRef(aggregate.result_type, AggregateCall(aggregate, shown, arguments))
+
+
+def _literal(value: object) -> str:
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+        return f"'{escaped}'"
+    return str(value)
+
+
+class Grouping:
+    """The groups of a query: keys, aggregates, and how expressions read over them.
+
+    Keys that are constant need no grouping; `only_constants` tells that all were.
+    """
+
+    def __init__(self, names: NameAllocator, keys: Sequence[tuple[str, Expression]]) -> None:
+        """`keys` are (wanted name, expression over the rows)."""
+        self._names = names
+        self._by_key: dict[Expression, str] = {}
+        self._by_aggregate: dict[AggregateRef, str] = {}
+        self.keys: list[tuple[str, Expression]] = []
+        self.aggregates: list[tuple[str, AggregateCall]] = []
+        self.only_constants = bool(keys) and all(isinstance(e, Constant) for _, e in keys)
+        for wanted, expression in keys:
+            self._add_key(wanted, expression)
+
+    def _add_key(self, wanted: str, expression: Expression) -> None:
+        if expression in self._by_key or isinstance(expression, Constant):
+            return
+        is_column = isinstance(expression, ColumnRef)
+        name = expression.name if is_column else self._names.unique(wanted)  # type: ignore[attr-defined]
+        self._by_key[expression] = name
+        self.keys.append((name, expression))
+
+    def over(self, expression: Expression, position: Position | None) -> Expression:
+        """The expression over the groups; NotAnAggregate where a column is neither grouped by nor
+        aggregated."""
+
+        def change(e: Expression) -> Expression | None:
+            if isinstance(e, AggregateRef):
+                return ColumnRef(e.type, self._aggregate_name(e))
+            if isinstance(e, Constant):
+                return e
+            if (key := self._by_key.get(e)) is not None:
+                return ColumnRef(e.type, key)
+            if isinstance(e, ColumnRef):
+                raise NotAnAggregate(
+                    f"Column {e.name!r} is not under an aggregate function and not in GROUP BY.",
+                    hint=f"Add it to GROUP BY, or choose one value: any({e.name}).",
+                    position=position,
+                )
+            return None
+
+        return transform(expression, change)
+
+    def _aggregate_name(self, reference: AggregateRef) -> str:
+        name = self._by_aggregate.get(reference)
+        if name is None:
+            name = self._names.unique(_column_name(reference.call))
+            self._by_aggregate[reference] = name
+            self.aggregates.append((name, reference.call))
+        return name
+
+
+def _column_name(call: AggregateCall) -> str:
+    inside = ", ".join(a.name if isinstance(a, ColumnRef) else "…" for a in call.arguments)
+    return f"{call.name}({inside})"
+
+
+def implicit_keys(expression: Expression) -> list[Expression]:
+    """What GROUP BY ALL groups by for one column: all of it, or, where it has aggregates, the
+    largest parts that have none."""
+    if not aggregate_refs(expression):
+        return [] if isinstance(expression, Constant) else [expression]
+    if isinstance(expression, AggregateRef):
+        return []
+    return [key for child in expression.children() for key in implicit_keys(child)]
+

@@ -1,0 +1,88 @@
+"""The binder's entry points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from olapdb.bind.aggregates import refuse_aggregates
+from olapdb.bind.expressions import ExpressionBinder
+from olapdb.bind.query import BoundQuery, QueryBinder
+from olapdb.bind.relation import Relation, RelationColumn
+from olapdb.bind.scope import BindScope
+from olapdb.bind.sources import VIRTUAL_COLUMNS, default_expression
+from olapdb.errors import InternalError
+from olapdb.model.schema import Column, Table
+from olapdb.plan import nodes as plan
+from olapdb.plan.expressions import ColumnRef, Expression
+from olapdb.sql import nodes as sql
+from olapdb.types import DataType
+
+
+def bind_query(query: sql.Query, scope: BindScope) -> plan.Plan:
+    """The typed plan of a query, not yet optimized.
+
+    Raises ProgrammingErrors with a position for wrong names, types and arguments, and
+    NotSupportedError, naming the clause, for what is not there yet.
+    """
+    queries = QueryBinder(scope)
+    bound = queries.query(query, queries.surroundings())
+    return plan_of(bound, queries)
+
+
+def plan_of(bound: BoundQuery, queries: QueryBinder) -> plan.Plan:
+    output = tuple((c.unique, c.name) for c in bound.columns)
+    return plan.Plan(bound.node, output, tuple(queries.tables.items()))
+
+
+def bind_expression(expression: sql.Expression, table: Table, scope: BindScope) -> Expression:
+    """An expression over a table's columns, which are named as in the table (virtual columns too);
+    ALIAS columns are expanded. IllegalAggregation where it aggregates."""
+    queries = QueryBinder(scope)
+    surroundings = queries.surroundings()
+
+    def lookup(column: Column) -> Expression:
+        return ColumnRef(column.type, column.name)
+
+    columns = []
+    for column in table.columns:
+        if column.default_kind == "ALIAS":
+            columns.append(
+                RelationColumn(
+                    column.name, column.type,
+                    lambda c=column: default_expression(  # type: ignore[misc]
+                        queries, table, c, surroundings, lookup
+                    ),
+                )
+            )  # fmt: skip
+        else:
+            columns.append(_plain_column(column.name, column.type))
+    known = {c.name for c in table.columns}
+    columns += [_plain_column(n, t, False) for n, t in VIRTUAL_COLUMNS if n not in known]
+    for one in columns:
+        one.qualifiers = ((table.name,), (table.database, table.name))
+    return _bind_over(expression, columns, f"{table.database}.{table.name}", queries)
+
+
+def bind_expression_over(
+    expression: sql.Expression, schema: Iterable[plan.Field], scope: BindScope
+) -> Expression:
+    """An expression over the columns of a schema, by their names there."""
+    columns = [_plain_column(f.name, f.type) for f in schema]
+    return _bind_over(expression, columns, "", QueryBinder(scope))
+
+
+def _bind_over(
+    expression: sql.Expression, columns: list[RelationColumn], label: str, queries: QueryBinder
+) -> Expression:
+    relation = Relation(columns, _unbuilt, label)
+    binder = ExpressionBinder(queries, relation, queries.surroundings())
+    return refuse_aggregates(binder.bind(expression), "this expression", expression.position)
+
+
+def _plain_column(name: str, data_type: DataType, starred: bool = True) -> RelationColumn:
+    reference = ColumnRef(data_type, name)
+    return RelationColumn(name, data_type, lambda: reference, starred=starred)
+
+
+def _unbuilt() -> plan.Node:
+    raise InternalError("An expression's relation is not built.")

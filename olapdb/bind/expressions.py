@@ -1,0 +1,309 @@
+"""Expressions of one SELECT: names, functions, casts, subqueries, bound to typed expressions.
+
+An identifier means, in this order: an alias of the same SELECT (unless that alias is being bound:
+`x + 1 AS x` reads the column), a column of FROM, the leftmost table's first, an element of a tuple,
+a constant alias of an enclosing query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+from olapdb import functions
+from olapdb.bind import constants
+from olapdb.bind.aggregates import resolve_call
+from olapdb.bind.in_lists import bind_in
+from olapdb.bind.names import located, suggestion
+from olapdb.bind.parameters import bind_parameter
+from olapdb.bind.relation import Relation
+from olapdb.bind.stars import expand_star
+from olapdb.errors import (
+    AmbiguousIdentifier,
+    BadArguments,
+    CyclicAliases,
+    IllegalTypeOfColumnForFilter,
+    InternalError,
+    NotSupportedError,
+    NumberOfArgumentsDoesntMatch,
+    UnknownIdentifier,
+)
+from olapdb.plan.expressions import ColumnRef, Constant, Expression, walk
+from olapdb.sql import nodes as sql
+from olapdb.types import DataType, Nothing, Tuple, is_nullable, is_number, make_nullable, plain
+
+if TYPE_CHECKING:
+    from olapdb.bind.query import QueryBinder
+    from olapdb.bind.scope import Surroundings
+
+_REFUSED = {
+    "arrayjoin": "arrayJoin is not supported yet: it multiplies rows.",
+    "grouping": "grouping() is not supported yet, as GROUPING SETS, ROLLUP and CUBE are not.",
+    "untuple": "untuple is not supported yet; name the elements: t.1, t.2.",
+}
+_CASTS = frozenset({"cast", "_cast"})
+
+
+class ExpressionBinder:
+    """Binds expressions over one relation. `aliases` are those of the SELECT around it."""
+
+    def __init__(
+        self,
+        queries: QueryBinder,
+        relation: Relation,
+        surroundings: Surroundings,
+        aliases: Mapping[str, sql.Expression] | None = None,
+    ) -> None:
+        self.queries, self.relation, self.surroundings = queries, relation, surroundings
+        self.aliases = aliases or {}
+        self.environment = queries.scope.environment
+        self._binding: list[str] = []
+        self._bound_aliases: dict[str, Expression] = {}
+
+    def bind(self, node: sql.Expression) -> Expression:
+        """The typed expression. It may hold AggregateRefs; the caller says whether they may be."""
+        match node:
+            case sql.Identifier():
+                return self._identifier(node)
+            case sql.Literal():
+                return constants.literal(node)
+            case sql.Function():
+                with located(node.position):
+                    return self._function(node)
+            case sql.Alias():
+                return self._alias(node.name, node.expression)
+            case sql.Cast():
+                with located(node.position):
+                    return self._cast(node.expression, node.type)
+            case sql.Parameter():
+                with located(node.position):
+                    return bind_parameter(node, self.queries.scope)
+            case sql.ArrayLiteral(elements=elements):
+                with located(node.position):
+                    return self.call("array", self.bind_all(elements))
+            case sql.TupleLiteral(elements=elements):
+                with located(node.position):
+                    return self.call("tuple", self.bind_all(elements))
+            case sql.IntervalLiteral():
+                with located(node.position):
+                    return self.call(f"toInterval{node.unit}", (self.bind(node.expression),))
+            case sql.In():
+                with located(node.position):
+                    return bind_in(self, node)
+            case sql.Subquery():
+                with located(node.position):
+                    return self.queries.scalar_subquery(node.query, self.inner())
+            case sql.Exists():
+                with located(node.position):
+                    return self.queries.exists(node.query, self.inner())
+            case sql.Star():
+                raise BadArguments(
+                    "A star must be a column of SELECT, or an argument.", position=node.position
+                )
+            case sql.Lambda():
+                raise NotSupportedError(
+                    "Lambda functions (x -> …) are not supported yet.", position=node.position
+                )
+            case _:
+                raise InternalError(f"The binder does not know the node {type(node).__name__}.")
+
+    def bind_all(self, items: Sequence[sql.Expression]) -> tuple[Expression, ...]:
+        """In order; a star (`count(*)` is not one any more) stands for its columns."""
+        bound: list[Expression] = []
+        for item in items:
+            if isinstance(item, sql.Star):
+                bound += [one.expression for one in expand_star(self, item)]
+            else:
+                bound.append(self.bind(item))
+        return tuple(bound)
+
+    def call(self, name: str, arguments: tuple[Expression, ...]) -> Expression:
+        return constants.call(name, arguments, self.environment)
+
+    def cast(self, expression: Expression, target: DataType) -> Expression:
+        return constants.cast(expression, target, self.environment)
+
+    def inner(self) -> Surroundings:
+        """What a subquery in an expression sees."""
+        return self.queries.below(self.surroundings, self)
+
+    # --- names
+
+    def _identifier(self, node: sql.Identifier) -> Expression:
+        found = self.lookup(node.parts, node)
+        if found is not None:
+            return found
+        with located(node.position):
+            if (constant := self._from_outer(node.parts)) is not None:
+                return constant
+        self._raise_unknown(node)
+
+    def lookup(self, parts: tuple[str, ...], node: sql.Identifier | None) -> Expression | None:
+        """An alias or a column of this SELECT, or an element of one; None where there is none."""
+        steps: list[Callable[[], Expression | None]] = [
+            lambda: self._known_alias(parts[0]) if len(parts) == 1 else None,
+            lambda: self._column(parts, node),
+        ]
+        if self.surroundings.flag("prefer_column_name_to_alias"):
+            steps.reverse()
+        for step in steps:
+            if (found := step()) is not None:
+                return found
+        return self._tuple_element(parts, node) if len(parts) > 1 else None
+
+    def _column(self, parts: tuple[str, ...], node: sql.Identifier | None) -> Expression | None:
+        candidates = self.relation.candidates(parts)
+        if not candidates:
+            return None
+        if len(candidates) > 1 and not self.surroundings.flag("single_join_prefer_left_table", True):
+            tables = ", ".join(c.qualifier or "a subquery" for c in candidates)
+            raise AmbiguousIdentifier(
+                f"The column {'.'.join(parts)!r} is in several tables: {tables}.",
+                hint="Write the table before it.",
+                position=node.position if node else None,
+            )
+        return candidates[0].use()
+
+    def _tuple_element(
+        self, parts: tuple[str, ...], node: sql.Identifier | None
+    ) -> Expression | None:
+        for length in range(len(parts) - 1, 0, -1):
+            base = self._known_alias(parts[0]) if length == 1 else None
+            base = base or self._column(parts[:length], node)
+            if base is not None and isinstance(plain(base.type), Tuple):
+                for name in parts[length:]:
+                    base = self.call("tupleElement", (base, constants.string(name)))
+                return base
+        return None
+
+    def _known_alias(self, name: str) -> Expression | None:
+        if name not in self.aliases or name in self._binding:
+            return None
+        return self._alias(name, self.aliases[name])
+
+    def _alias(self, name: str, expression: sql.Expression) -> Expression:
+        """Only what was bound outside of any other alias is kept: within one, names that are being
+        bound mean columns."""
+        outermost = not self._binding
+        if outermost and name in self._bound_aliases and self.aliases.get(name) is expression:
+            return self._bound_aliases[name]
+        self._binding.append(name)
+        try:
+            bound = self.bind(expression)
+        finally:
+            self._binding.pop()
+        if outermost:
+            self._bound_aliases[name] = bound
+        return bound
+
+    def _from_outer(self, parts: tuple[str, ...]) -> Expression | None:
+        outer = self.surroundings.outer
+        while outer is not None:
+            found = outer.lookup(parts, None)
+            if found is not None:
+                if any(isinstance(e, ColumnRef) for e in walk(found)):
+                    raise NotSupportedError(
+                        f"{'.'.join(parts)!r} belongs to the query around: correlated subqueries "
+                        "are not supported.",
+                        hint="Rewrite the subquery as a JOIN.",
+                    )
+                return found
+            outer = outer.surroundings.outer
+        return None
+
+    def _raise_unknown(self, node: sql.Identifier) -> NoReturn:
+        name = ".".join(node.parts)
+        if node.parts[0] in self._binding and len(node.parts) == 1:
+            raise CyclicAliases(
+                f"The alias {name!r} is defined by itself, and there is no column of that name.",
+                position=node.position,
+            )
+        known = [c.name for c in self.relation.columns] + list(self.aliases)
+        hint = suggestion(node.parts[-1], known)
+        if len(node.parts) > 1 and not hint:
+            hint = suggestion(name, [f"{c.qualifier}.{c.name}" for c in self.relation.columns])
+        if not hint and 0 < len(known) <= 12:
+            hint = f"There are: {', '.join(known)}."
+        raise UnknownIdentifier(
+            f"Unknown column or alias {name!r}"
+            + (f" in {self.relation.label}." if self.relation.label else "."),
+            hint=hint,
+            position=node.position,
+        )
+
+    # --- calls
+
+    def _function(self, node: sql.Function) -> Expression:
+        folded = node.name.lower()
+        if node.over is not None:
+            raise NotSupportedError("Window functions (OVER) are not supported yet.")
+        if folded in _REFUSED:
+            raise NotSupportedError(_REFUSED[folded])
+        if any(isinstance(a, sql.Lambda) for a in node.arguments):
+            raise NotSupportedError(f"{node.name} with a lambda (x -> …) is not supported yet.")
+        if functions.is_aggregate(node.name) and not functions.is_scalar(node.name):
+            return self._aggregate(node)
+        if node.distinct or node.filter is not None or node.parameters or node.nulls:
+            if functions.is_scalar(node.name):
+                raise BadArguments(
+                    f"{node.name} is not an aggregate function: DISTINCT, FILTER, parameters and "
+                    "RESPECT NULLS have no meaning for it."
+                )
+        if folded in _CASTS and len(node.arguments) == 2:
+            return self._cast_to_text(node)
+        if folded == "casewithexpression":
+            return self._case(node)
+        return self.call(node.name, self.bind_all(node.arguments))
+
+    def _aggregate(self, node: sql.Function) -> Expression:
+        if node.nulls is not None:
+            raise NotSupportedError(f"{node.name} with {node.nulls} NULLS is not supported yet.")
+        name, arguments = node.name, node.arguments
+        distinct = node.distinct
+        if name.lower().startswith("countdistinct"):
+            name, distinct = "count" + name[len("countDistinct") :], True
+        if distinct and name.lower() in ("count", "countif"):
+            counter = self.surroundings.text("count_distinct_implementation", "uniqExact")
+            name = counter + name[len("count") :]
+        elif distinct:
+            name += "Distinct"
+        if node.filter is not None:
+            name, arguments = f"{name}If", (*arguments, node.filter)
+        parameters = self.bind_all(node.parameters)
+        return resolve_call(name, parameters, self.bind_all(arguments))
+
+    def _case(self, node: sql.Function) -> Expression:
+        """`CASE x WHEN a THEN b … ELSE z END` is `multiIf(x = a, b, …, z)`."""
+        if len(node.arguments) < 2 or len(node.arguments) % 2:
+            raise NumberOfArgumentsDoesntMatch("CASE needs WHEN … THEN … pairs and an ELSE.")
+        subject, *cases, otherwise = self.bind_all(node.arguments)
+        arguments: list[Expression] = []
+        for when, then in zip(cases[::2], cases[1::2], strict=True):
+            arguments += [self.call("equals", (subject, when)), then]
+        return self.call("multiIf", (*arguments, otherwise))
+
+    def _cast(self, expression: sql.Expression, target: DataType) -> Expression:
+        bound = self.bind(expression)
+        if constants.is_decimal(target):
+            bound = constants.cast_literal(expression, bound)
+        if self.surroundings.flag("cast_keep_nullable") and is_nullable(bound.type):
+            target = make_nullable(target)
+        return self.cast(bound, target)
+
+    def _cast_to_text(self, node: sql.Function) -> Expression:
+        name = self.bind(node.arguments[1])
+        if not isinstance(name, Constant) or not isinstance(text := name.value.as_py(), str):
+            raise BadArguments("The second argument of CAST must be the name of a type.")
+        return self._cast(node.arguments[0], functions.parse_type(text))
+
+
+def bind_condition(binder: ExpressionBinder, node: sql.Expression, clause: str) -> Expression:
+    """A predicate: of a number type or Bool, or NULL."""
+    bound = binder.bind(node)
+    if not is_number(bound.type) and not isinstance(plain(bound.type), Nothing):
+        raise IllegalTypeOfColumnForFilter(
+            f"The condition of {clause} has type {bound.type}; it must be a number or Bool.",
+            position=node.position,
+        )
+    return bound
+

@@ -1,0 +1,228 @@
+"""`IN`: lists, tuples, arrays, subqueries, tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from olapdb import functions
+from olapdb.bind import constants
+from olapdb.errors import DataError, Error, NumberOfColumnsDoesntMatch, TypeMismatch
+from olapdb.functions.base import Environment
+from olapdb.plan.expressions import Call, Constant, Expression, InSubquery, InValues
+from olapdb.sql import nodes as sql
+from olapdb.types import (
+    UINT8,
+    Array,
+    Boolean,
+    DataType,
+    Decimal,
+    Float,
+    Integer,
+    Nothing,
+    Nullable,
+    String,
+    Tuple,
+    is_nullable,
+    is_number,
+    plain,
+)
+
+if TYPE_CHECKING:
+    from olapdb.bind.expressions import ExpressionBinder
+
+
+def bind_in(binder: ExpressionBinder, node: sql.In) -> Expression:
+    """InValues for constants, InSubquery for queries, a chain of `or(equals …)` for the rest."""
+    argument = binder.bind(node.left)
+    query = _query_of(binder, node.right)
+    if query is not None:
+        return _in_subquery(binder, argument, query, node.negated)
+    elements = _elements(binder, argument, node.right)
+    if not all(isinstance(e, Constant) for e in elements):
+        return _in_expressions(binder, argument, elements, node.negated)
+    if constants.is_null(argument):
+        return constants.null()
+    values = [e for e in elements if isinstance(e, Constant) and e.value.is_valid]
+    return _in_values(argument, values, node.negated, binder.environment)
+
+
+def _query_of(binder: ExpressionBinder, right: sql.Expression) -> sql.Query | None:
+    """The query on the right: `(SELECT …)`, or `SELECT * FROM t` for the name of a table."""
+    if isinstance(right, sql.Subquery):
+        return right.query
+    if not isinstance(right, sql.Identifier) or len(right.parts) > 2:
+        return None
+    if binder.lookup(right.parts, right) is not None:
+        return None
+    database = right.parts[0] if len(right.parts) == 2 else None
+    table = sql.TableName(right.parts[-1], database, position=right.position)
+    return sql.Select(
+        (sql.Star(),), source=sql.TableReference(table, position=right.position),
+        position=right.position,
+    )  # fmt: skip
+
+
+def _elements(
+    binder: ExpressionBinder, argument: Expression, right: sql.Expression
+) -> tuple[Expression, ...]:
+    """The alternatives. `(a, b) IN (1, 2)` has one, the tuple."""
+    if isinstance(right, sql.TupleLiteral | sql.ArrayLiteral):
+        elements = binder.bind_all(right.elements)
+        if isinstance(right, sql.TupleLiteral) and _is_one_tuple(argument, elements):
+            return (binder.call("tuple", elements),)
+        return elements
+    bound = binder.bind(right)
+    if not isinstance(bound, Constant) or not bound.value.is_valid:
+        return (bound,)
+    inner = plain(bound.type)
+    if isinstance(inner, Array) and not isinstance(plain(argument.type), Array):
+        return tuple(Constant(inner.inner, bound.value.values[i]) for i in range(len(bound.value)))
+    if isinstance(inner, Tuple) and not isinstance(plain(argument.type), Tuple):
+        values = zip(inner.elements, bound.value.values(), strict=True)
+        return tuple(Constant(t, v) for t, v in values)
+    return (bound,)
+
+
+def _is_one_tuple(argument: Expression, elements: Sequence[Expression]) -> bool:
+    of_tuples = any(isinstance(plain(e.type), Tuple) for e in elements)
+    return isinstance(plain(argument.type), Tuple) and not of_tuples
+
+
+def _result_type(arguments: Sequence[Expression]) -> DataType:
+    return Nullable(UINT8) if any(is_nullable(a.type) for a in arguments) else UINT8
+
+
+def _in_expressions(
+    binder: ExpressionBinder, argument: Expression, elements: Sequence[Expression], negated: bool
+) -> Expression:
+    equal = tuple(binder.call("equals", (argument, e)) for e in elements)
+    found = equal[0] if len(equal) == 1 else binder.call("or", equal)
+    return binder.call("not", (found,)) if negated else found
+
+
+def _in_values(
+    argument: Expression, elements: Sequence[Constant], negated: bool, environment: Environment
+) -> Expression:
+    target = _without_null(argument.type)
+    kept: dict[object, pa.Scalar] = {}
+    for element in elements:
+        converted = _convert(element, target, environment)
+        if converted is not None:
+            kept[converted] = converted
+    values = pa.array([v.as_py() for v in kept], target.arrow)
+    made = InValues(_result_type((argument,)), argument, values, tuple(kept), negated)
+    if isinstance(argument, Constant):
+        found = _same_value(argument, target, environment) in kept
+        return constants.unsigned_byte(found != negated)
+    return made
+
+
+def _same_value(argument: Constant, target: DataType, environment: Environment) -> object:
+    return constants.cast(argument, target, environment, eager=True).value  # type: ignore[attr-defined]
+
+
+def _without_null(data_type: DataType) -> DataType:
+    return plain(data_type)
+
+
+def _convert(element: Constant, target: DataType, environment: Environment) -> pa.Scalar | None:
+    """The element as the argument's type; None where no value of that type equals it."""
+    source = plain(element.type)
+    if isinstance(target, Tuple) and isinstance(source, Tuple):
+        return _convert_tuple(element, source, target, environment)
+    if isinstance(source, Nothing):
+        return None
+    if isinstance(target, String) != isinstance(source, String) and not (
+        isinstance(source, String)
+    ):
+        raise TypeMismatch(
+            f"IN compares {target} with a list that holds a {source}.",
+            hint="Quote the values, or cast the left side.",
+        )
+    try:
+        converted = constants.cast(element, target, environment, eager=True)
+    except DataError:
+        if is_number(target) and is_number(source):
+            return None
+        raise
+    assert isinstance(converted, Constant)
+    if is_number(target) and is_number(source) and not _equal_numbers(element, converted):
+        return None
+    return converted.value
+
+
+def _convert_tuple(
+    element: Constant, source: Tuple, target: Tuple, environment: Environment
+) -> pa.Scalar | None:
+    if len(source.elements) != len(target.elements):
+        raise NumberOfColumnsDoesntMatch(
+            f"IN compares tuples of {len(target.elements)} with a tuple of {len(source.elements)}."
+        )
+    parts: list[object] = []
+    for part, part_type, wanted in zip(
+        element.value.values(), source.elements, target.elements, strict=True
+    ):
+        if not part.is_valid:
+            return None
+        made = _convert(Constant(part_type, part), plain(wanted), environment)
+        if made is None:
+            return None
+        parts.append(made.as_py())
+    return pa.scalar(dict(zip(target.field_names, parts, strict=True)), target.arrow)
+
+
+def _equal_numbers(one: Constant, other: Constant) -> bool:
+    """300 is not among the values of UInt8, 1.5 not among those of Int32."""
+    left, right = one.value.as_py(), other.value.as_py()
+    if isinstance(plain(other.type), Float | Boolean) or isinstance(plain(one.type), Boolean):
+        return True
+    if isinstance(plain(other.type), Decimal) and isinstance(left, float):
+        return float(right) == left
+    assert isinstance(plain(other.type), Integer | Decimal)
+    return bool(left == right)
+
+
+def _in_subquery(
+    binder: ExpressionBinder, argument: Expression, query: sql.Query, negated: bool
+) -> Expression:
+    bound = binder.queries.subquery(query, binder.inner())
+    arguments = _unpacked(argument, len(bound.columns), binder)
+    if len(arguments) != len(bound.columns):
+        raise NumberOfColumnsDoesntMatch(
+            f"The left side of IN has {len(arguments)} columns, the subquery {len(bound.columns)}."
+        )
+    wanted: list[DataType] = []
+    for left, right in zip(arguments, bound.columns, strict=True):
+        try:
+            wanted.append(functions.common_type([plain(left.type), plain(right.type)]))
+        except Error as error:
+            raise TypeMismatch(
+                f"IN compares {left.type} with a subquery's column of type {right.type}.",
+                hint="Cast one of them.",
+            ) from error
+    left_sides = tuple(
+        a if a.type.arrow == t.arrow else binder.cast(a, _nullable_as(a.type, t))
+        for a, t in zip(arguments, wanted, strict=True)
+    )
+    node = binder.queries.converted(bound, wanted)
+    return InSubquery(_result_type(arguments), left_sides, node, negated)
+
+
+def _nullable_as(data_type: DataType, target: DataType) -> DataType:
+    return Nullable(target) if is_nullable(data_type) else target
+
+
+def _unpacked(argument: Expression, count: int, binder: ExpressionBinder) -> tuple[Expression, ...]:
+    """The elements of a tuple on the left side, where the subquery has as many columns."""
+    inner = plain(argument.type)
+    if count == 1 or not isinstance(inner, Tuple):
+        return (argument,)
+    if isinstance(argument, Call) and argument.name == "tuple":
+        return argument.arguments
+    return tuple(
+        binder.call("tupleElement", (argument, constants.unsigned_byte(i + 1)))
+        for i in range(len(inner.elements))
+    )

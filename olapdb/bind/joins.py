@@ -1,0 +1,377 @@
+"""JOIN: keys and residual conditions out of ON or USING, and the columns of the result.
+
+Equalities between the sides become keys. Of the rest, what speaks of one side filters that side
+where this means the same; what is left is the join's residual condition. RIGHT joins that need a
+residual, ANY, SEMI or ANTI become LEFT joins with the sides swapped. A join whose condition has no
+equality gets a constant key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from olapdb import functions
+from olapdb.bind import constants
+from olapdb.bind.aggregates import refuse_aggregates
+from olapdb.bind.expressions import ExpressionBinder, bind_condition
+from olapdb.bind.relation import Relation, RelationColumn
+from olapdb.errors import (
+    InternalError,
+    InvalidJoinOnExpression,
+    NotSupportedError,
+    UnknownIdentifier,
+)
+from olapdb.functions.base import Argument
+from olapdb.plan import nodes as plan
+from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression, columns_of
+from olapdb.sql import nodes as sql
+from olapdb.types import UINT8, DataType, is_nullable, make_nullable, plain
+
+if TYPE_CHECKING:
+    from olapdb.bind.query import QueryBinder
+    from olapdb.bind.scope import Surroundings
+
+BindSource = Callable[
+    ["QueryBinder", "sql.Relation | None", "Surroundings"], Relation
+]  # fmt: skip
+Kind = Literal["INNER", "LEFT", "RIGHT", "FULL", "CROSS"]
+
+
+def bind_join(
+    queries: QueryBinder, join: sql.Join, surroundings: Surroundings, bind_source: BindSource
+) -> Relation:
+    """The relation of a join; NotSupportedError for PASTE, ASOF, and FULL with a condition other
+    than equality."""
+    _refuse(join)
+    left = bind_source(queries, join.left, surroundings)
+    right = bind_source(queries, join.right, surroundings)
+    binding = _JoinBinding(queries, join, surroundings, _Side(left), _Side(right))
+    return binding.relation()
+
+
+def _refuse(join: sql.Join) -> None:
+    if join.kind == "PASTE" or join.strictness == "ASOF":
+        word = join.kind if join.kind == "PASTE" else join.strictness
+        raise NotSupportedError(f"{word} JOIN is not supported yet.", position=join.position)
+    if join.kind == "FULL" and join.strictness in ("ANY", "SEMI", "ANTI"):
+        raise NotSupportedError(
+            f"{join.strictness} FULL JOIN is not supported; ClickHouse has none either.",
+            position=join.position,
+        )
+    if join.kind == "INNER" and join.strictness == "ANTI":
+        raise NotSupportedError(
+            "ANTI JOIN is LEFT or RIGHT.", hint="Write LEFT ANTI JOIN.", position=join.position
+        )
+
+
+@dataclass(eq=False)
+class _Side:
+    """One side of a join, its keys, and what its node must get on top."""
+
+    relation: Relation
+    keys: list[Expression] = field(default_factory=list)
+    filters: list[Expression] = field(default_factory=list)
+    computed: list[tuple[str, Expression]] = field(default_factory=list)
+    outer: bool = False
+    """Its rows may be missing: defaults or NULL stand for them."""
+    derived: list[RelationColumn] = field(default_factory=list)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """What its node offers, of what is used so far."""
+        used = (columns_of(c.use()) for c in self.relation.columns if c.used)
+        return frozenset().union(*used)
+
+    def build(self) -> plan.Node:
+        node = self.relation.build()
+        if self.filters:
+            node = plan.Filter(node, _all_of(self.filters))
+        if self.computed:
+            kept = tuple((f.name, ColumnRef(f.type, f.name)) for f in node.schema)
+            node = plan.Project(node, (*kept, *self.computed))
+        return node
+
+
+class _JoinBinding:
+    def __init__(
+        self,
+        queries: QueryBinder,
+        join: sql.Join,
+        surroundings: Surroundings,
+        left: _Side,
+        right: _Side,
+    ) -> None:
+        self.queries, self.join, self.surroundings = queries, join, surroundings
+        self.left, self.right = left, right
+        self.kind: Kind = _kind(join)
+        self.strictness = join.strictness or "ALL"
+        if self.kind == "INNER" and self.strictness == "SEMI":
+            self.kind = "LEFT"
+        self.nulls = surroundings.flag("join_use_nulls")
+        self.residual: list[Expression] = []
+        self.left.outer = self.kind in ("RIGHT", "FULL")
+        self.right.outer = self.kind in ("LEFT", "FULL")
+
+    def relation(self) -> Relation:
+        merged = list(self._bind_using()) if self.join.using else []
+        if self.join.on is not None:
+            self._bind_on(self.join.on)
+        hidden = set(self.join.using)
+        for side in (self.left, self.right):
+            side.derived = [self._derived(side, c, hidden) for c in side.relation.columns]
+        one, other = self.left.relation, self.right.relation
+        columns = [*merged, *self.left.derived, *self.right.derived]
+        return Relation(columns, self._build, "the join", one.joins + other.joins + 1)
+
+    # --- conditions
+
+    def _bind_using(self) -> Iterator[RelationColumn]:
+        """Each name is one column of the result: the left's value, the right's in a RIGHT join,
+        that of the side that has a row in a FULL join."""
+        marker = None
+        if self.kind == "FULL":
+            name = self.queries.names.unique("_matched")
+            self.left.computed.append((name, constants.unsigned_byte(1)))
+            marker = ColumnRef(make_nullable(UINT8) if self.nulls else UINT8, name)
+        for name in self.join.using:
+            pair = [self._using_column(side, name) for side in (self.left, self.right)]
+            self._add_key(pair[0].use(), pair[1].use())
+            left, right = (
+                self._derived(side, column, set())
+                for side, column in zip((self.left, self.right), pair, strict=True)
+            )
+            yield self._merged(name, left, right, marker)
+
+    def _using_column(self, side: _Side, name: str) -> RelationColumn:
+        found = side.relation.find((name,))
+        if found is None:
+            raise UnknownIdentifier(
+                f"USING ({name}): {side.relation.label or 'one side'} has no such column.",
+                position=self.join.position,
+            )
+        return found
+
+    def _merged(
+        self, name: str, left: RelationColumn, right: RelationColumn, marker: ColumnRef | None
+    ) -> RelationColumn:
+        environment = self.queries.scope.environment
+        if marker is None:
+            chosen = right if self.kind == "RIGHT" else left
+            common = _common(left.type, right.type) if not self.nulls else chosen.type
+            return RelationColumn(
+                name, common, lambda: constants.cast(chosen.use(), common, environment)
+            )
+        common = _common(left.type, right.type)
+
+        def make() -> Expression:
+            sides = tuple(constants.cast(c.use(), common, environment) for c in (left, right))
+            return constants.call("if", (marker, *sides), environment)
+
+        return RelationColumn(name, common, make)
+
+    def _bind_on(self, on: sql.Expression) -> None:
+        both = Relation(
+            [*self.left.relation.columns, *self.right.relation.columns],
+            _unbuilt, "the join", self.left.relation.joins + self.right.relation.joins,
+        )  # fmt: skip
+        binder = ExpressionBinder(self.queries, both, self.queries.below(self.surroundings))
+        for condition in _conjuncts(on):
+            bound = bind_condition(binder, condition, "JOIN ON")
+            refuse_aggregates(bound, "JOIN ON", condition.position)
+            self._place(bound, condition)
+
+    def _place(self, bound: Expression, node: sql.Expression) -> None:
+        """A condition as a key, a filter of a side, or residual."""
+        left, right = self.left.names, self.right.names
+        used = columns_of(bound)
+        if constants.boolean_of(bound) is True:
+            return
+        if isinstance(bound, Call) and bound.name == "equals":
+            one, other = bound.arguments
+            if _is_over(one, left) and _is_over(other, right):
+                return self._add_key(one, other)
+            if _is_over(one, right) and _is_over(other, left):
+                return self._add_key(other, one)
+        if self.kind == "FULL":
+            raise NotSupportedError(
+                "FULL JOIN takes equalities only.",
+                hint="Filter the sides in subqueries, or write a LEFT JOIN and a RIGHT ANTI JOIN.",
+                position=node.position,
+            )
+        if self.kind == "CROSS":
+            raise InvalidJoinOnExpression("CROSS JOIN has no ON.", position=node.position)
+        if used and used <= left and self._may_filter(self.left):
+            self.left.filters.append(bound)
+        elif used and used <= right and self._may_filter(self.right):
+            self.right.filters.append(bound)
+        else:
+            self.residual.append(bound)
+
+    def _may_filter(self, side: _Side) -> bool:
+        """Whether dropping the side's rows that fail a condition of ON changes nothing: not for
+        the side whose every row is kept."""
+        if self.kind == "INNER":
+            return True
+        kept = self.left if self.kind == "LEFT" else self.right
+        return side is not kept or self.strictness == "SEMI"
+
+    def _add_key(self, left: Expression, right: Expression) -> None:
+        if left.type.arrow != right.type.arrow:
+            common = _common(left.type, right.type)
+            environment = self.queries.scope.environment
+            left = constants.cast(left, _with_nulls_of(left, common), environment)
+            right = constants.cast(right, _with_nulls_of(right, common), environment)
+        self.left.keys.append(left)
+        self.right.keys.append(right)
+
+    # --- columns
+
+    def _nullable(self, expression: Expression) -> Expression:
+        if isinstance(expression, ColumnRef):
+            return ColumnRef(make_nullable(expression.type), expression.name)
+        return expression
+
+    def _derived(self, side: _Side, column: RelationColumn, hidden: set[str]) -> RelationColumn:
+        to_null = side.outer and self.nulls
+        data_type = make_nullable(column.type) if to_null else column.type
+
+        def make() -> Expression:
+            expression = column.use()
+            if side.outer and not isinstance(expression, ColumnRef):
+                name = self.queries.names.unique(column.name)
+                side.computed.append((name, expression))
+                expression = ColumnRef(column.type, name)
+            return self._nullable(expression) if to_null else expression
+
+        is_hidden = column.name in hidden and column.bare
+        return RelationColumn(
+            column.name, data_type, make, column.qualifiers,
+            starred=column.starred and not is_hidden, bare=column.bare and not is_hidden,
+        )  # fmt: skip
+
+    # --- the node
+
+    def _build(self) -> plan.Node:
+        kind, strictness = self.kind, self.strictness
+        left, right = self.left, self.right
+        swap = kind == "RIGHT" and (self.residual or strictness in ("ANY", "SEMI", "ANTI"))
+        if swap:
+            kind, left, right = "LEFT", right, left
+        if kind == "CROSS" or (kind == "INNER" and not left.keys):
+            node: plan.Node = self._cross(left, right)
+            return plan.Filter(node, _all_of(self.residual)) if self.residual else node
+        if not left.keys:
+            left.keys.append(constants.unsigned_byte(1))
+            right.keys.append(constants.unsigned_byte(1))
+        match strictness:
+            case "SEMI":
+                return self._semi(left, right)
+            case "ANTI":
+                return self._anti(left, right)
+            case "ANY" | "ALL":
+                self._refuse_residual(strictness == "ANY")
+                return self._node(kind, strictness, left, right)
+            case _:
+                raise InternalError(f"Unknown strictness {strictness}.")
+
+    def _cross(self, left: _Side, right: _Side) -> plan.Node:
+        one, other = left.build(), right.build()
+        return plan.Join(
+            one, other, "CROSS", "ALL", (), (), None, (*one.schema, *other.schema)
+        )
+
+    def _refuse_residual(self, refuse: bool) -> None:
+        if refuse and self.residual:
+            raise NotSupportedError(
+                f"{self.strictness} JOIN takes equalities, and conditions on its inner side, only.",
+                hint="Use an ALL join with LIMIT 1 BY.",
+                position=self.join.position,
+            )
+
+    def _node(self, kind: Kind, strictness: str, left: _Side, right: _Side) -> plan.Join:
+        one, other = left.build(), right.build()
+        fields = (*self._fields(left, one), *self._fields(right, other))
+        if strictness in ("SEMI", "ANTI"):
+            fields = one.schema
+        return plan.Join(
+            one, other, kind, strictness,  # type: ignore[arg-type]
+            tuple(left.keys), tuple(right.keys),
+            _all_of(self.residual) if self.residual else None, fields,
+        )  # fmt: skip
+
+    def _fields(self, side: _Side, node: plan.Node) -> plan.Schema:
+        if not (side.outer and self.nulls):
+            return node.schema
+        return tuple(plan.Field(f.name, make_nullable(f.type)) for f in node.schema)
+
+    def _semi(self, left: _Side, right: _Side) -> plan.Node:
+        """Where columns of the inner side are read, an INNER join with one row of it for each key."""
+        if not any(c.used for c in right.derived):
+            return self._node("LEFT", "SEMI", left, right)
+        self._refuse_residual(True)
+        one, other = left.build(), plan.Distinct(right.build(), tuple(right.keys))
+        joined = plan.Join(
+            one, other, "INNER", "ALL", tuple(left.keys), tuple(right.keys), None,
+            (*one.schema, *other.schema),
+        )  # fmt: skip
+        fields = (*one.schema, *self._fields(right, other))
+        if fields == joined.schema:
+            return joined
+        environment = self.queries.scope.environment
+        retyped = tuple(
+            (f.name, constants.cast(ColumnRef(was.type, was.name), f.type, environment))
+            for f, was in zip(fields, joined.schema, strict=True)
+        )
+        return plan.Project(joined, retyped)
+
+    def _anti(self, left: _Side, right: _Side) -> plan.Node:
+        """Columns of the inner side, where they are read, are defaults or NULL."""
+        node = self._node("LEFT", "ANTI", left, right)
+        if not any(c.used for c in right.derived):
+            return node
+        kept = tuple((f.name, ColumnRef(f.type, f.name)) for f in node.schema)
+        missing = []
+        for one in self._fields(right, node.right):
+            value = Constant(one.type, functions.default_value(one.type))
+            missing.append((one.name, value))
+        return plan.Project(node, (*kept, *missing))
+
+
+def _kind(join: sql.Join) -> Kind:
+    if join.kind == "PASTE":
+        raise InternalError("PASTE JOIN was refused before.")
+    return join.kind
+
+
+def _unbuilt() -> plan.Node:
+    raise InternalError("A relation for conditions only is not built.")
+
+
+def _conjuncts(node: sql.Expression) -> Iterator[sql.Expression]:
+    if isinstance(node, sql.Function) and node.name.lower() == "and":
+        for argument in node.arguments:
+            yield from _conjuncts(argument)
+    else:
+        yield node
+
+
+def _is_over(expression: Expression, names: frozenset[str]) -> bool:
+    used = columns_of(expression)
+    return bool(used) and used <= names
+
+
+def _all_of(conditions: list[Expression]) -> Expression:
+    if len(conditions) == 1:
+        return conditions[0]
+    resolved = functions.resolve_scalar("and", [Argument(c.type) for c in conditions])
+    return Call(resolved.type, "and", tuple(conditions), resolved)
+
+
+def _common(left: DataType, right: DataType) -> DataType:
+    return left if left == right else functions.common_type([left, right])
+
+
+def _with_nulls_of(expression: Expression, target: DataType) -> DataType:
+    return make_nullable(plain(target)) if is_nullable(expression.type) else plain(target)

@@ -1,0 +1,181 @@
+"""Table functions: numbers, zeros, generate_series, values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from olapdb import functions
+from olapdb.bind import constants
+from olapdb.bind.expressions import ExpressionBinder
+from olapdb.bind.names import located, suggestion
+from olapdb.bind.relation import Relation, RelationColumn
+from olapdb.errors import (
+    BadArguments,
+    NotSupportedError,
+    NumberOfArgumentsDoesntMatch,
+    NumberOfColumnsDoesntMatch,
+    UnknownFunction,
+)
+from olapdb.plan import nodes as plan
+from olapdb.plan.expressions import ColumnRef, Constant, Expression
+from olapdb.sql import nodes as sql
+from olapdb.types import UINT8, UINT64, DataType, Tuple
+
+if TYPE_CHECKING:
+    from olapdb.bind.query import QueryBinder
+    from olapdb.bind.scope import Surroundings
+
+_SERIES = ("generate_series", "generateseries")
+_NUMBERS = ("numbers", "numbers_mt", "zeros", "zeros_mt")
+_KNOWN = ("numbers", "numbers_mt", "zeros", "zeros_mt", "generate_series", "values")
+_ELSEWHERE = {
+    "s3": "Read files with Spark, or with pyarrow, and INSERT them.",
+    "file": "Read files with pyarrow, and INSERT them.",
+    "url": "Fetch the data, and INSERT them.",
+    "remote": "A warehouse is shared by opening its folder; there are no servers.",
+    "cluster": "A warehouse is shared by opening its folder; there are no servers.",
+    "merge": "Write UNION ALL of the tables.",
+    "view": "Write the query in parentheses.",
+}
+
+
+def bind_table_function(
+    queries: QueryBinder, source: sql.TableFunction, surroundings: Surroundings
+) -> Relation:
+    """The relation of `numbers(10)`, …; UnknownFunction or NotSupportedError for others."""
+    name = source.name.lower()
+    binder = ExpressionBinder(
+        queries, Relation((), lambda: plan.Values((), pa.table({}))), surroundings
+    )
+    with located(source.position):
+        if name in _NUMBERS or name in _SERIES:
+            arguments = [_integer(binder, a, source.name) for a in source.arguments]
+            return _numbers(queries, source, name, arguments)
+        if name == "values":
+            return _values(queries, source, binder)
+        if name in _ELSEWHERE:
+            raise NotSupportedError(
+                f"The table function {source.name} is not supported.", hint=_ELSEWHERE[name]
+            )
+        raise UnknownFunction(
+            f"Unknown table function {source.name!r}.", hint=suggestion(source.name, _KNOWN)
+        )
+
+
+def _integer(binder: ExpressionBinder, node: sql.Expression, function: str) -> int:
+    bound = binder.bind(node)
+    value = bound.value.as_py() if isinstance(bound, Constant) else None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int) or value < 0:
+        raise BadArguments(f"The arguments of {function} are constant integers from 0 on.")
+    return value
+
+
+def _numbers(
+    queries: QueryBinder, source: sql.TableFunction, name: str, arguments: list[int]
+) -> Relation:
+    shown, data_type = "number", UINT64
+    start, count, step = 0, None, 1
+    match name, arguments:
+        case ("zeros" | "zeros_mt", [length]):
+            shown, data_type, count, step = "zero", UINT8, length, 0
+        case (("generate_series" | "generateseries"), [first, last, *rest]) if len(rest) < 2:
+            shown, start, step = "generate_series", first, rest[0] if rest else 1
+            _refuse_zero(step, source)
+            count = max(0, (last - first) // step + 1)
+        case (("numbers" | "numbers_mt"), []):
+            pass
+        case (("numbers" | "numbers_mt"), [length]):
+            count = length
+        case (("numbers" | "numbers_mt"), [first, length]):
+            start, count = first, length
+        case (("numbers" | "numbers_mt"), [first, length, stride]):
+            _refuse_zero(stride, source)
+            start, count, step = first, -(-length // stride), stride
+        case _:
+            raise NumberOfArgumentsDoesntMatch(
+                f"{source.name} does not take {len(arguments)} arguments."
+            )
+    unique = queries.names.unique(shown)
+    node = plan.Numbers(unique, data_type, start, count, step)
+    return _relation([(shown, ColumnRef(data_type, unique))], node, source)
+
+
+def _refuse_zero(step: int, source: sql.TableFunction) -> None:
+    if step == 0:
+        raise BadArguments(f"The step of {source.name} must not be 0.")
+
+
+def _values(
+    queries: QueryBinder, source: sql.TableFunction, binder: ExpressionBinder
+) -> Relation:
+    """`values('a UInt8, b String', (1, 'x'), …)`; without a structure the columns are c1, c2, …"""
+    rows = [binder.bind(a) for a in source.arguments]
+    structure: list[tuple[str, DataType]] | None = None
+    if rows and (text := _text(rows[0])) is not None and (len(rows) > 1 or " " in text.strip()):
+        structure, rows = parse_structure(text), rows[1:]
+    if not rows:
+        raise NumberOfArgumentsDoesntMatch("values needs at least one row.")
+    elements = [_row(row, source) for row in rows]
+    width = len(structure) if structure else len(elements[0])
+    for row in elements:
+        if len(row) != width:
+            raise NumberOfColumnsDoesntMatch(f"A row of values has {len(row)} columns, not {width}.")
+    if structure is None:
+        types = [functions.common_type([row[i].type for row in elements]) for i in range(width)]
+        structure = [(f"c{i + 1}", t) for i, t in enumerate(types)]
+    environment = queries.scope.environment
+    names, arrays, fields = [], [], []
+    for i, (shown, data_type) in enumerate(structure):
+        converted = [constants.cast(row[i], data_type, environment, eager=True) for row in elements]
+        values = [c.value.as_py() for c in converted if isinstance(c, Constant)]
+        unique = queries.names.unique(shown)
+        names.append((shown, ColumnRef(data_type, unique)))
+        fields.append(plan.Field(unique, data_type))
+        arrays.append(pa.array(values, data_type.arrow))
+    table = pa.Table.from_arrays(arrays, [f.name for f in fields])
+    return _relation(names, plan.Values(tuple(fields), table), source)
+
+
+def _text(expression: Expression) -> str | None:
+    value = expression.value.as_py() if isinstance(expression, Constant) else None
+    return value if isinstance(value, str) else None
+
+
+def _row(row: Expression, source: sql.TableFunction) -> list[Constant]:
+    if not isinstance(row, Constant):
+        raise BadArguments(f"The rows of {source.name} must be constants.")
+    if isinstance(row.type, Tuple) and row.value.is_valid:
+        return [Constant(t, v) for t, v in zip(row.type.elements, row.value.values(), strict=True)]
+    return [row]
+
+
+def parse_structure(text: str) -> list[tuple[str, DataType]]:
+    """'a UInt8, b Array(String)' as names and types."""
+    columns: list[tuple[str, DataType]] = []
+    depth, start = 0, 0
+    for at, character in enumerate(text + ","):
+        depth += (character == "(") - (character == ")")
+        if character == "," and depth == 0:
+            name, _, type_name = text[start:at].strip().partition(" ")
+            if not name or not type_name.strip():
+                raise BadArguments(
+                    f"Cannot read the structure {text!r}.", hint="Write 'name Type, name Type'."
+                )
+            columns.append((name.strip("`"), functions.parse_type(type_name.strip())))
+            start = at + 1
+    return columns
+
+
+def _relation(
+    columns: list[tuple[str, ColumnRef]], node: plan.Node, source: sql.TableFunction
+) -> Relation:
+    qualifiers = ((source.alias,),) if source.alias else ((source.name,),)
+    made = [
+        RelationColumn(shown, reference.type, (lambda r=reference: r), qualifiers)  # type: ignore[misc]
+        for shown, reference in columns
+    ]
+    return Relation(made, lambda: node, f"{source.name}()")

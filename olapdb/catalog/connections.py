@@ -1,0 +1,178 @@
+"""Connections of a process to the catalog's file, and what a fork or a read-only folder needs."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import quote
+
+from olapdb.catalog.errors import catalog_error
+from olapdb.errors import InterfaceError
+from olapdb.storage.durability import Durability
+
+MEMORY = ":memory:"
+_IDLE_MAX = 16
+_CACHE_KIB = 16_384
+_CHECKPOINT_PAGES = 4_000
+_JOURNAL_BYTES_MAX = 64 << 20
+
+_inherited: list[sqlite3.Connection] = []
+"""Connections that a fork brought along: SQLite forbids to use them, or to close them."""
+
+
+class Connections:
+    """A pool of reading connections and one for writing; all the same one for ":memory:".
+
+    A fork is noticed at the next use: the child opens connections of its own.
+    """
+
+    def __init__(self, path: str, durability: Durability, read_only: bool) -> None:
+        self._path = path
+        self._durability = durability
+        self._read_only = read_only
+        self._closed = False
+        self._reset()
+
+    @property
+    def in_memory(self) -> bool:
+        return self._path == MEMORY
+
+    def _reset(self) -> None:
+        self._process_id = os.getpid()
+        self._idle: list[sqlite3.Connection] = []
+        self._mutex = threading.Lock()
+        self._shared = threading.RLock()
+        self._writer: sqlite3.Connection | None = None
+
+    def forked(self) -> bool:
+        """Whether this is a child that has not used the catalog yet; renews everything then."""
+        if self._process_id == os.getpid():
+            return False
+        if self.in_memory:
+            # The child has a copy of the memory; only a lock may be held by a thread it lacks.
+            self._process_id, self._shared = os.getpid(), threading.RLock()
+            return True
+        _inherited.extend(self._idle)
+        if self._writer is not None:
+            _inherited.append(self._writer)
+        self._reset()
+        return True
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection for a few SELECTs; errors of the driver come out as ours."""
+        if self.in_memory:
+            with self._shared:
+                yield self.writer()
+            return
+        connection = self._borrow()
+        try:
+            yield connection
+        except sqlite3.Error as error:
+            connection.close()
+            raise catalog_error(error, self._path) from error
+        except BaseException:
+            _rollback(connection)
+            self._give_back(connection)
+            raise
+        else:
+            self._give_back(connection)
+
+    @contextmanager
+    def consistent(self) -> Iterator[sqlite3.Connection]:
+        """As `reading`, but all SELECTs inside see one state."""
+        with self.reading() as connection:
+            if connection.in_transaction:  # in memory, inside a commit
+                yield connection
+                return
+            connection.execute("BEGIN")
+            yield connection
+            connection.execute("COMMIT")
+
+    @contextmanager
+    def exclusive(self) -> Iterator[sqlite3.Connection]:
+        """The writing connection, for whoever holds the turn."""
+        with self._shared:
+            yield self.writer()
+
+    def writer(self) -> sqlite3.Connection:
+        if self._closed:
+            raise InterfaceError("The warehouse is closed.", hint="Connect again.")
+        if self._writer is None:
+            self._writer = self.open()
+        return self._writer
+
+    def discard_writer(self) -> None:
+        """After an error of which one does not know what it left behind."""
+        if self._writer is not None and not self.in_memory:
+            self._writer.close()
+            self._writer = None
+
+    def open(self) -> sqlite3.Connection:
+        try:
+            return self._open()
+        except sqlite3.Error as error:
+            raise catalog_error(error, self._path) from error
+
+    def close(self) -> None:
+        self._closed = True
+        if self._process_id != os.getpid():
+            return
+        with self._mutex:
+            for connection in self._idle:
+                connection.close()
+            self._idle.clear()
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def _open(self) -> sqlite3.Connection:
+        if self.in_memory:
+            return sqlite3.connect(MEMORY, isolation_level=None, check_same_thread=False)
+        if self._read_only:
+            return self._open_read_only()
+        connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
+        synchronous = "FULL" if self._durability == "full" else "OFF"
+        connection.execute("PRAGMA busy_timeout = 30000")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {synchronous}")
+        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+        connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES_MAX}")
+        return connection
+
+    def _open_read_only(self) -> sqlite3.Connection:
+        """Writes nothing: not even the shared memory beside the file.
+
+        Without a log beside it the file is all there is, and is read as it stands."""
+        logged = os.path.exists(f"{self._path}-wal")
+        options = "mode=ro&readonly_shm=1" if logged else "mode=ro&immutable=1"
+        return sqlite3.connect(
+            f"file:{quote(os.path.abspath(self._path))}?{options}", uri=True, isolation_level=None,
+            check_same_thread=False,
+        )  # fmt: skip
+
+    def _borrow(self) -> sqlite3.Connection:
+        if self._closed:
+            raise InterfaceError("The warehouse is closed.", hint="Connect again.")
+        with self._mutex:
+            if self._idle and not self._read_only:
+                return self._idle.pop()
+        return self.open()
+
+    def _give_back(self, connection: sqlite3.Connection) -> None:
+        # A reading-only connection is made anew each time: what it may trust changes as writers
+        # come and go.
+        with self._mutex:
+            if len(self._idle) < _IDLE_MAX and not self._closed and not self._read_only:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+
+def _rollback(connection: sqlite3.Connection) -> None:
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")

@@ -1,0 +1,147 @@
+"""Which processes have the warehouse open, and the oldest snapshot that each still reads.
+
+A process registers by a file of its own in `catalog.processes/`, on which it holds a lock as long
+as it lives: whoever can take that lock knows that the process has ended, whatever became of its
+number since.  The file holds the smallest pinned commit number (8 bytes, 0 for none), so pinning
+a snapshot costs a write of 8 bytes and no transaction.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+import uuid
+from collections import Counter
+
+try:
+    import fcntl
+except ImportError:  # not a Unix
+    fcntl = None  # type: ignore[assignment]
+
+_PIN = struct.Struct("<q")
+
+
+class Registration:
+    """This process's entry, and the view of all others. `folder` None: a catalog in memory, which
+    no other process has."""
+
+    def __init__(self, folder: str | None) -> None:
+        self._folder = folder
+        self._pins: Counter[int] = Counter()
+        self._lock = threading.Lock()
+        self._descriptor = -1
+        self.token = ""
+
+    def ensure(self) -> str:
+        """Registers at first use; the token that leases carry."""
+        with self._lock:
+            self._ensure()
+            return self.token
+
+    def pin(self, number: int) -> None:
+        with self._lock:
+            before = self._lowest()
+            self._pins[number] += 1
+            self._publish(before)
+
+    def unpin(self, number: int) -> None:
+        with self._lock:
+            before = self._lowest()
+            self._pins[number] -= 1
+            if self._pins[number] <= 0:
+                del self._pins[number]
+            self._publish(before)
+
+    def own_lowest(self) -> int:
+        """The smallest number pinned by this process, 0 for none."""
+        with self._lock:
+            return self._lowest()
+
+    def survey(self) -> tuple[frozenset[str], int]:
+        """(tokens of the living processes, smallest number that any of them has pinned or 0).
+
+        Entries of processes that have ended are removed."""
+        if self._folder is None or not os.path.isdir(self._folder):
+            lowest = self.own_lowest()
+            return frozenset({self.token} if self.token else ()), lowest
+        alive: set[str] = set()
+        pins: list[int] = []
+        for name in os.listdir(self._folder):
+            if name.startswith("."):
+                continue
+            pinned = self._look(name)
+            if pinned is not None:
+                alive.add(name)
+                pins.append(pinned)
+        return frozenset(alive), min((p for p in pins if p > 0), default=0)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._descriptor >= 0:
+                if self._folder is not None:
+                    _unlink(os.path.join(self._folder, self.token))
+                os.close(self._descriptor)
+                self._descriptor = -1
+            self.token = ""
+            self._pins.clear()
+
+    def forget_inherited(self) -> None:
+        """In a forked child: the entry is the parent's; its lock stays with the parent."""
+        self._lock = threading.Lock()
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._descriptor = -1
+        self.token = ""
+        self._pins = Counter()
+
+    def _ensure(self) -> None:
+        if self.token:
+            return
+        token = uuid.uuid4().hex
+        if self._folder is not None and fcntl is not None:
+            os.makedirs(self._folder, exist_ok=True)
+            # Locked before it has its name, so that nobody takes it for that of a dead process.
+            hidden = os.path.join(self._folder, f".{token}")
+            self._descriptor = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+            os.pwrite(self._descriptor, _PIN.pack(0), 0)
+            os.rename(hidden, os.path.join(self._folder, token))
+        self.token = token
+
+    def _lowest(self) -> int:
+        return min(self._pins, default=0)
+
+    def _publish(self, before: int) -> None:
+        if self._folder is None:
+            return
+        lowest = self._lowest()
+        if lowest != before:
+            self._ensure()
+            if self._descriptor >= 0:
+                os.pwrite(self._descriptor, _PIN.pack(lowest), 0)
+
+    def _look(self, name: str) -> int | None:
+        """The pin of a living process (0 for none), None for one that has ended."""
+        path = os.path.join(self._folder or "", name)
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            kept = os.pread(descriptor, _PIN.size, 0)
+            return int(_PIN.unpack(kept)[0]) if len(kept) == _PIN.size else 0
+        else:
+            _unlink(path)
+            return None
+        finally:
+            os.close(descriptor)
+
+
+def _unlink(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return

@@ -1,0 +1,140 @@
+"""Fair turns for writers: of the threads of a process, and of the processes on a warehouse.
+
+SQLite's own wait is a sleep that grows, so a busy writer can starve another for seconds.  Here
+writers are served in the order in which they came, and wait no longer than they said.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+import time
+from collections import deque
+
+from olapdb.errors import CatalogBusy
+
+try:
+    import fcntl
+except ImportError:  # not a Unix: SQLite's own lock has to do
+    fcntl = None  # type: ignore[assignment]
+
+
+class FairLock:
+    """A lock that threads get in the order of their asking."""
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._held_by: str | None = None
+        self._waiting: deque[tuple[threading.Lock, str]] = deque()
+
+    def acquire(self, timeout_ms: int, what: str) -> None:
+        """Raises CatalogBusy, naming the holder, when `timeout_ms` have passed."""
+        with self._mutex:
+            if self._held_by is None:
+                self._held_by = what
+                return
+            gate = threading.Lock()
+            gate.acquire()
+            entry = (gate, what)
+            self._waiting.append(entry)
+        if gate.acquire(timeout=timeout_ms / 1000):
+            return
+        with self._mutex:
+            if entry in self._waiting:
+                self._waiting.remove(entry)
+                raise busy(f"a thread of this process ({self._held_by})", timeout_ms)
+        # The turn was passed to us between the timeout and here: it is ours.
+
+    def release(self) -> None:
+        with self._mutex:
+            if self._waiting:
+                gate, self._held_by = self._waiting.popleft()
+                gate.release()
+            else:
+                self._held_by = None
+
+
+_FLOCK = "@hhqqi0q"
+_COUNTER = struct.Struct("<q")
+_HOLDER_AT, _HOLDER_BYTES = 8, 120
+_TICKETS_AT = 1 << 32
+_POLL_SECONDS = 0.0005
+
+
+class TicketQueue:
+    """Fair turns between processes, by a file of tickets.
+
+    A writer draws the next number t (under a lock on byte 0) and locks byte TICKETS_AT + t; it is
+    its turn when no lower byte is locked.  The locks are the kernel's and belong to the open
+    file, so a killed process gives its place up at once.  One thread at a time (see FairLock).
+
+        tickets   … 41   42      43
+        locks        -   held    waits for 0..42 to be free
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._descriptor = -1
+        self._ticket = 0
+
+    def acquire(self, timeout_ms: int, what: str) -> None:
+        if fcntl is None or not hasattr(fcntl, "F_OFD_SETLK"):
+            return
+        if self._descriptor < 0:
+            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        deadline = time.monotonic() + timeout_ms / 1000
+        self._ticket = ticket = self._draw()
+        while not self._lock(fcntl.F_RDLCK, _TICKETS_AT, ticket):
+            if time.monotonic() > deadline:
+                holder = self._holder()
+                self.release()
+                raise busy(holder, timeout_ms)
+            time.sleep(_POLL_SECONDS)
+        self._lock(fcntl.F_UNLCK, _TICKETS_AT, ticket)
+        text = f"process {os.getpid()} ({what[:60]})".encode()
+        os.pwrite(self._descriptor, text[:_HOLDER_BYTES].ljust(_HOLDER_BYTES), _HOLDER_AT)
+
+    def release(self) -> None:
+        if self._ticket:
+            self._lock(fcntl.F_UNLCK, _TICKETS_AT + self._ticket, 1)
+            self._ticket = 0
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+            self._ticket = 0
+
+    def _draw(self) -> int:
+        fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLKW, _flock(fcntl.F_WRLCK, 0, 1))
+        try:
+            kept = os.pread(self._descriptor, _COUNTER.size, 0)
+            ticket = (_COUNTER.unpack(kept)[0] if len(kept) == _COUNTER.size else 0) + 1
+            os.pwrite(self._descriptor, _COUNTER.pack(ticket), 0)
+            self._lock(fcntl.F_WRLCK, _TICKETS_AT + ticket, 1)
+        finally:
+            self._lock(fcntl.F_UNLCK, 0, 1)
+        return int(ticket)
+
+    def _lock(self, kind: int, start: int, length: int) -> bool:
+        try:
+            fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, _flock(kind, start, length))
+        except BlockingIOError:
+            return False
+        return True
+
+    def _holder(self) -> str:
+        text = os.pread(self._descriptor, _HOLDER_BYTES, _HOLDER_AT)
+        return text.strip(b"\0 ").decode("utf-8", "replace") or "another process"
+
+
+def _flock(kind: int, start: int, length: int) -> bytes:
+    return struct.pack(_FLOCK, kind, os.SEEK_SET, start, length, 0)
+
+
+def busy(holder: str, timeout_ms: int) -> CatalogBusy:
+    return CatalogBusy(
+        f"The catalog was not free within {timeout_ms} ms; {holder} has it.",
+        hint="Run the statement again; a larger lock_acquire_timeout_ms waits longer.",
+    )

@@ -1,0 +1,113 @@
+"""What a process keeps of the newest commit it knows: the schema, and the parts of tables in use.
+
+Both follow the commits by their differences, so that an INSERT into a table of 10,000 parts does
+not read 10,000 rows.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from olapdb.model.part import Part
+from olapdb.model.schema import Database, MaterializedView, SchemaObject
+
+DELTAS_MAX = 512
+"""Commits by which a reader may be behind before a table's parts are read from the catalog."""
+
+
+@dataclass(frozen=True)
+class SchemaState:
+    """Databases by name, objects by id; the rest is derived."""
+
+    databases: Mapping[str, Database] = field(default_factory=dict)
+    by_id: Mapping[str, SchemaObject] = field(default_factory=dict)
+
+    @cached_property
+    def by_name(self) -> Mapping[tuple[str, str], SchemaObject]:
+        return {(item.database, item.name): item for item in self.by_id.values()}
+
+    @cached_property
+    def ordered(self) -> tuple[SchemaObject, ...]:
+        return tuple(sorted(self.by_id.values(), key=lambda item: (item.database, item.name)))
+
+    @cached_property
+    def views_on(self) -> Mapping[str, tuple[MaterializedView, ...]]:
+        return self._views_by(lambda view: view.source_id)
+
+    @cached_property
+    def views_into(self) -> Mapping[str, tuple[MaterializedView, ...]]:
+        return self._views_by(lambda view: view.target_id)
+
+    def _views_by(self, key: object) -> dict[str, tuple[MaterializedView, ...]]:
+        assert callable(key)
+        grouped: dict[str, list[MaterializedView]] = {}
+        for item in self.ordered:
+            if isinstance(item, MaterializedView):
+                grouped.setdefault(key(item), []).append(item)
+        return {table_id: tuple(views) for table_id, views in grouped.items()}
+
+
+def part_order(part: Part) -> tuple[str, int, int, str]:
+    blocks = part.block_range
+    return (part.partition_id, blocks.first, blocks.last, part.id)
+
+
+@dataclass(frozen=True, slots=True)
+class PartsDelta:
+    """What one commit did to the parts of one table."""
+
+    commit: int
+    added: Sequence[Part]
+    removed: Sequence[Part]
+
+
+class TableParts:
+    """The live parts of a table at the newest known commit, and how to step back from there.
+
+    Not thread-safe: the catalog's head lock guards it.
+    """
+
+    def __init__(self, as_of: int, parts: Iterable[Part]) -> None:
+        self._ordered = sorted(parts, key=part_order)
+        self._by_id = {part.id: part for part in self._ordered}
+        self._counts = Counter(part.partition_id for part in self._ordered)
+        self._deltas: deque[PartsDelta] = deque(maxlen=DELTAS_MAX)
+        self._oldest = as_of
+        self._whole: tuple[Part, ...] | None = None
+
+    def advance(self, commit: int, added: Sequence[Part], removed_ids: Iterable[str]) -> None:
+        removed = [self._by_id.pop(part_id) for part_id in removed_ids if part_id in self._by_id]
+        if len(self._deltas) == DELTAS_MAX:
+            self._oldest = self._deltas[0].commit
+        self._deltas.append(PartsDelta(commit, tuple(added), tuple(removed)))
+        for part in removed:
+            del self._ordered[bisect_left(self._ordered, part_order(part), key=part_order)]
+            self._counts[part.partition_id] -= 1
+        for part in added:
+            insort(self._ordered, part, key=part_order)
+            self._by_id[part.id] = part
+            self._counts[part.partition_id] += 1
+        self._whole = None
+
+    def at(self, number: int) -> tuple[Part, ...] | None:
+        """The live parts as of a commit, None where that is too far back to know."""
+        if number < self._oldest:
+            return None
+        if self._whole is None:
+            self._whole = tuple(self._ordered)
+        later = [delta for delta in self._deltas if delta.commit > number]
+        if not later:
+            return self._whole
+        parts = dict(self._by_id)
+        for delta in reversed(later):
+            for part in delta.added:
+                parts.pop(part.id, None)
+            parts.update((part.id, part) for part in delta.removed)
+        return tuple(sorted(parts.values(), key=part_order))
+
+    def count(self, partition_id: str) -> int:
+        return self._counts[partition_id]

@@ -1,0 +1,191 @@
+"""GROUP BY: states per batch, merged, finalized: the aggregate triad at work.
+
+Each batch becomes a partial: its distinct keys and one state for each.  Partials are merged when
+they have piled up, and at the end.  Where every aggregate can be computed by Acero in one pass, a
+batch's partial is; the states are the same, so nothing after that differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.execute.batches import cut, make_batch
+from olapdb.execute.codes import factorise
+from olapdb.execute.context import ExecutionContext
+from olapdb.execute.evaluate import evaluate_array
+from olapdb.functions.base import AceroAggregation, Groups
+from olapdb.plan.expressions import AggregateCall
+from olapdb.plan.nodes import Aggregate
+
+MERGE_ROWS_MIN = 1_000_000
+"""Partials are merged when they hold this many rows, and then again at twice what was left."""
+
+
+@dataclass(frozen=True)
+class Partial:
+    """Distinct keys, in order of appearance, and for each aggregate one state a key."""
+
+    keys: list[pa.Array]
+    states: list[pa.Array]
+    groups: int
+
+    @property
+    def nbytes(self) -> int:
+        return sum(column.nbytes for column in (*self.keys, *self.states))
+
+
+def aggregate_batches(
+    node: Aggregate, child: Iterator[pa.RecordBatch], context: ExecutionContext
+) -> Iterator[pa.RecordBatch]:
+    """Groups in the order in which their keys first came, cut into batches."""
+    with context.memory.hold("GROUP BY") as account:
+        gathered = _Gathered(node)
+        for partial in context.parallel(_Grouping(node, context).partial, child):
+            gathered.add(partial)
+            account.set(gathered.nbytes)
+        total = gathered.merged()
+        if total is None:
+            if node.keys or node.empty_without_rows:
+                return
+            total = _nothing(node)
+        columns = [
+            *total.keys,
+            *(
+                _plain(call.aggregate.finalize(states))
+                for (_, call), states in zip(node.aggregates, total.states, strict=True)
+            ),
+        ]
+        yield from cut(make_batch(columns, node.schema, total.groups), context.batch_rows)
+
+
+class _Gathered:
+    """Partials in the order of their batches, merged now and then."""
+
+    def __init__(self, node: Aggregate) -> None:
+        self._calls = [call for _, call in node.aggregates]
+        self._partials: list[Partial] = []
+        self._groups = 0
+        self._merge_at = MERGE_ROWS_MIN
+
+    @property
+    def nbytes(self) -> int:
+        return sum(partial.nbytes for partial in self._partials)
+
+    def add(self, partial: Partial) -> None:
+        if not partial.groups:
+            return
+        self._partials.append(partial)
+        self._groups += partial.groups
+        if self._groups > self._merge_at:
+            merged = self.merged()
+            if merged is not None:
+                self._partials, self._groups = [merged], merged.groups
+                self._merge_at = max(MERGE_ROWS_MIN, 2 * merged.groups)
+
+    def merged(self) -> Partial | None:
+        """All of them as one, None where there is none."""
+        if len(self._partials) <= 1:
+            return self._partials[0] if self._partials else None
+        return merge_partials(self._partials, self._calls)
+
+
+def merge_partials(partials: Sequence[Partial], calls: Sequence[AggregateCall]) -> Partial:
+    """The union of the partials' groups; states are merged in the partials' order."""
+    rows = sum(partial.groups for partial in partials)
+    keys = [_concatenated([p.keys[at] for p in partials]) for at in range(len(partials[0].keys))]
+    found = factorise(keys, rows)
+    first = pa.array(found.first)
+    states = [
+        _plain(call.aggregate.merge(_concatenated([p.states[at] for p in partials]), found.groups))
+        for at, call in enumerate(calls)
+    ]
+    return Partial([key.take(first) for key in keys], states, found.count)
+
+
+class _Grouping:
+    """Makes the partial of a batch; safe to use from many threads."""
+
+    def __init__(self, node: Aggregate, context: ExecutionContext) -> None:
+        self._node = node
+        self._context = context
+        self._calls = [call for _, call in node.aggregates]
+        passes = [call.aggregate.acero() for call in self._calls]
+        self._passes = None if any(one is None for one in passes) else [p or () for p in passes]
+        nested = any(pa.types.is_nested(e.type.arrow) for _, e in node.keys)
+        if nested or not node.keys:
+            self._passes = None
+
+    def partial(self, batch: pa.RecordBatch) -> Partial:
+        context = self._context
+        keys = [
+            evaluate_array(expression, batch, context.environment, context.subqueries)
+            for _, expression in self._node.keys
+        ]
+        arguments = [
+            [
+                evaluate_array(argument, batch, context.environment, context.subqueries)
+                for argument in call.arguments
+            ]
+            for call in self._calls
+        ]
+        if self._passes is not None and batch.num_rows:
+            return self._by_acero(keys, arguments, self._passes)
+        found = factorise(keys, batch.num_rows)
+        first = pa.array(found.first)
+        states = [
+            _plain(call.aggregate.state(values, found.groups))
+            for call, values in zip(self._calls, arguments, strict=True)
+        ]
+        return Partial([key.take(first) for key in keys], states, found.count)
+
+    def _by_acero(
+        self,
+        keys: list[pa.Array],
+        arguments: list[list[pa.Array]],
+        passes: list[tuple[AceroAggregation, ...]],
+    ) -> Partial:
+        """One pass of Acero's grouper over the batch for all leaves of all states."""
+        columns = list(keys)
+        wanted: list[tuple[str | list[str], str, object]] = []
+        for values, leaves in zip(arguments, passes, strict=True):
+            base = len(columns)
+            columns.extend(values)
+            for leaf in leaves:
+                target: str | list[str] = [] if leaf.argument is None else f"c{base + leaf.argument}"
+                wanted.append((target, leaf.function, leaf.options))
+        names = [f"c{at}" for at in range(len(columns))]
+        table = pa.Table.from_arrays(columns, names=names)
+        made = table.group_by(names[: len(keys)], use_threads=False).aggregate(wanted)
+        flat = [_plain(column) for column in made.columns]
+        states = []
+        at = len(keys)
+        for call, leaves in zip(self._calls, passes, strict=True):
+            states.append(_plain(call.aggregate.from_acero(flat[at : at + len(leaves)])))
+            at += len(leaves)
+        return Partial(flat[: len(keys)], states, made.num_rows)
+
+
+def _nothing(node: Aggregate) -> Partial:
+    """The one group of an aggregation without keys over no rows."""
+    groups = Groups(np.zeros(0, np.int64), 1)
+    states = [
+        _plain(
+            call.aggregate.state([pa.array([], a.type.arrow) for a in call.arguments], groups)
+        )
+        for _, call in node.aggregates
+    ]
+    return Partial([], states, 1)
+
+
+def _concatenated(arrays: Sequence[pa.Array]) -> pa.Array:
+    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
+
+
+def _plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    if isinstance(column, pa.ChunkedArray):
+        return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return column

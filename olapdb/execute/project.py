@@ -1,0 +1,28 @@
+"""SELECT's expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from olapdb.execute.batches import make_batch
+from olapdb.execute.context import ExecutionContext
+from olapdb.execute.evaluate import evaluate_array
+from olapdb.plan.nodes import Project
+
+
+def project_batches(
+    node: Project, child: Iterator[pa.RecordBatch], context: ExecutionContext
+) -> Iterator[pa.RecordBatch]:
+    """Each batch's rows as the expressions make them, in order."""
+    schema = node.schema
+
+    def projected(batch: pa.RecordBatch) -> pa.RecordBatch:
+        columns = [
+            evaluate_array(expression, batch, context.environment, context.subqueries)
+            for _, expression in node.expressions
+        ]
+        return make_batch(columns, schema, batch.num_rows)
+
+    return context.parallel(projected, child)

@@ -1,0 +1,97 @@
+"""Subqueries that stand for a value or a set: run once, before the plan around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+
+from olapdb.errors import IncorrectResultOfScalarSubquery
+from olapdb.execute.batches import single_batch, table_of
+from olapdb.execute.codes import Lookup
+from olapdb.execute.context import ExecutionContext
+from olapdb.functions import default_value
+from olapdb.plan import nodes
+from olapdb.plan.expressions import Expression, InSubquery, ScalarSubquery, walk
+from olapdb.types import DataType, is_nullable
+
+RunNode = Callable[[nodes.Node, ExecutionContext], Iterator[pa.RecordBatch]]
+
+
+def answer_subqueries(node: nodes.Node, context: ExecutionContext, run_node: RunNode) -> None:
+    """Runs every subquery of the plan's expressions, inner ones first, into
+    `context.subqueries`; one that is there already is not run again."""
+    for child in node.children():
+        answer_subqueries(child, context, run_node)
+    for expression in expressions_of(node):
+        for part in walk(expression):
+            match part:
+                case ScalarSubquery(type=data_type, plan=plan) if _unknown(plan, context):
+                    answer_subqueries(plan, context, run_node)
+                    context.subqueries[id(plan)] = _scalar(plan, data_type, context, run_node)
+                case InSubquery(plan=plan) if _unknown(plan, context):
+                    answer_subqueries(plan, context, run_node)
+                    context.subqueries[id(plan)] = _set(plan, context, run_node)
+
+
+def _unknown(plan: nodes.Node, context: ExecutionContext) -> bool:
+    return id(plan) not in context.subqueries
+
+
+def _scalar(
+    plan: nodes.Node, data_type: DataType, context: ExecutionContext, run_node: RunNode
+) -> pa.Scalar:
+    """The only value (several columns: a tuple); NULL where there is no row."""
+    held: list[pa.RecordBatch] = []
+    for batch in run_node(plan, context):
+        if batch.num_rows:
+            held.append(batch)
+        if sum(one.num_rows for one in held) > 1:
+            raise IncorrectResultOfScalarSubquery(
+                "A scalar subquery returned more than one row.",
+                hint="Aggregate it, or add LIMIT 1, or use IN instead of =.",
+            )
+    if not held:
+        missing = pa.scalar(None, data_type.arrow)
+        return missing if is_nullable(data_type) else default_value(data_type)
+    row = held[0]
+    if row.num_columns == 1:
+        value = row.column(0)
+    else:
+        value = pa.StructArray.from_arrays(row.columns, fields=list(data_type.arrow))
+    if value.type != data_type.arrow:
+        value = value.cast(data_type.arrow)
+    return value[0]
+
+
+def _set(plan: nodes.Node, context: ExecutionContext, run_node: RunNode) -> Lookup:
+    """The rows of an IN; counted against the memory limit until the query ends."""
+    rows = single_batch(table_of(list(run_node(plan, context)), plan.schema))
+    lookup = Lookup(rows.columns, rows.num_rows)
+    context.memory.add(lookup.nbytes, "the set of an IN")
+    return lookup
+
+
+def expressions_of(node: nodes.Node) -> Iterator[Expression]:
+    """The expressions that a node evaluates (not its children's)."""
+    match node:
+        case nodes.Scan():
+            yield from (e for e in (node.predicate, node.prewhere) if e is not None)
+        case nodes.Filter():
+            yield node.predicate
+        case nodes.Project():
+            yield from (expression for _, expression in node.expressions)
+        case nodes.Aggregate():
+            yield from (expression for _, expression in node.keys)
+            for _, call in node.aggregates:
+                yield from call.arguments
+        case nodes.Join():
+            yield from (*node.left_keys, *node.right_keys)
+            if node.residual is not None:
+                yield node.residual
+        case nodes.Sort():
+            yield from (key.expression for key in node.keys)
+        case nodes.Limit():
+            yield from (key.expression for key in node.ties)
+        case nodes.LimitBy() | nodes.Distinct():
+            yield from node.keys

@@ -1,0 +1,144 @@
+"""Combinators: -If, -Distinct, -OrNull, -OrDefault, -State, -Merge, -SimpleState, and NULLs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.functions import columns
+from olapdb.functions.aggregates import segments
+from olapdb.functions.aggregates.distinct import distinct_lists, merge_lists
+from olapdb.functions.aggregates.extremes import filled
+from olapdb.functions.base import AceroAggregation, Aggregate, Groups
+
+
+@dataclass(frozen=True)
+class Wrapped(Aggregate):
+    """An aggregate around another; passes everything on."""
+
+    inner: Aggregate
+
+    def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        return self.inner.state(arguments, groups)
+
+    def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        return self.inner.merge(states, groups)
+
+    def finalize(self, states: pa.Array) -> pa.Array:
+        return self.inner.finalize(states)
+
+
+@dataclass(frozen=True)
+class If(Wrapped):
+    """Only the rows where the last argument is true (neither 0 nor NULL)."""
+
+    def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        *rest, condition = arguments
+        true = columns.truth(condition)
+        if true.null_count:
+            true = pc.fill_null(true, False)
+        rest, groups = segments.kept(rest, groups, np.asarray(true))
+        return self.inner.state(rest, groups)
+
+
+@dataclass(frozen=True)
+class State(Wrapped):
+    """-State: the result is the state."""
+
+    def finalize(self, states: pa.Array) -> pa.Array:
+        return states
+
+    def acero(self) -> tuple[AceroAggregation, ...] | None:
+        return self.inner.acero()
+
+    def from_acero(self, leaves: Sequence[pa.Array]) -> pa.Array:
+        return self.inner.from_acero(leaves)
+
+
+@dataclass(frozen=True)
+class SimpleState(Wrapped):
+    """-SimpleState: the finished value, under the type SimpleAggregateFunction."""
+
+    def acero(self) -> tuple[AceroAggregation, ...] | None:
+        return self.inner.acero()
+
+    def from_acero(self, leaves: Sequence[pa.Array]) -> pa.Array:
+        return self.inner.from_acero(leaves)
+
+
+@dataclass(frozen=True)
+class Merge(Wrapped):
+    """-Merge: the argument holds states; the result is that of their union."""
+
+    def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        (states,), groups = segments.present(arguments, groups)
+        return self.inner.merge(states, groups)
+
+
+@dataclass(frozen=True)
+class Optional(Wrapped):
+    """Remembers whether there was any row without NULLs. State: Tuple(seen UInt8, state).
+
+    Arguments of Nullable types and -OrNull give NULL where there was none, -OrDefault the default
+    of the type.
+    """
+
+    def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        rest, rows = segments.present(arguments, groups)
+        return self._state(self._touched(rows), self.inner.state(rest, rows))
+
+    def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        seen, inner = columns.struct_fields(states)
+        seen_groups = np.zeros(groups.count, bool)
+        seen_groups[groups.codes[columns.numpy_values(seen) != 0]] = True
+        return self._state(seen_groups, self.inner.merge(inner, groups))
+
+    def finalize(self, states: pa.Array) -> pa.Array:
+        seen, inner = columns.struct_fields(states)
+        there = columns.numpy_values(seen) != 0
+        values = self.inner.finalize(inner)
+        rows = np.where(there, np.arange(len(states)), -1)
+        return filled(segments.take_rows(values, rows), self)
+
+    def acero(self) -> tuple[AceroAggregation, ...] | None:
+        leaves = self.inner.acero()
+        if leaves is None or len(self.argument_types) != 1:
+            return None
+        count = AceroAggregation(0, "hash_count", pc.CountOptions(mode="only_valid"))
+        return (*leaves, count)
+
+    def from_acero(self, leaves: Sequence[pa.Array]) -> pa.Array:
+        *inner, count = leaves
+        return self._state(columns.numpy_values(count) > 0, self.inner.from_acero(inner))
+
+    def _touched(self, groups: Groups) -> np.ndarray:
+        touched = np.zeros(groups.count, bool)
+        touched[groups.codes] = True
+        return touched
+
+    def _state(self, seen: np.ndarray, inner: pa.Array) -> pa.Array:
+        fields = [columns.from_values(seen, pa.uint8()), inner]
+        return columns.structs_from(fields, self.state_type.arrow)
+
+
+@dataclass(frozen=True)
+class Distinct(Wrapped):
+    """-Distinct: each value counts once. State: Array of the distinct values, sorted."""
+
+    def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        arguments, groups = segments.present(arguments, groups)
+        return distinct_lists(arguments, groups, self.state_type.arrow)
+
+    def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        return merge_lists(states, groups)
+
+    def finalize(self, states: pa.Array) -> pa.Array:
+        offsets, elements = columns.elements_of(states)
+        several = len(self.inner.argument_types) > 1
+        arguments = columns.struct_fields(elements) if several else [elements]
+        groups = Groups(columns.parents_of(offsets), len(states))
+        return self.inner.finalize(self.inner.state(arguments, groups))

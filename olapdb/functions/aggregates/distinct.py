@@ -1,0 +1,124 @@
+"""uniqExact, uniq, groupUniqArray: sets of values, and a sample of their hashes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.functions import columns, hashing
+from olapdb.functions.aggregates import segments
+from olapdb.functions.base import Aggregate, Groups
+
+SAMPLE_MAX = 65_536
+"""As many hashes as uniq keeps, ClickHouse's bound too."""
+
+
+def distinct_lists(arguments: Sequence[pa.Array], groups: Groups, arrow: pa.DataType) -> pa.Array:
+    """For each group the list of its distinct values, sorted; several columns make structs."""
+    ranking = segments.rank(arguments)
+    offsets, ranks = segments.distinct(ranking, groups)
+    rows = pa.array(ranking.rows[ranks])
+    taken = [a.take(rows) for a in arguments]
+    if len(taken) == 1:
+        return columns.lists_from(offsets, columns.retype(taken[0], arrow.value_type))
+    return columns.lists_from(offsets, columns.structs_from(taken, arrow.value_type))
+
+
+def merge_lists(states: pa.Array, groups: Groups) -> pa.Array:
+    """The unions of sorted lists of distinct values."""
+    offsets, elements = columns.elements_of(states)
+    owners = segments.regroup(offsets, groups)
+    if pa.types.is_struct(elements.type):
+        return distinct_lists(columns.struct_fields(elements), owners, states.type)
+    return distinct_lists([elements], owners, states.type)
+
+
+@dataclass(frozen=True)
+class UniqExact(Aggregate):
+    """The exact number of distinct values. State: Array(T) sorted, or of Tuples."""
+
+    def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        arguments, groups = segments.present(arguments, groups)
+        return distinct_lists(arguments, groups, self.state_type.arrow)
+
+    def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        return merge_lists(states, groups)
+
+    def finalize(self, states: pa.Array) -> pa.Array:
+        return columns.from_values(np.diff(columns.offsets_of(states)), pa.uint64())
+
+
+@dataclass(frozen=True)
+class GroupUniqArray(UniqExact):
+    """The distinct values, sorted: ClickHouse leaves their order open. `limit` values at most."""
+
+    def finalize(self, states: pa.Array) -> pa.Array:
+        if not self.parameters:
+            return states
+        limit = int(str(self.parameters[0]))
+        return states.filter(pa.array(np.ones(len(states), bool))) if limit <= 0 else _first(states, limit)
+
+
+def _first(lists: pa.Array, limit: int) -> pa.Array:
+    offsets, elements = columns.elements_of(lists)
+    within = np.arange(len(elements)) - np.repeat(offsets[:-1], np.diff(offsets)) < limit
+    counts = np.minimum(np.diff(offsets), limit)
+    kept = elements.filter(pa.array(within))
+    return columns.lists_from(columns.offsets_from_counts(counts), kept)
+
+
+@dataclass(frozen=True)
+class Uniq(Aggregate):
+    """An estimate of the number of distinct values; exact up to 65,536.
+
+    State: Tuple(skip UInt8, hashes Array(UInt64)): the hashes that 2^skip divides, skip being the
+    least for which at most 65,536 are left (Bar-Yossef et al. 2002, as in ClickHouse), a function
+    of the set of values alone.  Result: their number times 2^skip.
+    """
+
+    def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        arguments, groups = segments.present(arguments, groups)
+        if len(arguments) == 1 and pa.types.is_string(arguments[0].type):
+            encoded = arguments[0].dictionary_encode()
+            per_value = hashing.hash_values(encoded.dictionary)
+            hashes = per_value[columns.numpy_values(encoded.indices)]
+        else:
+            hashes = hashing.hash_rows(arguments)
+        return self._sampled(hashes, groups, np.zeros(groups.count, np.int64))
+
+    def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        skips, lists = columns.struct_fields(states)
+        offsets, elements = columns.elements_of(lists)
+        skip = np.zeros(groups.count, np.int64)
+        np.maximum.at(skip, groups.codes, columns.numpy_values(skips).astype(np.int64))
+        hashes, owners = columns.numpy_values(elements), segments.regroup(offsets, groups)
+        kept = _divides(hashes, skip[owners.codes])
+        return self._sampled(hashes[kept], Groups(owners.codes[kept], groups.count), skip)
+
+    def finalize(self, states: pa.Array) -> pa.Array:
+        skips, lists = columns.struct_fields(states)
+        counts = np.diff(columns.offsets_of(lists)).astype(np.uint64)
+        return columns.from_values(counts << columns.numpy_values(skips).astype(np.uint64), pa.uint64())
+
+    def _sampled(self, hashes: np.ndarray, groups: Groups, skip: np.ndarray) -> pa.Array:
+        ranking = segments.rank([pa.array(hashes)])
+        offsets, ranks = segments.distinct(ranking, groups)
+        distinct = hashes[ranking.rows[ranks]]
+        owners = np.repeat(np.arange(groups.count), np.diff(offsets))
+        counts = np.diff(offsets)
+        while (crowded := counts > SAMPLE_MAX).any():  # at most 64 rounds: skip grows by one
+            skip = skip + crowded
+            kept = _divides(distinct, skip[owners])
+            distinct, owners = distinct[kept], owners[kept]
+            counts = np.bincount(owners, minlength=groups.count)
+        lists = columns.lists_from(columns.offsets_from_counts(counts), pa.array(distinct, pa.uint64()))
+        fields = [columns.from_values(skip, pa.uint8()), lists]
+        return columns.structs_from(fields, self.state_type.arrow)
+
+
+def _divides(hashes: np.ndarray, skip: np.ndarray) -> np.ndarray:
+    masks = (np.uint64(1) << skip.astype(np.uint64)) - np.uint64(1)
+    return (hashes & masks) == 0

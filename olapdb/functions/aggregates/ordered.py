@@ -1,0 +1,61 @@
+"""anyLast, first_value, last_value, groupArray: what depends on the order of rows.
+
+States are merged in the order in which they are given, which is the order of source blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.functions import columns
+from olapdb.functions.aggregates import segments
+from olapdb.functions.aggregates.extremes import filled
+from olapdb.functions.base import Aggregate, Groups
+
+
+@dataclass(frozen=True)
+class Positional(Aggregate):
+    """first_value, last_value, anyLast: the first or last value that is no NULL.
+    State: Tuple(value Nullable(T))."""
+
+    def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        (values,), groups = segments.present(arguments, groups)
+        rows = np.full(groups.count, -1, np.int64)
+        positions = np.arange(len(values))
+        if self.state_type.function == "first_value":
+            rows[groups.codes[::-1]] = positions[::-1]
+        else:
+            rows[groups.codes] = positions
+        return columns.structs_from([segments.take_rows(values, rows)], self.state_type.arrow)
+
+    def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        return self.state(columns.struct_fields(states), groups)
+
+    def finalize(self, states: pa.Array) -> pa.Array:
+        return filled(columns.struct_fields(states)[0], self)
+
+
+@dataclass(frozen=True)
+class GroupArray(Aggregate):
+    """The values in order, `limit` at most where it is given. State: Array(T)."""
+
+    def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        (values,), groups = segments.present(arguments, groups)
+        order, counts = groups.order, groups.sizes
+        if self.parameters:
+            limit = int(str(self.parameters[0]))
+            within = np.arange(len(order)) - np.repeat(groups.starts, counts) < limit
+            order, counts = order[within], np.minimum(counts, limit)
+        elements = values.take(pa.array(order))
+        return columns.lists_from(columns.offsets_from_counts(counts), elements)
+
+    def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        offsets, elements = columns.elements_of(states)
+        return self.state([elements], segments.regroup(offsets, groups))
+
+    def finalize(self, states: pa.Array) -> pa.Array:
+        return states

@@ -1,0 +1,41 @@
+"""What aggregates share: how they are made, the types of their states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from olapdb.errors import IllegalTypeOfArgument, NumberOfArgumentsDoesntMatch
+from olapdb.types import AggregateFunction, DataType, Tuple, make_nullable, plain
+
+
+def state_of(
+    name: str, parameters: Sequence[object], arguments: Sequence[DataType], state: DataType
+) -> AggregateFunction:
+    """The type of the states of an aggregate, its parameters spelt as SQL."""
+    spelt = tuple(literal(p) for p in parameters)
+    return AggregateFunction(name, spelt, tuple(arguments), state)
+
+
+def literal(value: object) -> str:
+    """A parameter as SQL text."""
+    if isinstance(value, bool) or not isinstance(value, str):
+        return str(value)
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def optional_value(data_type: DataType) -> Tuple:
+    """The state of a value that there may not be: a struct of one nullable field."""
+    return Tuple((make_nullable(plain(data_type)),), ("value",))
+
+
+def expect(name: str, arguments: Sequence[DataType], count: int) -> None:
+    if len(arguments) != count:
+        raise NumberOfArgumentsDoesntMatch(
+            f"Aggregate function {name} takes {count} argument(s), {len(arguments)} given."
+        )
+
+
+def illegal(name: str, data_type: DataType, wanted: str) -> IllegalTypeOfArgument:
+    return IllegalTypeOfArgument(
+        f"Illegal type {data_type} of argument of aggregate function {name}: {wanted} expected."
+    )

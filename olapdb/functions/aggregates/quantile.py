@@ -1,0 +1,194 @@
+"""quantile, quantiles, median: exact for up to 8,192 values, then fixed buckets.
+
+Both forms are functions of the multiset of values, so neither the cut into blocks nor the merge
+tree shows in a result; reservoirs, t-digest and KLL do not have that (measured).  The buckets are
+64 to each power of two, cut by exact arithmetic on the mantissa, so a value's bucket is the same
+on every platform; the middle of a bucket is within 0.79 % of each of its values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.functions import columns
+from olapdb.functions.aggregates import segments
+from olapdb.functions.aggregates.sums import decimal_of_float
+from olapdb.functions.base import Aggregate, Groups
+from olapdb.types import Array, DataType, Decimal, Float, is_nullable, plain
+
+EXACT_MAX = 8_192
+_PER_OCTAVE = 64
+_EXPONENT_SHIFT = 1_100  # makes every exponent of a Float64 positive
+_INFINITE = (_EXPONENT_SHIFT + 1_030) * _PER_OCTAVE
+
+
+def buckets_of(values: np.ndarray) -> np.ndarray:
+    """Bucket numbers, int32, rising with the value: 0 for zero, negative for negative values."""
+    mantissa, exponent = np.frexp(np.abs(values))
+    finite = np.isfinite(values)
+    inside = np.where(finite, (mantissa - 0.5) * (2 * _PER_OCTAVE), 0).astype(np.int64)
+    number = (exponent.astype(np.int64) + _EXPONENT_SHIFT) * _PER_OCTAVE + inside + 1
+    number = np.where(finite, number, _INFINITE)
+    return np.where(values == 0, 0, np.where(values < 0, -number, number)).astype(np.int32)
+
+
+def values_of(buckets: np.ndarray) -> np.ndarray:
+    """The middle of each bucket."""
+    number = np.abs(buckets.astype(np.int64)) - 1
+    exponent, inside = np.divmod(number, _PER_OCTAVE)
+    mantissa = 0.5 + (inside + 0.5) / (2 * _PER_OCTAVE)
+    with np.errstate(over="ignore"):
+        middle = np.ldexp(mantissa, (exponent - _EXPONENT_SHIFT).astype(np.int32))
+    middle = np.where(number + 1 == _INFINITE, np.inf, middle)
+    return np.where(buckets == 0, 0.0, np.where(buckets < 0, -middle, middle))
+
+
+@dataclass(frozen=True)
+class Quantiles(Aggregate):
+    """State: Tuple(values Array(Float64) sorted, buckets Array(Int32), counts Array(UInt64)), the
+    first while there are at most 8,192 values, else the other two.  NULL and NaN are skipped.
+
+    Result: interpolated at position level * (n - 1).
+    """
+
+    levels: tuple[float, ...] = (0.5,)
+
+    def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        arguments, groups = segments.present(arguments, groups)
+        values = _as_floats(arguments[0])
+        known = ~np.isnan(values)
+        if not known.all():
+            values, groups = values[known], Groups(groups.codes[known], groups.count)
+        nothing = np.zeros(0, np.int64)
+        return self._state(values, groups.codes, nothing, nothing, nothing, groups.count)
+
+    def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        values, buckets, counts = columns.struct_fields(states)
+        value_offsets, elements = columns.elements_of(values)
+        bucket_offsets, numbers = columns.elements_of(buckets)
+        _, weights = columns.elements_of(counts)
+        return self._state(
+            columns.numpy_values(elements), segments.regroup(value_offsets, groups).codes,
+            columns.numpy_values(numbers).astype(np.int64),
+            columns.numpy_values(weights).astype(np.int64),
+            segments.regroup(bucket_offsets, groups).codes, groups.count,
+        )  # fmt: skip
+
+    def finalize(self, states: pa.Array) -> pa.Array:
+        ordered, weights, offsets = _weighted(states)
+        found = np.stack([_at(level, ordered, weights, offsets) for level in self.levels], axis=1)
+        result = self.result_type
+        if isinstance(result, Array):
+            lists = np.arange(len(states) + 1, dtype=np.int64) * len(self.levels)
+            return columns.lists_from(lists, _typed(found.reshape(-1), result.inner))
+        values = _typed(found[:, 0], result)
+        if is_nullable(result):
+            there = np.diff(offsets) > 0
+            rows = np.where(there, np.arange(len(states)), -1)
+            return segments.take_rows(values, rows)
+        return values
+
+    def _state(
+        self, values: np.ndarray, owners: np.ndarray, buckets: np.ndarray, weights: np.ndarray,
+        bucket_owners: np.ndarray, count: int,
+    ) -> pa.Array:  # fmt: skip
+        totals = np.bincount(owners, minlength=count)
+        totals = totals + np.bincount(bucket_owners, weights, count).astype(np.int64)
+        crowded = totals > EXACT_MAX
+        into = crowded[owners]
+        if into.any():
+            buckets = np.concatenate((buckets, buckets_of(values[into]).astype(np.int64)))
+            weights = np.concatenate((weights, np.ones(int(into.sum()), np.int64)))
+            bucket_owners = np.concatenate((bucket_owners, owners[into]))
+            values, owners = values[~into], owners[~into]
+        lists = _sorted_lists(values, owners, count)
+        numbers, counts = _bucket_lists(buckets, weights, bucket_owners, count)
+        return columns.structs_from([lists, numbers, counts], self.state_type.arrow)
+
+
+def _as_floats(array: pa.Array) -> np.ndarray:
+    if pa.types.is_decimal(array.type):
+        array = array.cast(pa.float64())
+    return columns.numpy_values(array).astype(np.float64)
+
+
+def _sorted_lists(values: np.ndarray, owners: np.ndarray, count: int) -> pa.Array:
+    values = values + 0.0  # -0.0 becomes 0.0: equal values, one state
+    order = np.argsort(values, kind="stable")
+    order = order[np.argsort(owners[order], kind="stable")]
+    offsets = columns.offsets_from_counts(np.bincount(owners, minlength=count))
+    return columns.lists_from(offsets, pa.array(values[order], pa.float64()))
+
+
+def _bucket_lists(
+    buckets: np.ndarray, weights: np.ndarray, owners: np.ndarray, count: int
+) -> tuple[pa.Array, pa.Array]:
+    """Per group its buckets in order, and how many values each holds."""
+    span = 2 * _INFINITE + 1
+    pairs, place = np.unique(owners * span + buckets + _INFINITE, return_inverse=True)
+    summed = np.zeros(len(pairs), np.int64)
+    np.add.at(summed, place.reshape(-1), weights)
+    groups, numbers = np.divmod(pairs, span)
+    offsets = columns.offsets_from_counts(np.bincount(groups.astype(np.int64), minlength=count))
+    numbers = columns.from_values(numbers - _INFINITE, pa.int32())
+    return (
+        columns.lists_from(offsets, numbers),
+        columns.lists_from(offsets, columns.from_values(summed, pa.uint64())),
+    )
+
+
+def _weighted(states: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(values in order, how often each, offsets of the groups); a group has values or buckets."""
+    values, buckets, counts = columns.struct_fields(states)
+    value_offsets, elements = columns.elements_of(values)
+    bucket_offsets, numbers = columns.elements_of(buckets)
+    _, weights = columns.elements_of(counts)
+    value_counts, bucket_counts = np.diff(value_offsets), np.diff(bucket_offsets)
+    offsets = columns.offsets_from_counts(value_counts + bucket_counts)
+    ordered = np.empty(int(offsets[-1]))
+    often = np.ones(int(offsets[-1]), np.int64)
+    is_bucket = np.repeat(bucket_counts > 0, value_counts + bucket_counts)
+    ordered[~is_bucket] = columns.numpy_values(elements)
+    ordered[is_bucket] = values_of(columns.numpy_values(numbers))
+    often[is_bucket] = columns.numpy_values(weights).astype(np.int64)
+    return ordered, often, offsets
+
+
+def _at(level: float, ordered: np.ndarray, weights: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """The interpolated quantile of each group; NaN for an empty one."""
+    count = len(offsets) - 1
+    running = np.concatenate((np.zeros(1, np.int64), np.cumsum(weights)))
+    start = running[offsets[:-1]]
+    totals = running[offsets[1:]] - start
+    position = level * np.maximum(totals - 1, 0)
+    lower = np.floor(position).astype(np.int64)
+    out = np.full(count, np.nan)
+    there = totals > 0
+    low = ordered[_holding(running, (start + lower)[there])]
+    upper = np.minimum(lower + 1, np.maximum(totals - 1, 0))
+    high = ordered[_holding(running, (start + upper)[there])]
+    share = (position - lower)[there]
+    with np.errstate(invalid="ignore"):
+        between = low * (1 - share) + high * share
+    out[there] = np.where((share == 0) | (low == high), low, between)
+    return out
+
+
+def _holding(running: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    """The element whose run holds each position."""
+    return np.searchsorted(running, positions, side="right") - 1
+
+
+def _typed(values: np.ndarray, result: DataType) -> pa.Array:
+    """Float64, or the argument's own type for dates and decimals, where an empty group has 0."""
+    target = plain(result)
+    if isinstance(target, Float):
+        return columns.from_values(values, pa.float64())
+    known = np.where(np.isnan(values), 0.0, values)
+    if isinstance(target, Decimal):
+        return decimal_of_float(known, target)
+    return columns.from_values(known.astype(np.int64), target.arrow)

@@ -1,0 +1,203 @@
+"""Kernels over rows assigned to groups: sums, extremes, distinct values, representatives.
+
+All are one pass of numpy over the rows, without a sort where a scatter does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.functions import columns
+from olapdb.functions.base import Groups
+
+_BITMAP_CELLS_MAX = 1 << 23
+_NO_ROW = -1
+
+
+def present(
+    arguments: Sequence[pa.Array], groups: Groups
+) -> tuple[list[pa.Array], Groups]:
+    """The rows in which no argument is null: aggregates skip the others."""
+    valid = columns.all_valid(arguments, len(groups.codes))
+    return kept(arguments, groups, valid)
+
+
+def kept(
+    arguments: Sequence[pa.Array], groups: Groups, keep: np.ndarray | None
+) -> tuple[list[pa.Array], Groups]:
+    """The rows that `keep` marks; all of them where it is None."""
+    if keep is None or bool(keep.all()):
+        return list(arguments), groups
+    mask = pa.array(keep)
+    return [a.filter(mask) for a in arguments], Groups(groups.codes[keep], groups.count)
+
+
+def sum_integers(values: np.ndarray, groups: Groups, dtype: np.dtype) -> np.ndarray:
+    """Exact sums that wrap at the width of `dtype`."""
+    out = np.zeros(groups.count, dtype)
+    with np.errstate(over="ignore"):
+        np.add.at(out, groups.codes, values.astype(dtype, copy=False))
+    return out
+
+
+def sum_floats(values: np.ndarray, groups: Groups) -> np.ndarray:
+    """Float64 sums in row order."""
+    return np.bincount(groups.codes, values.astype(np.float64, copy=False), groups.count)
+
+
+def sum_decimals(array: pa.Array, groups: Groups) -> pa.Array:
+    """Exact sums of decimals, modulo the width of their type, by limbs of 32 bits."""
+    words = 2 if pa.types.is_decimal128(array.type) else 4
+    limbs = _limbs(array, 2 * words)
+    carry = np.zeros(groups.count, np.int64)
+    out = np.zeros((groups.count, 2 * words), np.uint32)
+    for at in range(2 * words):
+        totals = np.zeros(groups.count, np.int64)
+        np.add.at(totals, groups.codes, limbs[:, at].astype(np.int64))
+        totals += carry
+        out[:, at] = (totals & 0xFFFFFFFF).astype(np.uint32)
+        carry = totals >> 32
+    return pa.Array.from_buffers(array.type, groups.count, [None, pa.py_buffer(out)])
+
+
+def _limbs(array: pa.Array, count: int) -> np.ndarray:
+    buffer = array.buffers()[1]
+    if buffer is None or not len(array):
+        return np.zeros((len(array), count), np.uint32)
+    taken = np.frombuffer(buffer, np.uint32, len(array) * count, array.offset * 4 * count)
+    return taken.reshape(len(array), count)
+
+
+def extreme_rows(keys: np.ndarray, groups: Groups, *, largest: bool) -> np.ndarray:
+    """For each group a row whose key is its smallest (largest), -1 for a group without rows."""
+    best = extremes(keys, groups, largest=largest)
+    rows = np.full(groups.count, _NO_ROW, np.int64)
+    hit = np.flatnonzero(keys == best[groups.codes])
+    rows[groups.codes[hit]] = hit
+    return rows
+
+
+def extremes(keys: np.ndarray, groups: Groups, *, largest: bool) -> np.ndarray:
+    """The smallest (largest) integer key of each group; the worst of its type without rows."""
+    limits = np.iinfo(keys.dtype)
+    out = np.full(groups.count, limits.min if largest else limits.max, keys.dtype)
+    (np.maximum if largest else np.minimum).at(out, groups.codes, keys)
+    return out
+
+
+def take_rows(array: pa.Array, rows: np.ndarray) -> pa.Array:
+    """The values of these rows; null where the row is -1."""
+    return array.take(pa.array(rows, mask=rows == _NO_ROW))
+
+
+def sortable_bits(values: np.ndarray) -> np.ndarray:
+    """Floats as int64 that compare as they do: -0.0 below 0.0, all NaN alike and largest."""
+    wide = values.astype(np.float64)
+    wide[np.isnan(wide)] = np.nan
+    bits = wide.view(np.int64)
+    return np.where(bits < 0, ~bits ^ np.int64(np.iinfo(np.int64).min), bits)
+
+
+def comparable(array: pa.Array) -> np.ndarray:
+    """Integers that compare as the values of a column without nulls do: themselves where they are
+    numbers or times, sortable bits of floats, else ranks among the column's values."""
+    arrow = array.type
+    if pa.types.is_floating(arrow):
+        return sortable_bits(columns.numpy_values(array))
+    if pa.types.is_integer(arrow) or pa.types.is_temporal(arrow) or pa.types.is_boolean(arrow):
+        return columns.numpy_values(array)
+    ranked = rank([array])
+    return ranked.ranks
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """`ranks[i]` is the position of row i's value among the distinct ones, sorted; `rows[r]` is a
+    row that has the value of rank r; `count` values are distinct."""
+
+    ranks: np.ndarray
+    rows: np.ndarray
+
+    @property
+    def count(self) -> int:
+        return len(self.rows)
+
+
+def rank(arguments: Sequence[pa.Array]) -> Ranking:
+    """Ranks of the rows by their values, columns from left to right; no nulls in them."""
+    ranking = _rank_one(arguments[0])
+    for one in arguments[1:]:
+        ranking = _rank_pair(ranking, _rank_one(one))
+    return ranking
+
+
+def _rank_one(array: pa.Array) -> Ranking:
+    if pa.types.is_floating(array.type):
+        array = pa.array(sortable_bits(columns.numpy_values(array)))
+    elif pa.types.is_struct(array.type):
+        return rank(columns.struct_fields(array))
+    elif pa.types.is_list(array.type):
+        array = _list_keys(array)
+    elif pa.types.is_boolean(array.type):
+        array = array.cast(pa.uint8())
+    encoded = array.dictionary_encode()
+    codes = columns.numpy_values(encoded.indices).astype(np.int64)
+    order = np.asarray(pc.sort_indices(encoded.dictionary)).astype(np.int64)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    row_of_code = np.empty(len(order), np.int64)
+    row_of_code[codes] = np.arange(len(codes))
+    return Ranking(place[codes], row_of_code[order])
+
+
+def _rank_pair(left: Ranking, right: Ranking) -> Ranking:
+    combined = left.ranks * max(right.count, 1) + right.ranks
+    _, rows, ranks = np.unique(combined, return_index=True, return_inverse=True)
+    return Ranking(ranks.reshape(-1), rows)
+
+
+def _list_keys(array: pa.Array) -> pa.Array:
+    """Lists as binary keys of their elements' ranks: equal for equal lists, in some fixed order
+    among those of one column."""
+    offsets, elements = columns.elements_of(array)
+    valid = columns.validity(elements)
+    inner = _rank_one(elements if valid is None else elements.filter(pa.array(valid)))
+    ranks = np.zeros(len(elements), np.int64)
+    ranks[slice(None) if valid is None else valid] = inner.ranks + 1
+    data = np.frombuffer(ranks.astype(">i8").tobytes(), np.uint8)
+    return columns.binary(columns.strings_from(offsets * 8, data))
+
+
+def distinct(
+    ranking: Ranking, groups: Groups
+) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct (group, value) pairs, sorted: (offsets of the groups, rank of each value)."""
+    if not ranking.count:
+        return np.zeros(groups.count + 1, np.int64), np.zeros(0, np.int64)
+    combined = groups.codes * ranking.count + ranking.ranks
+    if groups.count * ranking.count <= max(_BITMAP_CELLS_MAX, 4 * len(combined)):
+        seen = np.zeros(groups.count * ranking.count, bool)
+        seen[combined] = True
+        pairs = np.flatnonzero(seen)
+    else:
+        pairs = _unique(combined)
+    owners, ranks = np.divmod(pairs, ranking.count)
+    return columns.offsets_from_counts(np.bincount(owners, minlength=groups.count)), ranks
+
+
+def _unique(values: np.ndarray) -> np.ndarray:
+    ordered = np.sort(values)
+    if not len(ordered):
+        return ordered
+    fresh = np.concatenate(([True], ordered[1:] != ordered[:-1]))
+    return ordered[fresh]
+
+
+def regroup(offsets: np.ndarray, groups: Groups) -> Groups:
+    """The groups of list elements, by the groups of their lists."""
+    return Groups(np.repeat(groups.codes, np.diff(offsets)), groups.count)

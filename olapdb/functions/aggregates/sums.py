@@ -1,0 +1,162 @@
+"""count, sum, sumWithOverflow, avg and the bitwise aggregates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.functions import columns
+from olapdb.functions.aggregates import segments
+from olapdb.functions.base import AceroAggregation, Aggregate, Groups
+from olapdb.functions.supertypes import DECIMAL_DIGITS
+from olapdb.types import UINT64, Boolean, DataType, Decimal, Float, Integer, Tuple, plain
+
+_NO_MINIMUM = pc.ScalarAggregateOptions(skip_nulls=True, min_count=0)
+
+
+@dataclass(frozen=True)
+class Count(Aggregate):
+    """Rows, or rows in which no argument is NULL. State: UInt64."""
+
+    def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        _, groups = segments.present(arguments, groups)
+        counts = np.bincount(groups.codes, minlength=groups.count)
+        return columns.from_values(counts, pa.uint64())
+
+    def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        sums = segments.sum_integers(columns.numpy_values(states), groups, np.dtype(np.uint64))
+        return columns.from_values(sums, pa.uint64())
+
+    def finalize(self, states: pa.Array) -> pa.Array:
+        return states
+
+    def acero(self) -> tuple[AceroAggregation, ...] | None:
+        if not self.argument_types:
+            return (AceroAggregation(None, "hash_count_all"),)
+        if len(self.argument_types) == 1:
+            return (AceroAggregation(0, "hash_count", pc.CountOptions(mode="only_valid")),)
+        return None
+
+    def from_acero(self, leaves: Sequence[pa.Array]) -> pa.Array:
+        return leaves[0].cast(pa.uint64())
+
+
+def sum_rows(array: pa.Array, summed: DataType, groups: Groups) -> pa.Array:
+    """Sums of a column without nulls, as `summed.arrow`: wrapping integers, exact decimals,
+    Float64."""
+    arrow = summed.arrow
+    if isinstance(summed, Float):
+        return columns.from_values(segments.sum_floats(columns.numpy_values(array), groups), arrow)
+    if isinstance(summed, Decimal):
+        return segments.sum_decimals(array.cast(arrow), groups)
+    values = segments.sum_integers(columns.numpy_values(array), groups, columns.dtype_of(arrow))
+    return columns.from_values(values, arrow)
+
+
+@dataclass(frozen=True)
+class Sum(Aggregate):
+    """State: the sum, in 64 bits that wrap, as Decimal(38 or 76, S), or as Float64."""
+
+    def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        arguments, groups = segments.present(arguments, groups)
+        return sum_rows(arguments[0], self.state_type.state, groups)
+
+    def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        return sum_rows(states, self.state_type.state, groups)
+
+    def finalize(self, states: pa.Array) -> pa.Array:
+        return states
+
+    def acero(self) -> tuple[AceroAggregation, ...] | None:
+        argument = plain(self.argument_types[0])
+        if isinstance(argument, Integer | Boolean) and isinstance(self.result_type, Integer):
+            if self.result_type.bits == 64:
+                return (AceroAggregation(0, "hash_sum", _NO_MINIMUM),)
+        return None
+
+    def from_acero(self, leaves: Sequence[pa.Array]) -> pa.Array:
+        summed = leaves[0]
+        if summed.null_count:
+            summed = pc.fill_null(summed, pa.scalar(0, summed.type))
+        return summed.cast(self.state_type.arrow, safe=False)
+
+
+@dataclass(frozen=True)
+class Average(Aggregate):
+    """State: Tuple(sum, count); the sum as `sum` makes it, so exact for integers and decimals."""
+
+    @property
+    def summed(self) -> DataType:
+        assert isinstance(self.state_type.state, Tuple)
+        return self.state_type.state.elements[0]
+
+    def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        arguments, groups = segments.present(arguments, groups)
+        counts = np.bincount(groups.codes, minlength=groups.count)
+        return self._state(
+            sum_rows(arguments[0], self.summed, groups), columns.from_values(counts, pa.uint64())
+        )
+
+    def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        sums, counts = columns.struct_fields(states)
+        return self._state(sum_rows(sums, self.summed, groups), sum_rows(counts, UINT64, groups))
+
+    def finalize(self, states: pa.Array) -> pa.Array:
+        sums, counts = columns.struct_fields(states)
+        top = columns.numpy_values(sums.cast(pa.float64(), safe=False))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return columns.from_values(top / columns.numpy_values(counts), pa.float64())
+
+    def acero(self) -> tuple[AceroAggregation, ...] | None:
+        if not isinstance(plain(self.argument_types[0]), Integer | Boolean):
+            return None
+        return (
+            AceroAggregation(0, "hash_sum", _NO_MINIMUM),
+            AceroAggregation(0, "hash_count", pc.CountOptions(mode="only_valid")),
+        )
+
+    def from_acero(self, leaves: Sequence[pa.Array]) -> pa.Array:
+        sums, counts = leaves
+        if sums.null_count:
+            sums = pc.fill_null(sums, pa.scalar(0, sums.type))
+        return self._state(sums.cast(self.summed.arrow, safe=False), counts.cast(pa.uint64()))
+
+    def _state(self, sums: pa.Array, counts: pa.Array) -> pa.Array:
+        return columns.structs_from([sums, counts], self.state_type.arrow)
+
+
+_BITWISE = {
+    "groupBitAnd": (np.bitwise_and, -1),
+    "groupBitOr": (np.bitwise_or, 0),
+    "groupBitXor": (np.bitwise_xor, 0),
+}
+
+
+@dataclass(frozen=True)
+class Bitwise(Aggregate):
+    """groupBitAnd, groupBitOr, groupBitXor of integers. State: the result."""
+
+    def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        arguments, groups = segments.present(arguments, groups)
+        return self.merge(arguments[0], groups)
+
+    def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        operation, start = _BITWISE[self.state_type.function]
+        values = columns.numpy_values(states)
+        out = np.full(groups.count, start, np.int64).astype(values.dtype)
+        operation.at(out, groups.codes, values)
+        return columns.from_values(out, self.state_type.arrow)
+
+    def finalize(self, states: pa.Array) -> pa.Array:
+        return states
+
+
+def decimal_of_float(values: np.ndarray, target: Decimal) -> pa.Array:
+    """Floats rounded to a decimal's scale; used where an interpolated value has its type."""
+    assert target.precision in DECIMAL_DIGITS or target.precision <= DECIMAL_DIGITS[-1]
+    rounded = pc.round(pa.array(values), target.scale)
+    return rounded.cast(pa.decimal256(76, target.scale), safe=False).cast(target.arrow)

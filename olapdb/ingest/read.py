@@ -1,0 +1,97 @@
+"""Rows of parts, live and staged, in full; pins and leavings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from olapdb.ingest.defaults import DefaultColumns
+from olapdb.ingest.trigger import Surroundings
+from olapdb.model.changes import AddPart
+from olapdb.model.part import Part
+from olapdb.model.schema import Table
+from olapdb.storage.reader import PartReader
+from olapdb.storage.store import Store
+from olapdb.transaction.services import Services
+
+
+def read_rows(
+    around: Surroundings, table: Table, part: Part, columns: Sequence[str] | None = None
+) -> pa.Table:
+    """Stored columns (None: all) of a live part, in the table's order; those that the part is too
+    old to have are filled with their defaults."""
+    return pa.concat_tables(read_pieces(around, table, part, 1 << 62, columns))
+
+
+def read_pieces(
+    around: Surroundings,
+    table: Table,
+    part: Part,
+    rows_max: int,
+    columns: Sequence[str] | None = None,
+) -> Iterator[pa.Table]:
+    """As `read_rows`, in pieces of whole row groups of about `rows_max` rows; at least one."""
+    names = [c.name for c in table.stored_columns if columns is None or c.name in columns]
+    reader = PartReader(around.store, around.snapshot, part, table)
+    groups: list[int] = []
+    rows = 0
+    for group in reader.row_groups:
+        if groups and rows + group.rows > rows_max:
+            yield _filled(around, table, reader.read(names, groups), names, rows)
+            groups, rows = [], 0
+        groups.append(group.index)
+        rows += group.rows
+    yield _filled(around, table, reader.read(names, groups), names, rows)
+
+
+def _filled(
+    around: Surroundings, table: Table, rows: pa.Table, names: list[str], count: int
+) -> pa.Table:
+    if rows.column_names == names:
+        return rows
+    have = {n: _one_array(rows.column(n)) for n in rows.column_names}
+    defaults = DefaultColumns.of(table, around.snapshot, around.environment, around.cache)
+    full = defaults.complete(have, count, around.environment)
+    return pa.Table.from_arrays([full[n] for n in names], names=names)
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    return pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+
+
+@dataclass(frozen=True)
+class _InlineRows:
+    """Inline bytes of a part that is in no snapshot yet."""
+
+    rows: bytes | None
+
+    def inline_rows(self, part: Part) -> bytes:
+        assert self.rows is not None
+        return self.rows
+
+
+def read_staged(store: Store, table: Table, staged: AddPart) -> pa.Table:
+    """All rows of a part that is staged, not committed."""
+    names = [c.name for c in table.stored_columns]
+    return PartReader(store, _InlineRows(staged.inline_rows), staged.part, table).read(names)
+
+
+class Pin:
+    """Keeps a snapshot's parts from being deleted while they are read."""
+
+    def __init__(self, services: Services, number: int) -> None:
+        self._catalog, self._number = services.catalog, number
+
+    def __enter__(self) -> None:
+        self._catalog.pin(self._number)
+
+    def __exit__(self, *error: object) -> None:
+        self._catalog.unpin(self._number)
+
+
+def discard(services: Services, paths: Iterable[str]) -> None:
+    """Deletes staged files of a commit that surely did not happen."""
+    for path in paths:
+        services.store.delete(path)

@@ -1,0 +1,489 @@
+"""CREATE DATABASE, TABLE and VIEW."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+
+from olapdb.config import SettingValue, table_settings
+from olapdb.errors import (
+    BadArguments,
+    DatabaseAlreadyExists,
+    DataTypeCannotBeUsedInKey,
+    DuplicateColumn,
+    IllegalColumn,
+    NotSupportedError,
+    TableAlreadyExists,
+    UnknownStorage,
+)
+from olapdb.model.changes import (
+    Change,
+    Commit,
+    CreateDatabase,
+    DatabaseExists,
+    DropObject,
+    NameIsFree,
+    ObjectIs,
+    PutObject,
+    Requirement,
+)
+from olapdb.model.schema import Column, Database, Engine, KeyItem, SchemaObject, Table, View
+from olapdb.model.snapshot import Snapshot
+from olapdb.result import Result
+from olapdb.sql import nodes
+from olapdb.sql.format import to_sql
+from olapdb.statements import select
+from olapdb.statements.context import StatementContext, refuse_dependents
+from olapdb.statements.show import require_database
+from olapdb.types import (
+    AggregateFunction,
+    DataType,
+    Float,
+    Integer,
+    LowCardinality,
+    Map,
+    Nothing,
+    SimpleAggregateFunction,
+    is_nullable,
+    make_nullable,
+    plain,
+)
+
+ENGINES = ("MergeTree", "SummingMergeTree", "AggregatingMergeTree", "Null")
+_LATER = (
+    "ReplacingMergeTree", "CollapsingMergeTree", "VersionedCollapsingMergeTree", "Memory", "Log",
+    "TinyLog", "StripeLog", "CoalescingMergeTree", "GraphiteMergeTree",
+)  # fmt: skip
+
+
+def commit(
+    context: StatementContext, kind: str, requirements: Sequence[Requirement],
+    changes: Sequence[Change],
+) -> None:  # fmt: skip
+    """Publishes a change of the schema."""
+    context.services.catalog.apply(
+        Commit(tuple(requirements), tuple(changes), kind, context.query_id, context.text[:65_536])
+    )
+
+
+def create_database(statement: nodes.CreateDatabase, context: StatementContext) -> Result:
+    if statement.engine is not None and statement.engine.name not in ("Atomic", "Ordinary"):
+        raise NotSupportedError(
+            f"Database engine {statement.engine.name} is not supported.",
+            hint="Leave ENGINE out, or say Atomic.",
+            position=statement.position,
+        )
+    snapshot = context.snapshot()
+    if statement.name in snapshot.databases or statement.name == "system":
+        if statement.if_not_exists:
+            return Result()
+        raise DatabaseAlreadyExists(
+            f"Database {statement.name} exists.", hint="Say IF NOT EXISTS.",
+            position=statement.position,
+        )  # fmt: skip
+    made = Database(str(uuid.uuid4()), statement.name, statement.comment)
+    commit(context, "CREATE DATABASE", (), [CreateDatabase(made)])
+    return Result()
+
+
+def create_table(statement: nodes.CreateTable, context: StatementContext) -> Result:
+    """The table, and with AS SELECT its rows; both are there or neither is."""
+    snapshot = context.snapshot()
+    if statement.temporary:
+        raise NotSupportedError(
+            "Temporary tables are not supported.",
+            hint="Make a table in a database of your own, and drop it.",
+            position=statement.position,
+        )
+    existing = _existing(statement.table, statement, context, snapshot)
+    if existing is not None and statement.if_not_exists:
+        return Result()
+    table = build_table(statement, context, snapshot)
+    if statement.query is not None and not statement.empty:
+        return _create_filled(statement, table, existing, context, snapshot)
+    _publish(table, existing, context, snapshot)
+    return Result()
+
+
+def build_table(
+    statement: nodes.CreateTable, context: StatementContext, snapshot: Snapshot
+) -> Table:
+    """The table that the statement describes, with fresh ids; nothing is published."""
+    database, name = context.locate(statement.table)
+    require_database(database, snapshot, statement.table.position)
+    if statement.clone:
+        raise NotSupportedError(
+            "CLONE AS is not supported yet.", hint="CREATE TABLE … AS SELECT copies the rows.",
+            position=statement.position,
+        )  # fmt: skip
+    for what, given in (
+        ("PROJECTION", statement.projections), ("INDEX", statement.indexes),
+        ("CONSTRAINT", statement.constraints), ("TTL", statement.storage.ttl),
+        ("SAMPLE BY", statement.storage.sample_by),
+    ):  # fmt: skip
+        if given:
+            raise NotSupportedError(
+                f"{what} in CREATE TABLE is not supported yet.", hint="Leave the clause out.",
+                position=statement.position,
+            )  # fmt: skip
+    like = _like(statement, context, snapshot)
+    columns = _columns(statement, like, context, snapshot)
+    storage = statement.storage
+    engine = _engine(storage, like, columns)
+    sorting_key, primary_key, partition_key = _keys(storage, like, engine)
+    given: dict[str, SettingValue | None] = {s.name: s.value for s in storage.settings}
+    settings = table_settings(given) if storage.settings else (like.settings if like else ())
+    table = Table(
+        id=str(uuid.uuid4()),
+        database=database,
+        name=name,
+        engine=engine,
+        columns=columns,
+        sorting_key=sorting_key,
+        primary_key=primary_key,
+        partition_key=partition_key,
+        settings=settings,
+        comment=statement.comment,
+        created_ms=context.services.clock_ms(),
+    )
+    check_table(table, context, snapshot)
+    return table
+
+
+def check_table(table: Table, context: StatementContext, snapshot: Snapshot) -> None:
+    """Keys and defaults bind over the columns; key types can be keys; engine columns exist."""
+    from olapdb.bind import bind_expression
+    from olapdb.sql.parser import parse_expression
+
+    scope = context.scope(snapshot)
+    nullable_ok = bool(dict(table.settings).get("allow_nullable_key", False))
+    for item in table.sorting_key:
+        bound = bind_expression(parse_expression(item.expression), table, scope)
+        _check_key(item.expression, bound.type, "sorting key", nullable_ok)
+    if table.partition_key:
+        bound = bind_expression(parse_expression(table.partition_key), table, scope)
+        _check_key(table.partition_key, bound.type, "partition key", nullable_ok)
+        if isinstance(plain(bound.type), Float):
+            raise BadArguments(f"Partition key {table.partition_key} is a floating-point number.")
+    for column in table.columns:
+        if column.default:
+            bind_expression(parse_expression(column.default), table, scope)
+    _check_engine(table)
+
+
+def _check_key(text: str, data_type: DataType, what: str, nullable_ok: bool) -> None:
+    if is_nullable(data_type) and not nullable_ok:
+        raise IllegalColumn(
+            f"The {what} contains {text}, which is Nullable.",
+            hint="Use assumeNotNull or a default, or SETTINGS allow_nullable_key = 1.",
+        )
+    if isinstance(data_type, AggregateFunction | SimpleAggregateFunction | Map | Nothing):
+        raise DataTypeCannotBeUsedInKey(f"{text} of type {data_type} cannot be in the {what}.")
+
+
+def _check_engine(table: Table) -> None:
+    keys = {i.expression for i in table.sorting_key}
+    if table.engine.name == "SummingMergeTree":
+        for name in table.engine.arguments:
+            column = table.column(name)
+            if column is None:
+                raise BadArguments(f"SummingMergeTree sums {name}, which is no column.")
+            if name in keys:
+                raise BadArguments(f"{name} is both a column to sum and in the sorting key.")
+            inner = plain(column.type)
+            if not isinstance(inner, Integer | Float | AggregateFunction) and "Decimal" not in str(inner):
+                raise BadArguments(f"SummingMergeTree cannot sum {name} of type {column.type}.")
+    if table.engine.name == "AggregatingMergeTree":
+        measured = [c for c in table.columns if isinstance(c.type, AggregateFunction | SimpleAggregateFunction)]
+        key_text = " ".join((*keys, table.partition_key))
+        loose = [
+            c.name for c in table.columns
+            if c not in measured and c.name not in keys and c.name not in key_text
+        ]  # fmt: skip
+        if measured and loose:
+            raise BadArguments(
+                f"Columns {', '.join(loose)} of the AggregatingMergeTree table are neither part of "
+                "the sorting key nor aggregates, so a merge would keep an arbitrary value of them.",
+                hint="Add them to ORDER BY, or make them SimpleAggregateFunction(any, T).",
+            )
+
+
+def _like(
+    statement: nodes.CreateTable, context: StatementContext, snapshot: Snapshot
+) -> Table | None:
+    if statement.like is None:
+        return None
+    return context.require_table(snapshot, statement.like, "CREATE TABLE AS")
+
+
+def _columns(
+    statement: nodes.CreateTable, like: Table | None, context: StatementContext, snapshot: Snapshot
+) -> tuple[Column, ...]:
+    if statement.columns:
+        made = columns_of(statement.columns, context, snapshot)
+    elif like is not None:
+        return like.columns
+    elif statement.query is not None:
+        plan = select.plan_query(statement.query, context, snapshot)
+        made = tuple(
+            Column(i, n, _storable(t)) for i, (n, t) in enumerate(zip(plan.names, plan.types), 1)
+        )
+    else:
+        raise BadArguments(
+            f"CREATE TABLE {statement.table} names no columns.",
+            hint="Give a column list, AS SELECT, or AS another table.",
+            position=statement.position,
+        )
+    seen: set[str] = set()
+    for column in made:
+        if column.name in seen:
+            raise DuplicateColumn(f"Column {column.name} appears twice.", position=statement.position)
+        seen.add(column.name)
+    return made
+
+
+def _storable(data_type: DataType) -> DataType:
+    if isinstance(plain(data_type), Nothing):
+        raise BadArguments(
+            "A column of the SELECT is NULL only and has no type.", hint="CAST it to one."
+        )
+    return data_type
+
+
+def columns_of(
+    definitions: Sequence[nodes.ColumnDefinition], context: StatementContext, snapshot: Snapshot
+) -> tuple[Column, ...]:
+    """Columns as CREATE TABLE lists them; a missing type is that of the default expression."""
+    nullable = context.settings.boolean("data_type_default_nullable")
+    made: list[Column] = []
+    for number, definition in enumerate(definitions, 1):
+        if definition.ttl is not None:
+            raise NotSupportedError(
+                f"Column {definition.name}: a column's TTL is not supported.",
+                position=definition.position,
+            )
+        data_type = definition.type
+        if data_type is None:
+            data_type = _default_type(definition, made, context, snapshot)
+        elif nullable and not isinstance(data_type, LowCardinality):
+            data_type = make_nullable(data_type)
+        made.append(
+            Column(
+                number,
+                definition.name,
+                data_type,
+                definition.default_kind,
+                to_sql(definition.default) if definition.default is not None else "",
+                definition.comment,
+                ", ".join(to_sql(c) for c in definition.codec),
+            )
+        )
+    return tuple(made)
+
+
+def _default_type(
+    definition: nodes.ColumnDefinition, before: Sequence[Column], context: StatementContext,
+    snapshot: Snapshot,
+) -> DataType:  # fmt: skip
+    from olapdb.bind import bind_expression
+
+    if definition.default is None:
+        raise BadArguments(
+            f"Column {definition.name} has no type.", hint="Give a type or a DEFAULT expression.",
+            position=definition.position,
+        )  # fmt: skip
+    shell = Table("", context.database, "", Engine("Null"), tuple(before))
+    return bind_expression(definition.default, shell, context.scope(snapshot)).type
+
+
+def _engine(storage: nodes.StorageClause, like: Table | None, columns: tuple[Column, ...]) -> Engine:
+    clause = storage.engine
+    if clause is None:
+        return like.engine if like is not None else Engine("MergeTree")
+    name = clause.name.removeprefix("Replicated")
+    if name in _LATER:
+        raise NotSupportedError(
+            f"Engine {clause.name} is not supported yet.",
+            hint=f"There are {', '.join(ENGINES)}.",
+            position=clause.position,
+        )
+    if name not in ENGINES:
+        raise UnknownStorage(
+            f"Unknown table engine {clause.name}.",
+            hint=f"There are {', '.join(ENGINES)}.",
+            position=clause.position,
+        )
+    arguments = list(clause.arguments)
+    if clause.name != name:  # ReplicatedX('/path', 'replica', …): a warehouse is its own replica
+        while arguments and isinstance(arguments[0], nodes.Literal):
+            arguments.pop(0)
+    if len(arguments) == 1 and isinstance(arguments[0], nodes.TupleLiteral):
+        arguments = list(arguments[0].elements)
+    names = []
+    for argument in arguments:
+        if not isinstance(argument, nodes.Identifier):
+            raise BadArguments(f"Engine {name} takes column names.", position=clause.position)
+        names.append(argument.parts[-1])
+    if names and name != "SummingMergeTree":
+        raise BadArguments(f"Engine {name} takes no arguments.", position=clause.position)
+    return Engine(name, tuple(names))
+
+
+def _keys(
+    storage: nodes.StorageClause, like: Table | None, engine: Engine
+) -> tuple[tuple[KeyItem, ...], int, str]:
+    given = storage.order_by is not None or storage.primary_key is not None
+    if not engine.is_merge_tree:
+        if given or storage.partition_by is not None:
+            raise BadArguments(f"Engine {engine.name} has no ORDER BY or PARTITION BY.")
+        return (), 0, ""
+    if not given and storage.partition_by is None and like is not None:
+        return like.sorting_key, like.primary_key, like.partition_key
+    primary = tuple(to_sql(e) for e in _flat(storage.primary_key or ()))
+    if storage.order_by is None:
+        sorting = tuple(KeyItem(text) for text in primary)
+    else:
+        sorting = tuple(_key_items(storage.order_by))
+    if primary and primary != tuple(i.expression for i in sorting[: len(primary)]):
+        raise BadArguments("The primary key must be a prefix of ORDER BY.")
+    partition = "" if storage.partition_by is None else to_sql(storage.partition_by)
+    if partition in ("tuple()", "()"):
+        partition = ""
+    return sorting, len(primary) or len(sorting), partition
+
+
+def _flat(expressions: Sequence[nodes.Expression]) -> list[nodes.Expression]:
+    """`(a, b)` and `a, b` alike; `tuple()` is nothing."""
+    flat: list[nodes.Expression] = []
+    for e in expressions:
+        if isinstance(e, nodes.TupleLiteral):
+            flat.extend(e.elements)
+        elif not (isinstance(e, nodes.Function) and e.name == "tuple" and not e.arguments):
+            flat.append(e)
+    return flat
+
+
+def _key_items(items: Sequence[nodes.OrderItem]) -> list[KeyItem]:
+    made: list[KeyItem] = []
+    for item in items:
+        if item.nulls_first is not None or item.collate is not None:
+            raise BadArguments("NULLS FIRST and COLLATE have no place in a table's ORDER BY.")
+        made.extend(KeyItem(to_sql(e), item.descending) for e in _flat([item.expression]))
+    return made
+
+
+def _existing(
+    name: nodes.TableName, statement: nodes.CreateTable | nodes.CreateView,
+    context: StatementContext, snapshot: Snapshot,
+) -> SchemaObject | None:  # fmt: skip
+    existing = context.find(snapshot, name)
+    if existing is None or statement.if_not_exists:
+        return existing
+    if not statement.or_replace:
+        raise TableAlreadyExists(
+            f"{existing.database}.{existing.name} exists.",
+            hint="Say IF NOT EXISTS or CREATE OR REPLACE, or DROP it first.",
+            position=name.position,
+        )
+    refuse_dependents(snapshot, existing, "replace")
+    return existing
+
+
+def _publish(
+    made: Table | View, existing: SchemaObject | None, context: StatementContext, snapshot: Snapshot
+) -> None:
+    requirements: list[Requirement] = [DatabaseExists(made.database)]
+    changes: list[Change] = []
+    if existing is None:
+        requirements.append(NameIsFree(made.database, made.name))
+    else:
+        requirements.append(ObjectIs(existing.id, existing.version))
+        changes.append(DropObject(existing.id))
+    changes.append(PutObject(made))
+    commit(context, f"CREATE {type(made).__name__.upper()}", requirements, changes)
+
+
+def _create_filled(
+    statement: nodes.CreateTable, table: Table, existing: SchemaObject | None,
+    context: StatementContext, snapshot: Snapshot,
+) -> Result:  # fmt: skip
+    """AS SELECT: the table is made under a name of its own, filled, and then gets its name; a
+    SELECT that fails leaves nothing."""
+    from olapdb.statements.insert import insert_query
+
+    assert statement.query is not None
+    hidden = table.renamed(table.database, f".filling.{table.id}")
+    _publish(hidden, None, context, snapshot)
+    try:
+        rows = insert_query(hidden, None, statement.query, context)
+        _rename_filled(table, hidden, existing, context)
+    except BaseException:
+        commit(context, "DROP TABLE", [], [DropObject(hidden.id)])
+        raise
+    return Result(affected_rows=rows)
+
+
+def _rename_filled(
+    table: Table, hidden: Table, existing: SchemaObject | None, context: StatementContext
+) -> None:
+    requirements: list[Requirement] = [DatabaseExists(table.database), ObjectIs(hidden.id, hidden.version)]
+    changes: list[Change] = []
+    if existing is None:
+        requirements.append(NameIsFree(table.database, table.name))
+    else:
+        requirements.append(ObjectIs(existing.id, existing.version))
+        changes.append(DropObject(existing.id))
+    commit(context, "CREATE TABLE", requirements, [*changes, PutObject(table)])
+
+
+def create_view(statement: nodes.CreateView, context: StatementContext) -> Result:
+    """A plain view: its SELECT is bound once to learn its columns, and frozen with full names."""
+    from olapdb.bind.analysis import qualify
+
+    snapshot = context.snapshot()
+    database, name = context.locate(statement.name)
+    require_database(database, snapshot, statement.name.position)
+    existing = _existing(statement.name, statement, context, snapshot)
+    if existing is not None and statement.if_not_exists:
+        return Result()
+    if existing is not None and not isinstance(existing, View):
+        raise TableAlreadyExists(
+            f"{existing.database}.{existing.name} is not a view.", hint="DROP it first.",
+            position=statement.name.position,
+        )  # fmt: skip
+    plan = select.plan_query(statement.query, context, snapshot)
+    columns = tuple(Column(i, n, t) for i, (n, t) in enumerate(zip(plan.names, plan.types), 1))
+    if statement.columns:
+        columns = _named_columns(statement, columns)
+    made = View(
+        id=str(uuid.uuid4()),
+        database=database,
+        name=name,
+        columns=columns,
+        query=to_sql(qualify(statement.query, context.scope(snapshot))),
+        comment=statement.comment,
+        created_ms=context.services.clock_ms(),
+    )
+    _publish(made, existing, context, snapshot)
+    return Result()
+
+
+def _named_columns(statement: nodes.CreateView, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    if len(statement.columns) != len(columns):
+        raise BadArguments(
+            f"The view lists {len(statement.columns)} columns, its SELECT has {len(columns)}.",
+            position=statement.position,
+        )
+    named = []
+    for definition, column in zip(statement.columns, columns, strict=True):
+        if definition.name != column.name:
+            raise BadArguments(
+                f"The view's column {definition.name} is called {column.name} in its SELECT.",
+                hint="Use AS to give it that name.",
+                position=definition.position,
+            )
+        named.append(replace(column, comment=definition.comment))
+    return tuple(named)
+
+

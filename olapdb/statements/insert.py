@@ -1,0 +1,285 @@
+"""INSERT: rows from VALUES, a SELECT or Python become blocks; ingest does the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from olapdb.errors import (
+    BadArguments,
+    CannotInsertNull,
+    DataError,
+    InterfaceError,
+    NoSuchColumn,
+    NotSupportedError,
+    NumberOfColumnsDoesntMatch,
+)
+from olapdb.functions import cast_column, default_value
+from olapdb.ingest.block import insertable_columns, make_blocks
+from olapdb.ingest.insert import insert
+from olapdb.model.schema import Column, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.result import Result
+from olapdb.sql import nodes
+from olapdb.statements.context import StatementContext
+from olapdb.types import STRING, DataType, Nullable
+
+
+def run_insert(statement: nodes.Insert, context: StatementContext) -> Result:
+    """One atomic commit of all blocks and all that the views make of them."""
+    context = context.with_settings(statement.settings)
+    snapshot = context.snapshot()
+    table = context.require_table(snapshot, statement.table, "INSERT")
+    columns = _column_list(statement, table)
+    if statement.query is not None:
+        return Result(affected_rows=insert_query(table, columns, statement.query, context))
+    if statement.values is None:
+        raise NotSupportedError(
+            f"INSERT … FORMAT {statement.format or ''} with data in the statement is not supported.",
+            hint="Use VALUES, or connection.insert(table, data) with Arrow data.",
+            position=statement.position,
+        )
+    rows, types = _literal_rows(statement.values, table, columns, context, snapshot)
+    return Result(affected_rows=_write(table, columns, rows, types, context, snapshot))
+
+
+def run_insert_many(
+    statement: nodes.Insert, sets: Sequence[Any], context: StatementContext
+) -> Result | None:
+    """All parameter sets of `INSERT … VALUES (?, ?)` as one INSERT; None where the statement is
+    anything else."""
+    if statement.values is None:
+        return None
+    from olapdb.sql.values import parse_value_rows
+
+    rows = parse_value_rows(statement.values.text)
+    if len(rows) != 1 or not all(isinstance(e, nodes.Parameter) for e in rows[0]):
+        return None
+    context = context.with_settings(statement.settings)
+    snapshot = context.snapshot()
+    table = context.require_table(snapshot, statement.table, "INSERT")
+    columns = _column_list(statement, table)
+    fields = _target_columns(table, columns)
+    if len(rows[0]) != len(fields):
+        raise _wrong_count(len(fields), len(rows[0]))
+    arrays = []
+    for position, (parameter, column) in enumerate(zip(rows[0], fields, strict=True)):
+        assert isinstance(parameter, nodes.Parameter)
+        values = [_parameter(parameter, position, one) for one in sets]
+        arrays.append(_python_column(column, values, context))
+    data = pa.Table.from_arrays(arrays, names=[c.name for c in fields])
+    types = [_nullable(c.type) for c in fields]
+    return Result(affected_rows=_write(table, [c.name for c in fields], data, types, context, snapshot))
+
+
+def insert_query(
+    table: Table, columns: Sequence[str] | None, query: nodes.Query, context: StatementContext
+) -> int:
+    """The SELECT's rows by position, streamed block by block."""
+    from olapdb.statements.select import run_query
+
+    result = run_query(query, context)
+    fields = _target_columns(table, columns)
+    if len(result.names) != len(fields):
+        result.close()
+        raise _wrong_count(len(fields), len(result.names))
+    names = [c.name for c in fields]
+    return _write(table, names, _renamed(result, names), result.types, context, context.snapshot())
+
+
+def run_insert_data(
+    name: str, data: Any, columns: Sequence[str] | None, token: str | None,
+    context: StatementContext,
+) -> int:  # fmt: skip
+    """`connection.insert`: Arrow data by column name."""
+    from olapdb.sql.parser import parse_table_name
+
+    snapshot = context.snapshot()
+    table = context.require_table(snapshot, parse_table_name(name), "INSERT")
+    source = _arrow(data)
+    if columns is not None:
+        source = _positional(source, columns)
+    blocks = make_blocks(
+        table, source, columns=None, types=None, settings=context.settings,
+        environment=context.environment, snapshot=snapshot, null_as_default=False,
+    )  # fmt: skip
+    return _commit(table, blocks, token, context, snapshot)
+
+
+def _write(
+    table: Table, columns: Sequence[str] | None, data: Any, types: Sequence[DataType],
+    context: StatementContext, snapshot: Snapshot,
+) -> int:  # fmt: skip
+    names = [c.name for c in _target_columns(table, columns)]
+    blocks = make_blocks(
+        table, data, columns=names, types=types, settings=context.settings,
+        environment=context.environment, snapshot=snapshot,
+        null_as_default=context.settings.boolean("input_format_null_as_default"),
+    )  # fmt: skip
+    token = None
+    if context.settings.boolean("insert_deduplicate"):
+        token = context.settings.text("insert_deduplication_token") or None
+    return _commit(table, blocks, token, context, snapshot)
+
+
+def _commit(
+    table: Table, blocks: Iterable[pa.Table], token: str | None, context: StatementContext,
+    snapshot: Snapshot,
+) -> int:  # fmt: skip
+    result = insert(
+        context.services, table.id, blocks, query_id=context.query_id,
+        statement=context.text[:4_096], token=token, settings=context.settings,
+        environment=context.environment, snapshot=snapshot, cancelled=context.cancelled,
+    )  # fmt: skip
+    context.statistics.rows_written += result.rows
+    return result.rows
+
+
+# --- columns
+
+
+def _column_list(statement: nodes.Insert, table: Table) -> list[str] | None:
+    if statement.columns is None and not statement.excluded:
+        return None
+    if statement.columns is None:
+        return [c.name for c in insertable_columns(table) if c.name not in statement.excluded]
+    for name in statement.columns:
+        if table.column(name) is None:
+            raise NoSuchColumn(
+                f"{table.database}.{table.name} has no column {name}.",
+                hint=f"It has {', '.join(c.name for c in table.columns)}.",
+                position=statement.position,
+            )
+    return list(statement.columns)
+
+
+def _target_columns(table: Table, names: Sequence[str] | None) -> list[Column]:
+    if names is None:
+        return list(insertable_columns(table))
+    found = [table.column(n) for n in names]
+    return [c for c in found if c is not None]
+
+
+def _wrong_count(expected: int, found: int) -> NumberOfColumnsDoesntMatch:
+    return NumberOfColumnsDoesntMatch(
+        f"The INSERT takes {expected} columns, its data have {found}.",
+        hint="Name the columns: INSERT INTO t (a, b) …",
+    )
+
+
+# --- rows
+
+
+def _literal_rows(
+    values: nodes.ValuesData, table: Table, columns: Sequence[str] | None,
+    context: StatementContext, snapshot: Snapshot,
+) -> tuple[Any, Sequence[DataType]]:  # fmt: skip
+    from olapdb.sql.values import read_values
+
+    fields = _target_columns(table, columns)
+    literal = read_values(values.text, [c.name for c in fields], [c.type for c in fields])
+    if literal.columns is not None:
+        names = [c.name for c in fields]
+        return pa.Table.from_arrays(list(literal.columns), names=names), literal.types
+    assert literal.rows is not None
+    return _expression_rows(literal.rows, fields, context, snapshot)
+
+
+def _expression_rows(
+    rows: Sequence[Sequence[nodes.Expression | None]], fields: Sequence[Column],
+    context: StatementContext, snapshot: Snapshot,
+) -> tuple[pa.Table, Sequence[DataType]]:  # fmt: skip
+    """VALUES with expressions or parameters: each is bound, folded and cast on its own."""
+    from olapdb.bind import bind_constant
+
+    scope = context.scope(snapshot)
+    arrays = []
+    types = [_nullable(c.type) for c in fields]
+    for position, (column, data_type) in enumerate(zip(fields, types, strict=True)):
+        values = []
+        for number, row in enumerate(rows, 1):
+            if len(row) != len(fields):
+                raise _wrong_count(len(fields), len(row))
+            expression = row[position]
+            if expression is None:
+                values.append(default_value(column.type))
+                continue
+            try:
+                values.append(bind_constant(expression, data_type, scope))
+            except DataError as error:
+                error.message = f"Column {column.name}, row {number}: {error.message}"
+                raise
+        arrays.append(pa.array([v.as_py() for v in values], type=data_type.arrow))
+    return pa.Table.from_arrays(arrays, names=[c.name for c in fields]), types
+
+
+def _nullable(data_type: DataType) -> DataType:
+    from olapdb.types import make_nullable
+
+    return make_nullable(data_type)
+
+
+def _parameter(parameter: nodes.Parameter, position: int, given: Any) -> Any:
+    if parameter.name is not None:
+        if not isinstance(given, Mapping):
+            raise InterfaceError(f"Parameter {parameter.name} wants a mapping of parameters.")
+        if parameter.name not in given:
+            raise InterfaceError(f"Parameter {parameter.name} is missing.")
+        return given[parameter.name]
+    index = position if parameter.index is None else parameter.index
+    if isinstance(given, Mapping | str | bytes) or index >= len(given):
+        raise InterfaceError(f"Parameter {index + 1} is missing.")
+    return given[index]
+
+
+def _python_column(column: Column, values: list[Any], context: StatementContext) -> pa.Array:
+    """Python values as Arrow of the column's type; a text is cast as SQL would."""
+    target = _nullable(column.type)
+    if any(isinstance(v, str) for v in values):
+        texts = pa.array([None if v is None else str(v) for v in values], type=pa.string())
+        try:
+            cast = cast_column(texts, Nullable(STRING), target, context.environment, strict=True)
+        except DataError as error:
+            error.message = f"Column {column.name}: {error.message}"
+            raise
+        return cast if isinstance(cast, pa.Array) else pa.array([cast.as_py()] * len(values))
+    try:
+        return pa.array(values, type=target.arrow)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        if None in values and target is column.type:
+            raise CannotInsertNull(f"Column {column.name} holds no NULL.") from error
+        raise BadArguments(f"Column {column.name} of type {column.type}: {error}.") from error
+
+
+def _renamed(result: Result, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    for batch in result.batches():
+        yield pa.RecordBatch.from_arrays(batch.columns, names=list(names))
+
+
+def _arrow(data: Any) -> pa.Table | pa.RecordBatch | pa.RecordBatchReader:
+    """Whatever speaks Arrow, or columns in a mapping."""
+    if isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
+        return data
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(data)
+    if isinstance(data, Mapping):
+        return pa.table(dict(data))
+    if type(data).__module__.partition(".")[0] == "pandas":
+        return pa.Table.from_pandas(data, preserve_index=False)
+    raise InterfaceError(
+        f"insert() takes Arrow data, a pandas frame or a mapping of columns, not "
+        f"{type(data).__name__}."
+    )
+
+
+def _positional(source: Any, columns: Sequence[str]) -> Any:
+    if len(source.schema.names) != len(columns):
+        raise _wrong_count(len(columns), len(source.schema.names))
+    if isinstance(source, pa.RecordBatchReader):
+        schema = pa.schema([f.with_name(n) for f, n in zip(source.schema, columns, strict=True)])
+        return pa.RecordBatchReader.from_batches(
+            schema, (pa.RecordBatch.from_arrays(b.columns, schema=schema) for b in source)
+        )
+    return source.rename_columns(list(columns))

@@ -1,0 +1,80 @@
+"""DELETE, TRUNCATE, OPTIMIZE and the SYSTEM commands that are not about views."""
+
+from __future__ import annotations
+
+from olapdb.errors import NotSupportedError
+from olapdb.result import Result
+from olapdb.sql import nodes
+from olapdb.statements.alter import find_partition
+from olapdb.statements.context import StatementContext
+
+
+def delete(statement: nodes.Delete, context: StatementContext) -> Result:
+    """DELETE FROM t WHERE …: the rows are gone with the commit, and views that had seen them know
+    which of their slices are stale."""
+    from olapdb.ingest.delete import delete_rows, require_condition
+
+    context = context.with_settings(statement.settings)
+    snapshot = context.snapshot()
+    table = context.require_table(snapshot, statement.table, "DELETE")
+    partition = None
+    if statement.partition is not None:
+        partition = find_partition(statement.partition, table, context, snapshot)
+    result = delete_rows(
+        context.services, table.id, require_condition(statement.where), partition_id=partition,
+        query_id=context.query_id, statement=context.text, settings=context.settings,
+        environment=context.environment, parameters=context.parameters,
+    )  # fmt: skip
+    return Result(affected_rows=result.rows)
+
+
+def truncate(statement: nodes.Truncate, context: StatementContext) -> Result:
+    from olapdb.ingest.delete import truncate as truncate_table
+
+    snapshot = context.snapshot()
+    if statement.if_exists and context.find(snapshot, statement.table) is None:
+        return Result()
+    table = context.require_table(snapshot, statement.table, "TRUNCATE")
+    result = truncate_table(
+        context.services, table.id, query_id=context.query_id, statement=context.text
+    )
+    return Result(affected_rows=result.rows)
+
+
+def optimize(statement: nodes.Optimize, context: StatementContext) -> Result:
+    """OPTIMIZE TABLE t [PARTITION p] [FINAL]: merges now, and waits for it."""
+    from olapdb.merge.merger import optimize as optimize_table
+
+    for what, given in (("DEDUPLICATE", statement.deduplicate), ("CLEANUP", statement.cleanup)):
+        if given:
+            raise NotSupportedError(
+                f"OPTIMIZE … {what} is not supported yet.", position=statement.position
+            )
+    context = context.with_settings(statement.settings)
+    snapshot = context.snapshot()
+    table = context.require_table(snapshot, statement.table, "OPTIMIZE")
+    partition = None
+    if statement.partition is not None:
+        partition = find_partition(statement.partition, table, context, snapshot)
+    optimize_table(
+        context.services, table.id, partition_id=partition, final=statement.final,
+        query_id=context.query_id, statement=context.text,
+    )  # fmt: skip
+    return Result()
+
+
+_HARMLESS = ("SYNC REPLICA", "FLUSH LOGS", "FLUSH ASYNC INSERT QUEUE")
+
+
+def system(statement: nodes.System, context: StatementContext) -> Result:
+    """STOP and START MERGES; commands about replicas and logs have nothing to wait for here."""
+    if statement.command in _HARMLESS:
+        return Result()
+    if statement.command in ("STOP MERGES", "START MERGES") and statement.table is None:
+        context.engine.merges(statement.command == "START MERGES")
+        return Result()
+    raise NotSupportedError(
+        f"SYSTEM {statement.command} is not supported.",
+        hint="SYSTEM BACKFILL, REPLAY, RECONCILE VIEW and STOP/START MERGES are.",
+        position=statement.position,
+    )

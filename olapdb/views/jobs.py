@@ -1,0 +1,175 @@
+"""What backfill, replay and reconciliation share: tasks made from a snapshot, and progress."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from olapdb.errors import QueryNotSupportedInMaterializedView, UnknownTable
+from olapdb.functions.base import Environment
+from olapdb.model.changes import (
+    DataVersionIs, LeaseLive, Requirement, SchemaIs, ViewIs,
+)  # fmt: skip
+from olapdb.model.frozen import freeze
+from olapdb.model.part import Part
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.transaction.services import Services
+from olapdb.views.chunk import ChunkTask, Purpose
+from olapdb.views.executor import Executor, InProcessExecutor
+
+ATTEMPTS_MAX = 8
+"""How often a chunk, or a replay, is computed anew because what it read changed meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkEvent:
+    """Progress of a backfill, replay or reconciliation; `total` chunks, of which this is one."""
+
+    phase: Literal["planned", "computed", "published", "conflict", "failed", "compared"]
+    operation: Literal["BACKFILL", "REPLAY", "RECONCILE"]
+    view: str
+    index: int = 0
+    total: int = 0
+    partition: str = ""
+    parts: int = 0
+    rows: int = 0
+    target_rows: int = 0
+    commit: int | None = None
+    elapsed_ms: int = 0
+
+
+Progress: TypeAlias = Callable[[ChunkEvent], None]
+
+
+def no_progress(event: ChunkEvent) -> None:
+    """For callers who do not listen."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One SYSTEM … VIEW statement: who runs it, for whom, and how it reports."""
+
+    services: Services
+    operation: Literal["BACKFILL", "REPLAY", "RECONCILE"]
+    executor: Executor
+    progress: Progress
+    query_id: str = ""
+    statement: str = ""
+    settings: Mapping[str, object] = field(default_factory=dict)
+    started: float = field(default_factory=time.monotonic)
+
+    @staticmethod
+    def of(
+        services: Services,
+        operation: Literal["BACKFILL", "REPLAY", "RECONCILE"],
+        executor: Executor | None,
+        progress: Progress | None,
+        query_id: str,
+        statement: str,
+        settings: Mapping[str, object] | None,
+    ) -> Job:
+        return Job(
+            services, operation, executor or default_executor(services, settings or {}),
+            progress or no_progress, query_id, statement, settings or {},
+        )  # fmt: skip
+
+    @property
+    def elapsed_ms(self) -> int:
+        return int((time.monotonic() - self.started) * 1000)
+
+    def environment(self) -> Environment:
+        return Environment(
+            zone=self.services.zone,
+            now_seconds=self.services.clock_ms() / 1000,
+            query_id=self.query_id,
+        )
+
+    def task(
+        self,
+        snapshot: Snapshot,
+        view: MaterializedView,
+        partition: str,
+        parts: Sequence[Part],
+        index: int,
+        purpose: Purpose,
+        target_partitions: frozenset[str] | None = None,
+    ) -> ChunkTask:
+        """A chunk of these parts of the view's source, with all that computing it needs."""
+        tables = (view.target_id,) if purpose == "backfill" else ()
+        frozen = freeze(
+            snapshot, tables, parts={view.source_id: tuple(parts)}, view_ids=(view.id,)
+        )
+        return ChunkTask(
+            index, purpose, frozen, view.id, partition, frozenset(p.id for p in parts),
+            self.services.lease_id, _plain(self.settings), self.environment(), target_partitions,
+        )  # fmt: skip
+
+    def read_requirements(
+        self, snapshot: Snapshot, view: MaterializedView, partitions: Iterable[str]
+    ) -> list[Requirement]:
+        """What was read must be unchanged: the definition, the source's schema, its partitions'
+        rows but for new blocks."""
+        source = snapshot.by_id(view.source_id)
+        needed: list[Requirement] = [
+            LeaseLive(self.services.lease_id), ViewIs(view.id, view.version),
+        ]  # fmt: skip
+        if source is not None:
+            needed.append(SchemaIs(source.id, source.version))
+        needed += [
+            DataVersionIs(view.source_id, p, snapshot.data_version(view.source_id, p))
+            for p in partitions
+        ]
+        return needed
+
+
+def default_executor(services: Services, settings: Mapping[str, object]) -> Executor:
+    """Threads of this process: `backfill_threads`, or one a core."""
+    import os
+
+    threads = int(str(settings.get("backfill_threads", 0))) or os.cpu_count() or 1
+    return InProcessExecutor(services.store, services.cache, threads)
+
+
+def _plain(settings: Mapping[str, object]) -> tuple[tuple[str, object], ...]:
+    return tuple((name, settings[name]) for name in settings)
+
+
+def find_view(snapshot: Snapshot, view_id: str) -> MaterializedView:
+    """UnknownTable where it was dropped."""
+    found = snapshot.by_id(view_id)
+    if not isinstance(found, MaterializedView):
+        raise UnknownTable("The materialized view does not exist any more.")
+    return found
+
+
+def view_name(view: MaterializedView) -> str:
+    return f"{view.database}.{view.name}"
+
+
+def readable_source(snapshot: Snapshot, view: MaterializedView, operation: str) -> Table:
+    """The view's source, which must store its rows; an error that says what is missing."""
+    source = snapshot.by_id(view.source_id)
+    if not isinstance(source, Table):
+        raise UnknownTable(
+            f"{operation} VIEW {view_name(view)}: its source does not exist any more.",
+            hint=f"DROP VIEW {view_name(view)}, or create the source and the view anew.",
+        )
+    if source.engine.name == "Null":
+        raise QueryNotSupportedInMaterializedView(
+            f"{operation} VIEW {view_name(view)}: its source {source.database}.{source.name} is a"
+            " Null table, which keeps no rows to read again.",
+            hint="A view over a Null source is unverifiable; store the source in a MergeTree"
+            " table to have it backfilled and proven.",
+        )
+    return source
+
+
+def by_partition(parts: Iterable[Part]) -> dict[str, tuple[Part, ...]]:
+    """Parts by partition id, sorted."""
+    found: dict[str, list[Part]] = {}
+    for part in parts:
+        found.setdefault(part.partition_id, []).append(part)
+    return {p: tuple(found[p]) for p in sorted(found)}

@@ -1,0 +1,320 @@
+"""REPLAY: recomputes slices of a target from the source and swaps them in, in one commit.
+
+The fence (rule 6) is the target's last block F at the snapshot.  Rows of the slice from blocks up
+to F are the results of source blocks that the snapshot shows as covered: these are recomputed.
+Rows from later blocks (triggers and backfills that committed meanwhile) are kept.  A merge that
+joined rows of both sides makes the replay start again; any other merge does not matter.
+
+    target parts   1..4 (view)  5..5 (bypass)  6..6 (view)  | F = 6 |  7..7 (view)
+    the swap       removes 1..4 and 6..6, adds the recomputed part as block 8, keeps 5..5 and 7..7
+
+The recomputed rows are a new block of the target.  Views further down have seen what it replaces,
+so the commit says that they have seen it too, and that their slices are stale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+
+from olapdb.errors import BadArguments, BypassRows, CommitConflict, CommitUnknown, Error
+from olapdb.functions.base import Environment
+from olapdb.ingest.invalidate import StaleSlices, dimension_changed
+from olapdb.ingest.read import Pin, discard, read_rows, read_staged
+from olapdb.ingest.stage import VOID_PARTITION, dimension_requirements
+from olapdb.ingest.staged import StagedInsert, join_staged
+from olapdb.ingest.trigger import Surroundings
+from olapdb.model.changes import (
+    AddBlock, AddCoverage, AddPart, Change, ClearInvalidations, Commit, DataVersionIs,
+    PartsOfPartitionAre, RaiseDataVersion, RemoveParts, Requirement,
+)  # fmt: skip
+from olapdb.model.part import Part
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.model.view_state import CoverageRow
+from olapdb.transaction.points import reach
+from olapdb.transaction.services import Services
+from olapdb.views.chunk import FailedChunk
+from olapdb.views.coverage import bypass, covered_parts, is_bypass
+from olapdb.views.executor import Executor
+from olapdb.views.jobs import (
+    ATTEMPTS_MAX, ChunkEvent, Job, Progress, by_partition, find_view, readable_source, view_name,
+)  # fmt: skip
+from olapdb.views.verdicts import stale_slices
+
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayRow:
+    """One partition of the target: rows of views before and after; `bypass_rows` were kept or
+    discarded, as `status` says."""
+
+    partition: str
+    source_rows: int
+    rows_before: int
+    rows_after: int
+    bypass_rows: int
+    status: Literal["replayed", "bypass kept", "bypass discarded"]
+    commit: int
+
+
+def replay(
+    services: Services,
+    view_id: str,
+    *,
+    partition: str | None = None,
+    stale: bool = False,
+    discard_bypass: bool = False,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+    query_id: str = "",
+    statement: str = "",
+    settings: Mapping[str, object] | None = None,
+) -> tuple[ReplayRow, ...]:
+    """Recomputes a target partition, the stale slices, or (neither given) the whole target.
+
+    All views that write the target are replayed together; source rows in a view's gap stay its
+    gap.  Rows that no view made are kept unless `discard_bypass`: an explicit `partition` that
+    holds such rows raises BypassRows, the other forms report them in their row.  Nothing to do
+    gives no row.  Raises CommitConflict when the source changed too often meanwhile.
+    """
+    job = Job.of(services, "REPLAY", executor, progress, query_id, statement, settings)
+    for _ in range(ATTEMPTS_MAX):
+        snapshot = services.catalog.snapshot()
+        with Pin(services, snapshot.number):
+            view = find_view(snapshot, view_id)
+            slices = _chosen(snapshot, view, partition, stale)
+            if slices is not None and not slices:
+                return ()
+            if partition is not None and not discard_bypass:
+                _refuse_bypass(snapshot, view, partition)
+            try:
+                return _Replay(job, snapshot, view, slices, discard_bypass).run()
+            except CommitConflict:
+                job.progress(ChunkEvent("conflict", "REPLAY", view_name(view)))
+    raise CommitConflict(
+        f"The source or target of the view changed {ATTEMPTS_MAX} times while it was replayed.",
+        hint="Nothing was changed; run it again, after SYSTEM STOP MERGES if need be.",
+    )
+
+
+def _chosen(
+    snapshot: Snapshot, view: MaterializedView, partition: str | None, stale: bool
+) -> frozenset[str] | None:
+    """The partitions to replay; None for all, whatever they turn out to be."""
+    if partition is not None and stale:
+        raise BadArguments("REPLAY VIEW takes PARTITION or STALE, not both.")
+    if partition is not None:
+        return frozenset((partition,))
+    return stale_slices(snapshot, view) if stale else None
+
+
+def _refuse_bypass(snapshot: Snapshot, view: MaterializedView, partition: str) -> None:
+    rows = bypass(view, snapshot)
+    if rows.get(partition):
+        listed = ", ".join(f"{p or 'all'}: {n}" for p, n in rows.items())
+        raise BypassRows(
+            f"Partition {partition} of the target of {view_name(view)} holds rows that no view"
+            f" made (rows by partition: {listed}).",
+            hint=f"SYSTEM REPLAY VIEW {view_name(view)} PARTITION ID '{partition}' DISCARD BYPASS"
+            " removes them; SYSTEM REPLAY VIEW … STALE replays the rest and leaves them.",
+        )
+
+
+@dataclass(frozen=True)
+class _Replay:
+    job: Job
+    snapshot: Snapshot
+    view: MaterializedView
+    slices: frozenset[str] | None
+    discard_bypass: bool
+
+    def run(self) -> tuple[ReplayRow, ...]:
+        views = [v for v in self.snapshot.views_into(self.view.target_id)]
+        staged, source_rows = self._recompute(views)
+        try:
+            reach("replay.before_commit")
+            return self._swap(views, staged, source_rows)
+        except CommitUnknown:
+            raise
+        except Error:
+            if staged is not None:
+                discard(self.job.services, staged.paths)
+            raise
+
+    # --- recompute
+
+    def _recompute(self, views: list[MaterializedView]) -> tuple[StagedInsert | None, int]:
+        tasks = []
+        for view in views:
+            readable_source(self.snapshot, view, "REPLAY")
+            for partition, parts in by_partition(covered_parts(view, self.snapshot)).items():
+                tasks.append(
+                    self.job.task(self.snapshot, view, partition, parts, len(tasks), "replay",
+                                  self.slices)
+                )  # fmt: skip
+        for task in tasks:
+            self._say("planned", task.index, len(tasks), task.partition, task.rows, 0)
+        done: dict[int, StagedInsert] = {}
+        source_rows = 0
+        failed: FailedChunk | None = None
+        for outcome in self.job.executor.run(tasks):
+            if isinstance(outcome, FailedChunk):
+                failed = failed or outcome
+                continue
+            assert outcome.staged is not None
+            done[outcome.index] = outcome.staged
+            source_rows += outcome.source_rows
+            self._say("computed", outcome.index, len(tasks), outcome.partition,
+                      outcome.source_rows, outcome.target_rows)  # fmt: skip
+        if failed is not None:
+            for one in done.values():
+                discard(self.job.services, one.paths)
+            raise failed.error
+        with_parts = [done[i] for i in sorted(done) if done[i].changes]
+        return (join_staged(with_parts) if with_parts else None), source_rows
+
+    def _say(
+        self, phase: str, index: int, total: int, partition: str, rows: int, target_rows: int
+    ) -> None:
+        self.job.progress(
+            ChunkEvent(phase, "REPLAY", view_name(self.view), index, total, partition, 0, rows,  # type: ignore[arg-type]
+                       target_rows, None, self.job.elapsed_ms)
+        )  # fmt: skip
+
+    # --- swap
+
+    def _swap(
+        self, views: list[MaterializedView], staged: StagedInsert | None, source_rows: int
+    ) -> tuple[ReplayRow, ...]:
+        target = self.snapshot.by_id(self.view.target_id)
+        assert isinstance(target, Table)
+        fence = self.snapshot.next_block(target) - 1
+        now = self.job.services.catalog.snapshot()
+        added = () if staged is None else staged.parts_of(target.id)
+        old = self._replaced(now, target, fence, {p.part.partition_id for p in added})
+        made_here = frozenset(view.id for view in views)
+        removed = [
+            part for parts in old.values() for part in parts
+            if self.discard_bypass or not is_bypass(part, made_here) or not part.rows
+        ]  # fmt: skip
+        requirements = self._requirements(views, target, old, fence)
+        changes: list[Change] = []
+        if removed:
+            changes.append(RemoveParts(target.id, tuple(sorted(p.id for p in removed))))
+        if staged is not None:
+            requirements += staged.requirements
+            changes += staged.changes
+        changes += [RaiseDataVersion(target.id, partition) for partition in sorted(old)]
+        changes += self._cleared(views, sorted(old))
+        with Pin(self.job.services, now.number):
+            changes += self._downstream(now, target, removed, staged)
+        more, needed = dimension_changed(
+            now, {target.id}, "DIMENSION CHANGE", self.job.statement, self.job.query_id,
+            sum(p.rows for p in removed), self.job.services.clock_ms(),
+        )  # fmt: skip
+        changes += more
+        requirements += needed
+        committed = self.job.services.catalog.apply(
+            Commit(tuple(requirements), tuple(changes), "REPLAY", self.job.query_id,
+                   self.job.statement)
+        )  # fmt: skip
+        reach("replay.committed")
+        self.job.services.notify_written(target.id)
+        return tuple(
+            self._row(partition, parts, added, made_here, source_rows, committed.number)
+            for partition, parts in sorted(old.items())
+        )
+
+    def _replaced(
+        self, now: Snapshot, target: Table, fence: int, more: set[str]
+    ) -> dict[str, list[Part]]:
+        """Live parts up to the fence, by chosen partition; CommitConflict where one straddles."""
+        found: dict[str, list[Part]] = {p: [] for p in (self.slices or ()) | more}
+        for part in now.parts(target.id):
+            chosen = self.slices is None or part.partition_id in self.slices
+            if not chosen or part.partition_id == VOID_PARTITION:
+                continue
+            if part.block_range.first > fence:
+                continue
+            if part.block_range.last > fence:
+                raise CommitConflict(
+                    f"A merge of {target.database}.{target.name} crossed the replay's fence."
+                )
+            found.setdefault(part.partition_id, []).append(part)
+        return found
+
+    def _requirements(
+        self, views: Iterable[MaterializedView], target: Table, old: Mapping[str, list[Part]],
+        fence: int,
+    ) -> list[Requirement]:  # fmt: skip
+        needed: dict[Requirement, None] = {}
+        for view in views:
+            partitions = by_partition(covered_parts(view, self.snapshot))
+            for one in self.job.read_requirements(self.snapshot, view, partitions):
+                needed[one] = None
+            for requirement, _ in dimension_requirements(view, self.snapshot):
+                needed[requirement] = None
+        for partition, parts in old.items():
+            ids = tuple(sorted(part.id for part in parts))
+            needed[PartsOfPartitionAre(target.id, partition, ids, fence)] = None
+            version = self.snapshot.data_version(target.id, partition)
+            needed[DataVersionIs(target.id, partition, version)] = None
+        return list(needed)
+
+    def _cleared(
+        self, views: Iterable[MaterializedView], partitions: Iterable[str]
+    ) -> list[Change]:
+        up_to = self.snapshot.number
+        if self.slices is None:
+            return [ClearInvalidations(view.id, None, up_to) for view in views]
+        return [ClearInvalidations(v.id, p, up_to) for v in views for p in partitions]
+
+    def _downstream(
+        self, now: Snapshot, target: Table, removed: list[Part], staged: StagedInsert | None
+    ) -> list[Change]:
+        """Views on the target: what they made of the replaced rows is stale; the new block counts
+        as seen, since their own replay will read it."""
+        around = Surroundings(
+            now, self.job.services.store, self.job.services.cache, self.job.settings,
+            Environment(zone=self.job.services.zone, query_id=self.job.query_id),
+        )  # fmt: skip
+        changes: list[Change] = []
+        with_rows = [part for part in removed if part.rows]
+        new = () if staged is None else staged.changes
+        for view in now.views_on(target.id):
+            coverage = now.coverage(view.id)
+            seen = [p for p in with_rows if coverage.touches(p.partition_id, p.block_range)]
+            if not seen:
+                continue
+            slices = StaleSlices.of(view)
+            for part in seen:
+                slices.add(read_rows(around, target, part), around)
+            for change in new:
+                if isinstance(change, AddPart) and change.part.rows:
+                    slices.add(self._read(target, change), around)
+                if isinstance(change, AddBlock) and change.block.table_id == target.id:
+                    changes.append(AddCoverage(CoverageRow(view.id, None, change.block)))
+            changes += slices.invalidations(
+                "UPSTREAM REPLAY", self.job.statement, self.job.query_id,
+                self.job.services.clock_ms(),
+            )  # fmt: skip
+        return changes
+
+    def _read(self, target: Table, staged: AddPart) -> pa.Table:
+        return read_staged(self.job.services.store, target, staged)
+
+    def _row(
+        self, partition: str, old: list[Part], added: Iterable[AddPart],
+        made_here: frozenset[str], source_rows: int, commit: int,
+    ) -> ReplayRow:  # fmt: skip
+        by_hand = sum(p.rows for p in old if is_bypass(p, made_here))
+        status: Literal["replayed", "bypass kept", "bypass discarded"] = "replayed"
+        if by_hand:
+            status = "bypass discarded" if self.discard_bypass else "bypass kept"
+        after = sum(a.part.rows for a in added if a.part.partition_id == partition)
+        before = sum(p.rows for p in old) - by_hand
+        return ReplayRow(partition, source_rows, before, after, by_hand, status, commit)

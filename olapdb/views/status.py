@@ -1,0 +1,134 @@
+"""A view's health in one value: verdict, numbers behind it, and the statement that mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.model.view_state import Check
+from olapdb.views.coverage import bypass, coverage_rows, stores_rows
+from olapdb.views.jobs import view_name
+from olapdb.views.verdicts import check_is_current
+
+Health: TypeAlias = Literal[
+    "proven", "covered", "partial", "stale", "bypassed", "unproven", "broken"
+]
+"""broken: a table that it needs is gone. stale: a slice is known to differ, or may since an input
+changed. bypassed: the target holds rows that no view made. partial: there is a gap. unproven: it
+cannot be proven. proven: every partition of the target was compared, equal, and nothing moved
+since. covered: none of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class StaleSlice:
+    """`partition` None: all of the target."""
+
+    partition: str | None
+    cause: str
+    statement: str
+    query_id: str
+    rows: int
+    since_ms: int
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ViewStatus:
+    """`reason` says why the verdict is what it is, `mend` is SQL, both "" where all is well."""
+
+    view_id: str
+    verdict: Health
+    reason: str
+    covered_rows: int
+    gap_rows: int
+    gap_parts: int
+    bypass_rows: int
+    bypass: Mapping[str, int]
+    stale: tuple[StaleSlice, ...]
+    last_check_ms: int
+    mend: str
+
+
+def view_status(view: MaterializedView, snapshot: Snapshot) -> ViewStatus:
+    """Arithmetic on the ledger, no row is read."""
+    broken = _broken(view, snapshot)
+    if broken:
+        drop = f"DROP VIEW {view_name(view)}"
+        return ViewStatus(view.id, "broken", broken, 0, 0, 0, 0, {}, (), 0, drop)
+    slices = coverage_rows(view, snapshot)
+    gaps = [s for s in slices if s.status == "gap"]
+    by_hand = bypass(view, snapshot)
+    checks = [c for c in snapshot.checks(view.id) if check_is_current(c, view, snapshot)]
+    stale = _stale(view, snapshot, checks)
+    gap_rows = sum(s.rows for s in gaps)
+    verdict, reason, mend = _verdict(view, snapshot, gap_rows, by_hand, stale, checks)
+    return ViewStatus(
+        view_id=view.id,
+        verdict=verdict,
+        reason=reason,
+        covered_rows=sum(s.rows for s in slices if s.status == "covered"),
+        gap_rows=gap_rows,
+        gap_parts=sum(s.parts for s in gaps),
+        bypass_rows=sum(by_hand.values()),
+        bypass=by_hand,
+        stale=stale,
+        last_check_ms=max((c.checked_ms for c in snapshot.checks(view.id)), default=0),
+        mend=mend,
+    )
+
+
+def _broken(view: MaterializedView, snapshot: Snapshot) -> str:
+    if not isinstance(snapshot.by_id(view.source_id), Table):
+        return "Its source does not exist any more."
+    if not isinstance(snapshot.by_id(view.target_id), Table):
+        return "Its target does not exist any more."
+    for table_id in view.dimension_ids:
+        if snapshot.by_id(table_id) is None:
+            return "A table that it joins does not exist any more."
+    return ""
+
+
+def _stale(
+    view: MaterializedView, snapshot: Snapshot, checks: list[Check]
+) -> tuple[StaleSlice, ...]:
+    slices = [
+        StaleSlice(i.target_partition, i.cause, i.statement, i.query_id, i.rows, i.since_ms, i.keys)
+        for i in snapshot.invalidations(view.id)
+    ]
+    slices += [
+        StaleSlice(c.target_partition, "RECONCILE", "", "", c.missing + c.extra + c.differing,
+                   c.checked_ms, c.examples)
+        for c in checks if c.verdict == "different"
+    ]  # fmt: skip
+    return tuple(slices)
+
+
+def _verdict(
+    view: MaterializedView, snapshot: Snapshot, gap_rows: int, by_hand: Mapping[str, int],
+    stale: tuple[StaleSlice, ...], checks: list[Check],
+) -> tuple[Health, str, str]:  # fmt: skip
+    name = view_name(view)
+    if view.unprovable:
+        mend = f"SYSTEM BACKFILL VIEW {name}" if gap_rows else ""
+        return "unproven", view.unprovable, mend
+    if not stores_rows(snapshot, view.source_id):
+        return "unproven", "Its source keeps no rows that could be read again.", ""
+    real = [s for s in stale if not (s.cause == "RECONCILE" and by_hand.get(s.partition or ""))]
+    if real:
+        causes = ", ".join(dict.fromkeys(s.cause for s in real))
+        return "stale", f"Stale by {causes}.", f"SYSTEM REPLAY VIEW {name} STALE"
+    if by_hand:
+        rows = sum(by_hand.values())
+        where = ", ".join(list(by_hand)[:5])
+        mend = f"SYSTEM REPLAY VIEW {name} DISCARD BYPASS"
+        return "bypassed", f"{rows} rows of the target (in {where}) were made by no view.", mend
+    if gap_rows:
+        return "partial", f"It has not seen {gap_rows} rows.", f"SYSTEM BACKFILL VIEW {name}"
+    equal = {c.target_partition for c in checks if c.verdict == "equal"}
+    there = {p.partition_id for p in snapshot.parts(view.target_id) if p.rows}
+    if checks and there <= equal:
+        return "proven", "", ""
+    return "covered", "", f"SYSTEM RECONCILE VIEW {name}"

@@ -1,0 +1,57 @@
+"""Verdicts of reconciliation: what each is about, whether it still holds, which slices are stale."""
+
+from __future__ import annotations
+
+import hashlib
+
+from olapdb.model.schema import MaterializedView
+from olapdb.model.snapshot import Snapshot
+from olapdb.model.view_state import Check
+from olapdb.views.coverage import writers
+
+
+def stale_slices(snapshot: Snapshot, view: MaterializedView) -> frozenset[str] | None:
+    """Partitions of the target that some writer's invalidation or failed check names; None: all."""
+    found: set[str] = set()
+    for view_id in writers(view, snapshot):
+        for one in snapshot.invalidations(view_id):
+            if one.target_partition is None:
+                return None
+            found.add(one.target_partition)
+        for check in snapshot.checks(view_id):
+            if check.verdict == "different" and check_is_current(check, view, snapshot):
+                found.add(check.target_partition)
+    return frozenset(found)
+
+
+def fingerprint(view: MaterializedView, snapshot: Snapshot, target_partition: str) -> str:
+    """What a verdict about the partition depends on; equal as long as none of it moved.
+
+    New source blocks matter only through what they add to the partition (or to the gap, which no
+    verdict is about), so the partition's newest block stands for them.
+    """
+    facts: list[object] = []
+    for one in snapshot.views_into(view.target_id):
+        partitions = {part.partition_id for part in snapshot.parts(one.source_id)}
+        versions = [(p, snapshot.data_version(one.source_id, p)) for p in sorted(partitions)]
+        facts.append((one.id, one.version, [v for v in versions if v[1]]))
+        for table_id in one.dimension_ids:
+            facts.append((table_id, *_newest(snapshot, table_id, None)))
+    facts.append((target_partition, *_newest(snapshot, view.target_id, target_partition)))
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:32]
+
+
+def _newest(snapshot: Snapshot, table_id: str, partition: str | None) -> tuple[object, ...]:
+    """Newest block and data version: merges change neither."""
+    parts = [
+        p for p in snapshot.parts(table_id)
+        if p.rows and (partition is None or p.partition_id == partition)
+    ]  # fmt: skip
+    last = max((p.block_range.last for p in parts), default=0)
+    partitions = sorted({p.partition_id for p in parts} | ({partition} if partition else set()))
+    return last, tuple(snapshot.data_version(table_id, p) for p in partitions)
+
+
+def check_is_current(check: Check, view: MaterializedView, snapshot: Snapshot) -> bool:
+    """Whether the verdict still speaks about what is there."""
+    return check.fingerprint == fingerprint(view, snapshot, check.target_partition)

@@ -1,0 +1,87 @@
+"""A catalog in memory for tests that need names and types only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from olapdb.model.part import Part
+from olapdb.model.schema import (
+    Column,
+    Database,
+    Engine,
+    KeyItem,
+    MaterializedView,
+    SchemaObject,
+    Table,
+)
+from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation
+from olapdb.types import DataType
+
+
+class FakeSnapshot:
+    """`Snapshot` over given objects, without parts."""
+
+    def __init__(self, *objects: SchemaObject, databases: Iterable[str] = ("default",)) -> None:
+        names = {*databases, *(o.database for o in objects)}
+        self.databases: Mapping[str, Database] = {n: Database(n, n) for n in sorted(names)}
+        self._objects = tuple(sorted(objects, key=lambda o: (o.database, o.name)))
+        self.number = 1
+
+    def find(self, database: str, name: str) -> SchemaObject | None:
+        return next((o for o in self._objects if (o.database, o.name) == (database, name)), None)
+
+    def by_id(self, object_id: str) -> SchemaObject | None:
+        return next((o for o in self._objects if o.id == object_id), None)
+
+    def objects(self, database: str | None = None) -> Iterable[SchemaObject]:
+        return [o for o in self._objects if database in (None, o.database)]
+
+    def views_on(self, table_id: str) -> tuple[MaterializedView, ...]:
+        views = (o for o in self._objects if isinstance(o, MaterializedView))
+        return tuple(v for v in views if v.source_id == table_id)
+
+    def views_into(self, table_id: str) -> tuple[MaterializedView, ...]:
+        views = (o for o in self._objects if isinstance(o, MaterializedView))
+        return tuple(v for v in views if v.target_id == table_id)
+
+    def parts(self, table_id: str) -> tuple[Part, ...]:
+        return ()
+
+    def inline_rows(self, part: Part) -> bytes:
+        raise KeyError(part.id)
+
+    def next_block(self, table: Table) -> int:
+        return 1
+
+    def data_version(self, table_id: str, partition_id: str) -> int:
+        return 0
+
+    def coverage(self, view_id: str) -> Coverage:
+        raise KeyError(view_id)
+
+    def invalidations(self, view_id: str | None = None) -> tuple[Invalidation, ...]:
+        return ()
+
+    def checks(self, view_id: str | None = None) -> tuple[Check, ...]:
+        return ()
+
+    def blocks(self, table_id: str) -> tuple[BlockInfo, ...]:
+        return ()
+
+
+def table(
+    name: str,
+    columns: Mapping[str, DataType] | Iterable[Column],
+    *,
+    engine: str = "MergeTree",
+    order_by: Iterable[str] = (),
+    database: str = "default",
+) -> Table:
+    """A table whose id is its name."""
+    if isinstance(columns, Mapping):
+        columns = [Column(i, n, t) for i, (n, t) in enumerate(columns.items(), start=1)]
+    return Table(
+        id=f"{database}.{name}", database=database, name=name, engine=Engine(engine),
+        columns=tuple(columns), sorting_key=tuple(KeyItem(k) for k in order_by),
+        primary_key=len(tuple(order_by)),
+    )  # fmt: skip
