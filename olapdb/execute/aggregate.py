@@ -155,7 +155,8 @@ class _Grouping:
             base = len(columns)
             columns.extend(values)
             for leaf in leaves:
-                target: str | list[str] = [] if leaf.argument is None else f"c{base + leaf.argument}"
+                at = leaf.argument
+                target: str | list[str] = [] if at is None else f"c{base + at}"
                 wanted.append((target, leaf.function, leaf.options))
         names = [f"c{at}" for at in range(len(columns))]
         table = pa.Table.from_arrays(columns, names=names)

@@ -10,7 +10,6 @@ from olapdb.sql.nodes import (
     CreateMaterializedView,
     CreateTable,
     CreateView,
-    EngineClause,
     IndexAction,
     Query,
     Setting,
@@ -187,7 +186,6 @@ class CreateParser(DefinitionParser):
         self, target: TableName | None
     ) -> tuple[StorageClause | None, tuple[Setting, ...], str]:
         """The inner table's storage, or the SETTINGS of a view with TO."""
-        start = self.position()
         self._refuse_definer()
         if target is not None:
             comment = self.comment_clause()
@@ -204,7 +202,7 @@ class CreateParser(DefinitionParser):
             return None, (), comment
         if storage.engine is None and storage == StorageClause(settings=storage.settings):
             return None, storage.settings, comment
-        return _at(storage, start), (), comment
+        return storage, (), comment
 
     def _refresh(self) -> str:
         """The text of REFRESH …, up to what follows it."""
@@ -230,14 +228,6 @@ class CreateParser(DefinitionParser):
         self.expect("(")
         elements = self.aliased_list(")")
         expression = elements[0] if len(elements) == 1 else TupleLiteral(elements)
-        index = self.index_body(name, expression)
+        index = self.index_body(name, expression, position)
         action = IndexAction("ADD", name, index, position=position)
         return Alter(table, (action,), position=position)
-
-
-def _at(storage: StorageClause, position: Position) -> StorageClause:
-    return StorageClause(
-        EngineClause("MergeTree", position=position) if storage.engine is None else storage.engine,
-        storage.order_by, storage.partition_by, storage.primary_key, storage.sample_by,
-        storage.ttl, storage.settings, position=position,
-    )  # fmt: skip

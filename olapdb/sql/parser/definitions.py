@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from olapdb.errors import SyntaxError
+from olapdb.errors import Position, SyntaxError
 from olapdb.sql.nodes import (
     ColumnDefinition,
     ConstraintDefinition,
@@ -98,8 +98,6 @@ class DefinitionParser(QueryParser):
         column = ColumnDefinition(
             name, data_type, kind, default, codec, ttl, comment, position=position
         )
-        if data_type is None and default is None and not (comment or codec or ttl):
-            return column, primary
         return column, primary
 
     def _column_ends(self) -> bool:
@@ -169,10 +167,10 @@ class DefinitionParser(QueryParser):
         """`name expression TYPE type(…) [GRANULARITY n]`, after INDEX."""
         position = self.position()
         name = self.identifier("the name of an index")
-        return self.index_body(name, self.expression(), position=position)
+        return self.index_body(name, self.expression(), position)
 
     def index_body(
-        self, name: str, expression: Expression, *, position: object = None
+        self, name: str, expression: Expression, position: Position
     ) -> IndexDefinition:
         self.expect("TYPE")
         start = self.position()
@@ -182,7 +180,7 @@ class DefinitionParser(QueryParser):
             arguments = self.aliased_list(")")
         granularity = self.integer() if self.take("GRANULARITY") else 1
         index_type = Function(type_name, arguments, position=start)
-        return IndexDefinition(name, expression, index_type, granularity, position=start)
+        return IndexDefinition(name, expression, index_type, granularity, position=position)
 
     def constraint_definition(self) -> ConstraintDefinition:
         """`name CHECK | ASSUME expression`, after CONSTRAINT."""

@@ -65,19 +65,19 @@ class QueryParser(RelationParser):
         recursive = False
         if self.take("WITH"):
             recursive = self.take("RECURSIVE")
-            items = self._with_items()
+            items = self.with_items()
         found, closed = self._unions()
         if isinstance(found, SetOperation) and not closed:
             found = _lift_output(found)
         found = self._trailing_output(found)
         if items:
-            found = _with(found, items, recursive)
+            found = add_with(found, items, recursive)
         self.leave()
         return found
 
     # --- WITH
 
-    def _with_items(self) -> tuple[WithItem, ...]:
+    def with_items(self) -> tuple[WithItem, ...]:
         items = [self._with_item()]
         while self.take(","):
             items.append(self._with_item())
@@ -159,8 +159,8 @@ class QueryParser(RelationParser):
             if self.sees("WITH"):
                 self.advance()
                 recursive = self.take("RECURSIVE")
-                items = self._with_items()
-                return _with(self._select(), items, recursive), False
+                items = self.with_items()
+                return add_with(self._select(), items, recursive), False
             return self._select(), False
         self.advance()
         inner = self.query()
@@ -438,7 +438,7 @@ class QueryParser(RelationParser):
         return None
 
 
-def _with(query: Query, items: tuple[WithItem, ...], recursive: bool) -> Query:
+def add_with(query: Query, items: tuple[WithItem, ...], recursive: bool) -> Query:
     """The query with these WITH items before its own (of a query in parentheses)."""
     if isinstance(query, Select | SetOperation):
         return replace(

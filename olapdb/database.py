@@ -1,0 +1,173 @@
+"""An open warehouse: owns its catalog, store, caches and background merges.
+
+All connections of a process to one folder share one `Database`; the last to be released closes it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from olapdb.config import Settings
+from olapdb.errors import BadArguments, CannotOpenWarehouse, ExternalToolMissing, InterfaceError
+from olapdb.session import Session
+from olapdb.statements.context import Engine, PlanCache
+from olapdb.system.registry import tables
+from olapdb.transaction.services import Services
+
+if TYPE_CHECKING:
+    from olapdb.catalog.base import Catalog
+    from olapdb.merge.scheduler import MergeScheduler
+    from olapdb.storage.store import Store
+    from olapdb.views.executor import Executor
+
+MEMORY = ":memory:"
+CATALOG_FILE = "catalog.sqlite"
+
+
+class Database:
+    """One warehouse, opened once in this process. Use `Database.open` and `release`."""
+
+    _opened: dict[tuple[int, str], Database] = {}
+    _guard = threading.Lock()
+
+    def __init__(self, location: str, *, read_only: bool) -> None:
+        self.location = location
+        self.read_only = read_only
+        self._users = 1
+        self._catalog, self._store = _open_parts(location, read_only)
+        lease_id = "" if read_only else self._catalog.open_lease("process")
+        self._scheduler: MergeScheduler | None = None
+        self.services = Services(
+            catalog=self._catalog,
+            store=self._store,
+            lease_id=lease_id,
+            zone=self._catalog.zone,
+            notify_written=self._written,
+        )
+        if not read_only:
+            from olapdb.merge.scheduler import MergeScheduler
+
+            self._scheduler = MergeScheduler(self.services)
+            self._scheduler.start()
+        self.engine = Engine(
+            services=self.services,
+            executor=self.executor,
+            merges=self._set_merges,
+            system=tables(),
+            plans=PlanCache(),
+        )
+
+    @classmethod
+    def open(cls, location: str, *, read_only: bool = False) -> Database:
+        """The database of that folder, shared within the process; `:memory:` is always a new one.
+
+        Raises InterfaceError where it is open here with another `read_only`.
+        """
+        if location == MEMORY:
+            if read_only:
+                raise BadArguments("A warehouse in memory cannot be read_only: it would stay empty.")
+            return cls(location, read_only=False)
+        location = os.path.realpath(location)
+        key = (os.getpid(), location)
+        with cls._guard:
+            opened = cls._opened.get(key)
+            if opened is None:
+                opened = cls._opened[key] = cls(location, read_only=read_only)
+                return opened
+            if opened.read_only != read_only:
+                mode = "read-only" if opened.read_only else "for writing"
+                raise InterfaceError(
+                    f"{location} is already open {mode} in this process.",
+                    hint="Close that connection first, or open this one alike.",
+                )
+            opened._users += 1
+            return opened
+
+    def release(self) -> None:
+        """One user less; the last one closes the warehouse."""
+        with self._guard:
+            self._users -= 1
+            if self._users > 0:
+                return
+            self._opened.pop((os.getpid(), self.location), None)
+        self._close()
+
+    def session(self, database: str, settings: Mapping[str, object]) -> Session:
+        """A session with `database` as its current one; UnknownDatabase where there is none."""
+        from olapdb.statements.show import require_database
+
+        require_database(database, self._catalog.snapshot(), None)
+        return Session(self.engine, database, Settings(settings))
+
+    def executor(self, name: str, settings: Settings) -> Executor:
+        """The executor of SETTINGS engine = `name`. Others than in_process come from the entry
+        point group `olapdb.executors`, so that the engine never imports them."""
+        threads = settings.integer("backfill_threads") or os.cpu_count() or 1
+        if name == "in_process":
+            from olapdb.views.executor import InProcessExecutor
+
+            return InProcessExecutor(self._store, self.services.cache, threads=threads)
+        if self.location == MEMORY:
+            raise BadArguments(
+                f"engine = '{name}' needs a warehouse in a folder; this one is in memory.",
+                hint="Use engine = 'in_process', or connect to a folder.",
+            )
+        for point in entry_points(group="olapdb.executors", name=name):
+            make = point.load()
+            made: Executor = make(self.location, self.services, settings)
+            return made
+        raise ExternalToolMissing(
+            f"The executor {name} is not installed.", hint=f"pip install 'olapdb[{name}]'."
+        )
+
+    def _written(self, table_id: str) -> None:
+        if self._scheduler is not None:
+            self._scheduler.notify(table_id)
+
+    def _set_merges(self, running: bool) -> None:
+        if self._scheduler is None:
+            return
+        if running:
+            self._scheduler.start()
+        else:
+            self._scheduler.stop()
+
+    def _close(self) -> None:
+        if self._scheduler is not None:
+            self._scheduler.stop()
+        self._catalog.close()
+
+
+def _open_parts(location: str, read_only: bool) -> tuple[Catalog, Store]:
+    from olapdb.catalog.sqlite import SqliteCatalog
+    from olapdb.storage.store import LocalStore, MemoryStore
+
+    if location == MEMORY:
+        return SqliteCatalog(MEMORY), MemoryStore()
+    folder = Path(location)
+    catalog_path = folder / CATALOG_FILE
+    if not catalog_path.exists():
+        if read_only:
+            raise CannotOpenWarehouse(
+                f"{location} is no warehouse: there is no {CATALOG_FILE} in it.",
+                hint="Check the path, or connect without read_only to make one.",
+            )
+        _make_folder(folder)
+    return SqliteCatalog(str(catalog_path), read_only=read_only), LocalStore(str(folder))
+
+
+def _make_folder(folder: Path) -> None:
+    if folder.is_dir() and any(p for p in folder.iterdir() if not p.name.startswith(CATALOG_FILE)):
+        raise CannotOpenWarehouse(
+            f"{folder} is not empty and has no {CATALOG_FILE}: it is no warehouse.",
+            hint="Name a new folder, or an empty one.",
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CannotOpenWarehouse(f"Cannot make the folder {folder}: {error.strerror}.") from error

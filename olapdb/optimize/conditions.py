@@ -1,0 +1,72 @@
+"""Conditions as lists of conjuncts, and what may be said of an expression."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import pyarrow as pa
+
+from olapdb import functions
+from olapdb.functions.base import Argument
+from olapdb.plan.expressions import (
+    Call,
+    ColumnRef,
+    Constant,
+    Expression,
+    transform,
+    walk,
+)
+
+
+def conjuncts(predicate: Expression) -> list[Expression]:
+    """`a AND b AND c` as [a, b, c]."""
+    if isinstance(predicate, Call) and predicate.name == "and":
+        return [c for argument in predicate.arguments for c in conjuncts(argument)]
+    return [predicate]
+
+
+def all_of(conditions: Sequence[Expression]) -> Expression:
+    """Their conjunction; at least one."""
+    if len(conditions) == 1:
+        return conditions[0]
+    resolved = functions.resolve_scalar("and", [Argument(c.type) for c in conditions])
+    return Call(resolved.type, "and", tuple(conditions), resolved)
+
+
+def truth(expression: Expression) -> bool | None:
+    """The value of a constant condition, NULL being false; None where it is not constant."""
+    if not isinstance(expression, Constant):
+        return None
+    return expression.value.is_valid and bool(expression.value.as_py())
+
+
+def is_repeatable(expression: Expression) -> bool:
+    """Whether it may be evaluated elsewhere, or twice: rand() may not."""
+    return all(not (isinstance(e, Call) and e.function.volatility == "row") for e in walk(expression))
+
+
+def is_cheap(expression: Expression) -> bool:
+    return isinstance(expression, ColumnRef | Constant)
+
+
+def substitute(expression: Expression, by_name: Mapping[str, Expression]) -> Expression:
+    """With columns replaced by what they stand for."""
+
+    def change(e: Expression) -> Expression | None:
+        return by_name.get(e.name) if isinstance(e, ColumnRef) else None
+
+    return transform(expression, change)
+
+
+def references(expressions: Iterable[Expression]) -> dict[str, int]:
+    """How often each column is mentioned."""
+    counts: dict[str, int] = {}
+    for expression in expressions:
+        for e in walk(expression):
+            if isinstance(e, ColumnRef):
+                counts[e.name] = counts.get(e.name, 0) + 1
+    return counts
+
+
+def empty_rows(names: Sequence[str], types: Sequence[pa.DataType]) -> pa.Table:
+    return pa.Table.from_arrays([pa.array([], t) for t in types], names=list(names))

@@ -1,0 +1,27 @@
+"""Conditions whose value is known: WHERE 1 goes, WHERE 0 reads nothing."""
+
+from __future__ import annotations
+
+from olapdb.optimize.conditions import all_of, conjuncts, empty_rows, truth
+from olapdb.plan.nodes import Filter, Node, Values
+from olapdb.plan.tree import bottom_up
+
+
+def fold_conditions(root: Node) -> Node:
+    """True conjuncts are dropped; one that is false makes the rows empty."""
+    return bottom_up(root, _fold)
+
+
+def _fold(node: Node) -> Node:
+    if not isinstance(node, Filter):
+        return node
+    parts = conjuncts(node.predicate)
+    values = [truth(p) for p in parts]
+    if False in values:
+        schema = node.schema
+        rows = empty_rows([f.name for f in schema], [f.type.arrow for f in schema])
+        return Values(schema, rows)
+    kept = [p for p, value in zip(parts, values, strict=True) if value is None]
+    if len(kept) == len(parts):
+        return node
+    return Filter(node.child, all_of(kept)) if kept else node.child

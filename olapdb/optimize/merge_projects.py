@@ -1,0 +1,52 @@
+"""Project over Project, Filter over Filter become one; a Project that changes nothing goes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from olapdb.optimize.conditions import (
+    all_of,
+    conjuncts,
+    is_cheap,
+    is_repeatable,
+    references,
+    substitute,
+)
+from olapdb.plan.expressions import ColumnRef
+from olapdb.plan.nodes import Filter, Node, Project
+from olapdb.plan.tree import bottom_up
+
+
+def merge_projects(root: Node) -> Node:
+    """An inner expression is taken over where that repeats no work."""
+    return bottom_up(root, _merge)
+
+
+def _merge(node: Node) -> Node:
+    match node:
+        case Project(child=Project() as inner) if _may_inline(node, inner):
+            by_name = dict(inner.expressions)
+            merged = tuple((n, substitute(e, by_name)) for n, e in node.expressions)
+            return _merge(Project(inner.child, merged))
+        case Project() if _is_identity(node):
+            return node.child
+        case Filter(child=Filter() as inner):
+            both = all_of([*conjuncts(inner.predicate), *conjuncts(node.predicate)])
+            return replace(node, child=inner.child, predicate=both)
+        case _:
+            return node
+
+
+def _may_inline(outer: Project, inner: Project) -> bool:
+    counts = references(e for _, e in outer.expressions)
+    return all(
+        is_cheap(e) or (counts.get(name, 0) <= 1 and is_repeatable(e))
+        for name, e in inner.expressions
+    )
+
+
+def _is_identity(node: Project) -> bool:
+    """Whether it gives its child's columns, all, in order, under their names."""
+    return node.schema == node.child.schema and all(
+        isinstance(e, ColumnRef) and e.name == name for name, e in node.expressions
+    )

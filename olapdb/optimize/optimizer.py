@@ -1,0 +1,52 @@
+"""The rules in order, over the plan and the subqueries in its expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from olapdb.errors import InternalError
+from olapdb.optimize.cross_to_inner import cross_to_inner
+from olapdb.optimize.fold_conditions import fold_conditions
+from olapdb.optimize.merge_projects import merge_projects
+from olapdb.optimize.prune_columns import prune_columns
+from olapdb.optimize.push_limits import push_limits
+from olapdb.optimize.push_predicates import push_predicates
+from olapdb.plan.nodes import Node, Plan
+from olapdb.plan.tree import bottom_up, map_subqueries
+
+RULES: tuple[Callable[[Node], Node], ...] = (
+    merge_projects,
+    fold_conditions,
+    cross_to_inner,
+    push_predicates,
+    push_limits,
+    prune_columns,
+    merge_projects,
+)
+
+
+def optimize(plan: Plan) -> Plan:
+    """A plan with the same result. InternalError where a rule changed the root's schema."""
+    return replace(plan, root=optimize_node(plan.root))
+
+
+def optimize_node(root: Node) -> Node:
+    """All rules on one tree, and on each subquery inside of its expressions, once."""
+    done: dict[int, tuple[Node, Node]] = {}
+
+    def subquery(node: Node) -> Node:
+        # The same object may stand in several places; it must stay one, to be run once.
+        if id(node) not in done:
+            done[id(node)] = (node, optimize_node(node))
+        return done[id(node)][1]
+
+    node = bottom_up(root, lambda n: map_subqueries(n, subquery))
+    for rule in RULES:
+        made = rule(node)
+        if made.schema != node.schema:
+            raise InternalError(
+                f"The rule {rule.__name__} changed the schema {node.schema} to {made.schema}."
+            )
+        node = made
+    return node

@@ -1,0 +1,147 @@
+"""Every node offers just the columns that are needed above it; a Scan reads no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pyarrow as pa
+
+from olapdb.errors import InternalError
+from olapdb.plan.expressions import ColumnRef, Expression, columns_of
+from olapdb.plan.nodes import (
+    Aggregate,
+    Distinct,
+    Field,
+    Filter,
+    Join,
+    Limit,
+    LimitBy,
+    Node,
+    Numbers,
+    Project,
+    Scan,
+    SetDifference,
+    Sort,
+    SystemScan,
+    Union,
+    Values,
+)
+
+Names = frozenset[str]
+
+
+def prune_columns(root: Node) -> Node:
+    """The root keeps its schema."""
+    return _exactly(_prune(root, frozenset(f.name for f in root.schema)), root.schema)
+
+
+def _prune(node: Node, needed: Names) -> Node:
+    """The node with at least the needed columns, in their order, and few others."""
+    match node:
+        case Scan():
+            return _scan(node, needed)
+        case SystemScan():
+            kept = [
+                (c, t) for c, t in zip(node.columns, node.types, strict=True) if c[0] in needed
+            ]
+            return replace(node, columns=tuple(c for c, _ in kept), types=tuple(t for _, t in kept))
+        case Values():
+            return _values(node, needed)
+        case Numbers():
+            return node
+        case Filter():
+            child = _prune(node.child, needed | columns_of(node.predicate))
+            return replace(node, child=child)
+        case Project():
+            kept_expressions = tuple((n, e) for n, e in node.expressions if n in needed)
+            child = _prune(node.child, _used(e for _, e in kept_expressions))
+            return Project(child, kept_expressions)
+        case Aggregate():
+            aggregates = tuple((n, a) for n, a in node.aggregates if n in needed)
+            arguments = (e for _, call in aggregates for e in call.arguments)
+            used = _used([*(e for _, e in node.keys), *arguments])
+            return replace(node, child=_prune(node.child, used), aggregates=aggregates)
+        case Join():
+            return _join(node, needed)
+        case Sort() | Limit():
+            keys = node.keys if isinstance(node, Sort) else node.ties
+            used = needed | _used(k.expression for k in keys)
+            return replace(node, child=_prune(node.child, used))
+        case LimitBy():
+            return replace(node, child=_prune(node.child, needed | _used(node.keys)))
+        case Distinct():
+            if node.keys:
+                return replace(node, child=_prune(node.child, needed | _used(node.keys)))
+            return replace(node, child=_all(node.child))
+        case Union():
+            return _union(node, needed)
+        case SetDifference():
+            return replace(node, left=_all(node.left), right=_all(node.right))
+        case _:
+            raise InternalError(f"Unknown plan node {type(node).__name__}.")
+
+
+def _used(expressions: Iterable[Expression]) -> Names:
+    return frozenset().union(*(columns_of(e) for e in expressions))
+
+
+def _all(node: Node) -> Node:
+    """A child of which every column counts, and no other."""
+    return _exactly(_prune(node, frozenset(f.name for f in node.schema)), node.schema)
+
+
+def _exactly(node: Node, schema: tuple[Field, ...]) -> Node:
+    if node.schema == schema:
+        return node
+    return Project(node, tuple((f.name, ColumnRef(f.type, f.name)) for f in schema))
+
+
+def _scan(node: Scan, needed: Names) -> Scan:
+    """What only a condition reads goes to `predicate_columns`."""
+    known = {unique: (name, t) for unique, name, t in node.predicate_columns}
+    known |= {u: (name, t) for (u, name), t in zip(node.columns, node.types, strict=True)}
+    conditions = [e for e in (node.predicate, node.prewhere) if e is not None]
+    only_read = sorted(_used(conditions) - needed)
+    kept = [(c, t) for c, t in zip(node.columns, node.types, strict=True) if c[0] in needed]
+    return replace(
+        node,
+        columns=tuple(c for c, _ in kept),
+        types=tuple(t for _, t in kept),
+        predicate_columns=tuple((u, *known[u]) for u in only_read),
+    )
+
+
+def _values(node: Values, needed: Names) -> Values:
+    kept = [f for f in node.fields if f.name in needed]
+    if len(kept) == len(node.fields):
+        return node
+    if not kept:
+        # A table without columns does not know its number of rows unless it was cut from one.
+        rows = pa.table({"": pa.nulls(node.rows.num_rows)}).select([])
+        return Values((), rows)
+    return Values(tuple(kept), node.rows.select([f.name for f in kept]))
+
+
+def _join(node: Join, needed: Names) -> Join:
+    residual = columns_of(node.residual) if node.residual is not None else frozenset()
+    left = _prune(node.left, _of(node.left, needed | residual | _used(node.left_keys)))
+    right = _prune(node.right, _of(node.right, needed | residual | _used(node.right_keys)))
+    types = {f.name: f.type for f in node.fields}
+    offered = left.schema if node.strictness in ("SEMI", "ANTI") else (*left.schema, *right.schema)
+    fields = tuple(Field(f.name, types.get(f.name, f.type)) for f in offered)
+    return replace(node, left=left, right=right, fields=fields)
+
+
+def _of(node: Node, names: Names) -> Names:
+    return names & frozenset(f.name for f in node.schema)
+
+
+def _union(node: Union, needed: Names) -> Union:
+    """The inputs' columns count by position."""
+    positions = [i for i, f in enumerate(node.fields) if f.name in needed]
+    inputs = []
+    for one in node.inputs:
+        schema = tuple(one.schema[i] for i in positions)
+        inputs.append(_exactly(_prune(one, frozenset(f.name for f in schema)), schema))
+    return replace(node, inputs=tuple(inputs), fields=tuple(node.fields[i] for i in positions))

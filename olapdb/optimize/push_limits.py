@@ -1,0 +1,41 @@
+"""LIMIT moves down: into a Sort, which then keeps the top rows only, and below projections."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from olapdb.optimize.conditions import is_repeatable
+from olapdb.plan.nodes import Limit, Node, Project, Sort, Union
+from olapdb.plan.tree import bottom_up
+
+
+def push_limits(root: Node) -> Node:
+    """Limit over Sort bounds the sort; over Project it goes below; over Union it bounds each
+    input, too. WITH TIES stays as it is."""
+    return bottom_up(root, _push)
+
+
+def _push(node: Node) -> Node:
+    if not isinstance(node, Limit) or node.ties or node.count is None:
+        return node
+    needed = node.count + node.offset
+    match node.child:
+        case Sort() as sort:
+            limit = needed if sort.limit is None else min(sort.limit, needed)
+            return replace(node, child=replace(sort, limit=limit))
+        case Project() as project if all(is_repeatable(e) for _, e in project.expressions):
+            below = _push(replace(node, child=project.child))
+            return replace(project, child=below)
+        case Limit(ties=(), offset=0, count=int() as inner) if node.offset == 0:
+            return _push(replace(node.child, count=min(inner, node.count)))
+        case Union() as union:
+            inputs = tuple(_bounded(one, needed) for one in union.inputs)
+            return replace(node, child=replace(union, inputs=inputs))
+        case _:
+            return node
+
+
+def _bounded(node: Node, count: int) -> Node:
+    if isinstance(node, Limit) and not node.ties and not node.offset:
+        return node if node.count is not None and node.count <= count else replace(node, count=count)
+    return _push(Limit(node, count))

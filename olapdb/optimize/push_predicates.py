@@ -1,0 +1,136 @@
+"""Conditions move down to where rows are read: through projections, grouping keys, joins, unions,
+sorts, into the Scan, which prunes parts and row groups by them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from olapdb.optimize.conditions import all_of, conjuncts, is_repeatable, substitute
+from olapdb.plan.expressions import ColumnRef, Expression, columns_of
+from olapdb.plan.nodes import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Node,
+    Project,
+    Scan,
+    Sort,
+    Union,
+)
+from olapdb.plan.tree import with_inputs
+
+
+def push_predicates(root: Node) -> Node:
+    """From the top down, each condition as far as it means the same."""
+    return _push(root, [])
+
+
+def _push(node: Node, conditions: list[Expression]) -> Node:
+    """The node with the conditions (over its schema) applied to its rows."""
+    match node:
+        case Filter():
+            parts = conjuncts(node.predicate)
+            if any(not is_repeatable(p) for p in parts):
+                child = _push(node.child, [])
+                return _filtered(replace(node, child=child), conditions)
+            # Its own conditions come first: they may guard those above from errors.
+            return _push(node.child, [*parts, *conditions])
+        case Project():
+            return _through_project(node, conditions)
+        case Aggregate():
+            return _through_aggregate(node, conditions)
+        case Join():
+            return _through_join(node, conditions)
+        case Union():
+            return _through_union(node, conditions)
+        case Sort(limit=None):
+            return replace(node, child=_push(node.child, conditions))
+        case Distinct(keys=()):
+            return replace(node, child=_push(node.child, conditions))
+        case Scan():
+            return _into_scan(node, conditions)
+        case _:
+            inputs = tuple(_push(child, []) for child in node.children())
+            return _filtered(with_inputs(node, inputs), conditions)
+
+
+def _filtered(node: Node, conditions: list[Expression]) -> Node:
+    return Filter(node, all_of(conditions)) if conditions else node
+
+
+def _through_project(node: Project, conditions: list[Expression]) -> Node:
+    by_name = dict(node.expressions)
+    down: list[Expression] = []
+    stay: list[Expression] = []
+    for condition in conditions:
+        needed = [by_name[name] for name in columns_of(condition)]
+        movable = is_repeatable(condition) and all(is_repeatable(e) for e in needed)
+        (down if movable else stay).append(condition)
+    child = _push(node.child, [substitute(c, by_name) for c in down])
+    return _filtered(replace(node, child=child), stay)
+
+
+def _through_aggregate(node: Aggregate, conditions: list[Expression]) -> Node:
+    """A condition on keys alone keeps or drops whole groups. Without keys there is a group even
+    of no rows, so nothing moves."""
+    keys = dict(node.keys)
+    down: list[Expression] = []
+    stay: list[Expression] = []
+    for condition in conditions:
+        used = columns_of(condition)
+        movable = bool(used) and used <= keys.keys() and is_repeatable(condition)
+        movable = movable and all(is_repeatable(keys[name]) for name in used)
+        (down if movable else stay).append(condition)
+    child = _push(node.child, [substitute(c, keys) for c in down])
+    return _filtered(replace(node, child=child), stay)
+
+
+def _through_join(node: Join, conditions: list[Expression]) -> Node:
+    """To the side that a condition speaks of, unless that side's missing rows are filled in."""
+    left_names = {f.name for f in node.left.schema}
+    right_names = {f.name for f in node.right.schema}
+    to_left = node.kind in ("INNER", "LEFT", "CROSS") and not _picks_rows(node)
+    to_right = node.kind in ("INNER", "RIGHT", "CROSS") and not _picks_rows(node)
+    left: list[Expression] = []
+    right: list[Expression] = []
+    stay: list[Expression] = []
+    for condition in conditions:
+        used = columns_of(condition)
+        if not used or not is_repeatable(condition):
+            stay.append(condition)
+        elif to_left and used <= left_names:
+            left.append(condition)
+        elif to_right and used <= right_names:
+            right.append(condition)
+        else:
+            stay.append(condition)
+    made = replace(node, left=_push(node.left, left), right=_push(node.right, right))
+    return _filtered(made, stay)
+
+
+def _picks_rows(node: Join) -> bool:
+    """ANY INNER takes one row of each key from both sides: fewer rows are another choice."""
+    return node.kind == "INNER" and node.strictness == "ANY"
+
+
+def _through_union(node: Union, conditions: list[Expression]) -> Node:
+    down = [c for c in conditions if is_repeatable(c)]
+    stay = [c for c in conditions if not is_repeatable(c)]
+    inputs = []
+    for one in node.inputs:
+        by_name: dict[str, Expression] = {
+            f.name: ColumnRef(own.type, own.name)
+            for f, own in zip(node.fields, one.schema, strict=True)
+        }
+        inputs.append(_push(one, [substitute(c, by_name) for c in down]))
+    return _filtered(replace(node, inputs=tuple(inputs)), stay)
+
+
+def _into_scan(node: Scan, conditions: list[Expression]) -> Node:
+    down = [c for c in conditions if is_repeatable(c)]
+    stay = [c for c in conditions if not is_repeatable(c)]
+    if not down:
+        return _filtered(node, stay)
+    predicate = all_of([*(conjuncts(node.predicate) if node.predicate else ()), *down])
+    return _filtered(replace(node, predicate=predicate), stay)

@@ -1,0 +1,334 @@
+"""ALTER TABLE: its actions, separated by commas."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from olapdb.sql.nodes import (
+    AddColumn,
+    Alter,
+    AlterAction,
+    ClearColumn,
+    ColumnDefinition,
+    CommentColumn,
+    ConstraintAction,
+    DeleteWhere,
+    DropColumn,
+    Expression,
+    IndexAction,
+    MaterializeColumn,
+    ModifyColumn,
+    ModifyComment,
+    ModifyOrderBy,
+    ModifyQuery,
+    ModifySetting,
+    ModifyTtl,
+    OtherAction,
+    PartitionAction,
+    PartitionReference,
+    RenameColumn,
+    UpdateWhere,
+)
+from olapdb.sql.parser.definitions import DefinitionParser
+
+_PARTITION_ACTIONS: dict[
+    str, Literal["DROP", "DETACH", "ATTACH", "REPLACE", "MOVE", "FREEZE", "FETCH"]
+] = {
+    "DROP": "DROP", "DETACH": "DETACH", "ATTACH": "ATTACH", "REPLACE": "REPLACE", "MOVE": "MOVE",
+    "FREEZE": "FREEZE", "FETCH": "FETCH",
+}  # fmt: skip
+_REMOVED = ("DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL", "COMMENT", "CODEC", "TTL", "SETTINGS")
+
+
+class AlterParser(DefinitionParser):
+    """Everything that begins with ALTER; what olapdb may refuse later is an OtherAction."""
+
+    def alter(self) -> Alter:
+        position = self.position()
+        self.expect("ALTER")
+        self.take("TEMPORARY")
+        if self.keys[self.at] not in ("TABLE", "VIEW"):
+            self.refuse(f"ALTER {self.token.text.upper()}", "ALTER TABLE is for tables and views.")
+        self.advance()
+        table = self.table_name()
+        self.refuse_on_cluster()
+        actions = [self._action()]
+        while self.take(","):
+            actions.append(self._action())
+        return Alter(table, tuple(actions), self.settings_clause(), position=position)
+
+    def _action(self) -> AlterAction:
+        start = self.at
+        position = self.position()
+        if self.take("("):  # ALTER TABLE t (ADD COLUMN …), as ClickHouse formats it
+            action = self._action()
+            self.expect(")")
+            return action
+        verb = self.keys[self.at]
+        if self.key_after(1) in ("PARTITION", "PART") and verb in _PARTITION_ACTIONS:
+            return self._partition_action(_PARTITION_ACTIONS[verb])
+        match verb:
+            case "ADD":
+                found = self._add()
+            case "DROP":
+                found = self._drop_action()
+            case "CLEAR":
+                found = self._clear()
+            case "RENAME":
+                found = self._rename_column()
+            case "MODIFY" | "ALTER":
+                found = self._modify()
+            case "COMMENT":
+                found = self._comment_column()
+            case "MATERIALIZE":
+                found = self._materialize()
+            case "RESET":
+                found = self._reset_setting()
+            case "REMOVE" if self.key_after(1) == "TTL":
+                self.at += 2
+                found = ModifyTtl((), position=position)
+            case "DELETE":
+                found = self._delete()
+            case "UPDATE":
+                found = self._update()
+            case "FREEZE":
+                found = self._freeze()
+            case "UNFREEZE" | "FORGET" | "APPLY" | "REWRITE":
+                found = None
+            case _:
+                self.fail("an action such as ADD COLUMN or MODIFY QUERY")
+        if found is not None:
+            return found
+        self.at = start
+        return self._other()
+
+    def _other(self) -> OtherAction:
+        """The text up to a comma that is in no parentheses, SETTINGS, or the end."""
+        start = self.at
+        position = self.position()
+        depth = 0
+        while not self.ended:
+            key = self.keys[self.at]
+            if key in ("(", "[", "{"):
+                depth += 1
+            elif key in (")", "]", "}"):
+                if depth == 0:
+                    break
+                depth -= 1
+            elif depth == 0 and key == ",":
+                break
+            self.advance()
+        return OtherAction(self.text_since(start), position=position)
+
+    # --- columns
+
+    def _add(self) -> AlterAction | None:
+        position = self.position(self.advance())
+        if self.take("COLUMN"):
+            if_not_exists = self.if_not_exists()
+            column, _ = self.column_definition()
+            first, after = self._place()
+            return AddColumn(column, if_not_exists, first, after, position=position)
+        if self.take("INDEX"):
+            if self.sees("IF", "NOT", "EXISTS"):
+                return None
+            index = self.index_definition()
+            if self.keys[self.at] in ("FIRST", "AFTER"):
+                return None
+            return IndexAction("ADD", index.name, index, position=position)
+        if self.take("CONSTRAINT"):
+            if self.sees("IF", "NOT", "EXISTS"):
+                return None
+            constraint = self.constraint_definition()
+            return ConstraintAction("ADD", constraint.name, constraint, position=position)
+        if self.keys[self.at] in ("PROJECTION", "STATISTICS"):
+            return None
+        self.fail("COLUMN, INDEX, CONSTRAINT or PROJECTION")
+
+    def _place(self) -> tuple[bool, str | None]:
+        """`FIRST` or `AFTER column`."""
+        if self.take("FIRST"):
+            return True, None
+        return False, self.dotted_name("a column") if self.take("AFTER") else None
+
+    def _drop_action(self) -> AlterAction | None:
+        position = self.position(self.advance())
+        if self.take("COLUMN"):
+            if_exists = self.if_exists()
+            return DropColumn(self.dotted_name("a column"), if_exists, position=position)
+        if self.take("INDEX"):
+            if_exists = self.if_exists()
+            name = self.identifier("the name of an index")
+            return IndexAction("DROP", name, None, if_exists, position=position)
+        if self.take("CONSTRAINT"):
+            if_exists = self.if_exists()
+            name = self.identifier("the name of a constraint")
+            return ConstraintAction("DROP", name, None, if_exists, position=position)
+        if self.take("DETACHED"):
+            reference = self.partition_reference()
+            return PartitionAction("DROP DETACHED", reference, position=position)
+        if self.keys[self.at] in ("PROJECTION", "STATISTICS"):
+            return None
+        self.fail("COLUMN, INDEX, CONSTRAINT, PARTITION or PROJECTION")
+
+    def _clear(self) -> AlterAction | None:
+        position = self.position(self.advance())
+        if self.take("COLUMN"):
+            if self.sees("IF", "EXISTS"):
+                return None
+            name = self.dotted_name("a column")
+            return ClearColumn(name, self._in_partition(), position=position)
+        if self.take("INDEX"):
+            if self.sees("IF", "EXISTS"):
+                return None
+            name = self.identifier("the name of an index")
+            if self.sees("IN"):
+                return None
+            return IndexAction("CLEAR", name, position=position)
+        return None
+
+    def _rename_column(self) -> AlterAction:
+        position = self.position(self.advance())
+        self.expect("COLUMN")
+        if_exists = self.if_exists()
+        name = self.dotted_name("a column")
+        self.expect("TO")
+        return RenameColumn(name, self.dotted_name("a column"), if_exists, position=position)
+
+    def _comment_column(self) -> AlterAction:
+        position = self.position(self.advance())
+        self.expect("COLUMN")
+        if_exists = self.if_exists()
+        name = self.dotted_name("a column")
+        return CommentColumn(name, self.string("the comment, quoted"), if_exists, position=position)
+
+    def _materialize(self) -> AlterAction | None:
+        position = self.position(self.advance())
+        if self.take("COLUMN"):
+            name = self.dotted_name("a column")
+            return None if self.sees("IN") else MaterializeColumn(name, position=position)
+        if self.take("INDEX"):
+            if self.sees("IF", "EXISTS"):
+                return None
+            name = self.identifier("the name of an index")
+            return None if self.sees("IN") else IndexAction("MATERIALIZE", name, position=position)
+        if self.keys[self.at] in ("PROJECTION", "STATISTICS", "TTL"):
+            return None
+        self.fail("COLUMN, INDEX, PROJECTION or TTL")
+
+    # --- MODIFY
+
+    def _modify(self) -> AlterAction | None:
+        position = self.position()
+        changed = self.advance().key == "MODIFY"
+        if self.take("COLUMN"):
+            return self._modify_column(changed)
+        if not changed:
+            self.fail("COLUMN")
+        if self.take("ORDER", "BY"):
+            return ModifyOrderBy(self.sorting_key(), position=position)
+        if self.take("TTL"):
+            return ModifyTtl(self.ttl_items(), position=position)
+        if self.take("SETTING"):
+            return ModifySetting(self.settings(), position=position)
+        if self.take("QUERY"):
+            return ModifyQuery(self.query(), position=position)
+        if self.take("COMMENT"):
+            return ModifyComment(self.string("the comment, quoted"), position=position)
+        if self.keys[self.at] in ("REFRESH", "SAMPLE", "SQL", "DEFINER", "STATISTICS", "DATABASE"):
+            return None
+        self.fail("COLUMN, QUERY, ORDER BY, TTL, SETTING or COMMENT")
+
+    def _modify_column(self, modify: bool) -> AlterAction | None:
+        """`MODIFY COLUMN c …` and `ALTER COLUMN c TYPE …`."""
+        position = self.position()
+        if_exists = self.if_exists()
+        if not modify and self.key_after(1) == "TYPE":
+            name = self.dotted_name("a column")
+            self.expect("TYPE")
+            column = ColumnDefinition(name, self.data_type(), position=position)
+            first, after = self._place()
+            return ModifyColumn(column, if_exists, None, first, after, position=position)
+        column, _ = self.column_definition()
+        removed = None
+        if self.take("REMOVE"):
+            removed = self.take_one_of(*_REMOVED)
+            if not removed:
+                self.fail("what to remove: " + ", ".join(_REMOVED))
+        elif self.sees("MODIFY", "SETTING") or self.sees("RESET", "SETTING"):
+            return None
+        first, after = self._place()
+        return ModifyColumn(column, if_exists, removed, first, after, position=position)
+
+    def _reset_setting(self) -> AlterAction:
+        position = self.position(self.advance())
+        self.expect("SETTING")
+        names = [self.dotted_name("the name of a setting")]
+        while self.sees(",") and self.kind_after(1) == "word" and self._setting_name_follows():
+            self.advance()
+            names.append(self.dotted_name("the name of a setting"))
+        return ModifySetting((), tuple(names), position=position)
+
+    def _setting_name_follows(self) -> bool:
+        return self.kind_after(2) == "end" or self.key_after(2) in (",", "SETTINGS", ")")
+
+    # --- rows
+
+    def _in_partition(self) -> PartitionReference | None:
+        return self.partition_reference() if self.take("IN") else None
+
+    def _delete(self) -> AlterAction:
+        position = self.position(self.advance())
+        partition = self._in_partition()
+        self.expect("WHERE")
+        return DeleteWhere(self.expression(), partition, position=position)
+
+    def _update(self) -> AlterAction:
+        position = self.position(self.advance())
+        assignments = self.assignments()
+        partition = self._in_partition()
+        self.expect("WHERE")
+        return UpdateWhere(assignments, self.expression(), partition, position=position)
+
+    def assignments(self) -> tuple[tuple[str, Expression], ...]:
+        """`a = x, b = y`; a value stops before IN PARTITION."""
+        found: list[tuple[str, Expression]] = []
+        while True:
+            name = self.dotted_name("a column")
+            self.expect("=")
+            found.append((name, self.expression()))
+            if not self.take(","):
+                return tuple(found)
+
+    # --- partitions
+
+    def _partition_action(
+        self,
+        verb: Literal["DROP", "DETACH", "ATTACH", "REPLACE", "MOVE", "FREEZE", "FETCH"],
+    ) -> AlterAction:
+        start = self.at
+        position = self.position(self.advance())
+        reference = self.partition_reference()
+        if verb == "MOVE":
+            if not self.take("TO", "TABLE"):
+                self.at = start
+                return self._other()  # TO DISK, TO VOLUME, TO SHARD
+            return PartitionAction(verb, reference, self.table_name(), position=position)
+        if verb in ("REPLACE", "ATTACH", "FETCH") and self.take("FROM"):
+            if verb == "FETCH":
+                self.at = start
+                return self._other()
+            return PartitionAction(verb, reference, self.table_name(), position=position)
+        if verb == "REPLACE":
+            self.fail("FROM")
+        if self.sees("WITH", "NAME"):
+            self.at = start
+            return self._other()
+        return PartitionAction(verb, reference, position=position)
+
+    def _freeze(self) -> AlterAction | None:
+        """FREEZE without a partition is of all."""
+        position = self.position(self.advance())
+        if self.sees("WITH", "NAME"):
+            return None
+        return PartitionAction("FREEZE", PartitionReference("ALL"), position=position)

@@ -1,0 +1,435 @@
+"""All other statements, and the dispatch by first word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal
+
+from olapdb.errors import NotSupportedError
+from olapdb.sql.nodes import (
+    Alter,
+    Attach,
+    CheckTable,
+    Delete,
+    Describe,
+    Detach,
+    Drop,
+    Exchange,
+    ExistsObject,
+    Explain,
+    IndexAction,
+    Insert,
+    Kill,
+    Optimize,
+    PartitionReference,
+    Query,
+    Rename,
+    Select,
+    SetOperation,
+    SetSettings,
+    Setting,
+    Star,
+    Statement,
+    TableFunction,
+    TableName,
+    Transaction,
+    Truncate,
+    Undrop,
+    Update,
+    Use,
+)
+from olapdb.sql.parser.alter import AlterParser
+from olapdb.sql.parser.create import CreateParser
+from olapdb.sql.parser.queries import add_with
+from olapdb.sql.parser.show import ShowParser
+from olapdb.sql.parser.system import SystemParser
+
+ObjectKind = Literal["TABLE", "VIEW", "DATABASE"]
+ExplainKind = Literal[
+    "PLAN", "SYNTAX", "AST", "PIPELINE", "ESTIMATE", "DEPENDENCIES", "PROVENANCE"
+]
+_OBJECTS: dict[str, ObjectKind] = {"TABLE": "TABLE", "VIEW": "VIEW", "DATABASE": "DATABASE"}
+_EXPLAINED: dict[str, ExplainKind] = {
+    "PLAN": "PLAN", "SYNTAX": "SYNTAX", "AST": "AST", "PIPELINE": "PIPELINE",
+    "ESTIMATE": "ESTIMATE", "DEPENDENCIES": "DEPENDENCIES", "PROVENANCE": "PROVENANCE",
+}  # fmt: skip
+_REFUSED = {
+    "GRANT": "Access is by the file system.",
+    "REVOKE": "Access is by the file system.",
+    "BACKUP": "Copy the folder of the closed warehouse.",
+    "RESTORE": "Copy the folder back.",
+    "WATCH": "Query the view again.",
+    "MOVE": "Use RENAME.",
+    "REPLACE": "Use CREATE OR REPLACE TABLE.",
+    "PARALLEL": "Send one statement after the other.",
+    "MERGE": "Use INSERT into a ReplacingMergeTree.",
+    "CALL": "There are no procedures.",
+}
+
+
+class StatementParser(CreateParser, AlterParser, SystemParser, ShowParser):
+    """One statement of any kind; `statement` is the entry."""
+
+    def statement(self) -> Statement:
+        """Up to the end of the tokens or a semicolon, which is left."""
+        token = self.token
+        if token.key in ("SELECT", "WITH", "FROM", "("):
+            return self._query_or_insert()
+        handler = _STATEMENTS.get(token.key)
+        if handler is not None:
+            return handler(self)
+        if token.key in _REFUSED:
+            raise NotSupportedError(
+                f"The statement {token.key} is not supported.",
+                hint=_REFUSED[token.key],
+                position=self.position(),
+            )
+        self.fail("a statement")
+
+    def _query_or_insert(self) -> Statement:
+        """A query; `WITH … INSERT INTO t SELECT …` is an INSERT whose query has that WITH."""
+        if self.sees("WITH"):
+            start = self.at
+            self.advance()
+            recursive = self.take("RECURSIVE")
+            items = self.with_items()
+            if self.sees("INSERT"):
+                insert = self.insert()
+                if insert.query is None:
+                    self.fail("a query behind WITH … INSERT")
+                return replace(insert, query=add_with(insert.query, items, recursive))
+            self.at = start
+        return self.query()
+
+    # --- INSERT (its VALUES are cut off before, see parser.insert)
+
+    def insert(self) -> Insert:
+        position = self.position()
+        self.expect("INSERT")
+        self.expect("INTO")
+        self.take("TABLE")
+        if self.sees("FUNCTION") and self.kind_after(1) in ("word", "name"):
+            self.refuse("INSERT INTO FUNCTION", "Fetch the result and write it from Python.")
+        table = self.table_name()
+        columns, excluded = self._insert_columns()
+        if self.sees("PARTITION", "BY"):
+            self.refuse("INSERT … PARTITION BY", "A table's PARTITION BY says it.")
+        settings = self.settings_clause()
+        if self.sees("FROM", "INFILE"):
+            self.refuse("FROM INFILE", "Read the file with pyarrow and insert the Arrow table.")
+        insert = Insert(table, columns, excluded, settings=settings, position=position)
+        if self.keys[self.at] in ("SELECT", "WITH", "FROM") or self.query_follows():
+            query, lifted = _without_settings(self.query())
+            return replace(insert, query=query, settings=settings + lifted)
+        if self.take("FORMAT"):
+            return replace(insert, format=self.identifier("a format"))
+        if self.ended or self.sees(";"):
+            return insert
+        self.fail("VALUES, SELECT, FORMAT or SETTINGS")
+
+    def _insert_columns(self) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+        """`(a, b)`, `(*)`, `(* EXCEPT (a))`: the names, and the names left out."""
+        if not self.sees("(") or self.query_follows():
+            return None, ()
+        self.advance()
+        if self.take("*"):
+            excluded: tuple[str, ...] = ()
+            if self.take("EXCEPT"):
+                grouped = self.take("(")
+                excluded = self.identifiers("a column")
+                if grouped:
+                    self.expect(")")
+            self.expect(")")
+            return None, excluded
+        if self.sees("COLUMNS", "("):
+            self.refuse("COLUMNS in the list of INSERT", "Name the columns.")
+        columns = self.identifiers("a column")
+        self.expect(")")
+        return columns, ()
+
+    # --- DROP and its like
+
+    def _drop(self) -> Statement:
+        position = self.position()
+        self.advance()
+        self.take("TEMPORARY")
+        kind = self.take_one_of("TABLE", "VIEW", "DATABASE", "DICTIONARY", "SCHEMA")
+        if not kind and self.take("MATERIALIZED", "VIEW"):
+            kind = "VIEW"
+        if not kind:
+            if self.take("INDEX"):
+                return self._drop_index()
+            self.refuse(
+                f"DROP {self.token.text.upper()}", "TABLE, VIEW and DATABASE can be dropped."
+            )
+        if_exists = self.if_exists()
+        if_empty = self.take("IF", "EMPTY")
+        names = [self.table_name()]
+        while self.take(","):
+            names.append(self.table_name())
+        self.refuse_on_cluster()
+        if self.take("PERMANENTLY"):
+            self.refuse("DROP … PERMANENTLY", "Leave PERMANENTLY out: a drop is for good.")
+        cascade = sync = False
+        while True:
+            if self.take("CASCADE"):
+                cascade = True
+            elif self.take("SYNC") or self.take("NO", "DELAY"):
+                sync = True
+            elif not self.take("RESTRICT"):
+                break
+        return Drop(
+            "DATABASE" if kind in ("DATABASE", "SCHEMA")
+            else "VIEW" if kind == "VIEW"
+            else "DICTIONARY" if kind == "DICTIONARY"
+            else "TABLE",
+            tuple(names), if_exists, if_empty, cascade, sync, position=position,
+        )  # fmt: skip
+
+    def _drop_index(self) -> Alter:
+        position = self.position()
+        if_exists = self.if_exists()
+        name = self.identifier("the name of an index")
+        self.expect("ON")
+        table = self.table_name()
+        action = IndexAction("DROP", name, None, if_exists, position=position)
+        return Alter(table, (action,), position=position)
+
+    def _object_kind(self, default: bool = False) -> ObjectKind:
+        if self.take("MATERIALIZED", "VIEW"):
+            return "VIEW"
+        if self.sees("DICTIONARY"):
+            self.refuse("A dictionary", "Read the rows from a table and join it.")
+        key = self.take_one_of(*_OBJECTS)
+        if not key and not default:
+            self.fail("TABLE, VIEW or DATABASE")
+        return _OBJECTS.get(key, "TABLE")
+
+    def _detach(self) -> Detach:
+        position = self.position(self.advance())
+        kind = self._object_kind()
+        if_exists = self.if_exists()
+        name = self.table_name()
+        self.refuse_on_cluster()
+        permanently = self.take("PERMANENTLY")
+        self.take("SYNC")
+        return Detach(kind, name, if_exists, permanently, position=position)
+
+    def _attach(self) -> Attach:
+        position = self.position(self.advance())
+        kind = self._object_kind()
+        if_not_exists = self.if_not_exists()
+        name = self.table_name()
+        self.refuse_on_cluster()
+        if self.sees("(") or self.keys[self.at] in ("FROM", "ENGINE", "AS", "TO", "UUID"):
+            self.refuse("ATTACH with a definition", "ATTACH TABLE name brings a detached one back.")
+        return Attach(kind, name, if_not_exists, position=position)
+
+    def _undrop(self) -> Undrop:
+        position = self.position(self.advance())
+        self.expect("TABLE")
+        return Undrop(self.table_name(), position=position)
+
+    def _truncate(self) -> Truncate:
+        position = self.position(self.advance())
+        if self.keys[self.at] in ("DATABASE", "ALL"):
+            self.refuse("TRUNCATE of several tables", "Truncate each table.")
+        self.take("TEMPORARY")
+        self.take("TABLE")
+        if_exists = self.if_exists()
+        table = self.table_name()
+        self.refuse_on_cluster()
+        self.take("SYNC")
+        return Truncate(table, if_exists, position=position)
+
+    def _rename(self) -> Rename:
+        position = self.position(self.advance())
+        if self.sees("DICTIONARY"):
+            self.refuse("RENAME DICTIONARY", "Read the rows from a table and join it.")
+        kind: Literal["TABLE", "DATABASE"] = "TABLE"
+        if self.keys[self.at] in ("TABLE", "DATABASE", "VIEW") and self.key_after(1) != "TO":
+            kind = "DATABASE" if self.advance().key == "DATABASE" else "TABLE"
+        if self.sees("IF", "EXISTS"):
+            self.refuse("RENAME IF EXISTS", "Look with EXISTS TABLE first.")
+        pairs: list[tuple[TableName, TableName]] = []
+        while True:
+            old = self.table_name()
+            self.expect("TO")
+            pairs.append((old, self.table_name()))
+            if not self.take(","):
+                break
+        self.refuse_on_cluster()
+        return Rename(kind, tuple(pairs), position=position)
+
+    def _exchange(self) -> Exchange:
+        position = self.position(self.advance())
+        if self.sees("DICTIONARIES"):
+            self.refuse("EXCHANGE DICTIONARIES", "Read the rows from a table and join it.")
+        self.expect("TABLES")
+        left = self.table_name()
+        self.expect("AND")
+        right = self.table_name()
+        self.refuse_on_cluster()
+        return Exchange(left, right, position=position)
+
+    # --- rows
+
+    def _delete_from(self) -> Delete:
+        position = self.position(self.advance())
+        self.expect("FROM")
+        table = self.table_name()
+        self.refuse_on_cluster()
+        partition = self._in_partition()
+        where = self.expression() if self.take("WHERE") else None
+        return Delete(table, where, partition, self.settings_clause(), position=position)
+
+    def _update_table(self) -> Update:
+        position = self.position(self.advance())
+        table = self.table_name()
+        self.refuse_on_cluster()
+        self.expect("SET")
+        assignments = self.assignments()
+        if self.sees("IN", "PARTITION"):
+            self.refuse("UPDATE … IN PARTITION", "Use ALTER TABLE … UPDATE … IN PARTITION.")
+        where = self.expression() if self.take("WHERE") else None
+        return Update(table, assignments, where, self.settings_clause(), position=position)
+
+    def _optimize(self) -> Optimize:
+        position = self.position(self.advance())
+        self.expect("TABLE")
+        table = self.table_name()
+        self.refuse_on_cluster()
+        partition: PartitionReference | None = None
+        if self.sees("PARTITION"):
+            partition = self.partition_reference()
+        final = self.take("FINAL")
+        cleanup = self.take("CLEANUP")
+        deduplicate = self.take("DEDUPLICATE")
+        final = self.take("FINAL") or final
+        by = self.expressions() if deduplicate and self.take("BY") else ()
+        return Optimize(
+            table, partition, final, self.take("CLEANUP") or cleanup, deduplicate, by,
+            self.settings_clause(), position=position,
+        )  # fmt: skip
+
+    # --- looking
+
+    def _explain(self) -> Explain:
+        position = self.position(self.advance())
+        if self.sees("QUERY", "TREE") or self.sees("TABLE", "OVERRIDE") or self.sees("CURRENT"):
+            self.refuse(f"EXPLAIN {self.token.text.upper()}", "Use EXPLAIN PLAN or EXPLAIN SYNTAX.")
+        kind: ExplainKind = "PLAN"
+        if self.keys[self.at] in _EXPLAINED:
+            kind = _EXPLAINED[self.advance().key]
+        settings: tuple[Setting, ...] = ()
+        if self.token.kind == "word" and self.key_after(1) == "=":
+            settings = self.settings()
+        return Explain(kind, self.statement(), settings, position=position)
+
+    def _describe(self) -> Describe:
+        position = self.position(self.advance())
+        self.take("TABLE")
+        if self.keys[self.at] in ("SELECT", "WITH") or self.query_follows():
+            return Describe(None, self.query(), position=position)
+        if self._is_call():
+            source = self.relation()
+            if not isinstance(source, TableFunction):
+                self.fail("one table, table function or query")
+            query = Select((Star(),), source=source, position=position)
+            return Describe(None, query, position=position)
+        return Describe(self.table_name(), position=position)
+
+    def _exists_object(self) -> ExistsObject:
+        position = self.position(self.advance())
+        self.take("TEMPORARY")
+        kind = self._object_kind(default=True)
+        return ExistsObject(kind, self.table_name(), position=position)
+
+    # --- session
+
+    def _use(self) -> Use:
+        position = self.position(self.advance())
+        if self.keys[self.at] == "DATABASE" and self.kind_after(1) in ("word", "name"):
+            self.advance()
+        return Use(self.identifier("a database"), position=position)
+
+    def _set(self) -> SetSettings:
+        position = self.position(self.advance())
+        if self.keys[self.at] in ("ROLE", "DEFAULT") and self.key_after(1) != "=":
+            self.refuse("SET ROLE", "Access is by the file system.")
+        if self.sees("TRANSACTION"):
+            self.refuse("SET TRANSACTION", "Every statement is one transaction of its own.")
+        return SetSettings(self.settings(), position=position)
+
+    def _kill(self) -> Kill:
+        position = self.position(self.advance())
+        kind = self.take_one_of("QUERY", "MUTATION")
+        if not kind:
+            self.fail("QUERY or MUTATION")
+        self.refuse_on_cluster()
+        self.expect("WHERE")
+        where = self.expression()
+        if self.sees("TEST"):
+            self.refuse("KILL … TEST", "Select from system.processes or system.mutations.")
+        self.take_one_of("SYNC", "ASYNC")
+        return Kill("QUERY" if kind == "QUERY" else "MUTATION", where, position=position)
+
+    def _check(self) -> CheckTable:
+        position = self.position(self.advance())
+        if self.sees("ALL"):
+            self.refuse("CHECK ALL TABLES", "Check each table.")
+        self.take("TABLE")
+        table = self.table_name()
+        if self.keys[self.at] in ("PARTITION", "PART"):
+            self.refuse("CHECK TABLE of a partition", "Check the whole table.")
+        return CheckTable(table, position=position)
+
+    def _transaction(self) -> Transaction:
+        position = self.position()
+        word = self.advance().key
+        if word == "START":
+            self.expect("TRANSACTION")
+        else:
+            self.take_one_of("TRANSACTION", "WORK")
+        if word == "ROLLBACK":
+            return Transaction("ROLLBACK", position=position)
+        return Transaction("COMMIT" if word == "COMMIT" else "BEGIN", position=position)
+
+
+def _without_settings(query: Query) -> tuple[Query, tuple[Setting, ...]]:
+    """SETTINGS of the query of an INSERT are of the whole statement, as in ClickHouse."""
+    if isinstance(query, Select | SetOperation) and query.settings:
+        return replace(query, settings=()), query.settings
+    return query, ()
+
+
+_STATEMENTS: dict[str, Callable[[StatementParser], Statement]] = {
+    "INSERT": StatementParser.insert,
+    "CREATE": StatementParser.create,
+    "ALTER": StatementParser.alter,
+    "DROP": StatementParser._drop,
+    "DETACH": StatementParser._detach,
+    "ATTACH": StatementParser._attach,
+    "UNDROP": StatementParser._undrop,
+    "TRUNCATE": StatementParser._truncate,
+    "RENAME": StatementParser._rename,
+    "EXCHANGE": StatementParser._exchange,
+    "DELETE": StatementParser._delete_from,
+    "UPDATE": StatementParser._update_table,
+    "OPTIMIZE": StatementParser._optimize,
+    "SYSTEM": StatementParser.system,
+    "SHOW": StatementParser.show,
+    "DESCRIBE": StatementParser._describe,
+    "DESC": StatementParser._describe,
+    "EXPLAIN": StatementParser._explain,
+    "EXISTS": StatementParser._exists_object,
+    "USE": StatementParser._use,
+    "SET": StatementParser._set,
+    "KILL": StatementParser._kill,
+    "CHECK": StatementParser._check,
+    "BEGIN": StatementParser._transaction,
+    "START": StatementParser._transaction,
+    "COMMIT": StatementParser._transaction,
+    "ROLLBACK": StatementParser._transaction,
+}

@@ -1,0 +1,137 @@
+"""system.views, view_coverage, view_invalidations, view_checks and view_dependencies."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+
+from olapdb.model.schema import MaterializedView, SchemaObject
+from olapdb.system.registry import Row, SystemContext, SystemTable
+from olapdb.types import FLOAT64, STRING, UINT8, UINT64, Array, DataType, DateTime64, Nullable
+from olapdb.views.coverage import coverage_rows
+from olapdb.views.status import view_status
+from olapdb.views.verdicts import check_is_current
+
+_MAYBE_TIME: DataType = Nullable(DateTime64(3))
+
+
+def _views_of(context: SystemContext) -> Iterator[MaterializedView]:
+    for item in context.snapshot.objects():
+        if isinstance(item, MaterializedView):
+            yield item
+
+
+def _names(item: SchemaObject | None) -> tuple[str, str]:
+    return (item.database, item.name) if item is not None else ("", "")
+
+
+def _time(milliseconds: int) -> datetime.datetime | None:
+    if not milliseconds:
+        return None
+    return datetime.datetime.fromtimestamp(milliseconds / 1000, tz=datetime.UTC)
+
+
+def _views(context: SystemContext) -> Iterator[Row]:
+    snapshot = context.snapshot
+    for view in _views_of(context):
+        status = view_status(view, snapshot)
+        source, target = snapshot.by_id(view.source_id), snapshot.by_id(view.target_id)
+        oldest = min((s.since_ms for s in status.stale), default=0)
+        yield (
+            view.database, view.name, view.id, *_names(source), *_names(target), view.query,
+            view.version, int(view.attached), status.verdict, status.reason, status.covered_rows,
+            status.gap_rows, status.gap_parts, status.bypass_rows, len(status.stale),
+            _time(oldest), _time(status.last_check_ms), status.mend, view.comment,
+        )  # fmt: skip
+
+
+def _coverage(context: SystemContext) -> Iterator[Row]:
+    for view in _views_of(context):
+        for piece in coverage_rows(view, context.snapshot):
+            yield (
+                view.database, view.name, piece.partition, piece.status, piece.parts, piece.rows,
+                piece.bytes, piece.first_block, piece.last_block,
+            )  # fmt: skip
+
+
+def _invalidations(context: SystemContext) -> Iterator[Row]:
+    for view in _views_of(context):
+        for one in context.snapshot.invalidations(view.id):
+            yield (
+                view.database, view.name, one.target_partition, one.cause, one.statement,
+                one.query_id, one.commit, _time(one.since_ms), one.rows, list(one.keys),
+            )  # fmt: skip
+
+
+def _checks(context: SystemContext) -> Iterator[Row]:
+    for view in _views_of(context):
+        for one in context.snapshot.checks(view.id):
+            yield (
+                view.database, view.name, one.target_partition, one.snapshot, one.mode,
+                one.verdict, int(check_is_current(one, view, context.snapshot)),
+                one.keys_compared, one.missing, one.extra, one.differing, one.largest_difference,
+                list(one.examples), _time(one.checked_ms),
+            )  # fmt: skip
+
+
+def _dependencies(context: SystemContext) -> Iterator[Row]:
+    for view in _views_of(context):
+        kinds = [("source", view.source_id), ("target", view.target_id)]
+        kinds += [("dimension", i) for i in view.dimension_ids]
+        for kind, object_id in kinds:
+            yield view.database, view.name, kind, *_names(context.snapshot.by_id(object_id))
+
+
+TABLES = (
+    SystemTable(
+        "views",
+        (
+            ("database", STRING), ("name", STRING), ("uuid", STRING),
+            ("source_database", STRING), ("source_table", STRING),
+            ("target_database", STRING), ("target_table", STRING), ("as_select", STRING),
+            ("definition_version", UINT64), ("attached", UINT8), ("verdict", STRING),
+            ("reason", STRING), ("covered_rows", UINT64), ("gap_rows", UINT64),
+            ("gap_parts", UINT64), ("bypass_rows", UINT64), ("stale_slices", UINT64),
+            ("oldest_stale", _MAYBE_TIME), ("last_check", _MAYBE_TIME), ("mend", STRING),
+            ("comment", STRING),
+        ),
+        _views,
+    ),
+    SystemTable(
+        "view_coverage",
+        (
+            ("database", STRING), ("view", STRING), ("partition_id", STRING), ("status", STRING),
+            ("parts", UINT64), ("rows", UINT64), ("bytes", UINT64), ("first_block", UINT64),
+            ("last_block", UINT64),
+        ),
+        _coverage,
+    ),
+    SystemTable(
+        "view_invalidations",
+        (
+            ("database", STRING), ("view", STRING), ("partition_id", Nullable(STRING)),
+            ("cause", STRING), ("statement", STRING), ("query_id", STRING), ("commit", UINT64),
+            ("since", _MAYBE_TIME), ("rows", UINT64), ("keys", Array(STRING)),
+        ),
+        _invalidations,
+    ),
+    SystemTable(
+        "view_checks",
+        (
+            ("database", STRING), ("view", STRING), ("partition_id", STRING),
+            ("snapshot", UINT64), ("mode", STRING), ("verdict", STRING), ("is_current", UINT8),
+            ("keys_compared", UINT64), ("missing", UINT64), ("extra", UINT64),
+            ("differing", UINT64), ("largest_difference", FLOAT64), ("examples", Array(STRING)),
+            ("checked", _MAYBE_TIME),
+        ),
+        _checks,
+    ),
+    SystemTable(
+        "view_dependencies",
+        (
+            ("database", STRING), ("view", STRING), ("kind", STRING),
+            ("depends_on_database", STRING), ("depends_on", STRING),
+        ),
+        _dependencies,
+    ),
+)  # fmt: skip

@@ -1,0 +1,105 @@
+"""DROP, DETACH and ATTACH of views, and what RENAME does to their text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from olapdb.bind.analysis import rename_tables
+from olapdb.errors import CommitConflict
+from olapdb.model.changes import Change, Commit, DropObject, ObjectIs, PutObject, Requirement
+from olapdb.model.schema import MaterializedView, Table, View
+from olapdb.model.snapshot import Snapshot
+from olapdb.sql.format import to_sql
+from olapdb.sql.parser import parse_query
+from olapdb.transaction.services import Services
+from olapdb.views.jobs import find_view, view_name
+
+ATTEMPTS_MAX = 10
+
+Name = tuple[str, str]
+"""(database, name)"""
+
+
+def drop_view(services: Services, view_id: str, *, query_id: str = "", statement: str = "") -> None:
+    """Drops the view with its ledger, and its inner table where it has one; a TO target stays."""
+    for _ in range(ATTEMPTS_MAX):
+        snapshot = services.catalog.snapshot()
+        view = find_view(snapshot, view_id)
+        requirements: list[Requirement] = [ObjectIs(view.id, view.version)]
+        changes: list[Change] = [DropObject(view.id)]
+        target = snapshot.by_id(view.target_id)
+        if view.inner and isinstance(target, Table):
+            changes.append(DropObject(target.id))
+        if _applied(services, requirements, changes, "DROP VIEW", query_id, statement):
+            return
+    raise _busy(view_name(view))
+
+
+def set_attached(
+    services: Services,
+    view_id: str,
+    attached: bool,
+    *,
+    query_id: str = "",
+    statement: str = "",
+) -> None:
+    """Whether INSERTs fire the view; blocks inserted while they do not are its gap. Idempotent."""
+    kind = "ATTACH VIEW" if attached else "DETACH VIEW"
+    for _ in range(ATTEMPTS_MAX):
+        snapshot = services.catalog.snapshot()
+        view = find_view(snapshot, view_id)
+        if view.attached == attached:
+            return
+        requirements: list[Requirement] = [ObjectIs(view.id, view.version)]
+        changes: list[Change] = [PutObject(replace(view, attached=attached))]
+        if _applied(services, requirements, changes, kind, query_id, statement):
+            return
+    raise _busy(view_name(view))
+
+
+def _applied(
+    services: Services, requirements: list[Requirement], changes: list[Change], kind: str,
+    query_id: str, statement: str,
+) -> bool:  # fmt: skip
+    try:
+        services.catalog.apply(
+            Commit(tuple(requirements), tuple(changes), kind, query_id, statement)
+        )
+    except CommitConflict:
+        return False
+    return True
+
+
+def _busy(name: str) -> CommitConflict:
+    return CommitConflict(
+        f"View {name} was changed by others {ATTEMPTS_MAX} times.", hint="Run it again."
+    )
+
+
+def rewrite_references(
+    snapshot: Snapshot, renamed: Mapping[Name, Name]
+) -> tuple[MaterializedView | View, ...]:
+    """The views whose text names a renamed table, with the new name; for the RENAME's commit.
+
+    An EXCHANGE gives both directions: for a view its tables are ids, so after EXCHANGE its text
+    follows the table, not the name.  The definition's version stays: it means the same.
+    """
+    changed: list[MaterializedView | View] = []
+    for item in snapshot.objects():
+        if not isinstance(item, MaterializedView | View):
+            continue
+        query = parse_query(item.query)
+        text = to_sql(rename_tables(query, renamed))
+        if text != to_sql(query):
+            changed.append(replace(item, query=text))
+    return tuple(changed)
+
+
+def dependents(snapshot: Snapshot, table_id: str) -> tuple[MaterializedView, ...]:
+    """Materialized views that read or write the table; DROP is refused while there are any."""
+    return tuple(
+        item for item in snapshot.objects()
+        if isinstance(item, MaterializedView)
+        and (table_id in (item.source_id, item.target_id) or table_id in item.dimension_ids)
+    )  # fmt: skip
