@@ -1,0 +1,1 @@
+"""SQLAlchemy: `create_engine("olapdb:///warehouse")`, `olapdb://` for one in memory."""

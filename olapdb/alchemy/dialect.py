@@ -1,0 +1,253 @@
+"""The SQLAlchemy dialect: executes text and Core SELECTs, reflects tables.
+
+    engine = create_engine("olapdb:///path/to/warehouse?database=analytics&join_use_nulls=1")
+
+The path is relative with three slashes, absolute with four; the query string holds `database`,
+`read_only` and settings. Schemas are olapdb's databases.  DDL of Core (`create_all`) and the ORM's
+writes come with the dialect's own issue, and are refused by a CompileError until then.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from sqlalchemy import exc, pool
+from sqlalchemy.engine import URL, Connection
+from sqlalchemy.engine.default import DefaultDialect
+from sqlalchemy.engine.interfaces import ConnectArgsType
+from sqlalchemy.sql.compiler import DDLCompiler, IdentifierPreparer, SQLCompiler
+
+from olapdb.alchemy.types import sqlalchemy_type
+
+_RESERVED = frozenset(
+    "select from where group order by having limit union all distinct as on using join left right "
+    "inner full cross and or not in is null case when then else end between like array final "
+    "prewhere settings format with interval".split()
+)
+
+
+class OlapIdentifierPreparer(IdentifierPreparer):
+    """Backquotes, and only where they are needed."""
+
+    reserved_words = set(_RESERVED)
+
+    def __init__(self, dialect: DefaultDialect) -> None:
+        super().__init__(dialect, initial_quote="`", final_quote="`", escape_quote="`")
+
+
+class OlapCompiler(SQLCompiler):
+    """Where ClickHouse's SQL differs from the standard that Core writes."""
+
+    def visit_empty_set_expr(self, element_types: Any, **kw: Any) -> str:
+        return "SELECT 1 WHERE 0"
+
+    def limit_clause(self, select: Any, **kw: Any) -> str:
+        text = ""
+        if select._limit_clause is not None:
+            text += "\n LIMIT " + self.process(select._limit_clause, **kw)
+        if select._offset_clause is not None:
+            text += "\n OFFSET " + self.process(select._offset_clause, **kw)
+        return text
+
+
+class OlapDDLCompiler(DDLCompiler):
+    """Core's DDL has no engine or sorting key to offer yet."""
+
+    def visit_create_table(self, create: Any, **kw: Any) -> str:
+        raise exc.CompileError(
+            "The olapdb dialect does not compile CREATE TABLE yet; execute it as text: "
+            "connection.execute(text('CREATE TABLE … ENGINE = MergeTree ORDER BY …'))."
+        )
+
+
+class OlapDialect(DefaultDialect):
+    name = "olapdb"
+    driver = "olapdb"
+    statement_compiler = OlapCompiler
+    ddl_compiler = OlapDDLCompiler
+    preparer = OlapIdentifierPreparer
+    default_paramstyle = "qmark"
+    supports_statement_cache = True
+    supports_native_boolean = True
+    supports_native_decimal = True
+    supports_sane_rowcount = False
+    supports_sane_multi_rowcount = False
+    supports_default_values = False
+    supports_empty_insert = False
+    supports_sequences = False
+    supports_comments = True
+    supports_alter = False
+    postfetch_lastrowid = False
+    insert_returning = False
+    max_identifier_length = 255
+    default_schema_name: str | None = "default"
+
+    @classmethod
+    def import_dbapi(cls) -> ModuleType:
+        import olapdb.dbapi
+
+        return olapdb.dbapi
+
+    @classmethod
+    def get_pool_class(cls, url: URL) -> type[pool.Pool]:
+        """Connections are cheap; one in memory is kept, since it is the warehouse."""
+        return pool.QueuePool if url.database else pool.SingletonThreadPool
+
+    def create_connect_args(self, url: URL) -> ConnectArgsType:
+        if url.host:
+            raise exc.ArgumentError(
+                f"olapdb runs in process; use olapdb:///{url.host}/… (three slashes) for a folder."
+            )
+        options = dict(url.query)
+        arguments: dict[str, Any] = {}
+        if "database" in options:
+            arguments["database"] = options.pop("database")
+        if "read_only" in options:
+            arguments["read_only"] = str(options.pop("read_only")).lower() in ("1", "true")
+        arguments["settings"] = options
+        return [url.database or None], arguments
+
+    def do_ping(self, dbapi_connection: Any) -> bool:
+        dbapi_connection.execute("SELECT 1").close()
+        return True
+
+    def initialize(self, connection: Connection) -> None:
+        super().initialize(connection)
+        self.default_schema_name = self._get_default_schema_name(connection)
+
+    def _get_default_schema_name(self, connection: Connection) -> str:
+        return str(connection.exec_driver_sql("SELECT currentDatabase()").scalar())
+
+    def _get_server_version_info(self, connection: Connection) -> tuple[int, ...]:
+        from olapdb import __version__
+
+        return tuple(int(n) for n in __version__.split("."))
+
+    # --- reflection
+
+    def get_schema_names(self, connection: Connection, **kw: Any) -> list[str]:
+        return self._column(connection, "SELECT name FROM system.databases ORDER BY name")
+
+    def get_table_names(
+        self, connection: Connection, schema: str | None = None, **kw: Any
+    ) -> list[str]:
+        return self._objects(connection, schema, "NOT IN ('View', 'MaterializedView')")
+
+    def get_view_names(
+        self, connection: Connection, schema: str | None = None, **kw: Any
+    ) -> list[str]:
+        return self._objects(connection, schema, "IN ('View')")
+
+    def get_materialized_view_names(
+        self, connection: Connection, schema: str | None = None, **kw: Any
+    ) -> list[str]:
+        return self._objects(connection, schema, "IN ('MaterializedView')")
+
+    def get_view_definition(
+        self, connection: Connection, view_name: str, schema: str | None = None, **kw: Any
+    ) -> str:
+        found = self._one(connection, "as_select", view_name, schema)
+        return str(found)
+
+    def has_table(
+        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
+    ) -> bool:
+        sql = "SELECT count() FROM system.tables WHERE database = ? AND name = ?"
+        count = connection.exec_driver_sql(sql, (self._schema(schema), table_name)).scalar()
+        return bool(count)
+
+    def get_columns(
+        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
+    ) -> list[Any]:
+        self._require(connection, table_name, schema)
+        sql = (
+            "SELECT name, type, default_kind, default_expression, comment FROM system.columns "
+            "WHERE database = ? AND table = ? ORDER BY position"
+        )
+        rows = connection.exec_driver_sql(sql, (self._schema(schema), table_name))
+        return [_reflected(*row) for row in rows]
+
+    def get_pk_constraint(
+        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
+    ) -> Any:
+        """The primary key of a MergeTree is not unique, so it is no constraint."""
+        self._require(connection, table_name, schema)
+        return {"constrained_columns": [], "name": None}
+
+    def get_foreign_keys(
+        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
+    ) -> list[Any]:
+        self._require(connection, table_name, schema)
+        return []
+
+    def get_indexes(
+        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
+    ) -> list[Any]:
+        self._require(connection, table_name, schema)
+        return []
+
+    def get_unique_constraints(
+        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
+    ) -> list[Any]:
+        self._require(connection, table_name, schema)
+        return []
+
+    def get_check_constraints(
+        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
+    ) -> list[Any]:
+        self._require(connection, table_name, schema)
+        return []
+
+    def get_table_comment(
+        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
+    ) -> Any:
+        return {"text": self._one(connection, "comment", table_name, schema) or None}
+
+    # --- helpers
+
+    def _schema(self, schema: str | None) -> str:
+        return schema or self.default_schema_name or "default"
+
+    def _column(self, connection: Connection, sql: str, *parameters: object) -> list[str]:
+        return [str(row[0]) for row in connection.exec_driver_sql(sql, tuple(parameters))]
+
+    def _objects(self, connection: Connection, schema: str | None, engines: str) -> list[str]:
+        sql = f"SELECT name FROM system.tables WHERE database = ? AND engine {engines} ORDER BY name"
+        return self._column(connection, sql, self._schema(schema))
+
+    def _one(
+        self, connection: Connection, column: str, table_name: str, schema: str | None
+    ) -> object:
+        sql = f"SELECT {column} FROM system.tables WHERE database = ? AND name = ?"
+        row = connection.exec_driver_sql(sql, (self._schema(schema), table_name)).first()
+        if row is None:
+            raise exc.NoSuchTableError(table_name)
+        return row[0]
+
+    def _require(self, connection: Connection, table_name: str, schema: str | None) -> None:
+        if not self.has_table(connection, table_name, schema):
+            raise exc.NoSuchTableError(table_name)
+
+    # --- no transactions
+
+    def do_rollback(self, dbapi_connection: Any) -> None:
+        """Every statement is its own commit."""
+
+    def do_commit(self, dbapi_connection: Any) -> None:
+        """Every statement is its own commit."""
+
+
+def _reflected(
+    name: str, type_name: str, default_kind: str, default: str, comment: str
+) -> dict[str, Any]:
+    made = sqlalchemy_type(type_name)
+    return {
+        "name": name,
+        "type": made.type,
+        "nullable": made.nullable,
+        "default": default if default_kind == "DEFAULT" else None,
+        "comment": comment or None,
+    }
+
+

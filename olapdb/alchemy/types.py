@@ -1,0 +1,65 @@
+"""ClickHouse's types as SQLAlchemy's, for reflection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import types as sa
+from sqlalchemy.types import TypeEngine
+
+from olapdb import types as olap
+from olapdb.functions import parse_type
+
+
+class ClickHouseType(sa.TypeEngine[Any]):
+    """A type that SQLAlchemy has no name for (Map, Tuple, AggregateFunction): values pass as they
+    are; `name` is ClickHouse's."""
+
+    __visit_name__ = "clickhouse"
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"ClickHouseType({self.name!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Reflected:
+    type: TypeEngine[Any]
+    nullable: bool
+
+
+def sqlalchemy_type(name: str) -> Reflected:
+    """The nearest SQLAlchemy type of a ClickHouse type name."""
+    data_type = parse_type(name)
+    return Reflected(_type(olap.plain(data_type)), olap.is_nullable(data_type))
+
+
+def _type(data_type: olap.DataType) -> TypeEngine[Any]:
+    match data_type:
+        case olap.Boolean():
+            return sa.Boolean()
+        case olap.Integer(bits=bits, signed=signed):
+            if bits <= 16 and (signed or bits < 16):
+                return sa.SmallInteger()
+            return sa.Integer() if bits < 32 or (bits == 32 and signed) else sa.BigInteger()
+        case olap.Float(bits=bits):
+            return sa.Float(53 if bits == 64 else 24)
+        case olap.Decimal(precision, scale):
+            return sa.Numeric(precision, scale)
+        case olap.String():
+            return sa.String()
+        case olap.FixedString(length):
+            return sa.String(length)
+        case olap.Date() | olap.Date32():
+            return sa.Date()
+        case olap.DateTime(zone) | olap.DateTime64(zone=zone):
+            return sa.DateTime(timezone=zone is not None)
+        case olap.UUID():
+            return sa.Uuid()
+        case olap.Array(inner):
+            return sa.ARRAY(_type(olap.plain(inner)))
+        case _:
+            return ClickHouseType(data_type.name)

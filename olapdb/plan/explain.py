@@ -1,0 +1,214 @@
+"""EXPLAIN: a plan as an indented tree, a line a fact, outermost node first, as ClickHouse does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from olapdb.errors import InternalError
+from olapdb.plan.expressions import (
+    AggregateCall,
+    Call,
+    Cast,
+    ColumnRef,
+    Constant,
+    Expression,
+    InSubquery,
+    InValues,
+    ScalarSubquery,
+)
+from olapdb.plan.nodes import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Limit,
+    LimitBy,
+    Node,
+    Numbers,
+    Plan,
+    Project,
+    Scan,
+    SetDifference,
+    Sort,
+    SortKey,
+    SystemScan,
+    Union,
+    Values,
+)
+from olapdb.plan.tree import subqueries_of
+from olapdb.types import Date, DateTime, String, plain
+
+Annotate = Callable[[Node], Iterable[str]]
+_VALUES_SHOWN = 5
+_INFIX = {
+    "equals": "=", "notEquals": "!=", "less": "<", "greater": ">", "lessOrEquals": "<=",
+    "greaterOrEquals": ">=", "plus": "+", "minus": "-", "multiply": "*", "divide": "/",
+    "modulo": "%", "and": "AND", "or": "OR", "like": "LIKE",
+}  # fmt: skip
+
+
+def explain(plan: Plan, annotate: Annotate | None = None) -> list[str]:
+    """The lines of the tree. `annotate` adds lines below a node (the executor's, about indexes)."""
+    return list(_lines(plan.root, 0, annotate or (lambda node: ())))
+
+
+def _lines(node: Node, depth: int, annotate: Annotate) -> Iterator[str]:
+    indent = "  " * depth
+    yield indent + _title(node)
+    for fact in (*_facts(node), *annotate(node)):
+        yield f"{indent}    {fact}"
+    for number, plan in enumerate(subqueries_of(node), start=1):
+        yield f"{indent}    Subquery {number}:"
+        yield from _lines(plan, depth + 3, annotate)
+    for child in node.children():
+        yield from _lines(child, depth + 1, annotate)
+
+
+def _title(node: Node) -> str:
+    match node:
+        case Scan():
+            return f"ReadFromMergeTree ({node.table.database}.{node.table.name})"
+        case SystemScan():
+            return f"ReadFromSystem ({node.name})"
+        case Values():
+            return f"Values ({node.rows.num_rows} rows)"
+        case Numbers():
+            return "ReadFromNumbers"
+        case Filter():
+            return "Filter"
+        case Project():
+            return "Expression"
+        case Aggregate():
+            return "Aggregating"
+        case Join():
+            strictness = "" if node.strictness == "ALL" else f"{node.strictness} "
+            return f"Join ({strictness}{node.kind})"
+        case Sort():
+            return "Sorting"
+        case Limit():
+            return "Limit"
+        case LimitBy():
+            return "LimitBy"
+        case Distinct():
+            return "Distinct"
+        case Union():
+            return "Union"
+        case SetDifference():
+            return f"IntersectOrExcept ({node.operator}{' DISTINCT' if node.distinct else ''})"
+        case _:
+            raise InternalError(f"Unknown plan node {type(node).__name__}.")
+
+
+def _facts(node: Node) -> Iterator[str]:
+    match node:
+        case Scan():
+            yield f"Columns: {', '.join(name for _, name in node.columns) or 'none'}"
+            if node.final:
+                yield "Final: rows of equal sorting key are combined"
+            if node.prewhere is not None:
+                yield f"Prewhere: {show(node.prewhere)}"
+            if node.predicate is not None:
+                yield f"Filter: {show(node.predicate)}"
+        case SystemScan():
+            yield f"Columns: {', '.join(name for _, name in node.columns) or 'none'}"
+        case Numbers():
+            count = "without end" if node.count is None else f"{node.count} rows"
+            yield f"From {node.start}, step {node.step}, {count}"
+        case Filter():
+            yield f"Condition: {show(node.predicate)}"
+        case Project():
+            computed = [_named(n, e) for n, e in node.expressions]
+            yield f"Columns: {', '.join(computed) or 'none'}"
+        case Aggregate():
+            yield f"Keys: {', '.join(_named(n, e) for n, e in node.keys) or 'none'}"
+            if node.aggregates:
+                yield f"Aggregates: {', '.join(_call(c) for _, c in node.aggregates)}"
+        case Join():
+            pairs = zip(node.left_keys, node.right_keys, strict=True)
+            if node.left_keys:
+                yield f"Keys: {', '.join(f'{show(a)} = {show(b)}' for a, b in pairs)}"
+            if node.residual is not None:
+                yield f"Residual: {show(node.residual)}"
+        case Sort():
+            yield f"Sort: {_keys(node.keys)}"
+            if node.limit is not None:
+                yield f"Limit: {node.limit}"
+        case Limit():
+            if node.count is not None:
+                yield f"Limit: {node.count}{' WITH TIES' if node.ties else ''}"
+            if node.offset:
+                yield f"Offset: {node.offset}"
+        case LimitBy():
+            offset = f" OFFSET {node.offset}" if node.offset else ""
+            yield f"Limit: {node.count}{offset} BY {', '.join(show(k) for k in node.keys)}"
+        case Distinct():
+            yield f"Columns: {', '.join(show(k) for k in node.keys) or 'all'}"
+
+
+def _named(name: str, expression: Expression) -> str:
+    if isinstance(expression, ColumnRef) and expression.name == name:
+        return name
+    return f"{show(expression)} AS {name}"
+
+
+def _keys(keys: Sequence[SortKey]) -> str:
+    return ", ".join(
+        f"{show(k.expression)} {'DESC' if k.descending else 'ASC'}"
+        f"{' NULLS FIRST' if k.nulls_first else ''}"
+        for k in keys
+    )
+
+
+def _call(call: AggregateCall) -> str:
+    return f"{call.name}({', '.join(show(a) for a in call.arguments)})"
+
+
+def show(expression: Expression) -> str:
+    """An expression as a reader of EXPLAIN wants it: operators between their arguments."""
+    match expression:
+        case ColumnRef(name=name):
+            return name
+        case Constant():
+            return _value(expression)
+        case Call(name=name, arguments=arguments) if name in _INFIX and len(arguments) > 1:
+            return f" {_INFIX[name]} ".join(_inner(a) for a in arguments)
+        case Call(name="not", arguments=(argument,)):
+            return f"NOT {_inner(argument)}"
+        case Call(name=name, arguments=arguments):
+            return f"{name}({', '.join(show(a) for a in arguments)})"
+        case Cast():
+            return f"CAST({show(expression.argument)} AS {expression.type})"
+        case InValues(argument=argument, values=values):
+            shown = [str(v) for v in values.slice(0, _VALUES_SHOWN).to_pylist()]
+            more = len(values) - len(shown)
+            rest = f", … {more} more" if more else ""
+            word = "NOT IN" if expression.negated else "IN"
+            return f"{_inner(argument)} {word} ({', '.join(shown)}{rest})"
+        case InSubquery(arguments=arguments):
+            word = "NOT IN" if expression.negated else "IN"
+            sides = ", ".join(show(a) for a in arguments)
+            return f"{sides if len(arguments) == 1 else f'({sides})'} {word} (subquery)"
+        case ScalarSubquery():
+            return "(subquery)"
+        case _:
+            raise InternalError(f"Unknown expression {type(expression).__name__}.")
+
+
+def _inner(expression: Expression) -> str:
+    text = show(expression)
+    is_infix = isinstance(expression, Call) and expression.name in _INFIX
+    return f"({text})" if is_infix and len(expression.children()) > 1 else text
+
+
+def _value(constant: Constant) -> str:
+    if not constant.value.is_valid:
+        return "NULL"
+    value = constant.value.as_py()
+    inner = plain(constant.type)
+    if isinstance(inner, String):
+        return "'" + str(value).replace("\\", "\\\\").replace("'", "\\'") + "'"
+    if isinstance(inner, Date):
+        return f"'{value}'"
+    if isinstance(inner, DateTime):
+        return f"'{value.strftime('%Y-%m-%d %H:%M:%S')}'"
+    return str(value)
