@@ -493,10 +493,14 @@ class SnapshotTooOld(OperationalError):
 
 
 class CommitConflict(OperationalError):
-    """A requirement of a commit no longer held; nothing was changed, the work may be redone."""
+    """A requirement of a commit no longer held; nothing was changed, the work may be redone.
+
+    `requirement` is the one that did not hold (`olapdb.model.changes.Requirement`).
+    """
 
     name = "COMMIT_CONFLICT"
     code = 2002
+    requirement: object = None
 
 
 class CommitUnknown(OperationalError):

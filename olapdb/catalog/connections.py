@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from urllib.parse import quote
 
 from olapdb.catalog.errors import catalog_error
-from olapdb.errors import InterfaceError
-from olapdb.storage.durability import Durability
+from olapdb.errors import InterfaceError, OperationalError
+from olapdb.model.stages import Durability
 
 MEMORY = ":memory:"
 _IDLE_MAX = 16
@@ -68,6 +68,14 @@ class Connections:
             with self._shared:
                 yield self.writer()
             return
+        if self._read_only:
+            with self._unchanged():
+                connection = self.open()
+                try:
+                    yield connection
+                finally:
+                    connection.close()
+            return
         connection = self._borrow()
         try:
             yield connection
@@ -80,6 +88,24 @@ class Connections:
             raise
         else:
             self._give_back(connection)
+
+    @contextmanager
+    def _unchanged(self) -> Iterator[None]:
+        """Around a read without locks (read-only, no log beside the file): a writer that came
+        and changed the file meanwhile makes the read worthless, whatever it gave."""
+        before = self._signature()
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise catalog_error(error, self._path) from error
+        if self._signature() != before and before[0] is False:
+            raise OperationalError(
+                "A writer changed the catalog while it was being read.", hint="Run it again."
+            )
+
+    def _signature(self) -> tuple[bool, int, int]:
+        status = os.stat(self._path)
+        return os.path.exists(f"{self._path}-wal"), status.st_mtime_ns, status.st_size
 
     @contextmanager
     def consistent(self) -> Iterator[sqlite3.Connection]:
@@ -147,7 +173,8 @@ class Connections:
     def _open_read_only(self) -> sqlite3.Connection:
         """Writes nothing: not even the shared memory beside the file.
 
-        Without a log beside it the file is all there is, and is read as it stands."""
+        Without a log beside it the file is all there is, and is read as it stands.  A connection
+        serves one read: what it may trust changes as writers come and go."""
         logged = os.path.exists(f"{self._path}-wal")
         options = "mode=ro&readonly_shm=1" if logged else "mode=ro&immutable=1"
         return sqlite3.connect(
@@ -159,15 +186,13 @@ class Connections:
         if self._closed:
             raise InterfaceError("The warehouse is closed.", hint="Connect again.")
         with self._mutex:
-            if self._idle and not self._read_only:
+            if self._idle:
                 return self._idle.pop()
         return self.open()
 
     def _give_back(self, connection: sqlite3.Connection) -> None:
-        # A reading-only connection is made anew each time: what it may trust changes as writers
-        # come and go.
         with self._mutex:
-            if len(self._idle) < _IDLE_MAX and not self._closed and not self._read_only:
+            if len(self._idle) < _IDLE_MAX and not self._closed:
                 self._idle.append(connection)
                 return
         connection.close()

@@ -15,7 +15,7 @@ Comments are `-- …`, `# …`, `#! …` and `/* … */` (nested), as in ClickHo
 from __future__ import annotations
 
 import re
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 from sqlglot.errors import TokenError
 from sqlglot.tokens import Tokenizer, TokenType
@@ -69,7 +69,7 @@ class SourceText:
 
 
 class _ClickHouseTokenizer(Tokenizer):
-    COMMANDS = set()
+    COMMANDS: ClassVar[set[TokenType]] = set()
     KEYWORDS = dict.fromkeys(_OPERATORS, TokenType.UNKNOWN)
     IDENTIFIERS = ['"', "`"]
     IDENTIFIER_ESCAPES = ["\\"]
@@ -141,7 +141,7 @@ def tokenize(source: SourceText, start: int = 0, end: int | None = None) -> list
             case TokenType.HEX_STRING | TokenType.BIT_STRING:
                 base = 16 if scan.token_type == TokenType.HEX_STRING else 2
                 tokens.append(_based(source, piece[at], scan.text, base, start + at, start + after))
-            case TokenType.IDENTIFIER if piece[at] in "\"`":
+            case TokenType.IDENTIFIER if piece[at] in '"`':
                 inside = piece[at + 1 : after - 1]
                 if "\\" in inside or piece[at] in inside:
                     inside = _unescape_at(source, inside, start + at)
@@ -208,9 +208,7 @@ def _elements(tokens: list[Token], text: str, start: int) -> None:
         start += len(part) + 1
 
 
-def _based(
-    source: SourceText, first: str, digits: str, base: int, start: int, end: int
-) -> Token:
+def _based(source: SourceText, first: str, digits: str, base: int, start: int, end: int) -> Token:
     """`0x1F` and `0b101` are numbers, `x'41'` and `b'01000001'` strings of bytes."""
     if first == "0":
         return Token("number", str(int(digits, base)), "", start, end)

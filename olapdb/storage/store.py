@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -25,20 +25,10 @@ from olapdb.errors import (
     OperationalError,
     ReadOnly,
 )
+from olapdb.model.stages import Durability, Reach, reach_nothing
 from olapdb.storage.cache import PartCache
 
-Durability: TypeAlias = Literal["full", "process"]
-"""full: what was committed survives a loss of power; process: a crash of the process only."""
-
 TEMPORARY_SUFFIX = ".tmp"
-
-Reach: TypeAlias = Callable[[str], None]
-"""Told the name of each stage that is about to happen, or has; tests stop or fail there."""
-
-
-def reach_nothing(stage: str) -> None:
-    """The stages of a run that nobody watches."""
-
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:

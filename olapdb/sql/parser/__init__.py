@@ -8,6 +8,12 @@ and keeps the data of INSERT away from the tokenizer.
 
 from __future__ import annotations
 
-from olapdb.sql.parser.text import parse, parse_expression, parse_one, parse_query
+from olapdb.sql.parser.text import (
+    parse,
+    parse_expression,
+    parse_one,
+    parse_query,
+    parse_table_name,
+)
 
-__all__ = ["parse", "parse_expression", "parse_one", "parse_query"]
+__all__ = ["parse", "parse_expression", "parse_one", "parse_query", "parse_table_name"]

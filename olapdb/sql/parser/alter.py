@@ -48,7 +48,9 @@ class AlterParser(DefinitionParser):
         self.expect("ALTER")
         self.take("TEMPORARY")
         if self.keys[self.at] not in ("TABLE", "VIEW"):
-            self.refuse(f"ALTER {self.token.text.upper()}", "ALTER TABLE is for tables and views.")
+            raise self.refused(
+                f"ALTER {self.token.text.upper()}", "ALTER TABLE is for tables and views."
+            )
         self.advance()
         table = self.table_name()
         self.refuse_on_cluster()
@@ -96,7 +98,7 @@ class AlterParser(DefinitionParser):
             case "UNFREEZE" | "FORGET" | "APPLY" | "REWRITE":
                 found = None
             case _:
-                self.fail("an action such as ADD COLUMN or MODIFY QUERY")
+                raise self.expected("an action such as ADD COLUMN or MODIFY QUERY")
         if found is not None:
             return found
         self.at = start
@@ -143,7 +145,7 @@ class AlterParser(DefinitionParser):
             return ConstraintAction("ADD", constraint.name, constraint, position=position)
         if self.keys[self.at] in ("PROJECTION", "STATISTICS"):
             return None
-        self.fail("COLUMN, INDEX, CONSTRAINT or PROJECTION")
+        raise self.expected("COLUMN, INDEX, CONSTRAINT or PROJECTION")
 
     def _place(self) -> tuple[bool, str | None]:
         """`FIRST` or `AFTER column`."""
@@ -169,7 +171,7 @@ class AlterParser(DefinitionParser):
             return PartitionAction("DROP DETACHED", reference, position=position)
         if self.keys[self.at] in ("PROJECTION", "STATISTICS"):
             return None
-        self.fail("COLUMN, INDEX, CONSTRAINT, PARTITION or PROJECTION")
+        raise self.expected("COLUMN, INDEX, CONSTRAINT, PARTITION or PROJECTION")
 
     def _clear(self) -> AlterAction | None:
         position = self.position(self.advance())
@@ -214,7 +216,7 @@ class AlterParser(DefinitionParser):
             return None if self.sees("IN") else IndexAction("MATERIALIZE", name, position=position)
         if self.keys[self.at] in ("PROJECTION", "STATISTICS", "TTL"):
             return None
-        self.fail("COLUMN, INDEX, PROJECTION or TTL")
+        raise self.expected("COLUMN, INDEX, PROJECTION or TTL")
 
     # --- MODIFY
 
@@ -224,7 +226,7 @@ class AlterParser(DefinitionParser):
         if self.take("COLUMN"):
             return self._modify_column(changed)
         if not changed:
-            self.fail("COLUMN")
+            raise self.expected("COLUMN")
         if self.take("ORDER", "BY"):
             return ModifyOrderBy(self.sorting_key(), position=position)
         if self.take("TTL"):
@@ -237,7 +239,7 @@ class AlterParser(DefinitionParser):
             return ModifyComment(self.string("the comment, quoted"), position=position)
         if self.keys[self.at] in ("REFRESH", "SAMPLE", "SQL", "DEFINER", "STATISTICS", "DATABASE"):
             return None
-        self.fail("COLUMN, QUERY, ORDER BY, TTL, SETTING or COMMENT")
+        raise self.expected("COLUMN, QUERY, ORDER BY, TTL, SETTING or COMMENT")
 
     def _modify_column(self, modify: bool) -> AlterAction | None:
         """`MODIFY COLUMN c …` and `ALTER COLUMN c TYPE …`."""
@@ -254,7 +256,7 @@ class AlterParser(DefinitionParser):
         if self.take("REMOVE"):
             removed = self.take_one_of(*_REMOVED)
             if not removed:
-                self.fail("what to remove: " + ", ".join(_REMOVED))
+                raise self.expected("what to remove: " + ", ".join(_REMOVED))
         elif self.sees("MODIFY", "SETTING") or self.sees("RESET", "SETTING"):
             return None
         first, after = self._place()
@@ -320,7 +322,7 @@ class AlterParser(DefinitionParser):
                 return self._other()
             return PartitionAction(verb, reference, self.table_name(), position=position)
         if verb == "REPLACE":
-            self.fail("FROM")
+            raise self.expected("FROM")
         if self.sees("WITH", "NAME"):
             self.at = start
             return self._other()

@@ -19,7 +19,7 @@ from olapdb.sql.nodes import (
 )
 from olapdb.sql.nodes import Literal as LiteralNode
 from olapdb.sql.parser.expressions import COMPARE, LAMBDA, NOT, ExpressionParser
-from olapdb.sql.parser.words import INTERVAL_UNITS
+from olapdb.sql.parser.words import INTERVAL_UNITS, words
 from olapdb.sql.tokens import Token
 
 _EXTRACTED = {
@@ -31,9 +31,7 @@ _DATE_ARITHMETIC = {
     "DATE_ADD": "plus", "DATEADD": "plus", "TIMESTAMP_ADD": "plus", "TIMESTAMPADD": "plus",
     "DATE_SUB": "minus", "DATESUB": "minus", "TIMESTAMP_SUB": "minus", "TIMESTAMPSUB": "minus",
 }  # fmt: skip
-_DATE_DIFFERENCE = frozenset(
-    "DATE_DIFF DATEDIFF TIMESTAMP_DIFF TIMESTAMPDIFF".split()
-)
+_DATE_DIFFERENCE = words("DATE_DIFF DATEDIFF TIMESTAMP_DIFF TIMESTAMPDIFF")
 _TRIMMED = {"BOTH": "trimBoth", "LEADING": "trimLeft", "TRAILING": "trimRight"}
 _SHORT_TRIM = {"TRIM": "trimBoth", "LTRIM": "trimLeft", "RTRIM": "trimRight"}
 _FRAME_UNITS = ("ROWS", "RANGE", "GROUPS")
@@ -70,7 +68,7 @@ class CallParser(ExpressionParser):
         if not searched:
             arguments.append(self.expression())
         if not self.sees("WHEN"):
-            self.fail("WHEN")
+            raise self.expected("WHEN")
         while self.take("WHEN"):
             arguments.append(self.expression())
             self.expect("THEN")
@@ -96,7 +94,7 @@ class CallParser(ExpressionParser):
             amount = Literal(int(amount.value), amount.value, position=amount.position)
         unit = INTERVAL_UNITS.get(self.keys[self.at])
         if unit is None:
-            self.fail("a unit such as DAY or HOUR")
+            raise self.expected("a unit such as DAY or HOUR")
         self.at += 1
         return IntervalLiteral(amount, unit, position=position)
 
@@ -106,8 +104,10 @@ class CallParser(ExpressionParser):
         unit = INTERVAL_UNITS.get(words[1].upper()) if len(words) == 2 else None
         if unit is None or not digits.isdigit():
             if len(words) > 2:
-                self.refuse("An INTERVAL of several units", "Add one INTERVAL for each unit.")
-            self.fail("an interval such as '1 day'")
+                raise self.refused(
+                    "An INTERVAL of several units", "Add one INTERVAL for each unit."
+                )
+            raise self.expected("an interval such as '1 day'")
         self.at += 1
         position = self.position(token)
         amount = Literal(int(words[0]), str(int(words[0])), position=position)
@@ -209,7 +209,9 @@ class CallParser(ExpressionParser):
         self.at += 2
         position = self.position(token)
         name = _SHORT_TRIM[token.key]
-        side = self.take_one_of(*_TRIMMED) if token.key == "TRIM" and self.key_after(1) != ")" else ""
+        side = (
+            self.take_one_of(*_TRIMMED) if token.key == "TRIM" and self.key_after(1) != ")" else ""
+        )
         if side:
             name = _TRIMMED[side]
             characters = None if self.sees("FROM") else self.expression()
@@ -273,7 +275,9 @@ class CallParser(ExpressionParser):
         position = self.position(self.advance())
         self.expect("(")
         if self.token.kind != "string":
-            self.refuse("COLUMNS with a list of names", "Name the columns, or give a pattern.")
+            raise self.refused(
+                "COLUMNS with a list of names", "Name the columns, or give a pattern."
+            )
         pattern = self.string()
         self.expect(")")
         return self.star_modifiers(Star(qualifier, pattern, position=position))
@@ -293,25 +297,25 @@ class CallParser(ExpressionParser):
             elif self.take("REPLACE"):
                 replaced.extend(self._replacements())
             elif self.sees("APPLY") and self.key_after(1) in ("(",):
-                self.refuse("APPLY behind *", "Name the columns and call the function on each.")
+                raise self.refused(
+                    "APPLY behind *", "Name the columns and call the function on each."
+                )
             else:
                 break
         if not excluded and not replaced:
             return star
-        return Star(
-            star.qualifier, star.pattern, excluded, tuple(replaced), position=star.position
-        )
+        return Star(star.qualifier, star.pattern, excluded, tuple(replaced), position=star.position)
 
     def _names_follow(self) -> bool:
         """`* EXCEPT a` rather than the set operation `SELECT * EXCEPT SELECT …`."""
         if self.key_after(1) == "(":
             if self.kind_after(2) == "string":
-                self.refuse("EXCEPT with a pattern", "Name the columns.")
+                raise self.refused("EXCEPT with a pattern", "Name the columns.")
             return not self.query_follows(1)
         if self.key_after(1) == "STRICT":
-            self.refuse("EXCEPT STRICT", "Leave STRICT out.")
+            raise self.refused("EXCEPT STRICT", "Leave STRICT out.")
         if self.kind_after(1) == "string":
-            self.refuse("EXCEPT with a pattern", "Name the columns.")
+            raise self.refused("EXCEPT with a pattern", "Name the columns.")
         return self.kind_after(1) in ("word", "name") and self.key_after(1) not in (
             "SELECT", "WITH", "ALL", "DISTINCT", "FROM",
         )  # fmt: skip
@@ -322,7 +326,7 @@ class CallParser(ExpressionParser):
         while True:
             item = self.aliased()
             if not isinstance(item, Alias):
-                self.fail("AS and the name of the column to replace")
+                raise self.expected("AS and the name of the column to replace")
             found.append(item)
             if not grouped or not self.take(","):
                 break
@@ -380,7 +384,9 @@ class CallParser(ExpressionParser):
                 nulls = self.advance().key
                 self.advance()
             if self.sees("ORDER", "BY"):
-                self.refuse("ORDER BY inside a call", "Sort with arraySort, or in a subquery.")
+                raise self.refused(
+                    "ORDER BY inside a call", "Sort with arraySort, or in a subquery."
+                )
         return distinct, tuple(found), nulls
 
     # --- windows
@@ -435,7 +441,7 @@ class CallParser(ExpressionParser):
         offset = None if self.take("UNBOUNDED") else self.expression(COMPARE)
         direction = self.take_one_of("PRECEDING", "FOLLOWING")
         if not direction:
-            self.fail("PRECEDING or FOLLOWING")
+            raise self.expected("PRECEDING or FOLLOWING")
         return FrameBound(
             "PRECEDING" if direction == "PRECEDING" else "FOLLOWING", offset, position=position
         )

@@ -19,6 +19,7 @@ from olapdb.sql.nodes import (
     TupleLiteral,
 )
 from olapdb.sql.parser.definitions import DefinitionParser, TableElements
+from olapdb.sql.parser.words import words
 
 _REFUSED = {
     "DICTIONARY": "Read the rows from a table and join it.",
@@ -35,7 +36,7 @@ _REFUSED = {
     "WORKLOAD": "Use the setting max_threads.",
     "RESOURCE": "Use the setting max_threads.",
 }
-_REFRESH_ENDS = frozenset("TO AS ENGINE ORDER PARTITION PRIMARY POPULATE DEFINER SQL COMMENT (".split())
+_REFRESH_ENDS = words("TO AS ENGINE ORDER PARTITION PRIMARY POPULATE DEFINER SQL COMMENT (")
 
 
 class CreateParser(DefinitionParser):
@@ -51,11 +52,11 @@ class CreateParser(DefinitionParser):
             self.advance()
             return self._table(or_replace, temporary, position)
         if temporary:
-            self.refuse("A temporary object that is no table", "Use CREATE TEMPORARY TABLE.")
+            raise self.refused("A temporary object that is no table", "Use CREATE TEMPORARY TABLE.")
         if key == "DATABASE" or key == "SCHEMA":
             self.advance()
             if or_replace:
-                self.refuse("CREATE OR REPLACE DATABASE", "Drop it first.")
+                raise self.refused("CREATE OR REPLACE DATABASE", "Drop it first.")
             return self._database(position)
         if key == "VIEW":
             self.advance()
@@ -66,19 +67,19 @@ class CreateParser(DefinitionParser):
             self.advance()
             return self._index(position)
         if key == "UNIQUE":
-            self.refuse("A unique index", "Use ReplacingMergeTree to keep one row for a key.")
+            raise self.refused(
+                "A unique index", "Use ReplacingMergeTree to keep one row for a key."
+            )
         if key in _REFUSED:
-            self.refuse(f"CREATE {key}", _REFUSED[key])
-        self.fail("TABLE, VIEW, MATERIALIZED VIEW, DATABASE or INDEX")
+            raise self.refused(f"CREATE {key}", _REFUSED[key])
+        raise self.expected("TABLE, VIEW, MATERIALIZED VIEW, DATABASE or INDEX")
 
     def _database(self, position: Position) -> CreateDatabase:
         if_not_exists = self.if_not_exists()
         name = self.identifier("the name of a database")
         self.refuse_on_cluster()
         engine = self.engine_clause() if self.take("ENGINE") else None
-        return CreateDatabase(
-            name, if_not_exists, engine, self.comment_clause(), position=position
-        )
+        return CreateDatabase(name, if_not_exists, engine, self.comment_clause(), position=position)
 
     # --- tables
 
@@ -115,14 +116,14 @@ class CreateParser(DefinitionParser):
         if self.keys[self.at] in ("SELECT", "WITH", "FROM") or self.query_follows():
             return self.query(), None
         if empty:
-            self.fail("a query")
+            raise self.expected("a query")
         if self._is_call():
-            self.refuse("CREATE TABLE AS a table function", "Use AS SELECT * FROM …")
+            raise self.refused("CREATE TABLE AS a table function", "Use AS SELECT * FROM …")
         return None, self.table_name()
 
     def _refuse_uuid(self) -> None:
         if self.sees("UUID") and self.kind_after(1) == "string":
-            self.refuse("A UUID of one's own", "Leave it out: it is made.")
+            raise self.refused("A UUID of one's own", "Leave it out: it is made.")
 
     # --- views
 
@@ -146,16 +147,14 @@ class CreateParser(DefinitionParser):
             return ()
         elements = self.table_elements()
         if elements.indexes or elements.constraints or elements.projections:
-            self.fail("columns only in the list of a view")
+            raise self.expected("columns only in the list of a view")
         return tuple(elements.columns)
 
     def _refuse_definer(self) -> None:
         if self.sees("DEFINER") or self.sees("SQL", "SECURITY"):
-            self.refuse("SQL SECURITY", "Leave it out: a view reads as its caller does.")
+            raise self.refused("SQL SECURITY", "Leave it out: a view reads as its caller does.")
 
-    def _materialized_view(
-        self, or_replace: bool, position: Position
-    ) -> CreateMaterializedView:
+    def _materialized_view(self, or_replace: bool, position: Position) -> CreateMaterializedView:
         if_not_exists = self.if_not_exists()
         name = self.table_name()
         self._refuse_uuid()
@@ -166,14 +165,14 @@ class CreateParser(DefinitionParser):
         populate = self.take("POPULATE")
         if self.take("TO"):
             if self.take("INNER"):
-                self.refuse("TO INNER UUID", "Leave it out: the inner table is made.")
+                raise self.refused("TO INNER UUID", "Leave it out: the inner table is made.")
             target = self.table_name()
             columns = columns or self._view_columns()
         populate = self.take("POPULATE") or populate
         storage, settings, comment = self._view_storage(target)
         populate = self.take("POPULATE") or populate
         if self.sees("EMPTY", "AS"):
-            self.refuse("EMPTY without REFRESH", "A view is empty unless POPULATE is said.")
+            raise self.refused("EMPTY without REFRESH", "A view is empty unless POPULATE is said.")
         self._refuse_definer()
         self.expect("AS")
         query = self.query()
@@ -221,7 +220,7 @@ class CreateParser(DefinitionParser):
         """`CREATE INDEX i ON t (a) TYPE minmax`: an ALTER TABLE t ADD INDEX."""
         if_not_exists = self.if_not_exists()
         if if_not_exists:
-            self.refuse("CREATE INDEX IF NOT EXISTS", "Use CREATE INDEX.")
+            raise self.refused("CREATE INDEX IF NOT EXISTS", "Use CREATE INDEX.")
         name = self.identifier("the name of an index")
         self.expect("ON")
         table = self.table_name()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
-
 from olapdb.errors import NotSupportedError, Position, SyntaxError
 from olapdb.sql.nodes import Literal, Setting, TableName
 from olapdb.sql.tokens import SourceText, Token
@@ -84,27 +82,27 @@ class Cursor:
 
     def expect(self, *keys: str) -> None:
         if not self.take(*keys):
-            self.fail(" ".join(keys))
+            raise self.expected(" ".join(keys))
 
-    def fail(self, expected: str) -> NoReturn:
-        """Raises the SyntaxError for what stands here instead of what was expected."""
+    def expected(self, what: str) -> SyntaxError:
+        """The error for what stands here instead of `what`; to be raised."""
         token = self.token
         if token.kind == "end":
             found = "the end of the statement"
         else:
             written = self.source.text[token.start : token.end]
             found = written if len(written) <= 40 else f"{written[:40]}…"
-        raise SyntaxError(f"Expected {expected}, found {found}.", position=self.position())
+        return SyntaxError(f"Expected {what}, found {found}.", position=self.position())
 
-    def refuse(self, what: str, hint: str = "", token: Token | None = None) -> NoReturn:
-        """Raises NotSupportedError for a real feature that olapdb does not have."""
-        raise NotSupportedError(
+    def refused(self, what: str, hint: str = "", token: Token | None = None) -> NotSupportedError:
+        """The error for a real feature that olapdb does not have; to be raised."""
+        return NotSupportedError(
             f"{what} is not supported.", hint=hint, position=self.position(token)
         )
 
     def refuse_on_cluster(self) -> None:
         if self.sees("ON", "CLUSTER"):
-            self.refuse(
+            raise self.refused(
                 "ON CLUSTER",
                 "A warehouse is shared by the processes that open it: leave the clause out.",
             )
@@ -126,7 +124,7 @@ class Cursor:
         """A word or a quoted name."""
         token = self.token
         if token.kind != "word" and token.kind != "name":
-            self.fail(what)
+            raise self.expected(what)
         self.at += 1
         return token.text
 
@@ -147,25 +145,23 @@ class Cursor:
     def table_name(self) -> TableName:
         token = self.token
         if token.key == "{":
-            self.refuse(
+            raise self.refused(
                 "A parameter of type Identifier", "Write the name into the text of the statement."
             )
         name = self.identifier("a table name")
         if self.take("."):
-            return TableName(
-                self.identifier("a table name"), name, position=self.position(token)
-            )
+            return TableName(self.identifier("a table name"), name, position=self.position(token))
         return TableName(name, position=self.position(token))
 
     def string(self, what: str = "a quoted string") -> str:
         if self.token.kind != "string":
-            self.fail(what)
+            raise self.expected(what)
         return self.advance().text
 
     def integer(self, what: str = "a whole number") -> int:
         token = self.token
         if token.kind != "number" or not token.text.isdigit():
-            self.fail(what)
+            raise self.expected(what)
         self.at += 1
         return int(token.text)
 
@@ -220,20 +216,19 @@ class Cursor:
         self.expect("=")
         return Setting(name, self._setting_value(), position=self.position(token))
 
-    def _setting_value(self) -> None | bool | int | float | str:
+    def _setting_value(self) -> bool | int | float | str | None:
         """A literal; DEFAULT is None."""
         token = self.token
         if token.kind == "string":
             return self.advance().text
         if token.kind == "number" or (self.keys[self.at] == "-" and self.kind_after(1) == "number"):
             negative = self.take("-")
-            value = self.number_literal(negative).value
-            return value
-        words: dict[str, None | bool] = {"TRUE": True, "FALSE": False, "DEFAULT": None}
+            return self.number_literal(negative).value
+        words: dict[str, bool | None] = {"TRUE": True, "FALSE": False, "DEFAULT": None}
         if token.key in words:
             self.advance()
             return words[token.key]
-        self.fail("a number, a quoted string, true, false or DEFAULT")
+        raise self.expected("a number, a quoted string, true, false or DEFAULT")
 
     def settings_clause(self) -> tuple[Setting, ...]:
         """`SETTINGS …` where it is next, else nothing."""

@@ -24,15 +24,16 @@ from olapdb.sql.nodes import (
     TupleLiteral,
 )
 from olapdb.sql.parser.queries import QueryParser
+from olapdb.sql.parser.words import words
 from olapdb.types import DataType, make_nullable
 
 _DEFAULT_KINDS: dict[str, Literal["DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL"]] = {
     "DEFAULT": "DEFAULT", "MATERIALIZED": "MATERIALIZED", "ALIAS": "ALIAS",
     "EPHEMERAL": "EPHEMERAL",
 }  # fmt: skip
-_AFTER_NAME = frozenset(
+_AFTER_NAME = words(
     "DEFAULT MATERIALIZED ALIAS EPHEMERAL COMMENT CODEC TTL NULL NOT PRIMARY FIRST AFTER REMOVE "
-    "MODIFY RESET SETTINGS STATISTICS".split()
+    "MODIFY RESET SETTINGS STATISTICS"
 )
 """What may follow a column's name where its type is left out."""
 
@@ -106,9 +107,9 @@ class DefinitionParser(QueryParser):
 
     def _refuse_column_clause(self, key: str) -> None:
         if key in ("STATISTICS", "AUTO_INCREMENT", "COLLATE"):
-            self.refuse(f"{key} of a column", "Leave it out.")
+            raise self.refused(f"{key} of a column", "Leave it out.")
         if key == "SETTINGS" and self.key_after(1) == "(":
-            self.refuse("SETTINGS of a column", "Leave them out.")
+            raise self.refused("SETTINGS of a column", "Leave them out.")
 
     # --- the list in parentheses
 
@@ -143,7 +144,7 @@ class DefinitionParser(QueryParser):
             self.at += 2
             found.primary_key = self.key_expressions()
         elif key == "FOREIGN" and self.key_after(1) == "KEY":
-            self.refuse("FOREIGN KEY", "Leave it out; check with a join.")
+            raise self.refused("FOREIGN KEY", "Leave it out; check with a join.")
         else:
             column, is_primary = self.column_definition()
             found.columns.append(column)
@@ -169,9 +170,7 @@ class DefinitionParser(QueryParser):
         name = self.identifier("the name of an index")
         return self.index_body(name, self.expression(), position)
 
-    def index_body(
-        self, name: str, expression: Expression, position: Position
-    ) -> IndexDefinition:
+    def index_body(self, name: str, expression: Expression, position: Position) -> IndexDefinition:
         self.expect("TYPE")
         start = self.position()
         type_name = self.identifier("a type of index")
@@ -188,7 +187,7 @@ class DefinitionParser(QueryParser):
         name = self.identifier("the name of a constraint")
         kind = self.take_one_of("CHECK", "ASSUME")
         if not kind:
-            self.fail("CHECK or ASSUME")
+            raise self.expected("CHECK or ASSUME")
         return ConstraintDefinition(
             name, "CHECK" if kind == "CHECK" else "ASSUME", self.expression(), position=position
         )
@@ -309,7 +308,7 @@ class DefinitionParser(QueryParser):
             if clause in ("PARTITION", "PRIMARY", "ORDER", "SAMPLE"):
                 follows = "KEY" if clause == "PRIMARY" else "BY"
                 if self.key_after(1) != follows:
-                    self.fail(f"{clause} {follows}")
+                    raise self.expected(f"{clause} {follows}")
             elif clause not in ("ENGINE", "TTL", "COMMENT") and not (
                 clause == "SETTINGS" and with_settings
             ):
@@ -349,8 +348,9 @@ class DefinitionParser(QueryParser):
         """`PARTITION expr`, `PARTITION ID 'x'`, `PARTITION ALL`, `PART 'name'`, at that word."""
         position = self.position()
         if self.take("PART"):
-            return PartitionReference("PART", None, self.string("a part's name, quoted"),
-                                      position=position)
+            return PartitionReference(
+                "PART", None, self.string("a part's name, quoted"), position=position
+            )
         self.expect("PARTITION")
         if self.keys[self.at] == "ID" and self.kind_after(1) == "string":
             self.advance()

@@ -48,7 +48,7 @@ _SPECIAL = {
     "GLOBAL": COMPARE, ".": POSTFIX, "[": POSTFIX, "::": POSTFIX,
 }  # fmt: skip
 _QUANTIFIED = {("equals", "ANY"): False, ("notEquals", "ALL"): True}
-_LITERALS: dict[str, None | bool | float] = {
+_LITERALS: dict[str, bool | float | None] = {
     "NULL": None, "TRUE": True, "FALSE": False, "INF": float("inf"), "INFINITY": float("inf"),
     "NAN": float("nan"),
 }  # fmt: skip
@@ -153,7 +153,7 @@ class ExpressionParser(TypeParser):
         negated = _QUANTIFIED.get((name, "ANY" if quantifier == "SOME" else quantifier))
         if negated is None:
             written = self.source.text[operator.start : operator.end]
-            self.refuse(
+            raise self.refused(
                 f"The comparison {written} {quantifier} (query)",
                 "Compare with (SELECT min(…) …) or (SELECT max(…) …).",
                 operator,
@@ -228,7 +228,7 @@ class ExpressionParser(TypeParser):
         if self.take("DISTINCT", "FROM"):
             name = "isNotDistinctFrom" if negated else "isDistinctFrom"
             return Function(name, (left, self.expression(IS)), position=position)
-        self.fail("NULL or DISTINCT FROM")
+        raise self.expected("NULL or DISTINCT FROM")
 
     def _between(self, left: Expression, negated: bool, token: Token) -> Expression:
         low = self.expression(BETWEEN)
@@ -285,7 +285,7 @@ class ExpressionParser(TypeParser):
         token = self.token
         names = _argument_names(left)
         if names is None:
-            self.fail("the arguments of a lambda, as in x -> … or (x, y) -> …, before ->")
+            raise self.expected("the arguments of a lambda, as in x -> … or (x, y) -> …, before ->")
         self.advance()
         return Lambda(names, self.expression(), position=self.position(token))
 
@@ -310,7 +310,7 @@ class ExpressionParser(TypeParser):
             case "operator":
                 return self._operator_operand(token)
             case _:
-                self.fail("an expression")
+                raise self.expected("an expression")
 
     def _word(self, token: Token) -> Expression:
         special = self.word_operand(token)
@@ -322,7 +322,7 @@ class ExpressionParser(TypeParser):
         if token.key in RESERVED_OPERANDS and (
             self.key_after(1) != "(" or token.key in ("SELECT", "FROM", "WHERE")
         ):
-            self.fail("an expression")
+            raise self.expected("an expression")
         self.at += 1
         return self._named(token)
 
@@ -387,7 +387,7 @@ class ExpressionParser(TypeParser):
             case "{":
                 return self._typed_parameter()
             case _:
-                self.fail("an expression")
+                raise self.expected("an expression")
 
     def _dollar_parameter(self, token: Token) -> Expression:
         position = self.position(token)
@@ -395,7 +395,7 @@ class ExpressionParser(TypeParser):
             return Parameter(token.text, None, position=position)
         if int(token.text) == 0:
             self.at -= 1
-            self.fail("a parameter from $1 on")
+            raise self.expected("a parameter from $1 on")
         return Parameter(None, int(token.text) - 1, position=position)
 
     def _typed_parameter(self) -> Expression:
@@ -403,7 +403,7 @@ class ExpressionParser(TypeParser):
         name = self.identifier("the name of a parameter")
         self.expect(":")
         if self.sees("IDENTIFIER"):
-            self.refuse(
+            raise self.refused(
                 "A parameter of type Identifier", "Write the name into the text of the statement."
             )
         data_type = self.data_type()
@@ -436,7 +436,7 @@ class ExpressionParser(TypeParser):
             return False
         key = self.keys[at]
         if key == "SELECT" or key == "FROM":
-            return self.keys[at + 1] not in (",", ")", ".", "(")  or key == "SELECT"
+            return self.keys[at + 1] not in (",", ")", ".", "(") or key == "SELECT"
         return key == "WITH" and self.tokens[at + 1].kind != "end"
 
 

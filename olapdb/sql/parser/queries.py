@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from olapdb.errors import SyntaxError
+from olapdb.sql.nodes import Alias as AliasNode
 from olapdb.sql.nodes import (
     Expression,
     LimitBy,
@@ -21,7 +22,6 @@ from olapdb.sql.nodes import (
     WindowSpec,
     WithItem,
 )
-from olapdb.sql.nodes import Alias as AliasNode
 from olapdb.sql.parser.relations import RelationParser
 
 Mode = Literal["", "ALL", "DISTINCT"]
@@ -114,7 +114,7 @@ class QueryParser(RelationParser):
             if self.keys[self.at] in ("MATERIALIZED", "NOT") and self.key_after(1) in (
                 "(", "MATERIALIZED",
             ):  # fmt: skip
-                self.refuse("WITH … AS MATERIALIZED", "Leave MATERIALIZED out.")
+                raise self.refused("WITH … AS MATERIALIZED", "Leave MATERIALIZED out.")
             if self.query_follows():
                 self.advance()
                 query = self.query()
@@ -196,10 +196,8 @@ class QueryParser(RelationParser):
         if not settings and output is None:
             return query
         if not isinstance(query, Select | SetOperation):
-            self.fail("the end of the query")
-        return replace(
-            query, settings=query.settings + settings, format=output or query.format
-        )
+            raise self.expected("the end of the query")
+        return replace(query, settings=query.settings + settings, format=output or query.format)
 
     # --- SELECT
 
@@ -209,7 +207,7 @@ class QueryParser(RelationParser):
         if self.take("FROM"):
             source = self.relation()
         if not self.sees("SELECT"):
-            self.fail("SELECT")
+            raise self.expected("SELECT")
         self.advance()
         head = self._head()
         if source is None and self.take("FROM"):
@@ -286,10 +284,9 @@ class QueryParser(RelationParser):
             if self.take("WITH", "TOTALS"):
                 grouping.with_totals = True
             return grouping
-        if self.keys[self.at] == "ALL" and self.kind_after(1) != "operator":
-            self.advance()
-            grouping.keys = "ALL"
-        elif self.sees("ALL") and self.key_after(1) in (")", ";"):
+        if (self.keys[self.at] == "ALL" and self.kind_after(1) != "operator") or (
+            self.sees("ALL") and self.key_after(1) in (")", ";")
+        ):
             self.advance()
             grouping.keys = "ALL"
         elif self.keys[self.at] in ("ROLLUP", "CUBE") and self.key_after(1) == "(":
@@ -338,7 +335,7 @@ class QueryParser(RelationParser):
         if self.sees("ALL") and self.key_after(1) not in (".", "(", ",", "+", "-", "*", "/"):
             self.advance()
             if self.take_one_of("DESC", "DESCENDING") or self.sees("NULLS"):
-                self.refuse("A direction of ORDER BY ALL", "Name the columns to sort by.")
+                raise self.refused("A direction of ORDER BY ALL", "Name the columns to sort by.")
             self.take_one_of("ASC", "ASCENDING")
             return "ALL"
         return self.order_items()
@@ -348,7 +345,7 @@ class QueryParser(RelationParser):
         while self.take(","):
             items.append(self.order_item())
         if self.sees("INTERPOLATE"):
-            self.refuse("INTERPOLATE", "Fill the gaps with a join on numbers().")
+            raise self.refused("INTERPOLATE", "Fill the gaps with a join on numbers().")
         return tuple(items)
 
     def order_item(self) -> OrderItem:
@@ -362,7 +359,7 @@ class QueryParser(RelationParser):
                 self.expect("LAST")
         collate = self.string("the name of a collation") if self.take("COLLATE") else None
         if self.sees("WITH", "FILL"):
-            self.refuse("ORDER BY … WITH FILL", "Fill the gaps with a join on numbers().")
+            raise self.refused("ORDER BY … WITH FILL", "Fill the gaps with a join on numbers().")
         return OrderItem(expression, descending, nulls_first, collate, position=position)
 
     def _direction(self) -> bool:
@@ -385,10 +382,11 @@ class QueryParser(RelationParser):
                 self.take_one_of("ROW", "ROWS")
             if self.take("BY"):
                 if limits.limit_by is not None or limits.limit is not None:
-                    raise SyntaxError("LIMIT … BY stands once, before LIMIT.",
-                                      position=self.position(start))
+                    raise SyntaxError(
+                        "LIMIT … BY stands once, before LIMIT.", position=self.position(start)
+                    )
                 if self.sees("ALL"):
-                    self.refuse("LIMIT BY ALL", "Name the columns.")
+                    raise self.refused("LIMIT BY ALL", "Name the columns.")
                 limits.limit_by = LimitBy(
                     count, self.expressions(), offset, position=self.position(start)
                 )
@@ -414,12 +412,12 @@ class QueryParser(RelationParser):
         if self.sees("FETCH"):
             start = self.advance()
             if not self.take_one_of("FIRST", "NEXT"):
-                self.fail("FIRST or NEXT")
+                raise self.expected("FIRST or NEXT")
             if limits.limit is not None:
                 raise SyntaxError("A SELECT has one LIMIT or FETCH.", position=self.position(start))
             limits.limit = self.expression()
             if not self.take_one_of("ROW", "ROWS"):
-                self.fail("ROWS")
+                raise self.expected("ROWS")
             if self.take("WITH", "TIES"):
                 limits.with_ties = True
             else:
@@ -429,7 +427,7 @@ class QueryParser(RelationParser):
 
     def _refuse_outfile(self) -> None:
         if self.sees("INTO", "OUTFILE"):
-            self.refuse("INTO OUTFILE", "Fetch the result and write it from Python.")
+            raise self.refused("INTO OUTFILE", "Fetch the result and write it from Python.")
 
     def _format(self) -> str | None:
         if self.sees("FORMAT") and self.kind_after(1) in ("word", "name"):

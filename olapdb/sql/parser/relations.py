@@ -68,7 +68,7 @@ class RelationParser(CallParser):
         start = self.at
         position = self.position()
         if self.sees("NATURAL"):
-            self.refuse("NATURAL JOIN", "Name the columns with USING.")
+            raise self.refused("NATURAL JOIN", "Name the columns with USING.")
         self.take_one_of("GLOBAL", "LOCAL")  # they mean something on several servers only
         before = self.take_one_of(*_STRICTNESSES)
         side = self.take_one_of(*_KINDS)
@@ -77,7 +77,7 @@ class RelationParser(CallParser):
             self.take("OUTER")
         if not self.take("JOIN"):
             if self.at != start:
-                self.fail("JOIN")
+                raise self.expected("JOIN")
             return None
         if before and after:
             raise SyntaxError(f"A join is {before} or {after}, not both.", position=position)
@@ -92,7 +92,7 @@ class RelationParser(CallParser):
             return Join(left, right, kind, strictness, condition, position=position)
         if self.take("USING"):
             return Join(left, right, kind, strictness, None, self._using(), position=position)
-        self.fail("ON or USING")
+        raise self.expected("ON or USING")
 
     def _check_kind(self, kind: Kind, strictness: Strictness, start: int) -> None:
         if strictness in ("SEMI", "ANTI") and kind not in ("LEFT", "RIGHT"):
@@ -140,7 +140,7 @@ class RelationParser(CallParser):
             self._refuse_final()
             return function
         if self.token.kind == "string":
-            self.fail("a table name (in backquotes or double quotes, not single ones)")
+            raise self.expected("a table name (in backquotes or double quotes, not single ones)")
         table = self.table_name()
         alias = self._table_alias()
         final = self.take("FINAL")
@@ -164,7 +164,7 @@ class RelationParser(CallParser):
         self.at -= 1
         distinct, arguments, nulls = self._arguments()
         if distinct or nulls:
-            self.fail("the arguments of a table function")
+            raise self.expected("the arguments of a table function")
         return arguments
 
     def _table_alias(self) -> str | None:

@@ -22,7 +22,7 @@ class ShowParser(DefinitionParser):
             return self._show_create()
         self.take("TEMPORARY")
         if self.keys[self.at] in ("FULL", "EXTENDED", "CHANGED"):
-            self.refuse(
+            raise self.refused(
                 f"SHOW {self.token.text.upper()}", "The tables of the database system say more."
             )
         self.take("SETTINGS", "PROFILES")
@@ -33,7 +33,7 @@ class ShowParser(DefinitionParser):
             return self._of_table("COLUMNS" if of_table in ("COLUMNS", "FIELDS") else "INDEXES")
         kind = self.take_one_of(*_LISTS)
         if not kind:
-            self.refuse(
+            raise self.refused(
                 f"SHOW {self.token.text.upper()}",
                 "There are SHOW TABLES, DATABASES, COLUMNS, CREATE TABLE, SETTINGS, FUNCTIONS.",
             )
@@ -49,7 +49,7 @@ class ShowParser(DefinitionParser):
             name = self.identifier("a database")
             return Show("CREATE DATABASE", None, name, position=position)
         if self.keys[self.at] in ("USER", "ROLE", "QUOTA", "DICTIONARY", "ROW", "FUNCTION"):
-            self.refuse(f"SHOW CREATE {self.token.text.upper()}", "There is no such object.")
+            raise self.refused(f"SHOW CREATE {self.token.text.upper()}", "There is no such object.")
         self.take("MATERIALIZED")
         kind = "TABLE"
         if self.keys[self.at] in ("TABLE", "VIEW") and self.kind_after(1) in ("word", "name"):
@@ -58,7 +58,7 @@ class ShowParser(DefinitionParser):
 
     def _of_table(self, kind: str) -> Show:
         if not self.take_one_of("FROM", "IN"):
-            self.fail("FROM and a table")
+            raise self.expected("FROM and a table")
         table = self.table_name()
         if self.take_one_of("FROM", "IN"):
             table = TableName(table.name, self.identifier("a database"), position=table.position)
@@ -70,10 +70,10 @@ class ShowParser(DefinitionParser):
         negated = self.take("NOT")
         operator = self.take_one_of("LIKE", "ILIKE")
         if negated and not operator:
-            self.fail("LIKE or ILIKE")
+            raise self.expected("LIKE or ILIKE")
         pattern = self.string("a pattern, quoted") if operator else None
         if self.sees("WHERE"):
-            self.refuse("SHOW … WHERE", "Select from the tables of the database system.")
+            raise self.refused("SHOW … WHERE", "Select from the tables of the database system.")
         limit = self.integer() if self.take("LIMIT") else None
         return Show(
             kind, table, database, pattern, negated, operator == "ILIKE", limit, position=position

@@ -46,9 +46,7 @@ from olapdb.sql.parser.show import ShowParser
 from olapdb.sql.parser.system import SystemParser
 
 ObjectKind = Literal["TABLE", "VIEW", "DATABASE"]
-ExplainKind = Literal[
-    "PLAN", "SYNTAX", "AST", "PIPELINE", "ESTIMATE", "DEPENDENCIES", "PROVENANCE"
-]
+ExplainKind = Literal["PLAN", "SYNTAX", "AST", "PIPELINE", "ESTIMATE", "DEPENDENCIES", "PROVENANCE"]
 _OBJECTS: dict[str, ObjectKind] = {"TABLE": "TABLE", "VIEW": "VIEW", "DATABASE": "DATABASE"}
 _EXPLAINED: dict[str, ExplainKind] = {
     "PLAN": "PLAN", "SYNTAX": "SYNTAX", "AST": "AST", "PIPELINE": "PIPELINE",
@@ -85,7 +83,7 @@ class StatementParser(CreateParser, AlterParser, SystemParser, ShowParser):
                 hint=_REFUSED[token.key],
                 position=self.position(),
             )
-        self.fail("a statement")
+        raise self.expected("a statement")
 
     def _query_or_insert(self) -> Statement:
         """A query; `WITH … INSERT INTO t SELECT …` is an INSERT whose query has that WITH."""
@@ -97,7 +95,7 @@ class StatementParser(CreateParser, AlterParser, SystemParser, ShowParser):
             if self.sees("INSERT"):
                 insert = self.insert()
                 if insert.query is None:
-                    self.fail("a query behind WITH … INSERT")
+                    raise self.expected("a query behind WITH … INSERT")
                 return replace(insert, query=add_with(insert.query, items, recursive))
             self.at = start
         return self.query()
@@ -110,14 +108,16 @@ class StatementParser(CreateParser, AlterParser, SystemParser, ShowParser):
         self.expect("INTO")
         self.take("TABLE")
         if self.sees("FUNCTION") and self.kind_after(1) in ("word", "name"):
-            self.refuse("INSERT INTO FUNCTION", "Fetch the result and write it from Python.")
+            raise self.refused("INSERT INTO FUNCTION", "Fetch the result and write it from Python.")
         table = self.table_name()
         columns, excluded = self._insert_columns()
         if self.sees("PARTITION", "BY"):
-            self.refuse("INSERT … PARTITION BY", "A table's PARTITION BY says it.")
+            raise self.refused("INSERT … PARTITION BY", "A table's PARTITION BY says it.")
         settings = self.settings_clause()
         if self.sees("FROM", "INFILE"):
-            self.refuse("FROM INFILE", "Read the file with pyarrow and insert the Arrow table.")
+            raise self.refused(
+                "FROM INFILE", "Read the file with pyarrow and insert the Arrow table."
+            )
         insert = Insert(table, columns, excluded, settings=settings, position=position)
         if self.keys[self.at] in ("SELECT", "WITH", "FROM") or self.query_follows():
             query, lifted = _without_settings(self.query())
@@ -126,7 +126,7 @@ class StatementParser(CreateParser, AlterParser, SystemParser, ShowParser):
             return replace(insert, format=self.identifier("a format"))
         if self.ended or self.sees(";"):
             return insert
-        self.fail("VALUES, SELECT, FORMAT or SETTINGS")
+        raise self.expected("VALUES, SELECT, FORMAT or SETTINGS")
 
     def _insert_columns(self) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
         """`(a, b)`, `(*)`, `(* EXCEPT (a))`: the names, and the names left out."""
@@ -143,7 +143,7 @@ class StatementParser(CreateParser, AlterParser, SystemParser, ShowParser):
             self.expect(")")
             return None, excluded
         if self.sees("COLUMNS", "("):
-            self.refuse("COLUMNS in the list of INSERT", "Name the columns.")
+            raise self.refused("COLUMNS in the list of INSERT", "Name the columns.")
         columns = self.identifiers("a column")
         self.expect(")")
         return columns, ()
@@ -160,7 +160,7 @@ class StatementParser(CreateParser, AlterParser, SystemParser, ShowParser):
         if not kind:
             if self.take("INDEX"):
                 return self._drop_index()
-            self.refuse(
+            raise self.refused(
                 f"DROP {self.token.text.upper()}", "TABLE, VIEW and DATABASE can be dropped."
             )
         if_exists = self.if_exists()
@@ -170,7 +170,7 @@ class StatementParser(CreateParser, AlterParser, SystemParser, ShowParser):
             names.append(self.table_name())
         self.refuse_on_cluster()
         if self.take("PERMANENTLY"):
-            self.refuse("DROP … PERMANENTLY", "Leave PERMANENTLY out: a drop is for good.")
+            raise self.refused("DROP … PERMANENTLY", "Leave PERMANENTLY out: a drop is for good.")
         cascade = sync = False
         while True:
             if self.take("CASCADE"):
@@ -200,10 +200,10 @@ class StatementParser(CreateParser, AlterParser, SystemParser, ShowParser):
         if self.take("MATERIALIZED", "VIEW"):
             return "VIEW"
         if self.sees("DICTIONARY"):
-            self.refuse("A dictionary", "Read the rows from a table and join it.")
+            raise self.refused("A dictionary", "Read the rows from a table and join it.")
         key = self.take_one_of(*_OBJECTS)
         if not key and not default:
-            self.fail("TABLE, VIEW or DATABASE")
+            raise self.expected("TABLE, VIEW or DATABASE")
         return _OBJECTS.get(key, "TABLE")
 
     def _detach(self) -> Detach:
@@ -223,7 +223,9 @@ class StatementParser(CreateParser, AlterParser, SystemParser, ShowParser):
         name = self.table_name()
         self.refuse_on_cluster()
         if self.sees("(") or self.keys[self.at] in ("FROM", "ENGINE", "AS", "TO", "UUID"):
-            self.refuse("ATTACH with a definition", "ATTACH TABLE name brings a detached one back.")
+            raise self.refused(
+                "ATTACH with a definition", "ATTACH TABLE name brings a detached one back."
+            )
         return Attach(kind, name, if_not_exists, position=position)
 
     def _undrop(self) -> Undrop:
@@ -234,7 +236,7 @@ class StatementParser(CreateParser, AlterParser, SystemParser, ShowParser):
     def _truncate(self) -> Truncate:
         position = self.position(self.advance())
         if self.keys[self.at] in ("DATABASE", "ALL"):
-            self.refuse("TRUNCATE of several tables", "Truncate each table.")
+            raise self.refused("TRUNCATE of several tables", "Truncate each table.")
         self.take("TEMPORARY")
         self.take("TABLE")
         if_exists = self.if_exists()
@@ -246,12 +248,12 @@ class StatementParser(CreateParser, AlterParser, SystemParser, ShowParser):
     def _rename(self) -> Rename:
         position = self.position(self.advance())
         if self.sees("DICTIONARY"):
-            self.refuse("RENAME DICTIONARY", "Read the rows from a table and join it.")
+            raise self.refused("RENAME DICTIONARY", "Read the rows from a table and join it.")
         kind: Literal["TABLE", "DATABASE"] = "TABLE"
         if self.keys[self.at] in ("TABLE", "DATABASE", "VIEW") and self.key_after(1) != "TO":
             kind = "DATABASE" if self.advance().key == "DATABASE" else "TABLE"
         if self.sees("IF", "EXISTS"):
-            self.refuse("RENAME IF EXISTS", "Look with EXISTS TABLE first.")
+            raise self.refused("RENAME IF EXISTS", "Look with EXISTS TABLE first.")
         pairs: list[tuple[TableName, TableName]] = []
         while True:
             old = self.table_name()
@@ -265,7 +267,7 @@ class StatementParser(CreateParser, AlterParser, SystemParser, ShowParser):
     def _exchange(self) -> Exchange:
         position = self.position(self.advance())
         if self.sees("DICTIONARIES"):
-            self.refuse("EXCHANGE DICTIONARIES", "Read the rows from a table and join it.")
+            raise self.refused("EXCHANGE DICTIONARIES", "Read the rows from a table and join it.")
         self.expect("TABLES")
         left = self.table_name()
         self.expect("AND")
@@ -291,7 +293,7 @@ class StatementParser(CreateParser, AlterParser, SystemParser, ShowParser):
         self.expect("SET")
         assignments = self.assignments()
         if self.sees("IN", "PARTITION"):
-            self.refuse("UPDATE … IN PARTITION", "Use ALTER TABLE … UPDATE … IN PARTITION.")
+            raise self.refused("UPDATE … IN PARTITION", "Use ALTER TABLE … UPDATE … IN PARTITION.")
         where = self.expression() if self.take("WHERE") else None
         return Update(table, assignments, where, self.settings_clause(), position=position)
 
@@ -318,7 +320,9 @@ class StatementParser(CreateParser, AlterParser, SystemParser, ShowParser):
     def _explain(self) -> Explain:
         position = self.position(self.advance())
         if self.sees("QUERY", "TREE") or self.sees("TABLE", "OVERRIDE") or self.sees("CURRENT"):
-            self.refuse(f"EXPLAIN {self.token.text.upper()}", "Use EXPLAIN PLAN or EXPLAIN SYNTAX.")
+            raise self.refused(
+                f"EXPLAIN {self.token.text.upper()}", "Use EXPLAIN PLAN or EXPLAIN SYNTAX."
+            )
         kind: ExplainKind = "PLAN"
         if self.keys[self.at] in _EXPLAINED:
             kind = _EXPLAINED[self.advance().key]
@@ -335,7 +339,7 @@ class StatementParser(CreateParser, AlterParser, SystemParser, ShowParser):
         if self._is_call():
             source = self.relation()
             if not isinstance(source, TableFunction):
-                self.fail("one table, table function or query")
+                raise self.expected("one table, table function or query")
             query = Select((Star(),), source=source, position=position)
             return Describe(None, query, position=position)
         return Describe(self.table_name(), position=position)
@@ -357,32 +361,32 @@ class StatementParser(CreateParser, AlterParser, SystemParser, ShowParser):
     def _set(self) -> SetSettings:
         position = self.position(self.advance())
         if self.keys[self.at] in ("ROLE", "DEFAULT") and self.key_after(1) != "=":
-            self.refuse("SET ROLE", "Access is by the file system.")
+            raise self.refused("SET ROLE", "Access is by the file system.")
         if self.sees("TRANSACTION"):
-            self.refuse("SET TRANSACTION", "Every statement is one transaction of its own.")
+            raise self.refused("SET TRANSACTION", "Every statement is one transaction of its own.")
         return SetSettings(self.settings(), position=position)
 
     def _kill(self) -> Kill:
         position = self.position(self.advance())
         kind = self.take_one_of("QUERY", "MUTATION")
         if not kind:
-            self.fail("QUERY or MUTATION")
+            raise self.expected("QUERY or MUTATION")
         self.refuse_on_cluster()
         self.expect("WHERE")
         where = self.expression()
         if self.sees("TEST"):
-            self.refuse("KILL … TEST", "Select from system.processes or system.mutations.")
+            raise self.refused("KILL … TEST", "Select from system.processes or system.mutations.")
         self.take_one_of("SYNC", "ASYNC")
         return Kill("QUERY" if kind == "QUERY" else "MUTATION", where, position=position)
 
     def _check(self) -> CheckTable:
         position = self.position(self.advance())
         if self.sees("ALL"):
-            self.refuse("CHECK ALL TABLES", "Check each table.")
+            raise self.refused("CHECK ALL TABLES", "Check each table.")
         self.take("TABLE")
         table = self.table_name()
         if self.keys[self.at] in ("PARTITION", "PART"):
-            self.refuse("CHECK TABLE of a partition", "Check the whole table.")
+            raise self.refused("CHECK TABLE of a partition", "Check the whole table.")
         return CheckTable(table, position=position)
 
     def _transaction(self) -> Transaction:

@@ -82,14 +82,14 @@ class SystemParser(DefinitionParser):
         action = _ACTIONS.get(self.keys[self.at])
         if action is not None and self.key_after(1) == "VIEW":
             self.at += 2
-            return self._view(action, start)
+            return self._view_command(action, start)
         for words, what in _COMMANDS.items():
             if self.take(*words):
                 return self._command(" ".join(words), what, start)
         words_written = self.source.text[self.token.start :].split()[:3]
         if not words_written:
-            self.fail("a command of SYSTEM")
-        self.refuse(
+            raise self.expected("a command of SYSTEM")
+        raise self.refused(
             f"SYSTEM {' '.join(words_written)}",
             "For views there are SYSTEM BACKFILL, REPLAY, RECONCILE and ADOPT VIEW.",
         )
@@ -107,7 +107,7 @@ class SystemParser(DefinitionParser):
             return System(command, table, mode or None, position=position)
         return System(command, position=position)
 
-    def _view(self, action: Action, start: int) -> SystemView:
+    def _view_command(self, action: Action, start: int) -> SystemView:
         """`v [PARTITION p | WHERE c | FROM x | STALE | SAMPLE n | METADATA] [DISCARD BYPASS]`."""
         position = self.position(self.tokens[start])
         view = self.table_name()
@@ -142,7 +142,7 @@ class SystemParser(DefinitionParser):
                     self.expect("BYPASS")
         if not self.ended:
             allowed = ", ".join((*_CLAUSES.get(action, ()), "SETTINGS"))
-            self.fail(f"{allowed} or the end of SYSTEM {action} VIEW")
+            raise self.expected(f"{allowed} or the end of SYSTEM {action} VIEW")
         return SystemView(
             action, view, partition, where, from_value, "STALE" in seen, sample,
             "METADATA" in seen, "DISCARD" in seen, settings, position=position,

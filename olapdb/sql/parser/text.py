@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from olapdb.errors import SyntaxError
-from olapdb.sql.nodes import Expression, Insert, Query, Statement, ValuesData
+from olapdb.sql.nodes import Expression, Insert, Query, Statement, TableName, ValuesData
 from olapdb.sql.parser.statements import StatementParser
 from olapdb.sql.tokens import SourceText, tokenize
 
@@ -22,7 +22,9 @@ _QUOTED = (
 _LEXEME = re.compile(_QUOTED + r"|\w+|[^\s\w]", re.DOTALL)
 _BLANK = re.compile(r"(?:\s|--[^\n]*|\#[ !][^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STATEMENT_END = re.compile(r"(?:[^;'\"`\-#/$]++|" + _QUOTED + r"|[\"'`\-#/$])*+", re.DOTALL)
-_DATA_END = re.compile(r"(?:[^;'\-#/]++|'(?:[^'\\]++|\\.|'')*+'|--[^\n]*+|/\*.*?\*/|[\-#/])*+", re.DOTALL)
+_DATA_END = re.compile(
+    r"(?:[^;'\-#/]++|'(?:[^'\\]++|\\.|'')*+'|--[^\n]*+|/\*.*?\*/|[\-#/])*+", re.DOTALL
+)
 _INSERT = re.compile(r"INSERT\b", re.IGNORECASE)
 _QUERY_WORDS = frozenset({"SELECT", "WITH", "FROM"})
 
@@ -84,6 +86,14 @@ def parse_expression(text: str) -> Expression:
     return expression
 
 
+def parse_table_name(text: str) -> TableName:
+    """`table` or `database.table`, each quoted or not."""
+    parser = _parser(SourceText(text))
+    name = parser.table_name()
+    _expect_end(parser)
+    return name
+
+
 def parser_of(source: SourceText, start: int, end: int) -> StatementParser:
     """A parser over a piece of a text."""
     return StatementParser(source, tokenize(source, start, end))
@@ -96,7 +106,7 @@ def _parser(source: SourceText) -> StatementParser:
 def _expect_end(parser: StatementParser) -> None:
     parser.take(";")
     if not parser.ended:
-        parser.fail("the end of the statement")
+        raise parser.expected("the end of the statement")
 
 
 def _skip_blank(text: str, at: int) -> int:
@@ -115,7 +125,7 @@ def _next_statement(source: SourceText, start: int) -> tuple[Statement, int]:
     parser = parser_of(source, start, end)
     statement = parser.statement()
     if not parser.ended:
-        parser.fail("the end of the statement")
+        raise parser.expected("the end of the statement")
     return statement, end
 
 
@@ -173,16 +183,16 @@ def _insert_with_data(source: SourceText, start: int, data: _Data) -> tuple[Stat
     parser = parser_of(source, start, data.head_end)
     insert = parser.insert()
     if not parser.ended:
-        parser.fail("VALUES, SELECT or FORMAT")
+        raise parser.expected("VALUES, SELECT or FORMAT")
     position = source.position(data.start)
     if not data.format or data.format.upper() == "VALUES":
         end = _end_of_statement(text, data.start, _DATA_END)
         values = ValuesData(text[data.start : end], position=position)
-        return replace_values(insert, values), end
+        return _with_values(insert, values), end
     return replace(insert, format=data.format, data=text[data.start :]), len(text)
 
 
-def replace_values(insert: Insert, values: ValuesData) -> Insert:
+def _with_values(insert: Insert, values: ValuesData) -> Insert:
     """The INSERT with these literal rows, of which there must be at least a beginning."""
     if not values.text.strip():
         raise SyntaxError("Expected rows behind VALUES, found none.", position=values.position)

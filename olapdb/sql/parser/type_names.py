@@ -16,9 +16,7 @@ _SECOND_WORDS = {
     "DOUBLE": ("PRECISION",),
     "CHARACTER": ("VARYING",),
     "CHAR": ("VARYING",),
-    **dict.fromkeys(
-        ("INT", "INTEGER", "BIGINT", "SMALLINT", "TINYINT"), ("UNSIGNED", "SIGNED")
-    ),
+    **dict.fromkeys(("INT", "INTEGER", "BIGINT", "SMALLINT", "TINYINT"), ("UNSIGNED", "SIGNED")),
 }
 
 
@@ -50,7 +48,7 @@ class TypeParser(Cursor):
         depth = 0
         while True:
             if self.ended:
-                self.fail(")")
+                raise self.expected(")")
             key = self.advance().key
             if key in ("(", "[", "{"):
                 depth += 1

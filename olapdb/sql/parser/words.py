@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-RESERVED_OPERANDS = frozenset(
+
+def words(text: str) -> frozenset[str]:
+    """The words of a text, as a set."""
+    return frozenset(text.split())
+
+
+RESERVED_OPERANDS = words(
     "SELECT FROM WHERE PREWHERE HAVING UNION AND OR AS THEN ELSE BETWEEN LIKE ILIKE "
-    "JOIN USING ON IN IS".split()
+    "JOIN USING ON IN IS"
 )
 """Words that cannot be a column's name where a value is expected, unless quoted."""
 
-NOT_AN_ALIAS = frozenset(
+NOT_AN_ALIAS = words(
     "ALL AND ANTI ANY ARRAY AS ASC ASCENDING ASOF BETWEEN BY CROSS DESC DESCENDING DIV ELSE END "
     "EXCEPT FETCH FILTER FINAL FORMAT FROM FULL GLOBAL GROUP HAVING IGNORE ILIKE IN INNER "
     "INTERPOLATE INTERSECT INTO IS JOIN LEFT LIKE LIMIT LOCAL MOD NATURAL NOT NULLS OFFSET ON "
     "ONLY OR ORDER OVER PASTE PREWHERE QUALIFY REGEXP RESPECT RIGHT SAMPLE SELECT SEMI SET "
-    "SETTINGS THEN UNION USING WHEN WHERE WINDOW WITH".split()
+    "SETTINGS THEN UNION USING WHEN WHERE WINDOW WITH"
 )
 """Words that are no alias where AS was left out."""
 
-LITERAL_WORDS = frozenset("NULL TRUE FALSE INF INFINITY NAN".split())
+LITERAL_WORDS = words("NULL TRUE FALSE INF INFINITY NAN")
 
 MUST_QUOTE = (
     RESERVED_OPERANDS
     | NOT_AN_ALIAS
     | LITERAL_WORDS
-    | frozenset("CASE INTERVAL DATE TIMESTAMP EXISTS COLUMNS DISTINCT TABLE TOP VALUES".split())
+    | words("CASE INTERVAL DATE TIMESTAMP EXISTS COLUMNS DISTINCT TABLE TOP VALUES")
 )
 """Names that the formatter puts in backquotes, so that what it writes reads back the same."""
 

@@ -1,0 +1,172 @@
+"""Whether the requirements of a commit hold, inside the transaction that would apply it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import assert_never
+
+from olapdb.catalog import statements as sql
+from olapdb.catalog.snapshot import coverage_of_rows
+from olapdb.catalog.state import SchemaState
+from olapdb.errors import CommitConflict, DuplicateInsert
+from olapdb.model.changes import (
+    CoverageCommon,
+    DatabaseExists,
+    DatabaseIsEmpty,
+    DataVersionIs,
+    LeaseLive,
+    NameIsFree,
+    NotCovered,
+    ObjectIs,
+    PartsLive,
+    PartsOfPartitionAre,
+    Requirement,
+    SchemaIs,
+    TokenIsNew,
+    ViewIs,
+    ViewsAre,
+)
+from olapdb.model.part import BlockRange
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.view_state import Coverage
+
+
+@dataclass(frozen=True)
+class Current:
+    """The catalog as the open transaction sees it: `schema` is that of commit `number`."""
+
+    connection: sqlite3.Connection
+    number: int
+    schema: SchemaState
+
+
+def check(current: Current, requirement: Requirement) -> None:
+    """Raises CommitConflict (DuplicateInsert for a token) where the requirement does not hold."""
+    if isinstance(requirement, TokenIsNew):
+        _check_token(current, requirement)
+    elif not _holds(current, requirement):
+        raise conflict(requirement)
+
+
+def conflict(requirement: Requirement, what: str = "") -> CommitConflict:
+    error = CommitConflict(
+        what or f"No longer holds: {requirement}.", hint="Nothing was changed; run it again."
+    )
+    error.requirement = requirement
+    return error
+
+
+def _holds(current: Current, requirement: Requirement) -> bool:
+    schema, connection = current.schema, current.connection
+    match requirement:
+        case LeaseLive(lease_id):
+            return sql.lease_state.value(connection, lease_id=lease_id) == "live"
+        case SchemaIs(table_id, version):
+            table = schema.by_id.get(table_id)
+            return isinstance(table, Table) and table.version == version
+        case ViewsAre(source_id, views):
+            attached = {
+                (v.id, v.version) for v in schema.views_on.get(source_id, ()) if v.attached
+            }
+            return attached == set(views)
+        case ViewIs(view_id, version):
+            view = schema.by_id.get(view_id)
+            return isinstance(view, MaterializedView) and view.version == version
+        case ObjectIs(object_id, version):
+            found = schema.by_id.get(object_id)
+            return found is not None and found.version == version
+        case NameIsFree(database, name):
+            return (database, name) not in schema.by_name
+        case DatabaseExists(name):
+            return name in schema.databases
+        case DatabaseIsEmpty(name):
+            return all(item.database != name for item in schema.by_id.values())
+        case DataVersionIs(table_id, partition_id, version):
+            return data_version(current, table_id, partition_id) == version
+        case PartsLive(table_id, part_ids):
+            return len(_named(connection, table_id, part_ids)) == len(set(part_ids))
+        case PartsOfPartitionAre():
+            return _parts_of_partition_are(connection, requirement)
+        case NotCovered(view_id, partition_id, blocks):
+            seen = coverage(current, view_id)
+            return not any(seen.touches(partition_id, one) for one in blocks)
+        case CoverageCommon():
+            return _coverage_common(current, requirement)
+        case TokenIsNew():
+            return True
+        case _:
+            assert_never(requirement)
+
+
+def data_version(current: Current, table_id: str, partition_id: str) -> int:
+    found = sql.data_version_at.value(
+        current.connection, of_table=table_id, of_partition=partition_id, at_commit=current.number
+    )
+    return found or 0
+
+
+def coverage(current: Current, view_id: str) -> Coverage:
+    rows = sql.coverage_at(current.connection, of_view=view_id, number=current.number)
+    return coverage_of_rows(view_id, ((p, a, b) for _, p, a, b in rows), None)
+
+
+def _check_token(current: Current, requirement: TokenIsNew) -> None:
+    commit = sql.token_commit.value(
+        current.connection, of_table=requirement.table_id, of_token=requirement.token
+    )
+    if commit is not None:
+        raise DuplicateInsert(
+            f"An INSERT with the token {requirement.token!r} was committed before (commit {commit})."
+        )
+
+
+def _parts_of_partition_are(
+    connection: sqlite3.Connection, requirement: PartsOfPartitionAre
+) -> bool:
+    found = {
+        part_id
+        for part_id, partition, first, _ in sql.live_parts_of(
+            connection, of_table=requirement.table_id
+        )
+        if (requirement.partition_id is None or partition == requirement.partition_id)
+        and (requirement.up_to_block is None or first <= requirement.up_to_block)
+    }
+    return found == set(requirement.part_ids)
+
+
+def _coverage_common(current: Current, requirement: CoverageCommon) -> bool:
+    """The hull of the parts' blocks is wholly covered or wholly untouched, for each view on the
+    table: the merged part will span the hull, and must be one or the other as well."""
+    views = current.schema.views_on.get(requirement.table_id, ())
+    if not views:
+        return True
+    hulls = _hulls(_named(current.connection, requirement.table_id, requirement.part_ids))
+    for view in views:
+        seen = coverage(current, view.id)
+        for partition, hull in hulls.items():
+            if seen.touches(partition, hull) and not seen.covers(partition, hull):
+                return False
+    return True
+
+
+def _hulls(rows: Iterable[tuple[str, str, int, int]]) -> dict[str, BlockRange]:
+    hulls: dict[str, BlockRange] = {}
+    for _, partition, first, last in rows:
+        kept = hulls.get(partition)
+        hulls[partition] = (
+            BlockRange(first, last)
+            if kept is None
+            else BlockRange(min(kept.first, first), max(kept.last, last))
+        )
+    return hulls
+
+
+def _named(
+    connection: sqlite3.Connection, table_id: str, part_ids: Iterable[str]
+) -> list[tuple[str, str, int, int]]:
+    return sql.live_parts_named(
+        connection, part_ids=json.dumps(list(part_ids)), of_table=table_id
+    ).fetchall()

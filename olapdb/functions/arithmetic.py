@@ -1,0 +1,419 @@
+"""plus, minus, multiply, divide, intDiv, modulo and their kin; bits; over numbers and decimals.
+
+Sums with dates and intervals are in `date_arithmetic`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.errors import ArgumentOutOfBound, DecimalOverflow, IllegalDivision
+from olapdb.functions import cast_numbers, columns, date_arithmetic
+from olapdb.functions.base import Argument, Column, ScalarCall
+from olapdb.functions.scalar import (
+    Definition,
+    Invocation,
+    custom,
+    define,
+    illegal,
+    require,
+    usual,
+)
+from olapdb.functions.supertypes import arithmetic_type, as_number, decimal_precision
+from olapdb.types import (
+    FLOAT64,
+    INT8,
+    Boolean,
+    DataType,
+    Date,
+    Date32,
+    DateTime,
+    DateTime64,
+    Decimal,
+    Float,
+    Integer,
+    Interval,
+    plain,
+)
+
+_NUMBERS = (Integer, Float, Decimal, Boolean)
+_TIMED = (Date, Date32, DateTime, DateTime64, Interval)
+
+
+def _binary_rule(operation: str) -> Callable[..., DataType]:
+    def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+        require(name, types, _NUMBERS, "a number")
+        left, right = (as_number(t) for t in types)
+        if isinstance(left, Decimal) or isinstance(right, Decimal):
+            return _decimal_type(name, operation, left, right)
+        return arithmetic_type(operation, left, right)
+
+    return rule
+
+
+def _decimal_type(name: str, operation: str, left: DataType, right: DataType) -> DataType:
+    """plus and minus keep the larger scale, multiply adds them, divide keeps the dividend's."""
+    if isinstance(left, Float) or isinstance(right, Float):
+        return FLOAT64
+    scales = [t.scale if isinstance(t, Decimal) else 0 for t in (left, right)]
+    precision = max(t.precision for t in (left, right) if isinstance(t, Decimal))
+    precision = decimal_precision(precision)
+    if operation in ("plus", "minus", "modulo"):
+        return Decimal(precision, max(scales))
+    if operation == "intDiv":
+        width = {9: 32, 18: 64}.get(precision, 64)
+        return Integer(width, True)
+    if operation == "multiply":
+        scale = sum(scales)
+    else:
+        scale = scales[0] if isinstance(left, Decimal) else scales[1]
+        if scales[1] > scale:
+            raise ArgumentOutOfBound(f"Decimal result's scale of {name} is less than the divisor's.")
+    if scale > precision:
+        raise ArgumentOutOfBound(f"Scale {scale} of {name}'s result is out of bound {precision}.")
+    return Decimal(precision, scale)
+
+
+def _as(column: Column, arrow: pa.DataType) -> Column:
+    """A number at another width, wrapping."""
+    return column if column.type == arrow else pc.cast(column, arrow, safe=False)
+
+
+_OPERATIONS: dict[str, Callable[[Column, Column], Column]] = {
+    "plus": pc.add, "minus": pc.subtract, "multiply": pc.multiply,
+}  # fmt: skip
+
+
+def _simple(operation: str) -> Callable[[list[Column], Invocation], Column]:
+    def kernel(values: list[Column], call: Invocation) -> Column:
+        if isinstance(call.result, Decimal):
+            return _decimal_kernel(operation, values, call.result)
+        arrow = call.result.arrow
+        left, right = (_number(v, arrow) for v in values)
+        return _OPERATIONS[operation](left, right)
+
+    return kernel
+
+
+def _number(column: Column, arrow: pa.DataType) -> Column:
+    if pa.types.is_decimal(column.type) and pa.types.is_floating(arrow):
+        return pc.cast(pc.cast(column, pa.float64()), arrow)
+    return _as(column, arrow)
+
+
+def _wide(column: Column) -> Column:
+    """A decimal or integer as a decimal of 76 digits at its own scale."""
+    if pa.types.is_decimal(column.type):
+        return pc.cast(column, pa.decimal256(76, column.type.scale))
+    if pa.types.is_boolean(column.type):
+        column = pc.cast(column, pa.uint8())
+    return pc.cast(pc.cast(column, pa.decimal256(20, 0)), pa.decimal256(76, 0))
+
+
+def _decimal_kernel(operation: str, values: list[Column], result: Decimal) -> Column:
+    """Exact, at 76 digits; DecimalOverflow where the result's type has too few."""
+    halves = [_halved(v) for v in values]
+    try:
+        made = _OPERATIONS[operation](*halves)
+        return pc.cast(made, result.arrow)
+    except pa.ArrowInvalid:
+        raise DecimalOverflow(
+            f"Decimal math overflow: {operation} does not fit {result}.",
+            hint="Convert an argument to a wider Decimal first.",
+        ) from None
+
+
+def _halved(column: Column) -> Column:
+    """At most 37 digits, so that a product has 75: more could not fit any result but Decimal256's."""
+    if pa.types.is_decimal(column.type):
+        precision = min(column.type.precision, 37)
+        return pc.cast(column, pa.decimal256(precision, column.type.scale))
+    if pa.types.is_boolean(column.type):
+        column = pc.cast(column, pa.uint8())
+    return pc.cast(column, pa.decimal256(20, 0))
+
+
+def _divide(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    if isinstance(call.result, Decimal):
+        return _divide_decimals(arrays, call)
+    top, bottom = (columns.numpy_values(a.cast(pa.float64(), safe=False)) for a in arrays)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return columns.from_values(top / bottom, pa.float64())
+
+
+def _divide_decimals(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    """Truncated at the result's scale."""
+    assert isinstance(call.result, Decimal)
+    _refuse_zero(arrays[1])
+    top, bottom = (_wide(a) for a in arrays)
+    shift = call.result.scale - top.type.scale + bottom.type.scale
+    unscaled_top = columns.view(top, pa.decimal256(76, 0))
+    unscaled_bottom = columns.view(bottom, pa.decimal256(76, 0))
+    numerator, denominator = _integers(unscaled_top), _integers(unscaled_bottom)
+    quotient = _truncating(numerator * 10 ** max(shift, 0), denominator * 10 ** max(-shift, 0))
+    made = pa.array([decimal_from(int(q)) for q in quotient], pa.decimal256(76, 0))
+    return cast_numbers.narrowed(
+        columns.view(made, pa.decimal256(76, call.result.scale)), call.result, arrays[0]
+    )
+
+
+def _integers(array: pa.Array) -> np.ndarray:
+    """Decimals of scale 0 as numpy integers, of Python's where they need more than 64 bits."""
+    try:
+        return columns.numpy_values(array.cast(pa.int64())).astype(object)
+    except pa.ArrowInvalid:
+        return np.array([int(v) for v in array.to_pylist()], dtype=object)
+
+
+def _truncating(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
+    quotient = abs(top) // abs(bottom)
+    return np.where((top < 0) != (bottom < 0), -quotient, quotient)
+
+
+def decimal_from(value: int) -> object:
+    import decimal
+
+    return decimal.Decimal(value)
+
+
+def _refuse_zero(divisor: pa.Array) -> None:
+    zero = np.asarray(pc.equal(divisor, pa.scalar(0).cast(divisor.type)))
+    if zero.any():
+        raise IllegalDivision("Division by zero.", hint="Use nullIf(divisor, 0) or an if.").at_row(
+            int(np.argmax(zero))
+        )
+
+
+def _integer_operands(arrays: list[pa.Array]) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Both as int64, or as uint64 where both are unsigned; the flag tells which.
+
+    UInt64 beside a signed number is taken as Int64, as ClickHouse does.
+    """
+    left, right = (columns.numpy_values(a) for a in arrays)
+    unsigned = left.dtype.kind == "u" and right.dtype.kind == "u"
+    dtype = np.uint64 if unsigned else np.int64
+    return left.astype(dtype), right.astype(dtype), unsigned
+
+
+def _int_div(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    if any(isinstance(t, Decimal) for t in call.types):
+        _refuse_zero(arrays[1])
+        top, bottom = (cast_numbers.decimal_rescaled(_wide(a), 0) for a in arrays)
+        quotient = _truncating(_integers(top), _integers(bottom))
+        return columns.from_values(quotient.astype(np.int64), call.result.arrow)
+    if any(isinstance(t, Float) for t in call.types):
+        arrays = [_truncated(a) for a in arrays]
+    _refuse_zero(arrays[1])
+    left, right, unsigned = _integer_operands(arrays)
+    if unsigned:
+        return columns.from_values(left // right, call.result.arrow)
+    _refuse_overflow(arrays, right)
+    with np.errstate(over="ignore"):
+        quotient = left // right
+        short = (left - quotient * right != 0) & (quotient < 0)
+        return columns.from_values(quotient + short, call.result.arrow)
+
+
+def _truncated(array: pa.Array) -> pa.Array:
+    """Floats as Int64, cut towards zero; out of range is an IllegalDivision."""
+    if not pa.types.is_floating(array.type):
+        return array
+    values = columns.numpy_values(array).astype(np.float64)
+    bad = ~(np.abs(values) < 2.0**63)
+    if bad.any():
+        raise IllegalDivision("Cannot perform integer division on infinite or too large numbers.")
+    return pa.array(values.astype(np.int64))
+
+
+def _refuse_overflow(arrays: list[pa.Array], right: np.ndarray) -> None:
+    """The least number divided by -1 has no result."""
+    left = columns.numpy_values(arrays[0])
+    if left.dtype.kind == "i" and ((left == np.iinfo(left.dtype).min) & (right == -1)).any():
+        raise IllegalDivision("Division of minimal signed number by minus one.")
+
+
+def _int_div_or_zero(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    divisor = columns.numpy_values(arrays[1])
+    fine = divisor != 0
+    safe = columns.from_values(np.where(fine, divisor, 1), arrays[1].type)
+    quotient = columns.numpy_values(_int_div([arrays[0], safe], call))
+    return columns.from_values(np.where(fine, quotient, 0), call.result.arrow)
+
+
+def _modulo(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    """The remainder with the dividend's sign."""
+    if isinstance(call.result, Decimal):
+        _refuse_zero(arrays[1])
+        scale = call.result.scale
+        top, bottom = (_integers(columns.view(cast_numbers.decimal_rescaled(_wide(a), scale), pa.decimal256(76, 0))) for a in arrays)  # fmt: skip
+        rest = top - _truncating(top, bottom) * bottom
+        made = pa.array([decimal_from(int(r)) for r in rest], pa.decimal256(76, 0))
+        return columns.view(made, pa.decimal256(76, scale)).cast(call.result.arrow)
+    if isinstance(call.result, Float):
+        left, right = (columns.numpy_values(a).astype(np.float64) for a in arrays)
+        with np.errstate(invalid="ignore"):
+            return columns.from_values(np.fmod(left, right), pa.float64())
+    _refuse_zero(arrays[1])
+    left, right, unsigned = _integer_operands(arrays)
+    if not unsigned:
+        _refuse_overflow(arrays, right)
+    return columns.from_values(np.fmod(left, right), call.result.arrow)
+
+
+def _modulo_or_zero(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    divisor = columns.numpy_values(arrays[1])
+    fine = divisor != 0
+    safe = columns.from_values(np.where(fine, divisor, 1), arrays[1].type)
+    rest = columns.numpy_values(_modulo([arrays[0], safe], call))
+    return columns.from_values(np.where(fine, rest, 0), call.result.arrow)
+
+
+def _positive_modulo(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    left, right = (columns.numpy_values(a) for a in arrays)
+    if isinstance(call.result, Float):
+        rest = np.fmod(left.astype(np.float64), right.astype(np.float64))
+        return columns.from_values(np.where(rest < 0, rest + np.abs(right), rest), pa.float64())
+    _refuse_zero(arrays[1])
+    left, right, _ = _integer_operands(arrays)
+    rest = np.fmod(left, right)
+    return columns.from_values(np.where(rest < 0, rest + np.abs(right), rest), call.result.arrow)
+
+
+def _negate_type(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    require(name, types, (*_NUMBERS, Interval), "a number")
+    one = as_number(types[0])
+    if isinstance(one, Integer) and not one.signed:
+        return Integer(min(2 * one.bits, 64), True)
+    return one
+
+
+def _negate(values: list[Column], call: Invocation) -> Column:
+    return pc.negate(_as(values[0], call.result.arrow))
+
+
+def _abs_type(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    require(name, types, _NUMBERS, "a number")
+    one = as_number(types[0])
+    return Integer(one.bits, False) if isinstance(one, Integer) else one
+
+
+def _abs(values: list[Column], call: Invocation) -> Column:
+    if pa.types.is_boolean(values[0].type):
+        return _as(values[0], pa.uint8())
+    return _as(pc.abs(values[0]), call.result.arrow)
+
+
+def _sign(values: list[Column], call: Invocation) -> Column:
+    column = _as(values[0], pa.float64()) if pa.types.is_decimal(values[0].type) else values[0]
+    if pa.types.is_boolean(column.type):
+        column = _as(column, pa.uint8())
+    return pc.cast(pc.sign(column), pa.int8(), safe=False)
+
+
+def _bit_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    require(name, types, (Integer, Boolean), "an integer")
+    left, right = (as_number(t) for t in types)
+    return arithmetic_type("bit", left, right)
+
+
+def _bits(function: Callable[[Column, Column], Column]) -> Callable[[list[Column], Invocation], Column]:
+    def kernel(values: list[Column], call: Invocation) -> Column:
+        left, right = (_as(v, call.result.arrow) for v in values)
+        return function(left, right)
+
+    return kernel
+
+
+def _shift_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    require(name, types, (Integer, Boolean), "an integer")
+    return as_number(types[0])
+
+
+def _shift(*, left: bool) -> Callable[[list[pa.Array], Invocation], pa.Array]:
+    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        value, places = (columns.numpy_values(a) for a in arrays)
+        places = places.astype(np.int64)
+        bits = value.dtype.itemsize * 8
+        if ((places < 0) | (places > bits)).any():
+            raise ArgumentOutOfBound(f"The number of shift positions is 0 to {bits}.")
+        shift = np.minimum(places, bits - 1).astype(value.dtype)
+        moved = value << shift if left else value >> shift
+        gone = places == bits
+        return columns.from_values(np.where(gone, 0, moved), call.result.arrow)
+
+    return kernel
+
+
+def _gcd_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    require(name, types, (Integer,), "an integer")
+    return arithmetic_type("plus", types[0], types[1])
+
+
+def _pairwise(function: np.ufunc) -> Callable[[list[pa.Array], Invocation], pa.Array]:
+    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        left, right, _ = _integer_operands(arrays)
+        return columns.from_values(function(left, right), call.result.arrow)
+
+    return kernel
+
+
+def _plus_or_minus(operation: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    """Numbers here; dates and intervals by `date_arithmetic`."""
+    rule, kernel = _binary_rule(operation), _simple(operation)
+
+    def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        types = [plain(a.type) for a in arguments]
+        if any(isinstance(t, _TIMED) for t in types):
+            return date_arithmetic.resolve(name, operation, arguments)
+        return usual(name, arguments, rule, None, kernel)
+
+    return resolve
+
+
+def _interval_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    for one in types:
+        if isinstance(one, Interval):
+            return one
+    return _binary_rule("multiply")(name, types, arguments)
+
+
+def _multiply(values: list[Column], call: Invocation) -> Column:
+    if isinstance(call.result, Interval):
+        if any(isinstance(t, Float | Decimal) for t in call.types):
+            raise illegal("multiply", call.types[1], "an integer")
+        return pc.multiply(*(_as(v, pa.int64()) for v in values))
+    return _simple("multiply")(values, call)
+
+
+def _bool_not(values: list[Column], call: Invocation) -> Column:
+    return pc.bit_wise_not(_as(values[0], call.result.arrow))
+
+
+DEFINITIONS: tuple[Definition, ...] = (
+    custom("plus", _plus_or_minus("plus"), count=2, aliases=("add",)),
+    custom("minus", _plus_or_minus("minus"), count=2, aliases=("subtract",)),
+    define("multiply", _interval_rule, native=_multiply, count=2),
+    define("divide", _binary_rule("divide"), _divide, count=2),
+    define("intDiv", _binary_rule("intDiv"), _int_div, count=2),
+    define("intDivOrZero", _binary_rule("intDiv"), _int_div_or_zero, count=2),
+    define("modulo", _binary_rule("modulo"), _modulo, count=2, aliases=("mod",), insensitive=True),
+    define("moduloOrZero", _binary_rule("modulo"), _modulo_or_zero, count=2),
+    define("positiveModulo", _binary_rule("positiveModulo"), _positive_modulo, count=2,
+           aliases=("positive_modulo", "pmod"), insensitive=True),
+    define("negate", _negate_type, native=_negate),
+    define("abs", _abs_type, native=_abs, insensitive=True),
+    define("sign", lambda n, t, a: (require(n, t, _NUMBERS, "a number"), INT8)[1], native=_sign,
+           insensitive=True),
+    define("bitAnd", _bit_rule, native=_bits(pc.bit_wise_and), count=2),
+    define("bitOr", _bit_rule, native=_bits(pc.bit_wise_or), count=2),
+    define("bitXor", _bit_rule, native=_bits(pc.bit_wise_xor), count=2),
+    define("bitNot", _shift_rule, native=_bool_not),
+    define("bitShiftLeft", _shift_rule, _shift(left=True), count=2),
+    define("bitShiftRight", _shift_rule, _shift(left=False), count=2),
+    define("gcd", _gcd_rule, _pairwise(np.gcd), count=2),
+    define("lcm", _gcd_rule, _pairwise(np.lcm), count=2),
+)  # fmt: skip

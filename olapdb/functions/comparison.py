@@ -1,0 +1,190 @@
+"""equals, less and the others, IS [NOT] DISTINCT FROM: over values that can be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.errors import IllegalTypeOfArgument, NoCommonType, TypeMismatch
+from olapdb.functions import columns
+from olapdb.functions.aggregates.segments import rank
+from olapdb.functions.base import Argument, Column, Environment, ScalarCall
+from olapdb.functions.casts import cast_column
+from olapdb.functions.scalar import Definition, Invocation, custom, null_safe, usual
+from olapdb.functions.supertypes import as_number, common_type
+from olapdb.types import (
+    FLOAT64,
+    UINT8,
+    Array,
+    Boolean,
+    DataType,
+    Date,
+    Date32,
+    DateTime,
+    DateTime64,
+    Decimal,
+    FixedString,
+    Float,
+    Integer,
+    Interval,
+    Map,
+    Nothing,
+    String,
+    Tuple,
+    make_nullable,
+    plain,
+)
+
+_TEXT = (String, FixedString)
+_DATES = (Date, Date32, DateTime, DateTime64)
+_NUMBERS = (Integer, Float, Decimal, Boolean)
+_ARROW = {
+    "equals": pc.equal, "notEquals": pc.not_equal, "less": pc.less, "greater": pc.greater,
+    "lessOrEquals": pc.less_equal, "greaterOrEquals": pc.greater_equal,
+}  # fmt: skip
+_EXACT64 = Decimal(20, 0)
+
+
+def comparison_type(name: str, left: Argument, right: Argument) -> DataType:
+    """The plain type at which two values are compared; raises where they cannot be."""
+    a, b = as_number(plain(left.type)), as_number(plain(right.type))
+    if a == b:
+        return a
+    if isinstance(a, _NUMBERS) and isinstance(b, _NUMBERS):
+        return _number_type(a, b)
+    if isinstance(a, _TEXT) and isinstance(b, _TEXT):
+        return String()
+    if isinstance(a, _DATES) and isinstance(b, _DATES):
+        return common_type([a, b])
+    for text, other in ((left, plain(right.type)), (right, plain(left.type))):
+        if isinstance(plain(text.type), _TEXT) and not isinstance(other, _TEXT):
+            if text.constant is not None and not isinstance(other, Tuple | Map):
+                return _constant_type(text.constant, other)
+            if isinstance(other, _NUMBERS):
+                raise TypeMismatch(f"Cannot compare {left.type} with {right.type}; convert one of them.")
+    if isinstance(a, Array | Tuple) and type(a) is type(b):
+        return plain(common_type([a, b]))
+    if isinstance(a, Interval) and isinstance(b, Interval):
+        raise _incomparable(name, left.type, right.type)
+    raise _incomparable(name, left.type, right.type)
+
+
+def _constant_type(value: pa.Scalar, other: DataType) -> DataType:
+    """A Date compared with a text that has a time is compared as a DateTime."""
+    text = value.as_py() if value.is_valid else ""
+    if isinstance(other, Date | Date32) and isinstance(text, str) and len(text) > 10:
+        return DateTime64(0) if isinstance(other, Date32) else DateTime()
+    if isinstance(other, DateTime) and isinstance(text, str) and "." in text:
+        return DateTime64(3, other.zone)
+    return other
+
+
+def _number_type(a: DataType, b: DataType) -> DataType:
+    if isinstance(a, Float) or isinstance(b, Float):
+        return FLOAT64
+    if isinstance(a, Decimal) or isinstance(b, Decimal):
+        scale = max(t.scale if isinstance(t, Decimal) else 0 for t in (a, b))
+        whole = max(t.precision - t.scale if isinstance(t, Decimal) else 20 for t in (a, b))
+        return Decimal(min(whole + scale, 76), scale)
+    try:
+        return common_type([a, b])
+    except NoCommonType:
+        return _EXACT64
+
+
+def _incomparable(name: str, left: DataType, right: DataType) -> IllegalTypeOfArgument:
+    return IllegalTypeOfArgument(f"Illegal types of arguments of function {name}: {left} and {right}.")
+
+
+def _cast_to(column: Column, source: DataType, target: DataType, environment: Environment) -> Column:
+    if plain(source) == target:
+        return column
+    if target == _EXACT64 and isinstance(plain(source), Integer):
+        return pc.cast(column, pa.decimal128(20, 0))
+    if isinstance(plain(source), Decimal | Integer) and isinstance(target, Decimal):
+        wide = column if pa.types.is_decimal(column.type) else pc.cast(column, pa.decimal128(20, 0))
+        return pc.cast(wide, target.arrow)
+    return cast_column(column, source, make_nullable(target), environment, strict=True)
+
+
+def _compare(name: str, target: DataType) -> Callable[[list[Column], Invocation], Column]:
+    def native(values: list[Column], call: Invocation) -> Column:
+        pair = [_cast_to(v, t, target, call.environment) for v, t in zip(values, call.types, strict=True)]
+        if isinstance(target, Array | Tuple | Map):
+            return null_safe(_nested(name), pair, call)
+        return pc.cast(_ARROW[name](*pair), pa.uint8())
+
+    return native
+
+
+def _nested(name: str) -> Callable[[list[pa.Array], Invocation], pa.Array]:
+    """Tuples lexicographically, element by element; arrays for equality."""
+
+    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        left, right = arrays
+        order = nested_order(left, right, name)
+        holds = {
+            "equals": order == 0, "notEquals": order != 0, "less": order < 0, "greater": order > 0,
+            "lessOrEquals": order <= 0, "greaterOrEquals": order >= 0,
+        }[name]  # fmt: skip
+        return columns.from_values(holds, pa.uint8())
+
+    return kernel
+
+
+def nested_order(left: pa.Array, right: pa.Array, name: str) -> np.ndarray:
+    """-1, 0, 1 for each row."""
+    if pa.types.is_struct(left.type):
+        total = np.zeros(len(left), np.int64)
+        for a, b in zip(columns.struct_fields(left), columns.struct_fields(right), strict=True):
+            total = np.where(total == 0, nested_order(a, b, name), total)
+        return total
+    if pa.types.is_list(left.type) and name not in ("equals", "notEquals"):
+        raise IllegalTypeOfArgument(f"Arrays can be compared for equality only, not by {name}.")
+    both = rank([pa.concat_arrays([left, right])]).ranks
+    return np.sign(both[: len(left)] - both[len(left) :])
+
+
+def _resolver(name: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
+        if any(isinstance(plain(a.type), Nothing) for a in arguments):
+            return usual(spelt, arguments, UINT8, None)
+        target = comparison_type(spelt, *arguments)
+        return usual(spelt, arguments, UINT8, None, _compare(name, target))
+
+    return resolve
+
+
+def _distinct_from(*, same: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    """Comparison in which NULL equals NULL."""
+
+    def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
+        nothing = any(isinstance(plain(a.type), Nothing) for a in arguments)
+        target = None if nothing else comparison_type(spelt, *arguments)
+        types = tuple(plain(a.type) for a in arguments)
+
+        def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+            arrays = [columns.as_array(v, rows) for v in values]
+            left, right = (a.is_null() for a in arrays)
+            both, either = pc.and_(left, right), pc.or_(left, right)
+            equal: Column = pa.scalar(False)
+            if target is not None:
+                call = Invocation(types, UINT8, rows, environment)
+                equal = columns.truth(_compare("equals", target)(list(arrays), call))
+                equal = pc.fill_null(equal, False)
+            alike = pc.if_else(either, both, equal)
+            return pc.cast(alike if same else pc.invert(alike), pa.uint8())
+
+        return ScalarCall(spelt, UINT8, kernel)
+
+    return resolve
+
+
+DEFINITIONS: tuple[Definition, ...] = (
+    *(custom(name, _resolver(name), count=2) for name in _ARROW),
+    custom("isNotDistinctFrom", _distinct_from(same=True), count=2),
+    custom("isDistinctFrom", _distinct_from(same=False), count=2),
+)

@@ -1,0 +1,63 @@
+"""The thin SQLAlchemy dialect: text, reflection, SELECT from reflected tables."""
+
+import pytest
+import sqlalchemy as sa
+
+
+@pytest.fixture
+def engine(tmp_path):
+    made = sa.create_engine(f"olapdb:///{tmp_path / 'warehouse'}")
+    with made.connect() as connection:
+        connection.execute(
+            sa.text(
+                "CREATE TABLE flights (id UInt64, origin String, delay Nullable(Float64), day Date, "
+                "price Decimal(10, 2)) ENGINE = MergeTree ORDER BY id COMMENT 'of 2013'"
+            )
+        )
+        connection.execute(
+            sa.text("INSERT INTO flights VALUES (1, 'JFK', 2.5, '2013-01-01', 10.5), (2, 'EWR', NULL, '2013-01-02', 20)")
+        )
+        connection.execute(sa.text("CREATE VIEW late AS SELECT * FROM flights WHERE delay > 0"))
+    yield made
+    made.dispose()
+
+
+def test_text_with_named_parameters(engine):
+    with engine.connect() as connection:
+        rows = connection.execute(sa.text("SELECT id FROM flights WHERE origin = :o"), {"o": "EWR"})
+        assert rows.all() == [(2,)]
+
+
+def test_reflection(engine):
+    inspector = sa.inspect(engine)
+    assert inspector.get_table_names() == ["flights"]
+    assert inspector.get_view_names() == ["late"]
+    assert "default" in inspector.get_schema_names()
+    columns = {c["name"]: c for c in inspector.get_columns("flights")}
+    assert isinstance(columns["id"]["type"], sa.BigInteger)
+    assert columns["delay"]["nullable"]
+    assert not columns["origin"]["nullable"]
+    assert isinstance(columns["price"]["type"], sa.Numeric)
+    assert inspector.get_table_comment("flights") == {"text": "of 2013"}
+    with pytest.raises(sa.exc.NoSuchTableError):
+        inspector.get_columns("nothing")
+
+
+def test_select_from_a_reflected_table(engine):
+    flights = sa.Table("flights", sa.MetaData(), autoload_with=engine)
+    query = (
+        sa.select(flights.c.origin, sa.func.count().label("n"))
+        .where(flights.c.day >= sa.literal("2013-01-01"))
+        .where(flights.c.origin.in_(["JFK", "EWR"]))
+        .group_by(flights.c.origin)
+        .order_by(flights.c.origin)
+        .limit(5)
+    )
+    with engine.connect() as connection:
+        assert connection.execute(query).all() == [("EWR", 1), ("JFK", 1)]
+
+
+def test_core_ddl_is_refused_with_the_way_out(engine):
+    table = sa.Table("made", sa.MetaData(), sa.Column("a", sa.Integer))
+    with pytest.raises(sa.exc.CompileError, match="MergeTree"):
+        table.create(engine)
