@@ -59,7 +59,7 @@ class Order:
 def bind_select(queries: QueryBinder, select: sql.Select, surroundings: Surroundings) -> BoundQuery:
     _refuse(select)
     aliases = _aliases(select)
-    surroundings = _with_clause(queries, select, surroundings)
+    surroundings = with_clause(queries, select, surroundings)
     relation = bind_source(queries, select.source, queries.below(surroundings))
     binder = ExpressionBinder(queries, relation, surroundings, aliases)
     return _SelectBinding(queries, select, binder).bind()
@@ -77,7 +77,7 @@ def _refuse(select: sql.Select) -> None:
             raise NotSupportedError(f"{name} is not supported yet.", position=select.position)
 
 
-def _with_clause(
+def with_clause(
     queries: QueryBinder, select: sql.Select, surroundings: Surroundings
 ) -> Surroundings:
     """WITH names of tables, and constants that FROM's subqueries may use."""

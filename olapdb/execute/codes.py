@@ -133,6 +133,10 @@ class Lookup:
     def nbytes(self) -> int:
         return int(self.codes.nbytes) + sum(column.nbytes for column in self._unique)
 
+    def values(self, column: int) -> pa.Array:
+        """A column of the distinct rows."""
+        return self._unique[column]
+
     def find(self, columns: Sequence[pa.Array], rows: int) -> np.ndarray:
         """The code of each row in the set, -1 where it is not in it; int64, shape (rows,)."""
         if self._steps is None:

@@ -50,8 +50,6 @@ def combine(table: Table, rows: pa.Table, layout: TableLayout | None = None) -> 
         )
     rows = rows.combine_chunks()
     changed = ~equal_to_previous(layout.sorting_keys(rows), rows.num_rows)
-    if not table.sorting_key:
-        changed[1:] = False
     codes = np.cumsum(changed) - 1
     return method(layout, rows, Groups(codes, int(codes[-1]) + 1))
 

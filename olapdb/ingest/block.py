@@ -19,11 +19,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.errors import (
-    ArgumentOutOfBound, CannotConvertType, CannotInsertNull, DataError, DuplicateColumn,
-    IllegalColumn, NoSuchColumn, NumberOfColumnsDoesntMatch,
+    ArgumentOutOfBound,
+    CannotConvertType,
+    CannotInsertNull,
+    DataError,
+    DuplicateColumn,
+    IllegalColumn,
+    NoSuchColumn,
+    NumberOfColumnsDoesntMatch,
 )  # fmt: skip
 from olapdb.functions import cast_column
 from olapdb.functions.base import Environment
+from olapdb.ingest.arrays import one_array
 from olapdb.ingest.defaults import DefaultColumns
 from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
@@ -129,30 +136,35 @@ def make_blocks(
     *,
     snapshot: Snapshot,
     environment: Environment,
-    cache: Cache,
+    settings: Mapping[str, object] | None = None,
+    cache: Cache | None = None,
     columns: Sequence[str] | None = None,
     types: Sequence[DataType] | None = None,
     null_as_default: bool = False,
-    max_rows: int = BLOCK_ROWS_MAX,
-    min_rows: int = BLOCK_ROWS_MAX,
-    min_bytes: int = BLOCK_BYTES_MIN,
 ) -> Iterator[pa.Table]:
     """Blocks of the table from data whose columns are `columns` by position (None: by name).
 
     `types` are the ClickHouse types of the data's columns; None: those that Arrow's stand for.
-    Small batches are joined until they have `min_rows` or `min_bytes`, blocks cut at `max_rows`.
-    Empty data give no block.  Raises NoSuchColumn, NumberOfColumnsDoesntMatch and DataError.
+    Small batches are joined until they have `min_insert_block_size_rows` or `_bytes`, blocks cut
+    at `max_insert_block_size`.  Empty data give no block.  Raises NoSuchColumn, NumberOfColumnsDoesntMatch and DataError.
     """
-    defaults = DefaultColumns.of(table, snapshot, environment, cache)
+    defaults = DefaultColumns.of(table, snapshot, environment, cache or Cache())
     names = None if columns is None else tuple(columns)
+    max_rows = _number(settings, "max_insert_block_size", BLOCK_ROWS_MAX)
+    min_rows = min(_number(settings, "min_insert_block_size_rows", BLOCK_ROWS_MAX), max_rows)
+    min_bytes = _number(settings, "min_insert_block_size_bytes", BLOCK_BYTES_MIN)
     maker: BlockMaker | None = None
     first_row = 0
-    for rows in _cut(_tables(data), max_rows, min(min_rows, max_rows), min_bytes):
+    for rows in _cut(_tables(data), max_rows, min_rows, min_bytes):
         if maker is None:
             maker = _maker(table, rows.schema, names, types, defaults, null_as_default)
         arrays = [_plain_array(chunked) for chunked in rows.columns]
         yield maker.make(arrays, rows.num_rows, environment, first_row)
         first_row += rows.num_rows
+
+
+def _number(settings: Mapping[str, object] | None, name: str, default: int) -> int:
+    return default if settings is None else int(str(settings.get(name, default)))
 
 
 def _maker(
@@ -265,9 +277,7 @@ def _plain_array(column: pa.ChunkedArray) -> pa.Array:
     wanted = _plain_arrow(column.type)
     if wanted != column.type:
         column = column.cast(wanted)
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(
-        column.chunks or [pa.array([], column.type)]
-    )  # fmt: skip
+    return one_array(column)
 
 
 def _plain_arrow(kind: pa.DataType) -> pa.DataType:

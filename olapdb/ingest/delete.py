@@ -17,7 +17,12 @@ import pyarrow.compute as pc
 
 from olapdb.bind import BindScope, bind_query
 from olapdb.errors import (
-    CommitConflict, CommitUnknown, Error, HaveDependentObjects, IncorrectQuery, UnknownTable,
+    CommitConflict,
+    CommitUnknown,
+    Error,
+    HaveDependentObjects,
+    IncorrectQuery,
+    UnknownTable,
     UnsupportedMethod,
 )  # fmt: skip
 from olapdb.execute import ExecutionContext, run
@@ -27,8 +32,17 @@ from olapdb.ingest.invalidate import StaleSlices, dimension_changed, touched_par
 from olapdb.ingest.read import Pin, discard, read_rows
 from olapdb.ingest.trigger import Surroundings
 from olapdb.model.changes import (
-    AddPart, Change, Commit, LeaseLive, PartsLive, PartsOfPartitionAre, RaiseDataVersion,
-    RemoveCoverage, RemoveParts, Requirement, SchemaIs,
+    AddPart,
+    Change,
+    Commit,
+    LeaseLive,
+    PartsLive,
+    PartsOfPartitionAre,
+    RaiseDataVersion,
+    RemoveCoverage,
+    RemoveParts,
+    Requirement,
+    SchemaIs,
 )  # fmt: skip
 from olapdb.model.part import Part
 from olapdb.model.schema import MaterializedView, Table

@@ -10,14 +10,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from olapdb.errors import (
-    Aborted, CommitConflict, CommitUnknown, DuplicateInsert, Error, UnknownTable,
+    Aborted,
+    CommitConflict,
+    CommitUnknown,
+    DuplicateInsert,
+    Error,
+    UnknownTable,
 )  # fmt: skip
-from olapdb.execute.combine import combine
 from olapdb.functions.base import Environment
 from olapdb.ingest.invalidate import dimension_changed
 from olapdb.ingest.read import Pin, discard, read_staged
@@ -25,7 +30,15 @@ from olapdb.ingest.stage import BlockStager
 from olapdb.ingest.staged import StagedInsert, ViewWrite, join_staged
 from olapdb.ingest.trigger import Surroundings
 from olapdb.model.changes import (
-    AddBlock, AddPart, Change, Commit, Committed, Invalidate, LeaseLive, RecordToken, Requirement,
+    AddBlock,
+    AddPart,
+    Change,
+    Commit,
+    Committed,
+    Invalidate,
+    LeaseLive,
+    RecordToken,
+    Requirement,
     TokenIsNew,
 )  # fmt: skip
 from olapdb.model.frozen import FrozenSnapshot, freeze
@@ -78,7 +91,7 @@ def insert(
     table = _table(snapshot, table_id)
     writer = _Writer(services, query_id, statement, token, settings or {},
                      environment or Environment(zone=services.zone), cancelled)  # fmt: skip
-    with writer.pinned(snapshot):
+    with writer.pinned(snapshot, table.id):
         return writer.insert(table, blocks, snapshot)
 
 
@@ -99,13 +112,28 @@ def commit_staged(
     writer = _Writer(services, query_id, statement, token, settings or {},
                      environment or Environment(zone=services.zone), None)  # fmt: skip
     snapshot = services.catalog.snapshot()
-    with writer.pinned(snapshot):
+    with writer.pinned(snapshot, joined.table_id):
         return writer.publish(joined, None, snapshot)
 
 
 def snapshot_for_insert(snapshot: Snapshot, table_id: str) -> FrozenSnapshot:
     """What a task without a catalog needs for `stage_insert` into the table."""
     return freeze(snapshot, (table_id,))
+
+
+def reads_dimensions(snapshot: Snapshot, table_id: str) -> bool:
+    """Whether a view along the cascade of the table reads another table."""
+    waiting, seen = [table_id], set[str]()
+    while waiting:
+        one = waiting.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        for view in snapshot.views_on(one):
+            if view.dimension_ids:
+                return True
+            waiting.append(view.target_id)
+    return False
 
 
 def _table(snapshot: Snapshot, table_id: str) -> Table:
@@ -125,8 +153,11 @@ class _Writer:
     environment: Environment
     cancelled: threading.Event | None
 
-    def pinned(self, snapshot: Snapshot) -> Pin:
-        return Pin(self.services, snapshot.number)
+    def pinned(self, snapshot: Snapshot, table_id: str) -> AbstractContextManager[None]:
+        """Keeps what the cascade reads of other tables; most cascades read none."""
+        if reads_dimensions(snapshot, table_id):
+            return Pin(self.services, snapshot.number)
+        return nullcontext()
 
     def insert(self, table: Table, blocks: Iterable[pa.Table], snapshot: Snapshot) -> InsertResult:
         stager = self._stager(snapshot)
@@ -162,7 +193,7 @@ class _Writer:
                 return InsertResult(0, 0, None, duplicate=True)
             except CommitConflict:
                 snapshot = self.services.catalog.snapshot()
-                with self.pinned(snapshot):
+                with self.pinned(snapshot, staged.table_id):
                     staged = self._fire_again(staged, kept, snapshot)
                 continue
             except CommitUnknown:

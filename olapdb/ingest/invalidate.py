@@ -14,6 +14,8 @@ import pyarrow as pa
 
 from olapdb.errors import Error
 from olapdb.functions import display
+from olapdb.ingest.arrays import one_array
+from olapdb.ingest.keys import key_columns
 from olapdb.ingest.stage import layout_of
 from olapdb.ingest.trigger import Surroundings, bound_view, fire
 from olapdb.model.changes import Change, Invalidate, NotCovered, Requirement
@@ -21,6 +23,7 @@ from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Cause, Invalidation
+from olapdb.types import DataType
 
 KEY_EXAMPLES_MAX = 10
 BLOCKS_MAX = 1 << 62
@@ -74,14 +77,20 @@ class StaleSlices:
 
 def key_texts(table: Table, rows: pa.Table, limit: int) -> list[str]:
     """Sorting keys of the first rows as text: "JFK" or "(JFK, 2013-01-01)"."""
-    columns = [c for c in (table.column(k.expression) for k in table.sorting_key) if c is not None]
+    found = (table.column(name) for name in key_columns(table) if name is not None)
+    columns = [column for column in found if column is not None]
     if not columns:
         return []
     head = rows.slice(0, limit)
-    texts = [display(head.column(c.name).combine_chunks(), c.type) for c in columns]
+    texts = [column_texts(head.column(c.name), c.type) for c in columns]
     if len(texts) == 1:
-        return list(texts[0])
+        return texts[0]
     return [f"({', '.join(one)})" for one in zip(*texts, strict=True)]
+
+
+def column_texts(column: pa.ChunkedArray, data_type: DataType) -> list[str]:
+    """The values as ClickHouse prints them, NULL as "NULL"."""
+    return ["NULL" if one is None else one for one in display(one_array(column), data_type)]
 
 
 def touched_parts(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from olapdb.ingest.arrays import one_array
 from olapdb.ingest.defaults import DefaultColumns
 from olapdb.ingest.trigger import Surroundings
 from olapdb.model.changes import AddPart
@@ -51,14 +52,10 @@ def _filled(
 ) -> pa.Table:
     if rows.column_names == names:
         return rows
-    have = {n: _one_array(rows.column(n)) for n in rows.column_names}
+    have = {n: one_array(rows.column(n)) for n in rows.column_names}
     defaults = DefaultColumns.of(table, around.snapshot, around.environment, around.cache)
     full = defaults.complete(have, count, around.environment)
     return pa.Table.from_arrays([full[n] for n in names], names=names)
-
-
-def _one_array(column: pa.ChunkedArray) -> pa.Array:
-    return pa.concat_arrays(column.chunks or [pa.array([], column.type)])
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,14 @@ from olapdb.functions.base import Environment
 from olapdb.ingest.staged import StagedInsert, ViewWrite, join_staged
 from olapdb.ingest.trigger import Surroundings, bound_view, fire, pushing_to
 from olapdb.model.changes import (
-    AddBlock, AddCoverage, AddPart, Change, PartsOfPartitionAre, Requirement, SchemaIs, ViewsAre,
+    AddBlock,
+    AddCoverage,
+    AddPart,
+    Change,
+    PartsOfPartitionAre,
+    Requirement,
+    SchemaIs,
+    ViewsAre,
 )  # fmt: skip
 from olapdb.model.part import Blocks, Contribution, NewBlock, Part
 from olapdb.model.schema import MaterializedView, Table

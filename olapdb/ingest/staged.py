@@ -10,7 +10,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from olapdb.model.changes import AddBlock, AddCoverage, AddPart, Change, PartsOfPartitionAre, Requirement
+from olapdb.model.changes import (
+    AddBlock,
+    AddCoverage,
+    AddPart,
+    Change,
+    PartsOfPartitionAre,
+    Requirement,
+)
 from olapdb.model.part import Blocks, Contribution, NewBlock
 
 

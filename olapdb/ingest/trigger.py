@@ -17,6 +17,7 @@ from olapdb.config import Settings
 from olapdb.errors import Error, InternalError, UnknownTable
 from olapdb.execute import ExecutionContext, run
 from olapdb.functions.base import Environment
+from olapdb.ingest.arrays import one_array
 from olapdb.ingest.block import BlockMaker
 from olapdb.ingest.defaults import DefaultColumns
 from olapdb.model.part import Part
@@ -90,7 +91,7 @@ def fire(
     )
     try:
         rows = run(bound.plan, context).read_all()
-        arrays = [_one_array(column) for column in rows.columns]
+        arrays = [one_array(column) for column in rows.columns]
         return bound.maker.make(arrays, rows.num_rows, environment)
     except Error as error:
         raise pushing_to(view, error) from error
@@ -100,12 +101,6 @@ def pushing_to(view: MaterializedView, error: Error) -> Error:
     """The same error, saying which view failed."""
     message = f"{error.message} (while pushing to view {view.database}.{view.name})"
     return type(error)(message, hint=error.hint, position=error.position)
-
-
-def _one_array(column: pa.ChunkedArray) -> pa.Array:
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    return pa.concat_arrays(column.chunks or [pa.array([], column.type)])
 
 
 def _versions(view: MaterializedView, snapshot: Snapshot) -> tuple[tuple[str, int], ...]:

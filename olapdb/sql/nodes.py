@@ -55,7 +55,7 @@ class Literal(Expression):
     Numbers keep their text in `text`, so that a Decimal context can read them exactly.
     """
 
-    value: None | bool | int | float | str
+    value: bool | int | float | str | None
     text: str = field(default="", compare=False)
 
 
@@ -256,7 +256,7 @@ class Statement(Node):
 @dataclass(frozen=True, slots=True)
 class Setting(Node):
     name: str
-    value: None | bool | int | float | str
+    value: bool | int | float | str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,6 +184,8 @@ def _after_dot(tokens: list[Token], start: int) -> bool:
     if len(tokens) < 2 or tokens[-1].key != "." or tokens[-1].end != start:
         return False
     before = tokens[-2]
+    if before.end != tokens[-1].start:
+        return False
     return before.kind in ("word", "name", "number") or before.key in (")", "]", "}")
 
 
@@ -252,4 +254,5 @@ def _not_closed(source: SourceText, piece: str, start: int) -> SyntaxError:
             return SyntaxError(
                 f"The {what} is not closed.", position=source.position(start + match.start())
             )
-    return SyntaxError("A quote is not closed.", position=source.position(start))
+    comment = max(piece.find("/*"), 0)  # a nested one: the pattern above knows no nesting
+    return SyntaxError("The comment is not closed.", position=source.position(start + comment))

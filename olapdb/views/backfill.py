@@ -17,7 +17,13 @@ from olapdb.ingest.invalidate import dimension_changed
 from olapdb.ingest.read import Pin, discard
 from olapdb.ingest.stage import dimension_requirements
 from olapdb.model.changes import (
-    AddBlock, AddCoverage, AddPart, Change, Commit, NotCovered, Requirement,
+    AddBlock,
+    AddCoverage,
+    AddPart,
+    Change,
+    Commit,
+    NotCovered,
+    Requirement,
 )  # fmt: skip
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import MaterializedView
@@ -29,7 +35,13 @@ from olapdb.views.chunk import FailedChunk, StagedChunk
 from olapdb.views.coverage import GapSlice, gap
 from olapdb.views.executor import Executor
 from olapdb.views.jobs import (
-    ATTEMPTS_MAX, ChunkEvent, Job, Progress, find_view, readable_source, view_name,
+    ATTEMPTS_MAX,
+    ChunkEvent,
+    Job,
+    Progress,
+    find_view,
+    readable_source,
+    view_name,
 )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 import pyarrow as pa
@@ -49,7 +49,7 @@ class ChunkTask:
     part_ids: frozenset[str]
     lease_id: str
     settings: tuple[tuple[str, object], ...] = ()
-    environment: Environment = Environment()
+    environment: Environment = field(default_factory=Environment)
     target_partitions: frozenset[str] | None = None
 
     @property

@@ -15,6 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.functions import display
+from olapdb.ingest.arrays import one_array
+from olapdb.ingest.invalidate import column_texts
+from olapdb.ingest.keys import key_columns
 from olapdb.model.schema import Table
 from olapdb.types import DataType
 
@@ -53,7 +56,7 @@ def compare_keys(
         if column.name in keys:
             continue
         differs, largest_here = compare_columns(
-            _one_array(left.column(column.name)), _one_array(right.column(column.name))
+            one_array(left.column(column.name)), one_array(right.column(column.name))
         )
         wrong |= differs
         largest = max(largest, largest_here)
@@ -78,7 +81,7 @@ def compare_rows(table: Table, expected: pa.Table, actual: pa.Table) -> Differen
     missing = np.maximum(counts_expected - counts_actual, 0)
     extra = np.maximum(counts_actual - counts_expected, 0)
     both = pa.concat_tables([expected, actual])
-    keys = [k.expression for k in table.sorting_key if table.column(k.expression)] or names
+    keys = [k for k in key_columns(table) if k is not None] or names
     return Difference(
         keys_compared=len(first),
         missing=int(missing.sum()),
@@ -140,7 +143,7 @@ def _groupable(
     for name in names:
         column = table.column(name)
         assert column is not None
-        pieces = [_key(_one_array(side.column(name)), column.type) for side in (expected, actual)]
+        pieces = [_key(one_array(side.column(name)), column.type) for side in (expected, actual)]
         columns.append(pa.chunked_array(pieces))
     return columns
 
@@ -158,7 +161,7 @@ def _key(array: pa.Array, data_type: DataType) -> pa.Array:
 
 
 def _indices(column: pa.ChunkedArray) -> np.ndarray:
-    found: np.ndarray = _one_array(pc.fill_null(column, -1)).to_numpy(zero_copy_only=False)
+    found: np.ndarray = one_array(pc.fill_null(column, -1)).to_numpy(zero_copy_only=False)
     return found.astype(np.int64)
 
 
@@ -243,12 +246,6 @@ def _as_lists(maps: pa.Array) -> pa.Array:
     return maps.cast(pa.list_(entries))
 
 
-def _one_array(column: pa.ChunkedArray) -> pa.Array:
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    return pa.concat_arrays(column.chunks or [pa.array([], column.type)])
-
-
 def _examples(
     table: Table, keys: Sequence[str], groups: Sequence[tuple[str, pa.Table]]
 ) -> tuple[str, ...]:
@@ -262,7 +259,7 @@ def _examples(
         for name in keys:
             column = table.column(name)
             assert column is not None
-            texts.append(list(display(_one_array(head.column(name)), column.type)))
+            texts.append(column_texts(head.column(name), column.type))
         joined = [", ".join(one) for one in zip(*texts, strict=True)] if texts else [""]
         found += [f"{what} ({key})" for key in joined]
     return tuple(found)

@@ -13,14 +13,27 @@ from typing import TypeAlias
 
 from olapdb.bind import BindScope, bind_query
 from olapdb.bind.analysis import qualify, source_of
-from olapdb.config import Settings
+from olapdb.config import Settings, SettingValue
 from olapdb.errors import (
-    CommitConflict, DuplicateColumn, NotSupportedError, QueryNotSupportedInMaterializedView,
-    TableAlreadyExists, TooDeepRecursion, UnknownDatabase, UnknownTable,
+    CommitConflict,
+    DuplicateColumn,
+    NotSupportedError,
+    QueryNotSupportedInMaterializedView,
+    TableAlreadyExists,
+    TooDeepRecursion,
+    UnknownDatabase,
+    UnknownTable,
 )  # fmt: skip
 from olapdb.functions.base import Environment
 from olapdb.model.changes import (
-    Change, Commit, DatabaseExists, NameIsFree, PutObject, Requirement, SchemaIs, ViewsAre,
+    Change,
+    Commit,
+    DatabaseExists,
+    NameIsFree,
+    PutObject,
+    Requirement,
+    SchemaIs,
+    ViewsAre,
 )  # fmt: skip
 from olapdb.model.schema import Column, MaterializedView, Table, View
 from olapdb.model.snapshot import Snapshot
@@ -29,11 +42,17 @@ from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.transaction.services import Services
 from olapdb.views.backfill import BackfillRow, backfill
+from olapdb.views.change import dependents, drop_view, rewrite_references, set_attached
 from olapdb.views.executor import Executor
 from olapdb.views.fit import check_columns
 from olapdb.views.jobs import Progress
 from olapdb.views.refuse import check_definition
 from olapdb.views.shape import scans, walk_plan
+
+__all__ = [
+    "BuildInner", "CreatedView", "create_view", "dependents", "drop_view", "rewrite_references",
+    "set_attached",
+]  # fmt: skip
 
 ATTEMPTS_MAX = 10
 
@@ -207,7 +226,7 @@ class _Draft:
 
     # --- what it reads
 
-    def _frozen_settings(self) -> dict[str, object]:
+    def _frozen_settings(self) -> dict[str, SettingValue]:
         """Of the session's settings and the query's own those that change its meaning."""
         given = Settings(self.settings).changed if self.settings else {}
         chosen: dict[str, object] = {n: v for n, v in given.items() if n in MEANING}
@@ -302,7 +321,8 @@ class _Draft:
         )  # fmt: skip
 
     def _refuse_circle(self, name: str, source: Table, target: Table) -> None:
-        waiting, seen = [(target.id, (f"{target.database}.{target.name}",))], set[str]()
+        start: tuple[str, ...] = (f"{target.database}.{target.name}",)
+        waiting, seen = [(target.id, start)], set[str]()
         while waiting:
             table_id, path = waiting.pop()
             if table_id == source.id:

@@ -5,7 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 
 from olapdb.errors import (
-    BadTypeOfField, CannotConvertType, DataError, IllegalColumn, ThereIsNoColumn, TypeMismatch,
+    BadTypeOfField,
+    CannotConvertType,
+    DataError,
+    IllegalColumn,
+    ThereIsNoColumn,
+    TypeMismatch,
 )  # fmt: skip
 from olapdb.functions import cast_column
 from olapdb.functions.base import Environment

@@ -10,7 +10,11 @@ from typing import Literal, TypeAlias
 from olapdb.errors import QueryNotSupportedInMaterializedView, UnknownTable
 from olapdb.functions.base import Environment
 from olapdb.model.changes import (
-    DataVersionIs, LeaseLive, Requirement, SchemaIs, ViewIs,
+    DataVersionIs,
+    LeaseLive,
+    Requirement,
+    SchemaIs,
+    ViewIs,
 )  # fmt: skip
 from olapdb.model.frozen import freeze
 from olapdb.model.part import Part

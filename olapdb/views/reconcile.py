@@ -15,17 +15,24 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from olapdb.errors import BadArguments, CommitConflict
+from olapdb.ingest.keys import key_columns
 from olapdb.ingest.read import Pin, read_rows
 from olapdb.ingest.stage import layout_of
 from olapdb.ingest.trigger import Surroundings
 from olapdb.model.changes import (
-    Change, ClearInvalidations, Commit, LeaseLive, RecordCheck, Requirement, ViewIs,
+    Change,
+    ClearInvalidations,
+    Commit,
+    LeaseLive,
+    RecordCheck,
+    Requirement,
+    ViewIs,
 )  # fmt: skip
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Check, Verdict
 from olapdb.transaction.services import Services
-from olapdb.views.chunk import FailedChunk, combined, rows_of_chunk
+from olapdb.views.chunk import ChunkTask, FailedChunk, combined, rows_of_chunk
 from olapdb.views.compare import Difference, compare_keys, compare_rows
 from olapdb.views.coverage import bypass, covered_parts, gap, stores_rows
 from olapdb.views.executor import Executor
@@ -169,7 +176,7 @@ class _Reconciliation:
 
     def _expected(self) -> list[pa.Table]:
         """The rows of every view that writes the target, from covered source rows."""
-        tasks = []
+        tasks: list[ChunkTask] = []
         for view in self.snapshot.views_into(self.view.target_id):
             for partition, parts in by_partition(covered_parts(view, self.snapshot)).items():
                 tasks.append(
@@ -246,10 +253,10 @@ def _schema(table: Table) -> pa.Schema:
 def _compare(target: Table, expected: pa.Table, actual: pa.Table) -> Difference:
     if not target.engine.combines:
         return compare_rows(target, expected, actual)
-    keys = [k.expression for k in target.sorting_key]
-    if any(target.column(k) is None for k in keys):
+    keys = key_columns(target)
+    if None in keys:
         return compare_rows(target, expected, actual)
-    return compare_keys(target, keys, expected, actual)
+    return compare_keys(target, [k for k in keys if k is not None], expected, actual)
 
 
 def _record(

@@ -16,8 +16,16 @@ from olapdb.plan import nodes
 from olapdb.plan.expressions import AggregateCall, ColumnRef
 from olapdb.types import AggregateFunction, Boolean, SimpleAggregateFunction, is_number, plain
 from olapdb.views.shape import (
-    OutputColumn, Shape, branches, is_key_column, leftmost, occurrences, shape_of,
-    source_columns_of, traced, volatile_functions,
+    OutputColumn,
+    Shape,
+    branches,
+    is_key_column,
+    leftmost,
+    occurrences,
+    shape_of,
+    source_columns_of,
+    traced,
+    volatile_functions,
 )  # fmt: skip
 
 
@@ -134,7 +142,7 @@ class _Check:
         keys = {o.name for o in shape.outputs if o.key is not None}
         grouped = {o.key for o in shape.outputs if o.key is not None}
         lost = [n for n, _ in shape.aggregate.keys if n not in grouped]
-        order = [item.expression for item in self.target.sorting_key]
+        order = [item.expression.strip("`") for item in self.target.sorting_key]
         by_order = ", ".join(order) or "tuple()"
         if lost or keys != set(order):
             by_group = ", ".join(sorted(keys)) + (" and more" if lost else "")
@@ -212,7 +220,7 @@ class _Check:
 
     def _row_wise(self, shape: Shape) -> str:
         """Rows go into a merging table as they are: each column must merge by itself."""
-        order = {item.expression for item in self.target.sorting_key}
+        order = {item.expression.strip("`") for item in self.target.sorting_key}
         for output in shape.outputs:
             column = self.target.column(output.name)
             if column is None or column.name in order:

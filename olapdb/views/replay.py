@@ -28,8 +28,17 @@ from olapdb.ingest.stage import VOID_PARTITION, dimension_requirements
 from olapdb.ingest.staged import StagedInsert, join_staged
 from olapdb.ingest.trigger import Surroundings
 from olapdb.model.changes import (
-    AddBlock, AddCoverage, AddPart, Change, ClearInvalidations, Commit, DataVersionIs,
-    PartsOfPartitionAre, RaiseDataVersion, RemoveParts, Requirement,
+    AddBlock,
+    AddCoverage,
+    AddPart,
+    Change,
+    ClearInvalidations,
+    Commit,
+    DataVersionIs,
+    PartsOfPartitionAre,
+    RaiseDataVersion,
+    RemoveParts,
+    Requirement,
 )  # fmt: skip
 from olapdb.model.part import Part
 from olapdb.model.schema import MaterializedView, Table
@@ -37,14 +46,20 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import CoverageRow
 from olapdb.transaction.points import reach
 from olapdb.transaction.services import Services
-from olapdb.views.chunk import FailedChunk
+from olapdb.views.chunk import ChunkTask, FailedChunk
 from olapdb.views.coverage import bypass, covered_parts, is_bypass
 from olapdb.views.executor import Executor
 from olapdb.views.jobs import (
-    ATTEMPTS_MAX, ChunkEvent, Job, Progress, by_partition, find_view, readable_source, view_name,
+    ATTEMPTS_MAX,
+    ChunkEvent,
+    Job,
+    Progress,
+    by_partition,
+    find_view,
+    readable_source,
+    view_name,
 )  # fmt: skip
 from olapdb.views.verdicts import stale_slices
-
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +148,7 @@ class _Replay:
     discard_bypass: bool
 
     def run(self) -> tuple[ReplayRow, ...]:
-        views = [v for v in self.snapshot.views_into(self.view.target_id)]
+        views = list(self.snapshot.views_into(self.view.target_id))
         staged, source_rows = self._recompute(views)
         try:
             reach("replay.before_commit")
@@ -148,7 +163,7 @@ class _Replay:
     # --- recompute
 
     def _recompute(self, views: list[MaterializedView]) -> tuple[StagedInsert | None, int]:
-        tasks = []
+        tasks: list[ChunkTask] = []
         for view in views:
             readable_source(self.snapshot, view, "REPLAY")
             for partition, parts in by_partition(covered_parts(view, self.snapshot)).items():
@@ -233,7 +248,7 @@ class _Replay:
         self, now: Snapshot, target: Table, fence: int, more: set[str]
     ) -> dict[str, list[Part]]:
         """Live parts up to the fence, by chosen partition; CommitConflict where one straddles."""
-        found: dict[str, list[Part]] = {p: [] for p in (self.slices or ()) | more}
+        found: dict[str, list[Part]] = {p: [] for p in more.union(self.slices or ())}
         for part in now.parts(target.id):
             chosen = self.slices is None or part.partition_id in self.slices
             if not chosen or part.partition_id == VOID_PARTITION:

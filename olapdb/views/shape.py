@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
 
+from olapdb.ingest.keys import key_columns
 from olapdb.model.schema import Table
 from olapdb.plan import nodes
-from olapdb.plan.expressions import (
-    AggregateCall, Call, Cast, ColumnRef, Expression, columns_of,
-)  # fmt: skip
+from olapdb.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Expression, columns_of
 
 Source = tuple[str, str]
 """(table id, column) that a plan's column is a copy of."""
@@ -91,7 +90,7 @@ class _Walker:
     outputs: list[OutputColumn] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.at: dict[str, str | None] = {name: unique for name, unique in self.wanted}
+        self.at: dict[str, str | None] = dict(self.wanted)
 
     def shape(self) -> Shape:
         outputs = self.outputs or [OutputColumn(name) for name, _ in self.wanted]
@@ -261,4 +260,4 @@ def source_columns_of(node: nodes.Node, expression: Expression) -> set[Source | 
 
 
 def is_key_column(table: Table, column: str) -> bool:
-    return any(item.expression == column for item in table.sorting_key)
+    return column in key_columns(table)

@@ -142,9 +142,8 @@ class ExpressionParser(TypeParser):
 
     def _binary(self, left: Expression, power: int, name: str) -> Expression:
         operator = self.advance()
-        if self.keys[self.at] in ("ANY", "ALL", "SOME") and self.key_after(1) == "(":
-            if self.query_follows(1):
-                return self._quantified(left, name, operator)
+        if self.keys[self.at] in ("ANY", "ALL", "SOME") and self.query_follows(1):
+            return self._quantified(left, name, operator)
         right = self.expression(power)
         return Function(name, (left, right), position=self.position(operator))
 
@@ -435,8 +434,10 @@ class ExpressionParser(TypeParser):
         if at == self.at + ahead:
             return False
         key = self.keys[at]
-        if key == "SELECT" or key == "FROM":
-            return self.keys[at + 1] not in (",", ")", ".", "(") or key == "SELECT"
+        if key == "SELECT":
+            return True
+        if key == "FROM":
+            return self.keys[at + 1] not in (",", ")", ".", "(")
         return key == "WITH" and self.tokens[at + 1].kind != "end"
 
 

@@ -1,0 +1,162 @@
+"""Questions about a query's syntax tree that views and caches ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TypeAlias
+
+from olapdb.bind.qualify import qualify
+from olapdb.bind.syntax import children, rewrite, rewrite_children, walk
+from olapdb.sql import nodes as sql
+
+__all__ = ["is_deterministic", "nondeterministic_functions", "qualify", "referenced_tables",
+           "rename_tables", "source_of"]  # fmt: skip
+
+Name: TypeAlias = tuple[str, str]
+"""(database, table)."""
+
+_NONDETERMINISTIC = frozenset(
+    name.lower()
+    for name in (
+        "now", "now64", "nowInBlock", "current_timestamp", "today", "curdate", "current_date",
+        "yesterday", "UTCTimestamp", "UTC_timestamp", "rand", "rand32", "rand64", "randConstant",
+        "randCanonical", "randUniform", "randNormal", "randBernoulli", "randExponential",
+        "randomString", "randomFixedString", "randomPrintableASCII", "randomStringUTF8",
+        "generateUUIDv4", "generateUUIDv7", "generateSnowflakeID", "generateULID", "fuzzBits",
+        "rowNumberInAllBlocks", "rowNumberInBlock", "blockNumber", "queryID", "uptime",
+        "currentUser", "hostName",
+    )
+)  # fmt: skip
+
+
+def nondeterministic_functions(query: sql.Query) -> tuple[str, ...]:
+    """The functions, as written, whose values are not decided by the rows: now(), rand(), …"""
+    names = (n.name for n in walk(query) if isinstance(n, sql.Function))
+    return tuple(dict.fromkeys(n for n in names if n.lower() in _NONDETERMINISTIC))
+
+
+def is_deterministic(query: sql.Query) -> bool:
+    return not nondeterministic_functions(query)
+
+
+# --- tables
+
+
+def referenced_tables(query: sql.Query) -> tuple[sql.TableName, ...]:
+    """The tables and views that the text names, each once, in the order of the text; names of
+    WITH are followed, not listed."""
+    found: dict[tuple[str | None, str], sql.TableName] = {}
+    for name in _tables(query, frozenset()):
+        found.setdefault((name.database, name.name), name)
+    return tuple(found.values())
+
+
+def _tables(node: sql.Node, common: frozenset[str]) -> Iterator[sql.TableName]:
+    match node:
+        case sql.TableReference(table=table):
+            if table.database is not None or table.name not in common:
+                yield table
+        case sql.In(right=sql.Identifier(parts=(database, name)) as right):
+            yield from _tables(node.left, common)
+            yield sql.TableName(name, database, position=right.position)
+        case sql.Select() | sql.SetOperation():
+            for item in node.with_items:
+                yield from _tables(item, common)
+                if item.query is not None:
+                    common |= {item.name}
+            for child in children(node):
+                if not isinstance(child, sql.WithItem):
+                    yield from _tables(child, common)
+        case _:
+            for child in children(node):
+                yield from _tables(child, common)
+
+
+def source_of(query: sql.Query) -> sql.TableName | None:
+    """The table whose INSERTs fire a view of this query: the leftmost of the first FROM, through
+    subqueries and WITH; None where there is none."""
+    return _source_of_query(query, {})
+
+
+def _source_of_query(
+    query: sql.Query, common: Mapping[str, sql.Query]
+) -> sql.TableName | None:
+    assert isinstance(query, sql.Select | sql.SetOperation)
+    for item in query.with_items:
+        if item.query is not None:
+            outer = {name: q for name, q in common.items() if name != item.name}
+            common = {**outer, item.name: _with_outer(item.query, outer)}
+    if isinstance(query, sql.SetOperation):
+        return _source_of_query(query.left, common)
+    return None if query.source is None else _leftmost(query.source, common)
+
+
+def _with_outer(query: sql.Query, common: Mapping[str, sql.Query]) -> sql.Query:
+    """The query with the WITH names that it may use in front of its own."""
+    assert isinstance(query, sql.Select | sql.SetOperation)
+    items = tuple(sql.WithItem(name, q) for name, q in common.items())
+    return replace(query, with_items=(*items, *query.with_items)) if items else query
+
+
+def _leftmost(source: sql.Relation, common: Mapping[str, sql.Query]) -> sql.TableName | None:
+    match source:
+        case sql.TableReference(table=table):
+            if table.database is None and table.name in common:
+                inner = common[table.name]
+                return _source_of_query(inner, {})
+            return table
+        case sql.SubqueryRelation(query=query):
+            return _source_of_query(query, common)
+        case sql.Join(left=left):
+            return _leftmost(left, common)
+        case sql.ArrayJoin(source=inner_source):
+            return _leftmost(inner_source, common)
+        case _:
+            return None
+
+
+def rename_tables(query: sql.Query, renamed: Mapping[Name, Name]) -> sql.Query:
+    """The query with tables renamed; names without a database are left alone (`qualify` first).
+
+    Columns that are written `t.x` keep their meaning: the old name stays as an alias.
+    """
+    qualifiers = _qualifiers_used(query)
+
+    def change(node: sql.Node) -> sql.Node | None:
+        match node:
+            case sql.TableReference(table=table) if (new := _new_name(table, renamed)) is not None:
+                moved = replace(table, database=new[0], name=new[1])
+                needs_alias = node.alias is None and new[1] != table.name
+                alias = table.name if needs_alias and table.name in qualifiers else node.alias
+                return rewrite_children(replace(node, table=moved, alias=alias), change)
+            case sql.In(right=sql.Identifier(parts=(database, name)) as right) if (
+                (database, name) in renamed
+            ):
+                left = rewrite(node.left, change)
+                return replace(node, left=left, right=replace(right, parts=renamed[database, name]))
+            case sql.Identifier(parts=(database, name, *rest)) if rest and (
+                (database, name) in renamed
+            ):
+                return replace(node, parts=(name, *rest))
+            case sql.Star(qualifier=(database, name)) if (database, name) in renamed:
+                return rewrite_children(replace(node, qualifier=(name,)), change)
+            case _:
+                return None
+
+    return rewrite(query, change)
+
+
+def _new_name(table: sql.TableName, renamed: Mapping[Name, Name]) -> Name | None:
+    return None if table.database is None else renamed.get((table.database, table.name))
+
+
+def _qualifiers_used(query: sql.Query) -> frozenset[str]:
+    """The table names that stand before a dot."""
+    used: set[str] = set()
+    for node in walk(query):
+        if isinstance(node, sql.Identifier):
+            used |= set(node.parts[:-1])
+        elif isinstance(node, sql.Star):
+            used |= set(node.qualifier)
+    return frozenset(used)

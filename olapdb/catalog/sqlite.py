@@ -1,0 +1,538 @@
+"""The catalog on SQLite: one file, or ":memory:".
+
+A commit is one transaction of the file.  Writers take turns (see `queue`), readers never wait.
+What the process knows of the newest commit (`_Head`) follows each commit by its differences.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from olapdb.catalog import statements as sql
+from olapdb.catalog.application import Application
+from olapdb.catalog.base import CommitInfo, DroppedPart, LeaseInfo
+from olapdb.catalog.connections import MEMORY, Connections
+from olapdb.catalog.errors import catalog_error
+from olapdb.catalog.opening import open_or_create
+from olapdb.catalog.processes import Registration
+from olapdb.catalog.queue import FairLock, TicketQueue
+from olapdb.catalog.requirements import Current, check
+from olapdb.catalog.snapshot import SqliteSnapshot
+from olapdb.catalog.state import SchemaState, TableParts
+from olapdb.errors import BadArguments, CommitUnknown, ReadOnly, SnapshotTooOld
+from olapdb.errors import Error as OlapdbError
+from olapdb.model.changes import Commit, Committed
+from olapdb.model.encoding import decode_object, decode_part
+from olapdb.model.part import Part
+from olapdb.model.schema import Database, SchemaObject
+from olapdb.model.stages import Durability, Reach, reach_nothing
+
+LOCK_TIMEOUT_MS = 30_000
+TABLES_LOADED_MAX = 4_096
+
+
+@dataclass
+class _Head:
+    """The newest commit that this process knows. Guarded by the catalog's head lock."""
+
+    snapshot: SqliteSnapshot
+    schema: SchemaState
+    tables: dict[str, TableParts]
+
+    @property
+    def number(self) -> int:
+        return self.snapshot.number
+
+
+class SqliteCatalog:
+    """Implements `olapdb.catalog.base.Catalog`; read there what each method promises.
+
+    `path` is the file, made where there is none (unless `read_only`), or ":memory:".
+    Raises CannotOpenWarehouse for a file that is no catalog, of a newer release, or on a network
+    mount.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] = MEMORY,
+        *,
+        durability: Durability = "full",
+        read_only: bool = False,
+        zone: str = "UTC",
+        lock_timeout_ms: int = LOCK_TIMEOUT_MS,
+        clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        reach: Reach = reach_nothing,
+    ) -> None:
+        self.path = os.fspath(path)
+        self._read_only = read_only
+        self._lock_timeout_ms = lock_timeout_ms
+        self._clock_ms = clock_ms
+        self._reach = reach
+        self.connections = Connections(self.path, durability, read_only)
+        in_memory = self.connections.in_memory
+        facts = open_or_create(self.connections, self.path, read_only, zone, clock_ms())
+        self._warehouse_id, self._zone = facts["warehouse_id"], facts["zone"]
+        self._turn = FairLock()
+        self._queue = None if in_memory or read_only else TicketQueue(f"{_stem(self.path)}.lock")
+        self._registration = Registration(
+            None if in_memory or read_only else f"{_stem(self.path)}.processes"
+        )
+        self._head_lock = threading.Lock()
+        self._head: _Head | None = None
+        self._decoded: dict[int, SchemaObject] = {}
+        self._own_leases: set[str] = set()
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"<catalog {self.path}>"
+
+    @property
+    def read_only(self) -> bool:
+        return self._read_only
+
+    @property
+    def warehouse_id(self) -> str:
+        return self._warehouse_id
+
+    @property
+    def zone(self) -> str:
+        return self._zone
+
+    # --- reading
+
+    def snapshot(self, number: int | None = None) -> SqliteSnapshot:
+        self._notice_fork()
+        with self.connections.consistent() as connection:
+            newest = int(sql.newest_commit.value(connection))
+            if number is not None and number != newest:
+                return self._past(connection, number, newest)
+            head = self._head
+            if head is not None and head.number == newest:
+                return head.snapshot
+            return self._advance_to(connection, newest).snapshot
+
+    def parts_at(self, table_id: str, number: int) -> tuple[Part, ...]:
+        """The live parts of a table as of a commit; what a snapshot's `parts` reads."""
+        self._notice_fork()
+        with self._head_lock:
+            known = self._head.tables.get(table_id) if self._head is not None else None
+            found = known.at(number) if known is not None else None
+        if found is not None:
+            return found
+        with self.connections.consistent() as connection:
+            self._refuse_vacuumed(connection, number)
+            with self._head_lock:
+                head = self._head
+                if head is None or head.number != number or table_id in head.tables:
+                    return _sorted_parts(connection, table_id, number)
+                if len(head.tables) >= TABLES_LOADED_MAX:
+                    head.tables.clear()
+                loaded = TableParts(number, _load_parts(connection, table_id, number))
+                head.tables[table_id] = loaded
+                return loaded.at(number) or ()
+
+    def part_count_at(self, table_id: str, partition_id: str, number: int) -> int:
+        """Live parts of a partition; of the newest commit without building their list."""
+        with self._head_lock:
+            head = self._head
+            known = head.tables.get(table_id) if head and head.number == number else None
+            if known is not None:
+                return known.count(partition_id)
+        return sum(1 for p in self.parts_at(table_id, number) if p.partition_id == partition_id)
+
+    def _past(
+        self, connection: sqlite3.Connection, number: int, newest: int
+    ) -> SqliteSnapshot:
+        if not 1 <= number <= newest:
+            raise BadArguments(
+                f"There is no snapshot {number}.", hint=f"system.snapshots lists those up to {newest}."
+            )
+        self._refuse_vacuumed(connection, number)
+        return SqliteSnapshot(self, number, self._schema_at(connection, number))
+
+    def _refuse_vacuumed(self, connection: sqlite3.Connection, number: int) -> None:
+        if number < int(sql.get_meta.value(connection, name="vacuumed_to")):
+            raise SnapshotTooOld(
+                f"Parts of snapshot {number} have been vacuumed.",
+                hint="Run the query again; old_parts_lifetime keeps replaced parts longer.",
+            )
+
+    def _advance_to(self, connection: sqlite3.Connection, newest: int) -> _Head:
+        """Brings the head up to `newest`, reading only what commits since have changed."""
+        with self._head_lock:
+            head = self._head
+            if head is not None and head.number >= newest:
+                return head
+            if head is None or sql.schema_changed.value(connection, after=head.number):
+                schema = self._schema_at(connection, newest)
+            else:
+                schema = head.schema
+            tables = {} if head is None else head.tables
+            if head is not None and tables:
+                _follow(connection, tables, head.number, newest)
+            self._head = _Head(SqliteSnapshot(self, newest, schema), schema, tables)
+            return self._head
+
+    def _schema_at(self, connection: sqlite3.Connection, number: int) -> SchemaState:
+        from olapdb.functions import parse_type
+
+        databases = {
+            name: Database(id, name, comment)
+            for id, name, comment in sql.databases_at(connection, number=number)
+        }
+        objects: dict[str, SchemaObject] = {}
+        decoded: dict[int, SchemaObject] = {}
+        for row_id, object_id, kind, body in sql.objects_at(connection, number=number):
+            # The same object is kept as long as its row, so that caches may go by identity.
+            item = self._decoded.get(row_id)
+            if item is None or item.id != object_id:
+                item = decode_object(kind, body, parse_type)
+            decoded[row_id] = item
+            objects[object_id] = item
+        if self._head is None or number >= self._head.number:
+            self._decoded = decoded
+        return SchemaState(databases, objects)
+
+    # --- writing
+
+    def apply(self, commit: Commit) -> Committed:
+        with self._writing(commit.kind) as connection:
+            commit_id = uuid.uuid4().hex
+            try:
+                application, number = self._prepare(connection, commit, commit_id)
+            except sqlite3.Error as error:
+                self._abandon(connection)
+                raise catalog_error(error, self.path) from error
+            except BaseException:
+                self._abandon(connection)
+                raise
+            self._reach("catalog.before_commit")
+            self._commit(connection, commit_id, number)
+            self._reach("catalog.committed")
+            self._note(application, number)
+            return Committed(number, tuple(application.blocks.items()))
+
+    def _prepare(
+        self, connection: sqlite3.Connection, commit: Commit, commit_id: str
+    ) -> tuple[Application, int]:
+        """Everything but the COMMIT: what fails here was surely not committed."""
+        connection.execute("BEGIN IMMEDIATE")
+        newest = int(sql.newest_commit.value(connection))
+        head = self._head
+        if head is None or head.number != newest:
+            head = self._advance_to(connection, newest)
+        current = Current(connection, newest, head.schema)
+        for requirement in commit.requirements:
+            check(current, requirement)
+        self._reach("catalog.checked")
+        now_ms = self._clock_ms()
+        application = Application(current, newest + 1, now_ms, commit)
+        application.run()
+        sql.insert_commit(
+            connection, number=newest + 1, id=commit_id, kind=commit.kind,
+            query_id=commit.query_id, statement=commit.statement, time_ms=now_ms,
+            process_id=os.getpid(),
+        )  # fmt: skip
+        return application, newest + 1
+
+    def _commit(self, connection: sqlite3.Connection, commit_id: str, number: int) -> None:
+        try:
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            if not self._was_committed(commit_id, number):
+                raise catalog_error(error, self.path) from error
+
+    def _was_committed(self, commit_id: str, number: int) -> bool:
+        """The outcome of a COMMIT that raised, seen from a new connection.
+
+        Absence is not proof: the log may hold the transaction whole, yet unseen, until a recovery
+        finds it.  So absence counts only after another transaction was committed, which writes
+        over that place.  CommitUnknown where not even that succeeds; nothing may be deleted then.
+        """
+        try:
+            if self.connections.in_memory:
+                self._abandon(self.connections.writer())
+            else:
+                self.connections.discard_writer()
+            connection = self.connections.writer()
+            connection.execute("BEGIN IMMEDIATE")
+            found = sql.commit_by_id.value(connection, after=number - 1, commit_id=commit_id)
+            if found is None:
+                sql.set_meta(connection, name="fence", content=commit_id)
+            connection.execute("COMMIT")
+        except (sqlite3.Error, OlapdbError) as error:
+            self.connections.discard_writer()
+            raise CommitUnknown(
+                f"Nobody knows whether commit {commit_id} happened: the catalog does not answer.",
+                hint="Nothing was deleted. Reconnect and look, or send the same token again.",
+            ) from error
+        return found is not None
+
+    def _note(self, application: Application, number: int) -> None:
+        """Brings the head up to our own commit without reading it back."""
+        with self._head_lock:
+            head = self._head
+            if head is None or head.number != number - 1:
+                return  # a reader was faster; it has read the commit whole
+            for table_id in {*application.added, *application.removed}:
+                known = head.tables.get(table_id)
+                if known is not None:
+                    known.advance(
+                        number,
+                        application.added.get(table_id, ()),
+                        application.removed.get(table_id, ()),
+                    )
+            for table_id in application.emptied:
+                head.tables.pop(table_id, None)
+            schema = application.schema
+            self._head = _Head(SqliteSnapshot(self, number, schema), schema, head.tables)
+
+    def _abandon(self, connection: sqlite3.Connection) -> None:
+        try:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            self.connections.discard_writer()
+
+    @contextmanager
+    def _writing(self, what: str) -> Iterator[sqlite3.Connection]:
+        """Our turn: among this process's threads, then among processes."""
+        self._notice_fork()
+        if self._read_only:
+            raise ReadOnly("The warehouse is open for reading only.", hint="Open it to write.")
+        self._turn.acquire(self._lock_timeout_ms, what)
+        try:
+            if self._queue is not None:
+                self._queue.acquire(self._lock_timeout_ms, what)
+            try:
+                with self.connections.exclusive() as connection:
+                    yield connection
+            finally:
+                if self._queue is not None:
+                    self._queue.release()
+        finally:
+            self._turn.release()
+
+    @contextmanager
+    def _housekeeping(self, what: str) -> Iterator[sqlite3.Connection]:
+        """A transaction that is no commit: leases, and what vacuum removes."""
+        with self._writing(what) as connection:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                yield connection
+                connection.execute("COMMIT")
+            except sqlite3.Error as error:
+                self._abandon(connection)
+                raise catalog_error(error, self.path) from error
+            except BaseException:
+                self._abandon(connection)
+                raise
+
+    # --- leases and pins
+
+    def open_lease(self, purpose: str) -> str:
+        lease_id = uuid.uuid4().hex
+        now_ms = self._clock_ms()
+        with self._housekeeping("open a lease") as connection:
+            sql.insert_lease(
+                connection, id=lease_id, purpose=purpose, owner=self._registration.ensure(),
+                process_id=os.getpid(), state="live", opened_ms=now_ms, renewed_ms=now_ms,
+            )  # fmt: skip
+        self._own_leases.add(lease_id)
+        return lease_id
+
+    def renew_lease(self, lease_id: str) -> None:
+        with self._housekeeping("renew a lease") as connection:
+            sql.renew_lease(connection, lease_id=lease_id, now_ms=self._clock_ms())
+
+    def close_lease(self, lease_id: str) -> None:
+        self._end_leases([lease_id], "closed")
+        self._own_leases.discard(lease_id)
+
+    def leases(self) -> tuple[LeaseInfo, ...]:
+        self._notice_fork()
+        with self.connections.reading() as connection:
+            return tuple(LeaseInfo(*row) for row in sql.all_leases(connection))
+
+    def revoke_dead_leases(self) -> tuple[str, ...]:
+        alive, _ = self._registration.survey()
+        dead = [one.id for one in self.leases() if one.state == "live" and one.owner not in alive]
+        if dead:
+            self._end_leases(dead, "revoked")
+        return tuple(dead)
+
+    def _end_leases(self, lease_ids: Sequence[str], state: str) -> None:
+        with self._housekeeping("end a lease") as connection:
+            sql.set_lease_state(connection, lease_ids=json.dumps(lease_ids), new_state=state)
+
+    def pin(self, number: int) -> None:
+        self._notice_fork()
+        self._registration.pin(number)
+        # The pin is written, then the mark is read; vacuum writes the mark, then reads the pins.
+        # So one of the two sees the other.
+        try:
+            with self.connections.reading() as connection:
+                self._refuse_vacuumed(connection, number)
+        except BaseException:
+            self._registration.unpin(number)
+            raise
+
+    def unpin(self, number: int) -> None:
+        if not self._closed:
+            self._registration.unpin(number)
+
+    @contextmanager
+    def pinned(self, number: int | None = None) -> Iterator[SqliteSnapshot]:
+        snapshot = self._pin_newest() if number is None else self.snapshot(number)
+        if number is not None:
+            self.pin(number)
+        try:
+            yield snapshot
+        finally:
+            self.unpin(snapshot.number)
+
+    def _pin_newest(self) -> SqliteSnapshot:
+        snapshot = self.snapshot()
+        try:
+            self.pin(snapshot.number)
+        except SnapshotTooOld:  # vacuumed between the two: the newest now cannot be
+            snapshot = self.snapshot()
+            self.pin(snapshot.number)
+        return snapshot
+
+    def oldest_pin(self) -> int:
+        newest = self.snapshot().number
+        _, lowest = self._registration.survey()
+        return min(lowest or newest, newest)
+
+    # --- what vacuum and checks need
+
+    def dropped_parts(self, before_ms: int, limit: int) -> tuple[DroppedPart, ...]:
+        horizon = self.oldest_pin()
+        with self.connections.reading() as connection:
+            rows = sql.dropped_parts(
+                connection, up_to=horizon, before_ms=before_ms, at_most=limit
+            ).fetchall()
+        return tuple(DroppedPart(decode_part(*row[:-2]), row[-2], row[-1]) for row in rows)
+
+    def forget_parts(self, parts: Sequence[DroppedPart]) -> tuple[str, ...]:
+        if not parts:
+            return ()
+        mark = max(one.dropped_commit for one in parts)
+        with self._housekeeping("vacuum") as connection:
+            kept = int(sql.get_meta.value(connection, name="vacuumed_to"))
+            sql.set_meta(connection, name="vacuumed_to", content=str(max(kept, mark)))
+        self._reach("vacuum.marked")
+        horizon = self.oldest_pin()
+        gone = [one for one in parts if one.dropped_commit <= horizon]
+        ids = json.dumps([one.part.id for one in gone])
+        paths = {one.part.path for one in gone if one.part.path}
+        with self._housekeeping("vacuum") as connection:
+            sql.forget_parts(connection, part_ids=ids, up_to=horizon)
+            sql.forget_inline(connection, part_ids=ids)
+            used = sql.paths_still_used(connection, paths=json.dumps(sorted(paths)))
+            paths -= {path for (path,) in used}
+        self._reach("vacuum.forgotten")
+        return tuple(sorted(paths))
+
+    def forget_history(self, before_ms: int, commits_max: int) -> None:
+        with self.connections.reading() as connection:
+            past = [one for one in self.commits(limit=None) if one.time_ms < before_ms]
+            marked = int(sql.get_meta.value(connection, name="vacuumed_to"))
+        newest = self.snapshot().number
+        horizon = min(self.oldest_pin(), past[-1].number if past else 0)
+        with self._housekeeping("vacuum") as connection:
+            sql.set_meta(connection, name="vacuumed_to", content=str(max(marked, horizon)))
+        horizon = min(horizon, self.oldest_pin())
+        with self._housekeeping("vacuum") as connection:
+            for forget in sql.forget_dropped:
+                forget(connection, up_to=horizon)
+            sql.forget_superseded_checks(connection, up_to=horizon)
+            sql.forget_commits(connection, before=min(newest - commits_max + 1, newest))
+
+    def forget_leases(self, lease_ids: Sequence[str]) -> None:
+        if lease_ids:
+            with self._housekeeping("vacuum") as connection:
+                sql.forget_leases(connection, lease_ids=json.dumps(list(lease_ids)))
+
+    def referenced_paths(self) -> frozenset[str]:
+        self._notice_fork()
+        with self.connections.reading() as connection:
+            return frozenset(path for (path,) in sql.all_paths(connection))
+
+    def commits(
+        self, *, since: int = 0, up_to: int | None = None, limit: int | None = None
+    ) -> Iterator[CommitInfo]:
+        self._notice_fork()
+        last = up_to if up_to is not None else self.snapshot().number
+        first = max(since, last - limit + 1) if limit is not None else since
+        with self.connections.reading() as connection:
+            rows = sql.list_commits(connection, since=first, up_to=last).fetchall()
+        return iter([CommitInfo(*row) for row in rows])
+
+    # --- life
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        if not self._notice_fork() and self._own_leases:
+            self._end_leases(sorted(self._own_leases), "closed")
+        self._closed = True
+        self._registration.close()
+        if self._queue is not None:
+            self._queue.close()
+        self.connections.close()
+
+    def _notice_fork(self) -> bool:
+        """In a child: everything that held a lock or a file of the parent's is made anew."""
+        if not self.connections.forked():
+            return False
+        self._turn = FairLock()
+        self._head_lock = threading.Lock()
+        self._registration.forget_inherited()
+        self._own_leases = set()
+        if self._queue is not None:
+            self._queue.close()
+        return True
+
+
+def _stem(path: str) -> str:
+    return os.path.splitext(path)[0]
+
+
+def _load_parts(connection: sqlite3.Connection, table_id: str, number: int) -> list[Part]:
+    return [decode_part(*row) for row in sql.parts_at(connection, of_table=table_id, number=number)]
+
+
+def _sorted_parts(
+    connection: sqlite3.Connection, table_id: str, number: int
+) -> tuple[Part, ...]:
+    return TableParts(number, _load_parts(connection, table_id, number)).at(number) or ()
+
+
+def _follow(
+    connection: sqlite3.Connection, tables: dict[str, TableParts], after: int, up_to: int
+) -> None:
+    """Applies the commits after+1..up_to of other processes to the loaded tables."""
+    added: dict[tuple[int, str], list[Part]] = {}
+    removed: dict[tuple[int, str], list[str]] = {}
+    for row in sql.parts_created_since(connection, after=after, up_to=up_to):
+        if row[1] in tables:
+            part = decode_part(*row)
+            added.setdefault((part.created_commit, part.table_id), []).append(part)
+    for table_id, part_id, commit in sql.parts_dropped_since(
+        connection, after=after, up_to=up_to
+    ):
+        if table_id in tables:
+            removed.setdefault((commit, table_id), []).append(part_id)
+    for commit, table_id in sorted({*added, *removed}):
+        key = (commit, table_id)
+        tables[table_id].advance(commit, added.get(key, ()), removed.get(key, ()))

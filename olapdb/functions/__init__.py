@@ -1,0 +1,60 @@
+"""Functions: what they are called, what they take and give, and their vectorised kernels.
+
+This is the family's front door; `base` is the contract with the binder and the executor.
+"""
+
+from __future__ import annotations
+
+from olapdb.functions.aggregates.registry import (
+    aggregate_names,
+    is_aggregate,
+    resolve_aggregate,
+    state_representation,
+)
+from olapdb.functions.base import (
+    AceroAggregation,
+    Aggregate,
+    Argument,
+    Column,
+    Environment,
+    Groups,
+    ScalarCall,
+)
+from olapdb.functions.casts import cast_column, cast_or_null
+from olapdb.functions.registry import function_names, is_scalar, resolve_scalar
+from olapdb.functions.supertypes import common_type, literal_type
+from olapdb.functions.text import display, display_array
+from olapdb.functions.values import constant, default_value
+from olapdb.types import DataType
+from olapdb.types import parse_type as _parse_type
+
+
+def parse_type(text: str) -> DataType:
+    """The type that a ClickHouse type name denotes, aggregate states included."""
+    return _parse_type(text, state_representation)
+
+
+__all__ = [
+    "AceroAggregation",
+    "Aggregate",
+    "Argument",
+    "Column",
+    "Environment",
+    "Groups",
+    "ScalarCall",
+    "aggregate_names",
+    "cast_column",
+    "cast_or_null",
+    "common_type",
+    "constant",
+    "default_value",
+    "display",
+    "display_array",
+    "function_names",
+    "is_aggregate",
+    "is_scalar",
+    "literal_type",
+    "parse_type",
+    "resolve_aggregate",
+    "resolve_scalar",
+]

@@ -1,0 +1,166 @@
+"""Dates and times plus and minus numbers, intervals and each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.errors import IllegalTypeOfArgument
+from olapdb.functions import cast_times, columns
+from olapdb.functions.base import Argument, ScalarCall
+from olapdb.functions.scalar import Invocation, Kernel, illegal, usual
+from olapdb.types import (
+    DATETIME,
+    INT32,
+    DataType,
+    Date,
+    Date32,
+    DateTime,
+    DateTime64,
+    Decimal,
+    Float,
+    Integer,
+    Interval,
+    plain,
+)
+
+SUBSECOND = {"Millisecond": 3, "Microsecond": 6, "Nanosecond": 9}
+SECONDS = {"Second": 1, "Minute": 60, "Hour": 3600}
+DAYS = {"Day": 1, "Week": 7}
+MONTHS = {"Month": 1, "Quarter": 3, "Year": 12}
+_TIMED = (Date, Date32, DateTime, DateTime64)
+
+
+def resolve(name: str, operation: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """plus and minus where an argument is a date, a time or an interval."""
+    left, right = (plain(a.type) for a in arguments)
+    swapped = operation == "plus" and not isinstance(left, _TIMED) and isinstance(right, _TIMED)
+    if swapped:
+        left, right = right, left
+    sign = 1 if operation == "plus" else -1
+    if isinstance(left, _TIMED) and isinstance(right, _TIMED) and operation == "minus":
+        return usual(name, arguments, _difference_type(name, left, right), _difference)
+    if isinstance(left, Interval) and left == right:
+        return usual(name, arguments, left, _intervals(sign))
+    if isinstance(left, _TIMED) and isinstance(right, Interval):
+        result = shifted_type(name, left, right.unit)
+        return usual(name, arguments, result, shift(right.unit, sign, swapped=swapped))
+    if isinstance(left, _TIMED) and isinstance(right, Integer | Float | Decimal):
+        unit = "Day" if isinstance(left, Date | Date32) else "Second"
+        return usual(name, arguments, left, shift(unit, sign, swapped=swapped))
+    raise IllegalTypeOfArgument(
+        f"Illegal types of arguments of function {name}: {arguments[0].type} and {arguments[1].type}."
+    )
+
+
+def _difference_type(name: str, left: DataType, right: DataType) -> DataType:
+    if isinstance(left, DateTime64) or isinstance(right, DateTime64):
+        if isinstance(left, DateTime | DateTime64) and isinstance(right, DateTime | DateTime64):
+            digits = max(t.precision if isinstance(t, DateTime64) else 0 for t in (left, right))
+            return Decimal(18, digits)
+    if type(left) is type(right):
+        return INT32
+    raise IllegalTypeOfArgument(f"Illegal types of arguments of function {name}: {left} and {right}.")
+
+
+def _difference(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    if not isinstance(call.result, Decimal):
+        left, right = (columns.numpy_values(a).astype(np.int64) for a in arrays)
+        return columns.from_values(left - right, call.result.arrow)
+    from olapdb.functions.cast_numbers import decimals_from
+
+    scale = 10**call.result.scale
+    ticks = []
+    for array, data_type in zip(arrays, call.types, strict=True):
+        per_second = cast_times.ticks_per_second(data_type)
+        values = columns.numpy_values(array)
+        ticks.append(values * (scale // per_second) if scale >= per_second else values // (per_second // scale))
+    return decimals_from(ticks[0] - ticks[1], call.result)
+
+
+def _intervals(sign: int) -> Kernel:
+    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        left, right = (columns.numpy_values(a) for a in arrays)
+        return columns.from_values(left + sign * right, pa.int64())
+
+    return kernel
+
+
+def shifted_type(name: str, data_type: DataType, unit: str) -> DataType:
+    """What a date or time is after so many units were added."""
+    if unit in SUBSECOND:
+        if isinstance(data_type, Date | Date32):
+            raise illegal(name, data_type, f"a DateTime to add an interval of {unit}s to")
+        precision = SUBSECOND[unit]
+        zone = data_type.zone if isinstance(data_type, DateTime | DateTime64) else None
+        own = data_type.precision if isinstance(data_type, DateTime64) else 0
+        return DateTime64(max(own, precision), zone)
+    if unit in SECONDS and isinstance(data_type, Date):
+        return DATETIME
+    if unit in SECONDS and isinstance(data_type, Date32):
+        return DateTime64(3)
+    return data_type
+
+
+def shift(unit: str, sign: int, *, swapped: bool = False) -> Kernel:
+    """A kernel that adds `sign` times its amounts of `unit` to dates or times."""
+
+    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        array, amounts = reversed(arrays) if swapped else arrays
+        source = call.types[1] if swapped else call.types[0]
+        if pa.types.is_decimal(amounts.type):
+            amounts = amounts.cast(pa.float64())
+        count = np.trunc(columns.numpy_values(amounts)).astype(np.int64) * sign
+        return shifted(array, source, call.result, count, unit, call.environment.zone)
+
+    return kernel
+
+
+def shifted(
+    array: pa.Array, source: DataType, result: DataType, count: np.ndarray, unit: str, zone: str
+) -> pa.Array:
+    """Months keep the day, or take the month's last; days keep the wall clock; the rest counts
+    seconds."""
+    if isinstance(result, Date | Date32):
+        days = columns.numpy_values(array).astype(np.int64)
+        moved = _months_later(days, count * MONTHS[unit]) if unit in MONTHS else days + count * DAYS[unit]
+        limit = (0, cast_times.DATE_MAX) if isinstance(result, Date) else (-25_567, 120_529)
+        return columns.from_values(np.clip(moved, *limit), result.arrow)
+    assert isinstance(result, DateTime | DateTime64)
+    if source != result:
+        array = cast_times.to_time(array, source, result, zone)
+    ticks = columns.numpy_values(array)
+    per_second = cast_times.ticks_per_second(result)
+    if unit in SUBSECOND:
+        moved = ticks + count * (per_second // 10 ** SUBSECOND[unit])
+    elif unit in SECONDS:
+        moved = ticks + count * SECONDS[unit] * per_second
+    else:
+        moved = _days_moved(ticks, count, unit, per_second, cast_times.zone_of(result, zone))
+    if isinstance(result, DateTime):
+        moved = moved & 0xFFFFFFFF
+    return columns.from_values(moved, result.arrow)
+
+
+def _days_moved(ticks: np.ndarray, count: np.ndarray, unit: str, per_second: int, zone: str) -> np.ndarray:
+    seconds, fraction = np.divmod(ticks, per_second)
+    days, clock = np.divmod(cast_times.local_from_utc(seconds, zone), cast_times.DAY)
+    days = _months_later(days, count * MONTHS[unit]) if unit in MONTHS else days + count * DAYS[unit]
+    moved = cast_times.utc_from_local(days * cast_times.DAY + clock, zone)
+    return moved * per_second + fraction
+
+
+def _months_later(days: np.ndarray, months: np.ndarray) -> np.ndarray:
+    year, month, day = cast_times.civil_from_days(days)
+    total = year * 12 + month - 1 + months
+    year, month = total // 12, total % 12 + 1
+    return cast_times.days_from_civil(year, month, np.minimum(day, month_lengths(year, month)))
+
+
+def month_lengths(year: np.ndarray, month: np.ndarray) -> np.ndarray:
+    one = np.ones_like(month)
+    wrap = month == 12
+    following = cast_times.days_from_civil(year + wrap, np.where(wrap, 1, month + 1), one)
+    return following - cast_times.days_from_civil(year, month, one)

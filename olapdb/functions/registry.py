@@ -1,0 +1,78 @@
+"""All scalar functions by name. The table is built once, at the first question."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from types import MappingProxyType
+
+from olapdb.errors import UnknownFunction
+from olapdb.functions.base import Argument, ScalarCall
+from olapdb.functions.scalar import Definition
+
+
+@cache
+def definitions() -> tuple[Definition, ...]:
+    """Every definition, family by family."""
+    from olapdb.functions import (
+        arithmetic,
+        arrays,
+        comparison,
+        conditional,
+        conversion,
+        date_parts,
+        date_shifts,
+        hashes,
+        logical,
+        maths,
+        misc,
+        strings,
+        strings_split,
+    )
+
+    families = (
+        arithmetic, comparison, logical, conditional, conversion, date_parts, date_shifts, strings,
+        strings_split, arrays, hashes, maths, misc,
+    )  # fmt: skip
+    return tuple(d for family in families for d in family.DEFINITIONS)
+
+
+@cache
+def _by_name() -> Mapping[str, Definition]:
+    found: dict[str, Definition] = {}
+    for one in definitions():
+        for name in (one.name, *one.aliases):
+            found[name] = one
+            if one.case_insensitive:
+                found.setdefault(f"\0{name.lower()}", one)
+    return MappingProxyType(found)
+
+
+def find(name: str) -> Definition | None:
+    """The definition of a name, in any case where ClickHouse takes any."""
+    table = _by_name()
+    return table.get(name) or table.get(f"\0{name.lower()}")
+
+
+def is_scalar(name: str) -> bool:
+    return find(name) is not None
+
+
+def function_names() -> tuple[str, ...]:
+    """Names and aliases, sorted."""
+    return tuple(sorted(n for n in _by_name() if not n.startswith("\0")))
+
+
+def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """The call for these arguments.
+
+    Raises UnknownFunction (with the nearest name), NumberOfArgumentsDoesntMatch,
+    IllegalTypeOfArgument, BadArguments, NoCommonType.
+    """
+    definition = find(name)
+    if definition is None:
+        close = difflib.get_close_matches(name, function_names(), 1)
+        hint = f"Maybe you meant {close[0]}." if close else ""
+        raise UnknownFunction(f"Function with name {name} does not exist.", hint=hint)
+    return definition.resolve(name, arguments)

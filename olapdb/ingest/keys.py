@@ -1,0 +1,11 @@
+"""Which plain columns a table sorts by."""
+
+from __future__ import annotations
+
+from olapdb.model.schema import Table
+
+
+def key_columns(table: Table) -> tuple[str | None, ...]:
+    """For each item of ORDER BY the column that it is, or None for an expression."""
+    names = (item.expression.strip("`") for item in table.sorting_key)
+    return tuple(name if table.column(name) is not None else None for name in names)

@@ -1,0 +1,127 @@
+"""What ClickHouse calls a result column that has no alias: `plus(x, 1)`, `count()`, `[1, 2]`."""
+
+from __future__ import annotations
+
+from olapdb.errors import InternalError
+from olapdb.sql.formatter.queries import QueryFormatter
+from olapdb.sql.literals import literal_text, quote_string
+from olapdb.sql.nodes import (
+    Alias,
+    ArrayLiteral,
+    Cast,
+    Exists,
+    Expression,
+    FrameBound,
+    Function,
+    Identifier,
+    In,
+    IntervalLiteral,
+    Lambda,
+    Literal,
+    OrderItem,
+    Parameter,
+    Star,
+    Subquery,
+    TupleLiteral,
+    WindowSpec,
+)
+
+
+def column_name(expression: Expression) -> str:
+    """The name, with aliases for what they name and columns as they are written.
+
+    Operators show as the functions that they are, tuples and arrays as literals, DISTINCT and
+    FILTER as combinators.  A subquery is `_subquery_1`: ClickHouse numbers them in the order of
+    its analysis, which has no meaning here.
+    """
+    match expression:
+        case Alias():
+            return expression.name
+        case Identifier():
+            return ".".join(expression.parts)
+        case Literal():
+            return literal_text(expression.value)
+        case Function():
+            return _function(expression)
+        case ArrayLiteral():
+            return f"[{_list(expression.elements)}]"
+        case TupleLiteral():
+            return f"({_list(expression.elements)})"
+        case Cast():
+            return (
+                f"CAST({column_name(expression.expression)}, {quote_string(str(expression.type))})"
+            )
+        case IntervalLiteral():
+            return f"toInterval{expression.unit}({column_name(expression.expression)})"
+        case Lambda():
+            arguments = ", ".join(expression.arguments)
+            return f"lambda(tuple({arguments}), {column_name(expression.body)})"
+        case In():
+            name = "notIn" if expression.negated else "in"
+            return f"{name}({column_name(expression.left)}, {_right_side(expression.right)})"
+        case Subquery():
+            return "_subquery_1"
+        case Exists():
+            return "exists(_subquery_1)"
+        case Parameter() | Star():
+            return QueryFormatter().expression(expression)
+        case _:
+            raise InternalError(f"No column name is known for {type(expression).__name__}.")
+
+
+def _list(expressions: tuple[Expression, ...]) -> str:
+    return ", ".join(column_name(e) for e in expressions)
+
+
+def _right_side(right: Expression) -> str:
+    """One element in parentheses is no tuple to ClickHouse."""
+    if isinstance(right, TupleLiteral) and len(right.elements) == 1:
+        return column_name(right.elements[0])
+    return column_name(right)
+
+
+def _function(node: Function) -> str:
+    arguments = node.arguments
+    name = node.name
+    plain = not (node.parameters or node.distinct or node.filter or node.over)
+    if plain and name == "tuple" and arguments:
+        return f"({_list(arguments)})"
+    if plain and name == "array":
+        return f"[{_list(arguments)}]"
+    if node.distinct:
+        name += "Distinct"
+    if node.filter is not None:
+        name, arguments = f"{name}If", (*arguments, node.filter)
+    parameters = f"({_list(node.parameters)})" if node.parameters else ""
+    text = f"{name}{parameters}({_list(arguments)})"
+    if isinstance(node.over, WindowSpec):
+        return f"{text} OVER ({_window(node.over)})"
+    return text if node.over is None else f"{text} OVER {node.over}"
+
+
+def _window(window: WindowSpec) -> str:
+    parts = [window.base] if window.base else []
+    if window.partition_by:
+        parts.append(f"PARTITION BY {_list(window.partition_by)}")
+    if window.order_by:
+        parts.append(f"ORDER BY {', '.join(_order_item(item) for item in window.order_by)}")
+    if window.frame_unit and window.frame_start:
+        # a frame with one bound ends at the current row
+        end = window.frame_end or FrameBound("CURRENT")
+        bounds = f"BETWEEN {_bound(window.frame_start)} AND {_bound(end)}"
+        parts.append(f"{window.frame_unit} {bounds}")
+    return " ".join(parts)
+
+
+def _order_item(item: OrderItem) -> str:
+    text = f"{column_name(item.expression)} {'DESC' if item.descending else 'ASC'}"
+    if item.nulls_first is not None:
+        text += f" NULLS {'FIRST' if item.nulls_first else 'LAST'}"
+    return text
+
+
+def _bound(bound: FrameBound) -> str:
+    if bound.direction == "CURRENT":
+        return "CURRENT ROW"
+    offset = "UNBOUNDED" if bound.offset is None else column_name(bound.offset)
+    return f"{offset} {bound.direction}"

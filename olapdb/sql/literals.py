@@ -1,0 +1,65 @@
+"""Literals and names as ClickHouse writes them."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from olapdb.sql.parser.words import MUST_QUOTE
+
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_ESCAPES = str.maketrans(
+    {
+        "\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b",
+        "\f": "\\f", "\0": "\\0",
+    }
+)  # fmt: skip
+
+
+def quote_string(text: str) -> str:
+    """`'it\\'s'`"""
+    return f"'{text.translate(_ESCAPES)}'"
+
+
+def quote_name(name: str) -> str:
+    """As it is where it reads back as a name, else in backquotes."""
+    if _PLAIN_NAME.match(name) and name.upper() not in MUST_QUOTE:
+        return name
+    return backquote(name)
+
+
+def backquote(name: str) -> str:
+    escaped = name.translate(_ESCAPES).replace("\\'", "'").replace("`", "\\`")
+    return f"`{escaped}`"
+
+
+def float_text(value: float) -> str:
+    """ClickHouse's shortest form: `1.`, `0.1`, `1e100`, `1e-7`, `inf`, `nan`."""
+    if math.isnan(value):
+        return "nan"
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    mantissa, _, exponent = repr(value).partition("e")
+    if exponent:
+        power = int(exponent)
+        if 0 <= power <= 20:  # Python turns to powers at 1e16, ClickHouse at 1e21
+            return f"{value:.0f}."
+        return f"{mantissa.removesuffix('.0')}e{power}"
+    if mantissa.startswith(("0.0000", "-0.0000")) and abs(value) > 0:
+        return mantissa
+    return mantissa[:-1] if mantissa.endswith(".0") else mantissa
+
+
+def literal_text(value: bool | int | float | str | None) -> str:
+    """A value as ClickHouse names it in a result column."""
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case float():
+            return float_text(value)
+        case str():
+            return quote_string(value)
