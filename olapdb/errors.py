@@ -273,6 +273,11 @@ class NumberOfColumnsDoesntMatch(ProgrammingError):
     code = 20
 
 
+class UnionStructuresMismatch(ProgrammingError):
+    name = "UNION_ALL_RESULT_STRUCTURES_MISMATCH"
+    code = 258
+
+
 class IllegalFinal(ProgrammingError):
     name = "ILLEGAL_FINAL"
     code = 181

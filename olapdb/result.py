@@ -16,8 +16,18 @@ from typing import TYPE_CHECKING
 
 from olapdb.errors import InterfaceError
 from olapdb.types import (
-    UUID, AggregateFunction, Array, DataType, DateTime, DateTime64, LowCardinality, Map, Nullable,
-    SimpleAggregateFunction, Tuple, arrow_schema,
+    UUID,
+    AggregateFunction,
+    Array,
+    DataType,
+    DateTime,
+    DateTime64,
+    LowCardinality,
+    Map,
+    Nullable,
+    SimpleAggregateFunction,
+    Tuple,
+    arrow_schema,
 )  # fmt: skip
 
 if TYPE_CHECKING:

@@ -137,4 +137,3 @@ def implicit_keys(expression: Expression) -> list[Expression]:
     if isinstance(expression, AggregateRef):
         return []
     return [key for child in expression.children() for key in implicit_keys(child)]
-

@@ -79,9 +79,7 @@ def source_of(query: sql.Query) -> sql.TableName | None:
     return _source_of_query(query, {})
 
 
-def _source_of_query(
-    query: sql.Query, common: Mapping[str, sql.Query]
-) -> sql.TableName | None:
+def _source_of_query(query: sql.Query, common: Mapping[str, sql.Query]) -> sql.TableName | None:
     assert isinstance(query, sql.Select | sql.SetOperation)
     for item in query.with_items:
         if item.query is not None:
@@ -131,8 +129,9 @@ def rename_tables(query: sql.Query, renamed: Mapping[Name, Name]) -> sql.Query:
                 alias = table.name if needs_alias and table.name in qualifiers else node.alias
                 return rewrite_children(replace(node, table=moved, alias=alias), change)
             case sql.In(right=sql.Identifier(parts=(database, name)) as right) if (
-                (database, name) in renamed
-            ):
+                database,
+                name,
+            ) in renamed:
                 left = rewrite(node.left, change)
                 return replace(node, left=left, right=replace(right, parts=renamed[database, name]))
             case sql.Identifier(parts=(database, name, *rest)) if rest and (

@@ -46,7 +46,7 @@ def string(value: str) -> Constant:
 
 
 def unsigned_byte(value: int) -> Constant:
-    return Constant(UINT8, pa.scalar(value, pa.uint8()))
+    return Constant(UINT8, pa.scalar(int(value), pa.uint8()))
 
 
 def is_null(expression: Expression) -> bool:

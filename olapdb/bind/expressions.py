@@ -8,7 +8,7 @@ a constant alias of an enclosing query.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from olapdb import functions
 from olapdb.bind import constants
@@ -22,6 +22,7 @@ from olapdb.errors import (
     AmbiguousIdentifier,
     BadArguments,
     CyclicAliases,
+    Error,
     IllegalTypeOfColumnForFilter,
     InternalError,
     NotSupportedError,
@@ -136,7 +137,7 @@ class ExpressionBinder:
         with located(node.position):
             if (constant := self._from_outer(node.parts)) is not None:
                 return constant
-        self._raise_unknown(node)
+        raise self._unknown(node)
 
     def lookup(self, parts: tuple[str, ...], node: sql.Identifier | None) -> Expression | None:
         """An alias or a column of this SELECT, or an element of one; None where there is none."""
@@ -155,7 +156,9 @@ class ExpressionBinder:
         candidates = self.relation.candidates(parts)
         if not candidates:
             return None
-        if len(candidates) > 1 and not self.surroundings.flag("single_join_prefer_left_table", True):
+        if len(candidates) > 1 and not self.surroundings.flag(
+            "single_join_prefer_left_table", True
+        ):
             tables = ", ".join(c.qualifier or "a subquery" for c in candidates)
             raise AmbiguousIdentifier(
                 f"The column {'.'.join(parts)!r} is in several tables: {tables}.",
@@ -211,10 +214,10 @@ class ExpressionBinder:
             outer = outer.surroundings.outer
         return None
 
-    def _raise_unknown(self, node: sql.Identifier) -> NoReturn:
+    def _unknown(self, node: sql.Identifier) -> Error:
         name = ".".join(node.parts)
         if node.parts[0] in self._binding and len(node.parts) == 1:
-            raise CyclicAliases(
+            return CyclicAliases(
                 f"The alias {name!r} is defined by itself, and there is no column of that name.",
                 position=node.position,
             )
@@ -224,7 +227,7 @@ class ExpressionBinder:
             hint = suggestion(name, [f"{c.qualifier}.{c.name}" for c in self.relation.columns])
         if not hint and 0 < len(known) <= 12:
             hint = f"There are: {', '.join(known)}."
-        raise UnknownIdentifier(
+        return UnknownIdentifier(
             f"Unknown column or alias {name!r}"
             + (f" in {self.relation.label}." if self.relation.label else "."),
             hint=hint,
@@ -243,12 +246,12 @@ class ExpressionBinder:
             raise NotSupportedError(f"{node.name} with a lambda (x -> …) is not supported yet.")
         if functions.is_aggregate(node.name) and not functions.is_scalar(node.name):
             return self._aggregate(node)
-        if node.distinct or node.filter is not None or node.parameters or node.nulls:
-            if functions.is_scalar(node.name):
-                raise BadArguments(
-                    f"{node.name} is not an aggregate function: DISTINCT, FILTER, parameters and "
-                    "RESPECT NULLS have no meaning for it."
-                )
+        special = node.distinct or node.filter is not None or node.parameters or node.nulls
+        if special and functions.is_scalar(node.name):
+            raise BadArguments(
+                f"{node.name} is not an aggregate function: DISTINCT, FILTER, parameters and "
+                "RESPECT NULLS have no meaning for it."
+            )
         if folded in _CASTS and len(node.arguments) == 2:
             return self._cast_to_text(node)
         if folded == "casewithexpression":
@@ -306,4 +309,3 @@ def bind_condition(binder: ExpressionBinder, node: sql.Expression, clause: str) 
             position=node.position,
         )
     return bound
-

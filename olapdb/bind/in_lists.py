@@ -106,8 +106,8 @@ def _in_expressions(
 def _in_values(
     argument: Expression, elements: Sequence[Constant], negated: bool, environment: Environment
 ) -> Expression:
-    target = _without_null(argument.type)
-    kept: dict[object, pa.Scalar] = {}
+    target = plain(argument.type)
+    kept: dict[pa.Scalar, pa.Scalar] = {}
     for element in elements:
         converted = _convert(element, target, environment)
         if converted is not None:
@@ -121,11 +121,9 @@ def _in_values(
 
 
 def _same_value(argument: Constant, target: DataType, environment: Environment) -> object:
-    return constants.cast(argument, target, environment, eager=True).value  # type: ignore[attr-defined]
-
-
-def _without_null(data_type: DataType) -> DataType:
-    return plain(data_type)
+    converted = constants.cast(argument, target, environment, eager=True)
+    assert isinstance(converted, Constant)
+    return converted.value
 
 
 def _convert(element: Constant, target: DataType, environment: Environment) -> pa.Scalar | None:

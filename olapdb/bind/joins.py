@@ -191,9 +191,11 @@ class _JoinBinding:
         if isinstance(bound, Call) and bound.name == "equals":
             one, other = bound.arguments
             if _is_over(one, left) and _is_over(other, right):
-                return self._add_key(one, other)
+                self._add_key(one, other)
+                return
             if _is_over(one, right) and _is_over(other, left):
-                return self._add_key(other, one)
+                self._add_key(other, one)
+                return
         if self.kind == "FULL":
             raise NotSupportedError(
                 "FULL JOIN takes equalities only.",
@@ -249,6 +251,7 @@ class _JoinBinding:
         return RelationColumn(
             column.name, data_type, make, column.qualifiers,
             starred=column.starred and not is_hidden, bare=column.bare and not is_hidden,
+            shown_bare=is_hidden and side is self.left and self.kind != "RIGHT",
         )  # fmt: skip
 
     # --- the node
@@ -278,9 +281,7 @@ class _JoinBinding:
 
     def _cross(self, left: _Side, right: _Side) -> plan.Node:
         one, other = left.build(), right.build()
-        return plan.Join(
-            one, other, "CROSS", "ALL", (), (), None, (*one.schema, *other.schema)
-        )
+        return plan.Join(one, other, "CROSS", "ALL", (), (), None, (*one.schema, *other.schema))
 
     def _refuse_residual(self, refuse: bool) -> None:
         if refuse and self.residual:

@@ -60,6 +60,7 @@ def _lookup(node: sql.Parameter, parameters: Parameters) -> object:
             position=node.position,
         )
     index = node.index or 0
+    parameters = () if parameters is None else parameters
     if isinstance(parameters, Mapping):
         raise UnknownQueryParameter(
             f"The parameter number {index + 1} has no name, but parameters were given by name.",

@@ -13,7 +13,7 @@ from olapdb.bind.select import with_clause
 from olapdb.bind.sources import bind_source
 from olapdb.bind.stars import identifier_of, starred_columns
 from olapdb.bind.syntax import rewrite, rewrite_children, walk
-from olapdb.errors import InternalError
+from olapdb.errors import InternalError, NotSupportedError
 from olapdb.sql import nodes as sql
 
 _Change = Callable[[sql.Node], sql.Node | None]
@@ -63,7 +63,7 @@ class _Qualifying:
         if any(isinstance(n, sql.Star) for n in walk(select)):
             relation: Relation = bind_source(self.queries, select.source, inner)
             binder = ExpressionBinder(self.queries, relation, inner)
-        change = self._changes(binder, inner)
+        change = self._changes(binder, inner, _replaced_names(select))
         columns: list[sql.Expression] = []
         for column in select.columns:
             columns += self._column(column, binder, change)
@@ -77,17 +77,25 @@ class _Qualifying:
             return [rewrite(column, change)]
         return [rewrite(c, change) for c in _spelt_out(binder, column)]
 
-    def _changes(self, binder: ExpressionBinder | None, around: Surroundings) -> _Change:
-        """How nodes of one SELECT change; nested queries change by themselves."""
+    def _changes(
+        self,
+        binder: ExpressionBinder | None,
+        around: Surroundings,
+        replaced: frozenset[str] = frozenset(),
+    ) -> _Change:
+        """How nodes of one SELECT change; nested queries change by themselves. Columns that
+        REPLACE gives another meaning in the star only are written with their table."""
 
         def change(node: sql.Node) -> sql.Node | None:
             match node:
+                case sql.Identifier(parts=(name,)) if name in replaced and binder is not None:
+                    return _with_table(binder, node)
                 case sql.Query():
                     return self.query(node, around)
                 case sql.TableReference():
                     return self._table(node, around)
-                case sql.In(right=sql.Identifier(parts=(name,)) as right) if (
-                    self._is_table(name, around)
+                case sql.In(right=sql.Identifier(parts=(name,)) as right) if self._is_table(
+                    name, around
                 ):
                     named = replace(right, parts=(around.database, name))
                     return replace(node, left=rewrite(node.left, change), right=named)
@@ -127,10 +135,24 @@ def _spelt_out(binder: ExpressionBinder, star: sql.Star) -> list[sql.Expression]
             continue
         identifier = identifier_of(binder, column, star)
         plain = ".".join(identifier.parts) == shown
-        made.append(
-            identifier if plain else sql.Alias(identifier, shown, position=star.position)
-        )
+        made.append(identifier if plain else sql.Alias(identifier, shown, position=star.position))
     return made
+
+
+def _replaced_names(select: sql.Select) -> frozenset[str]:
+    stars = (c for c in select.columns if isinstance(c, sql.Star))
+    return frozenset(alias.name for star in stars for alias in star.replaced)
+
+
+def _with_table(binder: ExpressionBinder, node: sql.Identifier) -> sql.Identifier:
+    column = binder.relation.find(node.parts)
+    if column is None or not column.qualifiers:
+        raise NotSupportedError(
+            f"The column {node.parts[0]!r} is used beside a REPLACE of its name.",
+            hint="Give the subquery in FROM an alias.",
+            position=node.position,
+        )
+    return replace(node, parts=(*column.qualifiers[0], *node.parts))
 
 
 def _unaliased(expression: sql.Expression) -> sql.Expression:

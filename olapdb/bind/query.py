@@ -9,13 +9,14 @@ from olapdb import functions
 from olapdb.bind import constants
 from olapdb.bind.names import NameAllocator
 from olapdb.bind.scope import BindScope, CommonTable, Surroundings
+from olapdb.config import Settings, lookup
 from olapdb.errors import (
     Error,
     ExpectedUnionMode,
     InternalError,
     NotSupportedError,
-    NumberOfColumnsDoesntMatch,
     TooDeepRecursion,
+    UnionStructuresMismatch,
 )
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import (
@@ -29,6 +30,14 @@ from olapdb.sql import nodes as sql
 from olapdb.types import UINT8, UINT64, DataType, Tuple, make_nullable
 
 _DEPTH_MAX = 100
+MEANING = frozenset(
+    {
+        "join_use_nulls", "final", "union_default_mode", "except_default_mode",
+        "intersect_default_mode", "enable_positional_arguments", "prefer_column_name_to_alias",
+        "cast_keep_nullable", "single_join_prefer_left_table", "count_distinct_implementation",
+    }
+)  # fmt: skip
+"""The settings that the binder reads: what they change is what a query means."""
 
 
 @dataclass(frozen=True)
@@ -80,11 +89,7 @@ class QueryBinder:
     def query(self, query: sql.Query, surroundings: Surroundings) -> BoundQuery:
         from olapdb.bind.select import bind_select
 
-        if query.settings:  # type: ignore[attr-defined]
-            settings = {s.name: s.value for s in query.settings}  # type: ignore[attr-defined]
-            surroundings = replace(
-                surroundings, settings={**surroundings.settings, **settings}
-            )
+        surroundings = _with_settings(query, surroundings)
         match query:
             case sql.Select():
                 return bind_select(self, query, surroundings)
@@ -176,7 +181,7 @@ class QueryBinder:
     ) -> list[DataType]:
         counts = [len(b.columns) for b in branches]
         if len(set(counts)) > 1:
-            raise NumberOfColumnsDoesntMatch(
+            raise UnionStructuresMismatch(
                 f"The queries of {query.operator} have different numbers of columns: "
                 f"{', '.join(map(str, counts))}.",
                 position=query.position,
@@ -187,9 +192,7 @@ class QueryBinder:
             try:
                 types.append(distinct[0] if len(distinct) == 1 else functions.common_type(distinct))
             except Error as error:
-                error.message = (
-                    f"Column {columns[0].name!r} of {query.operator}: {error.message}"
-                )
+                error.message = f"Column {columns[0].name!r} of {query.operator}: {error.message}"
                 raise error.at(query.position) from None
         return types
 
@@ -249,6 +252,24 @@ class QueryBinder:
         )
         made = plan.Project(counted, ((self.names.unique("exists"), flag),))
         return ScalarSubquery(UINT8, made)
+
+
+def _with_settings(query: sql.Query, surroundings: Surroundings) -> Surroundings:
+    """SETTINGS of the query itself. Below the outermost query those alone that decide what a query
+    means; limits and the like are of the whole statement."""
+    assert isinstance(query, sql.Select | sql.SetOperation)
+    if not query.settings:
+        return surroundings
+    given = Settings({s.name: s.value for s in query.settings}).changed
+    for setting in query.settings:
+        of_statement = setting.name not in MEANING and not lookup(setting.name).neutral
+        if surroundings.depth and of_statement:
+            raise NotSupportedError(
+                f"The setting {setting.name} is of the whole statement, not of a subquery.",
+                hint="Move it to the end of the statement.",
+                position=setting.position or query.position,
+            )
+    return replace(surroundings, settings={**surroundings.settings, **given})
 
 
 def _outputs(first: BoundQuery, fields: plan.Schema) -> tuple[OutputColumn, ...]:

@@ -32,6 +32,8 @@ class RelationColumn:
     qualifiers: tuple[Qualifier, ...] = ()
     starred: bool = True
     bare: bool = True
+    shown_bare: bool = False
+    """Its result name has no qualifier: the left key of USING."""
     used: bool = False
 
     def use(self) -> Expression:
@@ -87,17 +89,22 @@ class Relation:
         """The result name of a column that has no alias: bare where that means this column and,
         where more than two tables are joined, no other."""
         bare = [c for c in self.by_name[column.name] if c.bare]
+        if column.shown_bare:
+            return column.name
         is_first = bool(bare) and bare[0] is column
-        if is_first and (len(bare) == 1 or self.joins <= 1) or not column.qualifier:
+        if (is_first and (len(bare) == 1 or self.joins <= 1)) or not column.qualifier:
             return column.name
         return f"{column.qualifier}.{column.name}"
 
     def starred(self, qualifier: Qualifier = ()) -> Iterator[RelationColumn]:
         """What `*` (or `t.*`) stands for; a qualified star shows what USING hid, too."""
         for column in self.columns:
-            if qualifier in column.qualifiers if qualifier else column.starred:
-                if column.starred or not column.bare:
-                    yield column
+            if not qualifier:
+                shown = column.starred
+            else:
+                shown = qualifier in column.qualifiers and (column.starred or not column.bare)
+            if shown:
+                yield column
 
     def has_qualifier(self, qualifier: Qualifier) -> bool:
         return any(qualifier in c.qualifiers for c in self.columns)

@@ -14,8 +14,8 @@ from olapdb.sql import nodes as sql
 if TYPE_CHECKING:
     from olapdb.bind.expressions import ExpressionBinder
 
-SettingValue: TypeAlias = None | bool | int | float | str
-Parameters: TypeAlias = Sequence[object] | Mapping[str, object]
+SettingValue: TypeAlias = bool | int | float | str | None
+Parameters: TypeAlias = Sequence[object] | Mapping[str, object] | None
 
 
 def no_system_tables(database: str, name: str) -> tuple[Field, ...] | None:

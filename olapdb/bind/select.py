@@ -135,9 +135,7 @@ def _may_hold_aliases(node: sql.Node) -> bool:
 
 
 class _SelectBinding:
-    def __init__(
-        self, queries: QueryBinder, select: sql.Select, binder: ExpressionBinder
-    ) -> None:
+    def __init__(self, queries: QueryBinder, select: sql.Select, binder: ExpressionBinder) -> None:
         self.queries, self.select, self.binder = queries, select, binder
         self.positional = binder.surroundings.flag("enable_positional_arguments", True)
 
@@ -147,9 +145,7 @@ class _SelectBinding:
         prewhere = self._condition(select.prewhere, "PREWHERE")
         where = self._condition(select.where, "WHERE")
         keys = self._group_keys(items)
-        having = (
-            bind_condition(self.binder, select.having, "HAVING") if select.having else None
-        )
+        having = bind_condition(self.binder, select.having, "HAVING") if select.having else None
         orders = list(self._orders(items))
         limit_by = self._limit_by_keys(items)
         node = _filtered(self.binder.relation, prewhere, where, select)
@@ -166,7 +162,9 @@ class _SelectBinding:
             ]
             if having is not None and select.having is not None:
                 having = grouping.over(having, select.having.position)
-            orders = [replace(o, expression=grouping.over(o.expression, o.position)) for o in orders]
+            orders = [
+                replace(o, expression=grouping.over(o.expression, o.position)) for o in orders
+            ]
             limit_by = [grouping.over(e, select.position) for e in limit_by]
             node = self._aggregate(node, grouping)
         if having is not None:
@@ -201,9 +199,7 @@ class _SelectBinding:
         made = []
         for one in expand_star(self.binder, stars[0]):
 
-            def change(
-                node: sql.Node, syntax: sql.Expression = one.syntax
-            ) -> sql.Node | None:
+            def change(node: sql.Node, syntax: sql.Expression = one.syntax) -> sql.Node | None:
                 return syntax if isinstance(node, sql.Star) else None
 
             made.append(rewrite(column, change))
@@ -242,9 +238,7 @@ class _SelectBinding:
             return [pair for e in node.elements for pair in self._group_element(e, items)]
         return [(result_name(self.binder, node), self.binder.bind(node))]
 
-    def _positional(
-        self, node: sql.Expression, items: Sequence[Item], clause: str
-    ) -> Item | None:
+    def _positional(self, node: sql.Expression, items: Sequence[Item], clause: str) -> Item | None:
         """The column that an integer stands for; negative ones count from the end."""
         number = _integer_literal(node)
         if number is None or not self.positional:
@@ -441,4 +435,3 @@ def _integer_literal(node: sql.Expression) -> int | None:
         inner = _integer_literal(node.arguments[0])
         return None if inner is None else -inner
     return None
-

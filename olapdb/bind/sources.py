@@ -198,9 +198,7 @@ def _cast_column(queries: QueryBinder, column: RelationColumn, target: DataType)
     return RelationColumn(column.name, target, make, column.qualifiers, column.starred)
 
 
-def _qualifiers(
-    source: sql.TableReference, found: SchemaObject
-) -> tuple[Qualifier, ...]:
+def _qualifiers(source: sql.TableReference, found: SchemaObject) -> tuple[Qualifier, ...]:
     """The alias first: it is how result columns are called."""
     own: tuple[Qualifier, ...] = ((found.name,), (found.database, found.name))
     return ((source.alias,), *own) if source.alias and source.alias != found.name else own
@@ -331,9 +329,7 @@ def _deferred(
     return lambda: default_expression(queries, table, column, inner, lookup)
 
 
-def _looked_up(
-    lookup: Callable[[Column], Expression], column: Column
-) -> Callable[[], Expression]:
+def _looked_up(lookup: Callable[[Column], Expression], column: Column) -> Callable[[], Expression]:
     return lambda: lookup(column)
 
 
@@ -397,9 +393,7 @@ def _system_table(queries: QueryBinder, source: sql.TableReference, database: st
     return Relation(columns, build, f"{database}.{name}")
 
 
-def _builtin(
-    queries: QueryBinder, name: str, qualifiers: tuple[Qualifier, ...]
-) -> Relation:
+def _builtin(queries: QueryBinder, name: str, qualifiers: tuple[Qualifier, ...]) -> Relation:
     """system.one, system.numbers, system.zeros: no provider is needed."""
     import pyarrow as pa
 
@@ -412,8 +406,5 @@ def _builtin(
         node = plan.Values((plan.Field(unique, data_type),), rows)
     else:
         node = plan.Numbers(unique, data_type, 0, None, step=1 if shown == "number" else 0)
-    column = RelationColumn(
-        shown, data_type, _constantly(ColumnRef(data_type, unique)), qualifiers
-    )
+    column = RelationColumn(shown, data_type, _constantly(ColumnRef(data_type, unique)), qualifiers)
     return Relation([column], lambda: node, f"system.{name}")
-

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import fields, replace
-from functools import cache
-from typing import TypeVar, cast
+from dataclasses import replace
+from typing import Any, TypeVar, cast
 
 from olapdb.sql import nodes as sql
 
 NodeT = TypeVar("NodeT", bound=sql.Node)
 
 
-@cache
-def _field_names(kind: type[sql.Node]) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(kind) if f.name != "position")
-
-
 def children(node: sql.Node) -> Iterator[sql.Node]:
     """The nodes directly below, in the order of the fields (tuples are looked into)."""
-    for name in _field_names(type(node)):
-        yield from _nodes_in(getattr(node, name))
+    for name in node.__dataclass_fields__:
+        if name != "position":
+            yield from _nodes_in(getattr(node, name))
 
 
 def _nodes_in(value: object) -> Iterator[sql.Node]:
@@ -56,8 +51,8 @@ def rewrite(node: NodeT, change: Callable[[sql.Node], sql.Node | None]) -> NodeT
 
 def rewrite_children(node: NodeT, change: Callable[[sql.Node], sql.Node | None]) -> NodeT:
     """As `rewrite`, but the node itself stays."""
-    updates: dict[str, object] = {}
-    for name in _field_names(type(node)):
+    updates: dict[str, Any] = {}
+    for name in node.__dataclass_fields__:
         old = getattr(node, name)
         new = _rewritten(old, change)
         if new is not old:

@@ -109,9 +109,7 @@ def _refuse_zero(step: int, source: sql.TableFunction) -> None:
         raise BadArguments(f"The step of {source.name} must not be 0.")
 
 
-def _values(
-    queries: QueryBinder, source: sql.TableFunction, binder: ExpressionBinder
-) -> Relation:
+def _values(queries: QueryBinder, source: sql.TableFunction, binder: ExpressionBinder) -> Relation:
     """`values('a UInt8, b String', (1, 'x'), …)`; without a structure the columns are c1, c2, …"""
     rows = [binder.bind(a) for a in source.arguments]
     structure: list[tuple[str, DataType]] | None = None
@@ -123,7 +121,9 @@ def _values(
     width = len(structure) if structure else len(elements[0])
     for row in elements:
         if len(row) != width:
-            raise NumberOfColumnsDoesntMatch(f"A row of values has {len(row)} columns, not {width}.")
+            raise NumberOfColumnsDoesntMatch(
+                f"A row of values has {len(row)} columns, not {width}."
+            )
     if structure is None:
         types = [functions.common_type([row[i].type for row in elements]) for i in range(width)]
         structure = [(f"c{i + 1}", t) for i, t in enumerate(types)]

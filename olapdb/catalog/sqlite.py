@@ -418,9 +418,9 @@ class SqliteCatalog:
     def dropped_parts(self, before_ms: int, limit: int) -> tuple[DroppedPart, ...]:
         horizon = self.oldest_pin()
         with self.connections.reading() as connection:
-            rows = sql.dropped_parts(
-                connection, up_to=horizon, before_ms=before_ms, at_most=limit
-            ).fetchall()
+            found = sql.dropped_parts(connection, up_to=horizon, before_ms=before_ms)
+            rows = found.fetchmany(limit)
+            found.close()
         return tuple(DroppedPart(decode_part(*row[:-2]), row[-2], row[-1]) for row in rows)
 
     def forget_parts(self, parts: Sequence[DroppedPart]) -> tuple[str, ...]:
@@ -444,12 +444,12 @@ class SqliteCatalog:
         return tuple(sorted(paths))
 
     def forget_history(self, before_ms: int, commits_max: int) -> None:
-        with self.connections.reading() as connection:
-            past = [one for one in self.commits(limit=None) if one.time_ms < before_ms]
-            marked = int(sql.get_meta.value(connection, name="vacuumed_to"))
         newest = self.snapshot().number
-        horizon = min(self.oldest_pin(), past[-1].number if past else 0)
+        with self.connections.reading() as connection:
+            past = int(sql.newest_commit_before.value(connection, before_ms=before_ms) or 0)
+        horizon = min(self.oldest_pin(), past)
         with self._housekeeping("vacuum") as connection:
+            marked = int(sql.get_meta.value(connection, name="vacuumed_to"))
             sql.set_meta(connection, name="vacuumed_to", content=str(max(marked, horizon)))
         horizon = min(horizon, self.oldest_pin())
         with self._housekeeping("vacuum") as connection:

@@ -7,7 +7,7 @@ Running Core itself costs more than a whole commit; its text on the driver's con
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -28,19 +28,17 @@ class Statement:
     @cached_property
     def compiled(self) -> tuple[str, tuple[str, ...]]:
         """(text, names of its parameters in their order)"""
-        compiled = self._build().compile(dialect=sqlite.dialect(paramstyle="qmark"))
+        compiled = self._build().compile(
+            dialect=sqlite.dialect(paramstyle="qmark"), compile_kwargs={"render_postcompile": True}
+        )
         return str(compiled), tuple(compiled.positiontup or ())
 
     def __call__(self, connection: sqlite3.Connection, **values: object) -> sqlite3.Cursor:
         text, names = self.compiled
         return connection.execute(text, [values[name] for name in names])
 
-    def many(self, connection: sqlite3.Connection, rows: Iterator[dict[str, object]]) -> None:
-        text, names = self.compiled
-        connection.executemany(text, ([row[name] for name in names] for row in rows))
-
     def value(self, connection: sqlite3.Connection, **values: object) -> Any:
-        """The first column of the only row, None where there is none."""
+        """The first column of the first row, None where there is none; reads no further."""
         row = self(connection, **values).fetchone()
         return None if row is None else row[0]
 
@@ -51,7 +49,7 @@ def _insert(table: sa.Table) -> Statement:
     return Statement(lambda: sa.insert(table).values({n: P(n) for n in names}))
 
 
-def _alive(table: sa.Table, **options: str) -> Any:
+def _alive(table: sa.Table) -> Any:
     """As of the parameter `number`."""
     return sa.and_(
         table.c.created_commit <= P("number"),
@@ -75,7 +73,9 @@ set_meta = Statement(
 
 insert_commit = _insert(t.commits)
 newest_commit = Statement(lambda: sa.select(sa.func.max(t.commits.c.number)))
-oldest_commit = Statement(lambda: sa.select(sa.func.min(t.commits.c.number)))
+newest_commit_before = Statement(
+    lambda: sa.select(sa.func.max(t.commits.c.number)).where(t.commits.c.time_ms < P("before_ms"))
+)
 commit_by_id = Statement(
     lambda: sa.select(t.commits.c.number).where(
         t.commits.c.number > P("after"), t.commits.c.id == P("commit_id")
@@ -123,7 +123,7 @@ def _schema_changed() -> Any:
         for table in (t.databases, t.objects)
         for column in (table.c.created_commit, table.c.dropped_commit)
     ]
-    return sa.union_all(*changed).limit(sa.literal_column("1"))
+    return sa.union_all(*changed)
 
 
 schema_changed = Statement(_schema_changed)
@@ -197,7 +197,6 @@ dropped_parts = Statement(
     lambda: sa.select(*PART_COLUMNS, t.parts.c.dropped_commit, t.parts.c.dropped_ms)
     .where(t.parts.c.dropped_commit <= P("up_to"), t.parts.c.dropped_ms <= P("before_ms"))
     .order_by(t.parts.c.dropped_commit)
-    .limit(P("at_most"))
 )
 forget_parts = Statement(
     lambda: sa.delete(t.parts).where(
@@ -231,7 +230,6 @@ newest_block_at = Statement(
     lambda: sa.select(t.blocks.c.number)
     .where(t.blocks.c.table_id == P("of_table"), t.blocks.c.commit_number <= P("at_commit"))
     .order_by(t.blocks.c.number.desc())
-    .limit(sa.literal_column("1"))
 )
 blocks_at = Statement(
     lambda: sa.select(

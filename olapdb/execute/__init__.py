@@ -1,0 +1,27 @@
+"""Operators on Arrow batches: what a plan does.
+
+    run(plan, context) -> Result
+    run_node(node, context) -> Iterator[pa.RecordBatch]
+    explain_indexes(plan, context) -> lines of EXPLAIN indexes = 1
+
+`evaluate` has expressions, `layout` and `combine` what tables and engines do with rows.
+"""
+
+from olapdb.execute.context import (
+    ExecutionContext,
+    MemoryTracker,
+    QueryStatistics,
+    SystemReader,
+)
+from olapdb.execute.indexes import explain_indexes
+from olapdb.execute.run import run, run_node
+
+__all__ = [
+    "ExecutionContext",
+    "MemoryTracker",
+    "QueryStatistics",
+    "SystemReader",
+    "explain_indexes",
+    "run",
+    "run_node",
+]

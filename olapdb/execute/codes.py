@@ -131,7 +131,8 @@ class Lookup:
 
     @property
     def nbytes(self) -> int:
-        return int(self.codes.nbytes) + sum(column.nbytes for column in self._unique)
+        unique_bytes: int = sum(column.nbytes for column in self._unique)
+        return self.codes.nbytes + unique_bytes
 
     def values(self, column: int) -> pa.Array:
         """A column of the distinct rows."""
@@ -213,7 +214,8 @@ def _index_in(column: pa.Array, values: pa.Array) -> np.ndarray:
     if column.type != values.type:
         column = column.cast(values.type)
     positions = pc.fill_null(pc.index_in(column, value_set=values), -1)
-    return positions.to_numpy(zero_copy_only=False).astype(np.int64)
+    made: np.ndarray = positions.to_numpy(zero_copy_only=False).astype(np.int64)
+    return made
 
 
 def any_null(columns: Sequence[pa.Array], rows: int) -> np.ndarray:

@@ -21,7 +21,14 @@ from olapdb.execute.lazy import evaluate_lazily, needs_laziness
 from olapdb.functions import cast_column
 from olapdb.functions.base import Column, Environment
 from olapdb.plan.expressions import (
-    Call, Cast, ColumnRef, Constant, Expression, InSubquery, InValues, ScalarSubquery,
+    Call,
+    Cast,
+    ColumnRef,
+    Constant,
+    Expression,
+    InSubquery,
+    InValues,
+    ScalarSubquery,
 )  # fmt: skip
 from olapdb.types import Boolean, DataType, Float, Integer, is_nullable, plain
 

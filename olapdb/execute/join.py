@@ -20,6 +20,7 @@ from olapdb.execute.context import ExecutionContext
 from olapdb.execute.evaluate import evaluate_array, evaluate_predicate, true_positions
 from olapdb.functions import default_value
 from olapdb.functions.base import Groups
+from olapdb.plan.expressions import Expression
 from olapdb.plan.nodes import Field, Join
 from olapdb.types import is_nullable
 
@@ -46,6 +47,7 @@ def join_batches(
         del held
         account.grow(joiner.nbytes)
         chunks = _chunks(left, node, joiner.right_rows, context)
+        made: Iterator[list[pa.RecordBatch]]
         if joiner.stateful:
             made = (joiner.join(chunk) for chunk in chunks)
         else:
@@ -144,7 +146,7 @@ class _Joiner:
             if self._keeps_left:
                 pairs = _with_unmatched_left(pairs, start, stop, self.right_rows)
             if len(pairs.left):
-                batches.append(self._batch(wide, pairs))
+                batches.append(self._joined(wide, pairs))
         return batches
 
     def unmatched_right(self) -> Iterator[pa.RecordBatch]:
@@ -157,11 +159,11 @@ class _Joiner:
         step = self._context.batch_rows
         for start in range(0, len(missing), step):
             rows = missing[start : start + step]
-            yield self._batch(nobody, _Pairs(np.zeros(len(rows), np.int64), rows))
+            yield self._joined(nobody, _Pairs(np.zeros(len(rows), np.int64), rows))
 
-    def _value(self, key: object, batch: pa.RecordBatch) -> pa.Array:
+    def _value(self, key: Expression, batch: pa.RecordBatch) -> pa.Array:
         context = self._context
-        return evaluate_array(key, batch, context.environment, context.subqueries)  # type: ignore[arg-type]
+        return evaluate_array(key, batch, context.environment, context.subqueries)
 
     def _pieces(self, codes: np.ndarray) -> Iterator[tuple[int, int]]:
         """Left rows start…stop that give about a batch of pairs together."""
@@ -238,9 +240,6 @@ class _Joiner:
         columns = [column.take(left) for column in wide.columns]
         columns += [column.take(right) for column in self._right.columns]
         return make_batch(columns, (*self._left_fields, *self._right_fields), len(pairs.left))
-
-    def _batch(self, wide: pa.RecordBatch, pairs: _Pairs) -> pa.RecordBatch:
-        return self._joined(wide, pairs)
 
 
 def _sides(node: Join) -> tuple[tuple[Field, ...], tuple[Field, ...]]:

@@ -16,7 +16,14 @@ import pyarrow.compute as pc
 from olapdb.execute.batches import broadcast, filter_rows
 from olapdb.functions.base import Column, Environment
 from olapdb.plan.expressions import (
-    Call, Cast, ColumnRef, Constant, Expression, InValues, ScalarSubquery, columns_of,
+    Call,
+    Cast,
+    ColumnRef,
+    Constant,
+    Expression,
+    InValues,
+    ScalarSubquery,
+    columns_of,
 )  # fmt: skip
 from olapdb.types import Boolean, DataType, Float, Integer, is_nullable, plain
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -63,7 +64,7 @@ class Candidates:
 
     count: int
     columns: Mapping[str, Interval]
-    expressions: Mapping[Expression, Interval] = field(default_factory=dict)
+    expressions: Sequence[tuple[Expression, Interval]] = ()
 
 
 @dataclass(frozen=True)
@@ -289,9 +290,9 @@ class _Analysis:
                 return None
 
     def _interval(self, expression: Expression) -> Interval | None:
-        known = self._candidates.expressions.get(expression)
-        if known is not None:
-            return known
+        for whole, known in self._candidates.expressions:
+            if whole == expression:
+                return known
         match expression:
             case ColumnRef(name=name):
                 return self._candidates.columns.get(name)
@@ -361,12 +362,12 @@ def _booleans(value: pa.Array) -> np.ndarray:
     return made
 
 
-def _ordinals(values: pa.Array) -> list[object]:
+def _ordinals(values: pa.Array) -> list[Any]:
     """Python values that order as the Arrow values do: days, ticks, numbers, text."""
     arrow = values.type
     if pa.types.is_date32(arrow):
         values = values.view(pa.int32())
     elif pa.types.is_timestamp(arrow):
         values = values.view(pa.int64())
-    made: list[object] = values.to_pylist()
+    made: list[Any] = values.to_pylist()
     return made

@@ -12,7 +12,8 @@ from olapdb.execute.codes import Lookup
 from olapdb.execute.context import ExecutionContext
 from olapdb.functions import default_value
 from olapdb.plan import nodes
-from olapdb.plan.expressions import Expression, InSubquery, ScalarSubquery, walk
+from olapdb.plan.expressions import InSubquery, ScalarSubquery, walk
+from olapdb.plan.tree import expressions_of
 from olapdb.types import DataType, is_nullable
 
 RunNode = Callable[[nodes.Node, ExecutionContext], Iterator[pa.RecordBatch]]
@@ -70,28 +71,3 @@ def _set(plan: nodes.Node, context: ExecutionContext, run_node: RunNode) -> Look
     lookup = Lookup(rows.columns, rows.num_rows)
     context.memory.add(lookup.nbytes, "the set of an IN")
     return lookup
-
-
-def expressions_of(node: nodes.Node) -> Iterator[Expression]:
-    """The expressions that a node evaluates (not its children's)."""
-    match node:
-        case nodes.Scan():
-            yield from (e for e in (node.predicate, node.prewhere) if e is not None)
-        case nodes.Filter():
-            yield node.predicate
-        case nodes.Project():
-            yield from (expression for _, expression in node.expressions)
-        case nodes.Aggregate():
-            yield from (expression for _, expression in node.keys)
-            for _, call in node.aggregates:
-                yield from call.arguments
-        case nodes.Join():
-            yield from (*node.left_keys, *node.right_keys)
-            if node.residual is not None:
-                yield node.residual
-        case nodes.Sort():
-            yield from (key.expression for key in node.keys)
-        case nodes.Limit():
-            yield from (key.expression for key in node.ties)
-        case nodes.LimitBy() | nodes.Distinct():
-            yield from node.keys

@@ -6,12 +6,12 @@ tables that it reads with the parts that it may read, and every view that its ro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from olapdb.errors import InternalError
 from olapdb.model.part import Part
-from olapdb.model.schema import Database, MaterializedView, SchemaObject, Table, View
+from olapdb.model.schema import Database, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation
 
@@ -75,8 +75,9 @@ class FrozenSnapshot:
     def blocks(self, table_id: str) -> tuple[BlockInfo, ...]:
         raise InternalError("A frozen snapshot holds no block log.")
 
-    def _views(self, chosen: object) -> tuple[MaterializedView, ...]:
-        assert callable(chosen)
+    def _views(
+        self, chosen: Callable[[MaterializedView], bool]
+    ) -> tuple[MaterializedView, ...]:
         return tuple(
             item for item in self.objects() if isinstance(item, MaterializedView) and chosen(item)
         )
@@ -92,7 +93,8 @@ def freeze(
     """What is needed to fire the cascades from `table_ids` and to run the views `view_ids`.
 
     `parts` gives the parts of a table where not all are wanted: of the tables that only receive
-    rows none are frozen, of dimension tables all.
+    rows none are frozen, of dimension tables all.  A view's `references` name the plain views
+    that its query goes through, so these are frozen too.
     """
     given = dict(parts or {})
     items: dict[str, SchemaObject] = {}
@@ -156,8 +158,5 @@ def _add_object(snapshot: Snapshot, object_id: str, items: dict[str, SchemaObjec
     if object_id in items:
         return
     found = snapshot.by_id(object_id)
-    if found is None:
-        return
-    items[object_id] = found
-    if isinstance(found, View):  # a plain view over a dimension: its tables are references too
-        return
+    if found is not None:
+        items[object_id] = found

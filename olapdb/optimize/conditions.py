@@ -42,7 +42,9 @@ def truth(expression: Expression) -> bool | None:
 
 def is_repeatable(expression: Expression) -> bool:
     """Whether it may be evaluated elsewhere, or twice: rand() may not."""
-    return all(not (isinstance(e, Call) and e.function.volatility == "row") for e in walk(expression))
+    return all(
+        not (isinstance(e, Call) and e.function.volatility == "row") for e in walk(expression)
+    )
 
 
 def is_cheap(expression: Expression) -> bool:

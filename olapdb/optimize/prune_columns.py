@@ -42,9 +42,7 @@ def _prune(node: Node, needed: Names) -> Node:
         case Scan():
             return _scan(node, needed)
         case SystemScan():
-            kept = [
-                (c, t) for c, t in zip(node.columns, node.types, strict=True) if c[0] in needed
-            ]
+            kept = [(c, t) for c, t in zip(node.columns, node.types, strict=True) if c[0] in needed]
             return replace(node, columns=tuple(c for c, _ in kept), types=tuple(t for _, t in kept))
         case Values():
             return _values(node, needed)

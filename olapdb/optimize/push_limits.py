@@ -37,5 +37,7 @@ def _push(node: Node) -> Node:
 
 def _bounded(node: Node, count: int) -> Node:
     if isinstance(node, Limit) and not node.ties and not node.offset:
-        return node if node.count is not None and node.count <= count else replace(node, count=count)
+        return (
+            node if node.count is not None and node.count <= count else replace(node, count=count)
+        )
     return _push(Limit(node, count))

@@ -84,7 +84,7 @@ def _function(node: Function) -> str:
     arguments = node.arguments
     name = node.name
     plain = not (node.parameters or node.distinct or node.filter or node.over)
-    if plain and name == "tuple" and arguments:
+    if plain and name == "tuple":
         return f"({_list(arguments)})"
     if plain and name == "array":
         return f"[{_list(arguments)}]"

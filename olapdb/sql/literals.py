@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 
 from olapdb.sql.parser.words import MUST_QUOTE
 
@@ -40,14 +41,16 @@ def float_text(value: float) -> str:
     if math.isinf(value):
         return "inf" if value > 0 else "-inf"
     mantissa, _, exponent = repr(value).partition("e")
-    if exponent:
-        power = int(exponent)
-        if 0 <= power <= 20:  # Python turns to powers at 1e16, ClickHouse at 1e21
-            return f"{value:.0f}."
+    if not exponent:
+        return mantissa[:-1] if mantissa.endswith(".0") else mantissa
+    power = int(exponent)
+    if -7 < power < 0:
+        return f"{Decimal(repr(value)):f}"
+    if power < 0 or power > 20:
         return f"{mantissa.removesuffix('.0')}e{power}"
-    if mantissa.startswith(("0.0000", "-0.0000")) and abs(value) > 0:
-        return mantissa
-    return mantissa[:-1] if mantissa.endswith(".0") else mantissa
+    # Python turns to powers at 1e16 and 1e-5, ClickHouse at 1e21 and 1e-7
+    whole, _, fraction = mantissa.partition(".")
+    return f"{whole}{fraction.removesuffix('0') if fraction == '0' else fraction:0<{power}}."
 
 
 def literal_text(value: bool | int | float | str | None) -> str:

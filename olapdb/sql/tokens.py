@@ -106,6 +106,8 @@ def _unescape_one(match: re.Match[str]) -> str:
     escaped = match[1]
     if escaped is None:
         return match[0][0]
+    if escaped < " " or escaped == "\x7f":
+        return escaped
     return _ESCAPED.get(escaped, match[0])
 
 

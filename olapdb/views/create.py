@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from olapdb.bind import BindScope, bind_query
-from olapdb.bind.analysis import qualify, source_of
+from olapdb.bind.analysis import source_of
+from olapdb.bind.qualify import qualify
 from olapdb.config import Settings, SettingValue
 from olapdb.errors import (
     CommitConflict,

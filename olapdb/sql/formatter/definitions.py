@@ -87,7 +87,7 @@ class DefinitionFormatter(QueryFormatter):
         if node.query is not None:
             parts.append(self.query(node.query))
         elif node.values is not None:
-            parts.append(f"VALUES {node.values.text.strip()}")
+            parts.append(f"VALUES{node.values.text}")
         elif node.format is not None:
             parts.append(f"FORMAT {node.format}")
             if node.data is not None:

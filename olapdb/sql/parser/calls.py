@@ -19,7 +19,7 @@ from olapdb.sql.nodes import (
 )
 from olapdb.sql.nodes import Literal as LiteralNode
 from olapdb.sql.parser.expressions import COMPARE, LAMBDA, NOT, ExpressionParser
-from olapdb.sql.parser.words import INTERVAL_UNITS, words
+from olapdb.sql.parser.words import INTERVAL_UNITS, NOT_AN_ALIAS, words
 from olapdb.sql.tokens import Token
 
 _EXTRACTED = {
@@ -34,6 +34,7 @@ _DATE_ARITHMETIC = {
 _DATE_DIFFERENCE = words("DATE_DIFF DATEDIFF TIMESTAMP_DIFF TIMESTAMPDIFF")
 _TRIMMED = {"BOTH": "trimBoth", "LEADING": "trimLeft", "TRAILING": "trimRight"}
 _SHORT_TRIM = {"TRIM": "trimBoth", "LTRIM": "trimLeft", "RTRIM": "trimRight"}
+_BEGINS_OPERAND = ("(", "-", "+", "?", ":", "{", "%")
 _FRAME_UNITS = ("ROWS", "RANGE", "GROUPS")
 
 
@@ -83,19 +84,23 @@ class CallParser(ExpressionParser):
         start = self.at
         self.at += 1
         follows = self.token
-        if follows.kind == "end" or follows.key in (",", ")", ".", "AS", "FROM", "="):
-            self.at = start
-            return None
         position = self.position(token)
         if follows.kind == "string" and self.key_after(1) not in INTERVAL_UNITS:
             return self._interval_text(token)
+        if follows.kind == "end" or follows.key in NOT_AN_ALIAS or (
+            follows.kind == "operator" and follows.key not in _BEGINS_OPERAND
+        ):
+            self.at = start
+            return None
+        question_marks = self.question_marks
         amount = self.expression(LAMBDA)
+        unit = INTERVAL_UNITS.get(self.keys[self.at])
+        if unit is None:  # a column of that name, as in `interval - 1`
+            self.at, self.question_marks = start, question_marks
+            return None
+        self.at += 1
         if isinstance(amount, Literal) and isinstance(amount.value, str) and amount.value.isdigit():
             amount = Literal(int(amount.value), amount.value, position=amount.position)
-        unit = INTERVAL_UNITS.get(self.keys[self.at])
-        if unit is None:
-            raise self.expected("a unit such as DAY or HOUR")
-        self.at += 1
         return IntervalLiteral(amount, unit, position=position)
 
     def _interval_text(self, token: Token) -> Expression:

@@ -6,8 +6,9 @@ from olapdb.errors import NotSupportedError, Position, SyntaxError
 from olapdb.sql.nodes import Literal, Setting, TableName
 from olapdb.sql.tokens import SourceText, Token
 
-DEPTH_MAX = 200
-"""How deep expressions and queries may nest (ClickHouse: max_parser_depth)."""
+DEPTH_MAX = 100
+"""How deep expressions may nest; a query counts twice.  One level takes up to eight of Python's
+1,000 frames, of which the caller has some too (ClickHouse: max_parser_depth)."""
 
 
 class Cursor:
@@ -107,16 +108,16 @@ class Cursor:
                 "A warehouse is shared by the processes that open it: leave the clause out.",
             )
 
-    def enter(self) -> None:
+    def enter(self, levels: int = 1) -> None:
         """One level deeper; a bound on recursion that gives an error, not a crash."""
-        self.depth += 1
+        self.depth += levels
         if self.depth > DEPTH_MAX:
             raise SyntaxError(
                 f"The statement nests deeper than {DEPTH_MAX} levels.", position=self.position()
             )
 
-    def leave(self) -> None:
-        self.depth -= 1
+    def leave(self, levels: int = 1) -> None:
+        self.depth -= levels
 
     # --- small things
 

@@ -52,6 +52,7 @@ _LITERALS: dict[str, bool | float | None] = {
     "NULL": None, "TRUE": True, "FALSE": False, "INF": float("inf"), "INFINITY": float("inf"),
     "NAN": float("nan"),
 }  # fmt: skip
+_NEGATIVE = {"INF": float("-inf"), "INFINITY": float("-inf"), "NAN": float("nan")}
 
 
 class ExpressionParser(TypeParser):
@@ -363,6 +364,8 @@ class ExpressionParser(TypeParser):
                 self.at += 1
                 if self.token.kind == "number":
                     return self.number_literal(negative=True)
+                if self.keys[self.at] in _NEGATIVE and self.key_after(1) not in ("(", "."):
+                    return Literal(_NEGATIVE[self.advance().key], position=position)
                 return Function("negate", (self.expression(NEGATE),), position=position)
             case "+":
                 self.at += 1

@@ -60,7 +60,7 @@ class QueryParser(RelationParser):
 
     def query(self) -> Query:
         """A SELECT or set operation, with WITH before it and SETTINGS and FORMAT behind it."""
-        self.enter()
+        self.enter(2)
         items: tuple[WithItem, ...] = ()
         recursive = False
         if self.take("WITH"):
@@ -72,7 +72,7 @@ class QueryParser(RelationParser):
         found = self._trailing_output(found)
         if items:
             found = add_with(found, items, recursive)
-        self.leave()
+        self.leave(2)
         return found
 
     # --- WITH

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from olapdb.errors import Error
+from olapdb.functions import parse_type
 from olapdb.sql.parser.cursor import Cursor
-from olapdb.types import DataType, Tuple
-from olapdb.types import parse_type as _parse
-
-
-def parse_type(text: str) -> DataType:
-    return _parse(text, lambda function, parameters, arguments: Tuple(arguments))
-
+from olapdb.types import DataType
 
 _SECOND_WORDS = {
     "DOUBLE": ("PRECISION",),

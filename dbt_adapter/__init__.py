@@ -1,0 +1,23 @@
+"""dbt's adapter for olapdb: `type: olapdb` in a profile."""
+
+from dbt.adapters.base import AdapterPlugin
+
+from .column import OlapdbColumn
+from .connections import OlapdbConnectionManager
+from .credentials import OlapdbCredentials
+from .impl import OlapdbAdapter
+from .relation import OlapdbRelation
+from dbt.include import olapdb
+
+__all__ = [
+    "OlapdbAdapter",
+    "OlapdbColumn",
+    "OlapdbConnectionManager",
+    "OlapdbCredentials",
+    "OlapdbRelation",
+    "Plugin",
+]
+
+Plugin = AdapterPlugin(
+    adapter=OlapdbAdapter, credentials=OlapdbCredentials, include_path=olapdb.PACKAGE_PATH
+)

@@ -1,0 +1,70 @@
+"""What a profile of `type: olapdb` may hold."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+from dbt.adapters.contracts.connection import Credentials
+from dbt_common.exceptions import DbtRuntimeError
+
+MEMORY = ":memory:"
+BACKFILL_ENGINES = ("in_process", "spark")
+
+
+@dataclass
+class OlapdbCredentials(Credentials):
+    """An output of a profile.
+
+    `path` is the warehouse's folder, made where there is none, or ":memory:"; `schema` is the
+    olapdb database that models go to.  `settings` hold for every statement.  `backfill_engine`
+    says where backfills, replays and reconciliations run unless a model says otherwise; `spark`
+    holds what a session that has to be started gets (`master`, `memory`, `conf`, …).
+    """
+
+    path: str = MEMORY
+    # names have two levels; dbt asks for a third
+    database: str = ""
+    schema: str = "default"
+    settings: dict[str, Any] = field(default_factory=dict)
+    backfill_engine: str = "in_process"
+    spark: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.database and self.database != self.schema:
+            raise DbtRuntimeError(
+                f"The profile has database: {self.database} and schema: {self.schema}. Names in "
+                "olapdb have two levels, database.table; dbt's schema is the first of them. "
+                "Remove database from the profile."
+            )
+        self.database = ""
+        check_backfill_engine(self.backfill_engine, "the profile")
+        if self.backfill_engine == "spark" and self.path == MEMORY:
+            raise DbtRuntimeError(
+                "backfill_engine: spark needs a warehouse in a folder; give path in the profile."
+            )
+
+    @property
+    def type(self) -> str:
+        return "olapdb"
+
+    @property
+    def unique_field(self) -> str:
+        return self.location
+
+    @property
+    def location(self) -> str:
+        """The folder, absolute, or ":memory:"."""
+        return self.path if self.path == MEMORY else os.path.realpath(os.path.expanduser(self.path))
+
+    def _connection_keys(self) -> tuple[str, ...]:
+        return ("path", "schema", "settings", "backfill_engine", "spark")
+
+
+def check_backfill_engine(name: object, where: str) -> str:
+    """The name, where it is one of `BACKFILL_ENGINES`; DbtRuntimeError otherwise."""
+    if name not in BACKFILL_ENGINES:
+        choices = " or ".join(BACKFILL_ENGINES)
+        raise DbtRuntimeError(f"backfill_engine in {where} is {choices}, not {name!r}.")
+    return str(name)

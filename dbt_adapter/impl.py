@@ -1,0 +1,316 @@
+"""The adapter: what macros and dbt call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from dbt.adapters.base import AdapterConfig, available
+from dbt.adapters.base.impl import ConstraintSupport
+from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySupport, Support
+from dbt.adapters.contracts.relation import RelationType
+from dbt.adapters.events.logging import AdapterLogger
+from dbt.adapters.sql import SQLAdapter
+from dbt_common.contracts.constraints import ConstraintType
+from dbt_common.exceptions import CompilationError, DbtRuntimeError
+
+from . import seeds
+from .column import OlapdbColumn
+from .connections import Handle, OlapdbConnectionManager
+from .incremental_mv import operations, reconcile, runner
+from .incremental_mv.names import Names
+from .incremental_mv.warehouse import Warehouse
+from .relation import OlapdbRelation, quote, string_literal
+from .storage_clause import storage_clause
+
+if TYPE_CHECKING:
+    import agate
+
+logger = AdapterLogger("olapdb")
+
+
+@dataclass
+class OlapdbConfig(AdapterConfig):
+    """Configs of models that only olapdb knows; see docs/dbt.md."""
+
+    engine: str | None = None
+    order_by: str | list[str] | None = None
+    partition_by: str | list[str] | None = None
+    primary_key: str | list[str] | None = None
+    table_settings: dict[str, Any] | None = None
+    on_definition_change: str | None = None
+    backfill_engine: str | None = None
+
+
+class OlapdbAdapter(SQLAdapter):
+    """Names of two levels, statements that commit by themselves, models that are triggers."""
+
+    ConnectionManager = OlapdbConnectionManager
+    connections: OlapdbConnectionManager
+    Column = OlapdbColumn
+    Relation = OlapdbRelation
+    AdapterSpecificConfigs = OlapdbConfig
+
+    _capabilities: ClassVar[CapabilityDict] = CapabilityDict(
+        {
+            Capability.SchemaMetadataByRelations: CapabilitySupport(support=Support.Full),
+            Capability.TableLastModifiedMetadata: CapabilitySupport(support=Support.Full),
+        }
+    )
+
+    # none is enforced by the engine yet
+    CONSTRAINT_SUPPORT: ClassVar[dict[ConstraintType, ConstraintSupport]] = {
+        ConstraintType.check: ConstraintSupport.NOT_SUPPORTED,
+        ConstraintType.not_null: ConstraintSupport.NOT_SUPPORTED,
+        ConstraintType.unique: ConstraintSupport.NOT_SUPPORTED,
+        ConstraintType.primary_key: ConstraintSupport.NOT_SUPPORTED,
+        ConstraintType.foreign_key: ConstraintSupport.NOT_SUPPORTED,
+    }
+
+    # --- names and types
+
+    @classmethod
+    def date_function(cls) -> str:
+        return "now()"
+
+    @classmethod
+    def quote(cls, identifier: str) -> str:
+        return quote(identifier)
+
+    @classmethod
+    def convert_text_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        return seeds.with_nulls("String", agate_table, col_idx)
+
+    @classmethod
+    def convert_number_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        return seeds.with_nulls(seeds.number_type(agate_table, col_idx), agate_table, col_idx)
+
+    @classmethod
+    def convert_integer_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        return seeds.with_nulls(seeds.number_type(agate_table, col_idx), agate_table, col_idx)
+
+    @classmethod
+    def convert_boolean_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        return seeds.with_nulls("Bool", agate_table, col_idx)
+
+    @classmethod
+    def convert_datetime_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        return seeds.with_nulls(seeds.datetime_type(agate_table, col_idx), agate_table, col_idx)
+
+    @classmethod
+    def convert_date_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        return seeds.with_nulls(seeds.date_type(agate_table, col_idx), agate_table, col_idx)
+
+    @classmethod
+    def convert_time_type(cls, agate_table: agate.Table, col_idx: int) -> str:
+        """There is no type for a time of day."""
+        return seeds.with_nulls("String", agate_table, col_idx)
+
+    def expand_column_types(self, goal: OlapdbRelation, current: OlapdbRelation) -> None:
+        """Strings have no length, so nothing has to be expanded."""
+
+    @available.parse(lambda *a, **k: [])
+    def get_column_schema_from_query(self, sql: str) -> list[OlapdbColumn]:
+        """Names and types of a query's columns, without running it."""
+        with self.connections.exception_handler(sql):
+            described = self._handle().connection.describe(sql)
+        return [OlapdbColumn(name, str(data_type)) for name, data_type in described]
+
+    def debug_query(self) -> None:
+        self.execute("select 1 as id")
+
+    @available
+    def valid_incremental_strategies(self) -> list[str]:
+        return ["append"]
+
+    # --- relations
+
+    def check_schema_exists(self, database: str, schema: str) -> bool:
+        return schema in self.list_schemas(database)
+
+    def drop_relation(self, relation: OlapdbRelation) -> None:
+        """Drops it; with the read view of an `incremental_mv` its trigger and its target go."""
+        for part in self._parts(relation):
+            super().drop_relation(part)
+
+    def rename_relation(self, from_relation: OlapdbRelation, to_relation: OlapdbRelation) -> None:
+        """In one statement, with trigger and target where it is an `incremental_mv`'s."""
+        self._rename([(from_relation, to_relation)])
+
+    @available
+    def swap_in(
+        self, new: OlapdbRelation, current: OlapdbRelation | None, backup: OlapdbRelation | None
+    ) -> str:
+        """`new` takes the name of `current`, which becomes `backup`: at once, so that readers see
+        the one or the other. Where both are tables, EXCHANGE leaves the old one under `new`'s
+        name."""
+        if current is None or backup is None:
+            raise DbtRuntimeError("swap_in needs a current relation and a name for its backup.")
+        self._refuse_sources(current)
+        target = new.incorporate(path=dict(current.path.to_dict()), type=new.type)
+        self._rename([(current, backup), (new, target)])
+        return ""
+
+    def _rename(self, pairs: Sequence[tuple[OlapdbRelation, OlapdbRelation]]) -> None:
+        clauses = []
+        for old, new in pairs:
+            parts = self._parts(old)
+            renamed = self._parts_named(parts, old, new)
+            for one, other in zip(parts, renamed, strict=True):
+                self.cache_renamed(one, other)
+                clauses.append(f"{one.render()} TO {other.render()}")
+        self.execute(f"RENAME TABLE {', '.join(clauses)}", auto_begin=False)
+
+    def _parts(self, relation: OlapdbRelation) -> list[OlapdbRelation]:
+        """The relation, or trigger, read view and target of an `incremental_mv`; in the order in
+        which they can be dropped."""
+        if relation.type not in (RelationType.View, RelationType.MaterializedView):
+            return [relation]
+        names = Names(relation.schema or "", relation.identifier or "")
+        if not self.warehouse().owns(names):
+            return [relation]
+        return [
+            self._sibling(relation, names.view, RelationType.MaterializedView),
+            relation,
+            self._sibling(relation, names.target, RelationType.Table),
+        ]
+
+    def _parts_named(
+        self, parts: Sequence[OlapdbRelation], old: OlapdbRelation, new: OlapdbRelation
+    ) -> list[OlapdbRelation]:
+        prefix = old.identifier or ""
+        return [
+            new.incorporate(
+                path={"identifier": f"{new.identifier}{(p.identifier or '')[len(prefix):]}"},
+                type=p.type,
+            )
+            for p in parts
+        ]
+
+    def _sibling(
+        self, relation: OlapdbRelation, identifier: str, kind: RelationType
+    ) -> OlapdbRelation:
+        made: OlapdbRelation = relation.incorporate(path={"identifier": identifier}, type=kind)
+        return made
+
+    def _refuse_sources(self, relation: OlapdbRelation) -> None:
+        """A table that triggers read cannot be replaced by another: they would go on with the old
+        one. Replacing its rows is the engine's to judge."""
+        readers = self.warehouse().readers(relation.schema or "", relation.identifier or "")
+        if readers:
+            names = ", ".join(sorted(readers))
+            raise CompilationError(
+                f"{relation.render()} cannot be rebuilt: the triggers {names} read it, and a "
+                "rebuilt table is another table. Make the model incremental (append), or load it "
+                "as a source; or drop the models that read it first."
+            )
+
+    @available.parse(lambda *a, **k: "")
+    def storage_clause(self, config: Mapping[str, Any]) -> str:
+        """ENGINE, PARTITION BY, PRIMARY KEY, ORDER BY and SETTINGS of a model's config."""
+        return storage_clause(config)
+
+    @available.parse(lambda *a, **k: "''")
+    def string_literal(self, value: str) -> str:
+        return string_literal(value)
+
+    # --- seeds
+
+    @available.parse(lambda *a, **k: "")
+    def load_seed(self, relation: OlapdbRelation, agate_table: agate.Table) -> str:
+        """Inserts the seed's rows as one block of Arrow; the statement that this amounts to."""
+        types = {c.name: c.dtype for c in self.get_columns_in_relation(relation)}
+        data = seeds.to_arrow(agate_table, types)
+        statement = f"INSERT INTO {relation.render()} FORMAT Arrow"
+        with self.connections.exception_handler(statement):
+            self._handle().connection.insert(f"{relation.schema}.{relation.identifier}", data)
+        return statement
+
+    @available.parse(lambda *a, **k: False)
+    def seed_fits(
+        self, relation: OlapdbRelation, agate_table: agate.Table, overrides: Mapping[str, str]
+    ) -> bool:
+        """Whether the table has the seed's columns and types, so that it can be filled again."""
+        existing = {c.name: c.dtype for c in self.get_columns_in_relation(relation)}
+        wanted = {
+            name: overrides.get(name, self.convert_type(agate_table, index))
+            for index, name in enumerate(agate_table.column_names)
+        }
+        if set(existing) != set(wanted):
+            return False
+        return all(_holds(existing[n], wanted[n], n in overrides) for n in wanted)
+
+    # --- incremental_mv
+
+    def warehouse(self) -> Warehouse:
+        """What `incremental_mv` asks of and tells the engine, over this thread's connection."""
+        return Warehouse(self.connections, self._handle)
+
+    @available.parse(lambda *a, **k: {})
+    def run_incremental_mv(
+        self, relation: OlapdbRelation, sql: str, config: Mapping[str, Any], model: Mapping[str, Any],
+        flags: Mapping[str, Any],
+    ) -> dict[str, Any]:  # fmt: skip
+        """Brings target, trigger and read view to what the model says; see `runner.run`.
+
+        Returns `message`, `rows_affected`, `code` (the SQL that was run) and `relations`, as
+        (identifier, type)."""
+        credentials = self.config.credentials
+        outcome = runner.run(
+            self.warehouse(), Names(relation.schema or "", relation.identifier or ""), sql,
+            runner.settings_of(config, model, credentials, flags),
+        )  # fmt: skip
+        for identifier, kind in outcome.relations:
+            self.cache_added(self._sibling(relation, identifier, RelationType(kind)))
+        return outcome.as_dict()
+
+    @available.parse(lambda *a, **k: "select 1 where 1 = 0")
+    def reconciliation_sql(
+        self, relation: OlapdbRelation, partition: str | None, running: bool, engine: str | None
+    ) -> str:
+        """A query of one row for each way in which the model differs from its source.
+
+        Where `running`, the model is reconciled now; otherwise (dbt compile, docs) the query reads
+        the verdicts on record."""
+        names = Names(relation.schema or "", relation.identifier or "")
+        engine = engine or self.config.credentials.backfill_engine
+        if not running:
+            return reconcile.recorded_sql(names)
+        findings = reconcile.findings(self.warehouse(), names, partition=partition, engine=engine)
+        for finding in findings:
+            logger.info(finding.line())
+        return reconcile.findings_sql(findings)
+
+    @available.parse(lambda *a, **k: [])
+    def incremental_mv_operation(
+        self, operation: str, nodes: Iterable[Mapping[str, Any]], models: Sequence[str] | str | None,
+        options: Mapping[str, Any],
+    ) -> list[str]:  # fmt: skip
+        """`repair`, `backfill`, `reconcile` or `status` of the models, as lines to show."""
+        engine = options.get("engine") or self.config.credentials.backfill_engine
+        return operations.run(
+            operation, self.warehouse(), operations.choose(nodes, models), {**options, "engine": engine}
+        )
+
+    @available.parse(lambda *a, **k: [])
+    def write_reconciliation_tests(
+        self, nodes: Iterable[Mapping[str, Any]], folder: str | None
+    ) -> list[str]:
+        """A singular test for each `incremental_mv` model that has none; the paths written."""
+        root = getattr(self.config, "project_root", ".")
+        paths = getattr(self.config, "test_paths", None) or ["tests"]
+        return operations.write_tests(nodes, root, folder or f"{paths[0]}/reconciled")
+
+    # --- helpers
+
+    def _handle(self) -> Handle:
+        handle: Handle = self.connections.get_thread_connection().handle
+        return handle
+
+
+def _holds(existing: str, wanted: str, exact: bool) -> bool:
+    """Whether a column of the first type takes values of the second without loss."""
+    if exact:
+        return existing.replace(" ", "") == wanted.replace(" ", "")
+    return existing in (wanted, f"Nullable({wanted})")

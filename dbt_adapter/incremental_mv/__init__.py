@@ -1,0 +1,1 @@
+"""The `incremental_mv` materialization: a SELECT becomes target, trigger and read view."""

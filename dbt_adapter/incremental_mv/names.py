@@ -1,0 +1,41 @@
+"""What the parts of an `incremental_mv` model are called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from olapdb.sql.nodes import TableName
+
+TARGET_SUFFIX = "__target"
+VIEW_SUFFIX = "__mv"
+NEW_SUFFIX = "__dbt_new"
+"""Appended to the model's name while a changed definition is being built."""
+
+
+@dataclass(frozen=True)
+class Names:
+    """The model's relation is its read view; target and trigger lie beside it."""
+
+    database: str
+    model: str
+
+    @property
+    def target(self) -> str:
+        """The table of states."""
+        return f"{self.model}{TARGET_SUFFIX}"
+
+    @property
+    def view(self) -> str:
+        """The materialized view that fires on each INSERT."""
+        return f"{self.model}{VIEW_SUFFIX}"
+
+    @property
+    def new(self) -> Names:
+        """Where a changed definition is built, before it is swapped in."""
+        return Names(self.database, f"{self.model}{NEW_SUFFIX}")
+
+    def table(self, name: str) -> TableName:
+        return TableName(name, self.database)
+
+    def __str__(self) -> str:
+        return f"{self.database}.{self.model}"

@@ -1,0 +1,58 @@
+"""Relations: names of two levels, quoted by backquotes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from dbt.adapters.base.relation import BaseRelation, EventTimeFilter, Policy
+from dbt.adapters.contracts.relation import RelationType
+
+SAMPLE_MARK = "dbt_sample"
+"""A constant condition in the WHERE of a sampled ref, by which `incremental_mv` knows it."""
+
+
+@dataclass
+class OlapdbIncludePolicy(Policy):
+    database: bool = False
+    schema: bool = True
+    identifier: bool = True
+
+
+@dataclass
+class OlapdbQuotePolicy(Policy):
+    database: bool = False
+    schema: bool = True
+    identifier: bool = True
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OlapdbRelation(BaseRelation):
+    """`schema`.`identifier`; dbt's database is always empty."""
+
+    quote_character: str = "`"
+    include_policy: Policy = field(default_factory=OlapdbIncludePolicy)
+    quote_policy: Policy = field(default_factory=OlapdbQuotePolicy)
+    require_alias: bool = False
+    renameable_relations: frozenset[RelationType] = frozenset(
+        {RelationType.Table, RelationType.View, RelationType.MaterializedView}
+    )
+    replaceable_relations: frozenset[RelationType] = frozenset({RelationType.View})
+
+    def quoted(self, identifier: str) -> str:
+        return quote(identifier)
+
+    def _render_event_time_filtered(self, event_time_filter: EventTimeFilter) -> str:
+        condition = super()._render_event_time_filtered(event_time_filter)
+        return f"{condition} and '{SAMPLE_MARK}' != ''" if condition else ""
+
+
+def quote(identifier: str) -> str:
+    """The identifier in backquotes, whatever it holds."""
+    escaped = identifier.replace("\\", "\\\\").replace("`", "\\`")
+    return f"`{escaped}`"
+
+
+def string_literal(value: str) -> str:
+    """The text as a SQL string."""
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

@@ -1,0 +1,97 @@
+"""Seeds: from dbt's agate tables to column types and to Arrow."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dbt_common.exceptions import DbtRuntimeError
+
+if TYPE_CHECKING:
+    import agate
+    import pyarrow as pa
+
+_INT64_MAX = 2**63 - 1
+_DATE = (datetime.date(1970, 1, 1), datetime.date(2149, 6, 6))
+_DATETIME = (datetime.datetime(1970, 1, 1), datetime.datetime(2106, 2, 7, 6, 28, 15))
+
+
+def with_nulls(type_name: str, agate_table: agate.Table, column: int) -> str:
+    """Nullable where the column holds a NULL: others can be sorting keys and cost nothing."""
+    if any(value is None for value in agate_table.columns[column].values()):
+        return f"Nullable({type_name})"
+    return type_name
+
+
+def number_type(agate_table: agate.Table, column: int) -> str:
+    """Int64, Float64 where there are decimals, Decimal(38, 0) where 64 bits do not suffice."""
+    values = [v for v in agate_table.columns[column].values() if v is not None]
+    if any(v != int(v) for v in values):
+        return "Float64"
+    if any(abs(v) > _INT64_MAX for v in values):
+        return "Decimal(38, 0)"
+    return "Int64"
+
+
+def date_type(agate_table: agate.Table, column: int) -> str:
+    values = [v for v in agate_table.columns[column].values() if v is not None]
+    return "Date" if all(_DATE[0] <= v <= _DATE[1] for v in values) else "Date32"
+
+
+def datetime_type(agate_table: agate.Table, column: int) -> str:
+    """DateTime, or DateTime64(6) where there are fractions or years that DateTime lacks."""
+    values = [_naive(v) for v in agate_table.columns[column].values() if v is not None]
+    small = all(v.microsecond == 0 and _DATETIME[0] <= v <= _DATETIME[1] for v in values)
+    return "DateTime" if small else "DateTime64(6)"
+
+
+def _naive(value: datetime.datetime) -> datetime.datetime:
+    if value.tzinfo is None:
+        return value
+    return value.astimezone(datetime.UTC).replace(tzinfo=None)
+
+
+def to_arrow(agate_table: agate.Table, types: Mapping[str, str]) -> pa.Table:
+    """The rows as Arrow, column by column. `types` are the table's, by column name.
+
+    Text stays text, which the engine parses by the column's type; values of a String column are
+    written as text.
+    """
+    import pyarrow as pa
+
+    columns: dict[str, pa.Array] = {}
+    for index, name in enumerate(agate_table.column_names):
+        if name not in types:
+            known = ", ".join(types)
+            raise DbtRuntimeError(
+                f"The seed has a column {name} that the table lacks (it has {known}). "
+                "Run dbt seed --full-refresh."
+            )
+        values = list(agate_table.columns[index].values())
+        columns[name] = _array(values, types[name])
+    return pa.table(columns)
+
+
+def _array(values: list[Any], type_name: str) -> pa.Array:
+    import pyarrow as pa
+
+    present = [v for v in values if v is not None]
+    first = present[0] if present else ""
+    if "String" in type_name or not present:
+        return pa.array([None if v is None else str(v) for v in values], pa.string())
+    if isinstance(first, bool):
+        return pa.array(values, pa.bool_())
+    if isinstance(first, decimal.Decimal | int | float):
+        if "Float" in type_name:
+            return pa.array([None if v is None else float(v) for v in values], pa.float64())
+        if "Decimal" in type_name:
+            return pa.array([None if v is None else decimal.Decimal(v) for v in values])
+        return pa.array([None if v is None else int(v) for v in values], pa.int64())
+    if isinstance(first, datetime.datetime):
+        naive = [None if v is None else _naive(v) for v in values]
+        return pa.array(naive, pa.timestamp("us", tz="UTC"))
+    if isinstance(first, datetime.date):
+        return pa.array(values, pa.date32())
+    return pa.array([None if v is None else str(v) for v in values], pa.string())

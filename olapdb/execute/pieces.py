@@ -1,0 +1,136 @@
+"""Pieces of parts as batches of a scan's columns: stored ones read, virtual ones made up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.errors import InternalError, NotSupportedError
+from olapdb.execute.batches import rows_only, single_chunk
+from olapdb.execute.context import ExecutionContext
+from olapdb.execute.selection import VIRTUAL_VALUES, PartSelection
+from olapdb.functions import default_value
+from olapdb.model.schema import Table
+from olapdb.types import DataType
+
+TASK_ROWS = 65_536
+"""Row groups and small parts are read together up to this many rows."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A column of a scan: its name in the plan, the table's name of it, its type."""
+
+    unique: str
+    name: str
+    type: DataType
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some row groups of one part, read at once. `offsets` are those of the groups' first rows."""
+
+    selection: PartSelection
+    groups: tuple[int, ...] | None
+    group_rows: tuple[int, ...]
+    offsets: tuple[int, ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(self.group_rows)
+
+
+Task = tuple[Piece, ...]
+"""Pieces that one thread reads into one batch."""
+
+
+def tasks_of(parts: Sequence[PartSelection]) -> Iterator[Task]:
+    """The parts' row groups in order, cut and joined into tasks of about TASK_ROWS rows."""
+    held: list[Piece] = []
+    rows = 0
+    for piece in (piece for part in parts for piece in _pieces(part)):
+        if held and rows + piece.rows > TASK_ROWS:
+            yield tuple(held)
+            held, rows = [], 0
+        held.append(piece)
+        rows += piece.rows
+    if held:
+        yield tuple(held)
+
+
+def _pieces(part: PartSelection) -> Iterator[Piece]:
+    """The selected row groups, neighbours together up to TASK_ROWS."""
+    count = len(part.group_rows)
+    groups = part.groups if part.groups is not None else tuple(range(count))
+    start = 0
+    while start < count:
+        stop, rows = start + 1, part.group_rows[start]
+        while stop < count and rows + part.group_rows[stop] <= TASK_ROWS:
+            rows += part.group_rows[stop]
+            stop += 1
+        whole = part.groups is None and start == 0 and stop == count
+        yield Piece(
+            part,
+            None if whole else groups[start:stop],
+            part.group_rows[start:stop],
+            part.group_offsets[start:stop],
+        )
+        start = stop
+
+
+def read_task(
+    task: Task, sources: Sequence[Source], table: Table, context: ExecutionContext
+) -> pa.RecordBatch:
+    """The columns of all rows of the task, under their unique names."""
+    rows = sum(piece.rows for piece in task)
+    if not sources:
+        return rows_only(rows)
+    columns: list[list[pa.Array]] = [[] for _ in sources]
+    for piece in task:
+        for held, column in zip(columns, _read(piece, sources, table), strict=True):
+            held.append(column)
+    arrays = [held[0] if len(held) == 1 else pa.concat_arrays(held) for held in columns]
+    batch = pa.RecordBatch.from_arrays(arrays, names=[source.unique for source in sources])
+    if batch.num_rows != rows:
+        raise InternalError(f"{batch.num_rows} rows were read where the parts have {rows}.")
+    context.statistics.add_read(0, batch.nbytes)
+    return batch
+
+
+def _read(piece: Piece, sources: Sequence[Source], table: Table) -> list[pa.Array]:
+    """One piece's columns, in the order of the sources."""
+    stored = [s.name for s in sources if table.column(s.name) is not None]
+    found = piece.selection.reader.read(list(dict.fromkeys(stored)), piece.groups)
+    have = set(found.column_names)
+    return [
+        single_chunk(found.column(source.name))
+        if source.name in have
+        else _made(piece, source, table)
+        for source in sources
+    ]
+
+
+def _made(piece: Piece, source: Source, table: Table) -> pa.Array:
+    """A column that the part does not store: a virtual one, or one added to the table later."""
+    column = table.column(source.name)
+    if column is not None:
+        if column.default:
+            raise NotSupportedError(
+                f"Column {source.name} was added with a DEFAULT after part"
+                f" {piece.selection.part.name} was written; reading such parts is not supported.",
+                hint=f"OPTIMIZE TABLE {table.database}.{table.name} FINAL rewrites them.",
+            )
+        return pa.repeat(default_value(source.type), piece.rows)
+    if source.name == "_part_offset":
+        offsets = [
+            np.arange(start, start + rows, dtype=np.uint64)
+            for start, rows in zip(piece.offsets, piece.group_rows, strict=True)
+        ]
+        return pa.array(np.concatenate(offsets)).cast(source.type.arrow)
+    value = VIRTUAL_VALUES.get(source.name)
+    if value is None:
+        raise InternalError(f"Table {table.name} has no column {source.name!r}.")
+    return pa.repeat(pa.scalar(value(piece.selection.part), source.type.arrow), piece.rows)

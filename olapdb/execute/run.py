@@ -1,0 +1,108 @@
+"""Runs a plan: one operator a node, batches pulled from the root.
+
+    run(plan, context)       -> Result, its first batch made, the rest while it is read
+    run_node(node, context)  -> the batches of a node of the plan
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from olapdb.errors import InternalError
+from olapdb.execute.aggregate import aggregate_batches
+from olapdb.execute.batches import checked
+from olapdb.execute.context import ExecutionContext
+from olapdb.execute.distinct import distinct_batches, set_difference_batches
+from olapdb.execute.filter import filter_batches
+from olapdb.execute.join import join_batches
+from olapdb.execute.limit import limit_batches, limit_by_batches
+from olapdb.execute.project import project_batches
+from olapdb.execute.scan import scan_batches
+from olapdb.execute.sort import sort_batches
+from olapdb.execute.sources import numbers_batches, system_batches, values_batches
+from olapdb.execute.subqueries import answer_subqueries
+from olapdb.execute.union import union_batches
+from olapdb.plan import nodes
+from olapdb.result import Result
+
+
+def run(plan: nodes.Plan, context: ExecutionContext) -> Result:
+    """The plan's rows under the user's column names.
+
+    Subqueries are run and the first batch is made before this returns, so most errors surface
+    here; later ones while the result is read.  The result ends the context's threads.
+    """
+    try:
+        answer_subqueries(plan.root, context, run_node)
+        batches = run_node(plan.root, context)
+        first = next(batches, None)
+    except BaseException:
+        context.close()
+        raise
+    result = Result(plan.names, plan.types, _output(plan, first, batches), context.statistics)
+    result.on_close(context.close)
+    return result
+
+
+def run_node(node: nodes.Node, context: ExecutionContext) -> Iterator[pa.RecordBatch]:
+    """The node's batches, each of its schema and of at most a batch's rows. Subqueries of its
+    expressions must have been answered (`answer_subqueries`)."""
+    return checked(_operator(node, context), node)
+
+
+def _operator(node: nodes.Node, context: ExecutionContext) -> Iterator[pa.RecordBatch]:
+    match node:
+        case nodes.Scan():
+            return scan_batches(node, context)
+        case nodes.SystemScan():
+            return system_batches(node, context)
+        case nodes.Values():
+            return values_batches(node, context)
+        case nodes.Numbers():
+            return numbers_batches(node, context)
+        case nodes.Filter(child=child):
+            return filter_batches(node, run_node(child, context), context)
+        case nodes.Project(child=child):
+            return project_batches(node, run_node(child, context), context)
+        case nodes.Aggregate(child=child):
+            return aggregate_batches(node, run_node(child, context), context)
+        case nodes.Join(left=left, right=right):
+            return join_batches(node, run_node(left, context), run_node(right, context), context)
+        case nodes.Sort(child=child):
+            return sort_batches(node, run_node(child, context), context)
+        case nodes.Limit(child=child):
+            return limit_batches(node, run_node(child, context), context)
+        case nodes.LimitBy(child=child):
+            return limit_by_batches(node, run_node(child, context), context)
+        case nodes.Distinct(child=child):
+            return distinct_batches(node, run_node(child, context), context)
+        case nodes.Union(inputs=inputs):
+            return union_batches(node, [run_node(child, context) for child in inputs], context)
+        case nodes.SetDifference(left=left, right=right):
+            return set_difference_batches(
+                node, run_node(left, context), run_node(right, context), context
+            )
+        case _:
+            raise InternalError(f"The executor does not know {type(node).__name__}.")
+
+
+def _output(
+    plan: nodes.Plan, first: pa.RecordBatch | None, rest: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Batches of the output's columns, in its order; names may repeat from here on."""
+    fields = [field for field, _ in plan.output]
+    try:
+        if first is not None:
+            yield _chosen(first, fields)
+        for batch in rest:
+            yield _chosen(batch, fields)
+    finally:
+        close = getattr(rest, "close", None)
+        if close is not None:
+            close()
+
+
+def _chosen(batch: pa.RecordBatch, fields: list[str]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([batch.column(name) for name in fields], names=fields)

@@ -1,0 +1,233 @@
+"""A DataFrame into a table: triggers run on the executors, the calling process commits once."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from olapdb.dbapi.connection import Connection, connect
+from olapdb.errors import (
+    BadArguments,
+    DuplicateColumn,
+    NoSuchColumn,
+    NotSupportedError,
+    ThereIsNoColumn,
+    UnknownTable,
+)
+from olapdb.functions.base import Environment
+from olapdb.ingest.block import BLOCK_BYTES_MIN, BLOCK_ROWS_MAX, insertable_columns, type_of_arrow
+from olapdb.ingest.insert import InsertResult, commit_staged, snapshot_for_insert
+from olapdb.ingest.staged import StagedInsert
+from olapdb.model.schema import Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.spark.items import Job, failure_of, is_final, raise_failure, task_attempts
+from olapdb.spark.tasks import InsertTask, address_of, stage_batches, with_seed
+from olapdb.transaction.services import Services
+
+if TYPE_CHECKING:
+    import os
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+Progress = Callable[[int, int], None]
+"""Called with (finished tasks, tasks planned so far)."""
+
+_MANIFEST = "partition long, outcome binary"
+
+
+def write_dataframe(
+    frame: DataFrame,
+    warehouse: Connection | str | os.PathLike[str],
+    table: str,
+    *,
+    mode: str = "append",
+    token: str | None = None,
+    on_progress: Progress | None = None,
+    cancelled: threading.Event | None = None,
+) -> InsertResult:
+    """Appends the rows of `frame` to `table` ("name" or "database.name"): all of them, with what
+    every view makes of them, in one commit, or none.
+
+    Columns match by name. Those of the table that have a DEFAULT may be left out; any other that
+    is missing, and any that the table lacks, is an error before the job starts, as is a type that
+    no column has. Values are cast as an INSERT of Arrow data casts them: one that does not fit, and
+    NULL in a column that is not Nullable, is an error, and nothing lands.
+
+    Each Spark task makes its partition's rows into blocks of at most `max_insert_block_size`,
+    stages them and fires the views on them; tasks that are run again leave only files that are
+    later vacuumed. With a `token` that was committed before, nothing is inserted and the result's
+    `duplicate` is set; so a job that died may be run again.
+
+    Raises NoSuchColumn, ThereIsNoColumn, DataError, what a view raises, ExecutorFailed,
+    QueryWasCancelled and what a commit raises.
+    """
+    if mode != "append":
+        raise NotSupportedError(
+            f"write_dataframe cannot write in mode {mode!r}.",
+            hint="Use mode='append', after TRUNCATE TABLE or DELETE FROM where rows are to go.",
+        )
+    with _opened(warehouse) as connection:
+        return _write(frame, connection, table, token, on_progress, cancelled)
+
+
+@contextmanager
+def _opened(warehouse: Connection | str | os.PathLike[str]) -> Iterator[Connection]:
+    if isinstance(warehouse, Connection):
+        yield warehouse
+        return
+    with connect(warehouse) as connection:
+        yield connection
+
+
+def _write(
+    frame: DataFrame,
+    connection: Connection,
+    name: str,
+    token: str | None,
+    on_progress: Progress | None,
+    cancelled: threading.Event | None,
+) -> InsertResult:
+    session = connection.session
+    services = session.engine.services
+    snapshot = services.catalog.snapshot()
+    table = find_table(snapshot, session.database, name)
+    chosen = _matching_columns(frame, table)
+    settings = dict(session.settings)
+    query_id = str(uuid.uuid4())
+    task = InsertTask(
+        store=address_of(services.store),
+        snapshot=snapshot_for_insert(snapshot, table.id),
+        table=table,
+        lease_id=services.lease_id,
+        settings=settings,
+        environment=_environment(services, query_id, session.database),
+        limits=(
+            int(str(settings.get("max_insert_block_size", BLOCK_ROWS_MAX))),
+            int(str(settings.get("min_insert_block_size_rows", BLOCK_ROWS_MAX))),
+            int(str(settings.get("min_insert_block_size_bytes", BLOCK_BYTES_MIN))),
+        ),
+    )
+    services.catalog.pin(snapshot.number)
+    try:
+        staged = _stage(frame.select(*chosen), task, query_id, on_progress, cancelled)
+        return commit_staged(
+            services, staged, query_id=query_id, token=token, settings=settings,
+            statement=f"INSERT INTO {table.database}.{table.name} (a Spark DataFrame)",
+        )  # fmt: skip
+    finally:
+        services.catalog.unpin(snapshot.number)
+
+
+def _stage(
+    frame: DataFrame,
+    task: InsertTask,
+    query_id: str,
+    on_progress: Progress | None,
+    cancelled: threading.Event | None,
+) -> list[StagedInsert]:
+    """What the tasks staged, in the order of the frame's partitions."""
+    import pickle
+
+    session = frame.sparkSession
+    manifest = frame.mapInArrow(_stager(task, task_attempts(session)), _MANIFEST)
+    where = f"{task.table.database}.{task.table.name}"
+    job = Job(session, f"olapdb-{query_id}", f"insert into {where}")
+    rows = job.run(manifest.collect, on_progress=on_progress, cancelled=cancelled)
+    staged: list[StagedInsert] = []
+    for row in sorted(rows, key=lambda one: int(one.partition)):
+        failure, one = pickle.loads(row.outcome)
+        if failure is not None:
+            raise_failure(row.partition, failure)
+        if one is not None:
+            staged.append(one)
+    return staged
+
+
+def _stager(
+    task: InsertTask, attempts: int
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import dataclasses
+        import pickle
+
+        import pyarrow as pa
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        partition = context.partitionId() if context is not None else 0
+        mine = dataclasses.replace(task, environment=with_seed(task.environment, partition))
+        failure, staged = None, None
+        try:
+            staged = stage_batches(mine, batches)
+        except Exception as error:  # a task's errors travel as data, so that their class is not lost
+            if not is_final(error, attempts):
+                raise
+            failure = failure_of(error)
+        # Spark reads the columns by position and trusts their types.
+        schema = pa.schema([("partition", pa.int64()), ("outcome", pa.binary())])
+        outcome = pickle.dumps((failure, staged))
+        yield pa.RecordBatch.from_arrays([[partition], [outcome]], schema=schema)
+
+    return run
+
+
+def find_table(snapshot: Snapshot, database: str, name: str) -> Table:
+    """The table called "name" or "database.name"."""
+    first, dot, second = name.replace("`", "").partition(".")
+    wanted = (first, second) if dot else (database, first)
+    found = snapshot.find(*wanted)
+    if isinstance(found, Table):
+        return found
+    if found is not None:
+        raise BadArguments(
+            f"{wanted[0]}.{wanted[1]} is a view, not a table.",
+            hint="Name the table that it reads or writes.",
+        )
+    raise UnknownTable(
+        f"Table {wanted[0]}.{wanted[1]} does not exist.", hint="SHOW TABLES lists those there are."
+    )
+
+
+def _matching_columns(frame: DataFrame, table: Table) -> list[str]:
+    """The table's columns that the frame has, in the table's order, quoted for Spark."""
+    given = frame.columns
+    doubled = sorted({c for c in given if given.count(c) > 1})
+    if doubled:
+        raise DuplicateColumn(f"The DataFrame has several columns called {', '.join(doubled)}.")
+    where = f"{table.database}.{table.name}"
+    takes = {c.name: c for c in insertable_columns(table)}
+    unknown = [c for c in given if c not in takes]
+    if unknown:
+        raise NoSuchColumn(
+            f"{where} takes no column {', '.join(unknown)} of the DataFrame.",
+            hint=f"It takes {', '.join(takes)}; choose them with select().",
+        )
+    missing = [n for n, c in takes.items() if n not in given and not c.default]
+    if missing:
+        raise ThereIsNoColumn(
+            f"The DataFrame lacks the column {', '.join(missing)} of {where}.",
+            hint="Add it to the DataFrame, or give the table's column a DEFAULT.",
+        )
+    _check_types(frame)
+    return [f"`{name.replace('`', '``')}`" for name in takes if name in given]
+
+
+def _check_types(frame: DataFrame) -> None:
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    for column in frame.schema.fields:
+        type_of_arrow(to_arrow_type(column.dataType, timezone="UTC"))
+
+
+def _environment(services: Services, query_id: str, database: str) -> Environment:
+    return Environment(
+        zone=services.zone,
+        now_seconds=services.clock_ms() / 1000,
+        query_id=query_id,
+        database=database,
+        random_seed=uuid.UUID(query_id).int & 0xFFFFFFFF,
+    )

@@ -1,0 +1,180 @@
+"""The shape of literal rows, found by scanning bytes: rows, fields, quotes.
+
+A byte is inside a string where the number of quotes up to it is odd; `''` inside a string changes
+the parity twice, so it needs no care, and a quote behind a backslash that is itself not escaped is
+not counted.  What does not look exactly like rows of plain literals is left to the grammar: the
+scan never guesses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Bytes = npt.NDArray[np.uint8]
+Mask = npt.NDArray[np.bool_]
+Offsets = npt.NDArray[np.int64]
+
+_QUOTE, _BACKSLASH, _OPEN, _CLOSE, _COMMA, _NEWLINE = b"'\\(),\n"
+_STRUCTURE = np.zeros(256, dtype=np.bool_)
+_STRUCTURE[list(b"(),")] = True
+_SPACE = np.zeros(256, dtype=np.bool_)
+_SPACE[list(b" \t\r\n\f\v")] = True
+_BARE = np.zeros(256, dtype=np.bool_)
+_BARE[list(b"0123456789+-.abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")] = True
+_ESCAPED = np.arange(256, dtype=np.uint8)
+_KNOWN_ESCAPE = np.zeros(256, dtype=np.bool_)
+_KNOWN_ESCAPE[[*range(1, 32), 127]] = True
+for _letter, _byte in zip(b"abefnrtv0\\'\"`/=", b"\a\b\x1b\f\n\r\t\v\0\\'\"`/=", strict=True):
+    _ESCAPED[_letter] = _byte
+    _KNOWN_ESCAPE[_letter] = True
+
+
+@dataclass(frozen=True)
+class PlainRows:
+    """Rows of plain literals as CSV: `'` quotes, doubled inside; a comma between fields, a line
+    feed after each row, nothing between them.
+
+    `first` is the first byte of each field, row by row: shape (rows, columns).
+    """
+
+    csv: bytes
+    first: Bytes
+    row_bytes_max: int
+    has_newlines: bool
+
+
+def scan_plain_rows(text: str, columns: int) -> PlainRows | None:
+    """The rows as CSV; None where anything is not a plain literal, or rows are uneven."""
+    body = text.strip().removesuffix(";").rstrip().removesuffix(",").rstrip()
+    if not body.startswith("(") or not body.endswith(")") or columns == 0:
+        return None
+    try:
+        data = np.frombuffer(body.encode(), dtype=np.uint8)
+    except UnicodeEncodeError:  # half a surrogate pair: the grammar names the place
+        return None
+    if "\\" in body:
+        unescaped = _without_escapes(data)
+        if unescaped is None:
+            return None
+        data = unescaped
+    return _scan(data, columns)
+
+
+def _scan(data: Bytes, columns: int) -> PlainRows | None:
+    quotes = data == _QUOTE
+    parity = np.bitwise_xor.accumulate(quotes) if quotes.any() else quotes
+    if parity[-1]:
+        return None
+    outside = ~(parity | quotes)
+    blank = outside & _SPACE[data]
+    if blank.any():
+        squeezed = _squeeze(data, quotes, parity, outside, blank)
+        if squeezed is None:
+            return None
+        data, quotes, parity, outside = squeezed
+    bare = data[outside]
+    if not (_BARE | _STRUCTURE)[bare].all():
+        return None
+    return _rows(data, quotes, parity, outside & _STRUCTURE[data], columns)
+
+
+def _squeeze(
+    data: Bytes, quotes: Mask, parity: Mask, outside: Mask, blank: Mask
+) -> tuple[Bytes, Mask, Mask, Mask] | None:
+    """Without the white space outside strings; None where it stood between two values."""
+    keep = ~blank
+    places = np.flatnonzero(keep)
+    gaps = np.flatnonzero(np.diff(places) > 1)
+    structure = outside & _STRUCTURE[data]
+    before, after = structure[places[gaps]], structure[places[gaps + 1]]
+    if not (before | after).all():
+        return None
+    return data[keep], quotes[keep], parity[keep], outside[keep]
+
+
+def _rows(
+    data: Bytes, quotes: Mask, parity: Mask, structure: Mask, columns: int
+) -> PlainRows | None:
+    marks = np.flatnonzero(structure)
+    kinds = data[marks]
+    # every row is "(" columns-1 commas ")", and a comma between rows: a fixed rhythm
+    rhythm = np.full(columns + 2, _COMMA, dtype=np.uint8)
+    rhythm[0], rhythm[columns] = _OPEN, _CLOSE
+    rows, rest = divmod(len(marks) + 1, columns + 2)
+    if rest or not np.array_equal(kinds, np.tile(rhythm, rows)[:-1]):
+        return None
+    places = np.append(marks, len(data)).reshape(rows, columns + 2)
+    opens, closes = places[:, 0], places[:, columns]
+    if opens[0] != 0 or closes[-1] != len(data) - 1:
+        return None
+    if (places[:-1, columns + 1] != closes[:-1] + 1).any():
+        return None
+    if (opens[1:] != places[:-1, columns + 1] + 1).any():
+        return None
+    starts = places[:, :columns] + 1
+    ends = places[:, 1 : columns + 1]
+    if (starts >= ends).any() or not _strings_fill_fields(data, quotes, parity, starts, ends):
+        return None
+    return _as_csv(data, structure, places, columns, data[starts], opens, closes)
+
+
+def _strings_fill_fields(
+    data: Bytes, quotes: Mask, parity: Mask, starts: Offsets, ends: Offsets
+) -> bool:
+    """Whether each string is a whole field: it opens at the field's start and ends at its end."""
+    if not quotes.any():
+        return True
+    opening = quotes & parity
+    # the second of `''` inside a string opens again at once: no start of a string
+    opening[1:] &= ~(quotes[:-1] & ~parity[:-1])
+    quoted = data[starts] == _QUOTE
+    if int(opening.sum()) != int(quoted.sum()) or not opening[starts[quoted]].all():
+        return False
+    return bool((data[ends[quoted] - 1] == _QUOTE).all())
+
+
+def _as_csv(
+    data: Bytes, structure: Mask, places: Offsets, columns: int, first: Bytes,
+    opens: Offsets, closes: Offsets,
+) -> PlainRows:  # fmt: skip
+    drop = np.zeros(len(data), dtype=np.bool_)
+    drop[opens] = True
+    drop[places[:-1, columns + 1]] = True
+    made = data.copy()
+    made[closes] = _NEWLINE
+    inside = ~structure
+    has_newlines = bool(((data == _NEWLINE) & inside).any() or ((data == 13) & inside).any())
+    longest = int((closes - opens).max()) + 1
+    return PlainRows(made[~drop].tobytes(), first, longest, has_newlines)
+
+
+def _without_escapes(data: Bytes) -> Bytes | None:
+    r"""`\n` becomes a line feed, `\'` becomes `''`, an unknown `\d` stays; None for `\x41` and
+    `\N`, and for a backslash outside a string."""
+    slashes = data == _BACKSLASH
+    places = np.flatnonzero(slashes)
+    # in a run of backslashes the 1st, 3rd, … escape the byte behind them
+    begins = np.flatnonzero(np.diff(places, prepend=-2) != 1)
+    lengths = np.diff(np.append(begins, len(places)))
+    rank = np.arange(len(places)) - np.repeat(begins, lengths)
+    escaping = places[rank % 2 == 0]
+    if escaping[-1] + 1 >= len(data):
+        return None
+    escaped = data[escaping + 1]
+    if ((escaped == ord("x")) | (escaped == ord("N"))).any():
+        return None
+    counted = data == _QUOTE
+    counted[escaping + 1] = False
+    if not np.bitwise_xor.accumulate(counted)[escaping].all():
+        return None
+    known = _KNOWN_ESCAPE[escaped]
+    quote = escaped == _QUOTE
+    made = data.copy()
+    made[escaping[known] + 1] = _ESCAPED[escaped[known]]
+    made[escaping[quote]] = _QUOTE
+    keep = np.ones(len(data), dtype=np.bool_)
+    keep[escaping[known & ~quote]] = False
+    return made[keep]

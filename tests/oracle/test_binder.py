@@ -1,0 +1,162 @@
+"""Result names, result types and errors of the binder are ClickHouse's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from olapdb.bind import BindScope, bind_query
+from olapdb.errors import Error
+from olapdb.sql.parser import parse_query
+from olapdb.types import DATE, INT32, STRING, UINT32, UINT64, Nullable
+from tests.harness.fake_snapshot import FakeSnapshot, table
+from tests.harness.oracle import Oracle, OracleError
+
+TABLES = {
+    "a": {"k": UINT32, "x": INT32, "d": DATE},
+    "b": {"k": UINT32, "y": INT32},
+    "c": {"k": UINT64, "z": INT32},
+    "n": {"k": UINT32, "s": STRING, "v": Nullable(INT32)},
+}
+
+GOOD = """
+select 1, 'a', null, 1.5, [1, 2], (1, 'x')
+select b.k, a.k from a join b on a.k = b.k
+select * from a join b on a.k = b.k
+select * from a join b using k
+select * from b join a using k
+select a.*, b.* from a join b using k
+select * from a full join b using k
+select k, b.k, a.k from a right join b using k
+select k, b.k, a.k from a left join b using k
+select k, b.k, a.k from a full join b using k
+select k from a join b on a.k = b.k
+select k from a join b on a.k = b.k join c on c.k = a.k
+select * from a join b on a.k = b.k join c on c.k = a.k
+select a.x + b.y, a.k + b.k from a join b on a.k = b.k
+select a.x, a.x + 1, t.a.x from a
+select x as y2, a.x as q from a
+select k as x, x as k from a
+select x as k, k as x from a
+select x from a having x > 10
+select x + 1 as x from a order by x
+select (k, x) as t from a group by (k, x)
+select k, x from a group by (k, x)
+select k, sum(x) + x from a group by all
+select 1 from a where 0 group by 1
+select count(distinct x), count(*), sum(x) filter (where x > 10), countDistinct(x) from a
+select distinct x % 2 from a order by k
+select distinct on (x % 2) x from a order by k desc
+select * from a semi left join b using k
+select * from a anti left join b using k
+select * from a left semi join b on a.k = b.k
+select * from a any left join b on a.k = b.k
+select * from a right join b on a.k = b.k and a.x > 20
+select * from a left join b on a.k = b.k and a.x < b.y and b.y > 200
+select * from a, b where a.k = b.k
+select * from a left join b on a.k = b.k settings join_use_nulls = 1
+select * from a full join b using k settings join_use_nulls = 1
+select 1 in (1) as i, null in (1) as j, v in (1) as l, k not in (1, 2) as m from n
+select k in (select k from b) as i, (k, x) in (select k, y from b) as j from a
+select (select 1) as s, (select max(x) from a) as m, (select 1 as p, 'z' as q) as t
+select exists(select 1) as e
+select d in ('2020-01-01') as i from a
+select * except (x), a.* replace (x + 1 as x), COLUMNS('^k') from a
+select columns('k') + 1 from a
+with 5 as n, (select max(x) from a) as m, q as (select n as v, m as w) select * from q
+with q(aa) as (select k from a) select aa from q
+with x as (select 1) select * from x, x as y
+select number from numbers(3)
+select * from values('a UInt8, b String', (1, 'x'), (2, 'y'))
+select * from values((1, 'x'), (2, 'yy'))
+select * from generate_series(1, 10, 3)
+select * from (select 1 union all select 300)
+select k from a union all select z from c
+select k from a union distinct select z from c
+select k from a except select k from c
+select k from a intersect select k from b
+select sum(x) s, s * 2 as t, t + 1 from a having t > 1
+select if(x > 10, 'big', 'small') as c, count() from a group by c order by c
+select sum(x), avg(x), min(x), max(x), count(x), any(x), uniq(x), uniqExact(x) from a group by k
+select sum(v), avg(v), min(v), max(v), count(v), any(v) from n
+select sum(k), max(d), argMax(x, k), quantile(0.9)(x) from a
+select sumIf(x, k > 1), countIf(k > 1), avgState(x), uniqState(k) from a
+select avgMerge(s) from (select avgState(x) as s from a)
+select s.k as kk from (select k from a) s where kk > 1 order by s.k
+select z.k, k from a as z
+select x, k + 1 from a group by x, k order by k + 1, k
+select x from a prewhere k > 1 where x < 30
+select * from a group by k, x, d
+select case when x > 10 then 'a' else 'b' end as c, case x when 1 then 'one' else 'other' end as e from a
+select cast(x as String), x::Float64, toString(x) as s, cast(v as Nullable(Int64)) from n, a
+select k in [1, 2] as i from a
+select x from a order by x limit 1 by k limit 1 + 1 offset 1
+select * from (select k, x from a) as s join (select k, y from b) as r on s.k = r.k
+select count() from a group by ()
+select d as day, count() as n from a where day > '2020-01-01' group by day having n > 0 order by day desc
+select x = 1 and k > 2 or not d = '2020-01-01', x between 1 and 2, v is null, coalesce(v, 0) from a, n
+""".strip().splitlines()
+
+BAD = """
+select 1 as a, 2 as a
+select sum(x) as x, max(x) from a
+select sum(x) as x from a where x > 1
+select count() from a group by 1
+select x, count() from a
+select x from a group by k
+select sum(sum(x)) from a
+select 1 union select 2
+select x from a where c
+select x from a where 'a'
+select nosuch from a
+select a.x from b
+select * from nosuch
+select * from nosuchdb.t
+select nosuch(1)
+select k from a where k in (select k from b where b.y = a.x)
+select k from a final
+select d >= 'abc' from a
+select x from a group by x order by k
+select any(x), * from a
+select k in (select k, y from b) from a
+select 1 union all select 1, 2
+select * from a join b on a.k = b.nosuch
+select x from a limit x
+""".strip().splitlines()
+
+SCOPE = BindScope(
+    FakeSnapshot(
+        *(table(n, c, order_by=["k"], database="t") for n, c in TABLES.items()),
+        databases=("t", "default"),
+    ),
+    database="t",
+)
+
+
+@pytest.fixture(scope="module")
+def clickhouse() -> Iterator[Oracle]:
+    with Oracle() as oracle:
+        for name, columns in TABLES.items():
+            listed = ", ".join(f"{c} {t}" for c, t in columns.items())
+            oracle.execute(f"CREATE TABLE {name} ({listed}) ENGINE = MergeTree ORDER BY k")
+        yield oracle
+
+
+@pytest.mark.parametrize("query", GOOD)
+def test_names_and_types_are_clickhouses(query: str, clickhouse: Oracle) -> None:
+    expected = clickhouse.query(query)
+    plan = bind_query(parse_query(query), SCOPE)
+    assert plan.names == expected.names
+    assert tuple(map(str, plan.types)) == expected.types
+
+
+@pytest.mark.parametrize("query", BAD)
+def test_errors_are_clickhouses(query: str, clickhouse: Oracle) -> None:
+    with pytest.raises(OracleError) as expected:
+        clickhouse.query(query)
+    with pytest.raises(Error) as raised:
+        bind_query(parse_query(query), SCOPE)
+    assert raised.value.name == expected.value.name
+    assert raised.value.code == expected.value.code
+    assert raised.value.position is not None

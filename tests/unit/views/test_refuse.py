@@ -1,0 +1,140 @@
+"""What CREATE MATERIALIZED VIEW refuses, with the reason and the fix, and what it only marks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import olapdb
+from olapdb.dbapi.connection import Connection
+from olapdb.errors import (
+    CannotConvertType,
+    DuplicateColumn,
+    Error,
+    QueryNotSupportedInMaterializedView,
+    TableAlreadyExists,
+    ThereIsNoColumn,
+    TooDeepRecursion,
+    TypeMismatch,
+    UnknownTable,
+    ViewNotProvable,
+)
+from tests.unit.views.warehouse import dicts, rows
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[Connection]:
+    with olapdb.connect() as opened:
+        for statement in (
+            "CREATE TABLE s (k UInt64, g String, v Int64, ts DateTime) ENGINE = MergeTree ORDER BY k",
+            "CREATE TABLE d (k UInt64, name String) ENGINE = MergeTree ORDER BY k",
+            "CREATE TABLE summing (k UInt64, n UInt64) ENGINE = SummingMergeTree ORDER BY k",
+            "CREATE TABLE wide (k UInt64, g String, n UInt64) ENGINE = SummingMergeTree ORDER BY (k, g)",
+            "CREATE TABLE total (n UInt64, top SimpleAggregateFunction(max, Int64)) ENGINE = AggregatingMergeTree ORDER BY tuple() SETTINGS allow_nullable_key = 0",
+            "CREATE TABLE states (k UInt64, u AggregateFunction(uniq, UInt64), m SimpleAggregateFunction(max, Int64)) ENGINE = AggregatingMergeTree ORDER BY k",
+            "CREATE TABLE plain (k UInt64, n UInt64) ENGINE = MergeTree ORDER BY k",
+            "CREATE TABLE plain_state (k UInt64, g AggregateFunction(groupArray, Int64)) ENGINE = AggregatingMergeTree ORDER BY k",
+            "CREATE VIEW window_on_s AS SELECT k FROM s",
+        ):
+            opened.execute(statement)
+        yield opened
+
+
+def create(connection: Connection, target: str, query: str) -> None:
+    connection.execute(f"CREATE MATERIALIZED VIEW refused TO {target} AS {query}")
+
+
+REFUSED = [
+    ("summing", "SELECT k, uniq(v) AS n FROM s GROUP BY k", ViewNotProvable, "uniqState"),
+    ("summing", "SELECT k, toUInt64(avg(v)) AS n FROM s GROUP BY k", ViewNotProvable, "aggregate"),
+    ("summing", "SELECT k, toUInt64(max(v)) AS n FROM s GROUP BY k", ViewNotProvable, ""),
+    ("states", "SELECT k, max(v) + 1 AS m FROM s GROUP BY k", ViewNotProvable, "computed"),
+    ("states", "SELECT k, sum(v) AS m FROM s GROUP BY k", ViewNotProvable, "max"),
+    ("wide", "SELECT k, count() AS n FROM s GROUP BY k", ViewNotProvable, "ORDER BY"),
+    ("summing", "SELECT k, count() AS n FROM s GROUP BY k, g", ViewNotProvable, "ORDER BY"),
+    ("summing", "SELECT k, count() AS n FROM s GROUP BY k HAVING n > 1", ViewNotProvable, "HAVING"),
+    ("summing", "SELECT k, count() AS n FROM s GROUP BY k LIMIT 5", ViewNotProvable, "LIMIT"),
+    ("summing", "SELECT k, count() AS n FROM s GROUP BY k LIMIT 1 BY k", ViewNotProvable, "LIMIT BY"),
+    ("summing", "SELECT DISTINCT k, toUInt64(1) AS n FROM s", ViewNotProvable, "DISTINCT"),
+    ("summing", "SELECT k, toUInt64(now()) AS n FROM s", ViewNotProvable, "now()"),
+    ("summing", "SELECT a.k AS k, count() AS n FROM s AS a JOIN s AS b ON a.k = b.k GROUP BY k", ViewNotProvable, "twice"),
+    ("summing", "SELECT k, count() AS n FROM s WHERE k IN (SELECT k FROM s) GROUP BY k", ViewNotProvable, "twice"),
+    ("plain", "SELECT d.k AS k, s.k AS n FROM s RIGHT JOIN d ON s.k = d.k", ViewNotProvable, "RIGHT"),
+    ("plain", "SELECT d.k AS k, s.k AS n FROM s FULL JOIN d ON s.k = d.k", ViewNotProvable, "FULL"),
+    ("summing", "SELECT k, sum(c) AS n FROM (SELECT k, g, count() AS c FROM s GROUP BY k, g) GROUP BY k", ViewNotProvable, "inner GROUP BY"),
+    ("wide", "SELECT k, toUInt64(1) AS n FROM s GROUP BY k", ViewNotProvable, "ORDER BY"),
+    ("plain_state", "SELECT k, groupArrayState(v) AS g FROM s GROUP BY k", ViewNotProvable, "order"),
+    ("summing", "SELECT k, n FROM (SELECT k, toUInt64(1) AS n FROM s UNION ALL SELECT k, toUInt64(2) AS n FROM d)", ViewNotProvable, "UNION ALL"),
+    ("plain", "SELECT k, v AS n, g FROM s", ThereIsNoColumn, "g"),
+    ("plain", "SELECT k, k AS n, v AS n FROM s", DuplicateColumn, "n"),
+    ("states", "SELECT k, uniqState(toUInt32(v)) AS u FROM s GROUP BY k", CannotConvertType, "uniq"),
+    ("states", "SELECT k, uniq(k) AS u FROM s GROUP BY k", TypeMismatch, "uniqState"),
+    ("plain", "SELECT number AS k FROM numbers(3)", QueryNotSupportedInMaterializedView, ""),
+    ("plain", "SELECT toUInt64(1) AS k", QueryNotSupportedInMaterializedView, "no table"),
+    ("plain", "SELECT k FROM window_on_s", QueryNotSupportedInMaterializedView, "never fire"),
+    ("plain", "SELECT k FROM nothing_there", UnknownTable, "nothing_there"),
+    ("nothing_there", "SELECT k FROM s", UnknownTable, "nothing_there"),
+    ("window_on_s", "SELECT k FROM s", QueryNotSupportedInMaterializedView, "stores no rows"),
+    ("plain", "SELECT k FROM s UNION ALL SELECT k FROM d", QueryNotSupportedInMaterializedView, "UNION ALL"),
+]
+
+
+@pytest.mark.parametrize(("target", "query", "error", "says"), REFUSED)
+def test_refused(
+    connection: Connection, target: str, query: str, error: type[Error], says: str
+) -> None:
+    with pytest.raises(error) as caught:
+        create(connection, target, query)
+    assert says.lower() in str(caught.value).lower()
+    assert caught.value.hint
+    assert rows(connection, "SELECT count() FROM system.views WHERE name = 'refused'") == [(0,)]
+
+
+def test_a_view_on_a_views_name_is_refused(connection: Connection) -> None:
+    connection.execute("CREATE MATERIALIZED VIEW upper TO summing AS SELECT k, count() AS n FROM s GROUP BY k")
+    try:
+        with pytest.raises(QueryNotSupportedInMaterializedView, match=r"default\.summing"):
+            create(connection, "plain", "SELECT k, n FROM upper")
+        with pytest.raises(TableAlreadyExists):
+            connection.execute("CREATE MATERIALIZED VIEW upper TO plain AS SELECT k FROM s")
+        connection.execute("CREATE MATERIALIZED VIEW IF NOT EXISTS upper TO plain AS SELECT k FROM s")
+    finally:
+        connection.execute("DROP VIEW upper")
+
+
+def test_circles_are_refused(connection: Connection) -> None:
+    connection.execute("CREATE TABLE c1 (k UInt64) ENGINE = MergeTree ORDER BY k")
+    connection.execute("CREATE TABLE c2 (k UInt64) ENGINE = MergeTree ORDER BY k")
+    connection.execute("CREATE MATERIALIZED VIEW c1_c2 TO c2 AS SELECT k FROM c1")
+    with pytest.raises(TooDeepRecursion, match="circle"):
+        create(connection, "c1", "SELECT k + 1 AS k FROM c2")
+    with pytest.raises(TooDeepRecursion, match="circle"):
+        create(connection, "c1", "SELECT k + 1 AS k FROM c1")
+
+
+ALLOWED = [
+    ("summing", "SELECT k, count() AS n FROM s WHERE v > 0 GROUP BY k", ""),
+    ("summing", "SELECT s.k AS k, count() AS n FROM s INNER JOIN d ON s.k = d.k GROUP BY k", ""),
+    ("summing", "WITH 5 AS low SELECT k, toUInt64(sum(v)) AS n FROM (SELECT k, v FROM s WHERE v > low) GROUP BY k", ""),
+    ("summing", "SELECT k, k + 1 AS n FROM s", ""),
+    ("summing", "SELECT k, toUInt64(1) AS n FROM s UNION ALL SELECT k + 1 AS k, toUInt64(2) AS n FROM s", ""),
+    ("states", "SELECT k, uniqState(k) AS u, max(v) AS m FROM s GROUP BY k", ""),
+    ("plain", "SELECT k, count() AS n FROM s GROUP BY k", "groups"),
+    ("plain", "SELECT k, v AS n FROM s LIMIT 3", "LIMIT"),
+    ("plain", "SELECT k, toUInt64(now()) AS n FROM s", "now()"),
+    ("plain", "SELECT k FROM s", ""),
+]
+
+
+@pytest.mark.parametrize(("target", "query", "unprovable"), ALLOWED)
+def test_allowed_and_marked(
+    connection: Connection, target: str, query: str, unprovable: str
+) -> None:
+    connection.execute(f"CREATE MATERIALIZED VIEW allowed TO {target} AS {query}")
+    try:
+        status = dicts(connection, "SELECT * FROM system.views WHERE name = 'allowed'")[0]
+        assert (status["verdict"] == "unproven") == bool(unprovable)
+        assert unprovable in status["reason"]
+    finally:
+        connection.execute("DROP VIEW allowed")

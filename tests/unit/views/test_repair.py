@@ -1,0 +1,309 @@
+"""Backfill, replay, reconcile: what each says, and what it leaves behind."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+import olapdb
+from olapdb.dbapi.connection import Connection
+from olapdb.errors import BypassRows, HaveDependentObjects
+from tests.unit.views.warehouse import DIRECT, READ, VIEW, add, dicts, make, rows, verdict
+
+
+@pytest.fixture
+def connection() -> Iterator[Connection]:
+    with olapdb.connect() as opened:
+        yield opened
+
+
+def three_months(connection: Connection) -> None:
+    for month in (1, 2, 3):
+        add(connection, *((f"2024-0{month}-0{d}", "ab"[d % 2], d, d * 10) for d in (1, 2, 3)))
+
+
+def test_backfill_publishes_one_chunk_for_each_partition(connection: Connection) -> None:
+    make(connection, view=False)
+    three_months(connection)
+    connection.execute(VIEW)
+    assert verdict(connection) == "partial"
+    add(connection, ("2024-03-09", "a", 9, 9))
+    done = dicts(connection, "SYSTEM BACKFILL VIEW daily_mv")
+    assert sorted(r["partition"] for r in done) == ["202401", "202402", "202403"]
+    assert {r["status"] for r in done} == {"published"}
+    assert len({r["commit"] for r in done}) == 3
+    assert rows(connection, READ) == rows(connection, DIRECT)
+    assert verdict(connection) == "covered"
+    assert dicts(connection, "SYSTEM BACKFILL VIEW daily_mv") == []
+
+
+def test_one_partition_can_be_backfilled_and_says_what_is_left(connection: Connection) -> None:
+    make(connection, view=False)
+    three_months(connection)
+    connection.execute(VIEW)
+    connection.execute("SYSTEM BACKFILL VIEW daily_mv PARTITION 202402")
+    left = dicts(connection, "SELECT * FROM system.view_coverage WHERE status = 'gap'")
+    assert sorted(r["partition"] for r in left) == ["202401", "202403"]
+    assert sum(r["rows"] for r in left) == 6
+
+
+def test_populate_is_a_backfill(connection: Connection) -> None:
+    make(connection, view=False)
+    three_months(connection)
+    connection.execute(
+        "CREATE MATERIALIZED VIEW p ENGINE = SummingMergeTree ORDER BY day POPULATE"
+        " AS SELECT day, count() AS n FROM events GROUP BY day"
+    )
+    assert rows(connection, "SELECT sum(n) FROM p") == [(9,)]
+    assert verdict(connection, "p") == "covered"
+
+
+def test_a_detached_view_has_a_gap_for_what_it_missed(connection: Connection) -> None:
+    make(connection)
+    add(connection, ("2024-01-01", "a", 1, 1))
+    connection.execute("DETACH VIEW daily_mv")
+    add(connection, ("2024-01-01", "a", 2, 2))
+    connection.execute("ATTACH VIEW daily_mv")
+    add(connection, ("2024-01-01", "a", 3, 3))
+    connection.execute("OPTIMIZE TABLE events FINAL")
+    assert verdict(connection) == "partial"
+    assert rows(connection, READ)[0][2] == 2
+    connection.execute("SYSTEM BACKFILL VIEW daily_mv")
+    connection.execute("OPTIMIZE TABLE events FINAL")
+    assert rows(connection, READ) == rows(connection, DIRECT)
+    assert verdict(connection) == "covered"
+
+
+def test_backfill_cascades_to_views_below(connection: Connection) -> None:
+    make(connection, view=False)
+    three_months(connection)
+    connection.execute("CREATE TABLE monthly (month UInt32, amount Int64) ENGINE = SummingMergeTree ORDER BY month")
+    connection.execute(VIEW)
+    connection.execute(
+        "CREATE MATERIALIZED VIEW monthly_mv TO monthly AS"
+        " SELECT toYYYYMM(day) AS month, sum(amount) AS amount FROM daily GROUP BY month"
+    )
+    connection.execute("SYSTEM BACKFILL VIEW daily_mv")
+    by_month = "SELECT {} AS month, sum(amount) FROM {} GROUP BY month ORDER BY month"
+    assert rows(connection, by_month.format("month", "monthly")) == rows(
+        connection, by_month.format("toYYYYMM(day)", "events")
+    )
+    assert verdict(connection, "monthly_mv") == "covered"
+
+
+def test_delete_names_the_stale_slice_and_replay_mends_just_that(connection: Connection) -> None:
+    make(connection)
+    three_months(connection)
+    connection.execute("DELETE FROM events WHERE day = '2024-02-02'")
+    assert verdict(connection) == "stale"
+    stale = dicts(connection, "SELECT * FROM system.view_invalidations")
+    assert [(s["target_partition"], s["cause"]) for s in stale] == [("202402", "DELETE")]
+    assert "DELETE FROM events" in stale[0]["statement"]
+    assert rows(connection, READ) != rows(connection, DIRECT)
+    done = dicts(connection, "SYSTEM REPLAY VIEW daily_mv STALE")
+    assert [(d["partition"], d["status"]) for d in done] == [("202402", "replayed")]
+    assert rows(connection, READ) == rows(connection, DIRECT)
+    assert verdict(connection) == "covered"
+    add(connection, ("2024-02-02", "a", 4, 4))
+    assert rows(connection, READ) == rows(connection, DIRECT)
+
+
+def test_replay_marks_views_below_stale(connection: Connection) -> None:
+    make(connection)
+    connection.execute("CREATE TABLE monthly (month UInt32, amount Int64) ENGINE = SummingMergeTree ORDER BY month")
+    connection.execute(
+        "CREATE MATERIALIZED VIEW monthly_mv TO monthly AS"
+        " SELECT toYYYYMM(day) AS month, sum(amount) AS amount FROM daily GROUP BY month"
+    )
+    three_months(connection)
+    connection.execute("DELETE FROM events WHERE day = '2024-02-02'")
+    connection.execute("SYSTEM REPLAY VIEW daily_mv STALE")
+    assert verdict(connection, "monthly_mv") == "stale"
+    causes = rows(connection, "SELECT cause FROM system.view_invalidations")
+    assert causes == [("UPSTREAM REPLAY",)]
+    connection.execute("SYSTEM REPLAY VIEW monthly_mv STALE")
+    assert rows(connection, "SELECT sum(amount) FROM monthly") == rows(connection, "SELECT sum(amount) FROM events")
+    assert dicts(connection, "SYSTEM BACKFILL VIEW monthly_mv") == []
+    assert {r["verdict"] for r in dicts(connection, "SYSTEM RECONCILE VIEW monthly_mv")} == {"equal"}
+
+
+def test_reconcile_proves_and_the_proof_lapses(connection: Connection) -> None:
+    make(connection)
+    three_months(connection)
+    done = dicts(connection, "SYSTEM RECONCILE VIEW daily_mv")
+    assert {d["verdict"] for d in done} == {"equal"}
+    assert [d["keys_compared"] for d in done] == [3, 3, 3]
+    assert verdict(connection) == "proven"
+    connection.execute("OPTIMIZE TABLE daily FINAL")
+    assert verdict(connection) == "proven"
+    add(connection, ("2024-02-02", "a", 4, 4))
+    assert verdict(connection) == "covered"
+
+
+def test_a_planted_row_with_a_true_ledger_is_found(connection: Connection) -> None:
+    """The row is written under the ledger's nose: its part claims to be the view's."""
+    from dataclasses import replace
+
+    from olapdb.model.changes import AddPart, Commit, RemoveParts
+    from olapdb.model.schema import Table
+    from olapdb.storage.reader import PartReader
+    from olapdb.storage.writer import write_part
+
+    make(connection)
+    three_months(connection)
+    services = connection.database.services
+    snapshot = services.catalog.snapshot()
+    target = snapshot.find("default", "daily")
+    assert isinstance(target, Table)
+    part = next(p for p in snapshot.parts(target.id) if p.partition_id == "202402" and p.rows)
+    names = [c.name for c in target.stored_columns]
+    found = PartReader(services.store, snapshot, part, target).read(names)
+    wrong = found.set_column(3, found.schema.field(3), [[v + 1 for v in found.column(3).to_pylist()]])
+    staged = write_part(
+        services.store, target, wrong.cast(found.schema), partition_id=part.partition_id,
+        partition_value=part.partition_value, blocks=part.block_range, lease_id=services.lease_id,
+        contributions=part.contributions, inline_bytes_max=1 << 20,
+    )  # fmt: skip
+    planted = replace(staged.part, level=part.level)
+    services.catalog.apply(
+        Commit((), (RemoveParts(target.id, (part.id,)), AddPart(planted, staged.inline_rows)), "TEST")
+    )
+    assert verdict(connection) == "covered"
+    done = {d["partition"]: d for d in dicts(connection, "SYSTEM RECONCILE VIEW daily_mv")}
+    assert done["202401"]["verdict"] == "equal"
+    assert done["202402"]["verdict"] == "different"
+    assert done["202402"]["differing"] == 3
+    assert done["202402"]["largest_difference"] == 1
+    assert "2024-02-01" in done["202402"]["examples"][0]
+    assert verdict(connection) == "stale"
+    connection.execute("SYSTEM REPLAY VIEW daily_mv STALE")
+    assert rows(connection, READ) == rows(connection, DIRECT)
+
+
+def test_bypass_rows_are_counted_named_and_never_dropped_unasked(connection: Connection) -> None:
+    make(connection)
+    three_months(connection)
+    connection.execute(
+        "INSERT INTO daily SELECT toDate('2024-02-07'), 'hand', 5, 500, uniqExactState(toUInt64(1)),"
+        " avgState(toInt64(1))"
+    )
+    status = dicts(connection, "SELECT * FROM system.views")[0]
+    assert (status["verdict"], status["bypass_rows"]) == ("bypassed", 1)
+    found = {d["partition"]: d for d in dicts(connection, "SYSTEM RECONCILE VIEW daily_mv")}
+    assert found["202402"]["verdict"] == "different"
+    assert (found["202402"]["extra"], found["202402"]["bypass_rows"]) == (1, 1)
+    assert "hand" in found["202402"]["examples"][0]
+    with pytest.raises(BypassRows, match="202402"):
+        connection.execute("SYSTEM REPLAY VIEW daily_mv PARTITION 202402")
+    kept = dicts(connection, "SYSTEM REPLAY VIEW daily_mv STALE")
+    assert [(k["partition"], k["status"]) for k in kept] == [("202402", "bypass kept")]
+    connection.execute("OPTIMIZE TABLE daily FINAL")
+    assert dicts(connection, "SELECT bypass_rows FROM system.views")[0]["bypass_rows"] == 1
+    gone = dicts(connection, "SYSTEM REPLAY VIEW daily_mv PARTITION 202402 DISCARD BYPASS")
+    assert [(g["status"], g["bypass_rows"]) for g in gone] == [("bypass discarded", 1)]
+    assert rows(connection, READ) == rows(connection, DIRECT)
+
+
+def test_deleting_from_a_target_is_refused_and_truncate_makes_a_gap(connection: Connection) -> None:
+    make(connection)
+    three_months(connection)
+    with pytest.raises(HaveDependentObjects, match="daily_mv"):
+        connection.execute("DELETE FROM daily WHERE kind = 'a'")
+    connection.execute("TRUNCATE TABLE daily")
+    status = dicts(connection, "SELECT * FROM system.views")[0]
+    assert (status["verdict"], status["gap_rows"]) == ("partial", 9)
+    connection.execute("SYSTEM BACKFILL VIEW daily_mv")
+    assert rows(connection, READ) == rows(connection, DIRECT)
+
+
+def test_truncate_of_the_source_makes_all_of_the_target_stale(connection: Connection) -> None:
+    make(connection)
+    three_months(connection)
+    connection.execute("TRUNCATE TABLE events")
+    assert verdict(connection) == "stale"
+    add(connection, ("2024-05-01", "a", 1, 1))
+    connection.execute("SYSTEM REPLAY VIEW daily_mv STALE")
+    assert rows(connection, READ) == rows(connection, DIRECT)
+    assert verdict(connection) == "covered"
+
+
+def test_drop_partition_makes_its_slice_stale(connection: Connection) -> None:
+    make(connection)
+    three_months(connection)
+    connection.execute("ALTER TABLE events DROP PARTITION 202402")
+    stale = dicts(connection, "SELECT * FROM system.view_invalidations")
+    assert [(s["target_partition"], s["cause"]) for s in stale] == [("202402", "DROP PARTITION")]
+    connection.execute("SYSTEM REPLAY VIEW daily_mv STALE")
+    assert rows(connection, READ) == rows(connection, DIRECT)
+
+
+def test_two_views_into_one_target_are_replayed_together(connection: Connection) -> None:
+    make(connection)
+    connection.execute(
+        "CREATE TABLE more (day Date, kind String, user UInt64, amount Int64)"
+        " ENGINE = MergeTree ORDER BY day"
+    )
+    connection.execute(
+        "CREATE MATERIALIZED VIEW more_mv TO daily AS SELECT day, kind, count() AS events,"
+        " sum(amount) AS amount, uniqExactState(user) AS users, avgState(amount) AS mean"
+        " FROM more GROUP BY day, kind"
+    )
+    three_months(connection)
+    connection.execute("INSERT INTO more VALUES ('2024-02-02', 'b', 77, 1000)")
+    before = rows(connection, READ)
+    connection.execute("DELETE FROM events WHERE day = '2024-02-02'")
+    connection.execute("SYSTEM REPLAY VIEW daily_mv STALE")
+    after = rows(connection, READ)
+    assert sum(r[3] for r in before) - sum(r[3] for r in after) == 20
+    assert {r["verdict"] for r in dicts(connection, "SYSTEM RECONCILE VIEW more_mv")} == {"equal"}
+
+
+def test_a_row_wise_view_is_reconciled_as_a_multiset(connection: Connection) -> None:
+    connection.execute("CREATE TABLE s (k UInt64, v Nullable(Float64)) ENGINE = MergeTree ORDER BY k")
+    connection.execute("CREATE TABLE t (k UInt64, v Nullable(Float64), l Array(UInt64)) ENGINE = MergeTree ORDER BY k")
+    connection.execute("CREATE MATERIALIZED VIEW m TO t AS SELECT k, v * 2 AS v, [k, k + 1] AS l FROM s")
+    connection.execute("INSERT INTO s VALUES (1, 1.5), (1, 1.5), (2, NULL)")
+    assert {r["verdict"] for r in dicts(connection, "SYSTEM RECONCILE VIEW m")} == {"equal"}
+    connection.execute("INSERT INTO t VALUES (1, 3, [1, 2])")
+    done = dicts(connection, "SYSTEM RECONCILE VIEW m")[0]
+    assert (done["verdict"], done["extra"], done["missing"]) == ("different", 1, 0)
+
+
+def test_four_threads_insert_while_a_backfill_runs(connection: Connection) -> None:
+    make(connection, view=False)
+    for month in range(1, 10):
+        add(connection, *((f"2024-0{month}-{d:02}", "ab"[d % 2], d, d) for d in range(1, 28)))
+    connection.execute(VIEW)
+    failures: list[BaseException] = []
+
+    def insert(number: int) -> None:
+        try:
+            for i in range(25):
+                add(connection, (f"2024-0{1 + (i + number) % 9}-15", "c", number * 1000 + i, i))
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=insert, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    done = dicts(connection, "SYSTEM BACKFILL VIEW daily_mv")
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert {d["status"] for d in done} == {"published"}
+    assert rows(connection, READ) == rows(connection, DIRECT)
+    assert verdict(connection) == "covered"
+
+
+def test_progress_tells_of_every_chunk(connection: Connection) -> None:
+    make(connection, view=False)
+    three_months(connection)
+    connection.execute(VIEW)
+    seen: list[tuple[str, str]] = []
+    connection.system(
+        "SYSTEM BACKFILL VIEW daily_mv", lambda event: seen.append((event.phase, event.partition))
+    )
+    for partition in ("202401", "202402", "202403"):
+        assert [p for p, where in seen if where == partition] == ["planned", "computed", "published"]
