@@ -146,9 +146,10 @@ class Database:
 def _open_parts(location: str, read_only: bool) -> tuple[Catalog, Store]:
     from olapdb.catalog.sqlite import SqliteCatalog
     from olapdb.storage.store import LocalStore, MemoryStore
+    from olapdb.transaction.points import reach
 
     if location == MEMORY:
-        return SqliteCatalog(MEMORY), MemoryStore()
+        return SqliteCatalog(MEMORY, reach=reach), MemoryStore(reach=reach)
     folder = Path(location)
     catalog_path = folder / CATALOG_FILE
     if not catalog_path.exists():
@@ -158,7 +159,11 @@ def _open_parts(location: str, read_only: bool) -> tuple[Catalog, Store]:
                 hint="Check the path, or connect without read_only to make one.",
             )
         _make_folder(folder)
-    return SqliteCatalog(str(catalog_path), read_only=read_only), LocalStore(str(folder))
+    store = LocalStore(str(folder), read_only=read_only, reach=reach)
+    catalog = SqliteCatalog(
+        str(catalog_path), read_only=read_only, sync_files=store.sync, reach=reach
+    )
+    return catalog, store
 
 
 def _make_folder(folder: Path) -> None:

@@ -45,6 +45,7 @@ class QueryStatistics:
     parts_read: int = 0
     granules_total: int = 0
     granules_read: int = 0
+    rows_written: int = 0
     elapsed_seconds: float = 0.0
     memory_peak_bytes: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 from olapdb.bind.aggregates import refuse_aggregates
 from olapdb.bind.expressions import ExpressionBinder
-from olapdb.bind.query import BoundQuery, QueryBinder
+from olapdb.bind.query import QueryBinder
 from olapdb.bind.relation import Relation, RelationColumn
 from olapdb.bind.scope import BindScope
 from olapdb.bind.sources import VIRTUAL_COLUMNS, default_expression
-from olapdb.errors import InternalError
+from olapdb.errors import InternalError, TooDeepRecursion
 from olapdb.model.schema import Column, Table
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import ColumnRef, Expression
@@ -25,11 +25,12 @@ def bind_query(query: sql.Query, scope: BindScope) -> plan.Plan:
     NotSupportedError, naming the clause, for what is not there yet.
     """
     queries = QueryBinder(scope)
-    bound = queries.query(query, queries.surroundings())
-    return plan_of(bound, queries)
-
-
-def plan_of(bound: BoundQuery, queries: QueryBinder) -> plan.Plan:
+    try:
+        bound = queries.query(query, queries.surroundings())
+    except RecursionError:
+        raise TooDeepRecursion(
+            "The query's expressions are nested too deeply.", hint="Split it with WITH."
+        ) from None
     output = tuple((c.unique, c.name) for c in bound.columns)
     return plan.Plan(bound.node, output, tuple(queries.tables.items()))
 

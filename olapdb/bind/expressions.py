@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from olapdb import functions
 from olapdb.bind import constants
-from olapdb.bind.aggregates import resolve_call
+from olapdb.bind.aggregates import AggregateRef, resolve_call
 from olapdb.bind.in_lists import bind_in
 from olapdb.bind.names import located, suggestion
 from olapdb.bind.parameters import bind_parameter
@@ -204,7 +204,7 @@ class ExpressionBinder:
         while outer is not None:
             found = outer.lookup(parts, None)
             if found is not None:
-                if any(isinstance(e, ColumnRef) for e in walk(found)):
+                if any(isinstance(e, ColumnRef | AggregateRef) for e in walk(found)):
                     raise NotSupportedError(
                         f"{'.'.join(parts)!r} belongs to the query around: correlated subqueries "
                         "are not supported.",

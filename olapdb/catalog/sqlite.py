@@ -56,6 +56,8 @@ class SqliteCatalog:
     """Implements `olapdb.catalog.base.Catalog`; read there what each method promises.
 
     `path` is the file, made where there is none (unless `read_only`), or ":memory:".
+    `sync_files` makes the names of staged files durable (`Store.sync`); it is called before every
+    commit, so that no committed part can lose its file.  `clock_ms` and `reach` are for tests.
     Raises CannotOpenWarehouse for a file that is no catalog, of a newer release, or on a network
     mount.
     """
@@ -69,12 +71,14 @@ class SqliteCatalog:
         zone: str = "UTC",
         lock_timeout_ms: int = LOCK_TIMEOUT_MS,
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        sync_files: Callable[[], None] = lambda: None,
         reach: Reach = reach_nothing,
     ) -> None:
         self.path = os.fspath(path)
         self._read_only = read_only
         self._lock_timeout_ms = lock_timeout_ms
         self._clock_ms = clock_ms
+        self._sync_files = sync_files
         self._reach = reach
         self.connections = Connections(self.path, durability, read_only)
         in_memory = self.connections.in_memory
@@ -204,6 +208,7 @@ class SqliteCatalog:
     # --- writing
 
     def apply(self, commit: Commit) -> Committed:
+        self._sync_files()
         with self._writing(commit.kind) as connection:
             commit_id = uuid.uuid4().hex
             try:

@@ -29,6 +29,9 @@ ARROW_BATCH_ROWS = 65_536
 LOCAL_TASK_ATTEMPTS = 4
 """Plain `local[N]` never retries a task, so a worker lost to the memory killer fails the job."""
 
+_STARTING = threading.Lock()
+"""Threads that ask for a session at the same time get one."""
+
 _OWNER = "spark.olapdb.session.owner"
 _LOCAL = re.compile(r"local(?:\[(?P<threads>\*|\d+)\])?")
 
@@ -77,24 +80,37 @@ def spark_session(
             "pyspark is not installed.", hint="Install it with: pip install 'olapdb[spark]'."
         )
     _silence_pandas_warning()
-    from pyspark.sql import SparkSession
-
     if master.startswith("sc://"):
         raise NotSupportedError(
             "Spark Connect has no task tracking and no driver context.",
             hint="Give the URL of the cluster itself (spark://host:port), or local[*].",
         )
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        _apply_runtime_conf(active, conf or {})
-        return active
-    local = _LOCAL.fullmatch(master)
-    settings = _settings(app_name, _with_attempts(master), memory, local=local is not None)
-    settings.update(conf or {})
-    session = _start(settings, local=local is not None)
+    with _STARTING:
+        active = active_session()
+        if active is not None:
+            _apply_runtime_conf(active, conf or {})
+            return active
+        local = _LOCAL.fullmatch(master) is not None
+        settings = _settings(app_name, _with_attempts(master), memory, local=local)
+        session = _start({**settings, **(conf or {})}, local=local)
     if prewarm:
         _prewarm(session)
     return session
+
+
+def active_session() -> SparkSession | None:
+    """The process's running session, whichever thread started it; None where there is none.
+
+    Spark's own getActiveSession() knows only that of the calling thread.
+    """
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    mine = SparkSession.getActiveSession()
+    if mine is not None or SparkContext._active_spark_context is None:
+        return mine
+    running: SparkSession = SparkSession.builder.getOrCreate()
+    return running
 
 
 def is_own_session(session: SparkSession) -> bool:
@@ -121,9 +137,7 @@ def session_scope(
 ) -> Iterator[SparkSession]:
     """`spark_session` as a context manager: at the end a session that was made for it stops, one
     that was active before goes on."""
-    from pyspark.sql import SparkSession
-
-    before = SparkSession.getActiveSession()
+    before = active_session() if find_spec("pyspark") is not None else None
     session = spark_session(app_name, master, memory=memory, conf=conf, prewarm=prewarm)
     try:
         yield session

@@ -188,9 +188,9 @@ def _reconcile(
     return made
 
 
-def _table(rows: Iterable[Any], **columns: DataType) -> Result:
-    """A result with one column for each named attribute of the rows."""
-    made = list(rows)
+def _table(found: Iterable[Any], /, **columns: DataType) -> Result:
+    """A result with one column for each named attribute of what was found."""
+    made = list(found)
     values: list[Sequence[object]] = [[_value(getattr(r, n)) for r in made] for n in columns]
     return from_columns(list(columns), list(columns.values()), values)
 

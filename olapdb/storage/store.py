@@ -135,12 +135,15 @@ class LocalStore:
     def sync(self) -> None:
         # The lock is held throughout: whoever finds nothing left to do knows that it is done.
         with self._lock:
-            for folder in sorted(self._unsynced):
+            folders = sorted(self._unsynced)
+            for folder in folders:
                 try:
                     _fsync_folder(folder)
                 except OSError as error:
                     raise storage_error(error, folder) from error
                 self._unsynced.discard(folder)
+            if folders:
+                self._reach("store.synced")
 
     def delete(self, path: str) -> None:
         if self.read_only:

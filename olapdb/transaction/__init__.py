@@ -1,0 +1,1 @@
+"""Stage, commit once, classify the outcome, retry, clean up."""

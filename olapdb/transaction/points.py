@@ -1,13 +1,89 @@
-"""Named stages of writing, where tests stop, fail or kill the process."""
+"""The stages of everything that writes, by name, for tests that stop, fail or kill there.
+
+    reach("insert.before_commit")      does nothing in a process that nobody watches
+
+A crash test lets its child process call `kill_at("insert.before_commit", 3)`: the third time that
+the stage is reached, the process kills itself with SIGKILL.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-_watchers: list[Callable[[str], None]] = []
+from olapdb.errors import BadArguments, InternalError
+from olapdb.model.stages import Reach, reach_nothing
+
+STAGES = (
+    "store.written", "store.flushed", "store.renamed", "store.synced",
+    "catalog.checked", "catalog.before_commit", "catalog.committed",
+    "stage.before_part", "stage.part_staged",
+    "transaction.before_commit", "transaction.committed",
+    "insert.source_staged", "insert.view_fired", "insert.staged", "insert.before_commit",
+    "insert.committed",
+    "delete.part_rewritten", "delete.before_commit",
+    "replay.before_commit", "replay.committed",
+    "backfill.planned", "backfill.before_commit", "backfill.chunk_published",
+    "merge.started", "merge.read", "merge.committed",
+    "vacuum.revoked", "vacuum.marked", "vacuum.forgotten", "vacuum.file_deleted",
+)  # fmt: skip
+"""Every stage there is; reaching another one while somebody watches is an error."""
+
+
+class _Watch:
+    """Whom to tell. One a process: a stage is reached deep inside code that knows nothing of it."""
+
+    def __init__(self) -> None:
+        self.told: Reach = reach_nothing
+
+
+_watch = _Watch()
 
 
 def reach(stage: str) -> None:
-    """Says that `stage` is about to happen, or has; does nothing unless a test watches."""
-    for watcher in _watchers:
-        watcher(stage)
+    """Says that a stage is reached."""
+    told = _watch.told
+    if told is not reach_nothing:
+        if stage not in STAGES:
+            raise InternalError(f"Stage {stage!r} is not listed in transaction.points.STAGES.")
+        told(stage)
+
+
+@contextmanager
+def watching(told: Reach) -> Iterator[None]:
+    """Tells `told` of every stage that any thread reaches inside the `with`; what it raises is
+    raised there."""
+    before, _watch.told = _watch.told, told
+    try:
+        yield
+    finally:
+        _watch.told = before
+
+
+@contextmanager
+def recording() -> Iterator[list[str]]:
+    """The stages reached inside the `with`, in their order."""
+    reached: list[str] = []
+    with watching(reached.append):
+        yield reached
+
+
+def kill_at(stage: str, count: int = 1) -> None:
+    """From now on: SIGKILL to this process when `stage` is reached for the `count`-th time."""
+    if stage not in STAGES:
+        raise BadArguments(f"There is no stage {stage!r}.", hint="See STAGES.")
+    lock = threading.Lock()
+    left = [count]
+
+    def told(reached: str) -> None:
+        if reached != stage:
+            return
+        with lock:
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    _watch.told = told

@@ -207,6 +207,7 @@ def _compare_floats(left: pa.Array, right: pa.Array) -> tuple[np.ndarray, float]
     with np.errstate(invalid="ignore", over="ignore"):
         distance = np.abs(a - b)
         close = distance <= FLOAT_TOLERANCE * np.maximum(np.abs(a), np.abs(b))
+        close &= np.isfinite(distance)
     same = (a == b) | close | (np.isnan(a) & np.isnan(b))
     wrong = distance[~same]
     finite = wrong[np.isfinite(wrong)]

@@ -191,6 +191,8 @@ class ExpressionParser(TypeParser):
                 self.advance()
                 return self._between(left, False, token)
             case "IN":
+                if self.key_after(1) == "PARTITION":
+                    return None  # UPDATE a = b IN PARTITION p
                 self.advance()
                 return self._in(left, False, token)
             case "NOT":

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,6 +70,12 @@ def test_an_active_session_is_reused_and_a_runtime_setting_applied(spark: SparkS
     with session_scope() as inner:
         assert inner is spark
     assert spark.range(3).count() == 3, "session_scope stopped a session that it did not make"
+
+
+def test_every_thread_gets_the_one_session(spark: SparkSession) -> None:
+    with ThreadPoolExecutor(3) as pool:
+        sessions = list(pool.map(lambda _: spark_session(), range(6)))
+    assert all(one.sparkContext is spark.sparkContext for one in sessions)
 
 
 def test_a_setting_that_cannot_change_any_more_is_refused(spark: SparkSession) -> None:

@@ -1,0 +1,423 @@
+"""Rounding and moving dates: toStartOf…, date_trunc, add…, subtract…, dateDiff, age."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.errors import BadArguments, IllegalTypeOfArgument
+from olapdb.functions import cast_times, columns, date_arithmetic
+from olapdb.functions.base import Argument, Column, Environment, ScalarCall
+from olapdb.functions.cast_times import DAY
+from olapdb.functions.date_parts import CLOCKS, DATES, days_of, iso_week, seconds_of
+from olapdb.functions.scalar import (
+    Definition,
+    Invocation,
+    constant_text,
+    custom,
+    define,
+    illegal,
+    require,
+    usual,
+)
+from olapdb.types import (
+    DATE,
+    DATE32,
+    INT64,
+    DataType,
+    Date,
+    Date32,
+    DateTime,
+    DateTime64,
+    Decimal,
+    Float,
+    Integer,
+    Interval,
+    String,
+    plain,
+)
+
+_MIN_YEAR = 1900
+Days = Callable[[np.ndarray], np.ndarray]
+
+
+def month_start(days: np.ndarray, months: int = 1) -> np.ndarray:
+    """The first day of each day's period of so many months."""
+    year, month, _ = cast_times.civil_from_days(days)
+    index = (year - _MIN_YEAR) * 12 + month - 1
+    index = index // months * months
+    return cast_times.days_from_civil(index // 12 + _MIN_YEAR, index % 12 + 1, np.ones_like(index))
+
+
+def month_end(days: np.ndarray) -> np.ndarray:
+    year, month, day = cast_times.civil_from_days(days)
+    return days - day + date_arithmetic.month_lengths(year, month)
+
+
+def monday(days: np.ndarray) -> np.ndarray:
+    return days - (days + 3) % 7
+
+
+def sunday(days: np.ndarray) -> np.ndarray:
+    return days - (days + 4) % 7
+
+
+def _iso_year_start(days: np.ndarray) -> np.ndarray:
+    year, _ = iso_week(days)
+    january4 = cast_times.days_from_civil(year, np.ones_like(year), np.full_like(year, 4))
+    return monday(january4)
+
+
+def _to_date(name: str, move: Days, aliases: tuple[str, ...] = (), *, insensitive: bool = False,
+             monotonic: bool = True) -> Definition:  # fmt: skip
+    """A rounding of days; the result is a Date."""
+
+    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        moved = move(days_of(arrays[0], call))
+        return columns.from_values(np.clip(moved, 0, cast_times.DATE_MAX), pa.date32())
+
+    def rule(spelt: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+        require(spelt, types[:1], DATES, "a Date or DateTime")
+        return DATE
+
+    return define(name, rule, kernel, count=(1, 2), aliases=aliases, insensitive=insensitive,
+                  monotonic=monotonic)  # fmt: skip
+
+
+def _week(name: str, *, last: bool) -> Definition:
+    """toStartOfWeek and toLastDayOfWeek: mode 0 begins on Sunday, odd modes on Monday."""
+
+    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        mode = call.constant(1)
+        first = monday if isinstance(mode, int) and mode & 1 else sunday
+        days = first(days_of(arrays[0], call)) + (6 if last else 0)
+        return columns.from_values(np.clip(days, 0, cast_times.DATE_MAX), pa.date32())
+
+    def rule(spelt: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+        require(spelt, types[:1], DATES, "a Date or DateTime")
+        return DATE
+
+    return define(name, rule, kernel, count=(1, 3), monotonic=True)
+
+
+def zone_of_argument(argument: DataType, zone: str | None) -> str | None:
+    return zone or (argument.zone if isinstance(argument, CLOCKS) else None)
+
+
+def _clock_start(name: str, step: int) -> Definition:
+    """Rounds down to so many seconds (a day: to midnight); the result is a DateTime."""
+
+    def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
+        zone = constant_text(spelt, arguments, 1, "the time zone") if len(arguments) > 1 else None
+        source = plain(arguments[0].type)
+        kinds = DATES if step == DAY else CLOCKS
+        require(spelt, [source], kinds, "a DateTime")
+        result = DateTime(zone_of_argument(source, zone))
+
+        def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+            return rounded_clock(arrays[0], call, step)
+
+        return usual(spelt, arguments, result, kernel, monotonic=True)
+
+    return custom(name, resolve, count=(1, 2))
+
+
+def rounded_clock(array: pa.Array, call: Invocation, step: int) -> pa.Array:
+    wall = seconds_of(array, call)
+    zone = cast_times.zone_of(call.result, call.environment.zone)
+    if step == DAY or isinstance(call.types[0], Date | Date32):
+        seconds = cast_times.utc_from_local(wall // step * step, zone)
+    else:  # keeps the offset of the moment, so that an hour repeated in autumn stays two
+        ticks = columns.numpy_values(array) // cast_times.ticks_per_second(call.types[0])
+        seconds = ticks - wall % step
+    return seconds_as(seconds, call.result)
+
+
+def seconds_as(seconds: np.ndarray, result: DataType) -> pa.Array:
+    """Instants as DateTime (clamped) or DateTime64."""
+    if isinstance(result, DateTime):
+        return columns.from_values(np.clip(seconds, 0, cast_times.DATETIME_MAX), result.arrow)
+    return columns.from_values(seconds * cast_times.ticks_per_second(result), result.arrow)
+
+
+def _start_of_second(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    source = plain(arguments[0].type)
+    require(name, [source], (DateTime64,), "a DateTime64")
+
+    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        ticks = cast_times.ticks_per_second(source)
+        return columns.from_values(columns.numpy_values(arrays[0]) // ticks * ticks, source.arrow)
+
+    return usual(name, arguments, source, kernel, monotonic=True)
+
+
+def _start_of_interval(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """toStartOfInterval(t, INTERVAL n unit[, zone])."""
+    source, interval = plain(arguments[0].type), plain(arguments[1].type)
+    require(name, [source], DATES, "a Date or DateTime")
+    if not isinstance(interval, Interval) or arguments[1].constant is None:
+        raise illegal(name, interval, "a constant INTERVAL")
+    count = arguments[1].constant.as_py()
+    if count <= 0:
+        raise BadArguments(f"The interval of {name} must be positive.")
+    zone = constant_text(name, arguments, 2, "the time zone") if len(arguments) > 2 else None
+    return usual(name, arguments, *_interval_rounding(name, source, interval.unit, count, zone), monotonic=True)
+
+
+def _interval_rounding(
+    name: str, source: DataType, unit: str, count: int, zone: str | None
+) -> tuple[DataType, Callable[[list[pa.Array], Invocation], pa.Array]]:
+    """(result type, kernel); seconds and minutes count from 1970, hours from midnight, days from
+    1970, weeks from a Monday, months from 1900."""
+    if unit in date_arithmetic.MONTHS or unit == "Week":
+        months = date_arithmetic.MONTHS.get(unit, 0) * count
+
+        def to_date(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+            days = days_of(arrays[0], call)
+            moved = month_start(days, months) if months else 4 + (days - 4) // (7 * count) * (7 * count)
+            return columns.from_values(np.clip(moved, 0, cast_times.DATE_MAX), pa.date32())
+
+        return DATE, to_date
+    result = DateTime(zone_of_argument(source, zone))
+    if unit in date_arithmetic.SUBSECOND:
+        raise BadArguments(f"{name} by {unit}s is not supported.")
+    if unit == "Day":
+
+        def to_day(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+            wall = seconds_of(arrays[0], call) // (DAY * count) * (DAY * count)
+            return seconds_as(cast_times.utc_from_local(wall, cast_times.zone_of(result, call.environment.zone)), result)
+
+        return result, to_day
+    if not isinstance(source, CLOCKS):
+        raise illegal(name, source, f"a DateTime to round to {unit}s")
+    step = date_arithmetic.SECONDS[unit] * count
+
+    def to_clock(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        wall = seconds_of(arrays[0], call)
+        base = wall % DAY if unit == "Hour" else wall
+        ticks = columns.numpy_values(arrays[0]) // cast_times.ticks_per_second(source)
+        return seconds_as(ticks - base % step, result)
+
+    return result, to_clock
+
+
+_TRUNCATIONS: dict[str, Days] = {
+    "year": lambda d: month_start(d, 12), "quarter": lambda d: month_start(d, 3),
+    "month": month_start, "week": monday,
+}  # fmt: skip
+_CLOCK_STEPS = {"day": DAY, "hour": 3600, "minute": 60, "second": 1}
+
+
+def _date_trunc(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    unit = constant_text(name, arguments, 0, "the unit").lower()
+    source = plain(arguments[1].type)
+    require(name, [source], DATES, "a Date or DateTime")
+    zone = constant_text(name, arguments, 2, "the time zone") if len(arguments) > 2 else None
+    if unit in _TRUNCATIONS:
+        wide = isinstance(source, Date32 | DateTime64)
+        result: DataType = DATE32 if wide else DATE
+        move = _TRUNCATIONS[unit]
+
+        def to_date(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+            moved = move(_second_days(arrays[1], call, source, zone))
+            limits = (-25_567, 120_529) if wide else (0, cast_times.DATE_MAX)
+            return columns.from_values(np.clip(moved, *limits), pa.date32())
+
+        return _monotonic_second(usual(name, arguments, result, to_date), arguments)
+    if unit not in _CLOCK_STEPS:
+        raise BadArguments(f"{name} does not know the unit {unit!r}.")
+    if unit != "day":
+        require(name, [source], CLOCKS, f"a DateTime to truncate to the {unit}")
+    own = zone_of_argument(source, zone)
+    result = DateTime64(0, own) if isinstance(source, DateTime64 | Date32) else DateTime(own)
+
+    def to_clock(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        zoned = (None, None if zone is None else pa.scalar(zone))
+        inner = Invocation((source,), result, call.rows, call.environment, zoned)
+        return rounded_clock(arrays[1], inner, _CLOCK_STEPS[unit])
+
+    return _monotonic_second(usual(name, arguments, result, to_clock), arguments)
+
+
+def _second_days(array: pa.Array, call: Invocation, source: DataType, zone: str | None) -> np.ndarray:
+    inner = Invocation((source,), call.result, call.rows, call.environment,
+                       (None, None if zone is None else pa.scalar(zone)))  # fmt: skip
+    return days_of(array, inner)
+
+
+def _monotonic_second(call: ScalarCall, arguments: Sequence[Argument]) -> ScalarCall:
+    return ScalarCall(call.name, call.type, call.kernel, monotonic=arguments[1].constant is None)
+
+
+# --- moving -------------------------------------------------------------------------------------
+
+_UNIT_NAMES = {
+    **{u.lower(): u for u in ("Nanosecond", "Microsecond", "Millisecond", "Second", "Minute", "Hour",
+                              "Day", "Week", "Month", "Quarter", "Year")},
+    "ns": "Nanosecond", "us": "Microsecond", "ms": "Millisecond", "ss": "Second", "s": "Second",
+    "mi": "Minute", "n": "Minute", "hh": "Hour", "h": "Hour", "dd": "Day", "d": "Day", "wk": "Week",
+    "ww": "Week", "mm": "Month", "m": "Month", "qq": "Quarter", "q": "Quarter", "yyyy": "Year",
+    "yy": "Year",
+}  # fmt: skip
+
+
+def unit_named(name: str, text: str) -> str:
+    """"Day" for day, days, dd, SQL_TSI_DAY."""
+    lowered = text.lower().removeprefix("sql_tsi_")
+    found = _UNIT_NAMES.get(lowered) or _UNIT_NAMES.get(lowered.removesuffix("s"))
+    if found is None:
+        raise BadArguments(f"{name} does not know the unit {text!r}.")
+    return found
+
+
+def _shift(unit: str, sign: int) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    """addDays(t, n) and its kin."""
+
+    def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        source, amount = plain(arguments[0].type), plain(arguments[1].type)
+        if isinstance(source, String):
+            raise illegal(name, source, "a Date or DateTime (convert the String)")
+        require(name, [source], DATES, "a Date or DateTime")
+        require(name, [amount], (Integer, Float, Decimal), "a number")
+        result = date_arithmetic.shifted_type(name, source, unit)
+        varying = arguments[1].constant is not None
+        return usual(name, arguments, result, date_arithmetic.shift(unit, sign), monotonic=varying)
+
+    return resolve
+
+
+def _date_add(operation: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    """dateAdd(unit, n, t) with a constant unit, and dateAdd(t, INTERVAL n unit)."""
+    sign = 1 if operation == "plus" else -1
+
+    def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        if len(arguments) == 2:
+            return date_arithmetic.resolve(name, operation, arguments)
+        unit = unit_named(name, constant_text(name, arguments, 0, "the unit"))
+        inner = _shift(unit, sign)(name, [arguments[2], arguments[1]])
+
+        def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+            return inner.kernel([values[2], values[1]], rows, environment)
+
+        return ScalarCall(name, inner.type, kernel)
+
+    return resolve
+
+
+# --- distances ----------------------------------------------------------------------------------
+
+
+def _date_diff(*, full: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    """dateDiff counts boundaries crossed, age counts full units."""
+
+    def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        unit = unit_named(name, constant_text(name, arguments, 0, "the unit"))
+        types = [plain(a.type) for a in arguments[1:3]]
+        for one in types:
+            if not isinstance(one, DATES):
+                raise IllegalTypeOfArgument(f"Illegal type {one} of argument of function {name}: a date expected.")
+        zone = constant_text(name, arguments, 3, "the time zone") if len(arguments) > 3 else None
+
+        def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+            moments = [_ticks(a, t, unit, zone, call) for a, t in zip(arrays[1:3], types, strict=True)]
+            counted = _full_units(*moments, unit) if full else _units(moments[1], unit) - _units(moments[0], unit)
+            return columns.from_values(counted, pa.int64())
+
+        return usual(name, arguments, INT64, kernel)
+
+    return resolve
+
+
+def _ticks(
+    array: pa.Array, data_type: DataType, unit: str, zone: str | None, call: Invocation
+) -> np.ndarray:
+    """Wall clock ticks of a billionth, or of a second where that is fine enough; shorter units
+    than a day count instants, so that a day with 25 hours has them."""
+    values = columns.numpy_values(array).astype(np.int64)
+    own = zone or cast_times.zone_of(data_type, call.environment.zone)
+    per_second = cast_times.ticks_per_second(data_type)
+    if isinstance(data_type, Date | Date32):
+        values = values * DAY
+        if unit in date_arithmetic.SECONDS or unit in date_arithmetic.SUBSECOND:
+            values = cast_times.utc_from_local(values, own)
+    elif unit in date_arithmetic.DAYS or unit in date_arithmetic.MONTHS:
+        seconds, fraction = np.divmod(values, per_second)
+        return cast_times.local_from_utc(seconds, own) * 1_000_000 + fraction * 1_000_000 // per_second
+    elif unit == "Hour" and zone is not None:
+        seconds, fraction = np.divmod(values, per_second)
+        return cast_times.local_from_utc(seconds, own) * 1_000_000 + fraction * 1_000_000 // per_second
+    return values * 1_000_000 // per_second
+
+
+def _units(ticks: np.ndarray, unit: str) -> np.ndarray:
+    """The number of the unit that holds each moment (ticks of a microsecond)."""
+    if unit in date_arithmetic.SUBSECOND:
+        digits = date_arithmetic.SUBSECOND[unit]
+        return ticks * 1000 if digits == 9 else ticks // 10 ** (6 - digits)
+    seconds = ticks // 1_000_000
+    if unit in date_arithmetic.SECONDS:
+        return seconds // date_arithmetic.SECONDS[unit]
+    days = seconds // DAY
+    if unit == "Day":
+        return days
+    if unit == "Week":
+        return (days + 3) // 7
+    year, month, _ = cast_times.civil_from_days(days)
+    return (year * 12 + month - 1) // date_arithmetic.MONTHS[unit]
+
+
+def _full_units(start: np.ndarray, end: np.ndarray, unit: str) -> np.ndarray:
+    span = end - start
+    if unit in date_arithmetic.SUBSECOND:
+        return _units(end, unit) - _units(start, unit)
+    if unit in date_arithmetic.SECONDS or unit in date_arithmetic.DAYS:
+        length = date_arithmetic.SECONDS.get(unit) or DAY * date_arithmetic.DAYS[unit]
+        quotient = np.abs(span) // (length * 1_000_000)
+        return np.where(span < 0, -quotient, quotient)
+    low, high = np.minimum(start, end), np.maximum(start, end)
+    months = _units(high, "Month") - _units(low, "Month")
+    months = months - (_within_month(high) < _within_month(low))
+    counted = months // date_arithmetic.MONTHS[unit]
+    return np.where(span < 0, -counted, counted)
+
+
+def _within_month(ticks: np.ndarray) -> np.ndarray:
+    days, rest = np.divmod(ticks, DAY * 1_000_000)
+    _, _, day = cast_times.civil_from_days(days)
+    return day * DAY * 1_000_000 + rest
+
+
+_SHIFT_UNITS = ("Nanosecond", "Microsecond", "Millisecond", "Second", "Minute", "Hour", "Day", "Week",
+                "Month", "Quarter", "Year")  # fmt: skip
+
+DEFINITIONS: tuple[Definition, ...] = (
+    _to_date("toStartOfYear", _TRUNCATIONS["year"]),
+    _to_date("toStartOfQuarter", _TRUNCATIONS["quarter"]),
+    _to_date("toStartOfMonth", month_start),
+    _to_date("toStartOfISOYear", _iso_year_start),
+    _to_date("toMonday", monday),
+    _to_date("toLastDayOfMonth", month_end, ("LAST_DAY",), insensitive=True),
+    _week("toStartOfWeek", last=False),
+    _week("toLastDayOfWeek", last=True),
+    _clock_start("toStartOfDay", DAY),
+    _clock_start("toStartOfHour", 3600),
+    _clock_start("toStartOfMinute", 60),
+    _clock_start("toStartOfFiveMinutes", 300),
+    _clock_start("toStartOfTenMinutes", 600),
+    _clock_start("toStartOfFifteenMinutes", 900),
+    _clock_start("timeSlot", 1800),
+    custom("toStartOfSecond", _start_of_second),
+    custom("toStartOfInterval", _start_of_interval, count=(2, 3)),
+    custom("dateTrunc", _date_trunc, count=(2, 3), aliases=("date_trunc",), insensitive=True),
+    *(custom(f"add{u}s", _shift(u, 1), count=2) for u in _SHIFT_UNITS),
+    *(custom(f"subtract{u}s", _shift(u, -1), count=2) for u in _SHIFT_UNITS),
+    custom("dateAdd", _date_add("plus"), count=(2, 3), insensitive=True,
+           aliases=("date_add", "timestampAdd", "timestamp_add")),
+    custom("dateSub", _date_add("minus"), count=(2, 3), insensitive=True,
+           aliases=("date_sub", "timestampSub", "timestamp_sub")),
+    custom("dateDiff", _date_diff(full=False), count=(3, 4), insensitive=True,
+           aliases=("date_diff", "timestampDiff", "timestamp_diff")),
+    custom("age", _date_diff(full=True), count=(3, 4), insensitive=True),
+)  # fmt: skip

@@ -1,0 +1,78 @@
+"""Pieces of strings by per-row positions, in bytes or in code points, without a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.functions import columns
+
+
+def pieces(array: pa.Array, starts: np.ndarray, lengths: np.ndarray, *, utf8: bool = False) -> pa.Array:
+    """The piece of each string from its `starts[i]` (from 0) of `lengths[i]` units, both clipped
+    to the string."""
+    offsets, data = columns.bytes_of(columns.binary(array))
+    if utf8 and len(data) and int(data.max()) >= 128:
+        starts, lengths = _bytes_of_points(offsets, data, starts, lengths)
+    sizes = np.diff(offsets)
+    first = np.clip(starts, 0, sizes)
+    last = np.clip(starts + np.maximum(lengths, 0), first, sizes)
+    taken = last - first
+    out = columns.offsets_from_counts(taken)
+    source = np.arange(int(out[-1])) + np.repeat(offsets[:-1] + first - out[:-1], taken)
+    return columns.strings_from(out, data[source])
+
+
+def _bytes_of_points(
+    offsets: np.ndarray, data: np.ndarray, starts: np.ndarray, lengths: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Positions in code points as positions in bytes."""
+    heads = np.flatnonzero((data & 0xC0) != 0x80)
+    first = np.searchsorted(heads, offsets[:-1])
+    count = np.searchsorted(heads, offsets[1:]) - first
+    marks = np.append(heads, len(data))
+    low = np.clip(starts, 0, count)
+    high = np.clip(starts + np.maximum(lengths, 0), low, count)
+    begin = np.where(low == count, offsets[1:], marks[np.minimum(first + low, len(heads))])
+    end = np.where(high == count, offsets[1:], marks[np.minimum(first + high, len(heads))])
+    return begin - offsets[:-1], end - begin
+
+
+def lengths_of(array: pa.Array, *, utf8: bool = False) -> np.ndarray:
+    """How long each string is, in bytes or code points, int64."""
+    counted = pc.utf8_length(array) if utf8 else pc.binary_length(columns.binary(array))
+    return columns.numpy_values(counted).astype(np.int64)
+
+
+def per_value(
+    arrays: list[pa.Array], at: tuple[int, ...], function: Callable[[list[pa.Array], list[str]], pa.Array]
+) -> pa.Array:
+    """Applies a function that takes constants where columns stand: once for each distinct
+    combination of the columns `at`, on the rows that have it."""
+    keys = [columns.binary(arrays[i]) for i in at]
+    encoded = [k.dictionary_encode() for k in keys]
+    codes = np.zeros(len(arrays[0]), np.int64)
+    for one in encoded:
+        codes = codes * max(len(one.dictionary), 1) + columns.numpy_values(one.indices)
+    found, first, place = np.unique(codes, return_index=True, return_inverse=True)
+    others = [a for i, a in enumerate(arrays) if i not in at]
+    if len(found) == 1:
+        return function(others, [_text(k, 0) for k in keys])
+    place = place.reshape(-1)
+    order = np.argsort(place, kind="stable")
+    counts = np.bincount(place, minlength=len(found))
+    bounds = columns.offsets_from_counts(counts)
+    made = []
+    for index, row in enumerate(first):
+        rows = pa.array(order[bounds[index] : bounds[index + 1]])
+        made.append(function([a.take(rows) for a in others], [_text(k, int(row)) for k in keys]))
+    back = np.empty(len(order), np.int64)
+    back[order] = np.arange(len(order))
+    return pa.concat_arrays(made).take(pa.array(back))
+
+
+def _text(keys: pa.Array, row: int) -> str:
+    return bytes(keys[row].as_py()).decode("utf-8", "surrogateescape")

@@ -1,0 +1,151 @@
+"""Joins against a nested loop in Python, for every kind and strictness, any batching."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from olapdb.errors import MemoryLimitExceeded, NotSupportedError
+from olapdb.plan import nodes
+from olapdb.types import INT64, STRING, UINT64, Nullable, make_nullable
+from tests.unit.execute.build import call, col, rows_of, values
+
+KEY = Nullable(INT64)
+ROWS = st.lists(st.tuples(st.one_of(st.none(), st.integers(0, 3)), st.integers(0, 9)), max_size=10)
+Side = list[tuple[int | None, int]]
+
+
+def join(
+    left: Side, right: Side, kind: str, strictness: str = "ALL", *, residual: bool = False,
+    use_nulls: bool = False,
+) -> nodes.Join:  # fmt: skip
+    sides = [
+        values({f"{name}k": (KEY, [r[0] for r in rows]), f"{name}v": (INT64, [r[1] for r in rows])})
+        for name, rows in (("l", left), ("r", right))
+    ]
+    fields = [*sides[0].schema, *sides[1].schema]
+    if strictness in ("SEMI", "ANTI"):
+        fields = fields[:2]
+    elif use_nulls:
+        fields = [nodes.Field(f.name, make_nullable(f.type)) for f in fields]
+    keyed = kind != "CROSS"
+    return nodes.Join(
+        sides[0], sides[1], kind, strictness,  # type: ignore[arg-type]
+        (col("lk", KEY),) if keyed else (), (col("rk", KEY),) if keyed else (),
+        call("less", col("lv", INT64), col("rv", INT64)) if residual else None, tuple(fields),
+    )  # fmt: skip
+
+
+def partners(left: Side, right: Side, residual: bool) -> list[tuple[int, int]]:
+    return [
+        (i, j)
+        for i, (lk, lv) in enumerate(left)
+        for j, (rk, rv) in enumerate(right)
+        if lk is not None and lk == rk and (not residual or lv < rv)
+    ]
+
+
+def expected(left: Side, right: Side, kind: str, residual: bool, nobody: int | None) -> list[object]:
+    pairs = partners(left, right, residual)
+    rows: list[object] = []
+    for i, row in enumerate(left):
+        mine = [j for a, j in pairs if a == i]
+        rows += [(*row, *right[j]) for j in mine]
+        if not mine and kind in ("LEFT", "FULL"):
+            rows.append((*row, None, nobody))
+    if kind in ("RIGHT", "FULL"):
+        matched = {j for _, j in pairs}
+        rows += [(None, nobody, *right[j]) for j in range(len(right)) if j not in matched]
+    return rows
+
+
+@pytest.mark.parametrize("use_nulls", [False, True])
+@pytest.mark.parametrize("residual", [False, True])
+@pytest.mark.parametrize("kind", ["INNER", "LEFT", "RIGHT", "FULL"])
+@given(left=ROWS, right=ROWS, batch_rows=st.integers(1, 6))
+def test_all(
+    kind: str, residual: bool, use_nulls: bool, left: Side, right: Side, batch_rows: int
+) -> None:
+    node = join(left, right, kind, residual=residual, use_nulls=use_nulls)
+    nobody = None if use_nulls else 0
+    assert rows_of(node, max_block_size=batch_rows) == expected(left, right, kind, residual, nobody)
+
+
+@pytest.mark.parametrize("residual", [False, True])
+@pytest.mark.parametrize("strictness", ["SEMI", "ANTI"])
+@given(left=ROWS, right=ROWS, batch_rows=st.integers(1, 6))
+def test_semi_and_anti(
+    strictness: str, residual: bool, left: Side, right: Side, batch_rows: int
+) -> None:
+    node = join(left, right, "LEFT", strictness, residual=residual)
+    with_partner = {i for i, _ in partners(left, right, residual)}
+    wanted = strictness == "SEMI"
+    assert rows_of(node, max_block_size=batch_rows) == [
+        row for i, row in enumerate(left) if (i in with_partner) == wanted
+    ]
+
+
+@given(left=ROWS, right=ROWS, batch_rows=st.integers(1, 6))
+def test_any(left: Side, right: Side, batch_rows: int) -> None:
+    pairs = partners(left, right, False)
+
+    def first(side: int, row: int) -> int | None:
+        return next((pair[1 - side] for pair in pairs if pair[side] == row), None)
+
+    node = join(left, right, "LEFT", "ANY")
+    assert rows_of(node, max_block_size=batch_rows) == [
+        (*row, *((None, 0) if (j := first(0, i)) is None else right[j]))
+        for i, row in enumerate(left)
+    ]
+    keys: set[int | None] = set()
+    inner = []
+    for i, j in pairs:
+        if left[i][0] not in keys:
+            keys.add(left[i][0])
+            inner.append((*left[i], *right[j]))
+    assert rows_of(join(left, right, "INNER", "ANY"), max_block_size=batch_rows) == inner
+    outer = rows_of(join(left, right, "RIGHT", "ANY"), max_block_size=batch_rows)
+    assert sorted(map(repr, outer)) == sorted(
+        repr((*((None, 0) if (i := first(1, j)) is None else left[i]), *row))
+        for j, row in enumerate(right)
+    )
+
+
+@given(left=ROWS, right=ROWS, batch_rows=st.integers(1, 6))
+def test_cross(left: Side, right: Side, batch_rows: int) -> None:
+    found = rows_of(join(left, right, "CROSS"), max_block_size=batch_rows)
+    assert found == [(*one, *two) for one in left for two in right]
+
+
+def test_text_keys_and_large_sides_keep_the_left_order() -> None:
+    left = nodes.Project(
+        nodes.Numbers("n", UINT64, 0, 300_000),
+        (("n", col("n", UINT64)), ("lk", call("toString", col("n", UINT64)))),
+    )
+    right = nodes.Project(
+        nodes.Numbers("m", UINT64, 0, 100_000, 2),
+        (("m", col("m", UINT64)), ("rk", call("toString", col("m", UINT64)))),
+    )
+    node = nodes.Join(
+        left, right, "INNER", "ALL", (col("lk", STRING),), (col("rk", STRING),), None,
+        (*left.schema, *right.schema),
+    )  # fmt: skip
+    found = rows_of(nodes.Project(node, (("n", col("n", UINT64)), ("m", col("m", UINT64)))))
+    assert found == [(n, n) for n in range(0, 200_000, 2)]
+
+
+def test_the_right_side_counts_against_the_memory_limit() -> None:
+    numbers = nodes.Numbers("n", UINT64, 0, 1_000_000)
+    other = nodes.Numbers("m", UINT64, 0, 10)
+    node = nodes.Join(
+        other, numbers, "INNER", "ALL", (col("m", UINT64),), (col("n", UINT64),), None,
+        (*other.schema, *numbers.schema),
+    )  # fmt: skip
+    with pytest.raises(MemoryLimitExceeded, match="JOIN"):
+        rows_of(node, max_memory_usage=4_000_000)
+
+
+def test_asof_is_refused() -> None:
+    with pytest.raises(NotSupportedError, match="ASOF"):
+        rows_of(join([], [], "LEFT", "ASOF"))
