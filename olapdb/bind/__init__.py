@@ -2,12 +2,13 @@
 
     bind_query(query, scope) -> Plan
     bind_expression(expression, table, scope) -> Expression over the table's columns
+    bind_constant(expression, type, scope) -> the value of an expression without columns
     bind_expression_over(expression, schema, scope) -> Expression over a schema
 
 `analysis`, `qualify` and `view_facts` answer questions about syntax trees for the views.
 """
 
-from olapdb.bind.entry import bind_expression, bind_expression_over, bind_query
+from olapdb.bind.entry import bind_constant, bind_expression, bind_expression_over, bind_query
 from olapdb.bind.scope import BindScope
 
-__all__ = ["BindScope", "bind_expression", "bind_expression_over", "bind_query"]
+__all__ = ["BindScope", "bind_constant", "bind_expression", "bind_expression_over", "bind_query"]

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pyarrow as pa
+
 from olapdb.bind.aggregates import refuse_aggregates
+from olapdb.bind.constants import cast, cast_literal
 from olapdb.bind.expressions import ExpressionBinder
 from olapdb.bind.query import QueryBinder
 from olapdb.bind.relation import Relation, RelationColumn
 from olapdb.bind.scope import BindScope
 from olapdb.bind.sources import VIRTUAL_COLUMNS, default_expression
-from olapdb.errors import InternalError, TooDeepRecursion
+from olapdb.errors import BadArguments, InternalError, TooDeepRecursion
 from olapdb.model.schema import Column, Table
 from olapdb.plan import nodes as plan
-from olapdb.plan.expressions import ColumnRef, Expression
+from olapdb.plan.expressions import ColumnRef, Constant, Expression
 from olapdb.sql import nodes as sql
-from olapdb.types import DataType
+from olapdb.types import DataType, Decimal, plain
 
 
 def bind_query(query: sql.Query, scope: BindScope) -> plan.Plan:
@@ -87,3 +90,21 @@ def _plain_column(name: str, data_type: DataType, starred: bool = True) -> Relat
 
 def _unbuilt() -> plan.Node:
     raise InternalError("An expression's relation is not built.")
+
+
+def bind_constant(expression: sql.Expression, target: DataType, scope: BindScope) -> pa.Scalar:
+    """The value of an expression without columns (a literal, a parameter, a pure call), as
+    `target`. BadArguments where it is none; DataError where it does not convert."""
+    queries = QueryBinder(scope)
+    bound = _bind_over(expression, [], "", queries)
+    if not isinstance(bound, Constant):
+        raise BadArguments(
+            "A constant is expected here.",
+            hint="Use INSERT INTO … SELECT for values that have to be computed.",
+            position=expression.position,
+        )
+    literal = cast_literal(expression, bound) if isinstance(plain(target), Decimal) else bound
+    value = cast(literal, target, queries.scope.environment, eager=True)
+    if not isinstance(value, Constant):
+        raise InternalError(f"The cast of a constant to {target} is no constant.")
+    return value.value

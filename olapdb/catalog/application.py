@@ -35,7 +35,7 @@ from olapdb.model.changes import (
     RemoveParts,
 )
 from olapdb.model.encoding import dumps, encode_object, encode_part_rest, object_kind
-from olapdb.model.part import Blocks, BlockRange, Contribution, NewBlock, Part, union_ranges
+from olapdb.model.part import BlockRange, Blocks, Contribution, NewBlock, Part, union_ranges
 from olapdb.model.schema import Database, MaterializedView, SchemaObject, Table, View
 from olapdb.model.view_state import CoverageRow, Invalidation
 
@@ -230,9 +230,7 @@ class Application:
                 self._insert_coverage(view_id, other, BlockRange(first, last))
 
     def _coverage_rows(self, view_id: str) -> list[tuple[int, str | None, int, int]]:
-        return sql.coverage_at(
-            self._connection, of_view=view_id, number=self._number
-        ).fetchall()
+        return sql.coverage_at(self._connection, of_view=view_id, number=self._number).fetchall()
 
     def _partitions(self, table_id: str) -> set[str]:
         return {p for _, p, *_ in sql.live_parts_of(self._connection, of_table=table_id)}
@@ -245,9 +243,7 @@ class Application:
 
     def _drop_coverage(self, row_ids: Sequence[int]) -> None:
         if row_ids:
-            sql.drop_coverage(
-                self._connection, row_ids=json.dumps(row_ids), number=self._number
-            )
+            sql.drop_coverage(self._connection, row_ids=json.dumps(row_ids), number=self._number)
 
     def _invalidate(self, one: Invalidation) -> None:
         sql.insert_invalidation(

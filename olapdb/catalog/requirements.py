@@ -63,14 +63,12 @@ def _holds(current: Current, requirement: Requirement) -> bool:
     schema, connection = current.schema, current.connection
     match requirement:
         case LeaseLive(lease_id):
-            return sql.lease_state.value(connection, lease_id=lease_id) == "live"
+            return bool(sql.lease_state.value(connection, lease_id=lease_id) == "live")
         case SchemaIs(table_id, version):
             table = schema.by_id.get(table_id)
             return isinstance(table, Table) and table.version == version
         case ViewsAre(source_id, views):
-            attached = {
-                (v.id, v.version) for v in schema.views_on.get(source_id, ()) if v.attached
-            }
+            attached = {(v.id, v.version) for v in schema.views_on.get(source_id, ()) if v.attached}
             return attached == set(views)
         case ViewIs(view_id, version):
             view = schema.by_id.get(view_id)

@@ -104,9 +104,7 @@ class SqliteSnapshot:
         found = self._coverage.get(view_id)
         if found is None:
             with self._catalog.connections.reading() as connection:
-                rows = sql.coverage_at(
-                    connection, of_view=view_id, number=self._number
-                ).fetchall()
+                rows = sql.coverage_at(connection, of_view=view_id, number=self._number).fetchall()
             view = self._schema.by_id.get(view_id)
             source = self._schema.by_id.get(getattr(view, "source_id", ""))
             last = self.next_block(source) - 1 if isinstance(source, Table) else None
@@ -141,9 +139,7 @@ class SqliteSnapshot:
 
     def blocks(self, table_id: str) -> tuple[BlockInfo, ...]:
         with self._catalog.connections.reading() as connection:
-            rows = sql.blocks_at(
-                connection, of_table=table_id, at_commit=self._number
-            ).fetchall()
+            rows = sql.blocks_at(connection, of_table=table_id, at_commit=self._number).fetchall()
         return tuple(BlockInfo(*row) for row in rows)
 
 

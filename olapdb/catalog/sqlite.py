@@ -152,12 +152,11 @@ class SqliteCatalog:
                 return known.count(partition_id)
         return sum(1 for p in self.parts_at(table_id, number) if p.partition_id == partition_id)
 
-    def _past(
-        self, connection: sqlite3.Connection, number: int, newest: int
-    ) -> SqliteSnapshot:
+    def _past(self, connection: sqlite3.Connection, number: int, newest: int) -> SqliteSnapshot:
         if not 1 <= number <= newest:
             raise BadArguments(
-                f"There is no snapshot {number}.", hint=f"system.snapshots lists those up to {newest}."
+                f"There is no snapshot {number}.",
+                hint=f"system.snapshots lists those up to {newest}.",
             )
         self._refuse_vacuumed(connection, number)
         return SqliteSnapshot(self, number, self._schema_at(connection, number))
@@ -517,9 +516,7 @@ def _load_parts(connection: sqlite3.Connection, table_id: str, number: int) -> l
     return [decode_part(*row) for row in sql.parts_at(connection, of_table=table_id, number=number)]
 
 
-def _sorted_parts(
-    connection: sqlite3.Connection, table_id: str, number: int
-) -> tuple[Part, ...]:
+def _sorted_parts(connection: sqlite3.Connection, table_id: str, number: int) -> tuple[Part, ...]:
     return TableParts(number, _load_parts(connection, table_id, number)).at(number) or ()
 
 
@@ -533,9 +530,7 @@ def _follow(
         if row[1] in tables:
             part = decode_part(*row)
             added.setdefault((part.created_commit, part.table_id), []).append(part)
-    for table_id, part_id, commit in sql.parts_dropped_since(
-        connection, after=after, up_to=up_to
-    ):
+    for table_id, part_id, commit in sql.parts_dropped_since(connection, after=after, up_to=up_to):
         if table_id in tables:
             removed.setdefault((commit, table_id), []).append(part_id)
     for commit, table_id in sorted({*added, *removed}):

@@ -95,9 +95,11 @@ forget_commits = Statement(lambda: sa.delete(t.commits).where(t.commits.c.number
 
 insert_database = _insert(t.databases)
 drop_database = Statement(
-    lambda: sa.update(t.databases)
-    .where(t.databases.c.name == P("of_name"), t.databases.c.dropped_commit.is_(None))
-    .values(dropped_commit=P("number"))
+    lambda: (
+        sa.update(t.databases)
+        .where(t.databases.c.name == P("of_name"), t.databases.c.dropped_commit.is_(None))
+        .values(dropped_commit=P("number"))
+    )
 )
 databases_at = Statement(
     lambda: sa.select(t.databases.c.id, t.databases.c.name, t.databases.c.comment).where(
@@ -106,19 +108,21 @@ databases_at = Statement(
 )
 insert_object = _insert(t.objects)
 drop_object = Statement(
-    lambda: sa.update(t.objects)
-    .where(t.objects.c.id == P("object_id"), t.objects.c.dropped_commit.is_(None))
-    .values(dropped_commit=P("number"))
+    lambda: (
+        sa.update(t.objects)
+        .where(t.objects.c.id == P("object_id"), t.objects.c.dropped_commit.is_(None))
+        .values(dropped_commit=P("number"))
+    )
 )
 objects_at = Statement(
-    lambda: sa.select(
-        t.objects.c.row_id, t.objects.c.id, t.objects.c.kind, t.objects.c.body
-    ).where(_alive(t.objects))
+    lambda: sa.select(t.objects.c.row_id, t.objects.c.id, t.objects.c.kind, t.objects.c.body).where(
+        _alive(t.objects)
+    )
 )
 
 
 def _schema_changed() -> Any:
-    changed = [
+    changed: list[Any] = [
         sa.select(sa.literal_column("1")).where(column > P("after"))
         for table in (t.databases, t.objects)
         for column in (table.c.created_commit, table.c.dropped_commit)
@@ -189,14 +193,18 @@ drop_parts = Statement(
     .values(dropped_commit=P("number"), dropped_ms=P("now_ms"))
 )  # fmt: skip
 drop_all_parts = Statement(
-    lambda: sa.update(t.parts)
-    .where(t.parts.c.table_id == P("of_table"), t.parts.c.dropped_commit.is_(None))
-    .values(dropped_commit=P("number"), dropped_ms=P("now_ms"))
+    lambda: (
+        sa.update(t.parts)
+        .where(t.parts.c.table_id == P("of_table"), t.parts.c.dropped_commit.is_(None))
+        .values(dropped_commit=P("number"), dropped_ms=P("now_ms"))
+    )
 )
 dropped_parts = Statement(
-    lambda: sa.select(*PART_COLUMNS, t.parts.c.dropped_commit, t.parts.c.dropped_ms)
-    .where(t.parts.c.dropped_commit <= P("up_to"), t.parts.c.dropped_ms <= P("before_ms"))
-    .order_by(t.parts.c.dropped_commit)
+    lambda: (
+        sa.select(*PART_COLUMNS, t.parts.c.dropped_commit, t.parts.c.dropped_ms)
+        .where(t.parts.c.dropped_commit <= P("up_to"), t.parts.c.dropped_ms <= P("before_ms"))
+        .order_by(t.parts.c.dropped_commit)
+    )
 )
 forget_parts = Statement(
     lambda: sa.delete(t.parts).where(
@@ -227,9 +235,11 @@ newest_block = Statement(
     lambda: sa.select(sa.func.max(t.blocks.c.number)).where(t.blocks.c.table_id == P("of_table"))
 )
 newest_block_at = Statement(
-    lambda: sa.select(t.blocks.c.number)
-    .where(t.blocks.c.table_id == P("of_table"), t.blocks.c.commit_number <= P("at_commit"))
-    .order_by(t.blocks.c.number.desc())
+    lambda: (
+        sa.select(t.blocks.c.number)
+        .where(t.blocks.c.table_id == P("of_table"), t.blocks.c.commit_number <= P("at_commit"))
+        .order_by(t.blocks.c.number.desc())
+    )
 )
 blocks_at = Statement(
     lambda: sa.select(
@@ -272,9 +282,11 @@ coverage_at = Statement(
     ).where(t.coverage.c.view_id == P("of_view"), _alive(t.coverage))
 )  # fmt: skip
 drop_coverage = Statement(
-    lambda: sa.update(t.coverage)
-    .where(t.coverage.c.row_id.in_(_listed("row_ids")))
-    .values(dropped_commit=P("number"))
+    lambda: (
+        sa.update(t.coverage)
+        .where(t.coverage.c.row_id.in_(_listed("row_ids")))
+        .values(dropped_commit=P("number"))
+    )
 )
 
 insert_invalidation = Statement(
@@ -293,23 +305,27 @@ invalidations_at = Statement(
     .order_by(t.invalidations.c.id)
 )  # fmt: skip
 clear_invalidations_of_slice = Statement(
-    lambda: sa.update(t.invalidations)
-    .where(
-        t.invalidations.c.view_id == P("of_view"),
-        t.invalidations.c.target_partition == P("of_partition"),
-        t.invalidations.c.created_commit <= P("up_to"),
-        t.invalidations.c.dropped_commit.is_(None),
+    lambda: (
+        sa.update(t.invalidations)
+        .where(
+            t.invalidations.c.view_id == P("of_view"),
+            t.invalidations.c.target_partition == P("of_partition"),
+            t.invalidations.c.created_commit <= P("up_to"),
+            t.invalidations.c.dropped_commit.is_(None),
+        )
+        .values(dropped_commit=P("number"))
     )
-    .values(dropped_commit=P("number"))
 )
 clear_invalidations = Statement(
-    lambda: sa.update(t.invalidations)
-    .where(
-        t.invalidations.c.view_id == P("of_view"),
-        t.invalidations.c.created_commit <= P("up_to"),
-        t.invalidations.c.dropped_commit.is_(None),
+    lambda: (
+        sa.update(t.invalidations)
+        .where(
+            t.invalidations.c.view_id == P("of_view"),
+            t.invalidations.c.created_commit <= P("up_to"),
+            t.invalidations.c.dropped_commit.is_(None),
+        )
+        .values(dropped_commit=P("number"))
     )
-    .values(dropped_commit=P("number"))
 )
 
 insert_check = Statement(
@@ -334,9 +350,11 @@ def _checks_at() -> Any:
 
 checks_at = Statement(_checks_at)
 drop_checks = Statement(
-    lambda: sa.update(t.checks)
-    .where(t.checks.c.view_id == P("of_view"), t.checks.c.dropped_commit.is_(None))
-    .values(dropped_commit=P("number"))
+    lambda: (
+        sa.update(t.checks)
+        .where(t.checks.c.view_id == P("of_view"), t.checks.c.dropped_commit.is_(None))
+        .values(dropped_commit=P("number"))
+    )
 )
 
 # --- leases ---------------------------------------------------------------------------------------
@@ -344,16 +362,16 @@ drop_checks = Statement(
 insert_lease = _insert(t.leases)
 lease_state = Statement(lambda: sa.select(t.leases.c.state).where(t.leases.c.id == P("lease_id")))
 set_lease_state = Statement(
-    lambda: sa.update(t.leases)
-    .where(
-        t.leases.c.id.in_(_listed("lease_ids")), t.leases.c.state == sa.literal_column("'live'")
+    lambda: (
+        sa.update(t.leases)
+        .where(
+            t.leases.c.id.in_(_listed("lease_ids")), t.leases.c.state == sa.literal_column("'live'")
+        )
+        .values(state=P("new_state"))
     )
-    .values(state=P("new_state"))
 )
 renew_lease = Statement(
-    lambda: sa.update(t.leases)
-    .where(t.leases.c.id == P("lease_id"))
-    .values(renewed_ms=P("now_ms"))
+    lambda: sa.update(t.leases).where(t.leases.c.id == P("lease_id")).values(renewed_ms=P("now_ms"))
 )
 all_leases = Statement(lambda: sa.select(*t.leases.columns).order_by(t.leases.c.opened_ms))
 forget_leases = Statement(

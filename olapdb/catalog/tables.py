@@ -115,7 +115,7 @@ leases = sa.Table(
 
 def create_statements() -> Iterable[str]:
     """DDL of an empty catalog."""
-    dialect = sqlite.dialect()  # type: ignore[no-untyped-call]
+    dialect = sqlite.dialect()
     for table in metadata.sorted_tables:
         yield str(CreateTable(table).compile(dialect=dialect))
         for index in table.indexes:

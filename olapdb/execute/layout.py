@@ -146,7 +146,7 @@ class TableLayout:
         partition."""
         types = [e.type for e in self.partition_expressions]
         plain_values = tuple(
-            _json_value(column[row]) for column in values
+            json_value(column[row]) for column in values
         )
         return partition_id(plain_values, types), plain_values
 
@@ -194,7 +194,8 @@ def partition_id(values: Sequence[object], types: Sequence[DataType]) -> str:
     return hashlib.blake2b("\x00".join(texts).encode(), digest_size=16).hexdigest()
 
 
-def _json_value(value: pa.Scalar) -> object:
+def json_value(value: pa.Scalar) -> object:
+    """A partition value as the catalog keeps it: dates are days, timestamps ticks."""
     if not value.is_valid:
         return None
     if pa.types.is_date(value.type) or pa.types.is_timestamp(value.type):

@@ -356,16 +356,21 @@ def _folding(kind: str) -> Kernel:
     return kernel
 
 
+def reversed_lists(array: pa.Array) -> pa.Array:
+    """Each list back to front."""
+    offsets, elements = columns.elements_of(array)
+    owners = columns.parents_of(offsets)
+    order = offsets[owners] + offsets[owners + 1] - 1 - np.arange(len(elements))
+    return columns.lists_from(offsets, elements.take(pa.array(order)))
+
+
 def _reordered(kind: str) -> Kernel:
-    """arraySort, arrayReverseSort, arrayReverse, arrayDistinct, arrayCompact."""
+    """arraySort, arrayReverseSort, arrayDistinct, arrayCompact."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         offsets, elements = columns.elements_of(arrays[0])
         owners = columns.parents_of(offsets)
         positions = np.arange(len(elements))
-        if kind == "reverse":
-            order = offsets[owners] + offsets[owners + 1] - 1 - positions
-            return columns.lists_from(offsets, elements.take(pa.array(order)))
         ranks = _null_ranks(elements)
         if kind in ("sort", "reverseSort"):
             last = np.where(ranks == 0, np.iinfo(np.int64).max, ranks if kind == "sort" else -ranks)
@@ -615,7 +620,7 @@ DEFINITIONS: tuple[Definition, ...] = (
     define("arrayMax", _extreme_rule, _folding("max")),
     define("arraySort", _array_rule(_itself), _reordered("sort")),
     define("arrayReverseSort", _array_rule(_itself), _reordered("reverseSort")),
-    define("arrayReverse", _array_rule(_itself), _reordered("reverse")),
+    define("arrayReverse", _array_rule(_itself), lambda a, call: reversed_lists(a[0])),
     define("arrayDistinct", _array_rule(_not_null_elements), _reordered("distinct")),
     define("arrayCompact", _array_rule(_itself), _reordered("compact")),
     define("arrayUniq", _array_rule(lambda a: UINT32), _uniq),

@@ -385,6 +385,21 @@ def _char(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     return columns.strings_from(offsets, matrix.reshape(-1))
 
 
+def _reverse_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    require(name, types, (*TEXT, Array), "a String or Array")
+    return types[0] if isinstance(types[0], Array) else STRING
+
+
+def _reverse(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    """Bytes, or the elements of an array."""
+    if isinstance(call.types[0], Array):
+        return array_functions.reversed_lists(arrays[0])
+    offsets, data = columns.bytes_of(columns.binary(arrays[0]))
+    owners = columns.parents_of(offsets)
+    order = offsets[owners] + offsets[owners + 1] - 1 - np.arange(len(data))
+    return columns.strings_from(offsets, data[order])
+
+
 def _title(array: pa.Array) -> pa.Array:
     return pc.ascii_title(array)
 
@@ -440,6 +455,7 @@ DEFINITIONS: tuple[Definition, ...] = (
     define("upper", _ONE, _mapped(pc.ascii_upper), aliases=("ucase",), insensitive=True),
     define("lowerUTF8", _ONE, _mapped(pc.utf8_lower)),
     define("upperUTF8", _ONE, _mapped(pc.utf8_upper)),
+    define("reverse", _reverse_rule, _reverse, insensitive=True),
     define("reverseUTF8", _ONE, _mapped(pc.utf8_reverse)),
     define("initcap", _ONE, _mapped(_title), insensitive=True),
     define("substring", _ONE, _substring(utf8=False), count=(2, 3), aliases=("substr", "mid", "byteSlice"), insensitive=True),

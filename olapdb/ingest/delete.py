@@ -112,7 +112,7 @@ def delete_rows(
     statement: str = "",
     settings: Mapping[str, object] | None = None,
     environment: Environment | None = None,
-    parameters: Sequence[object] | Mapping[str, object] = (),
+    parameters: Sequence[object] | Mapping[str, object] | None = None,
 ) -> DeleteResult:
     """Deletes the rows for which the condition is true (NULL is not), as of one snapshot.
 
@@ -214,7 +214,7 @@ def drop_partition(
 
 def _matching(
     change: _Change, snapshot: Snapshot, table: Table, condition: nodes.Expression,
-    partition_id: str | None, parameters: Sequence[object] | Mapping[str, object],
+    partition_id: str | None, parameters: Sequence[object] | Mapping[str, object] | None,
 ) -> list[tuple[Part, np.ndarray]]:  # fmt: skip
     """Each part with matching rows, and their offsets in it."""
     if partition_id is not None:
@@ -229,7 +229,7 @@ def _matching(
     )
     scope = BindScope(
         snapshot=snapshot, database=change.environment.database,
-        settings=change.settings, environment=change.environment, parameters=parameters,  # type: ignore[arg-type]
+        settings=change.settings, environment=change.environment, parameters=parameters or (),  # type: ignore[arg-type]
     )  # fmt: skip
     context = ExecutionContext(
         snapshot=snapshot, store=change.services.store, settings=change.settings,

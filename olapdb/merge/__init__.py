@@ -1,0 +1,1 @@
+"""Merges parts, in the background and on demand, and vacuums what they leave."""

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from uuid import UUID
 
 from olapdb.errors import InternalError
-from olapdb.model.part import Blocks, BlockRange, Contribution, NewBlock, Part
+from olapdb.model.part import BlockRange, Blocks, Contribution, NewBlock, Part
 from olapdb.model.schema import (
     Column,
     Engine,
@@ -96,8 +96,7 @@ def encode_blocks(blocks: Blocks) -> Json:
 def decode_blocks(value: Json) -> Blocks:
     if isinstance(value, dict):
         return NewBlock(value["table"], value["new"])
-    first, last = value  # type: ignore[misc]
-    return BlockRange(first, last)
+    return BlockRange(*value)  # type: ignore[misc]
 
 
 def encode_contributions(contributions: Iterable[Contribution]) -> Json:
@@ -108,10 +107,10 @@ def encode_contributions(contributions: Iterable[Contribution]) -> Json:
     ]  # fmt: skip
 
 
-def decode_contributions(value: Iterable[list[object]]) -> tuple[Contribution, ...]:
+def decode_contributions(value: Iterable[list[Any]]) -> tuple[Contribution, ...]:
     return tuple(
-        Contribution(view_id, version, source_id, partition, tuple(map(decode_blocks, blocks)), rows)  # type: ignore[arg-type]
-        for view_id, version, source_id, partition, blocks, rows in value
+        Contribution(view, version, source, partition, tuple(map(decode_blocks, blocks)), rows)
+        for view, version, source, partition, blocks, rows in value
     )
 
 

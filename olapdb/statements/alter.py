@@ -115,10 +115,18 @@ def find_partition(
             f"{table.database}.{table.name} has no PARTITION BY; its partition is ID 'all'.",
             position=reference.position,
         )
-    from olapdb.bind import BindScope, bind_constant
-    from olapdb.execute.layout import TableLayout
+    from olapdb.bind import bind_constant
+    from olapdb.execute.layout import TableLayout, json_value, partition_id
 
-    scope: BindScope = context.scope(snapshot)
-    layout = TableLayout(table, snapshot, context.environment)
-    value = bind_constant(reference.value, layout.partition_type, scope)
-    return layout.partition_id_of(value)
+    types = [e.type for e in TableLayout(table, context.environment).partition_expressions]
+    given = reference.value
+    is_tuple = isinstance(given, nodes.TupleLiteral) and len(types) > 1
+    elements = given.elements if is_tuple and isinstance(given, nodes.TupleLiteral) else (given,)
+    if len(elements) != len(types):
+        raise BadArguments(
+            f"PARTITION BY {table.partition_key} has {len(types)} elements, {len(elements)} are given.",
+            position=reference.position,
+        )
+    scope = context.scope(snapshot)
+    values = [json_value(bind_constant(e, t, scope)) for e, t in zip(elements, types, strict=True)]
+    return partition_id(values, types)

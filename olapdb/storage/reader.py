@@ -147,9 +147,7 @@ class PartReader:
     def _inline(self, wanted: Sequence[Column]) -> pa.Table:
         table = self._inline_table()
         positions = _ids(table.schema)
-        return _as_asked(
-            [(c, table.column(positions[c.id])) for c in wanted if c.id in positions]
-        )
+        return _as_asked([(c, table.column(positions[c.id])) for c in wanted if c.id in positions])
 
     def _inline_table(self) -> pa.Table:
         cache = self._store.cache.inline

@@ -30,6 +30,7 @@ from olapdb.storage.cache import PartCache
 
 TEMPORARY_SUFFIX = ".tmp"
 
+
 @dataclass(frozen=True, slots=True)
 class StoredFile:
     path: str

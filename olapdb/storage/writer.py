@@ -159,9 +159,7 @@ def _inline_part(part: Part, layout: _Layout, rows: pa.Table) -> StagedPart:
     return StagedPart(staged, data)
 
 
-def _file_part(
-    store: Store, part: Part, layout: _Layout, rows: pa.Table, lease_id: str
-) -> Part:
+def _file_part(store: Store, part: Part, layout: _Layout, rows: pa.Table, lease_id: str) -> Part:
     table = layout.table
     part = replace(
         part,
@@ -204,7 +202,9 @@ def _writer_options(table: Table) -> dict[str, object]:
     }
     if levels:
         options["compression_level"] = levels
-    encodings = {path: codec.encoding for codec, paths in codecs if codec.encoding for path in paths}
+    encodings = {
+        path: codec.encoding for codec, paths in codecs if codec.encoding for path in paths
+    }
     if encodings:
         options["column_encoding"] = encodings
     sorting = _sorting_columns(table)
@@ -247,9 +247,7 @@ def _sorting_columns(table: Table) -> list[pq.SortingColumn]:
     return sorting
 
 
-def _column_bytes(
-    metadata: pq.FileMetaData, table: Table
-) -> tuple[dict[str, int], dict[str, int]]:
+def _column_bytes(metadata: pq.FileMetaData, table: Table) -> tuple[dict[str, int], dict[str, int]]:
     """(compressed, uncompressed) bytes by column, summed over row groups and leaves."""
     owners = [name for name, paths in leaf_paths(table).items() for _ in paths]
     compressed = dict.fromkeys(owners, 0)

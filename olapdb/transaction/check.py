@@ -53,7 +53,9 @@ def _check_table(
         if part.block_range.last >= next_block:
             yield f"{name} has blocks beyond {next_block - 1}"
         yield from (f"{name}: {what}" for what in _check_contributions(snapshot, part))
-        yield from (f"{name}: {what}" for what in _check_bytes(snapshot, store, table, part, check_rows))
+        yield from (
+            f"{name}: {what}" for what in _check_bytes(snapshot, store, table, part, check_rows)
+        )
 
 
 def _check_contributions(snapshot: Snapshot, part: Part) -> Iterator[str]:
@@ -110,7 +112,10 @@ def _check_coverage(snapshot: Snapshot) -> Iterator[str]:
         last = snapshot.next_block(item) - 1
         for view in snapshot.views_on(item.id):
             coverage = snapshot.coverage(view.id)
-            ranges = [*coverage.everywhere, *(r for rs in coverage.by_partition.values() for r in rs)]
+            ranges = [
+                *coverage.everywhere,
+                *(r for rs in coverage.by_partition.values() for r in rs),
+            ]
             if any(one.last > last for one in ranges):
                 yield f"{view.database}.{view.name} covers blocks that {item.name} does not have"
 

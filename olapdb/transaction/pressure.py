@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from olapdb.catalog.snapshot import SqliteSnapshot
 from olapdb.errors import TooManyParts
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
@@ -37,7 +38,7 @@ def insert_delay_ms(snapshot: Snapshot, table: Table, partition_ids: Iterable[st
 
 
 def _count(snapshot: Snapshot, table_id: str, partition_id: str) -> int:
-    counted = getattr(snapshot, "part_count", None)
-    if counted is not None:  # the catalog's own snapshots know without listing the parts
-        return int(counted(table_id, partition_id))
+    if isinstance(snapshot, SqliteSnapshot):  # it knows without listing the parts
+        count: int = snapshot.part_count(table_id, partition_id)
+        return count
     return sum(1 for p in snapshot.parts(table_id) if p.partition_id == partition_id)

@@ -12,7 +12,7 @@ class TestCompliance(dbapi20.DatabaseAPI20Test):
     connect_kw_args: dict[str, object] = {}
     ddl1 = "create table %sbooze (name varchar(20)) ORDER BY tuple()" % dbapi20.DatabaseAPI20Test.table_prefix
     ddl2 = (
-        "create table %sbarflys (name varchar(20), drink varchar(30)) ORDER BY tuple()"
+        "create table %sbarflys (name varchar(20), drink Nullable(String)) ORDER BY tuple()"
         % dbapi20.DatabaseAPI20Test.table_prefix
     )
     lower_func = None

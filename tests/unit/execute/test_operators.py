@@ -19,7 +19,8 @@ from olapdb.errors import (
     TimeoutExceeded,
     TooManyRows,
 )
-from olapdb.execute import ExecutionContext, run
+from olapdb.execute import ExecutionContext, run, run_node
+from olapdb.execute.batches import checked
 from olapdb.plan import nodes
 from olapdb.plan.expressions import InSubquery, ScalarSubquery
 from olapdb.types import FLOAT64, INT64, STRING, UINT8, UINT64, Array, Nullable
@@ -242,9 +243,8 @@ def test_results_close_and_report() -> None:
     assert closed == {"once": 1}
 
 
-def test_a_wrong_batch_is_a_bug() -> None:
-    wrong = nodes.Values((nodes.Field("x", STRING),), pa.table({"x": pa.array([[1]])}))
-    with pytest.raises((InternalError, pa.ArrowException, TypeError)):
-        rows_of(wrong)
+def test_a_wrong_batch_and_an_unknown_node_are_bugs() -> None:
     with pytest.raises(InternalError):
-        rows_of(nodes.Filter(nodes.Node(), const(1, UINT8)))  # type: ignore[abstract]
+        list(checked([pa.record_batch({"x": [1]})], ROWS))
+    with pytest.raises(InternalError):
+        list(run_node(nodes.Node(), ExecutionContext()))

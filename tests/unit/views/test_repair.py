@@ -83,7 +83,7 @@ def test_backfill_cascades_to_views_below(connection: Connection) -> None:
     connection.execute(VIEW)
     connection.execute(
         "CREATE MATERIALIZED VIEW monthly_mv TO monthly AS"
-        " SELECT toYYYYMM(day) AS month, sum(amount) AS amount FROM daily GROUP BY month"
+        " SELECT toYYYYMM(day) AS month, sum(total) AS amount FROM daily GROUP BY month"
     )
     connection.execute("SYSTEM BACKFILL VIEW daily_mv")
     by_month = "SELECT {} AS month, sum(amount) FROM {} GROUP BY month ORDER BY month"
@@ -115,7 +115,7 @@ def test_replay_marks_views_below_stale(connection: Connection) -> None:
     connection.execute("CREATE TABLE monthly (month UInt32, amount Int64) ENGINE = SummingMergeTree ORDER BY month")
     connection.execute(
         "CREATE MATERIALIZED VIEW monthly_mv TO monthly AS"
-        " SELECT toYYYYMM(day) AS month, sum(amount) AS amount FROM daily GROUP BY month"
+        " SELECT toYYYYMM(day) AS month, sum(total) AS amount FROM daily GROUP BY month"
     )
     three_months(connection)
     connection.execute("DELETE FROM events WHERE day = '2024-02-02'")
@@ -247,7 +247,7 @@ def test_two_views_into_one_target_are_replayed_together(connection: Connection)
     )
     connection.execute(
         "CREATE MATERIALIZED VIEW more_mv TO daily AS SELECT day, kind, count() AS events,"
-        " sum(amount) AS amount, uniqExactState(user) AS users, avgState(amount) AS mean"
+        " sum(amount) AS total, uniqExactState(user) AS users, avgState(amount) AS mean"
         " FROM more GROUP BY day, kind"
     )
     three_months(connection)

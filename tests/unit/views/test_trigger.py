@@ -145,7 +145,7 @@ def test_a_view_created_while_inserts_run_misses_and_doubles_nothing(connection:
             pass
         connection.execute(
             "CREATE MATERIALIZED VIEW late TO daily AS SELECT day, kind, count() AS events,"
-            " sum(amount) AS amount, uniqExactState(user) AS users, avgState(amount) AS mean"
+            " sum(amount) AS total, uniqExactState(user) AS users, avgState(amount) AS mean"
             " FROM events GROUP BY day, kind"
         )
         connection.execute("SYSTEM BACKFILL VIEW late")

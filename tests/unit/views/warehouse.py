@@ -13,18 +13,18 @@ SOURCE = """
 TARGET = """
     CREATE TABLE daily (
         day Date, kind String,
-        events SimpleAggregateFunction(sum, UInt64), amount SimpleAggregateFunction(sum, Int64),
+        events SimpleAggregateFunction(sum, UInt64), total SimpleAggregateFunction(sum, Int64),
         users AggregateFunction(uniqExact, UInt64), mean AggregateFunction(avg, Int64)
     ) ENGINE = AggregatingMergeTree PARTITION BY toYYYYMM(day) ORDER BY (day, kind)
 """
 QUERY = """
-    SELECT day, kind, count() AS events, sum(amount) AS amount, uniqExactState(user) AS users,
+    SELECT day, kind, count() AS events, sum(amount) AS total, uniqExactState(user) AS users,
            avgState(amount) AS mean
     FROM events GROUP BY day, kind
 """
 VIEW = f"CREATE MATERIALIZED VIEW daily_mv TO daily AS {QUERY}"
 READ = """
-    SELECT day, kind, sum(events), sum(amount), uniqExactMerge(users), avgMerge(mean)
+    SELECT day, kind, sum(events), sum(total), uniqExactMerge(users), avgMerge(mean)
     FROM daily GROUP BY day, kind ORDER BY day, kind
 """
 DIRECT = """

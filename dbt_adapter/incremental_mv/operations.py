@@ -1,0 +1,173 @@
+"""What `dbt run-operation repair | backfill | reconcile | status` do, and the test generator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dbt_common.exceptions import DbtRuntimeError
+
+from ..relation import string_literal
+from .names import Names
+from .reconcile import findings, is_drift
+from .runner import backfill
+from .warehouse import Warehouse
+
+MATERIALIZATION = "incremental_mv"
+TEST_NAME = "reconciled"
+TEST_MACRO = "olapdb_reconciled"
+
+
+def choose(nodes: Iterable[Mapping[str, Any]], models: Sequence[str] | str | None) -> list[Names]:
+    """The `incremental_mv` models of those names (all, where none is given), each after those
+    that it is chained on. DbtRuntimeError for a name that is none."""
+    by_id = {n["unique_id"]: n for n in nodes}
+    known = {i: n for i, n in by_id.items() if _is_model(n)}
+    wanted = [models] if isinstance(models, str) else list(models or [])
+    for name in wanted:
+        if not any(name in (n["name"], n["unique_id"], n["alias"]) for n in known.values()):
+            names = ", ".join(sorted(n["name"] for n in known.values())) or "none"
+            raise DbtRuntimeError(f"{name} is no incremental_mv model; there are: {names}.")
+    chosen = [
+        n for n in _in_order(known, by_id)
+        if not wanted or any(w in (n["name"], n["unique_id"], n["alias"]) for w in wanted)
+    ]  # fmt: skip
+    return [Names(n["schema"], n["alias"]) for n in chosen]
+
+
+def _is_model(node: Mapping[str, Any]) -> bool:
+    config = node.get("config") or {}
+    return node.get("resource_type") == "model" and config.get("materialized") == MATERIALIZATION
+
+
+def _in_order(
+    known: Mapping[str, Mapping[str, Any]], by_id: Mapping[str, Mapping[str, Any]]
+) -> Iterator[Mapping[str, Any]]:
+    """Depth first over what each node depends on."""
+    seen: set[str] = set()
+
+    def visit(unique_id: str) -> Iterator[Mapping[str, Any]]:
+        if unique_id in seen or unique_id not in by_id:
+            return
+        seen.add(unique_id)
+        for below in (by_id[unique_id].get("depends_on") or {}).get("nodes", []):
+            yield from visit(below)
+        if unique_id in known:
+            yield known[unique_id]
+
+    for unique_id in sorted(known):
+        yield from visit(unique_id)
+
+
+def run(
+    operation: str, warehouse: Warehouse, models: Sequence[Names], options: Mapping[str, Any]
+) -> list[str]:
+    """The lines that say what was done or found."""
+    lines: list[str] = []
+    for names in models:
+        lines += _OPERATIONS[operation](warehouse, names, options)
+    return lines or ["There are no incremental_mv models."]
+
+
+def _status(warehouse: Warehouse, names: Names, options: Mapping[str, Any]) -> list[str]:
+    health = warehouse.health(names)
+    if health is None:
+        return [f"{names}: not built; dbt run --select {names.model}"]
+    reason = f" ({health.reason})" if health.reason else ""
+    mend = f"; mend: {health.mend}" if health.mend else ""
+    return [
+        f"{names}: {health.verdict}{reason}; gap {health.gap_rows} rows, bypass "
+        f"{health.bypass_rows} rows, stale slices {health.stale_slices}{mend}"
+    ]
+
+
+def _backfill(warehouse: Warehouse, names: Names, options: Mapping[str, Any]) -> list[str]:
+    if warehouse.view(names) is None:
+        return _status(warehouse, names, options)
+    chunks, rows = backfill(warehouse, names, str(options["engine"]), title=str(names))
+    return [f"{names}: {chunks} chunks published, {rows} rows" if chunks else f"{names}: no gap"]
+
+
+def _reconcile(warehouse: Warehouse, names: Names, options: Mapping[str, Any]) -> list[str]:
+    found = findings(warehouse, names, engine=str(options["engine"]))
+    return [f.line() for f in found] or [f"{names}: equal to its source"]
+
+
+def _repair(warehouse: Warehouse, names: Names, options: Mapping[str, Any]) -> list[str]:
+    """Replays stale and differing slices and fills gaps; rows written by hand only go with
+    `discard_bypass`."""
+    if warehouse.view(names) is None:
+        return _status(warehouse, names, options)
+    engine, discard = str(options["engine"]), bool(options.get("discard_bypass"))
+    lines: list[str] = []
+    health = warehouse.health(names)
+    if health is not None and health.stale_slices:
+        lines += _replayed(names, warehouse.slow("REPLAY", names, "STALE", engine=engine))
+    if health is not None and health.gap_parts:
+        lines += _backfill(warehouse, names, options)
+    for row in warehouse.slow("RECONCILE", names, engine=engine):
+        if is_drift(row):
+            lines += _repair_slice(warehouse, names, row, engine=engine, discard=discard)
+    return lines or [f"{names}: nothing to repair"]
+
+
+def _repair_slice(
+    warehouse: Warehouse, names: Names, row: Mapping[str, Any], *, engine: str, discard: bool
+) -> list[str]:
+    partition, bypass = str(row["partition"]), int(row["bypass_rows"])
+    if bypass and not discard:
+        return [
+            f"{names}, partition {partition}: {bypass} rows were written into the target directly "
+            "and are left; discard_bypass: true removes them."
+        ]
+    if row["verdict"] == "unverifiable":
+        return [f"{names}, partition {partition}: cannot be verified, and is left."]
+    rest = f"PARTITION ID {string_literal(partition)}"
+    if bypass:
+        rest += " DISCARD BYPASS"
+    return _replayed(names, warehouse.slow("REPLAY", names, rest, engine=engine))
+
+
+def _replayed(names: Names, rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    return [
+        f"{names}, partition {r['partition']}: {r['status']}, {r['source_rows']} source rows, "
+        f"{r['rows_before']} -> {r['rows_after']} rows"
+        + (f", {r['bypass_rows']} bypass rows" if r["bypass_rows"] else "")
+        for r in rows
+    ]
+
+
+_OPERATIONS: Mapping[
+    str, Callable[[Warehouse, Names, Mapping[str, Any]], list[str]]
+] = {"status": _status, "backfill": _backfill, "reconcile": _reconcile, "repair": _repair}
+
+
+# --- tests
+
+
+def untested(nodes: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The `incremental_mv` models that no test reconciles."""
+    listed = list(nodes)
+    tested = {i for n in listed if n.get("resource_type") == "test" for i in _reconciles(n)}
+    models = [n for n in listed if _is_model(n)]
+    return [n for n in models if n["unique_id"] not in tested]
+
+
+def _reconciles(test: Mapping[str, Any]) -> list[str]:
+    metadata = test.get("test_metadata") or {}
+    by_macro = TEST_MACRO in str(test.get("raw_code", ""))
+    if metadata.get("name") != TEST_NAME and not by_macro:
+        return []
+    return list((test.get("depends_on") or {}).get("nodes", []))
+
+
+def write_tests(nodes: Iterable[Mapping[str, Any]], root: str, folder: str) -> list[str]:
+    """A singular test file for each untested model; the paths written, relative to `root`."""
+    written: list[str] = []
+    for node in untested(nodes):
+        path = Path(root) / folder / f"reconciled_{node['name']}.sql"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{{{{ {TEST_MACRO}(ref('{node['name']}')) }}}}\n", encoding="utf-8")
+        written.append(str(path.relative_to(root)))
+    return written

@@ -1,0 +1,323 @@
+"""Merges chosen parts: read, sort, combine, write, and one commit.
+
+The commit requires that the parts are still live and still of one coverage (rule 8), so a merge
+never undoes what happened meanwhile; it just did not take place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from olapdb.errors import CommitConflict, InternalError, MemoryLimitExceeded, UnknownTable
+from olapdb.execute.combine import combine
+from olapdb.execute.layout import TableLayout
+from olapdb.functions import default_value
+from olapdb.functions.base import Environment
+from olapdb.merge.policy import (
+    MergeLimits,
+    TableState,
+    by_partition,
+    choose,
+    choose_all,
+    choose_inline,
+    hull,
+    runs,
+)
+from olapdb.model.changes import (
+    AddPart,
+    Change,
+    Commit,
+    CoverageCommon,
+    PartsLive,
+    RemoveParts,
+    SchemaIs,
+)
+from olapdb.model.part import Contribution, Part, union_ranges
+from olapdb.model.schema import Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.storage.reader import PartReader
+from olapdb.storage.writer import StagedPart
+from olapdb.transaction.points import reach
+from olapdb.transaction.services import Services
+from olapdb.transaction.transaction import Transaction
+
+ROUNDS_MAX = 100
+"""Plans that OPTIMIZE makes before it gives up against merges and INSERTs that are faster."""
+MERGED_INLINE_BYTES_MAX = 262_144
+
+
+@dataclass(frozen=True, slots=True)
+class MergeResult:
+    """`part` None: nothing was left of the rows, and nothing had to be remembered."""
+
+    table_id: str
+    partition_id: str
+    merged: tuple[Part, ...]
+    part: Part | None
+    commit: int
+
+
+def table_state(
+    snapshot: Snapshot, table: Table, fences: dict[str | None, tuple[int, ...]] | None = None
+) -> TableState:
+    """What the policy must know of a table at a snapshot."""
+    return TableState(
+        table,
+        tuple(snapshot.coverage(view.id) for view in snapshot.views_on(table.id)),
+        bool(snapshot.views_into(table.id)),
+        fences or {},
+    )
+
+
+def merge_parts(
+    services: Services,
+    snapshot: Snapshot,
+    table: Table,
+    parts: Sequence[Part],
+    *,
+    inline: bool = True,
+    kind: str = "MERGE",
+    query_id: str = "",
+    statement: str = "",
+    layout: TableLayout | None = None,
+) -> MergeResult:
+    """Replaces parts of one partition, which `policy.runs` allows to merge, by one.
+
+    `inline` False makes a file of it, however small.  Raises CommitConflict, with nothing
+    changed, where a part or its coverage changed meanwhile.
+    """
+    partition_id = parts[0].partition_id
+    if any(p.partition_id != partition_id for p in parts):
+        raise InternalError("A merge of several partitions.")
+    reach("merge.started")
+    layout = layout or layout_of(services, table)
+    ordered = sorted(parts, key=lambda p: (p.block_range.first, p.block_range.last))
+    rows = _merged_rows(services, snapshot, layout, ordered)
+    reach("merge.read")
+    ids = tuple(part.id for part in ordered)
+    with Transaction(services, attempts_max=1) as transaction:
+        staged = _stage(transaction, table, ordered, rows, inline)
+        changes: list[Change] = [RemoveParts(table.id, ids)]
+        if staged is not None:
+            changes.append(AddPart(staged.part, staged.inline_rows))
+        commit = Commit(
+            (
+                transaction.lease,
+                SchemaIs(table.id, table.version),
+                PartsLive(table.id, ids),
+                CoverageCommon(table.id, ids),
+            ),
+            tuple(changes),
+            kind,
+            query_id,
+            statement,
+        )
+        committed = transaction.commit(lambda newest: commit)
+    reach("merge.committed")
+    part = staged.part if staged is not None else None
+    return MergeResult(table.id, partition_id, tuple(ordered), part, committed.number)
+
+
+def merge_some(
+    services: Services,
+    table_id: str,
+    limits: MergeLimits | None = None,
+    wanted: Callable[[], bool] = lambda: True,
+) -> MergeResult | None:
+    """The one background merge of a table that is worth most now, None where there is none.
+
+    Raises CommitConflict as `merge_parts` does. `wanted` is asked before anything is read.
+    """
+    with services.catalog.pinned() as snapshot:
+        table = snapshot.by_id(table_id)
+        if not isinstance(table, Table) or not table.engine.is_merge_tree:
+            return None
+        limits = limits or limits_of(table)
+        state, now_ms = table_state(snapshot, table), services.clock_ms()
+        for parts in by_partition(snapshot.parts(table_id)).values():
+            for run in runs(state, parts):
+                flushed = choose_inline(run, limits, now_ms)
+                chosen = flushed or choose(run, limits, now_ms, len(parts))
+                if chosen and wanted():
+                    return merge_parts(services, snapshot, table, chosen, inline=not flushed)
+    return None
+
+
+def optimize(
+    services: Services,
+    table_id: str,
+    *,
+    partition_id: str | None = None,
+    final: bool = False,
+    query_id: str = "",
+    statement: str = "",
+    limits: MergeLimits | None = None,
+) -> list[MergeResult]:
+    """OPTIMIZE TABLE [PARTITION] [FINAL]: merges until each run of mergeable parts is one.
+
+    `final` also rewrites a single part that was never combined, or lies in the catalog.  Parts
+    that only differ in coverage, origin (bypass) or sides of a fence stay apart.  Raises
+    MemoryLimitExceeded where `final` cannot make one part within the limits, CommitConflict
+    where others kept changing the parts.
+    """
+    results: list[MergeResult] = []
+    for _ in range(ROUNDS_MAX):
+        with services.catalog.pinned() as snapshot:
+            table = snapshot.by_id(table_id)
+            if not isinstance(table, Table):
+                raise UnknownTable("The table does not exist any more.")
+            if not table.engine.is_merge_tree:
+                return results
+            planned = _plan(snapshot, table, partition_id, final, limits or limits_of(table))
+            if not planned:
+                return results
+            try:
+                for parts in planned:
+                    done = merge_parts(
+                        services, snapshot, table, parts, inline=False, kind="OPTIMIZE",
+                        query_id=query_id, statement=statement,
+                    )  # fmt: skip
+                    results.append(done)
+            except CommitConflict:
+                continue  # a merge or an INSERT's commit came between: plan anew
+    raise CommitConflict(
+        f"The parts of the table changed {ROUNDS_MAX} times during OPTIMIZE.",
+        hint="What was merged stays merged; SYSTEM STOP MERGES, then run it again.",
+    )
+
+
+def flush_inline(services: Services, table_id: str) -> list[MergeResult]:
+    """Makes files of all inline parts, for readers that have no catalog; bounded retries."""
+    results: list[MergeResult] = []
+    for _ in range(ROUNDS_MAX):
+        with services.catalog.pinned() as snapshot:
+            table = snapshot.by_id(table_id)
+            if not isinstance(table, Table):
+                raise UnknownTable("The table does not exist any more.")
+            state = table_state(snapshot, table)
+            inline = [
+                [p for p in run if p.inline]
+                for parts in by_partition(snapshot.parts(table_id)).values()
+                for run in runs(state, parts)
+            ]
+            planned = [some for some in inline if some]
+            if not planned:
+                return results
+            try:
+                for parts in planned:
+                    results.append(merge_parts(services, snapshot, table, parts, inline=False))
+            except CommitConflict:
+                continue
+    raise CommitConflict("The inline parts kept changing.", hint="Run it again.")
+
+
+def limits_of(table: Table) -> MergeLimits:
+    limits = MergeLimits()
+    return replace(limits, bytes_max=int(table.setting("max_bytes_to_merge", limits.bytes_max)))
+
+
+def layout_of(services: Services, table: Table) -> TableLayout:
+    """The table's keys, bound once for each version."""
+    key = ("merge layout", table.id, table.version)
+    environment = Environment(zone=services.zone)
+    return services.cache.get_or_make(key, lambda: TableLayout(table, environment))
+
+
+def joined_contributions(parts: Sequence[Part]) -> tuple[Contribution, ...]:
+    """One for each (view, version, source, source partition): ranges joined, counts added."""
+    grouped: dict[tuple[str, int, str, str | None], list[Contribution]] = {}
+    for part in parts:
+        for one in part.contributions:
+            key = (one.view_id, one.view_version, one.source_id, one.source_partition)
+            grouped.setdefault(key, []).append(one)
+    return tuple(
+        replace(
+            some[0],
+            blocks=union_ranges(b for one in some for b in one.blocks),  # type: ignore[misc]
+            rows=sum(one.rows for one in some),
+        )
+        for some in grouped.values()
+    )
+
+
+def _plan(
+    snapshot: Snapshot, table: Table, partition_id: str | None, final: bool, limits: MergeLimits
+) -> list[list[Part]]:
+    """The merges of one round: those of different runs, which do not get in each other's way."""
+    state = table_state(snapshot, table)
+    planned = []
+    for one, parts in by_partition(snapshot.parts(table.id)).items():
+        if partition_id is not None and one != partition_id:
+            continue
+        for run in runs(state, parts):
+            merges = choose_all(run, limits)
+            if final and len(merges) > 1:
+                raise MemoryLimitExceeded(
+                    f"OPTIMIZE … FINAL of {table.database}.{table.name}, partition {one}, needs"
+                    f" more than {limits.memory_bytes_max:,} bytes of rows in memory.",
+                    hint="Run it without FINAL, or partition more finely.",
+                )
+            planned += [m for m in merges if len(m) > 1 or (final and _is_raw(table, m[0]))]
+    return planned
+
+
+def _is_raw(table: Table, part: Part) -> bool:
+    """Whether rewriting a single part changes something."""
+    if part.rows == 0:
+        return False
+    return part.inline or (table.engine.combines and part.level == 0)
+
+
+def _merged_rows(
+    services: Services, snapshot: Snapshot, layout: TableLayout, parts: Sequence[Part]
+) -> pa.Table:
+    """All rows in the order of the sorting key, equal keys in the order of their blocks, combined
+    where the engine does."""
+    table = layout.table
+    pieces = [_read(services, snapshot, table, part) for part in parts if part.rows]
+    if not pieces:
+        return _stored_schema(table).empty_table()
+    rows = layout.sort(pa.concat_tables(pieces))
+    before = rows.num_rows
+    merged = combine(table, rows, layout) if table.engine.combines else rows
+    if not table.engine.combines and merged.num_rows != sum(p.rows for p in parts):
+        raise InternalError(f"A merge of {before} rows of {table.name} left {merged.num_rows}.")
+    return merged
+
+
+def _read(services: Services, snapshot: Snapshot, table: Table, part: Part) -> pa.Table:
+    names = [c.name for c in table.stored_columns]
+    rows = PartReader(services.store, snapshot, part, table).read(names, use_threads=True)
+    if rows.column_names == names:
+        return rows
+    have = set(rows.column_names)
+    arrays = [
+        rows.column(c.name)
+        if c.name in have
+        else pa.chunked_array([pa.repeat(default_value(c.type), part.rows)], c.type.arrow)
+        for c in table.stored_columns
+    ]
+    return pa.table(arrays, names=names)
+
+
+def _stored_schema(table: Table) -> pa.Schema:
+    return pa.schema([(c.name, c.type.arrow) for c in table.stored_columns])
+
+
+def _stage(
+    transaction: Transaction, table: Table, parts: Sequence[Part], rows: pa.Table, inline: bool
+) -> StagedPart | None:
+    contributions = joined_contributions(parts)
+    if rows.num_rows == 0 and not contributions:
+        return None
+    with_rows = next((p for p in parts if p.rows), parts[0])
+    limit = int(table.setting("inline_bytes_max", MERGED_INLINE_BYTES_MAX))
+    return transaction.stage(
+        table, rows, partition_id=with_rows.partition_id,
+        partition_value=with_rows.partition_value, blocks=hull(parts),
+        contributions=contributions, level=max(p.level for p in parts) + 1,
+        inline_bytes_max=limit if inline and all(p.inline or not p.rows for p in parts) else 0,
+    )  # fmt: skip

@@ -1,0 +1,190 @@
+"""Which parts to merge: pure functions of parts, coverage and time.
+
+First what may be merged at all (`runs`), then what is worth it (`choose`), after ClickHouse's
+SimpleMergeSelector (src/Storages/MergeTree/Compaction/MergeSelectors/SimpleMergeSelector.cpp):
+neighbours of similar size, more readily when they are old, small or many.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from olapdb.model.part import BlockRange, Part
+from olapdb.model.schema import Table
+from olapdb.model.view_state import Coverage
+
+_ORDERED_ENGINES = frozenset(
+    {"ReplacingMergeTree", "CollapsingMergeTree", "VersionedCollapsingMergeTree"}
+)
+"""What a merge leaves of equal keys depends on the order of insertion: only neighbours merge."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeLimits:
+    """Bounds of one background merge. `memory_bytes_max` counts uncompressed bytes of its input:
+    a merge holds its rows in memory."""
+
+    parts_max: int = 100
+    bytes_max: int = 2 << 30
+    memory_bytes_max: int = 2 << 30
+    inline_age_ms_max: int = 600_000
+    base: float = 5.0
+    fixed_bytes: int = 5 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """What decides over the merges of one table. `coverages` are those of the views that it
+    triggers; `is_target` tells that views write into it; no merge crosses a block in `fences`
+    (by partition; key None: every partition)."""
+
+    table: Table
+    coverages: tuple[Coverage, ...] = ()
+    is_target: bool = False
+    fences: Mapping[str | None, tuple[int, ...]] = field(default_factory=dict)
+
+
+def by_partition(parts: Sequence[Part]) -> dict[str, list[Part]]:
+    """Parts of each partition in the order of their blocks."""
+    grouped: dict[str, list[Part]] = {}
+    for part in parts:
+        grouped.setdefault(part.partition_id, []).append(part)
+    for some in grouped.values():
+        some.sort(key=lambda p: (p.block_range.first, p.block_range.last, p.id))
+    return grouped
+
+
+def runs(state: TableState, parts: Sequence[Part]) -> list[list[Part]]:
+    """Splits the parts of one partition into the longest lists whose parts may all be merged.
+
+    Rules 7 and 8: rows of views and bypass rows apart; the hull of the blocks wholly covered or
+    wholly unseen by each view; no fence inside; and no part that lacks a column whose default is
+    an expression, for the merge would freeze it.
+
+        blocks 1 2 3 | 7 8      view saw 1..3, not 4..8   ->   [1 2 3] [7 8]
+    """
+    found: list[list[Part]] = []
+    open_runs: dict[object, list[Part]] = {}
+    for part in parts:
+        if _must_stay(state.table, part):
+            if state.table.engine.name in _ORDERED_ENGINES:
+                open_runs.clear()
+            continue
+        kind = _kind(state, part)
+        if state.table.engine.name in _ORDERED_ENGINES:
+            open_runs = {kind: open_runs[kind]} if kind in open_runs else {}
+        run = open_runs.get(kind)
+        if run is not None and _one_coverage(state, hull([*run, part]), part.partition_id):
+            run.append(part)
+        else:
+            open_runs[kind] = [part]
+            found.append(open_runs[kind])
+    return found
+
+
+def choose(
+    run: Sequence[Part], limits: MergeLimits, now_ms: int, partition_parts: int
+) -> list[Part]:
+    """The best merge within a run, [] where none is worth it now."""
+    best: list[Part] = []
+    best_score = math.inf
+    for start in range(len(run)):
+        total = largest = memory = 0
+        youngest_ms = 0
+        for end in range(start, min(len(run), start + limits.parts_max)):
+            part = run[end]
+            total += part.bytes
+            memory += sum(part.uncompressed_bytes.values())
+            largest = max(largest, part.bytes)
+            youngest_ms = max(youngest_ms, part.created_ms)
+            count = end - start + 1
+            if total > limits.bytes_max or memory > limits.memory_bytes_max:
+                break
+            if count < 2:
+                continue
+            age_seconds = max(0, now_ms - youngest_ms) / 1000
+            if not _worth(total, largest, count, age_seconds, partition_parts, limits):
+                continue
+            score = (total + limits.fixed_bytes * count) / (count - 1.9)
+            if score < best_score:
+                best_score, best = score, list(run[start : end + 1])
+    return best
+
+
+def choose_inline(run: Sequence[Part], limits: MergeLimits, now_ms: int) -> list[Part]:
+    """Inline parts of a run whose oldest has lain in the catalog too long; they become a file."""
+    inline = [p for p in run if p.inline]
+    if inline and now_ms - min(p.created_ms for p in inline) > limits.inline_age_ms_max:
+        return _fitting(inline, limits)
+    return []
+
+
+def choose_all(run: Sequence[Part], limits: MergeLimits) -> list[list[Part]]:
+    """Everything in as few merges as memory allows, for OPTIMIZE."""
+    merges: list[list[Part]] = []
+    rest = list(run)
+    while rest:
+        some = _fitting(rest, limits) or rest[:1]
+        merges.append(some)
+        rest = rest[len(some) :]
+    return merges
+
+
+def hull(parts: Sequence[Part]) -> BlockRange:
+    return BlockRange(
+        min(p.block_range.first for p in parts), max(p.block_range.last for p in parts)
+    )
+
+
+def _fitting(parts: Sequence[Part], limits: MergeLimits) -> list[Part]:
+    """The longest prefix that one merge may hold in memory."""
+    memory = 0
+    for count, part in enumerate(parts):
+        memory += sum(part.uncompressed_bytes.values())
+        if memory > limits.memory_bytes_max:
+            return list(parts[:count])
+    return list(parts)
+
+
+def _must_stay(table: Table, part: Part) -> bool:
+    if part.rows == 0 or part.schema_version == table.version:
+        return False
+    return any(column.default for column in table.stored_columns)
+
+
+def _kind(state: TableState, part: Part) -> object:
+    """Parts of different kinds never merge: bypass rows with a view's, across a fence."""
+    blocks = part.block_range
+    fences = sorted({*state.fences.get(None, ()), *state.fences.get(part.partition_id, ())})
+    side = sum(1 for fence in fences if blocks.first > fence)
+    return (state.is_target and not part.contributions, side)
+
+
+def _one_coverage(state: TableState, blocks: BlockRange, partition_id: str) -> bool:
+    return all(
+        seen.covers(partition_id, blocks) or not seen.touches(partition_id, blocks)
+        for seen in state.coverages
+    )
+
+
+_LOG_SMALL = math.log1p(1 << 20)
+_LOG_LARGE = math.log1p(100 << 30)
+
+
+def _worth(
+    total: int, largest: int, count: int, age_seconds: float, partition_parts: int,
+    limits: MergeLimits,
+) -> bool:  # fmt: skip
+    """Whether the largest part is a small enough share of the merge; less and less is asked of
+    old parts and of crowded partitions."""
+    size = _unit(math.log1p(total), _LOG_SMALL, _LOG_LARGE)
+    age = _unit(age_seconds, 10.0, 3_600.0 + size * (30 * 86_400.0 - 3_600.0))
+    crowd = _unit(partition_parts, 10, 50)
+    base = limits.base + min(1.0, age + crowd) * (2.0 - limits.base)
+    return (total + count * limits.fixed_bytes) / (largest + limits.fixed_bytes) >= base
+
+
+def _unit(value: float, low: float, high: float) -> float:
+    return min(1.0, max(0.0, (value - low) / (high - low)))

@@ -1,0 +1,136 @@
+"""Merges and vacuum in the background: one thread, which no INSERT ever waits for."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass
+
+from olapdb.errors import CommitConflict, Error
+from olapdb.merge.merger import MergeResult, merge_some
+from olapdb.merge.vacuum import vacuum
+from olapdb.model.schema import Table
+from olapdb.transaction.services import Services
+
+SWEEP_SECONDS = 30.0
+"""How often all tables are looked at: parts become worth merging by age alone."""
+PAUSE_SECONDS = 0.02
+CONFLICTS_MAX = 3
+HISTORY_MAX = 1_000
+STOP_SECONDS_MAX = 60.0
+FAILURES = (Error, OSError, ValueError, ArithmeticError, MemoryError)
+"""What a table's data or the machine can cause (Arrow's errors are ValueErrors and OSErrors)."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedMerge:
+    """What a background merge (`table_id`) or vacuum ("") raised."""
+
+    table_id: str
+    time_ms: int
+    error: Exception
+
+
+class MergeScheduler:
+    """`start`, `stop`, and `start` again; `notify` whenever a table got parts.
+
+    `errors` and `merges` keep the last thousand, for system tables; a table whose merge failed is
+    tried again at the next sweep.
+    """
+
+    def __init__(self, services: Services, *, sweep_seconds: float = SWEEP_SECONDS) -> None:
+        self._services = services
+        self._sweep_seconds = sweep_seconds
+        self._pending: set[str] = set()
+        self._wake = threading.Event()
+        self._stopping = threading.Event()
+        self._idle = threading.Event()
+        self._idle.set()
+        self._lock = threading.Lock()
+        self._queued = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self.errors: deque[FailedMerge] = deque(maxlen=HISTORY_MAX)
+        self.merges: deque[MergeResult] = deque(maxlen=HISTORY_MAX)
+
+    @property
+    def running(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self) -> None:
+        """Idempotent."""
+        with self._lock:
+            if self.running:
+                return
+            self._stopping.clear()
+            self._thread = threading.Thread(target=self._run, name="olapdb-merges", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Returns when no merge is under way; idempotent. One that runs is finished first."""
+        with self._lock:
+            thread, self._thread = self._thread, None
+        self._stopping.set()
+        self._wake.set()
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(STOP_SECONDS_MAX)
+
+    def notify(self, table_id: str) -> None:
+        """Never blocks for a merge."""
+        with self._queued:
+            self._pending.add(table_id)
+            self._idle.clear()
+        self._wake.set()
+
+    def wait_idle(self, timeout_seconds: float) -> bool:
+        """Whether all notified tables were dealt with within the time; for tests and benchmarks."""
+        return not self.running or self._idle.wait(timeout_seconds)
+
+    def _run(self) -> None:
+        next_sweep = time.monotonic() + self._sweep_seconds
+        while not self._stopping.is_set():
+            self._wake.wait(max(0.0, next_sweep - time.monotonic()))
+            self._wake.clear()
+            if time.monotonic() >= next_sweep:
+                self._sweep()
+                next_sweep = time.monotonic() + self._sweep_seconds
+            while self._pending and not self._stopping.is_set():
+                self._work_on(self._pending.pop())
+            with self._queued:
+                if not self._pending:
+                    self._idle.set()
+
+    def _work_on(self, table_id: str) -> None:
+        """Merges until nothing is worth it; bounded by the conflicts that others cause."""
+        conflicts = 0
+        while not self._stopping.is_set():
+            try:
+                done = merge_some(self._services, table_id, wanted=self._wanted)
+            except CommitConflict:
+                conflicts += 1
+                if conflicts > CONFLICTS_MAX:
+                    return
+                continue
+            except FAILURES as error:
+                self._failed(table_id, error)
+                return
+            if done is None:
+                return
+            self.merges.append(done)
+            # INSERTs first: the interpreter and the disk are theirs too.
+            self._stopping.wait(PAUSE_SECONDS)
+
+    def _sweep(self) -> None:
+        try:
+            for item in self._services.catalog.snapshot().objects():
+                if isinstance(item, Table) and item.engine.is_merge_tree:
+                    self._pending.add(item.id)
+            vacuum(self._services)
+        except FAILURES as error:
+            self._failed("", error)
+
+    def _wanted(self) -> bool:
+        return not self._stopping.is_set()
+
+    def _failed(self, table_id: str, error: Exception) -> None:
+        self.errors.append(FailedMerge(table_id, self._services.clock_ms(), error))

@@ -1,0 +1,108 @@
+"""Removes what nobody can read any more: dropped parts after their time, and what dead writers
+left.  A file goes only when the catalog has been asked, after its writer's lease had ended, and
+does not know it; a file whose writer is not known stays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from olapdb.catalog.base import DroppedPart
+from olapdb.model.schema import Table
+from olapdb.storage.writer import DATA_FOLDER, lease_of_path
+from olapdb.transaction.points import reach
+from olapdb.transaction.services import Services
+
+OLD_PARTS_LIFETIME_SECONDS = 480
+PARTS_A_ROUND = 1_000
+COMMITS_KEPT = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class VacuumReport:
+    """`unknown_files` are left alone: their names bear no lease of this catalog."""
+
+    parts: int
+    files: int
+    revoked_leases: tuple[str, ...]
+    unknown_files: tuple[str, ...]
+
+
+def vacuum(services: Services, *, lifetime_seconds: int | None = None) -> VacuumReport:
+    """One round. `lifetime_seconds` overrides every table's `old_parts_lifetime`."""
+    catalog = services.catalog
+    parts, files = _dropped(services, lifetime_seconds)
+    revoked = catalog.revoke_dead_leases()
+    reach("vacuum.revoked")
+    orphans, unknown = _orphans(services)
+    lifetime = OLD_PARTS_LIFETIME_SECONDS if lifetime_seconds is None else lifetime_seconds
+    catalog.forget_history(services.clock_ms() - lifetime * 1000, COMMITS_KEPT)
+    return VacuumReport(parts, files + orphans, revoked, unknown)
+
+
+def _dropped(services: Services, lifetime_seconds: int | None) -> tuple[int, int]:
+    """Forgets dropped parts, then deletes their files; the rows first, so that a crash between
+    leaves orphans, which a later round finds, and never a part without its file."""
+    catalog = services.catalog
+    now_ms = services.clock_ms()
+    lifetimes = _lifetimes(services, lifetime_seconds)
+    shortest = min(lifetimes.values(), default=_default(lifetime_seconds))
+    shortest = min(shortest, _default(lifetime_seconds))
+    found = catalog.dropped_parts(now_ms - shortest * 1000, PARTS_A_ROUND)
+    due = _prefix_due(found, lifetimes, _default(lifetime_seconds), now_ms)
+    paths = catalog.forget_parts(due)
+    for path in paths:
+        services.store.delete(path)
+        reach("vacuum.file_deleted")
+    return len(due), len(paths)
+
+
+def _lifetimes(services: Services, lifetime_seconds: int | None) -> dict[str, int]:
+    snapshot = services.catalog.snapshot()
+    default = _default(lifetime_seconds)
+    return {
+        item.id: int(item.setting("old_parts_lifetime", default))
+        if lifetime_seconds is None
+        else lifetime_seconds
+        for item in snapshot.objects()
+        if isinstance(item, Table)
+    }
+
+
+def _default(lifetime_seconds: int | None) -> int:
+    return OLD_PARTS_LIFETIME_SECONDS if lifetime_seconds is None else lifetime_seconds
+
+
+def _prefix_due(
+    found: Sequence[DroppedPart], lifetimes: dict[str, int], default: int, now_ms: int
+) -> list[DroppedPart]:
+    """Parts whose own table's time is over."""
+    return [
+        one
+        for one in found
+        if one.dropped_ms + lifetimes.get(one.part.table_id, default) * 1000 <= now_ms
+    ]
+
+
+def _orphans(services: Services) -> tuple[int, tuple[str, ...]]:
+    catalog = services.catalog
+    # In this order: files, then leases, then what the catalog knows.  A lease that has ended by
+    # now can commit no more, so a file of it that is not known then never will be.
+    files = [file.path for file in services.store.list(f"{DATA_FOLDER}/")]
+    states = {lease.id: lease.state for lease in catalog.leases()}
+    referenced = catalog.referenced_paths()
+    deleted, unknown, present = 0, [], set()
+    for path in files:
+        lease_id = lease_of_path(path)
+        present.add(lease_id)
+        if path in referenced or states.get(lease_id) == "live":
+            continue
+        if lease_id not in states:
+            unknown.append(path)
+            continue
+        services.store.delete(path)
+        reach("vacuum.file_deleted")
+        deleted += 1
+    gone = [one for one, state in states.items() if state != "live" and one not in present]
+    catalog.forget_leases(gone)
+    return deleted, tuple(unknown)

@@ -1,0 +1,149 @@
+"""combine and FINAL against a plain-Python full merge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal as Number
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from olapdb.errors import NotSupportedError
+from olapdb.execute.combine import combine
+from olapdb.execute.layout import TableLayout
+from olapdb.functions import parse_type
+from olapdb.plan import nodes
+from olapdb.types import BOOL, FLOAT64, INT64, STRING, UINT8, UINT64, Decimal, Nullable
+from tests.unit.execute.build import Stored, aggregate, call, col, const, rows_of, stored
+
+SUMMING = {
+    "k": INT64, "s": STRING, "a": UINT8, "n": Nullable(INT64), "f": FLOAT64,
+    "d": Decimal(9, 2), "b": BOOL,
+}  # fmt: skip
+Row = tuple[int, str, int, int | None, float, Number, bool]
+ROW = st.tuples(
+    st.integers(0, 2), st.sampled_from(["x", "y"]), st.sampled_from([0, 1, 200]),
+    st.one_of(st.none(), st.integers(-2, 2)), st.sampled_from([0.0, 0.5, -0.5]),
+    st.sampled_from([Number("0.00"), Number("1.25"), Number("-1.25")]), st.booleans(),
+)  # fmt: skip
+
+
+def full_merge(blocks: Sequence[Sequence[Row]]) -> list[Row]:
+    groups: dict[int, list[Row]] = {}
+    for row in (row for block in blocks for row in block):
+        groups.setdefault(row[0], []).append(row)
+    merged = []
+    for k in sorted(groups):
+        rows = groups[k]
+        known = [r[3] for r in rows if r[3] is not None]
+        total = (
+            sum(r[2] for r in rows) % 256, sum(known) if known else None,
+            sum(r[4] for r in rows), sum((r[5] for r in rows), Number("0.00")),
+        )  # fmt: skip
+        if any(v for v in total):
+            merged.append((k, rows[0][1], *total, rows[0][6]))
+    return merged
+
+
+def summing(blocks: Sequence[Sequence[Row]], partition_by: str = "") -> Stored:
+    table = stored(
+        SUMMING, engine="SummingMergeTree", order_by=["k"], granularity=3, partition_by=partition_by
+    )
+    for block in blocks:
+        if block:
+            table.insert({name: [r[at] for r in block] for at, name in enumerate(SUMMING)})
+    return table
+
+
+@pytest.mark.parametrize("partition_by", ["", "s"])
+@given(blocks=st.lists(st.lists(ROW, max_size=6), max_size=4))
+def test_final_is_a_full_merge_across_partitions(
+    partition_by: str, blocks: list[list[Row]]
+) -> None:
+    table = summing(blocks, partition_by)
+    found = rows_of(table.scan(final=True), table.context())
+    expected = full_merge(blocks)
+    if partition_by:  # which row is first within a block depends on the split
+        found, expected = [[(*r[:1], *r[2:6]) for r in rows] for rows in (found, expected)]
+    assert found == expected
+
+
+@given(blocks=st.lists(st.lists(ROW, max_size=6), max_size=3), low=st.integers(0, 2))
+def test_final_filters_after_combining(blocks: list[list[Row]], low: int) -> None:
+    table = summing(blocks)
+    where = call(
+        "and",
+        call("greaterOrEquals", col("k", INT64), const(low, INT64)),
+        call("equals", col("a", UINT8), const(1, UINT8)),
+    )
+    found = rows_of(table.scan("k", "a", where=where, final=True), table.context())
+    assert found == [(r[0], r[2]) for r in full_merge(blocks) if r[0] >= low and r[2] == 1]
+
+
+@given(blocks=st.lists(st.lists(ROW, min_size=1, max_size=6), min_size=1, max_size=4))
+def test_merging_merged_rows_changes_nothing_more(blocks: list[list[Row]]) -> None:
+    """Any merge tree gives what one merge of everything does, zero rows aside."""
+    table = summing([]).table
+    layout = TableLayout(table)
+
+    def rows(block: Sequence[Row]) -> pa.Table:
+        return pa.table(
+            {c.name: pa.array([r[at] for r in block], c.type.arrow)
+             for at, c in enumerate(table.columns)}
+        )  # fmt: skip
+
+    merged = rows(())
+    for block in blocks:
+        merged = combine(table, layout.sort(pa.concat_tables([merged, rows(block)])))
+    once = combine(table, layout.sort(rows([r for block in blocks for r in block])))
+    assert merged.drop_columns(["s", "b"]).equals(once.drop_columns(["s", "b"]))
+
+
+def test_named_columns_alone_are_summed_and_decide() -> None:
+    table = stored(
+        {"k": INT64, "a": INT64, "c": INT64}, engine="SummingMergeTree", engine_arguments=["a"],
+        order_by=["k"],
+    )  # fmt: skip
+    table.insert({"k": [1, 1, 2, 2], "a": [1, 2, 1, -1], "c": [7, 8, 9, 9]})
+    assert rows_of(table.scan(final=True), table.context()) == [(1, 3, 7)]
+
+
+def test_states_are_merged() -> None:
+    types = {
+        "k": INT64,
+        "u": parse_type("AggregateFunction(uniqExact, Int64)"),
+        "m": parse_type("SimpleAggregateFunction(max, Int64)"),
+        "t": parse_type("SimpleAggregateFunction(sum, UInt64)"),
+    }
+    table = stored(types, engine="AggregatingMergeTree", order_by=["k"])
+    for block in ([(1, 5), (1, 6), (2, 9)], [(1, 6), (2, 1)]):
+        source = stored({"k": INT64, "x": INT64})
+        source.insert({"k": [r[0] for r in block], "x": [r[1] for r in block]})
+        x = col("x", INT64)
+        states = nodes.Aggregate(
+            source.scan(), (("k", col("k", INT64)),),
+            (("u", aggregate("uniqExactState", x)), ("m", aggregate("max", x)),
+             ("t", aggregate("count"))),
+        )  # fmt: skip
+        from olapdb.execute import run
+
+        plan = nodes.Plan(states, tuple((n, n) for n in types))
+        table.insert(run(plan, source.context()).read_all().cast(_schema(table)))
+    merged = nodes.Aggregate(
+        table.scan(final=True), (("k", col("k", INT64)), ("m", col("m", INT64)), ("t", col("t", UINT64))),
+        (("u", aggregate("uniqExactMerge", col("u", types["u"]))), ("n", aggregate("count"))),
+    )  # fmt: skip
+    assert rows_of(merged, table.context()) == [(1, 6, 3, 2, 1), (2, 9, 2, 2, 1)]
+
+
+def _schema(table: Stored) -> pa.Schema:
+    return pa.schema([(c.name, c.type.arrow) for c in table.table.columns])
+
+
+def test_an_engine_that_is_not_there_yet_says_so() -> None:
+    table = stored({"k": INT64}, engine="CollapsingMergeTree", order_by=["k"])
+    table.insert({"k": [1]})
+    with pytest.raises(NotSupportedError, match="CollapsingMergeTree"):
+        rows_of(table.scan(final=True), table.context())
