@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from olapdb.errors import SyntaxError, UnknownType
 
@@ -426,9 +426,8 @@ def is_number(data_type: DataType) -> bool:
 
 def quote_identifier(name: str) -> str:
     """Backquoted unless it is a plain word."""
-    if name and (name[0].isalpha() or name[0] == "_") and name.isascii():
-        if all(c.isalnum() or c == "_" for c in name):
-            return name
+    if name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit():
+        return name
     escaped = name.replace("\\", "\\\\").replace("`", "\\`")
     return f"`{escaped}`"
 
@@ -504,7 +503,7 @@ class _TypeParser:
             return DateTime64(3)
         if name.startswith("Interval") and name[8:] in _UNITS:
             return Interval(name[8:])
-        self._unknown(name)
+        raise self._unknown(name)
 
     def _parametric(self, name: str) -> DataType:
         upper = name.upper()
@@ -548,7 +547,7 @@ class _TypeParser:
             case _ if upper == "TIMESTAMP":
                 return DateTime64(self._integer())
             case _:
-                self._unknown(name)
+                raise self._unknown(name)
 
     def _decimal(self, precision: int, scale: int) -> Decimal:
         if not 1 <= precision <= 76 or not 0 <= scale <= precision:
@@ -589,10 +588,10 @@ class _TypeParser:
         state = self.state_of(function, tuple(parameters), tuple(arguments))
         return AggregateFunction(function, tuple(parameters), tuple(arguments), state)
 
-    def _unknown(self, name: str) -> NoReturn:
+    def _unknown(self, name: str) -> UnknownType:
         if name in _LATER:
-            raise UnknownType(f"The type {name} is ClickHouse's, but olapdb does not have it yet.")
-        raise UnknownType(f"Unknown data type {name!r} in {self.text!r}.")
+            return UnknownType(f"The type {name} is ClickHouse's, but olapdb does not have it yet.")
+        return UnknownType(f"Unknown data type {name!r} in {self.text!r}.")
 
     # --- characters
 

@@ -21,9 +21,7 @@ from sqlalchemy.sql.compiler import DDLCompiler, IdentifierPreparer, SQLCompiler
 from olapdb.alchemy.types import sqlalchemy_type
 
 _RESERVED = frozenset(
-    "select from where group order by having limit union all distinct as on using join left right "
-    "inner full cross and or not in is null case when then else end between like array final "
-    "prewhere settings format with interval".split()
+    ["select", "from", "where", "group", "order", "by", "having", "limit", "union", "all", "distinct", "as", "on", "using", "join", "left", "right", "inner", "full", "cross", "and", "or", "not", "in", "is", "null", "case", "when", "then", "else", "end", "between", "like", "array", "final", "prewhere", "settings", "format", "with", "interval"]
 )
 
 
@@ -66,7 +64,7 @@ class OlapDialect(DefaultDialect):
     driver = "olapdb"
     statement_compiler = OlapCompiler
     ddl_compiler = OlapDDLCompiler
-    preparer = OlapIdentifierPreparer
+    preparer: type[IdentifierPreparer] = OlapIdentifierPreparer
     default_paramstyle = "qmark"
     supports_statement_cache = True
     supports_native_boolean = True
@@ -106,7 +104,7 @@ class OlapDialect(DefaultDialect):
         if "read_only" in options:
             arguments["read_only"] = str(options.pop("read_only")).lower() in ("1", "true")
         arguments["settings"] = options
-        return [url.database or None], arguments
+        return ([url.database] if url.database else []), arguments
 
     def do_ping(self, dbapi_connection: Any) -> bool:
         dbapi_connection.execute("SELECT 1").close()
@@ -166,7 +164,7 @@ class OlapDialect(DefaultDialect):
             "WHERE database = ? AND table = ? ORDER BY position"
         )
         rows = connection.exec_driver_sql(sql, (self._schema(schema), table_name))
-        return [_reflected(*row) for row in rows]
+        return [_reflected(*(str(v) for v in row)) for row in rows]
 
     def get_pk_constraint(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any

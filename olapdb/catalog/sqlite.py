@@ -9,47 +9,31 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from olapdb.catalog import statements as sql
 from olapdb.catalog.application import Application
 from olapdb.catalog.base import CommitInfo, DroppedPart, LeaseInfo
 from olapdb.catalog.connections import MEMORY, Connections
 from olapdb.catalog.errors import catalog_error
+from olapdb.catalog.head import Head, refuse_vacuumed
 from olapdb.catalog.opening import open_or_create
 from olapdb.catalog.processes import Registration
 from olapdb.catalog.queue import FairLock, TicketQueue
 from olapdb.catalog.requirements import Current, check
 from olapdb.catalog.snapshot import SqliteSnapshot
-from olapdb.catalog.state import SchemaState, TableParts
 from olapdb.errors import BadArguments, CommitUnknown, ReadOnly, SnapshotTooOld
 from olapdb.errors import Error as OlapdbError
 from olapdb.model.changes import Commit, Committed
-from olapdb.model.encoding import decode_object, decode_part
+from olapdb.model.encoding import decode_part
 from olapdb.model.part import Part
-from olapdb.model.schema import Database, SchemaObject
 from olapdb.model.stages import Durability, Reach, reach_nothing
 
 LOCK_TIMEOUT_MS = 30_000
 TABLES_LOADED_MAX = 4_096
-
-
-@dataclass
-class _Head:
-    """The newest commit that this process knows. Guarded by the catalog's head lock."""
-
-    snapshot: SqliteSnapshot
-    schema: SchemaState
-    tables: dict[str, TableParts]
-
-    @property
-    def number(self) -> int:
-        return self.snapshot.number
 
 
 class SqliteCatalog:
@@ -89,9 +73,7 @@ class SqliteCatalog:
         self._registration = Registration(
             None if in_memory or read_only else f"{_stem(self.path)}.processes"
         )
-        self._head_lock = threading.Lock()
-        self._head: _Head | None = None
-        self._decoded: dict[int, SchemaObject] = {}
+        self._head = Head(self)
         self._own_leases: set[str] = set()
         self._closed = False
 
@@ -116,93 +98,32 @@ class SqliteCatalog:
         self._notice_fork()
         with self.connections.consistent() as connection:
             newest = int(sql.newest_commit.value(connection))
-            if number is not None and number != newest:
-                return self._past(connection, number, newest)
-            head = self._head
-            if head is not None and head.number == newest:
-                return head.snapshot
-            return self._advance_to(connection, newest).snapshot
+            if number is None or number == newest:
+                return self._head.at(connection, newest).snapshot
+            if not 1 <= number <= newest:
+                raise BadArguments(
+                    f"There is no snapshot {number}.",
+                    hint=f"system.snapshots lists those up to {newest}.",
+                )
+            refuse_vacuumed(connection, number)
+            return SqliteSnapshot(self, number, self._head.schema_at(connection, number))
 
     def parts_at(self, table_id: str, number: int) -> tuple[Part, ...]:
         """The live parts of a table as of a commit; what a snapshot's `parts` reads."""
         self._notice_fork()
-        with self._head_lock:
-            known = self._head.tables.get(table_id) if self._head is not None else None
-            found = known.at(number) if known is not None else None
+        found = self._head.known_parts(table_id, number)
         if found is not None:
             return found
         with self.connections.consistent() as connection:
-            self._refuse_vacuumed(connection, number)
-            with self._head_lock:
-                head = self._head
-                if head is None or head.number != number or table_id in head.tables:
-                    return _sorted_parts(connection, table_id, number)
-                if len(head.tables) >= TABLES_LOADED_MAX:
-                    head.tables.clear()
-                loaded = TableParts(number, _load_parts(connection, table_id, number))
-                head.tables[table_id] = loaded
-                return loaded.at(number) or ()
+            refuse_vacuumed(connection, number)
+            return self._head.load_parts(connection, table_id, number)
 
     def part_count_at(self, table_id: str, partition_id: str, number: int) -> int:
         """Live parts of a partition; of the newest commit without building their list."""
-        with self._head_lock:
-            head = self._head
-            known = head.tables.get(table_id) if head and head.number == number else None
-            if known is not None:
-                return known.count(partition_id)
+        known = self._head.known_count(table_id, partition_id, number)
+        if known is not None:
+            return known
         return sum(1 for p in self.parts_at(table_id, number) if p.partition_id == partition_id)
-
-    def _past(self, connection: sqlite3.Connection, number: int, newest: int) -> SqliteSnapshot:
-        if not 1 <= number <= newest:
-            raise BadArguments(
-                f"There is no snapshot {number}.",
-                hint=f"system.snapshots lists those up to {newest}.",
-            )
-        self._refuse_vacuumed(connection, number)
-        return SqliteSnapshot(self, number, self._schema_at(connection, number))
-
-    def _refuse_vacuumed(self, connection: sqlite3.Connection, number: int) -> None:
-        if number < int(sql.get_meta.value(connection, name="vacuumed_to")):
-            raise SnapshotTooOld(
-                f"Parts of snapshot {number} have been vacuumed.",
-                hint="Run the query again; old_parts_lifetime keeps replaced parts longer.",
-            )
-
-    def _advance_to(self, connection: sqlite3.Connection, newest: int) -> _Head:
-        """Brings the head up to `newest`, reading only what commits since have changed."""
-        with self._head_lock:
-            head = self._head
-            if head is not None and head.number >= newest:
-                return head
-            if head is None or sql.schema_changed.value(connection, after=head.number):
-                schema = self._schema_at(connection, newest)
-            else:
-                schema = head.schema
-            tables = {} if head is None else head.tables
-            if head is not None and tables:
-                _follow(connection, tables, head.number, newest)
-            self._head = _Head(SqliteSnapshot(self, newest, schema), schema, tables)
-            return self._head
-
-    def _schema_at(self, connection: sqlite3.Connection, number: int) -> SchemaState:
-        from olapdb.functions import parse_type
-
-        databases = {
-            name: Database(id, name, comment)
-            for id, name, comment in sql.databases_at(connection, number=number)
-        }
-        objects: dict[str, SchemaObject] = {}
-        decoded: dict[int, SchemaObject] = {}
-        for row_id, object_id, kind, body in sql.objects_at(connection, number=number):
-            # The same object is kept as long as its row, so that caches may go by identity.
-            item = self._decoded.get(row_id)
-            if item is None or item.id != object_id:
-                item = decode_object(kind, body, parse_type)
-            decoded[row_id] = item
-            objects[object_id] = item
-        if self._head is None or number >= self._head.number:
-            self._decoded = decoded
-        return SchemaState(databases, objects)
 
     # --- writing
 
@@ -221,7 +142,7 @@ class SqliteCatalog:
             self._reach("catalog.before_commit")
             self._commit(connection, commit_id, number)
             self._reach("catalog.committed")
-            self._note(application, number)
+            self._head.note(application, number)
             return Committed(number, tuple(application.blocks.items()))
 
     def _prepare(
@@ -230,10 +151,7 @@ class SqliteCatalog:
         """Everything but the COMMIT: what fails here was surely not committed."""
         connection.execute("BEGIN IMMEDIATE")
         newest = int(sql.newest_commit.value(connection))
-        head = self._head
-        if head is None or head.number != newest:
-            head = self._advance_to(connection, newest)
-        current = Current(connection, newest, head.schema)
+        current = Current(connection, newest, self._head.at(connection, newest).schema)
         for requirement in commit.requirements:
             check(current, requirement)
         self._reach("catalog.checked")
@@ -279,25 +197,6 @@ class SqliteCatalog:
                 hint="Nothing was deleted. Reconnect and look, or send the same token again.",
             ) from error
         return found is not None
-
-    def _note(self, application: Application, number: int) -> None:
-        """Brings the head up to our own commit without reading it back."""
-        with self._head_lock:
-            head = self._head
-            if head is None or head.number != number - 1:
-                return  # a reader was faster; it has read the commit whole
-            for table_id in {*application.added, *application.removed}:
-                known = head.tables.get(table_id)
-                if known is not None:
-                    known.advance(
-                        number,
-                        application.added.get(table_id, ()),
-                        application.removed.get(table_id, ()),
-                    )
-            for table_id in application.emptied:
-                head.tables.pop(table_id, None)
-            schema = application.schema
-            self._head = _Head(SqliteSnapshot(self, number, schema), schema, head.tables)
 
     def _abandon(self, connection: sqlite3.Connection) -> None:
         try:
@@ -384,7 +283,7 @@ class SqliteCatalog:
         # So one of the two sees the other.
         try:
             with self.connections.reading() as connection:
-                self._refuse_vacuumed(connection, number)
+                refuse_vacuumed(connection, number)
         except BaseException:
             self._registration.unpin(number)
             raise
@@ -500,7 +399,7 @@ class SqliteCatalog:
         if not self.connections.forked():
             return False
         self._turn = FairLock()
-        self._head_lock = threading.Lock()
+        self._head.renew_lock()
         self._registration.forget_inherited()
         self._own_leases = set()
         if self._queue is not None:
@@ -510,29 +409,3 @@ class SqliteCatalog:
 
 def _stem(path: str) -> str:
     return os.path.splitext(path)[0]
-
-
-def _load_parts(connection: sqlite3.Connection, table_id: str, number: int) -> list[Part]:
-    return [decode_part(*row) for row in sql.parts_at(connection, of_table=table_id, number=number)]
-
-
-def _sorted_parts(connection: sqlite3.Connection, table_id: str, number: int) -> tuple[Part, ...]:
-    return TableParts(number, _load_parts(connection, table_id, number)).at(number) or ()
-
-
-def _follow(
-    connection: sqlite3.Connection, tables: dict[str, TableParts], after: int, up_to: int
-) -> None:
-    """Applies the commits after+1..up_to of other processes to the loaded tables."""
-    added: dict[tuple[int, str], list[Part]] = {}
-    removed: dict[tuple[int, str], list[str]] = {}
-    for row in sql.parts_created_since(connection, after=after, up_to=up_to):
-        if row[1] in tables:
-            part = decode_part(*row)
-            added.setdefault((part.created_commit, part.table_id), []).append(part)
-    for table_id, part_id, commit in sql.parts_dropped_since(connection, after=after, up_to=up_to):
-        if table_id in tables:
-            removed.setdefault((commit, table_id), []).append(part_id)
-    for commit, table_id in sorted({*added, *removed}):
-        key = (commit, table_id)
-        tables[table_id].advance(commit, added.get(key, ()), removed.get(key, ()))

@@ -298,7 +298,7 @@ class _Analysis:
                 return self._candidates.columns.get(name)
             case Cast(type=target, argument=argument) if _keeps_order(argument.type, target):
                 return self._cast(argument, target)
-            case Call(function=function, arguments=arguments) if function.monotonic:
+            case Call(arguments=arguments) if self._is_monotonic(expression):
                 return self._monotonic(expression, arguments)
             case _:
                 return None
@@ -309,6 +309,13 @@ class _Analysis:
             return None
         low, high = inner.low.cast(target.arrow), inner.high.cast(target.arrow)
         return Interval(low, high, inner.known, inner.has_values, inner.may_be_null)
+
+    def _is_monotonic(self, call: Call) -> bool:
+        """What the function says of itself; intDiv is so for positive divisors only."""
+        if call.name == "intDiv":
+            divisor = self._constant(call.arguments[1])
+            return divisor is not None and divisor.is_valid and divisor.as_py() > 0
+        return call.function.monotonic
 
     def _monotonic(self, call: Call, arguments: Sequence[Expression]) -> Interval | None:
         """f(low) to f(high): f never decreases in its one argument that is not constant."""

@@ -117,12 +117,12 @@ def build_table(
             "CLONE AS is not supported yet.", hint="CREATE TABLE … AS SELECT copies the rows.",
             position=statement.position,
         )  # fmt: skip
-    for what, given in (
+    for what, clause in (
         ("PROJECTION", statement.projections), ("INDEX", statement.indexes),
         ("CONSTRAINT", statement.constraints), ("TTL", statement.storage.ttl),
         ("SAMPLE BY", statement.storage.sample_by),
     ):  # fmt: skip
-        if given:
+        if clause:
             raise NotSupportedError(
                 f"{what} in CREATE TABLE is not supported yet.", hint="Leave the clause out.",
                 position=statement.position,

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from olapdb.errors import HaveDependentObjects, IncorrectQuery, NotSupportedError, TableAlreadyExists
+from olapdb.errors import (
+    HaveDependentObjects,
+    IncorrectQuery,
+    NotSupportedError,
+    TableAlreadyExists,
+)
 from olapdb.model.changes import (
     Change,
     DatabaseExists,

@@ -179,13 +179,12 @@ def _reconcile(
         progress=context.progress, query_id=context.query_id, statement=context.text,
         settings=context.settings,
     )  # fmt: skip
-    made = _table(
+    return _table(
         [replace(r, examples=tuple(r.examples), causes=tuple(r.causes)) for r in rows],
         partition=STRING, snapshot=UINT64, keys_compared=UINT64, missing=UINT64, extra=UINT64,
         differing=UINT64, largest_difference=FLOAT64, examples=_TEXTS, bypass_rows=UINT64,
         gap_rows=UINT64, causes=_TEXTS, verdict=STRING,
     )  # fmt: skip
-    return made
 
 
 def _table(found: Iterable[Any], /, **columns: DataType) -> Result:

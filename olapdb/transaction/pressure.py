@@ -34,11 +34,10 @@ def insert_delay_ms(snapshot: Snapshot, table: Table, partition_ids: Iterable[st
     if most < delay_at:
         return 0
     over = (most - delay_at + 1) / max(1, throw_at - delay_at)
-    return min(DELAY_MS_MAX, max(_DELAY_MS_MIN, round(DELAY_MS_MAX**over)))
+    return min(DELAY_MS_MAX, max(_DELAY_MS_MIN, round(float(DELAY_MS_MAX) ** over)))
 
 
 def _count(snapshot: Snapshot, table_id: str, partition_id: str) -> int:
     if isinstance(snapshot, SqliteSnapshot):  # it knows without listing the parts
-        count: int = snapshot.part_count(table_id, partition_id)
-        return count
+        return snapshot.part_count(table_id, partition_id)
     return sum(1 for p in snapshot.parts(table_id) if p.partition_id == partition_id)

@@ -70,8 +70,7 @@ def both(name: str, *statements: str, prepare: Sequence[str] = ()) -> Case:
 
 
 def values(count: int) -> str:
-    rows = ", ".join(f"({i}, '2024-01-{1 + i % 28:02}', 'name {i % 10}', {i / 7})" for i in range(count))
-    return rows
+    return ", ".join(f"({i}, '2024-01-{1 + i % 28:02}', 'name {i % 10}', {i / 7})" for i in range(count))
 
 
 def insert_cases() -> list[Case]:

@@ -191,7 +191,7 @@ class Views(RuleBasedStateMachine):
         status = dicts(self.connection, "SELECT * FROM system.views")[0]
         assert status["gap_rows"] == sum(not r.covered for r in self.model.rows)
         assert bool(status["bypass_rows"]) == bool(self.model.bypass)
-        stale = rows(self.connection, "SELECT DISTINCT target_partition FROM system.view_invalidations")
+        stale = rows(self.connection, "SELECT DISTINCT partition_id FROM system.view_invalidations")
         assert {s[0] for s in stale} == self.model.stale
         if self.model.stale:
             assert status["verdict"] == "stale"

@@ -10,10 +10,9 @@ class TestCompliance(dbapi20.DatabaseAPI20Test):
     driver = olapdb
     connect_args = ()
     connect_kw_args: dict[str, object] = {}
-    ddl1 = "create table %sbooze (name varchar(20)) ORDER BY tuple()" % dbapi20.DatabaseAPI20Test.table_prefix
+    ddl1 = f"create table {dbapi20.DatabaseAPI20Test.table_prefix}booze (name varchar(20)) ORDER BY tuple()"
     ddl2 = (
-        "create table %sbarflys (name varchar(20), drink Nullable(String)) ORDER BY tuple()"
-        % dbapi20.DatabaseAPI20Test.table_prefix
+        f"create table {dbapi20.DatabaseAPI20Test.table_prefix}barflys (name varchar(20), drink Nullable(String)) ORDER BY tuple()"
     )
     lower_func = None
 
@@ -25,7 +24,7 @@ class TestCompliance(dbapi20.DatabaseAPI20Test):
     @pytest.fixture(autouse=True)
     def _one_warehouse(self, tmp_path):
         type(self).connect_args = (str(tmp_path / "warehouse"),)
-        yield
+        return
 
     def test_nextset(self):
         """The suite asks drivers to override it; there is one result set, and asking for more is

@@ -45,7 +45,7 @@ def test_one_partition_can_be_backfilled_and_says_what_is_left(connection: Conne
     connection.execute(VIEW)
     connection.execute("SYSTEM BACKFILL VIEW daily_mv PARTITION 202402")
     left = dicts(connection, "SELECT * FROM system.view_coverage WHERE status = 'gap'")
-    assert sorted(r["partition"] for r in left) == ["202401", "202403"]
+    assert sorted(r["partition_id"] for r in left) == ["202401", "202403"]
     assert sum(r["rows"] for r in left) == 6
 
 
@@ -99,7 +99,7 @@ def test_delete_names_the_stale_slice_and_replay_mends_just_that(connection: Con
     connection.execute("DELETE FROM events WHERE day = '2024-02-02'")
     assert verdict(connection) == "stale"
     stale = dicts(connection, "SELECT * FROM system.view_invalidations")
-    assert [(s["target_partition"], s["cause"]) for s in stale] == [("202402", "DELETE")]
+    assert [(s["partition_id"], s["cause"]) for s in stale] == [("202402", "DELETE")]
     assert "DELETE FROM events" in stale[0]["statement"]
     assert rows(connection, READ) != rows(connection, DIRECT)
     done = dicts(connection, "SYSTEM REPLAY VIEW daily_mv STALE")
@@ -234,7 +234,7 @@ def test_drop_partition_makes_its_slice_stale(connection: Connection) -> None:
     three_months(connection)
     connection.execute("ALTER TABLE events DROP PARTITION 202402")
     stale = dicts(connection, "SELECT * FROM system.view_invalidations")
-    assert [(s["target_partition"], s["cause"]) for s in stale] == [("202402", "DROP PARTITION")]
+    assert [(s["partition_id"], s["cause"]) for s in stale] == [("202402", "DROP PARTITION")]
     connection.execute("SYSTEM REPLAY VIEW daily_mv STALE")
     assert rows(connection, READ) == rows(connection, DIRECT)
 

@@ -1,0 +1,172 @@
+"""The newest commit that a process knows: its schema and snapshot, and the parts of tables in use.
+
+It follows the commits by their differences: our own as they are made, those of other processes
+as they are noticed.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from olapdb.catalog import statements as sql
+from olapdb.catalog.application import Application
+from olapdb.catalog.snapshot import SqliteSnapshot
+from olapdb.catalog.state import SchemaState, TableParts
+from olapdb.errors import SnapshotTooOld
+from olapdb.functions import parse_type
+from olapdb.model.encoding import decode_object, decode_part
+from olapdb.model.part import Part
+from olapdb.model.schema import Database, SchemaObject
+
+if TYPE_CHECKING:
+    from olapdb.catalog.sqlite import SqliteCatalog
+
+TABLES_LOADED_MAX = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    snapshot: SqliteSnapshot
+    schema: SchemaState
+
+
+class Head:
+    """Thread-safe. Whoever calls with a connection holds it before the lock in here is taken."""
+
+    def __init__(self, catalog: SqliteCatalog) -> None:
+        self._catalog = catalog
+        self._lock = threading.Lock()
+        self._newest: Newest | None = None
+        self._tables: dict[str, TableParts] = {}
+        self._decoded: dict[int, SchemaObject] = {}
+
+    def renew_lock(self) -> None:
+        """In a forked child, where a thread that is not there may hold the lock."""
+        self._lock = threading.Lock()
+
+    def at(self, connection: sqlite3.Connection, number: int) -> Newest:
+        """The head at `number`, the newest commit that the connection sees, or at a later one
+        that a faster thread has seen."""
+        newest = self._newest
+        if newest is not None and newest.snapshot.number == number:
+            return newest
+        with self._lock:
+            newest = self._newest
+            if newest is not None and newest.snapshot.number >= number:
+                return newest
+            if newest is None:
+                schema = self._read_schema(connection, number, keep=True)
+            else:
+                before = newest.snapshot.number
+                changed = sql.schema_changed.value(connection, after=before)
+                schema = (
+                    self._read_schema(connection, number, keep=True) if changed else newest.schema
+                )
+                if self._tables:
+                    _follow(connection, self._tables, before, number)
+            return self._become(number, schema)
+
+    def note(self, application: Application, number: int) -> None:
+        """Follows our own commit without reading it back."""
+        with self._lock:
+            newest = self._newest
+            if newest is None or newest.snapshot.number != number - 1:
+                return  # a reader was faster; it has read the commit whole
+            for table_id in {*application.added, *application.removed}:
+                known = self._tables.get(table_id)
+                if known is not None:
+                    added = application.added.get(table_id, ())
+                    known.advance(number, added, application.removed.get(table_id, ()))
+            for table_id in application.emptied:
+                self._tables.pop(table_id, None)
+            self._become(number, application.schema)
+
+    def schema_at(self, connection: sqlite3.Connection, number: int) -> SchemaState:
+        """The schema as of an older commit."""
+        with self._lock:
+            return self._read_schema(connection, number, keep=False)
+
+    def known_parts(self, table_id: str, number: int) -> tuple[Part, ...] | None:
+        with self._lock:
+            known = self._tables.get(table_id)
+            return None if known is None else known.at(number)
+
+    def known_count(self, table_id: str, partition_id: str, number: int) -> int | None:
+        with self._lock:
+            newest, known = self._newest, self._tables.get(table_id)
+            if newest is None or known is None or newest.snapshot.number != number:
+                return None
+            return known.count(partition_id)
+
+    def load_parts(
+        self, connection: sqlite3.Connection, table_id: str, number: int
+    ) -> tuple[Part, ...]:
+        """Reads the parts as of a commit; those of the newest are followed from then on."""
+        with self._lock:
+            loaded = TableParts(
+                number,
+                (
+                    decode_part(*row)
+                    for row in sql.parts_at(connection, of_table=table_id, number=number)
+                ),
+            )
+            newest = self._newest
+            if newest is not None and newest.snapshot.number == number:
+                if len(self._tables) >= TABLES_LOADED_MAX:
+                    self._tables.clear()
+                self._tables[table_id] = loaded
+            return loaded.at(number) or ()
+
+    def _become(self, number: int, schema: SchemaState) -> Newest:
+        self._newest = Newest(SqliteSnapshot(self._catalog, number, schema), schema)
+        return self._newest
+
+    def _read_schema(
+        self, connection: sqlite3.Connection, number: int, *, keep: bool
+    ) -> SchemaState:
+        databases = {
+            name: Database(id, name, comment)
+            for id, name, comment in sql.databases_at(connection, number=number)
+        }
+        objects: dict[str, SchemaObject] = {}
+        decoded: dict[int, SchemaObject] = {}
+        for row_id, object_id, kind, body in sql.objects_at(connection, number=number):
+            # The same object is kept as long as its row, so that caches may go by identity.
+            item = self._decoded.get(row_id)
+            if item is None or item.id != object_id:
+                item = decode_object(kind, body, parse_type)
+            decoded[row_id] = item
+            objects[object_id] = item
+        if keep:
+            self._decoded = decoded
+        return SchemaState(databases, objects)
+
+
+def refuse_vacuumed(connection: sqlite3.Connection, number: int) -> None:
+    """SnapshotTooOld where parts that the snapshot may read have been removed."""
+    if number < int(sql.get_meta.value(connection, name="vacuumed_to")):
+        raise SnapshotTooOld(
+            f"Parts of snapshot {number} have been vacuumed.",
+            hint="Run the query again; old_parts_lifetime keeps replaced parts longer.",
+        )
+
+
+def _follow(
+    connection: sqlite3.Connection, tables: dict[str, TableParts], after: int, up_to: int
+) -> None:
+    """Applies the commits after+1..up_to of other processes to the loaded tables."""
+    added: dict[tuple[int, str], list[Part]] = {}
+    removed: dict[tuple[int, str], list[str]] = {}
+    for row in sql.parts_created_since(connection, after=after, up_to=up_to):
+        if row[1] in tables:
+            part = decode_part(*row)
+            added.setdefault((part.created_commit, part.table_id), []).append(part)
+    for table_id, part_id, commit in sql.parts_dropped_since(connection, after=after, up_to=up_to):
+        if table_id in tables:
+            removed.setdefault((commit, table_id), []).append(part_id)
+    for commit, table_id in sorted({*added, *removed}):
+        key = (commit, table_id)
+        tables[table_id].advance(commit, added.get(key, ()), removed.get(key, ()))
