@@ -19,5 +19,9 @@ __all__ = [
 ]
 
 Plugin = AdapterPlugin(
-    adapter=OlapdbAdapter, credentials=OlapdbCredentials, include_path=olapdb.PACKAGE_PATH
+    adapter=OlapdbAdapter,
+    credentials=OlapdbCredentials,
+    include_path=olapdb.PACKAGE_PATH,
+    # dbt would take the folder's name for it, which is another one in an editable installation
+    project_name="dbt_olapdb",
 )

@@ -140,11 +140,23 @@ class OlapdbConnectionManager(SQLConnectionManager):
         """`description` has the types themselves; their text is ClickHouse's name."""
         return str(type_code)
 
+    def begin(self) -> Connection:
+        """Nothing begins: transactions of several statements do not exist, nor does dbt need them."""
+        connection = self.get_thread_connection()
+        connection.transaction_open = True
+        return connection
+
+    def commit(self) -> Connection:
+        """Nothing is left to commit, whether or not something began."""
+        connection = self.get_thread_connection()
+        connection.transaction_open = False
+        return connection
+
     def add_begin_query(self) -> None:
-        """Transactions of several statements do not exist, and dbt does not need them."""
+        """See `begin`."""
 
     def add_commit_query(self) -> None:
-        """See `add_begin_query`."""
+        """See `commit`."""
 
     def run_slow(
         self, sql: str, progress: Callable[[Any], None] | None = None

@@ -152,6 +152,11 @@ class OlapdbAdapter(SQLAdapter):
         self._rename([(current, backup), (new, target)])
         return ""
 
+    @available.parse(lambda *a, **k: True)
+    def is_plain_view(self, relation: OlapdbRelation) -> bool:
+        """Whether CREATE OR REPLACE VIEW replaces it: no table, and no `incremental_mv`'s view."""
+        return relation.type == RelationType.View and len(self._parts(relation)) == 1
+
     def _rename(self, pairs: Sequence[tuple[OlapdbRelation, OlapdbRelation]]) -> None:
         clauses = []
         for old, new in pairs:
@@ -245,7 +250,17 @@ class OlapdbAdapter(SQLAdapter):
 
     def warehouse(self) -> Warehouse:
         """What `incremental_mv` asks of and tells the engine, over this thread's connection."""
-        return Warehouse(self.connections, self._handle)
+        return Warehouse(self.connections, self._handle, self._prepare_engine)
+
+    def _prepare_engine(self, engine: str) -> None:
+        """A Spark session as the profile wants it, where there is none yet."""
+        if engine != "spark":
+            return
+        from olapdb.spark.session import spark_session
+
+        options = dict(self.config.credentials.spark)
+        with self.connections.exception_handler("start of Spark"):
+            spark_session(options.pop("app_name", "olapdb dbt"), **options)
 
     @available.parse(lambda *a, **k: {})
     def run_incremental_mv(
@@ -292,6 +307,11 @@ class OlapdbAdapter(SQLAdapter):
         return operations.run(
             operation, self.warehouse(), operations.choose(nodes, models), {**options, "engine": engine}
         )
+
+    @available.parse(lambda *a, **k: [])
+    def untested_models(self, nodes: Iterable[Mapping[str, Any]]) -> list[str]:
+        """Unique ids of the `incremental_mv` models that no test reconciles."""
+        return [n["unique_id"] for n in operations.untested(nodes)]
 
     @available.parse(lambda *a, **k: [])
     def write_reconciliation_tests(

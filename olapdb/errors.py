@@ -368,6 +368,11 @@ class CannotParseBool(DataError):
     code = 467
 
 
+class IncorrectData(DataError):
+    name = "INCORRECT_DATA"
+    code = 117
+
+
 class AttemptToReadAfterEof(DataError):
     """An empty text where a value should be."""
 

@@ -41,7 +41,7 @@ class Head:
         self._lock = threading.Lock()
         self._newest: Newest | None = None
         self._tables: dict[str, TableParts] = {}
-        self._decoded: dict[int, SchemaObject] = {}
+        self._decoded: dict[int, tuple[str, SchemaObject]] = {}
 
     def renew_lock(self) -> None:
         """In a forked child, where a thread that is not there may hold the lock."""
@@ -132,14 +132,14 @@ class Head:
             for id, name, comment in sql.databases_at(connection, number=number)
         }
         objects: dict[str, SchemaObject] = {}
-        decoded: dict[int, SchemaObject] = {}
+        decoded: dict[int, tuple[str, SchemaObject]] = {}
         for row_id, object_id, kind, body in sql.objects_at(connection, number=number):
             # The same object is kept as long as its row, so that caches may go by identity.
-            item = self._decoded.get(row_id)
-            if item is None or item.id != object_id:
-                item = decode_object(kind, body, parse_type)
-            decoded[row_id] = item
-            objects[object_id] = item
+            kept = self._decoded.get(row_id)
+            if kept is None or kept[0] != body:
+                kept = (body, decode_object(kind, body, parse_type))
+            decoded[row_id] = kept
+            objects[object_id] = kept[1]
         if keep:
             self._decoded = decoded
         return SchemaState(databases, objects)

@@ -11,6 +11,8 @@ from olapdb.execute.batches import make_batch, single_batch, table_of, take_rows
 from olapdb.execute.codes import Lookup, factorise
 from olapdb.execute.context import ExecutionContext
 from olapdb.execute.evaluate import evaluate_array
+from olapdb.execute.limit import ranks_in_groups
+from olapdb.functions.base import Groups
 from olapdb.plan.nodes import Distinct, SetDifference
 
 
@@ -38,16 +40,19 @@ def set_difference_batches(
     right: Iterator[pa.RecordBatch],
     context: ExecutionContext,
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of the left side that are not (EXCEPT) or are (INTERSECT) among the right side's."""
+    """EXCEPT and INTERSECT. DISTINCT compares sets; ALL counts: a row that is n times at the left
+    and m times at the right is max(n - m, 0) times in EXCEPT, min(n, m) times in INTERSECT."""
     with context.memory.hold(node.operator) as account:
         rows = single_batch(table_of(list(right), node.right.schema))
         known = Lookup(rows.columns, rows.num_rows, matches_null=True)
         account.set(known.nbytes)
+        counted = _Counted(known)
         seen = SeenRows()
         for batch in left:
             context.check()
-            found = known.find(batch.columns, batch.num_rows) >= 0
-            positions = np.flatnonzero(found if node.operator == "INTERSECT" else ~found)
+            codes = known.find(batch.columns, batch.num_rows)
+            matched = codes >= 0 if node.distinct else counted.match(codes)
+            positions = np.flatnonzero(matched if node.operator == "INTERSECT" else ~matched)
             kept = take_rows(batch, pa.array(positions))
             if node.distinct:
                 fresh = seen.add(kept.columns, kept.num_rows)
@@ -55,6 +60,21 @@ def set_difference_batches(
                 account.set(known.nbytes + seen.nbytes)
             if kept.num_rows:
                 yield make_batch(kept.columns, node.fields, kept.num_rows)
+
+
+class _Counted:
+    """How often each row of the right side is still to be matched."""
+
+    def __init__(self, known: Lookup) -> None:
+        self._left = np.bincount(known.codes, minlength=known.count)
+
+    def match(self, codes: np.ndarray) -> np.ndarray:
+        """Which of the rows find one, the earlier ones first; those are used up."""
+        groups = Groups(np.where(codes < 0, len(self._left), codes), len(self._left) + 1)
+        available = np.append(self._left, 0)
+        matched: np.ndarray = ranks_in_groups(groups) < available[groups.codes]
+        self._left = np.maximum(self._left - groups.sizes[:-1], 0)
+        return matched
 
 
 class SeenRows:

@@ -1,8 +1,8 @@
 """if, multiIf, and, or: a branch is evaluated on the rows that need it only.
 
 `if(b = 0, 0, intDiv(a, b))` must not divide by zero.  A branch is computed on its rows, spread
-back to the block's length with nulls where nobody looks, and the function's own kernel then
-chooses: so a lazy call can mean nothing else than the plain one.
+back to the block's length with NULL or the type's default where nobody looks, and the function's
+own kernel then chooses: so a lazy call can mean nothing else than the plain one.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.execute.batches import broadcast, filter_rows
+from olapdb.functions import default_value
 from olapdb.functions.base import Column, Environment
 from olapdb.plan.expressions import (
     Call,
@@ -109,8 +110,6 @@ def _logical(call: Call, batch: pa.RecordBatch, evaluate: Evaluate) -> Iterator[
     open_rows = np.ones(batch.num_rows, bool)
     for argument in call.arguments:
         value = _spread(argument, batch, open_rows, evaluate)
-        if isinstance(value, pa.Array) and value.null_count and not is_nullable(argument.type):
-            value = pc.fill_null(value, pa.scalar(0, pa.int8()).cast(value.type))
         yield value
         true = _is_true(value, batch.num_rows)
         if call.name == "or":
@@ -129,13 +128,18 @@ def _spread(
     count = int(needed.sum())
     if count == rows:
         return evaluate(expression, batch)
+    nullable = is_nullable(expression.type)
     if count == 0:
-        return pa.nulls(rows, expression.type.arrow)
+        return pa.nulls(rows, expression.type.arrow) if nullable else default_value(expression.type)
     names = [name for name in batch.schema.names if name in columns_of(expression)]
     part = filter_rows(batch.select(names), pa.array(needed))
     value = broadcast(evaluate(expression, part), count, expression.type)
     places = np.cumsum(needed) - 1
-    return value.take(pa.array(places, mask=~needed))
+    if nullable:
+        return value.take(pa.array(places, mask=~needed))
+    filler = pa.repeat(default_value(expression.type), 1).cast(value.type)
+    places[~needed] = count
+    return pa.concat_arrays([value, filler]).take(pa.array(places))
 
 
 def _is_true(value: Column, rows: int) -> np.ndarray:

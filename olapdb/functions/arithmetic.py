@@ -19,7 +19,6 @@ from olapdb.functions.scalar import (
     Invocation,
     custom,
     define,
-    illegal,
     require,
     usual,
 )
@@ -181,7 +180,7 @@ def decimal_from(value: int) -> object:
 
 
 def _refuse_zero(divisor: pa.Array) -> None:
-    zero = np.asarray(pc.equal(divisor, pa.scalar(0).cast(divisor.type)))
+    zero = np.asarray(pc.equal(divisor, pa.scalar(0, divisor.type)))
     if zero.any():
         raise IllegalDivision("Division by zero.", hint="Use nullIf(divisor, 0) or an if.").at_row(
             int(np.argmax(zero))
@@ -374,21 +373,6 @@ def _plus_or_minus(operation: str) -> Callable[[str, Sequence[Argument]], Scalar
     return resolve
 
 
-def _interval_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    for one in types:
-        if isinstance(one, Interval):
-            return one
-    return _binary_rule("multiply")(name, types, arguments)
-
-
-def _multiply(values: list[Column], call: Invocation) -> Column:
-    if isinstance(call.result, Interval):
-        if any(isinstance(t, Float | Decimal) for t in call.types):
-            raise illegal("multiply", call.types[1], "an integer")
-        return pc.multiply(*(_as(v, pa.int64()) for v in values))
-    return _simple("multiply")(values, call)
-
-
 def _bool_not(values: list[Column], call: Invocation) -> Column:
     return pc.bit_wise_not(_as(values[0], call.result.arrow))
 
@@ -396,7 +380,7 @@ def _bool_not(values: list[Column], call: Invocation) -> Column:
 DEFINITIONS: tuple[Definition, ...] = (
     custom("plus", _plus_or_minus("plus"), count=2, aliases=("add",)),
     custom("minus", _plus_or_minus("minus"), count=2, aliases=("subtract",)),
-    define("multiply", _interval_rule, native=_multiply, count=2),
+    define("multiply", _binary_rule("multiply"), native=_simple("multiply"), count=2),
     define("divide", _binary_rule("divide"), _divide, count=2),
     define("intDiv", _binary_rule("intDiv"), _int_div, count=2),
     define("intDivOrZero", _binary_rule("intDiv"), _int_div_or_zero, count=2),

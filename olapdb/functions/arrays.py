@@ -8,11 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import BadArguments, IllegalTypeOfArgument
+from olapdb.errors import ArgumentOutOfBound, BadArguments, IllegalTypeOfArgument
 from olapdb.functions import columns
 from olapdb.functions.aggregates import segments
 from olapdb.functions.base import Argument, Column, Environment, Groups, ScalarCall
 from olapdb.functions.casts import cast_column, map_from
+from olapdb.functions.conditional import plain_lc
 from olapdb.functions.scalar import (
     Definition,
     Invocation,
@@ -81,13 +82,6 @@ def _array(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     types = [a.type for a in arguments]
     inner = common_type([plain_lc(t) for t in types]) if types else NOTHING
     return _whole(Array(inner), lambda cast, rows: array_of(cast, rows, inner), types, [inner] * len(types), name)
-
-
-def plain_lc(data_type: DataType) -> DataType:
-    """LowCardinality is dropped, Nullable kept."""
-    inner = plain(data_type)
-    return make_nullable(inner) if is_nullable(data_type) and not isinstance(inner, Nothing) else (
-        data_type if isinstance(inner, Nothing) else inner)  # fmt: skip
 
 
 def _tuple(name: str, arguments: Sequence[Argument]) -> ScalarCall:
@@ -197,7 +191,7 @@ def _tuple_element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     elif isinstance(key, int) and 1 <= key <= len(container.elements):
         at = key - 1
     else:
-        raise BadArguments(f"{container} has no element {key!r}.")
+        raise ArgumentOutOfBound(f"{container} has no element {key!r}.")
     inner = container.elements[at]
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
@@ -334,7 +328,7 @@ def _array_rule(result: Callable[[Array], DataType]) -> Callable[[str, tuple[Dat
 
 def _numeric(name: str, inner: DataType) -> DataType:
     one = plain(inner)
-    if not isinstance(one, Integer | Float | Decimal | Boolean):
+    if is_nullable(inner) or not isinstance(one, Integer | Float | Decimal | Boolean):
         raise IllegalTypeOfArgument(f"Illegal type Array({inner}) of argument of function {name}.")
     return one
 
@@ -351,6 +345,9 @@ def _folding(kind: str) -> Kernel:
         aggregate = resolve_aggregate(kind, (), (plain(container.inner),))
         groups = Groups(columns.parents_of(offsets), len(arrays[0]))
         values = aggregate.finalize(aggregate.state([elements], groups))
+        if kind == "avg":  # of nothing is 0 here, unlike avg()
+            known = columns.numpy_values(values)
+            values = pa.array(np.where(np.diff(offsets) == 0, 0.0, known))
         return values if values.type == call.result.arrow else values.cast(call.result.arrow)
 
     return kernel
@@ -418,12 +415,10 @@ def _slice(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         offsets, elements = columns.elements_of(arrays[0])
         sizes = np.diff(offsets)
         start = columns.numpy_values(arrays[1]).astype(np.int64)
-        begin = np.where(start > 0, start - 1, np.maximum(sizes + start, 0))
-        begin = np.where(start == 0, sizes, begin)
-        length = columns.numpy_values(arrays[2]).astype(np.int64) if len(arrays) > 2 else sizes
-        end = np.where(length < 0, sizes + length, begin + length)
-        end = np.clip(end, 0, sizes)
-        begin = np.minimum(begin, sizes)
+        begin = np.where(start > 0, start - 1, np.where(start < 0, sizes + start, sizes))
+        length = columns.numpy_values(arrays[2]).astype(np.int64) if len(arrays) > 2 else 2 * sizes
+        end = np.clip(np.where(length < 0, sizes + length, begin + length), 0, sizes)
+        begin = np.clip(begin, 0, sizes)
         counts = np.maximum(end - begin, 0)
         out = columns.offsets_from_counts(counts)
         rows = np.arange(int(out[-1])) + np.repeat(offsets[:-1] + begin - out[:-1], counts)
@@ -593,7 +588,7 @@ def _itself(array: Array) -> DataType:
 
 
 def _not_null_elements(array: Array) -> DataType:
-    return Array(plain_lc(array.inner))
+    return Array(plain(array.inner))
 
 
 DEFINITIONS: tuple[Definition, ...] = (

@@ -106,7 +106,8 @@ def to_time(array: pa.Array, source: DataType, target: Timed, zone: str) -> pa.A
     if isinstance(source, DateTime | DateTime64):
         values = columns.numpy_values(array)
         from_ticks = ticks_per_second(source)
-        scaled = values * (ticks // from_ticks) if ticks >= from_ticks else values // (from_ticks // ticks)
+        finer = ticks >= from_ticks
+        scaled = values * (ticks // from_ticks) if finer else towards_zero(values, from_ticks // ticks)
     elif isinstance(source, Date | Date32):
         wall = columns.numpy_values(array).astype(np.int64) * DAY
         scaled = utc_from_local(wall, zone_of(target, zone)) * ticks
@@ -126,11 +127,17 @@ def to_time(array: pa.Array, source: DataType, target: Timed, zone: str) -> pa.A
 
 
 def cut_precision(ticks: np.ndarray, target: DataType) -> np.ndarray:
-    """Ticks floored to the digits that a DateTime64 shows."""
+    """Ticks cut to the digits that a DateTime64 shows."""
     if not isinstance(target, DateTime64):
         return ticks
     step = 10 ** (-target.precision % 3)
-    return ticks if step == 1 else ticks // step * step
+    return ticks if step == 1 else towards_zero(ticks, step) * step
+
+
+def towards_zero(ticks: np.ndarray, step: int) -> np.ndarray:
+    """The quotient without its fraction, as ClickHouse changes the scale of a DateTime64."""
+    quotient = ticks // step
+    return quotient + ((quotient < 0) & (quotient * step != ticks))
 
 
 def _days(array: pa.Array, source: DataType, target: Date | Date32, zone: str) -> np.ndarray:
@@ -158,7 +165,7 @@ def from_time(array: pa.Array, source: Timed, target: DataType) -> pa.Array:
         ticks = ticks_per_second(source)
         if isinstance(target, Float):
             return columns.from_values(values / ticks, target.arrow)
-        values = values // ticks
+        values = towards_zero(values, ticks)
     if isinstance(target, Boolean):
         return columns.from_values(values != 0, target.arrow)
     return columns.from_values(values, target.arrow)

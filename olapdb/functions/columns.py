@@ -33,7 +33,7 @@ def _plain(arrow: pa.DataType) -> bool:
 
 
 def _one(column: pa.Scalar) -> pa.Array:
-    return pa.array([column], column.type)
+    return pa.array([column.as_py()], column.type)
 
 
 def _repeat(column: pa.Scalar, rows: int) -> pa.Array:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import IllegalTypeOfArgument, NoCommonType, TypeMismatch
+from olapdb.errors import IllegalTypeOfArgument, NoCommonType
 from olapdb.functions import columns
 from olapdb.functions.aggregates.segments import rank
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
@@ -58,18 +58,26 @@ def comparison_type(name: str, left: Argument, right: Argument) -> DataType:
     if isinstance(a, _TEXT) and isinstance(b, _TEXT):
         return String()
     if isinstance(a, _DATES) and isinstance(b, _DATES):
-        return common_type([a, b])
+        return _date_type(a, b)
     for text, other in ((left, plain(right.type)), (right, plain(left.type))):
         if isinstance(plain(text.type), _TEXT) and not isinstance(other, _TEXT):
             if text.constant is not None and not isinstance(other, Tuple | Map):
                 return _constant_type(text.constant, other)
             if isinstance(other, _NUMBERS):
-                raise TypeMismatch(f"Cannot compare {left.type} with {right.type}; convert one of them.")
+                raise NoCommonType(
+                    f"There is no supertype for {left.type} and {right.type}.", hint="Convert one of them."
+                )
     if isinstance(a, Array | Tuple) and type(a) is type(b):
         return plain(common_type([a, b]))
     if isinstance(a, Interval) and isinstance(b, Interval):
         raise _incomparable(name, left.type, right.type)
     raise _incomparable(name, left.type, right.type)
+
+
+def _date_type(a: DataType, b: DataType) -> DataType:
+    """A type that holds both without clamping: DateTime ends before Date does."""
+    shared = common_type([a, b])
+    return DateTime64(0, shared.zone) if isinstance(shared, DateTime) and Date() in (a, b) else shared
 
 
 def _constant_type(value: pa.Scalar, other: DataType) -> DataType:

@@ -37,6 +37,11 @@ def without_null(data_type: DataType) -> DataType:
     return data_type.inner if isinstance(data_type, Nullable) else data_type
 
 
+def plain_lc(data_type: DataType) -> DataType:
+    """LowCardinality is dropped, Nullable kept."""
+    return data_type.inner if isinstance(data_type, LowCardinality) else data_type
+
+
 def _common(arguments: Sequence[Argument]) -> DataType:
     types = [a.type for a in arguments]
     if all(isinstance(plain(t), type(plain(types[0]))) and plain(t) == plain(types[0]) for t in types):
@@ -77,7 +82,7 @@ def _cases(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     for one in conditions:
         if not isinstance(plain(one.type), Integer | Boolean | Float | Nothing):
             raise illegal(name, one.type, "a condition (UInt8)")
-    result = _common(branches)
+    result = _common([Argument(plain_lc(b.type), b.constant) for b in branches])
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         truths = [columns.truth(values[i]) for i in range(0, len(values) - 1, 2)]

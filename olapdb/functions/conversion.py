@@ -123,7 +123,7 @@ def _converted(name: str, target: DataType, arguments: Sequence[Argument]) -> Sc
     _check_possible(name, source, target)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        return casts.cast_column(values[0], source, result, environment, strict=True)
+        return casts.cast_column(values[0], source, result, environment, strict=False)
 
     monotonic = isinstance(plain(source), Integer | DateTime | DateTime64) and (
         name in ("toDate", "toDateTime", "toInt64", "toDate32") or plain(source) == target

@@ -140,7 +140,8 @@ def shifted(
     else:
         moved = _days_moved(ticks, count, unit, per_second, cast_times.zone_of(result, zone))
     if isinstance(result, DateTime):
-        moved = moved & 0xFFFFFFFF
+        # months stop at the ends of the range, days and seconds run around it
+        moved = np.clip(moved, 0, cast_times.DATETIME_MAX) if unit in MONTHS else moved & 0xFFFFFFFF
     return columns.from_values(moved, result.arrow)
 
 

@@ -120,7 +120,7 @@ def _week_kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 def week_of(days: np.ndarray, mode: int) -> tuple[np.ndarray, np.ndarray]:
     """(year, week) by MySQL's modes 0 to 7 (its manual, WEEK(), and calc_week of its source)."""
-    monday_first, week_year, first_weekday = bool(mode & 1), bool(mode & 2), not mode & 4
+    monday_first, week_year, first_weekday = bool(mode & 1), bool(mode & 2), bool(mode & 4)
     if not monday_first:
         first_weekday = not first_weekday
     year, month, day = cast_times.civil_from_days(days)
@@ -227,7 +227,7 @@ def _from_unix64(digits: int) -> Callable[[str, Sequence[Argument]], ScalarCall]
 
 
 _FORMATS = {
-    "Y": "%Y", "m": "%m", "d": "%d", "H": "%H", "j": "%j", "a": "%a", "b": "%b", "e": "%e",
+    "Y": "%Y", "m": "%m", "d": "%d", "H": "%H", "j": "%j", "a": "%a", "b": "%b",
     "y": "%y", "p": "%p", "I": "%I", "h": "%I", "F": "%Y-%m-%d", "T": "%H:%M:%S", "D": "%m/%d/%y",
     "i": "%M", "M": "%B", "W": "%A", "R": "%H:%M", "S": "%S", "s": "%S", "u": "%u", "w": "%w",
     "V": "%V", "G": "%G", "r": "%I:%M %p", "n": "%n", "t": "%t", "%": "%%",
@@ -237,7 +237,7 @@ _FORMATS = {
 def _format_datetime(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """formatDateTime(t, format[, zone]); MySQL's letters: %M is the month's name, %i the minute."""
     template = constant_text(name, arguments, 1, "the format")
-    pieces = [_translated(name, p) for p in re.split(r"(%[fQ])", template)]
+    pieces = [_translated(name, p) for p in re.split(r"(%[efQ])", template)]
 
     def rule(spelt: str, types: tuple[DataType, ...], given: Sequence[Argument]) -> DataType:
         require(spelt, types[:1], DATES, "a Date or DateTime")
@@ -256,6 +256,8 @@ def _format_datetime(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         for piece in pieces:
             if piece == "%f":
                 shown.append(_fraction_text(arrays[0], data_type))
+            elif piece == "%e":
+                shown.append(pc.day(wall).cast(pa.string()))
             elif piece == "%Q":
                 shown.append(pc.quarter(wall).cast(pa.string()))
             elif piece:
@@ -268,7 +270,7 @@ def _format_datetime(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _translated(name: str, piece: str) -> str:
-    if piece in ("%f", "%Q"):
+    if piece in ("%e", "%f", "%Q"):
         return piece
 
     def one(match: re.Match[str]) -> str:
@@ -287,7 +289,7 @@ def _fraction_text(array: pa.Array, data_type: DataType) -> pa.Array:
     digits = len(str(ticks)) - 1
     text = pa.array(columns.numpy_values(array) % ticks).cast(pa.string())
     padded = pc.utf8_lpad(text, width=digits, padding="0")
-    return pc.utf8_slice_codeunits(padded, 0, data_type.precision)
+    return pc.utf8_rpad(pc.utf8_slice_codeunits(padded, 0, data_type.precision), width=6, padding="0")
 
 
 _NAMES = {"year": "%Y", "month": "%B", "day": "%d", "hour": "%H", "minute": "%M", "second": "%S",

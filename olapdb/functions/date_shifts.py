@@ -170,7 +170,16 @@ def _interval_rounding(
     name: str, source: DataType, unit: str, count: int, zone: str | None
 ) -> tuple[DataType, Callable[[list[pa.Array], Invocation], pa.Array]]:
     """(result type, kernel); seconds and minutes count from 1970, hours from midnight, days from
-    1970, weeks from a Monday, months from 1900."""
+    1970, weeks from a Monday, months from 1900, years from 0."""
+    if unit == "Year":
+
+        def to_year(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+            year, _, _ = cast_times.civil_from_days(days_of(arrays[0], call))
+            one = np.ones_like(year)
+            moved = cast_times.days_from_civil(year // count * count, one, one)
+            return columns.from_values(np.clip(moved, 0, cast_times.DATE_MAX), pa.date32())
+
+        return DATE, to_year
     if unit in date_arithmetic.MONTHS or unit == "Week":
         months = date_arithmetic.MONTHS.get(unit, 0) * count
 
@@ -195,9 +204,8 @@ def _interval_rounding(
     step = date_arithmetic.SECONDS[unit] * count
 
     def to_clock(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        wall = seconds_of(arrays[0], call)
-        base = wall % DAY if unit == "Hour" else wall
         ticks = columns.numpy_values(arrays[0]) // cast_times.ticks_per_second(source)
+        base = seconds_of(arrays[0], call) % DAY if unit == "Hour" else ticks
         return seconds_as(ticks - base % step, result)
 
     return result, to_clock

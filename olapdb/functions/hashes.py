@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import IncorrectQuery
+from olapdb.errors import IncorrectData
 from olapdb.functions import columns
 from olapdb.functions.base import Argument
 from olapdb.functions.scalar import Definition, Invocation, Kernel, define, require
@@ -82,7 +82,7 @@ def _decode(*, lenient: bool) -> Kernel:
         except binascii.Error:
             if lenient:
                 return b""
-            raise IncorrectQuery(f"Failed to base64Decode {value.decode('utf-8', 'replace')!r}.") from None
+            raise IncorrectData(f"Failed to base64Decode {value.decode('utf-8', 'replace')!r}.") from None
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         return columns.text(_per_distinct(arrays[0], one, pa.binary()))
@@ -118,7 +118,7 @@ def _int_hash64(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 def _int_hash32(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     with np.errstate(over="ignore"):
-        key = _wide(arrays[0])
+        key = _wide(arrays[0]) ^ np.uint64(0x75D9543DE018BF45)
         key = ~key + (key << np.uint64(18))
         key = key ^ _rotated(key, 31)
         key = key * np.uint64(21)

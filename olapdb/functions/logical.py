@@ -1,4 +1,4 @@
-"""and, or, not, xor: three-valued, lazy; Bool of Bools, else UInt8."""
+"""and, or, not, xor: three-valued, lazy; Bool where an argument is one, else UInt8."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _checked(name: str, types: Sequence[DataType]) -> DataType:
     for one in types:
         if not isinstance(one, Integer | Boolean | Float | Nothing):
             raise illegal(name, one, "a condition (a number or Bool)")
-    return BOOL if all(isinstance(t, Boolean) for t in types) else UINT8
+    return BOOL if any(isinstance(t, Boolean) for t in types) else UINT8
 
 
 def _resolver(connective: Callable[[Column, Column], Column]) -> Callable[[str, Sequence[Argument]], ScalarCall]:

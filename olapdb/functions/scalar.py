@@ -23,7 +23,8 @@ from olapdb.errors import (
 from olapdb.functions import columns
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall, Volatility
 from olapdb.functions.supertypes import NULL_TYPE, low_cardinality_result
-from olapdb.types import DataType, Nothing, is_nullable, make_nullable, plain
+from olapdb.functions.values import default_value
+from olapdb.types import Array, DataType, Map, Nothing, is_nullable, make_nullable, plain
 
 
 @dataclass(frozen=True)
@@ -127,6 +128,10 @@ def null_safe(kernel: Kernel, values: Sequence[Column], invocation: Invocation) 
         invocation = _with_rows(invocation, 1)
     arrays = [columns.as_array(v, rows) for v in values]
     valid = columns.all_valid(arrays, rows)
+    if valid is not None and isinstance(invocation.result, Array | Map):
+        # these cannot be NULL: ClickHouse computes them of the default under the NULL
+        arrays = [_defaulted(a, t) for a, t in zip(arrays, invocation.types, strict=True)]
+        valid = None
     if valid is None:
         made = kernel(arrays, invocation)
     else:
@@ -140,6 +145,10 @@ def null_safe(kernel: Kernel, values: Sequence[Column], invocation: Invocation) 
             raise
         made = columns.scatter(made, valid)
     return made[0] if constant else made
+
+
+def _defaulted(array: pa.Array, data_type: DataType) -> pa.Array:
+    return array.fill_null(default_value(data_type)) if array.null_count else array
 
 
 def _with_rows(invocation: Invocation, rows: int) -> Invocation:

@@ -28,8 +28,12 @@ from olapdb.types import (
     STRING,
     UINT8,
     UINT64,
+    UUID,
     Array,
     DataType,
+    Date,
+    DateTime,
+    Decimal,
     FixedString,
     Integer,
     Map,
@@ -406,23 +410,47 @@ def _title(array: pa.Array) -> pa.Array:
 
 def _hexed(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     array = arrays[0]
-    if pa.types.is_fixed_size_binary(array.type) or isinstance(call.types[0], String):
+    if isinstance(call.types[0], TEXT):
         offsets, data = columns.bytes_of(columns.binary(array))
         return columns.strings_from(offsets * 2, text.hex_matrix(data[:, None]).reshape(-1))
+    if isinstance(call.types[0], UUID):
+        return columns.text(columns.binary(_all_digits(text.fixed_bytes(array))))
+    if isinstance(call.types[0], Decimal):
+        return _all_digits(_decimal_bytes(array, call.types[0].precision))
     values = columns.numpy_values(array)
-    if isinstance(call.types[0], Integer):
-        bytes_wide = values.astype(values.dtype.newbyteorder(">")).view(np.uint8).reshape(len(values), -1)
-        digits = text.hex_matrix(bytes_wide)
-        nonzero = (bytes_wide != 0) | (np.arange(bytes_wide.shape[1]) == bytes_wide.shape[1] - 1)
-        skipped = np.argmax(nonzero, axis=1)
-        kept = np.repeat(np.arange(bytes_wide.shape[1])[None, :] >= skipped[:, None], 2, axis=1)
-        return columns.strings_from(columns.offsets_from_counts(kept.sum(axis=1)), digits[kept])
-    width = {"Date": 2, "DateTime": 4}.get(type(call.types[0]).__name__, values.dtype.itemsize)
+    if isinstance(call.types[0], Date):
+        values = values.astype(np.uint16)
+    elif isinstance(call.types[0], DateTime):
+        values = values.astype(np.uint32)
+    if values.dtype.kind in "iu":
+        return _significant(values)
     raw = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("<"))).view(np.uint8)
-    raw = raw.reshape(len(values), -1)[:, :width]
-    order = raw if values.dtype.kind == "f" else raw[:, ::-1]
-    digits = text.hex_matrix(np.ascontiguousarray(order))
-    return columns.strings_from(np.arange(len(values) + 1, dtype=np.int64) * 2 * width, digits.reshape(-1))
+    return _all_digits(raw.reshape(len(values), -1))
+
+
+def _significant(values: np.ndarray) -> pa.Array:
+    """The digits of integers, bytes that are zero at their front left out."""
+    raw = values.astype(values.dtype.newbyteorder(">")).view(np.uint8).reshape(len(values), -1)
+    nonzero = (raw != 0) | (np.arange(raw.shape[1]) == raw.shape[1] - 1)
+    kept = np.arange(raw.shape[1])[None, :] >= np.argmax(nonzero, axis=1)[:, None]
+    kept = np.repeat(kept, 2, axis=1)
+    return columns.strings_from(columns.offsets_from_counts(kept.sum(axis=1)), text.hex_matrix(raw)[kept])
+
+
+def _all_digits(raw: np.ndarray) -> pa.Array:
+    offsets = np.arange(len(raw) + 1, dtype=np.int64) * 2 * raw.shape[1]
+    return columns.strings_from(offsets, text.hex_matrix(np.ascontiguousarray(raw)).reshape(-1))
+
+
+def _decimal_bytes(array: pa.Array, precision: int) -> np.ndarray:
+    """The little-endian bytes of decimals, as wide as ClickHouse stores them."""
+    width = next(w for digits, w in ((9, 4), (18, 8), (38, 16), (76, 32)) if precision <= digits)
+    stored = array.type.byte_width
+    buffer = array.buffers()[1]
+    if buffer is None or not len(array):
+        return np.zeros((len(array), width), np.uint8)
+    raw = np.frombuffer(buffer, np.uint8, len(array) * stored, array.offset * stored)
+    return raw.reshape(len(array), stored)[:, :width]
 
 
 def _hex_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:

@@ -59,15 +59,15 @@ def first_of_each(lists: pa.Array, limit: int) -> pa.Array:
 
 
 def by_string(array: pa.Array, separator: str) -> pa.Array:
-    """An empty separator cuts into single characters."""
+    """An empty separator cuts into single bytes."""
     if separator:
         return pc.split_pattern(array, separator).cast(pa.list_(pa.string()))
-    counts = slices.lengths_of(array, utf8=True)
+    counts = slices.lengths_of(array)
     offsets = columns.offsets_from_counts(counts)
     owners = columns.parents_of(offsets)
     positions = np.arange(len(owners)) - offsets[owners]
     taken = array.take(pa.array(owners))
-    return columns.lists_from(offsets, slices.pieces(taken, positions, np.ones(len(owners), np.int64), utf8=True))
+    return columns.lists_from(offsets, slices.pieces(taken, positions, np.ones(len(owners), np.int64)))
 
 
 def _by_char(array: pa.Array, separator: str) -> pa.Array:

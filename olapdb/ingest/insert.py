@@ -9,6 +9,7 @@ the commit (rule 1), the staged source parts stay as they are and the views fire
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -46,6 +47,7 @@ from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Invalidation
 from olapdb.transaction.points import reach
+from olapdb.transaction.pressure import insert_delay_ms
 from olapdb.transaction.services import Services
 
 ATTEMPTS_MAX = 10
@@ -177,7 +179,27 @@ class _Writer:
         if rows == 0:
             return InsertResult(0, 0, None)
         reach("insert.staged")
-        return self.publish(stager.staged(table.id, rows), kept, snapshot)
+        staged = stager.staged(table.id, rows)
+        try:
+            self._wait_for_merges(staged, snapshot)
+        except Error:
+            discard(self.services, staged.paths)
+            raise
+        return self.publish(staged, kept, snapshot)
+
+    def _wait_for_merges(self, staged: StagedInsert, snapshot: Snapshot) -> None:
+        """Slows down where parts pile up; TooManyParts where they have."""
+        partitions: dict[str, set[str]] = {}
+        for change in staged.changes:
+            if isinstance(change, AddPart) and change.part.rows:
+                partitions.setdefault(change.part.table_id, set()).add(change.part.partition_id)
+        wait_ms = 0
+        for table_id, ids in partitions.items():
+            table = snapshot.by_id(table_id)
+            if isinstance(table, Table) and table.engine.is_merge_tree:
+                wait_ms = max(wait_ms, insert_delay_ms(snapshot, table, ids))
+        if wait_ms:
+            time.sleep(wait_ms / 1000)
 
     def publish(
         self, staged: StagedInsert, kept: list[pa.Table] | None, snapshot: Snapshot

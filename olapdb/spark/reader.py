@@ -69,7 +69,7 @@ def read_table(
         return _read_native(session, paths, schema)
     task = _ReadTask(
         store=address,
-        snapshot=freeze(snapshot, (found.id,)),
+        snapshot=freeze(snapshot, (found.id,), parts={found.id: parts}),
         table=found,
         columns=tuple(c.name for c in chosen),
         groups=_groups(parts, TASKS_PER_CORE * session.sparkContext.defaultParallelism),

@@ -36,8 +36,7 @@ class StoreAddress:
 
 @dataclass(frozen=True)
 class InsertTask:
-    """What every task of a `write_dataframe` job needs. `limits` are (most, fewest) rows and
-    fewest bytes of a block."""
+    """What every task of a `write_dataframe` job needs."""
 
     store: StoreAddress
     snapshot: FrozenSnapshot
@@ -45,7 +44,6 @@ class InsertTask:
     lease_id: str
     settings: Mapping[str, object]
     environment: Environment
-    limits: tuple[int, int, int]
 
 
 def address_of(store: Store) -> StoreAddress:
@@ -83,10 +81,9 @@ def stage_batches(task: InsertTask, batches: Iterable[pa.RecordBatch]) -> Staged
     store, cache = open_store(task.store), worker_cache()
     around = Surroundings(task.snapshot, store, cache, task.settings, task.environment)
     stager = BlockStager(around, task.lease_id)
-    most, fewest, fewest_bytes = task.limits
     blocks = make_blocks(
         task.table, _filled(batches), snapshot=task.snapshot, environment=task.environment,
-        cache=cache, max_rows=most, min_rows=fewest, min_bytes=fewest_bytes,
+        settings=task.settings, cache=cache,
     )  # fmt: skip
     rows = 0
     for block in blocks:

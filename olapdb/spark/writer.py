@@ -18,7 +18,7 @@ from olapdb.errors import (
     UnknownTable,
 )
 from olapdb.functions.base import Environment
-from olapdb.ingest.block import BLOCK_BYTES_MIN, BLOCK_ROWS_MAX, insertable_columns, type_of_arrow
+from olapdb.ingest.block import insertable_columns, type_of_arrow
 from olapdb.ingest.insert import InsertResult, commit_staged, snapshot_for_insert
 from olapdb.ingest.staged import StagedInsert
 from olapdb.model.schema import Table
@@ -105,11 +105,6 @@ def _write(
         lease_id=services.lease_id,
         settings=settings,
         environment=_environment(services, query_id, session.database),
-        limits=(
-            int(str(settings.get("max_insert_block_size", BLOCK_ROWS_MAX))),
-            int(str(settings.get("min_insert_block_size_rows", BLOCK_ROWS_MAX))),
-            int(str(settings.get("min_insert_block_size_bytes", BLOCK_BYTES_MIN))),
-        ),
     )
     services.catalog.pin(snapshot.number)
     try:

@@ -25,8 +25,9 @@ STAGES = (
     "insert.source_staged", "insert.view_fired", "insert.staged", "insert.before_commit",
     "insert.committed",
     "delete.part_rewritten", "delete.before_commit",
-    "replay.before_commit", "replay.committed",
-    "backfill.planned", "backfill.before_commit", "backfill.chunk_published",
+    "rows.chunk_computed", "replay.chunk_computed", "replay.before_commit", "replay.committed",
+    "backfill.planned", "backfill.chunk_computed", "backfill.before_commit",
+    "backfill.chunk_published",
     "merge.started", "merge.read", "merge.committed",
     "vacuum.revoked", "vacuum.marked", "vacuum.forgotten", "vacuum.file_deleted",
 )  # fmt: skip

@@ -3,6 +3,7 @@ up. The limits and the error are ClickHouse's."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from olapdb.catalog.snapshot import SqliteSnapshot
@@ -34,7 +35,7 @@ def insert_delay_ms(snapshot: Snapshot, table: Table, partition_ids: Iterable[st
     if most < delay_at:
         return 0
     over = (most - delay_at + 1) / max(1, throw_at - delay_at)
-    return min(DELAY_MS_MAX, max(_DELAY_MS_MIN, round(float(DELAY_MS_MAX) ** over)))
+    return min(DELAY_MS_MAX, max(_DELAY_MS_MIN, round(math.pow(DELAY_MS_MAX, over))))
 
 
 def _count(snapshot: Snapshot, table_id: str, partition_id: str) -> int:

@@ -14,6 +14,7 @@ from olapdb.ingest.keys import key_columns
 from olapdb.model.schema import Table
 from olapdb.plan import nodes
 from olapdb.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Expression, columns_of
+from olapdb.types import DataType, Float, Integer, plain
 
 Source = tuple[str, str]
 """(table id, column) that a plan's column is a copy of."""
@@ -149,9 +150,7 @@ class _Walker:
         for name, unique in self.at.items():
             if unique is None:
                 continue
-            expression = expressions[unique]
-            while isinstance(expression, Cast):
-                expression = expression.argument
+            expression = _without_casts(expressions[unique])
             self.at[name] = expression.name if isinstance(expression, ColumnRef) else None
 
     def _arrive(self, node: nodes.Aggregate) -> None:
@@ -171,6 +170,29 @@ class _Walker:
         while isinstance(node, nodes.Project | nodes.Filter | nodes.Sort):
             node = node.child
         return isinstance(node, nodes.Aggregate)
+
+
+def _without_casts(expression: Expression) -> Expression:
+    """What is below conversions that keep distinct values distinct, and sums and extremes too."""
+    while True:
+        match expression:
+            case Cast(type=to, argument=argument) if _keeps(argument.type, to):
+                expression = argument
+            case Call(name=name, type=to, arguments=(argument,)) if (
+                name in ("toInt64", "toUInt64", "toFloat64") and _keeps(argument.type, to)
+            ):
+                expression = argument
+            case _:
+                return expression
+
+
+def _keeps(source: DataType, target: DataType) -> bool:
+    have, want = plain(source), plain(target)
+    if have == want:
+        return True
+    if isinstance(have, Integer) and isinstance(want, Integer):
+        return want.bits == 64
+    return isinstance(have, Float) and want == Float(64)
 
 
 # --- tables --------------------------------------------------------------------------------------
@@ -241,9 +263,8 @@ def traced(node: nodes.Node, column: str) -> Source | None:
             names = dict(columns)
             return (table.id, names[column]) if column in names else None
         case nodes.Project(child=child, expressions=expressions):
-            expression = dict(expressions).get(column)
-            while isinstance(expression, Cast):
-                expression = expression.argument
+            found = dict(expressions).get(column)
+            expression = None if found is None else _without_casts(found)
             return traced(child, expression.name) if isinstance(expression, ColumnRef) else None
         case nodes.Filter(child=child) | nodes.Sort(child=child):
             return traced(child, column)

@@ -1,8 +1,8 @@
 """Runs INSERTs with views, or a backfill, and dies by SIGKILL at the n-th time a stage is reached.
 
-    python -m tests.faults.kill_views FOLDER insert|backfill STAGE N
+    python -m tests.faults.kill_views FOLDER insert|backfill|replay STAGE N
 
-Every acknowledged INSERT is reported on standard output, before the next one begins.
+Every INSERT is reported on standard output as soon as it is acknowledged.
 """
 
 from __future__ import annotations
@@ -10,25 +10,37 @@ from __future__ import annotations
 import sys
 
 import olapdb
-from tests.faults.kill import die_at
+from olapdb.transaction.points import kill_at
+
+INSERTS = 12
+
+
+def values(number: int) -> str:
+    """Rows of three months; large enough, with `inline_bytes_max` 0, to be written as files."""
+    return ", ".join(
+        f"('2024-0{1 + (number + i) % 3}-01', '{'ab'[i % 2]}', {number}, {i})" for i in range(6)
+    )
 
 
 def main() -> None:
     folder, work, stage, count = sys.argv[1:]
     connection = olapdb.connect(folder)
-    die_at(stage, int(count))
+    connection.execute("SYSTEM STOP MERGES")
+    kill_at(stage, int(count))
     if work == "insert":
-        for number in range(20):
-            values = ", ".join(
-                f"('2024-0{1 + (number + i) % 3}-01', '{'ab'[i % 2]}', {number}, {i})"
-                for i in range(6)
-            )
+        for number in range(INSERTS):
+            inline = 0 if number % 2 else 262_144
             connection.execute(
-                f"INSERT INTO events SETTINGS max_insert_block_size = 4 VALUES {values}"
+                f"INSERT INTO events SETTINGS max_insert_block_size = 4, inline_bytes_max = {inline}"
+                f" VALUES {values(number)}"
             )
             print(f"acknowledged {number}", flush=True)
+    elif work == "backfill":
+        connection.execute(
+            "SYSTEM BACKFILL VIEW daily_mv SETTINGS backfill_threads = 1, inline_bytes_max = 0"
+        )
     else:
-        connection.execute("SYSTEM BACKFILL VIEW daily_mv SETTINGS backfill_threads = 1")
+        connection.execute("SYSTEM REPLAY VIEW daily_mv SETTINGS inline_bytes_max = 0")
     print("finished", flush=True)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from olapdb import functions
-from olapdb.functions import Argument, Column, Environment
+from olapdb.functions import Argument, Column, Environment, columns
 from olapdb.types import DataType
 
 _TOKEN = re.compile(r"\s*(?:(\d+\.\d+|\d+)|'((?:[^'\\]|\\.)*)'|([A-Za-z_]\w*)|([(),\[\]-]))")
@@ -95,9 +95,9 @@ class Reader:
         value = self.evaluate(text)
         array = value.column
         if isinstance(array, pa.Scalar):
-            printed = functions.display(pa.array([array], value.type.arrow), value.type)
+            printed = functions.display(columns.single(array), value.type)
             return value.type.name, printed * self.rows
         assert array.type == value.type.arrow, f"{text}: {array.type} is not {value.type}"
         assert len(array) == self.rows, f"{text}: {len(array)} rows"
-        array.validate(full=True)
+        array.validate()
         return value.type.name, functions.display(array, value.type)

@@ -153,6 +153,7 @@ def _serve() -> None:
                 answer = {"data": base64.b64encode(data or b"").decode()}
             except Exception as error:
                 answer = {"error": str(error) or type(error).__name__}
+                server.query("SELECT 1", "TabSeparated")  # takes the failed one's header with it
             answers.write(json.dumps(answer) + "\n")
             answers.flush()
         server.close()

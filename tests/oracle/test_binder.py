@@ -1,15 +1,21 @@
-"""Result names, result types and errors of the binder are ClickHouse's."""
+"""Names, types, errors and, run with the optimizer on and off, rows are ClickHouse's."""
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 
 from olapdb.bind import BindScope, bind_query
 from olapdb.errors import Error
+from olapdb.execute import ExecutionContext, run
+from olapdb.functions import display
+from olapdb.optimize import optimize
+from olapdb.plan.nodes import Plan
 from olapdb.sql.parser import parse_query
-from olapdb.types import DATE, INT32, STRING, UINT32, UINT64, Nullable
+from olapdb.types import DATE, INT32, STRING, UINT32, UINT64, DataType, Nullable
 from tests.harness.fake_snapshot import FakeSnapshot, table
 from tests.harness.oracle import Oracle, OracleError
 
@@ -98,6 +104,53 @@ select d as day, count() as n from a where day > '2020-01-01' group by day havin
 select x = 1 and k > 2 or not d = '2020-01-01', x between 1 and 2, v is null, coalesce(v, 0) from a, n
 """.strip().splitlines()
 
+MORE = """
+select count() from a where d > '2020-01-01' and x in (10, 20, 30)
+select k, count() as n from (select k from a union all select k from b) group by k having n > 1 and k > 1
+select a.k, y from a, b where a.k = b.k and y > 200 and x < 100
+select a.k, y from a left join b on a.k = b.k where y = 0
+select a.k, y, v from a left join b on a.k = b.k left join n on n.k = a.k where x >= 20
+select a.k, b.k from a left join b on a.k = b.k and a.x > 20 and b.y > 200
+select a.k, b.k from a right join b on a.k = b.k and a.x > 20 and b.y > 200
+select a.k, b.k from a join b on a.k < b.k where b.y > 200
+select k from a where k in (select k from b where y > 200) or x = 10
+select k, v from n where v in (1, 5)
+select k, v from n where v not in (1, 5)
+select k from n where v
+select sum(x) from a where 0
+select max(v), count(v), count() from n where k > 100
+select k from a where exists (select 1 from b where y > 1000) or k = 3
+select x, y from a left any join b using k where y < 300
+select k from a left anti join b using k where x > 5
+select a.k from a left anti join b on a.k = b.k and a.x > 20
+select a.k from a left semi join b on a.k = b.k and a.x > 20
+select b.k from a right anti join b on a.k = b.k
+select b.k, x from a right semi join b on a.k = b.k
+select b.k, x from a right any join b on a.k = b.k
+select a.k, b.y from a left anti join b on a.k = b.k settings join_use_nulls = 1
+select a.k, b.y from a left semi join b on a.k = b.k
+select a.k, c.z from a join c on a.k = c.k
+select k, z from a full join c using k
+select n.k, a.x from n join a on n.v = a.k
+select n.k, a.x from n left join a on n.v = a.k
+select k, y from a left semi join b using k where x > 5
+select count(), sum(x) from (select x from a order by x desc limit 2)
+select k from (select k, x from a limit 100) where x > 10 order by k desc limit 2 offset 0
+select distinct k % 2 as parity from a where x > 5
+select t.k, s from (select k, sum(y) as s from b group by k) as t join a on t.k = a.k where s > 200
+select max(s) from (select k, sum(y) as s, count() as n from b group by k)
+select x from a order by k limit 1 with ties
+select k, k % 2 as p from a order by x desc limit 1 by p
+select k from a union all select k from b order by k limit 1
+select k from a where k = (select max(k) from b) - 1
+select number, number % 3 as r from numbers(10) where r = 1
+with (select avg(x) from a) as m select k, x > m from a
+select k, x, sum(y) from a left join b using k group by k, x
+select k, coalesce(v, -1) as w from n where w < 0
+select countIf(x > 10), sumIf(y, y > 200) from a full join b using k
+select sum(n) from (select count() as n from a union all select count() from b)
+""".strip().splitlines()
+
 BAD = """
 select 1 as a, 2 as a
 select sum(x) as x, max(x) from a
@@ -134,13 +187,52 @@ SCOPE = BindScope(
 )
 
 
+ROWS: dict[str, list[tuple[object, ...]]] = {
+    "a": [(1, 10, "2020-01-01"), (2, 20, "2020-01-02"), (3, 30, "2020-01-03")],
+    "b": [(2, 200), (3, 300), (4, 400)],
+    "c": [(3, 3000)],
+    "n": [(1, "one", 1), (2, "two", None), (3, "three", 5)],
+}
+UNSTABLE = ("distinct on", "State(")
+"""Any of several rows is right, or the value has a form of its own."""
+
+
 @pytest.fixture(scope="module")
 def clickhouse() -> Iterator[Oracle]:
     with Oracle() as oracle:
         for name, columns in TABLES.items():
             listed = ", ".join(f"{c} {t}" for c, t in columns.items())
             oracle.execute(f"CREATE TABLE {name} ({listed}) ENGINE = MergeTree ORDER BY k")
+            rows = ", ".join(str(row).replace("None", "NULL") for row in ROWS[name])
+            oracle.execute(f"INSERT INTO {name} VALUES {rows}")
         yield oracle
+
+
+@pytest.fixture(scope="module")
+def blocks() -> dict[str, pa.Table]:
+    """The rows of each table, by the table's id."""
+    made = {}
+    for name, columns in TABLES.items():
+        arrays = [
+            pa.array([_value(row[i], t) for row in ROWS[name]], t.arrow)
+            for i, t in enumerate(columns.values())
+        ]
+        made[f"t.{name}"] = pa.Table.from_arrays(arrays, names=list(columns))
+    return made
+
+
+def _value(value: object, data_type: DataType) -> object:
+    return datetime.date.fromisoformat(str(value)) if data_type == DATE else value
+
+
+def rows_of(plan: Plan, blocks: dict[str, pa.Table]) -> list[tuple[str | None, ...]]:
+    """As ClickHouse prints them, sorted."""
+    context = ExecutionContext(snapshot=SCOPE.snapshot, blocks=blocks)
+    result = run(plan, context).read_all()
+    columns = [
+        display(_one(column), t) for column, t in zip(result.columns, plan.types, strict=True)
+    ]
+    return sorted(zip(*columns, strict=True), key=str)
 
 
 @pytest.mark.parametrize("query", GOOD)
@@ -149,6 +241,17 @@ def test_names_and_types_are_clickhouses(query: str, clickhouse: Oracle) -> None
     plan = bind_query(parse_query(query), SCOPE)
     assert plan.names == expected.names
     assert tuple(map(str, plan.types)) == expected.types
+
+
+@pytest.mark.parametrize("optimized", [False, True], ids=["plain", "optimized"])
+@pytest.mark.parametrize("query", [q for q in (*GOOD, *MORE) if not any(u in q for u in UNSTABLE)])
+def test_rows_are_clickhouses(
+    query: str, optimized: bool, clickhouse: Oracle, blocks: dict[str, pa.Table]
+) -> None:
+    expected = clickhouse.query(query)
+    plan = bind_query(parse_query(query), SCOPE)
+    found = rows_of(optimize(plan) if optimized else plan, blocks)
+    assert found == sorted(expected.rows, key=str)
 
 
 @pytest.mark.parametrize("query", BAD)
@@ -160,3 +263,7 @@ def test_errors_are_clickhouses(query: str, clickhouse: Oracle) -> None:
     assert raised.value.name == expected.value.name
     assert raised.value.code == expected.value.code
     assert raised.value.position is not None
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    return pa.concat_arrays(column.chunks) if column.chunks else pa.array([], column.type)

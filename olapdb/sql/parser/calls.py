@@ -245,7 +245,8 @@ class CallParser(ExpressionParser):
         position = self.position(token)
         name = _DATE_ARITHMETIC[token.key]
         unit = INTERVAL_UNITS.get(self.keys[self.at])
-        if unit is not None and self.key_after(1) == ",":
+        # `d` may be a unit or a column: the form with a unit has three arguments
+        if unit is not None and self.key_after(1) == "," and self.commas_ahead() == 2:
             self.at += 2
             amount = self.expression()
             self.expect(",")

@@ -55,6 +55,20 @@ class Cursor:
             return ""
         return self.source.text[self.tokens[start].start : self.tokens[self.at - 1].end]
 
+    def commas_ahead(self) -> int:
+        """How many commas stand before the parenthesis that closes the one that is open."""
+        depth = commas = 0
+        for key in self.keys[self.at :]:
+            if key in ("(", "[", "{"):
+                depth += 1
+            elif key in (")", "]", "}"):
+                depth -= 1
+                if depth < 0:
+                    break
+            elif key == "," and depth == 0:
+                commas += 1
+        return commas
+
     # --- stepping
 
     def advance(self) -> Token:

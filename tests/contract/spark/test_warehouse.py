@@ -21,8 +21,7 @@ from olapdb.errors import (
     ThereIsNoColumn,
     UnknownTable,
 )
-from olapdb.spark import SparkExecutor, read_table, write_dataframe
-from olapdb.views.chunk import FailedChunk, StagedChunk
+from olapdb.spark import read_table, write_dataframe
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -77,12 +76,6 @@ def events(spark: SparkSession, rows: int = ROWS, partitions: int = 4) -> DataFr
 
 def commits(connection: olapdb.Connection) -> int:
     return connection.database.services.catalog.snapshot().number
-
-
-def parts(connection: olapdb.Connection, table: str) -> int:
-    return int(connection.execute(
-        "SELECT count() FROM system.parts WHERE active AND table = ? AND rows > 0", [table]
-    ).fetchall()[0][0])  # fmt: skip
 
 
 def test_a_frame_and_its_views_are_one_commit(
@@ -205,8 +198,17 @@ def test_backfill_and_reconcile_over_spark(
 
 
 def test_a_failing_chunk_stops_no_other(spark: SparkSession, connection: olapdb.Connection) -> None:
-    from olapdb.views.coverage import gap
-    from olapdb.views.jobs import ChunkPlanner  # noqa: F401  (its home is the views' own)
+    write_dataframe(events(spark), connection, "events")
+    connection.execute("CREATE TABLE picky (day Date, failed UInt8) ENGINE = MergeTree ORDER BY day")
+    connection.execute(
+        "CREATE MATERIALIZED VIEW picky_mv TO picky AS SELECT day, "
+        "throwIf(day = toDate('2024-02-03'), 'a bad day') AS failed FROM events"
+    )
+    rows = connection.execute("SYSTEM BACKFILL VIEW picky_mv SETTINGS engine = 'spark'").fetchall()
+    status = {row[1]: row[5] for row in rows}
+    assert status == {"202401": "published", "202402": "failed", "202403": "published"}
+    (message,) = [row[8] for row in rows if row[1] == "202402"]
+    assert "a bad day" in message
 
 
 def test_rows_come_back_by_files_and_by_tasks(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from olapdb import errors
+from olapdb.bind import BindScope, bind_query
 from olapdb.bind.analysis import (
     is_deterministic,
     nondeterministic_functions,
@@ -13,7 +14,6 @@ from olapdb.bind.analysis import (
     rename_tables,
     source_of,
 )
-from olapdb.bind import BindScope, bind_query
 from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_query
 from tests.unit.bind.warehouse import SNAPSHOT, scope

@@ -132,9 +132,7 @@ def test_system_table_reads_what_is_used() -> None:
         ("SELECT * FROM numberz(3)", errors.UnknownFunction, "numbers"),
     ],
 )
-def test_unknown_names_say_what_was_meant(
-    query: str, error: type[errors.Error], hint: str
-) -> None:
+def test_unknown_names_say_what_was_meant(query: str, error: type[errors.Error], hint: str) -> None:
     with pytest.raises(error) as raised:
         bind(query)
     assert hint in raised.value.hint
@@ -167,7 +165,10 @@ def test_ambiguity_is_an_error_where_wanted() -> None:
         ("SELECT delay FROM flights QUALIFY delay > 1", "QUALIFY"),
         ("SELECT delay FROM flights LIMIT -1", "negative"),
         ("SELECT delay FROM flights AS a ASOF JOIN flights AS b ON a.day = b.day", "ASOF"),
-        ("SELECT 1 FROM flights AS a FULL JOIN flights AS b ON a.day = b.day AND a.delay > 1", "FULL"),
+        (
+            "SELECT 1 FROM flights AS a FULL JOIN flights AS b ON a.day = b.day AND a.delay > 1",
+            "FULL",
+        ),
         ("WITH RECURSIVE r AS (SELECT 1 UNION ALL SELECT * FROM r) SELECT * FROM r", "RECURSIVE"),
         ("SELECT delay FROM flights ORDER BY carrier COLLATE 'en'", "COLLATE"),
         ("SELECT 1 FROM (SELECT 1 SETTINGS max_threads = 1)", "max_threads"),

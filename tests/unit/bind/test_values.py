@@ -80,9 +80,7 @@ def test_a_decimal_cast_reads_the_literals_text() -> None:
         ({"a": 1}, ("Map(String, UInt8)", [("a", 1)])),
     ],
 )
-def test_parameters_have_the_types_of_literals(
-    value: object, expected: tuple[str, object]
-) -> None:
+def test_parameters_have_the_types_of_literals(value: object, expected: tuple[str, object]) -> None:
     assert constant("SELECT ?", (value,)) == expected
     assert constant("SELECT :v", {"v": value}) == expected
 
@@ -166,7 +164,7 @@ def test_expression_over_a_table_uses_its_names() -> None:
     assert {"day"} == {e.name for e in _columns(expanded)}
     with pytest.raises(errors.IllegalAggregation):
         bind_expression(parse_expression("sum(delay)"), FLIGHTS, scope())
-    with pytest.raises(errors.UnknownIdentifier, match="default.flights"):
+    with pytest.raises(errors.UnknownIdentifier, match=r"default\.flights"):
         bind_expression(parse_expression("nosuch"), FLIGHTS, scope())
 
 

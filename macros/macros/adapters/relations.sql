@@ -1,0 +1,99 @@
+{% macro olapdb__list_relations_without_caching(schema_relation) %}
+  {% call statement('list_relations_without_caching', fetch_result=True, auto_begin=False) %}
+    select
+      '' as database,
+      name,
+      database as schema,
+      multiIf(engine = 'View', 'view', engine = 'MaterializedView', 'materialized_view', 'table')
+        as type
+    from system.tables
+    where database = {{ adapter.string_literal(schema_relation.schema) }}
+  {% endcall %}
+  {{ return(load_result('list_relations_without_caching').table) }}
+{% endmacro %}
+
+{% macro olapdb__get_columns_in_relation(relation) %}
+  {% call statement('get_columns_in_relation', fetch_result=True, auto_begin=False) %}
+    select name, type from system.columns
+    where database = {{ adapter.string_literal(relation.schema) }}
+      and table = {{ adapter.string_literal(relation.identifier) }}
+    order by position
+  {% endcall %}
+  {{ return(sql_convert_columns_in_relation(load_result('get_columns_in_relation').table)) }}
+{% endmacro %}
+
+{% macro olapdb__get_drop_sql(relation) %}
+  drop {{ 'table' if relation.is_table else 'view' }} if exists {{ relation.render() }}
+{% endmacro %}
+
+{% macro olapdb__drop_table(relation) %}
+  drop table if exists {{ relation.render() }}
+{% endmacro %}
+
+{% macro olapdb__drop_view(relation) %}
+  drop view if exists {{ relation.render() }}
+{% endmacro %}
+
+{% macro olapdb__rename_relation(from_relation, to_relation) %}
+  {% call statement('rename_relation', auto_begin=False) %}
+    rename table {{ from_relation.render() }} to {{ to_relation.render() }}
+  {% endcall %}
+{% endmacro %}
+
+{% macro olapdb__create_view_as(relation, sql) %}
+  {%- set sql_header = config.get('sql_header', none) -%}
+  {{ sql_header if sql_header is not none }}
+  create or replace view {{ relation.render() }}
+  {%- if config.get('contract').enforced %}
+    {{ get_assert_columns_equivalent(sql) }}
+  {%- endif %}
+  as {{ sql }}
+{% endmacro %}
+
+{# There are no temporary tables: one with a name of dbt's own, dropped by the materialization,
+   takes their place. #}
+{% macro olapdb__create_table_as(temporary, relation, sql) %}
+  {%- set sql_header = config.get('sql_header', none) -%}
+  {{ sql_header if sql_header is not none }}
+  {%- if config.get('contract').enforced and not temporary %}
+    {{ get_assert_columns_equivalent(sql) }}
+    create table {{ relation.render() }}
+    {{ get_table_columns_and_constraints() }}
+    {{ adapter.storage_clause(config.model.config) }};
+    insert into {{ relation.render() }} ({{ adapter.dispatch('get_column_names', 'dbt')() }})
+    {{ get_select_subquery(sql) }}
+  {%- else %}
+    {%- if temporary %}
+    drop table if exists {{ relation.render() }};
+    {%- endif %}
+    create table {{ relation.render() }}
+    {{ 'ENGINE = MergeTree ORDER BY tuple()' if temporary
+       else adapter.storage_clause(config.model.config) }}
+    as {{ sql }}
+  {%- endif %}
+{% endmacro %}
+
+{% macro olapdb__validate_sql(sql) %}
+  {% call statement('validate_sql', auto_begin=False) %}
+    explain {{ sql }}
+  {% endcall %}
+  {{ return(load_result('validate_sql')) }}
+{% endmacro %}
+
+{% macro olapdb__current_timestamp() %}
+  now()
+{% endmacro %}
+
+{% macro olapdb__apply_grants(relation, grant_config, should_revoke=True) %}
+  {% if grant_config %}
+    {% do exceptions.warn("olapdb has no users, so the grants of " ~ relation ~ " do nothing.") %}
+  {% endif %}
+{% endmacro %}
+
+{% macro olapdb__persist_docs(relation, model, for_relation, for_columns) %}
+  {% if (for_relation and config.persist_relation_docs() and model.description)
+        or (for_columns and config.persist_column_docs() and model.columns) %}
+    {% do exceptions.warn(
+      "olapdb cannot persist docs as comments yet; those of " ~ relation ~ " are in dbt docs only.") %}
+  {% endif %}
+{% endmacro %}

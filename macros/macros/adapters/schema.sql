@@ -1,0 +1,28 @@
+{% macro olapdb__list_schemas(database) %}
+  {% call statement('list_schemas', fetch_result=True, auto_begin=False) %}
+    select name from system.databases where name != 'system'
+  {% endcall %}
+  {{ return(load_result('list_schemas').table) }}
+{% endmacro %}
+
+{% macro olapdb__create_schema(relation) %}
+  {% call statement('create_schema', auto_begin=False) %}
+    create database if not exists {{ relation.without_identifier() }}
+  {% endcall %}
+{% endmacro %}
+
+{% macro olapdb__drop_schema(relation) %}
+  {% call statement('drop_schema', auto_begin=False) %}
+    drop database if exists {{ relation.without_identifier() }} cascade
+  {% endcall %}
+{% endmacro %}
+
+{# Names have two levels: dbt's database is always empty. #}
+{% macro olapdb__generate_database_name(custom_database_name=none, node=none) %}
+  {% if custom_database_name %}
+    {{ exceptions.raise_compiler_error(
+      "olapdb has names of two levels, so database='" ~ custom_database_name
+      ~ "' means nothing; use schema.") }}
+  {% endif %}
+  {{ return('') }}
+{% endmacro %}

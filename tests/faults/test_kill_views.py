@@ -1,0 +1,108 @@
+"""Killed anywhere in an INSERT with views, a backfill or a replay: reopened, nothing is half done.
+
+Every stage is hit, at occurrences drawn within the run; what was acknowledged is there with all
+its views, what was not is there wholly or not at all, and finishing the work gives the same
+target as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import olapdb
+from olapdb.transaction.check import check_database
+from olapdb.dbapi.connection import Connection
+from tests.faults.kill_views import INSERTS, values
+from tests.unit.views.warehouse import DIRECT, READ, VIEW, dicts, make, rows, verdict
+
+STORE = ["store.written", "store.flushed", "store.renamed", "store.synced"]
+CATALOG = ["catalog.checked", "catalog.before_commit", "catalog.committed"]
+STAGES = {
+    "insert": [
+        *STORE, *CATALOG, "insert.source_staged", "insert.view_fired", "insert.staged",
+        "insert.before_commit", "insert.committed",
+    ],
+    "backfill": [
+        *STORE, *CATALOG, "backfill.planned", "backfill.chunk_computed", "insert.view_fired",
+        "backfill.before_commit", "backfill.chunk_published",
+    ],
+    "replay": [*STORE, *CATALOG, "replay.chunk_computed", "replay.before_commit", "replay.committed"],
+}  # fmt: skip
+ONCE = ("backfill.planned", "replay.before_commit", "replay.committed")
+MONTHLY = (
+    "CREATE MATERIALIZED VIEW monthly_mv TO monthly AS"
+    " SELECT toYYYYMM(day) AS month, sum(total) AS amount FROM daily GROUP BY month"
+)
+
+
+def prepare(folder: Path, work: str) -> None:
+    with olapdb.connect(folder) as connection:
+        make(connection, view=work != "backfill")
+        connection.execute(
+            "CREATE TABLE monthly (month UInt32, amount Int64) ENGINE = SummingMergeTree ORDER BY month"
+        )
+        if work != "backfill":
+            connection.execute(MONTHLY)
+        if work != "insert":
+            for number in range(6):
+                connection.execute(f"INSERT INTO events VALUES {values(number)}")
+        if work == "backfill":
+            connection.execute(VIEW)
+            connection.execute(MONTHLY)
+        if work == "replay":
+            connection.execute("DELETE FROM events WHERE user = 2")
+
+
+def killed(folder: Path, work: str, stage: str, count: int) -> list[int]:
+    """The numbers of the INSERTs that were acknowledged before the process died."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.faults.kill_views", str(folder), work, stage, str(count)],
+        capture_output=True, text=True, timeout=120, check=False,
+        cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    assert done.returncode == -signal.SIGKILL, (stage, count, done.stdout, done.stderr[-2000:])
+    return [int(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("ack")]
+
+
+def finish(connection: Connection, work: str, acknowledged: list[int]) -> None:
+    if work == "insert":
+        there = {r[0] for r in rows(connection, "SELECT DISTINCT user FROM events")}
+        assert there >= set(acknowledged)
+        assert rows(connection, "SELECT user FROM events GROUP BY user HAVING count() != 6") == []
+        for number in range(INSERTS):
+            if number not in there:
+                connection.execute(f"INSERT INTO events VALUES {values(number)}")
+    elif work == "backfill":
+        connection.execute("SYSTEM BACKFILL VIEW daily_mv")
+    else:
+        connection.execute("SYSTEM REPLAY VIEW daily_mv STALE")
+        connection.execute("SYSTEM REPLAY VIEW monthly_mv STALE")
+
+
+@pytest.mark.parametrize(("work", "stage"), [(w, s) for w in STAGES for s in STAGES[w]])
+def test_killed_at(tmp_path: Path, work: str, stage: str) -> None:
+    folder = tmp_path / "warehouse"
+    prepare(folder, work)
+    most = {"insert": 8, "backfill": 3, "replay": 1}[work]
+    count = 1 if stage in ONCE else random.randint(1, most)
+    print(f"killed at {stage}, time {count}")
+    acknowledged = killed(folder, work, stage, count)
+    with olapdb.connect(folder) as connection:
+        if work == "insert":  # before anything is finished: source and views agree
+            assert rows(connection, READ) == rows(connection, DIRECT)
+        finish(connection, work, acknowledged)
+        assert rows(connection, READ) == rows(connection, DIRECT)
+        by_month = "SELECT {} AS m, sum({}) FROM {} GROUP BY m ORDER BY m"
+        assert rows(connection, by_month.format("month", "amount", "monthly")) == rows(
+            connection, by_month.format("toYYYYMM(day)", "amount", "events")
+        )
+        assert verdict(connection) in ("covered", "proven")
+        assert {r["verdict"] for r in dicts(connection, "SYSTEM RECONCILE VIEW daily_mv")} == {"equal"}
+        services = connection.database.services
+        assert check_database(services.catalog, services.store) == []

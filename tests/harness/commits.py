@@ -1,0 +1,85 @@
+"""Small facts to write catalogs with: a source `s`, a target `t` and a view `v` between them."""
+
+from __future__ import annotations
+
+import itertools
+
+import pyarrow as pa
+
+from olapdb.catalog.base import Catalog
+from olapdb.model.changes import (
+    AddBlock,
+    AddCoverage,
+    AddPart,
+    Change,
+    Commit,
+    Committed,
+    LeaseLive,
+    PutObject,
+    Requirement,
+    SchemaIs,
+    ViewsAre,
+)
+from olapdb.model.part import Contribution, NewBlock, Part
+from olapdb.model.schema import Column, Engine, KeyItem, MaterializedView, Table
+from olapdb.model.view_state import CoverageRow
+from olapdb.types import STRING, UINT64
+
+COLUMNS = (Column(1, "k", STRING), Column(2, "n", UINT64))
+
+_ids = itertools.count(1)
+
+
+def make_table(name: str, engine: str = "MergeTree", **more: object) -> Table:
+    """A table whose id is its name: k String, n UInt64, ORDER BY k."""
+    facts = {"columns": COLUMNS, "sorting_key": (KeyItem("k"),), "primary_key": 1, **more}
+    return Table(name, "default", name, Engine(engine), **facts)  # type: ignore[arg-type]
+
+
+def make_view(name: str = "v", source: str = "s", target: str = "t") -> MaterializedView:
+    query = f"SELECT k, sum(n) AS n FROM default.{source} GROUP BY k"
+    return MaterializedView(name, "default", name, COLUMNS, query, source, target)
+
+
+def rows_of(*pairs: tuple[str, int]) -> pa.Table:
+    return pa.table(
+        {"k": pa.array([k for k, _ in pairs], pa.string()), "n": pa.array([n for _, n in pairs], pa.uint64())}
+    )
+
+
+def make_part(table_id: str, index: int = 0, **more: object) -> Part:
+    """A part without a file: the catalog does not look."""
+    facts = {
+        "id": f"{table_id}-{next(_ids)}", "table_id": table_id, "partition_id": "all",
+        "partition_value": (), "rows": 10, "bytes": 100, "blocks": NewBlock(table_id, index),
+        "uncompressed_bytes": {"k": 60, "n": 40}, "checksum": "x", **more,
+    }  # fmt: skip
+    facts.setdefault("path", f"data/{table_id}/lease-{facts['id']}.parquet")
+    return Part(**facts)  # type: ignore[arg-type]
+
+
+def create(catalog: Catalog, *objects: Table | MaterializedView) -> Committed:
+    return catalog.apply(Commit((), tuple(PutObject(one) for one in objects), "CREATE"))
+
+
+def create_all(catalog: Catalog) -> Committed:
+    return create(catalog, make_table("s"), make_table("t"), make_view())
+
+
+def insert(
+    catalog: Catalog, lease_id: str, *requirements: Requirement, more: tuple[Change, ...] = (),
+    part: Part | None = None,
+) -> Committed:  # fmt: skip
+    """One INSERT into `s` with its view into `t`."""
+    source, target = NewBlock("s", 0), NewBlock("t", 0)
+    made = Contribution("v", 1, "s", None, (source,), 3)
+    needed = (
+        LeaseLive(lease_id), SchemaIs("s", 1), SchemaIs("t", 1), ViewsAre("s", (("v", 1),)),
+        *requirements,
+    )  # fmt: skip
+    changes = (
+        AddBlock(source, 10), AddPart(part or make_part("s")),
+        AddBlock(target, 3), AddPart(make_part("t", contributions=(made,))),
+        AddCoverage(CoverageRow("v", None, source)), *more,
+    )  # fmt: skip
+    return catalog.apply(Commit(needed, changes, "INSERT", "q", "INSERT INTO s"))

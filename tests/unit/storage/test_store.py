@@ -1,0 +1,93 @@
+"""Files appear whole or not at all, and their names are durable after sync."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from olapdb.errors import FileDoesntExist, NotEnoughSpace, ReadOnly
+from olapdb.storage.store import LocalStore, MemoryStore, Store
+
+
+def write_text(store: Store, path: str, text: bytes) -> int:
+    return store.write(path, lambda sink: sink.write(text))
+
+
+@pytest.fixture(params=["local", "memory"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    return LocalStore(tmp_path) if request.param == "local" else MemoryStore()
+
+
+def test_write_read_list_delete(store: Store) -> None:
+    assert write_text(store, "data/a/one", b"12345") == 5
+    write_text(store, "data/b/two", b"x")
+    with store.open_input("data/a/one") as source:
+        assert source.read() == b"12345"
+    assert store.size("data/a/one") == 5
+    assert {f.path: f.bytes for f in store.list("data/")} == {"data/a/one": 5, "data/b/two": 1}
+    assert [f.path for f in store.list("data/a")] == ["data/a/one"]
+    store.delete("data/a/one")
+    store.delete("data/a/one")
+    assert not store.exists("data/a/one")
+    with pytest.raises(FileDoesntExist):
+        store.open_input("data/a/one")
+    with pytest.raises(FileDoesntExist):
+        store.size("data/a/one")
+
+
+def test_listing_what_is_not_there_is_empty(store: Store) -> None:
+    assert list(store.list("data/")) == []
+
+
+def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+
+    def write_half(sink: pa.NativeFile) -> None:
+        sink.write(b"half")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(NotEnoughSpace, match="run the statement again"):
+        store.write("data/t/one", write_half)
+    assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
+
+
+def test_every_folder_of_a_new_file_is_synced_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    store = LocalStore(tmp_path)
+    write_text(store, "data/t/one", b"1")
+    assert synced == [str(tmp_path / "data/t/one.tmp")], "the bytes, before the file has its name"
+    store.sync()
+    assert set(synced[1:]) == {str(tmp_path), str(tmp_path / "data"), str(tmp_path / "data/t")}
+    store.sync()
+    assert len(synced) == 4, "nothing is left to do"
+
+
+def test_process_durability_syncs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fsync", lambda descriptor: pytest.fail("synced"))
+    store = LocalStore(tmp_path, "process")
+    write_text(store, "data/t/one", b"1")
+    store.sync()
+
+
+def test_a_read_only_store_writes_nothing(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path, read_only=True)
+    with pytest.raises(ReadOnly):
+        write_text(store, "data/t/one", b"1")
+    with pytest.raises(ReadOnly):
+        store.delete("data/t/one")
+    assert list(tmp_path.iterdir()) == []
