@@ -10,6 +10,8 @@ from dbt.adapters.contracts.connection import Credentials
 from dbt_common.exceptions import DbtRuntimeError
 
 MEMORY = ":memory:"
+DATABASE = "olapdb"
+"""Names have two levels and dbt asks for a third; it is this, and never written into SQL."""
 BACKFILL_ENGINES = ("in_process", "spark")
 
 
@@ -24,21 +26,20 @@ class OlapdbCredentials(Credentials):
     """
 
     path: str = MEMORY
-    # names have two levels; dbt asks for a third
-    database: str = ""
+    database: str = DATABASE
     schema: str = "default"
     settings: dict[str, Any] = field(default_factory=dict)
     backfill_engine: str = "in_process"
     spark: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.database and self.database != self.schema:
+        if self.database not in (DATABASE, self.schema, ""):
             raise DbtRuntimeError(
                 f"The profile has database: {self.database} and schema: {self.schema}. Names in "
                 "olapdb have two levels, database.table; dbt's schema is the first of them. "
                 "Remove database from the profile."
             )
-        self.database = ""
+        self.database = DATABASE
         check_backfill_engine(self.backfill_engine, "the profile")
         if self.backfill_engine == "spark" and self.path == MEMORY:
             raise DbtRuntimeError(

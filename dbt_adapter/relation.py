@@ -27,7 +27,7 @@ class OlapdbQuotePolicy(Policy):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OlapdbRelation(BaseRelation):
-    """`schema`.`identifier`; dbt's database is always empty."""
+    """`schema`.`identifier`; dbt's database is a constant that SQL never has."""
 
     quote_character: str = "`"
     include_policy: Policy = field(default_factory=OlapdbIncludePolicy)

@@ -115,8 +115,10 @@ class Connections:
                 yield connection
                 return
             connection.execute("BEGIN")
-            yield connection
-            connection.execute("COMMIT")
+            try:
+                yield connection
+            finally:
+                _rollback(connection)  # nothing was written; it only ends the read
 
     @contextmanager
     def exclusive(self) -> Iterator[sqlite3.Connection]:

@@ -36,7 +36,8 @@ def open_or_create(
             with connections.exclusive() as connection:
                 _create(connection, zone, now_ms)
         with connections.reading() as connection:
-            facts = dict(sql.all_meta(connection).fetchall()) if _tables(connection) else {}
+            ours = "meta" in _tables(connection)
+            facts = dict(sql.all_meta(connection).fetchall()) if ours else {}
     except sqlite3.Error as error:
         raise catalog_error(error, path) from error
     if "format_version" not in facts:
@@ -83,10 +84,9 @@ def _create(connection: sqlite3.Connection, zone: str, now_ms: int) -> None:
         raise
 
 
-def _tables(connection: sqlite3.Connection) -> int:
-    query = "SELECT count(*) FROM sqlite_master WHERE type = 'table'"
-    count: int = connection.execute(query).fetchone()[0]
-    return count
+def _tables(connection: sqlite3.Connection) -> set[str]:
+    query = "SELECT name FROM sqlite_master WHERE type = 'table'"
+    return {name for (name,) in connection.execute(query)}
 
 
 def _refuse_network(path: str) -> None:

@@ -66,7 +66,11 @@ class SqliteCatalog:
         self._reach = reach
         self.connections = Connections(self.path, durability, read_only)
         in_memory = self.connections.in_memory
-        facts = open_or_create(self.connections, self.path, read_only, zone, clock_ms())
+        try:
+            facts = open_or_create(self.connections, self.path, read_only, zone, clock_ms())
+        except BaseException:
+            self.connections.close()
+            raise
         self._warehouse_id, self._zone = facts["warehouse_id"], facts["zone"]
         self._turn = FairLock()
         self._queue = None if in_memory or read_only else TicketQueue(f"{_stem(self.path)}.lock")

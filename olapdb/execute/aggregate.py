@@ -70,20 +70,19 @@ class _Gathered:
         self._partials: list[Partial] = []
         self._groups = 0
         self._merge_at = MERGE_ROWS_MIN
-
-    @property
-    def nbytes(self) -> int:
-        return sum(partial.nbytes for partial in self._partials)
+        self.nbytes = 0
 
     def add(self, partial: Partial) -> None:
         if not partial.groups:
             return
         self._partials.append(partial)
         self._groups += partial.groups
+        self.nbytes += partial.nbytes
         if self._groups > self._merge_at:
             merged = self.merged()
             if merged is not None:
                 self._partials, self._groups = [merged], merged.groups
+                self.nbytes = merged.nbytes
                 self._merge_at = max(MERGE_ROWS_MIN, 2 * merged.groups)
 
     def merged(self) -> Partial | None:

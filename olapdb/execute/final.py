@@ -87,7 +87,7 @@ def _sources(node: Scan, layout: TableLayout) -> list[Source]:
     (of rows that are joined the first one's is kept)."""
     wanted = {column for _, column in node.columns}
     wanted |= {column for _, column, _ in node.predicate_columns}
-    needed = columns_to_combine(layout, wanted)
+    needed = columns_to_combine(layout, wanted) or {node.table.stored_columns[0].name}
     types = {c.name: c.type for c in node.table.stored_columns}
     asked = {c: t for (_, c), t in zip(node.columns, node.types, strict=True)}
     asked.update({c: t for _, c, t in node.predicate_columns})

@@ -43,7 +43,26 @@ def days_from_civil(year: np.ndarray, month: np.ndarray, day: np.ndarray) -> np.
 
 
 def civil_from_days(days: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(year, month, day) of days since 1970-01-01."""
+    """(year, month, day) of days since 1970-01-01.
+
+    A column has far more rows than days between its first and its last, so the calendar of that
+    span is computed once and looked up."""
+    if days.size > _CALENDAR_ROWS_MIN:
+        first = int(days.min())
+        span = int(days.max()) - first + 1
+        if span < days.size:
+            position = days - first
+            calendar = _civil_from_days(np.arange(first, first + span))
+            year, month, day = (part.take(position) for part in calendar)
+            return year, month, day
+    return _civil_from_days(days)
+
+
+_CALENDAR_ROWS_MIN = 1_000
+
+
+def _civil_from_days(days: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Days from Civil, backwards: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms"."""
     shifted = days.astype(np.int64) + 719_468
     era = shifted // 146_097
     of_era = shifted - era * 146_097

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -148,7 +149,8 @@ def make_blocks(
     Small batches are joined until they have `min_insert_block_size_rows` or `_bytes`, blocks cut
     at `max_insert_block_size`.  Empty data give no block.  Raises NoSuchColumn, NumberOfColumnsDoesntMatch and DataError.
     """
-    defaults = DefaultColumns.of(table, snapshot, environment, cache or Cache())
+    cache = cache or Cache()
+    defaults = DefaultColumns.of(table, snapshot, environment, cache)
     names = None if columns is None else tuple(columns)
     max_rows = _number(settings, "max_insert_block_size", BLOCK_ROWS_MAX)
     min_rows = min(_number(settings, "min_insert_block_size_rows", BLOCK_ROWS_MAX), max_rows)
@@ -157,7 +159,12 @@ def make_blocks(
     first_row = 0
     for rows in _cut(_tables(data), max_rows, min_rows, min_bytes):
         if maker is None:
-            maker = _maker(table, rows.schema, names, types, defaults, null_as_default)
+            schema = rows.schema
+            key = ("maker", table.id, table.version, schema, names, tuple(types or ()),
+                   null_as_default, environment.zone)  # fmt: skip
+            maker = cache.get_or_make(
+                key, partial(_maker, table, schema, names, types, defaults, null_as_default)
+            )
         arrays = [_plain_array(chunked) for chunked in rows.columns]
         yield maker.make(arrays, rows.num_rows, environment, first_row)
         first_row += rows.num_rows

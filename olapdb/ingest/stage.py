@@ -45,8 +45,9 @@ __all__ = ["BlockStager", "StagedInsert", "join_staged", "stage_insert"]
 CASCADE_DEPTH_MAX = 64
 INLINE_BYTES_MAX = 262_144
 INLINE_ROWS_MAX = 10_000
-INLINE_PARTS_MAX = 256
-"""Parts of a table above which no more are kept in the catalog: at most 64 MiB of a table are."""
+INLINE_PARTS_UNCOUNTED = 256
+INLINE_TABLE_BYTES_MAX = INLINE_PARTS_UNCOUNTED * INLINE_BYTES_MAX
+"""What the catalog keeps of a table at most; so few parts as `UNCOUNTED` cannot be more."""
 
 
 def stage_insert(
@@ -185,9 +186,11 @@ class BlockStager:
             return 0
         limit = int(str(self.around.settings.get("inline_bytes_max", INLINE_BYTES_MAX)))
         limit = min(limit, int(table.setting("inline_bytes_max", INLINE_BYTES_MAX)))
-        if limit and len(self.around.snapshot.parts(table.id)) >= INLINE_PARTS_MAX:
-            return 0
-        return limit
+        parts = self.around.snapshot.parts(table.id) if limit else ()
+        if len(parts) < INLINE_PARTS_UNCOUNTED:
+            return limit
+        held = sum(part.bytes for part in parts if part.inline)
+        return limit if held + rows.nbytes <= INLINE_TABLE_BYTES_MAX else 0
 
     # --- views
 

@@ -104,6 +104,7 @@ def run_insert_data(
     blocks = make_blocks(
         table, source, columns=None, types=None, settings=context.settings,
         environment=context.environment, snapshot=snapshot, null_as_default=False,
+        cache=context.services.cache,
     )  # fmt: skip
     return _commit(table, blocks, token, context, snapshot)
 
@@ -117,6 +118,7 @@ def _write(
         table, data, columns=names, types=types, settings=context.settings,
         environment=context.environment, snapshot=snapshot,
         null_as_default=context.settings.boolean("input_format_null_as_default"),
+        cache=context.services.cache,
     )  # fmt: skip
     token = None
     if context.settings.boolean("insert_deduplicate"):

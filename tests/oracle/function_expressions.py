@@ -913,7 +913,6 @@ KNOWN_DIFFERENCES = {
     "floor(i8, -1)": "undefined beyond the type's range",
     "ceil(i8, -1)": "undefined beyond the type's range",
     "round(i8, -1)": "undefined beyond the type's range",
-    "currentDatabase()": "another database",
     "substring(s, 0)": "position 0 gives '' as for a constant",
     "toStartOfDay(dt, 'Asia/Tokyo')": "before 1970 is clamped",
     "dateDiff('hour', ny, dt)": "instants of two zones are compared",

@@ -21,7 +21,7 @@
 {% macro olapdb_catalog(conditions) %}
   {% call statement('catalog', fetch_result=True, auto_begin=False) %}
     select
-      '' as table_database,
+      {{ adapter.string_literal(target.database) }} as table_database,
       c.database as table_schema,
       c.table as table_name,
       multiIf(t.engine = 'View', 'view', t.engine = 'MaterializedView', 'materialized view', 'table')

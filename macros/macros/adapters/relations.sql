@@ -1,7 +1,7 @@
 {% macro olapdb__list_relations_without_caching(schema_relation) %}
   {% call statement('list_relations_without_caching', fetch_result=True, auto_begin=False) %}
     select
-      '' as database,
+      {{ adapter.string_literal(target.database) }} as database,
       name,
       database as schema,
       multiIf(engine = 'View', 'view', engine = 'MaterializedView', 'materialized_view', 'table')

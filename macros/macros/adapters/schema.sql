@@ -17,12 +17,12 @@
   {% endcall %}
 {% endmacro %}
 
-{# Names have two levels: dbt's database is always empty. #}
+{# Names have two levels: dbt's database is a constant that SQL never has. #}
 {% macro olapdb__generate_database_name(custom_database_name=none, node=none) %}
-  {% if custom_database_name %}
+  {% if custom_database_name and custom_database_name != target.database %}
     {{ exceptions.raise_compiler_error(
       "olapdb has names of two levels, so database='" ~ custom_database_name
       ~ "' means nothing; use schema.") }}
   {% endif %}
-  {{ return('') }}
+  {{ return(target.database) }}
 {% endmacro %}

@@ -24,8 +24,10 @@ from olapdb.functions.aggregates.sums import Average, Bitwise, Count, Sum
 from olapdb.functions.base import Aggregate
 from olapdb.functions.supertypes import sum_type
 from olapdb.types import (
+    BOOL,
     FLOAT64,
     INT32,
+    NOTHING,
     UINT8,
     UINT64,
     AggregateFunction,
@@ -41,7 +43,6 @@ from olapdb.types import (
     Integer,
     LowCardinality,
     Map,
-    Nothing,
     SimpleAggregateFunction,
     Tuple,
     is_nullable,
@@ -176,7 +177,7 @@ def _around(
 def _if(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
     if not types:
         raise NumberOfArgumentsDoesntMatch(f"Aggregate function {name}If needs a condition.")
-    if not isinstance(plain(types[-1]), Integer | Boolean | Nothing):
+    if plain(types[-1]) not in (UINT8, BOOL, NOTHING):
         raise illegal(f"{name}If", types[-1], "a condition (UInt8)")
     inner = _resolve(name, parameters, types[:-1])
     if isinstance(inner, combinators.State):
@@ -212,8 +213,6 @@ def _optional(inner: Aggregate, types: tuple[DataType, ...], suffix: str) -> Agg
     result = inner.result_type
     if suffix == "OrNull":
         result = make_nullable(result)
-    elif is_nullable(result):
-        result = plain(result)
     state = state_of(
         inner.name + suffix, inner.parameters, types,
         Tuple((UINT8, inner.state_type.state), ("seen", "state")),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from olapdb.errors import InternalError
-from olapdb.sql.literals import literal_text, quote_name, quote_string
+from olapdb.sql.literals import backquote, literal_text, quote_name, quote_string
 from olapdb.sql.nodes import (
     Alias,
     ArrayLiteral,
@@ -41,6 +41,7 @@ _BINARY = {
 _CHAINED = {"and": "AND", "or": "OR"}
 _POSTFIX = {"isNull": "IS NULL", "isNotNull": "IS NOT NULL"}
 _PREFIX = {"not": "NOT ", "negate": "-"}
+_NO_CALLS = {"NOT", "CASE", "INTERVAL", "COLUMNS", "SELECT", "FROM", "WHERE"}
 _AS_OPERATOR = {"arrayElement", "tupleElement"}
 
 
@@ -95,6 +96,10 @@ class ExpressionFormatter:
             return f"({text})"
         return text
 
+    def unaliased(self, node: Expression) -> str:
+        """In parentheses where it is an alias, for places that take none."""
+        return self.operand(node) if isinstance(node, Alias) else self.expression(node)
+
     def names(self, names: Iterable[str]) -> str:
         return ", ".join(quote_name(name) for name in names)
 
@@ -134,12 +139,17 @@ class ExpressionFormatter:
         return f"({self.expressions(node.elements)}{comma})"
 
     def _cast(self, node: Cast) -> str:
-        inner = node.expression
-        text = self.operand(inner) if isinstance(inner, Alias) else self.expression(inner)
-        return f"CAST({text}, {quote_string(str(node.type))})"
+        return f"CAST({self.unaliased(node.expression)}, {quote_string(str(node.type))})"
 
     def _interval(self, node: IntervalLiteral) -> str:
-        return f"INTERVAL {self.operand(node.expression)} {node.unit.upper()}"
+        inner = node.expression
+        text = self.operand(inner)
+        bare = isinstance(inner, Identifier | Function) or (
+            isinstance(inner, Literal) and isinstance(inner.value, int | float)
+        )
+        if not bare:  # INTERVAL [1] DAY would be an element of a column called interval
+            text = f"({self.expression(inner)})"
+        return f"INTERVAL {text} {node.unit.upper()}"
 
     def _lambda(self, node: Lambda) -> str:
         names = self.names(node.arguments)
@@ -153,16 +163,15 @@ class ExpressionFormatter:
         return f"EXISTS({self.query(node.query)})"
 
     def _alias(self, node: Alias) -> str:
-        inner = node.expression
-        text = self.operand(inner) if isinstance(inner, Alias) else self.expression(inner)
-        return f"{text} AS {quote_name(node.name)}"
+        return f"{self.unaliased(node.expression)} AS {quote_name(node.name)}"
 
     def _in(self, node: In) -> str:
         operator = "NOT IN" if node.negated else "IN"
         right = node.right
         if isinstance(right, TupleLiteral):
-            # one element needs no comma here: the parser takes parentheses behind IN as a tuple
-            text = f"({self.expressions(right.elements)})"
+            # parentheses behind IN are a tuple without a comma too, but for a query's
+            single = len(right.elements) == 1 and isinstance(right.elements[0], Subquery)
+            text = f"({self.expressions(right.elements)}{',' if single else ''})"
         else:
             text = self.operand(right)
         return f"{self.operand(node.left)} {operator} {text}"
@@ -214,8 +223,9 @@ class ExpressionFormatter:
         return text
 
     def function_name(self, name: str) -> str:
-        """Only names that are no words need quotes: `left(x, 1)` and `any(x)` do not."""
-        return name if name.isidentifier() and name.isascii() else quote_name(name)
+        """Words do well as names here, `left(x, 1)` and `any(x)`, but for a few."""
+        plain = name.isidentifier() and name.isascii() and name.upper() not in _NO_CALLS
+        return name if plain else backquote(name)
 
     def _operator(self, node: Function) -> str:
         name, arguments = node.name, node.arguments

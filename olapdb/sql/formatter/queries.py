@@ -164,17 +164,17 @@ class QueryFormatter(ExpressionFormatter):
     def _limits(self, node: Select) -> list[str]:
         parts: list[str] = []
         if node.limit_by is not None:
-            text = f"LIMIT {self.expression(node.limit_by.count)}"
+            text = f"LIMIT {self.operand(node.limit_by.count)}"
             if node.limit_by.offset is not None:
-                text += f" OFFSET {self.expression(node.limit_by.offset)}"
+                text += f" OFFSET {self.operand(node.limit_by.offset)}"
             parts.append(f"{text} BY {self.expressions(node.limit_by.by)}")
         if node.limit is not None:
-            text = f"LIMIT {self.expression(node.limit)}"
+            text = f"LIMIT {self.operand(node.limit)}"
             if node.offset is not None:
-                text += f" OFFSET {self.expression(node.offset)}"
+                text += f" OFFSET {self.operand(node.offset)}"
             parts.append(f"{text} WITH TIES" if node.with_ties else text)
         elif node.offset is not None:
-            parts.append(f"OFFSET {self.expression(node.offset)}")
+            parts.append(f"OFFSET {self.operand(node.offset)}")
         return parts
 
     # --- FROM
@@ -217,7 +217,7 @@ class QueryFormatter(ExpressionFormatter):
         words = " ".join(word for word in (node.strictness, node.kind, "JOIN") if word)
         text = f"{self.relation(node.left)} {words} {right}"
         if node.on is not None:
-            text += f" ON {self.expression(node.on)}"
+            text += f" ON {self.unaliased(node.on)}"
         elif node.using:
             text += f" USING ({self.names(node.using)})"
         return text

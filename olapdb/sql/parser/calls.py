@@ -87,9 +87,7 @@ class CallParser(ExpressionParser):
         position = self.position(token)
         if follows.kind == "string" and self.key_after(1) not in INTERVAL_UNITS:
             return self._interval_text(token)
-        if follows.kind == "end" or follows.key in NOT_AN_ALIAS or (
-            follows.kind == "operator" and follows.key not in _BEGINS_OPERAND
-        ):
+        if not self._operand_follows():
             self.at = start
             return None
         question_marks = self.question_marks
@@ -99,9 +97,15 @@ class CallParser(ExpressionParser):
             self.at, self.question_marks = start, question_marks
             return None
         self.at += 1
-        if isinstance(amount, Literal) and isinstance(amount.value, str) and amount.value.isdigit():
-            amount = Literal(int(amount.value), amount.value, position=amount.position)
+        if follows.kind == "string" and follows.text.isdigit() and isinstance(amount, Literal):
+            amount = Literal(int(follows.text), follows.text, position=amount.position)
         return IntervalLiteral(amount, unit, position=position)
+
+    def _operand_follows(self) -> bool:
+        token = self.token
+        if token.kind == "operator":
+            return token.key in _BEGINS_OPERAND
+        return token.kind != "end" and (token.key not in NOT_AN_ALIAS or self.key_after(1) == "(")
 
     def _interval_text(self, token: Token) -> Expression:
         words = self.token.text.split()
@@ -359,7 +363,7 @@ class CallParser(ExpressionParser):
         if self.keys[self.at] == "FILTER" and self.key_after(1) == "(":
             self.at += 2
             self.expect("WHERE")
-            condition = self.expression()
+            condition = self.aliased()
             self.expect(")")
         over = self._over() if self.keys[self.at] == "OVER" else None
         return Function(

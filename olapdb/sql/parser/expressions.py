@@ -24,7 +24,7 @@ from olapdb.sql.nodes import (
     TupleLiteral,
 )
 from olapdb.sql.parser.type_names import TypeParser
-from olapdb.sql.parser.words import LITERAL_WORDS, NOT_AN_ALIAS, RESERVED_OPERANDS
+from olapdb.sql.parser.words import LITERAL_WORDS, NOT_AN_ALIAS, RESERVED_OPERANDS, words
 from olapdb.sql.tokens import Token
 
 LAMBDA, TERNARY, OR, AND, NOT, IS, BETWEEN, COMPARE, CONCAT, ADD, MULTIPLY, NEGATE, POSTFIX = range(
@@ -52,6 +52,9 @@ _LITERALS: dict[str, bool | float | None] = {
     "NULL": None, "TRUE": True, "FALSE": False, "INF": float("inf"), "INFINITY": float("inf"),
     "NAN": float("nan"),
 }  # fmt: skip
+_AFTER_QUERY = words(") UNION EXCEPT INTERSECT ORDER LIMIT OFFSET FETCH SETTINGS FORMAT")
+"""What stands behind a query in parentheses inside other parentheses."""
+
 _NEGATIVE = {"INF": float("-inf"), "INFINITY": float("-inf"), "NAN": float("nan")}
 
 
@@ -432,18 +435,36 @@ class ExpressionParser(TypeParser):
         return TupleLiteral((first, *rest), position=position)
 
     def query_follows(self, ahead: int = 0) -> bool:
-        """Whether the parenthesis that is `ahead` tokens on, and any in it, begin a query."""
+        """Whether the parenthesis that is `ahead` tokens on begins a query: `(SELECT`, and
+        `((SELECT 1) UNION …)`, but not the tuple `((SELECT 1), 2)`."""
         at = self.at + ahead
-        while self.keys[at] == "(":
-            at += 1
-        if at == self.at + ahead:
+        if self.keys[at] != "(":
             return False
-        key = self.keys[at]
+        key = self.keys[at + 1]
+        if key == "(":
+            if not self.query_follows(ahead + 1):
+                return False
+            return self.keys[self._closing(at + 1) + 1] in _AFTER_QUERY
         if key == "SELECT":
             return True
+        follows = self.tokens[min(at + 2, len(self.tokens) - 1)]
         if key == "FROM":
-            return self.keys[at + 1] not in (",", ")", ".", "(")
-        return key == "WITH" and self.tokens[at + 1].kind != "end"
+            return follows.kind in ("word", "name") or follows.key == "("
+        return key == "WITH" and follows.kind != "end" and follows.key not in (",", ")", ".")
+
+    def _closing(self, at: int) -> int:
+        """The number of the token that closes the parenthesis at token number `at`."""
+        depth = 0
+        while self.tokens[at].kind != "end":
+            key = self.keys[at]
+            if key in ("(", "[", "{"):
+                depth += 1
+            elif key in (")", "]", "}"):
+                depth -= 1
+                if depth == 0:
+                    return at
+            at += 1
+        return at - 1
 
 
 def _as_text(expression: Expression) -> Expression:

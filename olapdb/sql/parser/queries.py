@@ -89,7 +89,7 @@ class QueryParser(RelationParser):
         if named is not None:
             return named
         expression = self.expression()
-        if isinstance(expression, AliasNode):
+        if isinstance(expression, AliasNode) and not self.sees("AS"):
             return WithItem(expression.name, None, expression.expression, position=position)
         self.expect("AS")
         return WithItem(self.identifier("an alias"), None, expression, position=position)
@@ -212,14 +212,14 @@ class QueryParser(RelationParser):
         head = self._head()
         if source is None and self.take("FROM"):
             source = self.relation()
-        prewhere = self.expression() if self.take("PREWHERE") else None
-        where = self.expression() if self.take("WHERE") else None
+        prewhere = self.aliased() if self.take("PREWHERE") else None
+        where = self.aliased() if self.take("WHERE") else None
         grouping = self._group_by()
-        having = self.expression() if self.take("HAVING") else None
+        having = self.aliased() if self.take("HAVING") else None
         windows: tuple[tuple[str, WindowSpec], ...] = ()
         if self.take("WINDOW"):
             windows = self._windows()
-        qualify = self.expression() if self.take("QUALIFY") else None
+        qualify = self.aliased() if self.take("QUALIFY") else None
         order_by = self._order_by()
         limits = self._limits(head.top, head.with_ties)
         self._refuse_outfile()

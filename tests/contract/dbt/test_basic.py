@@ -72,7 +72,7 @@ class TestShowSqlHeader(BaseShowSqlHeader):
 
 
 class TestShowDoubleLimit(BaseShowDoesNotHandleDoubleLimit):
-    pass
+    DATABASE_ERROR_MESSAGE = "A SELECT has one LIMIT."
 
 
 class TestValidateSql(BaseValidateSqlMethod):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -19,7 +20,7 @@ from olapdb.errors import (
     TimeoutExceeded,
     TooManyRows,
 )
-from olapdb.execute import ExecutionContext, run, run_node
+from olapdb.execute import ExecutionContext, run, run_node, sort
 from olapdb.execute.batches import checked
 from olapdb.plan import nodes
 from olapdb.plan.expressions import InSubquery, ScalarSubquery
@@ -125,6 +126,21 @@ def test_top_rows_are_those_of_the_full_sort(rows: list[int], batch_rows: int, l
     found = rows_of(nodes.Limit(nodes.Sort(source, (key,), limit), limit), max_block_size=batch_rows)
     full = sorted(((x, at) for at, x in enumerate(rows)), key=lambda r: -r[0])
     assert found == full[:limit]
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("nulls_first", [False, True])
+@given(st.lists(st.one_of(st.none(), st.sampled_from([math.nan, -1.0, 0.5, 2.0, 3.0])), max_size=60))
+def test_top_rows_over_null_and_nan(
+    descending: bool, nulls_first: bool, rows: list[float | None]
+) -> None:
+    key = nodes.SortKey(col("f", Nullable(FLOAT64)), descending, nulls_first)
+    source = values({"f": (Nullable(FLOAT64), rows), "at": (INT64, range(len(rows)))})
+    many = nodes.Union((source,) * 40, source.schema)
+    full = rows_of(nodes.Sort(many, (key,)), max_block_size=7)
+    with patch.object(sort, "TOP_ROWS_MIN", 1):
+        top = rows_of(nodes.Sort(many, (key,), 13), max_block_size=7)
+    assert [at for _, at in top] == [at for _, at in full[:13]]
 
 
 @given(st.lists(st.integers(0, 3), max_size=25), st.integers(1, 5), st.integers(0, 6), st.integers(0, 5))

@@ -88,7 +88,7 @@ _EXPRESSIONS: st.SearchStrategy[nodes.Expression] = st.recursive(
 )
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(_EXPRESSIONS)
 def test_any_expression_reads_back(expression: nodes.Expression) -> None:
     written = to_sql(expression)
@@ -140,7 +140,7 @@ _SELECTS = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(_SELECTS)
 def test_any_select_reads_back(select: nodes.Select) -> None:
     written = to_sql(select)
@@ -161,7 +161,7 @@ _SET_OPERATIONS: st.SearchStrategy[nodes.Query] = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(_SET_OPERATIONS)
 def test_any_set_operation_reads_back(query: nodes.Query) -> None:
     written = to_sql(query)

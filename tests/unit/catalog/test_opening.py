@@ -1,0 +1,142 @@
+"""What may be opened, by whom, and what a read-only catalog leaves untouched."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from olapdb.catalog.sqlite import SqliteCatalog
+from olapdb.errors import CannotOpenWarehouse, InterfaceError, ReadOnly
+from tests.harness.commits import create_all, insert
+
+
+def test_a_warehouse_keeps_its_identity(tmp_path: Path) -> None:
+    path = tmp_path / "catalog.sqlite"
+    first = SqliteCatalog(path, zone="Europe/Berlin")
+    facts = (first.warehouse_id, first.zone)
+    first.close()
+    again = SqliteCatalog(path, zone="UTC")
+    assert (again.warehouse_id, again.zone) == facts, "the zone is fixed when it is made"
+    again.close()
+    assert SqliteCatalog(":memory:").warehouse_id != facts[0]
+
+
+def test_a_newer_format_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "catalog.sqlite"
+    SqliteCatalog(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE meta SET value = '2' WHERE key = 'format_version'")
+    connection.close()
+    with pytest.raises(CannotOpenWarehouse, match="format 2.*newer olapdb"):
+        SqliteCatalog(path)
+
+
+def test_what_is_no_catalog_is_refused(tmp_path: Path) -> None:
+    text = tmp_path / "text.sqlite"
+    text.write_text("this is no database, but a text that is long enough to be read as one")
+    with pytest.raises(CannotOpenWarehouse):
+        SqliteCatalog(text)
+    other = tmp_path / "other.sqlite"
+    with sqlite3.connect(other) as connection:
+        connection.execute("CREATE TABLE meta2 (x)")
+    connection.close()
+    with pytest.raises(CannotOpenWarehouse, match="no catalog of olapdb"):
+        SqliteCatalog(other)
+    with pytest.raises(CannotOpenWarehouse):
+        SqliteCatalog(tmp_path / "no" / "folder.sqlite")
+    with pytest.raises(CannotOpenWarehouse, match="no warehouse"):
+        SqliteCatalog(tmp_path / "nothing.sqlite", read_only=True)
+
+
+def test_a_closed_catalog_says_so(tmp_path: Path) -> None:
+    catalog = SqliteCatalog(tmp_path / "catalog.sqlite")
+    snapshot = catalog.snapshot()
+    catalog.pin(snapshot.number)
+    catalog.close()
+    catalog.close()
+    catalog.unpin(snapshot.number)
+    with pytest.raises(InterfaceError, match="closed"):
+        catalog.snapshot()
+    assert sorted(os.listdir(tmp_path)) == ["catalog.processes", "catalog.sqlite"]
+    assert os.listdir(tmp_path / "catalog.processes") == []
+
+
+READ = """
+import sys
+from olapdb.catalog.sqlite import SqliteCatalog
+reader = SqliteCatalog(sys.argv[1], read_only=True)
+while True:
+    with reader.pinned() as snapshot:
+        assert snapshot.coverage("v").everywhere
+        print(len(snapshot.parts("s")), flush=True)
+    if not sys.stdin.readline():
+        break
+"""
+
+
+@pytest.mark.parametrize("writer_open", [True, False])
+def test_reading_only_changes_no_byte_and_follows_writers(
+    tmp_path: Path, writer_open: bool
+) -> None:
+    path = tmp_path / "catalog.sqlite"
+    writer = SqliteCatalog(path)
+    lease = writer.open_lease("w")
+    create_all(writer)
+    insert(writer, lease)
+    if not writer_open:
+        writer.close()
+    before = _bytes_of(tmp_path)
+    child = subprocess.Popen(
+        [sys.executable, "-c", READ, str(path)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert child.stdin is not None and child.stdout is not None
+    assert child.stdout.readline() == "1\n"
+    assert _bytes_of(tmp_path) == before
+    if not writer_open:
+        writer = SqliteCatalog(path)
+        lease = writer.open_lease("w")
+    insert(writer, lease)
+    child.stdin.write("\n")
+    child.stdin.flush()
+    assert child.stdout.readline() == "2\n"
+    writer.close()
+    child.stdin.write("\n")
+    child.stdin.flush()
+    assert child.stdout.readline() == "2\n"
+    child.communicate()
+    assert child.returncode == 0
+
+
+def test_a_read_only_catalog_refuses_to_write(tmp_path: Path) -> None:
+    path = tmp_path / "catalog.sqlite"
+    SqliteCatalog(path).close()
+    reader = SqliteCatalog(path, read_only=True)
+    with pytest.raises(ReadOnly):
+        create_all(reader)
+    with pytest.raises(ReadOnly):
+        reader.open_lease("r")
+    reader.close()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    path = tmp_path / "catalog.sqlite"
+    SqliteCatalog(path).close()
+    tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    try:
+        assert SqliteCatalog(path, read_only=True).snapshot().number == 1
+        with pytest.raises((ReadOnly, CannotOpenWarehouse)):
+            SqliteCatalog(path)
+    finally:
+        tmp_path.chmod(stat.S_IRWXU)
+
+
+def _bytes_of(folder: Path) -> dict[str, bytes]:
+    return {p.name: p.read_bytes() for p in folder.iterdir() if p.is_file()}
