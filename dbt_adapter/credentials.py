@@ -60,7 +60,7 @@ class OlapdbCredentials(Credentials):
         return self.path if self.path == MEMORY else os.path.realpath(os.path.expanduser(self.path))
 
     def _connection_keys(self) -> tuple[str, ...]:
-        return ("path", "schema", "settings", "backfill_engine", "spark")
+        return ("path", "database", "schema", "settings", "backfill_engine", "spark")
 
 
 def check_backfill_engine(name: object, where: str) -> str:

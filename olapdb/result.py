@@ -181,16 +181,6 @@ def from_columns(
     return Result(names, types, [batch])
 
 
-def from_table(
-    names: Sequence[str],
-    types: Sequence[DataType],
-    table: pa.Table,
-    statistics: QueryStatistics | None = None,
-) -> Result:
-    """A result of rows that are there already; `table` has the columns in order."""
-    return Result(names, types, table.combine_chunks().to_batches(), statistics)
-
-
 def _chain(
     made: Iterator[pa.RecordBatch], source: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:

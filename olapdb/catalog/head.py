@@ -15,7 +15,7 @@ from olapdb.catalog import statements as sql
 from olapdb.catalog.application import Application
 from olapdb.catalog.snapshot import SqliteSnapshot
 from olapdb.catalog.state import SchemaState, TableParts
-from olapdb.errors import SnapshotTooOld
+from olapdb.errors import Error, SnapshotTooOld
 from olapdb.functions import parse_type
 from olapdb.model.encoding import decode_object, decode_part
 from olapdb.model.part import Part
@@ -70,7 +70,19 @@ class Head:
             return self._become(number, schema)
 
     def note(self, application: Application, number: int) -> None:
-        """Follows our own commit without reading it back."""
+        """Follows our own commit without reading it back.
+
+        The commit has happened, so nothing may be raised that reads as its failure: should the
+        differences not fit, everything is read anew.
+        """
+        try:
+            self._note(application, number)
+        except (Error, LookupError, TypeError, ValueError):
+            with self._lock:
+                self._newest = None
+                self._tables.clear()
+
+    def _note(self, application: Application, number: int) -> None:
         with self._lock:
             newest = self._newest
             if newest is None or newest.snapshot.number != number - 1:

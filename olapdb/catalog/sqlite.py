@@ -25,7 +25,7 @@ from olapdb.catalog.processes import Registration
 from olapdb.catalog.queue import FairLock, TicketQueue
 from olapdb.catalog.requirements import Current, check
 from olapdb.catalog.snapshot import SqliteSnapshot
-from olapdb.errors import BadArguments, CommitUnknown, ReadOnly, SnapshotTooOld
+from olapdb.errors import BadArguments, CommitUnknown, OperationalError, ReadOnly, SnapshotTooOld
 from olapdb.errors import Error as OlapdbError
 from olapdb.model.changes import Commit, Committed
 from olapdb.model.encoding import decode_part
@@ -218,15 +218,27 @@ class SqliteCatalog:
         self._turn.acquire(self._lock_timeout_ms, what)
         try:
             if self._queue is not None:
-                self._queue.acquire(self._lock_timeout_ms, what)
+                self._enqueue(self._queue, what)
             try:
                 with self.connections.exclusive() as connection:
-                    yield connection
+                    try:
+                        yield connection
+                    finally:
+                        self._abandon(connection)  # an interrupt may have left it open
             finally:
                 if self._queue is not None:
                     self._queue.release()
         finally:
             self._turn.release()
+
+    def _enqueue(self, queue: TicketQueue, what: str) -> None:
+        try:
+            queue.acquire(self._lock_timeout_ms, what)
+        except OSError as error:
+            raise OperationalError(
+                f"The queue of writers beside {self.path} failed: {error.strerror}.",
+                hint="Check that the warehouse's folder can be written.",
+            ) from error
 
     @contextmanager
     def _housekeeping(self, what: str) -> Iterator[sqlite3.Connection]:

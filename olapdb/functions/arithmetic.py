@@ -19,6 +19,7 @@ from olapdb.functions.scalar import (
     Invocation,
     custom,
     define,
+    fixed_rule,
     require,
     usual,
 )
@@ -71,7 +72,9 @@ def _decimal_type(name: str, operation: str, left: DataType, right: DataType) ->
     else:
         scale = scales[0] if isinstance(left, Decimal) else scales[1]
         if scales[1] > scale:
-            raise ArgumentOutOfBound(f"Decimal result's scale of {name} is less than the divisor's.")
+            raise ArgumentOutOfBound(
+                f"Decimal result's scale of {name} is less than the divisor's."
+            )
     if scale > precision:
         raise ArgumentOutOfBound(f"Scale {scale} of {name}'s result is out of bound {precision}.")
     return Decimal(precision, scale)
@@ -319,7 +322,9 @@ def _bit_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argume
     return arithmetic_type("bit", left, right)
 
 
-def _bits(function: Callable[[Column, Column], Column]) -> Callable[[list[Column], Invocation], Column]:
+def _bits(
+    function: Callable[[Column, Column], Column],
+) -> Callable[[list[Column], Invocation], Column]:
     def kernel(values: list[Column], call: Invocation) -> Column:
         left, right = (_as(v, call.result.arrow) for v in values)
         return function(left, right)
@@ -378,8 +383,8 @@ def _bool_not(values: list[Column], call: Invocation) -> Column:
 
 
 DEFINITIONS: tuple[Definition, ...] = (
-    custom("plus", _plus_or_minus("plus"), count=2, aliases=("add",)),
-    custom("minus", _plus_or_minus("minus"), count=2, aliases=("subtract",)),
+    custom("plus", _plus_or_minus("plus"), count=2),
+    custom("minus", _plus_or_minus("minus"), count=2),
     define("multiply", _binary_rule("multiply"), native=_simple("multiply"), count=2),
     define("divide", _binary_rule("divide"), _divide, count=2),
     define("intDiv", _binary_rule("intDiv"), _int_div, count=2),
@@ -390,8 +395,7 @@ DEFINITIONS: tuple[Definition, ...] = (
            aliases=("positive_modulo", "pmod"), insensitive=True),
     define("negate", _negate_type, native=_negate),
     define("abs", _abs_type, native=_abs, insensitive=True),
-    define("sign", lambda n, t, a: (require(n, t, _NUMBERS, "a number"), INT8)[1], native=_sign,
-           insensitive=True),
+    define("sign", fixed_rule(INT8, _NUMBERS, "a number"), native=_sign, insensitive=True),
     define("bitAnd", _bit_rule, native=_bits(pc.bit_wise_and), count=2),
     define("bitOr", _bit_rule, native=_bits(pc.bit_wise_or), count=2),
     define("bitXor", _bit_rule, native=_bits(pc.bit_wise_xor), count=2),

@@ -1,4 +1,4 @@
-"""Arrays, tuples and maps: making them, elements, search, sums, order. Lambdas are not here."""
+"""Arrays, tuples and maps: making them, their elements, search in them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import ArgumentOutOfBound, BadArguments, IllegalTypeOfArgument
+from olapdb.errors import ArgumentOutOfBound, BadArguments
 from olapdb.functions import columns
 from olapdb.functions.aggregates import segments
-from olapdb.functions.base import Argument, Column, Environment, Groups, ScalarCall
+from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts import cast_column, map_from
 from olapdb.functions.conditional import plain_lc
 from olapdb.functions.scalar import (
@@ -24,30 +24,22 @@ from olapdb.functions.scalar import (
     require,
     usual,
 )
-from olapdb.functions.supertypes import common_type, sum_type
+from olapdb.functions.supertypes import common_type
 from olapdb.functions.values import default_value
 from olapdb.types import (
-    FLOAT64,
     NOTHING,
     UINT8,
-    UINT32,
     UINT64,
     Array,
-    Boolean,
     DataType,
-    Decimal,
-    Float,
     Integer,
     Map,
     Nothing,
-    String,
     Tuple,
     is_nullable,
     make_nullable,
     plain,
 )
-
-_SIZE_MAX = 10_000_000
 
 
 def array_of(arguments: Sequence[pa.Array], rows: int, inner: DataType) -> pa.Array:
@@ -78,10 +70,16 @@ def _whole(result: DataType, build: Callable[[list[pa.Array], int], pa.Array], t
     return ScalarCall(name, result, kernel)
 
 
-def _array(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+def array_call(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     types = [a.type for a in arguments]
     inner = common_type([plain_lc(t) for t in types]) if types else NOTHING
-    return _whole(Array(inner), lambda cast, rows: array_of(cast, rows, inner), types, [inner] * len(types), name)
+    return _whole(
+        Array(inner),
+        lambda cast, rows: array_of(cast, rows, inner),
+        types,
+        [inner] * len(types),
+        name,
+    )
 
 
 def _tuple(name: str, arguments: Sequence[Argument]) -> ScalarCall:
@@ -225,8 +223,12 @@ def _search(name: str, arguments: Sequence[Argument], result: DataType,
             offsets, elements, _ = _map_parts(lists)
         else:
             offsets, elements = columns.elements_of(lists)
-        elements = cast_column(elements, container.inner, make_nullable(shared), environment, strict=False)
-        wanted = cast_column(wanted, arguments[1].type, make_nullable(shared), environment, strict=False)
+        elements = cast_column(
+            elements, container.inner, make_nullable(shared), environment, strict=False
+        )
+        wanted = cast_column(
+            wanted, arguments[1].type, make_nullable(shared), environment, strict=False
+        )
         spread = wanted.take(pa.array(columns.parents_of(offsets)))
         same = _equal_or_both_null(elements, spread)
         made = columns.from_values(fold(offsets, same, count), result.arrow)
@@ -240,18 +242,18 @@ def _equal_or_both_null(left: pa.Array, right: pa.Array) -> np.ndarray:
         return np.ones(len(left), bool)
     if pa.types.is_nested(left.type):
         both = segments.rank([pa.concat_arrays([left, right])]).ranks
-        return both[: len(left)] == both[len(left) :]
+        return np.asarray(both[: len(left)] == both[len(left) :])
     equal = np.asarray(pc.fill_null(pc.equal(left, right), False))
-    return equal | np.asarray(pc.and_(left.is_null(), right.is_null()))
+    return np.asarray(equal | np.asarray(pc.and_(left.is_null(), right.is_null())))
 
 
 def _any_of(offsets: np.ndarray, same: np.ndarray, rows: int) -> np.ndarray:
-    return _count_of(offsets, same, rows) > 0
+    return counts_of(offsets, same, rows) > 0
 
 
-def _count_of(offsets: np.ndarray, same: np.ndarray, rows: int) -> np.ndarray:
+def counts_of(offsets: np.ndarray, same: np.ndarray, rows: int) -> np.ndarray:
     running = np.concatenate(([0], np.cumsum(same)))
-    return running[offsets[1:]] - running[offsets[:-1]]
+    return np.asarray(running[offsets[1:]] - running[offsets[:-1]])
 
 
 def _first_of(offsets: np.ndarray, same: np.ndarray, rows: int) -> np.ndarray:
@@ -262,7 +264,9 @@ def _first_of(offsets: np.ndarray, same: np.ndarray, rows: int) -> np.ndarray:
     return out
 
 
-def _searching(result: DataType, fold: Callable[[np.ndarray, np.ndarray, int], np.ndarray]) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+def _searching(
+    result: DataType, fold: Callable[[np.ndarray, np.ndarray, int], np.ndarray]
+) -> Callable[[str, Sequence[Argument]], ScalarCall]:
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         return _search(name, arguments, result, fold)
 
@@ -287,12 +291,12 @@ def _sets(*, every: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
             cast = [cast_column(a, t, shared, call.environment, strict=False)
                     for a, t in zip(arrays, call.types, strict=True)]  # fmt: skip
             (left_offsets, left), (right_offsets, right) = (columns.elements_of(c) for c in cast)
-            ranks = _null_ranks(pa.concat_arrays([left, right]))
+            ranks = null_ranks(pa.concat_arrays([left, right]))
             span = int(ranks.max()) + 1 if len(ranks) else 1
             owned = columns.parents_of(left_offsets) * span + ranks[: len(left)]
             wanted = columns.parents_of(right_offsets) * span + ranks[len(left) :]
             there = np.isin(wanted, owned)
-            found = _count_of(right_offsets, there, call.rows)
+            found = counts_of(right_offsets, there, call.rows)
             holds = found == np.diff(right_offsets) if every else found > 0
             return columns.from_values(holds, pa.uint8())
 
@@ -301,7 +305,7 @@ def _sets(*, every: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
     return resolve
 
 
-def _null_ranks(elements: pa.Array) -> np.ndarray:
+def null_ranks(elements: pa.Array) -> np.ndarray:
     """Ranks of values from 1, 0 for NULL."""
     valid = columns.validity(elements)
     if pa.types.is_null(elements.type):
@@ -311,215 +315,6 @@ def _null_ranks(elements: pa.Array) -> np.ndarray:
         return segments.rank([elements]).ranks + 1
     ranks[valid] = segments.rank([elements.filter(pa.array(valid))]).ranks + 1
     return ranks
-
-
-# --- whole arrays -------------------------------------------------------------------------------
-
-
-def _array_rule(result: Callable[[Array], DataType]) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
-    def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        first = types[0]
-        if not isinstance(first, Array):
-            raise illegal(name, first, "an Array")
-        return result(first)
-
-    return rule
-
-
-def _numeric(name: str, inner: DataType) -> DataType:
-    one = plain(inner)
-    if is_nullable(inner) or not isinstance(one, Integer | Float | Decimal | Boolean):
-        raise IllegalTypeOfArgument(f"Illegal type Array({inner}) of argument of function {name}.")
-    return one
-
-
-def _folding(kind: str) -> Kernel:
-    """arraySum, arrayAvg, arrayMin, arrayMax: the aggregate of each array."""
-
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        from olapdb.functions.aggregates.registry import resolve_aggregate
-
-        container = call.types[0]
-        assert isinstance(container, Array)
-        offsets, elements = columns.elements_of(arrays[0])
-        aggregate = resolve_aggregate(kind, (), (plain(container.inner),))
-        groups = Groups(columns.parents_of(offsets), len(arrays[0]))
-        values = aggregate.finalize(aggregate.state([elements], groups))
-        if kind == "avg":  # of nothing is 0 here, unlike avg()
-            known = columns.numpy_values(values)
-            values = pa.array(np.where(np.diff(offsets) == 0, 0.0, known))
-        return values if values.type == call.result.arrow else values.cast(call.result.arrow)
-
-    return kernel
-
-
-def reversed_lists(array: pa.Array) -> pa.Array:
-    """Each list back to front."""
-    offsets, elements = columns.elements_of(array)
-    owners = columns.parents_of(offsets)
-    order = offsets[owners] + offsets[owners + 1] - 1 - np.arange(len(elements))
-    return columns.lists_from(offsets, elements.take(pa.array(order)))
-
-
-def _reordered(kind: str) -> Kernel:
-    """arraySort, arrayReverseSort, arrayDistinct, arrayCompact."""
-
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        offsets, elements = columns.elements_of(arrays[0])
-        owners = columns.parents_of(offsets)
-        positions = np.arange(len(elements))
-        ranks = _null_ranks(elements)
-        if kind in ("sort", "reverseSort"):
-            last = np.where(ranks == 0, np.iinfo(np.int64).max, ranks if kind == "sort" else -ranks)
-            order = np.lexsort((positions, last, owners))
-            return columns.lists_from(offsets, elements.take(pa.array(order)))
-        if kind == "distinct":
-            kept = _first_occurrences(owners, ranks) & (ranks > 0)
-        else:
-            kept = np.ones(len(elements), bool)
-            kept[1:] = (owners[1:] != owners[:-1]) | (ranks[1:] != ranks[:-1])
-        counts = np.bincount(owners[kept], minlength=len(arrays[0]))
-        return columns.lists_from(columns.offsets_from_counts(counts), elements.filter(pa.array(kept)))
-
-    return kernel
-
-
-def _first_occurrences(owners: np.ndarray, ranks: np.ndarray) -> np.ndarray:
-    span = int(ranks.max()) + 1 if len(ranks) else 1
-    _, first = np.unique(owners * span + ranks, return_index=True)
-    kept = np.zeros(len(ranks), bool)
-    kept[first] = True
-    return kept
-
-
-def _uniq(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    offsets, elements = columns.elements_of(arrays[0])
-    kept = _first_occurrences(columns.parents_of(offsets), _null_ranks(elements))
-    return columns.from_values(_count_of(offsets, kept, call.rows), pa.uint32())
-
-
-def _enumerate(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    offsets, _ = columns.elements_of(arrays[0])
-    owners = columns.parents_of(offsets)
-    places = np.arange(len(owners)) - offsets[owners] + 1
-    return columns.lists_from(offsets, columns.from_values(places, pa.uint32()))
-
-
-def _slice(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """arraySlice(a, offset[, length]); negative counts from the end."""
-    container = plain(arguments[0].type)
-    require(name, [container], Array, "an Array")
-    require(name, [plain(a.type) for a in arguments[1:]], Integer, "an integer")
-
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        offsets, elements = columns.elements_of(arrays[0])
-        sizes = np.diff(offsets)
-        start = columns.numpy_values(arrays[1]).astype(np.int64)
-        begin = np.where(start > 0, start - 1, np.where(start < 0, sizes + start, sizes))
-        length = columns.numpy_values(arrays[2]).astype(np.int64) if len(arrays) > 2 else 2 * sizes
-        end = np.clip(np.where(length < 0, sizes + length, begin + length), 0, sizes)
-        begin = np.clip(begin, 0, sizes)
-        counts = np.maximum(end - begin, 0)
-        out = columns.offsets_from_counts(counts)
-        rows = np.arange(int(out[-1])) + np.repeat(offsets[:-1] + begin - out[:-1], counts)
-        return columns.lists_from(out, elements.take(pa.array(rows)))
-
-    return usual(name, arguments, container, kernel)
-
-
-def _push(*, back: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        single_type = Array(plain_lc(arguments[1].type))
-        order = [arguments[0], Argument(single_type)] if back else [Argument(single_type), arguments[0]]
-        joined = concatenation(name, order)
-        wrap = _array("array", [arguments[1]])
-
-        def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-            one = wrap.kernel([values[1]], rows, environment)
-            pair = [values[0], one] if back else [one, values[0]]
-            return joined.kernel(pair, rows, environment)
-
-        return ScalarCall(name, joined.type, kernel)
-
-    return resolve
-
-
-def _pop(*, back: bool) -> Kernel:
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        offsets, elements = columns.elements_of(arrays[0])
-        owners, positions = columns.parents_of(offsets), np.arange(len(elements))
-        gone = positions == (offsets[owners + 1] - 1 if back else offsets[owners])
-        counts = np.maximum(np.diff(offsets) - 1, 0)
-        return columns.lists_from(columns.offsets_from_counts(counts), elements.filter(pa.array(~gone)))
-
-    return kernel
-
-
-def _flatten(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    array, data_type = arrays[0], call.types[0]
-    while isinstance(data_type, Array) and isinstance(data_type.inner, Array):
-        outer, lists = columns.elements_of(array)
-        inner, elements = columns.elements_of(lists)
-        array, data_type = columns.lists_from(inner[outer], elements), data_type.inner
-    return array
-
-
-def _flat_type(array: Array) -> DataType:
-    inner: DataType = array
-    while isinstance(inner, Array) and isinstance(inner.inner, Array):
-        inner = inner.inner
-    return inner
-
-
-def _range(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """range([start,] end[, step])."""
-    types = [plain(a.type) for a in arguments]
-    require(name, types, Integer, "an integer")
-    inner = common_type(types)
-
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        numbers = [columns.numpy_values(a).astype(np.int64) for a in arrays]
-        start = numbers[0] if len(numbers) > 1 else np.zeros(len(arrays[0]), np.int64)
-        end = numbers[1] if len(numbers) > 1 else numbers[0]
-        step = numbers[2] if len(numbers) > 2 else np.ones(len(arrays[0]), np.int64)
-        if (step == 0).any():
-            raise BadArguments("The step of range must not be 0.")
-        counts = np.maximum(-((start - end) // step), 0)
-        _bounded(name, int(counts.sum()))
-        offsets = columns.offsets_from_counts(counts)
-        owners = columns.parents_of(offsets)
-        values = start[owners] + (np.arange(len(owners)) - offsets[owners]) * step[owners]
-        return columns.lists_from(offsets, columns.from_values(values, inner.arrow))
-
-    return usual(name, arguments, Array(inner), kernel)
-
-
-def _bounded(name: str, elements: int) -> None:
-    if elements > _SIZE_MAX * 50:
-        raise BadArguments(f"A call to {name} would produce {elements} array elements.")
-
-
-def _with_constant(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    require(name, [plain(arguments[0].type)], Integer, "an integer")
-    inner = plain_lc(arguments[1].type)
-
-    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        constant = all(isinstance(v, pa.Scalar) for v in values)
-        count, elements = (columns.as_array(v, 1 if constant else rows) for v in values)
-        counts = np.maximum(columns.numpy_values(count).astype(np.int64), 0)
-        _bounded(name, int(counts.sum()))
-        offsets = columns.offsets_from_counts(counts)
-        made = columns.lists_from(offsets, elements.take(pa.array(columns.parents_of(offsets))))
-        return made[0] if constant else made
-
-    return ScalarCall(name, Array(inner), kernel)
-
-
-def _empty_array(inner: DataType) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        return ScalarCall(name, Array(inner), lambda v, r, e: default_value(Array(inner)))
-
-    return resolve
 
 
 # --- maps ---------------------------------------------------------------------------------------
@@ -547,7 +342,8 @@ def _map_from_arrays(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     types = [plain(a.type) for a in arguments]
     require(name, types, Array, "an Array")
     keys, values = types
-    assert isinstance(keys, Array) and isinstance(values, Array)
+    assert isinstance(keys, Array)
+    assert isinstance(values, Array)
     result = Map(keys.inner, values.inner)
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
@@ -559,73 +355,20 @@ def _map_from_arrays(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     return usual(name, arguments, result, kernel)
 
 
-
-
-def _sum_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    return sum_type(_numeric(name, _inner(name, types[0])))
-
-
-def _avg_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    _numeric(name, _inner(name, types[0]))
-    return FLOAT64
-
-
-def _extreme_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    inner = plain(_inner(name, types[0]))
-    if isinstance(inner, Array | Tuple | Map | Nothing):
-        raise illegal(name, types[0], "an Array of single values")
-    return inner
-
-
-def _inner(name: str, data_type: DataType) -> DataType:
-    if not isinstance(data_type, Array):
-        raise illegal(name, data_type, "an Array")
-    return data_type.inner
-
-
-def _itself(array: Array) -> DataType:
-    return array
-
-
-def _not_null_elements(array: Array) -> DataType:
-    return Array(plain(array.inner))
-
-
 DEFINITIONS: tuple[Definition, ...] = (
-    custom("array", _array, count=(0, None)),
+    custom("array", array_call, count=(0, None)),
     custom("tuple", _tuple, count=(0, None)),
     custom("map", _map, count=(0, None)),
     custom("arrayElement", _array_element, count=2),
     custom("tupleElement", _tuple_element, count=2),
     custom("has", _searching(UINT8, _any_of), count=2),
     custom("indexOf", _searching(UINT64, _first_of), count=2),
-    custom("countEqual", _searching(UINT64, _count_of), count=2),
+    custom("countEqual", _searching(UINT64, counts_of), count=2),
     custom("hasAny", _sets(every=False), count=2),
     custom("hasAll", _sets(every=True), count=2),
     custom("mapContains", _map_contains, count=2, aliases=("mapContainsKey",)),
     custom("arrayConcat", concatenation, count=(1, None)),
-    custom("arraySlice", _slice, count=(2, 3)),
-    custom("arrayPushBack", _push(back=True), count=2),
-    custom("arrayPushFront", _push(back=False), count=2),
-    define("arrayPopBack", _array_rule(_itself), _pop(back=True)),
-    define("arrayPopFront", _array_rule(_itself), _pop(back=False)),
-    define("arraySum", _sum_rule, _folding("sum")),
-    define("arrayAvg", _avg_rule, _folding("avg")),
-    define("arrayMin", _extreme_rule, _folding("min")),
-    define("arrayMax", _extreme_rule, _folding("max")),
-    define("arraySort", _array_rule(_itself), _reordered("sort")),
-    define("arrayReverseSort", _array_rule(_itself), _reordered("reverseSort")),
-    define("arrayReverse", _array_rule(_itself), lambda a, call: reversed_lists(a[0])),
-    define("arrayDistinct", _array_rule(_not_null_elements), _reordered("distinct")),
-    define("arrayCompact", _array_rule(_itself), _reordered("compact")),
-    define("arrayUniq", _array_rule(lambda a: UINT32), _uniq),
-    define("arrayEnumerate", _array_rule(lambda a: Array(UINT32)), _enumerate),
-    define("arrayFlatten", _array_rule(_flat_type), _flatten, aliases=("flatten",), insensitive=True),
-    custom("range", _range, count=(1, 3)),
-    custom("arrayWithConstant", _with_constant, count=2),
-    *(custom(f"emptyArray{t.name}", _empty_array(t), count=0)
-      for t in (UINT8, UINT32, UINT64, FLOAT64, String())),
     define("mapKeys", _map_rule(keys=True), _map_side(keys=True)),
     define("mapValues", _map_rule(keys=False), _map_side(keys=False)),
-    custom("mapFromArrays", _map_from_arrays, count=2),
+    custom("mapFromArrays", _map_from_arrays, count=2, aliases=("MAP_FROM_ARRAYS",)),
 )  # fmt: skip

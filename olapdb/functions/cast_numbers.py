@@ -21,7 +21,9 @@ def first_bad(bad: np.ndarray) -> int | None:
     return int(np.argmax(bad)) if bad.any() else None
 
 
-def refuse(error: type[DataError], array: pa.Array, row: int, target: DataType, why: str) -> DataError:
+def refuse(
+    error: type[DataError], array: pa.Array, row: int, target: DataType, why: str
+) -> DataError:
     """An error about a row that shows its value."""
     value = array[row].as_py()
     shown = value if isinstance(value, str) else repr(value)
@@ -46,7 +48,9 @@ def _truncated(values: np.ndarray, target: Integer) -> np.ndarray:
     """As the processor truncates: 64-bit for narrow targets, its own width for wide ones."""
     with np.errstate(invalid="ignore"):
         if target == Integer(64, False):
-            return np.where(values < 0, values.astype(np.int64).astype(np.uint64), values.astype(np.uint64))
+            return np.where(
+                values < 0, values.astype(np.int64).astype(np.uint64), values.astype(np.uint64)
+            )
         if target == Integer(32, True):
             return values.astype(np.int32)
         return values.astype(np.int64)
@@ -58,7 +62,8 @@ def _decimal_to_integer(array: pa.Array, target: Integer) -> pa.Array:
         return whole.cast(target.arrow)
     except pa.ArrowInvalid:
         limits = (
-            pa.scalar(decimal.Decimal(bound), whole.type) for bound in (target.minimum, target.maximum)
+            pa.scalar(decimal.Decimal(bound), whole.type)
+            for bound in (target.minimum, target.maximum)
         )
         low, high = limits
         bad = pc.or_(pc.less(whole, low), pc.greater(whole, high))

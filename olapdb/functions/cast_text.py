@@ -105,7 +105,9 @@ def parse_decimals(array: pa.Array, target: Decimal) -> pa.Array:
     signs = pc.replace_substring_regex(array, r"^([+-]?).*$", r"\1")
     whole = pc.replace_substring_regex(array, pattern, r"\1")
     whole = pc.binary_join_element_wise(
-        pc.if_else(pc.equal(signs, "-"), "-", ""), pc.utf8_lpad(pc.utf8_ltrim(whole, "+-"), 1, "0"), ""
+        pc.if_else(pc.equal(signs, "-"), "-", ""),
+        pc.utf8_lpad(pc.utf8_ltrim(whole, "+-"), 1, "0"),
+        "",
     )
     fraction = pc.utf8_rpad(
         pc.replace_substring_regex(array, pattern, r"\2"), width=target.scale, padding="0"
@@ -123,7 +125,9 @@ def _parse_decimals_with_exponents(array: pa.Array, target: Decimal) -> pa.Array
     try:
         wide = pc.utf8_ltrim(array, "+").cast(pa.decimal256(76, 38), safe=False)
     except pa.ArrowInvalid:
-        raise refuse(CannotParseNumber, array, 0, target, "some value has too many digits") from None
+        raise refuse(
+            CannotParseNumber, array, 0, target, "some value has too many digits"
+        ) from None
     return narrowed(wide.cast(pa.decimal256(76, target.scale), safe=False), target, array)
 
 
@@ -174,7 +178,9 @@ def parse_arrays(array: pa.Array, target: Array) -> tuple[pa.Array, DataType]:
     leaf, depth = target.inner, 1
     while isinstance(leaf, Array):
         leaf, depth = leaf.inner, depth + 1
-    read: DataType = leaf if isinstance(plain(leaf), Integer | Float | Boolean) else Nullable(STRING)
+    read: DataType = (
+        leaf if isinstance(plain(leaf), Integer | Float | Boolean) else Nullable(STRING)
+    )
     arrow = read.arrow
     for _ in range(depth):
         arrow = pa.list_(arrow)
@@ -188,7 +194,9 @@ def parse_arrays(array: pa.Array, target: Array) -> tuple[pa.Array, DataType]:
     try:
         table = pj.read_json(io.BytesIO(body.tobytes()), parse_options=options)
     except pa.ArrowInvalid as error:
-        raise refuse(CannotParseInput, array, 0, target, f"some text is no array ({error})") from None
+        raise refuse(
+            CannotParseInput, array, 0, target, f"some text is no array ({error})"
+        ) from None
     found = table.column("v").combine_chunks()
     if len(found) != len(array) or found.null_count:
         raise refuse(CannotParseInput, array, 0, target, "some text is no array")
@@ -196,4 +204,3 @@ def parse_arrays(array: pa.Array, target: Array) -> tuple[pa.Array, DataType]:
     for _ in range(depth):
         nested = Array(nested)
     return found, nested
-

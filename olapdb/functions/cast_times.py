@@ -39,7 +39,9 @@ def days_from_civil(year: np.ndarray, month: np.ndarray, day: np.ndarray) -> np.
     era = year // 400
     of_era = year - era * 400
     of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
-    return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
+    return np.asarray(
+        era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
+    )
 
 
 def civil_from_days(days: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -126,7 +128,9 @@ def to_time(array: pa.Array, source: DataType, target: Timed, zone: str) -> pa.A
         values = columns.numpy_values(array)
         from_ticks = ticks_per_second(source)
         finer = ticks >= from_ticks
-        scaled = values * (ticks // from_ticks) if finer else towards_zero(values, from_ticks // ticks)
+        scaled = (
+            values * (ticks // from_ticks) if finer else towards_zero(values, from_ticks // ticks)
+        )
     elif isinstance(source, Date | Date32):
         wall = columns.numpy_values(array).astype(np.int64) * DAY
         scaled = utc_from_local(wall, zone_of(target, zone)) * ticks
@@ -134,7 +138,9 @@ def to_time(array: pa.Array, source: DataType, target: Timed, zone: str) -> pa.A
         scaled = np.floor(columns.numpy_values(array.cast(pa.float64())) * ticks).astype(np.int64)
     elif isinstance(source, Float):
         with np.errstate(invalid="ignore"):
-            scaled = np.trunc(columns.numpy_values(array).astype(np.float64) * ticks).astype(np.int64)
+            scaled = np.trunc(columns.numpy_values(array).astype(np.float64) * ticks).astype(
+                np.int64
+            )
     else:
         values = columns.numpy_values(array)
         seconds = np.minimum(values, np.array(_SECONDS64_RANGE[1], np.int64).astype(values.dtype)) if (
@@ -156,7 +162,7 @@ def cut_precision(ticks: np.ndarray, target: DataType) -> np.ndarray:
 def towards_zero(ticks: np.ndarray, step: int) -> np.ndarray:
     """The quotient without its fraction, as ClickHouse changes the scale of a DateTime64."""
     quotient = ticks // step
-    return quotient + ((quotient < 0) & (quotient * step != ticks))
+    return np.asarray(quotient + ((quotient < 0) & (quotient * step != ticks)))
 
 
 def _days(array: pa.Array, source: DataType, target: Date | Date32, zone: str) -> np.ndarray:
@@ -173,7 +179,7 @@ def _days(array: pa.Array, source: DataType, target: Date | Date32, zone: str) -
     wall = local_from_utc(np.clip(values, *_SECONDS64_RANGE), zone) // DAY
     if isinstance(target, Date):
         days = np.where(values > DATE_MAX, np.clip(wall, 0, DATE_MAX), values)
-        return np.maximum(days, 0)
+        return np.asarray(np.maximum(days, 0))
     return np.clip(np.where(values > _DATE32_RANGE[1], wall, values), *_DATE32_RANGE)
 
 
@@ -199,7 +205,11 @@ def parse_dates(array: pa.Array, target: Date | Date32) -> pa.Array:
     into the next month, a month that does not exist gives 1970-01-01 (as ClickHouse does)."""
     digits = _fixed_digits(array, 10, (4, 7), "--")
     if digits is not None:
-        year, month, day = digits[:, :4] @ _POWERS[4], digits[:, 5:7] @ _POWERS[2], digits[:, 8:] @ _POWERS[2]
+        year, month, day = (
+            digits[:, :4] @ _POWERS[4],
+            digits[:, 5:7] @ _POWERS[2],
+            digits[:, 8:] @ _POWERS[2],
+        )
     else:
         year, month, day = _scanned_dates(array, target)
     exists = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
@@ -222,7 +232,9 @@ def _scanned_dates(array: pa.Array, target: DataType) -> tuple[np.ndarray, np.nd
 
 def _group(name: str, *matches: pa.Array) -> np.ndarray:
     """A named group of the first pattern that matched, as int64; 0 where it is empty."""
-    merged = pc.coalesce(*(pc.struct_field(m, name) for m in matches if m.type.get_field_index(name) >= 0))
+    merged = pc.coalesce(
+        *(pc.struct_field(m, name) for m in matches if m.type.get_field_index(name) >= 0)
+    )
     merged = pc.fill_null(pc.if_else(pc.equal(merged, ""), "0", merged), "0")
     return columns.numpy_values(merged.cast(pa.int64()))
 
@@ -278,21 +290,31 @@ def parse_datetimes(array: pa.Array, target: DateTime | DateTime64, zone: str) -
 def _scanned_moments(array: pa.Array, target: DateTime | DateTime64, zone: str) -> pa.Array:
     moment, packed = pc.extract_regex(array, _MOMENT), pc.extract_regex(array, _MOMENT_PACKED)
     unix = pc.extract_regex(array, _SECONDS)
-    is_unix = np.asarray(unix.is_valid()) & ~np.asarray(pc.or_(moment.is_valid(), packed.is_valid()))
+    is_unix = np.asarray(unix.is_valid()) & ~np.asarray(
+        pc.or_(moment.is_valid(), packed.is_valid())
+    )
     known = np.asarray(pc.or_(moment.is_valid(), packed.is_valid())) | is_unix
     bad = first_bad(~known)
     if bad is not None:
         raise refuse(CannotParseDateTime, array, bad, target, "write YYYY-MM-DD hh:mm:ss")
     year, month, day, hour, minute, second = (_group(g, moment, packed) for g in "ymdHMS")
-    year, month, day = np.where(is_unix, 1970, year), np.where(is_unix, 1, month), np.where(is_unix, 1, day)
+    year, month, day = (
+        np.where(is_unix, 1970, year),
+        np.where(is_unix, 1, month),
+        np.where(is_unix, 1, day),
+    )
     _check_days(array, year, month, day, target, is_unix)
     wall = days_from_civil(year, month, day) * DAY + hour * 3600 + minute * 60 + second
-    zones = pc.fill_null(pc.coalesce(pc.struct_field(moment, "z"), pc.struct_field(packed, "z")), "")
+    zones = pc.fill_null(
+        pc.coalesce(pc.struct_field(moment, "z"), pc.struct_field(packed, "z")), ""
+    )
     offsets = _offset_seconds(zones)
     explicit = np.asarray(pc.not_equal(zones, ""))
     instants = np.where(explicit, wall - offsets, utc_from_local(wall, zone))
     instants = np.where(is_unix, _group("n", unix), instants)
-    fraction = pc.fill_null(pc.coalesce(pc.struct_field(moment, "f"), pc.struct_field(unix, "f")), "")
+    fraction = pc.fill_null(
+        pc.coalesce(pc.struct_field(moment, "f"), pc.struct_field(unix, "f")), ""
+    )
     nanoseconds = pc.utf8_rpad(pc.utf8_slice_codeunits(fraction, 0, 9), width=9, padding="0")
     return _moments(instants, columns.numpy_values(nanoseconds.cast(pa.int64())), target)
 
@@ -301,7 +323,13 @@ def _offset_seconds(zones: pa.Array) -> np.ndarray:
     """Seconds east of UTC of `+02:00`, `+0200`, `+02`, `Z`."""
     parts = pc.extract_regex(zones, r"^(?P<s>[+-])(?P<h>\d{2}):?(?P<m>\d{2})?$")
     seconds = _group("h", parts) * 3600 + _group("m", parts) * 60
-    return np.where(np.asarray(pc.fill_null(pc.equal(pc.struct_field(parts, "s"), "-"), False)), -seconds, seconds)
+    return np.asarray(
+        np.where(
+            np.asarray(pc.fill_null(pc.equal(pc.struct_field(parts, "s"), "-"), False)),
+            -seconds,
+            seconds,
+        )
+    )
 
 
 def _check_days(
@@ -311,7 +339,9 @@ def _check_days(
     months = np.clip(month, 1, 12)
     first = np.ones_like(day)
     wrap = months == 12
-    lengths = days_from_civil(year + wrap, np.where(wrap, 1, months + 1), first) - days_from_civil(year, months, first)
+    lengths = days_from_civil(year + wrap, np.where(wrap, 1, months + 1), first) - days_from_civil(
+        year, months, first
+    )
     bad_rows = (month < 1) | (month > 12) | (day < 1) | (day > lengths)
     if ignored is not None:
         bad_rows &= ~ignored
@@ -320,7 +350,9 @@ def _check_days(
         raise refuse(CannotParseDateTime, array, bad, target, "there is no such day")
 
 
-def _moments(seconds: np.ndarray, nanoseconds: np.ndarray, target: DateTime | DateTime64) -> pa.Array:
+def _moments(
+    seconds: np.ndarray, nanoseconds: np.ndarray, target: DateTime | DateTime64
+) -> pa.Array:
     if isinstance(target, DateTime):
         return columns.from_values(np.clip(seconds, 0, DATETIME_MAX), target.arrow)
     ticks = ticks_per_second(target)

@@ -71,7 +71,9 @@ def cast_column(
     return cast if valid is None else columns.scatter(cast, valid)
 
 
-def cast_or_null(column: Column, source: DataType, target: DataType, environment: Environment) -> Column:
+def cast_or_null(
+    column: Column, source: DataType, target: DataType, environment: Environment
+) -> Column:
     """As `cast_column` to Nullable(target), NULL where a value does not convert; texts out of an
     integer's range do not."""
     if isinstance(column, pa.Scalar):
@@ -90,7 +92,9 @@ def _check_nulls(column: pa.Array, source: DataType, target: DataType) -> None:
         return
     row = int(np.argmin(np.asarray(column.is_valid())))
     if isinstance(plain(source), Nothing):
-        raise CannotConvertType(f"Cannot convert NULL to a type that is not Nullable: {target}.").at_row(row)
+        raise CannotConvertType(
+            f"Cannot convert NULL to a type that is not Nullable: {target}."
+        ).at_row(row)
     raise CannotInsertNull(
         f"Cannot convert NULL value to non-Nullable type {target}.",
         hint=f"Use Nullable({target}) or coalesce.",
@@ -104,7 +108,9 @@ def _on_row(error: DataError, valid: np.ndarray | None) -> DataError:
     return error
 
 
-def _cast_or_null(array: pa.Array, source: DataType, target: DataType, environment: Environment) -> pa.Array:
+def _cast_or_null(
+    array: pa.Array, source: DataType, target: DataType, environment: Environment
+) -> pa.Array:
     """Halves until the bad values stand alone; a good half costs one pass."""
     if not len(array):
         return pa.nulls(0, target.arrow)
@@ -116,7 +122,9 @@ def _cast_or_null(array: pa.Array, source: DataType, target: DataType, environme
         if len(array) == 1:
             return pa.nulls(1, target.arrow)
         row = error.row if error.row else len(array) // 2
-        pieces = [array.slice(0, row), array.slice(row)] if row else [array.slice(0, 1), array.slice(1)]
+        pieces = (
+            [array.slice(0, row), array.slice(row)] if row else [array.slice(0, 1), array.slice(1)]
+        )
         return pa.concat_arrays([_cast_or_null(p, source, target, environment) for p in pieces])
 
 
@@ -131,7 +139,9 @@ def _cast(
             if isinstance(source, FixedString):
                 return pc.utf8_rtrim(shown, characters="\0")
             return shown
-        case Integer() | Float() | Decimal() | Boolean() if isinstance(source, String | FixedString):
+        case Integer() | Float() | Decimal() | Boolean() if isinstance(
+            source, String | FixedString
+        ):
             return _parse(columns.text(array), target)
         case Interval() if isinstance(source, Integer):
             return array.cast(pa.int64(), safe=False)
@@ -153,7 +163,9 @@ def _cast(
             return cast_times.parse_dates(columns.text(array), target)
         case DateTime() | DateTime64() if isinstance(source, String | FixedString):
             return cast_times.parse_datetimes(columns.text(array), target, environment.zone)
-        case Date() | Date32() | DateTime() | DateTime64() if number or isinstance(source, cast_times.Timed):
+        case Date() | Date32() | DateTime() | DateTime64() if number or isinstance(
+            source, cast_times.Timed
+        ):
             return cast_times.to_time(array, source, target, environment.zone)
         case FixedString() if isinstance(source, String | FixedString):
             return cast_text.to_fixed(array, target)
@@ -212,7 +224,9 @@ def _cast_nested(
             lists, now = cast_text.parse_arrays(array, target)
             return lists if now == target else _cast_nested(lists, now, target, environment, strict)
         case (Tuple(), Tuple()) if len(source.elements) == len(target.elements):
-            fields = zip(columns.struct_fields(array), source.elements, target.elements, strict=True)
+            fields = zip(
+                columns.struct_fields(array), source.elements, target.elements, strict=True
+            )
             cast_fields = [cast_column(f, s, t, environment, strict=strict) for f, s, t in fields]
             return columns.structs_from(cast_fields, target.arrow, rows=len(array))
         case (Map(), Map()):
@@ -250,8 +264,12 @@ def _cast_map(
     offsets = columns.offsets_of(array)
     start, count = int(offsets[0]), int(offsets[-1] - offsets[0])
     offsets = offsets - start
-    keys = _elements(array.keys.slice(start, count), offsets, source.key, target.key, environment, strict)
-    items = _elements(array.items.slice(start, count), offsets, source.value, target.value, environment, strict)
+    keys = _elements(
+        array.keys.slice(start, count), offsets, source.key, target.key, environment, strict
+    )
+    items = _elements(
+        array.items.slice(start, count), offsets, source.value, target.value, environment, strict
+    )
     return map_from(offsets, keys, items, target)
 
 

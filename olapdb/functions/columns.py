@@ -53,7 +53,8 @@ def dtype_of(arrow: pa.DataType) -> np.dtype:
         return np.dtype(np.int64)
     if pa.types.is_boolean(arrow):
         return np.dtype(np.uint8)
-    return np.dtype(arrow.to_pandas_dtype())
+    found: np.dtype = np.dtype(arrow.to_pandas_dtype())
+    return found
 
 
 def numpy_values(array: pa.Array) -> np.ndarray:
@@ -143,9 +144,7 @@ def strings_from(
     """A string array of int64 offsets from 0 and uint8 bytes."""
     lengths = pa.py_buffer(offsets.astype(np.int32))
     body = pa.py_buffer(np.ascontiguousarray(data))
-    return pa.Array.from_buffers(
-        pa.string(), len(offsets) - 1, [mask_buffer(valid), lengths, body]
-    )
+    return pa.Array.from_buffers(pa.string(), len(offsets) - 1, [mask_buffer(valid), lengths, body])
 
 
 def elements_of(array: pa.Array) -> tuple[np.ndarray, pa.Array]:

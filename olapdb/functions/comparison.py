@@ -65,7 +65,8 @@ def comparison_type(name: str, left: Argument, right: Argument) -> DataType:
                 return _constant_type(text.constant, other)
             if isinstance(other, _NUMBERS):
                 raise NoCommonType(
-                    f"There is no supertype for {left.type} and {right.type}.", hint="Convert one of them."
+                    f"There is no supertype for {left.type} and {right.type}.",
+                    hint="Convert one of them.",
                 )
     if isinstance(a, Array | Tuple) and type(a) is type(b):
         return plain(common_type([a, b]))
@@ -77,7 +78,9 @@ def comparison_type(name: str, left: Argument, right: Argument) -> DataType:
 def _date_type(a: DataType, b: DataType) -> DataType:
     """A type that holds both without clamping: DateTime ends before Date does."""
     shared = common_type([a, b])
-    return DateTime64(0, shared.zone) if isinstance(shared, DateTime) and Date() in (a, b) else shared
+    return (
+        DateTime64(0, shared.zone) if isinstance(shared, DateTime) and Date() in (a, b) else shared
+    )
 
 
 def _constant_type(value: pa.Scalar, other: DataType) -> DataType:
@@ -104,10 +107,14 @@ def _number_type(a: DataType, b: DataType) -> DataType:
 
 
 def _incomparable(name: str, left: DataType, right: DataType) -> IllegalTypeOfArgument:
-    return IllegalTypeOfArgument(f"Illegal types of arguments of function {name}: {left} and {right}.")
+    return IllegalTypeOfArgument(
+        f"Illegal types of arguments of function {name}: {left} and {right}."
+    )
 
 
-def _cast_to(column: Column, source: DataType, target: DataType, environment: Environment) -> Column:
+def _cast_to(
+    column: Column, source: DataType, target: DataType, environment: Environment
+) -> Column:
     if plain(source) == target:
         return column
     if target == _EXACT64 and isinstance(plain(source), Integer):
@@ -120,7 +127,10 @@ def _cast_to(column: Column, source: DataType, target: DataType, environment: En
 
 def _compare(name: str, target: DataType) -> Callable[[list[Column], Invocation], Column]:
     def native(values: list[Column], call: Invocation) -> Column:
-        pair = [_cast_to(v, t, target, call.environment) for v, t in zip(values, call.types, strict=True)]
+        pair = [
+            _cast_to(v, t, target, call.environment)
+            for v, t in zip(values, call.types, strict=True)
+        ]
         if isinstance(target, Array | Tuple | Map):
             return null_safe(_nested(name), pair, call)
         return pc.cast(_ARROW[name](*pair), pa.uint8())
@@ -153,7 +163,7 @@ def nested_order(left: pa.Array, right: pa.Array, name: str) -> np.ndarray:
     if pa.types.is_list(left.type) and name not in ("equals", "notEquals"):
         raise IllegalTypeOfArgument(f"Arrays can be compared for equality only, not by {name}.")
     both = rank([pa.concat_arrays([left, right])]).ranks
-    return np.sign(both[: len(left)] - both[len(left) :])
+    return np.asarray(np.sign(both[: len(left)] - both[len(left) :]))
 
 
 def _resolver(name: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:

@@ -44,9 +44,9 @@ def plain_lc(data_type: DataType) -> DataType:
 
 def _common(arguments: Sequence[Argument]) -> DataType:
     types = [a.type for a in arguments]
-    if all(isinstance(plain(t), type(plain(types[0]))) and plain(t) == plain(types[0]) for t in types):
-        if not all(t == types[0] for t in types):
-            types = [make_nullable(plain(t)) if is_nullable(t) else plain(t) for t in types]
+    alike = all(plain(t) == plain(types[0]) for t in types)
+    if alike and not all(t == types[0] for t in types):
+        types = [make_nullable(plain(t)) if is_nullable(t) else plain(t) for t in types]
     return common_type(types)
 
 
@@ -145,7 +145,8 @@ def _coalesce(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         cast = [
-            cast_column(values[i], arguments[i].type, target, environment, strict=False) for i in used
+            cast_column(values[i], arguments[i].type, target, environment, strict=False)
+            for i in used
         ]
         if len(cast) == 1:
             return cast[0]
@@ -253,9 +254,13 @@ def _transform(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     def kernel(columns_given: Sequence[Column], rows: int, environment: Environment) -> Column:
         constant = isinstance(columns_given[0], pa.Scalar)
         array = columns.as_array(columns_given[0], 1 if constant else rows)
-        wanted = cast_column(found_keys, key_type.inner, make_nullable(subject.type), environment, strict=False)
+        wanted = cast_column(
+            found_keys, key_type.inner, make_nullable(subject.type), environment, strict=False
+        )
         places = pc.index_in(array, wanted)
-        mapped = cast_column(found_values, value_type.inner, result, environment, strict=False).take(places)
+        mapped = cast_column(
+            found_values, value_type.inner, result, environment, strict=False
+        ).take(places)
         rest = columns_given[3] if len(columns_given) > 3 else columns_given[0]
         fallback = cast_column(rest, otherwise.type, result, environment, strict=False)
         chosen = choose([places.is_valid()], [mapped, fallback], len(array))
@@ -266,8 +271,14 @@ def _transform(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 DEFINITIONS: tuple[Definition, ...] = (
     custom("if", _cases, count=3, insensitive=True),
-    custom("multiIf", _multi_if, count=(3, None), aliases=("caseWithoutExpression",), insensitive=True),
-    custom("caseWithExpression", _case_with_expression, count=(4, None)),
+    custom(
+        "multiIf",
+        _multi_if,
+        count=(3, None),
+        aliases=("caseWithoutExpression", "caseWithoutExpr"),
+        insensitive=True,
+    ),
+    custom("caseWithExpression", _case_with_expression, count=(4, None), aliases=("caseWithExpr",)),
     custom("coalesce", _coalesce, count=(1, None), insensitive=True),
     custom("ifNull", _coalesce, count=2, insensitive=True),
     custom("nullIf", _null_if, count=2, insensitive=True),

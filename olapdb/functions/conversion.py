@@ -72,7 +72,9 @@ def _fixed(data_type: DataType) -> Target:
 
 
 def _zoned(name: str, arguments: Sequence[Argument]) -> DataType:
-    return DateTime(constant_text(name, arguments, 1, "the time zone") if len(arguments) > 1 else None)
+    return DateTime(
+        constant_text(name, arguments, 1, "the time zone") if len(arguments) > 1 else None
+    )
 
 
 def _zoned64(name: str, arguments: Sequence[Argument]) -> DataType:
@@ -136,7 +138,9 @@ def _check_possible(name: str, source: DataType, target: DataType) -> None:
     from olapdb.errors import TypeMismatch
 
     try:
-        casts.cast_column(pa.nulls(0, plain(source).arrow), plain(source), target, Environment(), strict=True)
+        casts.cast_column(
+            pa.nulls(0, plain(source).arrow), plain(source), target, Environment(), strict=True
+        )
     except TypeMismatch:
         raise illegal(name, source, f"something that converts to {target}") from None
 
@@ -147,7 +151,9 @@ def _plain_conversion(one: _Conversion) -> Callable[[str, Sequence[Argument]], S
         zone = len(arguments) == 2 and name == "toDate"
         if zone:
             constant_text(name, arguments, 1, "the time zone")
-            raise BadArguments("toDate takes no time zone here.", hint="Use toDate(toTimeZone(x, zone)).")
+            raise BadArguments(
+                "toDate takes no time zone here.", hint="Use toDate(toTimeZone(x, zone))."
+            )
         return _converted(name, target, arguments)
 
     return resolve
@@ -166,7 +172,9 @@ def _or(one: _Conversion, otherwise: str) -> Callable[[str, Sequence[Argument]],
             raise illegal(name, source, "a String")
         target = one.target(name, given)
         if default is not None and default.type != target:
-            raise BadArguments(f"The default of {name} must be of type {target}, not {default.type}.")
+            raise BadArguments(
+                f"The default of {name} must be of type {target}, not {default.type}."
+            )
         result = make_nullable(target) if otherwise == "Null" or is_nullable(source) else target
         if otherwise == "Default":
             result = target
@@ -189,7 +197,11 @@ def _filled(found: Column, missing: Column, source: Column | None) -> Column:
         if source is not None and not source.is_valid:
             return found
         return found if found.is_valid or not isinstance(missing, pa.Scalar) else missing
-    filled = pc.fill_null(found, missing) if isinstance(missing, pa.Scalar) else pc.coalesce(found, missing)
+    filled = (
+        pc.fill_null(found, missing)
+        if isinstance(missing, pa.Scalar)
+        else pc.coalesce(found, missing)
+    )
     if source is None or isinstance(source, pa.Scalar) or not source.null_count:
         return filled
     return pc.if_else(source.is_valid(), filled, pa.scalar(None, filled.type))
@@ -201,10 +213,14 @@ def _to_string(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         inner = plain(arguments[0].type)
         if not isinstance(inner, DateTime | DateTime64):
             raise illegal(name, arguments[0].type, "a DateTime, where a time zone is given,")
-        zoned = DateTime64(inner.precision, zone) if isinstance(inner, DateTime64) else DateTime(zone)
+        zoned = (
+            DateTime64(inner.precision, zone) if isinstance(inner, DateTime64) else DateTime(zone)
+        )
         shown = Nullable(zoned) if is_nullable(arguments[0].type) else zoned
         call = _converted(name, STRING, [Argument(shown)])
-        return ScalarCall(name, call.type, lambda v, r, e: call.kernel([_rezoned(v[0], zoned)], r, e))
+        return ScalarCall(
+            name, call.type, lambda v, r, e: call.kernel([_rezoned(v[0], zoned)], r, e)
+        )
     if isinstance(arguments[0].type, LowCardinality):
         inner_call = _converted(name, STRING, [Argument(arguments[0].type.inner)])
         return ScalarCall(name, LowCardinality(inner_call.type), inner_call.kernel)
@@ -276,7 +292,10 @@ def _unchanged(
         return kept
     back = casts.cast_or_null(kept, make_nullable(target), make_nullable(source), environment)
     same = pc.fill_null(pc.equal(back, array), False)
-    signs = pc.equal(pc.less(kept.cast(pa.float64(), safe=False), 0.0), pc.less(array.cast(pa.float64(), safe=False), 0.0))
+    signs = pc.equal(
+        pc.less(kept.cast(pa.float64(), safe=False), 0.0),
+        pc.less(array.cast(pa.float64(), safe=False), 0.0),
+    )
     same = pc.and_(same, pc.fill_null(signs, False))
     return pc.if_else(same, kept, pa.scalar(None, kept.type))
 
@@ -310,13 +329,17 @@ def _definitions() -> tuple[Definition, ...]:
     for name, one in _CONVERSIONS.items():
         low, high = one.extra
         insensitive = name in ("toDate", "toDateTime")
-        made.append(custom(name, _plain_conversion(one), count=(1 + low, 1 + high), insensitive=insensitive))
+        made.append(
+            custom(name, _plain_conversion(one), count=(1 + low, 1 + high), insensitive=insensitive)
+        )
         for suffix in ("Null", "Zero"):
             made.append(custom(f"{name}Or{suffix}", _or(one, suffix), count=(1 + low, 1 + high)))
         made.append(custom(f"{name}OrDefault", _or(one, "Default"), count=(1 + low, 2 + high)))
     for unit in ("Nanosecond", "Microsecond", "Millisecond", "Second", "Minute", "Hour", "Day",
                  "Week", "Month", "Quarter", "Year"):  # fmt: skip
-        made.append(custom(f"toInterval{unit}", _plain_conversion(_Conversion(_interval(unit), _NO_EXTRA))))
+        made.append(
+            custom(f"toInterval{unit}", _plain_conversion(_Conversion(_interval(unit), _NO_EXTRA)))
+        )
     return tuple(made)
 
 
@@ -328,7 +351,7 @@ DEFINITIONS: tuple[Definition, ...] = (
     custom("toTimeZone", _to_time_zone, count=2),
     custom("toLowCardinality", _to_low_cardinality),
     custom("CAST", _cast, count=2, insensitive=True),
-    custom("_CAST", _cast, count=2),
+    custom("_CAST", _cast, count=2, insensitive=True),
     custom("accurateCast", _accurate(or_null=False), count=2),
     custom("accurateCastOrNull", _accurate(or_null=True), count=2),
     _best_effort(""), _best_effort("Null"), _best_effort("Zero"),

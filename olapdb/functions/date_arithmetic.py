@@ -56,13 +56,15 @@ def resolve(name: str, operation: str, arguments: Sequence[Argument]) -> ScalarC
 
 
 def _difference_type(name: str, left: DataType, right: DataType) -> DataType:
-    if isinstance(left, DateTime64) or isinstance(right, DateTime64):
-        if isinstance(left, DateTime | DateTime64) and isinstance(right, DateTime | DateTime64):
-            digits = max(t.precision if isinstance(t, DateTime64) else 0 for t in (left, right))
-            return Decimal(18, digits)
+    clocks = isinstance(left, DateTime | DateTime64) and isinstance(right, DateTime | DateTime64)
+    if clocks and DateTime64 in (type(left), type(right)):
+        digits = max(t.precision if isinstance(t, DateTime64) else 0 for t in (left, right))
+        return Decimal(18, digits)
     if type(left) is type(right):
         return INT32
-    raise IllegalTypeOfArgument(f"Illegal types of arguments of function {name}: {left} and {right}.")
+    raise IllegalTypeOfArgument(
+        f"Illegal types of arguments of function {name}: {left} and {right}."
+    )
 
 
 def _difference(arrays: list[pa.Array], call: Invocation) -> pa.Array:
@@ -76,7 +78,11 @@ def _difference(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     for array, data_type in zip(arrays, call.types, strict=True):
         per_second = cast_times.ticks_per_second(data_type)
         values = columns.numpy_values(array)
-        ticks.append(values * (scale // per_second) if scale >= per_second else values // (per_second // scale))
+        ticks.append(
+            values * (scale // per_second)
+            if scale >= per_second
+            else values // (per_second // scale)
+        )
     return decimals_from(ticks[0] - ticks[1], call.result)
 
 
@@ -125,7 +131,11 @@ def shifted(
     seconds."""
     if isinstance(result, Date | Date32):
         days = columns.numpy_values(array).astype(np.int64)
-        moved = _months_later(days, count * MONTHS[unit]) if unit in MONTHS else days + count * DAYS[unit]
+        moved = (
+            _months_later(days, count * MONTHS[unit])
+            if unit in MONTHS
+            else days + count * DAYS[unit]
+        )
         limit = (0, cast_times.DATE_MAX) if isinstance(result, Date) else (-25_567, 120_529)
         return columns.from_values(np.clip(moved, *limit), result.arrow)
     assert isinstance(result, DateTime | DateTime64)
@@ -145,10 +155,14 @@ def shifted(
     return columns.from_values(moved, result.arrow)
 
 
-def _days_moved(ticks: np.ndarray, count: np.ndarray, unit: str, per_second: int, zone: str) -> np.ndarray:
+def _days_moved(
+    ticks: np.ndarray, count: np.ndarray, unit: str, per_second: int, zone: str
+) -> np.ndarray:
     seconds, fraction = np.divmod(ticks, per_second)
     days, clock = np.divmod(cast_times.local_from_utc(seconds, zone), cast_times.DAY)
-    days = _months_later(days, count * MONTHS[unit]) if unit in MONTHS else days + count * DAYS[unit]
+    days = (
+        _months_later(days, count * MONTHS[unit]) if unit in MONTHS else days + count * DAYS[unit]
+    )
     moved = cast_times.utc_from_local(days * cast_times.DAY + clock, zone)
     return moved * per_second + fraction
 
@@ -164,4 +178,4 @@ def month_lengths(year: np.ndarray, month: np.ndarray) -> np.ndarray:
     one = np.ones_like(month)
     wrap = month == 12
     following = cast_times.days_from_civil(year + wrap, np.where(wrap, 1, month + 1), one)
-    return following - cast_times.days_from_civil(year, month, one)
+    return np.asarray(following - cast_times.days_from_civil(year, month, one))

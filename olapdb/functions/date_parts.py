@@ -94,14 +94,16 @@ def _day_of_year(seconds: np.ndarray) -> np.ndarray:
     days = seconds // cast_times.DAY
     year, _, _ = cast_times.civil_from_days(days)
     one = np.ones_like(year)
-    return days - cast_times.days_from_civil(year, one, one) + 1
+    return np.asarray(days - cast_times.days_from_civil(year, one, one) + 1)
 
 
 def _packed_second(seconds: np.ndarray) -> np.ndarray:
     year, month, day = cast_times.civil_from_days(seconds // cast_times.DAY)
     clock = seconds % cast_times.DAY
     date = year * 10_000 + month * 100 + day
-    return date * 1_000_000 + clock // 3600 * 10_000 + clock // 60 % 60 * 100 + clock % 60
+    return np.asarray(
+        date * 1_000_000 + clock // 3600 * 10_000 + clock // 60 % 60 * 100 + clock % 60
+    )
 
 
 def _weekday_kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
@@ -115,7 +117,9 @@ def _weekday_kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 def _week_kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     mode = call.constant(1)
-    return columns.from_values(week_of(days_of(arrays[0], call), mode if isinstance(mode, int) else 0)[1], pa.uint8())
+    return columns.from_values(
+        week_of(days_of(arrays[0], call), mode if isinstance(mode, int) else 0)[1], pa.uint8()
+    )
 
 
 def week_of(days: np.ndarray, mode: int) -> tuple[np.ndarray, np.ndarray]:
@@ -190,7 +194,8 @@ def _to_unix64(digits: int) -> Callable[[list[pa.Array], Invocation], pa.Array]:
         ticks, wanted = cast_times.ticks_per_second(call.types[0]), 10**digits
         values = columns.numpy_values(arrays[0])
         return columns.from_values(
-            values * (wanted // ticks) if wanted >= ticks else values // (ticks // wanted), pa.int64()
+            values * (wanted // ticks) if wanted >= ticks else values // (ticks // wanted),
+            pa.int64(),
         )
 
     return kernel
@@ -247,7 +252,9 @@ def _format_datetime(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         zone = call.constant(2)
         data_type = call.types[0]
         seconds = (
-            cast_times.local_from_utc(columns.numpy_values(arrays[0]) // cast_times.ticks_per_second(data_type), zone)
+            cast_times.local_from_utc(
+                columns.numpy_values(arrays[0]) // cast_times.ticks_per_second(data_type), zone
+            )
             if isinstance(zone, str) and isinstance(data_type, CLOCKS)
             else cast_times.local_seconds(arrays[0], data_type, call.environment.zone)
         )
@@ -289,7 +296,9 @@ def _fraction_text(array: pa.Array, data_type: DataType) -> pa.Array:
     digits = len(str(ticks)) - 1
     text = pa.array(columns.numpy_values(array) % ticks).cast(pa.string())
     padded = pc.utf8_lpad(text, width=digits, padding="0")
-    return pc.utf8_rpad(pc.utf8_slice_codeunits(padded, 0, data_type.precision), width=6, padding="0")
+    return pc.utf8_rpad(
+        pc.utf8_slice_codeunits(padded, 0, data_type.precision), width=6, padding="0"
+    )
 
 
 _NAMES = {"year": "%Y", "month": "%B", "day": "%d", "hour": "%H", "minute": "%M", "second": "%S",
@@ -311,7 +320,9 @@ def _date_name(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         if part == "week":
             return pc.iso_week(wall).cast(pa.string())
         shown = pc.strftime(wall, format=_NAMES[part])
-        trimmed = pc.utf8_ltrim(shown, "0") if part in ("day", "hour", "minute", "second") else shown
+        trimmed = (
+            pc.utf8_ltrim(shown, "0") if part in ("day", "hour", "minute", "second") else shown
+        )
         return pc.if_else(pc.equal(trimmed, ""), "0", trimmed)
 
     require(name, [plain(arguments[1].type)], DATES, "a Date or DateTime")
@@ -323,7 +334,9 @@ def _month_name(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     return pc.strftime(wall, format="%B")
 
 
-def _date_rule(result: DataType) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
+def _date_rule(
+    result: DataType,
+) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         require(name, types[:1], DATES, "a Date or DateTime")
         return result
@@ -396,16 +409,27 @@ def _make_date(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     fine &= day <= month_lengths(year, np.clip(month, 1, 12))
     days = np.where(fine, cast_times.days_from_civil(year, np.clip(month, 1, 12), day), 0)
     if isinstance(call.result, Date):
-        return columns.from_values(np.where((days < 0) | (days > cast_times.DATE_MAX), 0, days), pa.date32())
+        return columns.from_values(
+            np.where((days < 0) | (days > cast_times.DATE_MAX), 0, days), pa.date32()
+        )
     hour, minute, second = numbers[3:6]
     wall = days * cast_times.DAY + hour * 3600 + minute * 60 + second
-    seconds = cast_times.utc_from_local(wall, cast_times.zone_of(call.result, call.environment.zone))
+    seconds = cast_times.utc_from_local(
+        wall, cast_times.zone_of(call.result, call.environment.zone)
+    )
     return columns.from_values(np.clip(seconds, 0, cast_times.DATETIME_MAX), call.result.arrow)
 
 
-def _numbers(result: DataType) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
+def _numbers(
+    result: DataType,
+) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        require(name, types[: 3 if isinstance(result, Date) else 6], (Integer, Float, Decimal), "a number")
+        require(
+            name,
+            types[: 3 if isinstance(result, Date) else 6],
+            (Integer, Float, Decimal),
+            "a number",
+        )
         return result
 
     return rule
@@ -442,11 +466,11 @@ DEFINITIONS: tuple[Definition, ...] = (
     custom("formatDateTime", _format_datetime, count=(2, 3), aliases=("DATE_FORMAT",), insensitive=True),
     custom("dateName", _date_name, count=(2, 3), insensitive=True),
     define("monthName", _date_rule(STRING), _month_name, insensitive=True),
-    custom("now", _moment("now"), count=(0, 1), aliases=("current_timestamp",), insensitive=True),
+    custom("now", _moment("now"), count=(0, 1), aliases=("current_timestamp", "localtimestamp"), insensitive=True),
     custom("now64", _moment("now64"), count=(0, 1), insensitive=True),
     custom("today", _moment("today"), count=0, aliases=("curdate", "current_date"), insensitive=True),
     custom("yesterday", _moment("yesterday"), count=0, insensitive=True),
-    custom("timezone", _time_zone, count=0),
+    custom("timezone", _time_zone, count=0, insensitive=True),
     custom("serverTimezone", _time_zone, count=0, aliases=("serverTimeZone",)),
     custom("timezoneOf", _time_zone_of, aliases=("timeZoneOf",)),
     define("makeDate", _numbers(DATE), _make_date, count=3, insensitive=True),

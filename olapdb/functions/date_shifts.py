@@ -53,15 +53,15 @@ def month_start(days: np.ndarray, months: int = 1) -> np.ndarray:
 
 def month_end(days: np.ndarray) -> np.ndarray:
     year, month, day = cast_times.civil_from_days(days)
-    return days - day + date_arithmetic.month_lengths(year, month)
+    return np.asarray(days - day + date_arithmetic.month_lengths(year, month))
 
 
 def monday(days: np.ndarray) -> np.ndarray:
-    return days - (days + 3) % 7
+    return np.asarray(days - (days + 3) % 7)
 
 
 def sunday(days: np.ndarray) -> np.ndarray:
-    return days - (days + 4) % 7
+    return np.asarray(days - (days + 4) % 7)
 
 
 def _iso_year_start(days: np.ndarray) -> np.ndarray:
@@ -163,7 +163,12 @@ def _start_of_interval(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     if count <= 0:
         raise BadArguments(f"The interval of {name} must be positive.")
     zone = constant_text(name, arguments, 2, "the time zone") if len(arguments) > 2 else None
-    return usual(name, arguments, *_interval_rounding(name, source, interval.unit, count, zone), monotonic=True)
+    return usual(
+        name,
+        arguments,
+        *_interval_rounding(name, source, interval.unit, count, zone),
+        monotonic=True,
+    )
 
 
 def _interval_rounding(
@@ -185,7 +190,9 @@ def _interval_rounding(
 
         def to_date(arrays: list[pa.Array], call: Invocation) -> pa.Array:
             days = days_of(arrays[0], call)
-            moved = month_start(days, months) if months else 4 + (days - 4) // (7 * count) * (7 * count)
+            moved = (
+                month_start(days, months) if months else 4 + (days - 4) // (7 * count) * (7 * count)
+            )
             return columns.from_values(np.clip(moved, 0, cast_times.DATE_MAX), pa.date32())
 
         return DATE, to_date
@@ -196,7 +203,10 @@ def _interval_rounding(
 
         def to_day(arrays: list[pa.Array], call: Invocation) -> pa.Array:
             wall = seconds_of(arrays[0], call) // (DAY * count) * (DAY * count)
-            return seconds_as(cast_times.utc_from_local(wall, cast_times.zone_of(result, call.environment.zone)), result)
+            return seconds_as(
+                cast_times.utc_from_local(wall, cast_times.zone_of(result, call.environment.zone)),
+                result,
+            )
 
         return result, to_day
     if not isinstance(source, CLOCKS):
@@ -249,7 +259,9 @@ def _date_trunc(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     return _monotonic_second(usual(name, arguments, result, to_clock), arguments)
 
 
-def _second_days(array: pa.Array, call: Invocation, source: DataType, zone: str | None) -> np.ndarray:
+def _second_days(
+    array: pa.Array, call: Invocation, source: DataType, zone: str | None
+) -> np.ndarray:
     inner = Invocation((source,), call.result, call.rows, call.environment,
                        (None, None if zone is None else pa.scalar(zone)))  # fmt: skip
     return days_of(array, inner)
@@ -272,7 +284,7 @@ _UNIT_NAMES = {
 
 
 def unit_named(name: str, text: str) -> str:
-    """"Day" for day, days, dd, SQL_TSI_DAY."""
+    """ "Day" for day, days, dd, SQL_TSI_DAY."""
     lowered = text.lower().removeprefix("sql_tsi_")
     found = _UNIT_NAMES.get(lowered) or _UNIT_NAMES.get(lowered.removesuffix("s"))
     if found is None:
@@ -325,12 +337,18 @@ def _date_diff(*, full: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]
         types = [plain(a.type) for a in arguments[1:3]]
         for one in types:
             if not isinstance(one, DATES):
-                raise IllegalTypeOfArgument(f"Illegal type {one} of argument of function {name}: a date expected.")
+                raise IllegalTypeOfArgument(
+                    f"Illegal type {one} of argument of function {name}: a date expected."
+                )
         zone = constant_text(name, arguments, 3, "the time zone") if len(arguments) > 3 else None
 
         def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-            moments = [_ticks(a, t, unit, zone, call) for a, t in zip(arrays[1:3], types, strict=True)]
-            counted = _full_units(*moments, unit) if full else _units(moments[1], unit) - _units(moments[0], unit)
+            start, end = (
+                _ticks(a, t, unit, zone, call) for a, t in zip(arrays[1:3], types, strict=True)
+            )
+            counted = (
+                _full_units(start, end, unit) if full else _units(end, unit) - _units(start, unit)
+            )
             return columns.from_values(counted, pa.int64())
 
         return usual(name, arguments, INT64, kernel)
@@ -350,12 +368,11 @@ def _ticks(
         values = values * DAY
         if unit in date_arithmetic.SECONDS or unit in date_arithmetic.SUBSECOND:
             values = cast_times.utc_from_local(values, own)
-    elif unit in date_arithmetic.DAYS or unit in date_arithmetic.MONTHS:
+    elif unit in (*date_arithmetic.DAYS, *date_arithmetic.MONTHS) or (unit == "Hour" and zone):
         seconds, fraction = np.divmod(values, per_second)
-        return cast_times.local_from_utc(seconds, own) * 1_000_000 + fraction * 1_000_000 // per_second
-    elif unit == "Hour" and zone is not None:
-        seconds, fraction = np.divmod(values, per_second)
-        return cast_times.local_from_utc(seconds, own) * 1_000_000 + fraction * 1_000_000 // per_second
+        return np.asarray(
+            cast_times.local_from_utc(seconds, own) * 1_000_000 + fraction * 1_000_000 // per_second
+        )
     return values * 1_000_000 // per_second
 
 
@@ -373,22 +390,22 @@ def _units(ticks: np.ndarray, unit: str) -> np.ndarray:
     if unit == "Week":
         return (days + 3) // 7
     year, month, _ = cast_times.civil_from_days(days)
-    return (year * 12 + month - 1) // date_arithmetic.MONTHS[unit]
+    return np.asarray((year * 12 + month - 1) // date_arithmetic.MONTHS[unit])
 
 
 def _full_units(start: np.ndarray, end: np.ndarray, unit: str) -> np.ndarray:
     span = end - start
     if unit in date_arithmetic.SUBSECOND:
-        return _units(end, unit) - _units(start, unit)
+        return np.asarray(_units(end, unit) - _units(start, unit))
     if unit in date_arithmetic.SECONDS or unit in date_arithmetic.DAYS:
         length = date_arithmetic.SECONDS.get(unit) or DAY * date_arithmetic.DAYS[unit]
         quotient = np.abs(span) // (length * 1_000_000)
-        return np.where(span < 0, -quotient, quotient)
+        return np.asarray(np.where(span < 0, -quotient, quotient))
     low, high = np.minimum(start, end), np.maximum(start, end)
     months = _units(high, "Month") - _units(low, "Month")
     months = months - (_within_month(high) < _within_month(low))
     counted = months // date_arithmetic.MONTHS[unit]
-    return np.where(span < 0, -counted, counted)
+    return np.asarray(np.where(span < 0, -counted, counted))
 
 
 def _within_month(ticks: np.ndarray) -> np.ndarray:
@@ -412,12 +429,13 @@ DEFINITIONS: tuple[Definition, ...] = (
     _clock_start("toStartOfDay", DAY),
     _clock_start("toStartOfHour", 3600),
     _clock_start("toStartOfMinute", 60),
-    _clock_start("toStartOfFiveMinutes", 300),
+    _clock_start("toStartOfFiveMinutes", 300), _clock_start("toStartOfFiveMinute", 300),
     _clock_start("toStartOfTenMinutes", 600),
     _clock_start("toStartOfFifteenMinutes", 900),
     _clock_start("timeSlot", 1800),
     custom("toStartOfSecond", _start_of_second),
-    custom("toStartOfInterval", _start_of_interval, count=(2, 3)),
+    custom("toStartOfInterval", _start_of_interval, count=(2, 3), insensitive=True,
+           aliases=("date_bin", "time_bucket")),
     custom("dateTrunc", _date_trunc, count=(2, 3), aliases=("date_trunc",), insensitive=True),
     *(custom(f"add{u}s", _shift(u, 1), count=2) for u in _SHIFT_UNITS),
     *(custom(f"subtract{u}s", _shift(u, -1), count=2) for u in _SHIFT_UNITS),

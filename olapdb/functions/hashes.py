@@ -33,7 +33,9 @@ from olapdb.types import (
 _TEXT = (String, FixedString)
 
 
-def _per_distinct(array: pa.Array, function: Callable[[bytes], bytes], arrow: pa.DataType) -> pa.Array:
+def _per_distinct(
+    array: pa.Array, function: Callable[[bytes], bytes], arrow: pa.DataType
+) -> pa.Array:
     """hashlib and its like take one value at a time: they are called once a distinct value."""
     encoded = columns.binary(array).dictionary_encode()
     made = pa.array([function(v) for v in encoded.dictionary.to_pylist()], arrow)
@@ -54,16 +56,24 @@ def _digest(name: str, function: Callable[[bytes], bytes], length: int) -> Defin
 def _crc32(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     shown = _per_distinct(arrays[0], lambda v: zlib.crc32(v).to_bytes(4, "little"), pa.binary(4))
     buffer = shown.buffers()[1]
-    return columns.from_values(np.frombuffer(buffer, "<u4", len(shown), shown.offset * 4), pa.uint32())
+    return columns.from_values(
+        np.frombuffer(buffer, "<u4", len(shown), shown.offset * 4), pa.uint32()
+    )
 
 
 def _half_md5(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    shown = _per_distinct(arrays[0], lambda v: hashlib.md5(v, usedforsecurity=False).digest()[:8], pa.binary(8))
+    shown = _per_distinct(
+        arrays[0], lambda v: hashlib.md5(v, usedforsecurity=False).digest()[:8], pa.binary(8)
+    )
     buffer = shown.buffers()[1]
-    return columns.from_values(np.frombuffer(buffer, ">u8", len(shown), shown.offset * 8), pa.uint64())
+    return columns.from_values(
+        np.frombuffer(buffer, ">u8", len(shown), shown.offset * 8), pa.uint64()
+    )
 
 
-def _text_to(result: DataType) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
+def _text_to(
+    result: DataType,
+) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         require(name, types, _TEXT, "a String")
         return result
@@ -82,7 +92,9 @@ def _decode(*, lenient: bool) -> Kernel:
         except binascii.Error:
             if lenient:
                 return b""
-            raise IncorrectData(f"Failed to base64Decode {value.decode('utf-8', 'replace')!r}.") from None
+            raise IncorrectData(
+                f"Failed to base64Decode {value.decode('utf-8', 'replace')!r}."
+            ) from None
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         return columns.text(_per_distinct(arrays[0], one, pa.binary()))
@@ -90,7 +102,9 @@ def _decode(*, lenient: bool) -> Kernel:
     return kernel
 
 
-def _integer_rule(result: DataType) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
+def _integer_rule(
+    result: DataType,
+) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         require(name, types, (Integer, Date, DateTime), "an integer")
         return result
@@ -104,7 +118,7 @@ def int_hash64(values: np.ndarray) -> np.ndarray:
         x = values
         x = (x ^ (x >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
         x = (x ^ (x >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
-        return x ^ (x >> np.uint64(33))
+        return np.asarray(x ^ (x >> np.uint64(33)))
 
 
 def _wide(array: pa.Array) -> np.ndarray:
@@ -113,7 +127,9 @@ def _wide(array: pa.Array) -> np.ndarray:
 
 
 def _int_hash64(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    return columns.from_values(int_hash64(_wide(arrays[0]) ^ np.uint64(0x4CF2D2BAAE6DA887)), pa.uint64())
+    return columns.from_values(
+        int_hash64(_wide(arrays[0]) ^ np.uint64(0x4CF2D2BAAE6DA887)), pa.uint64()
+    )
 
 
 def _int_hash32(arrays: list[pa.Array], call: Invocation) -> pa.Array:

@@ -45,8 +45,14 @@ def hash_values(array: pa.Array) -> np.ndarray:
         return hash_rows(columns.struct_fields(array))
     if pa.types.is_list(arrow):
         return _hash_lists(array)
-    if pa.types.is_string(arrow) or pa.types.is_binary(arrow) or pa.types.is_fixed_size_binary(arrow):
-        return _hash_bytes(array if not pa.types.is_fixed_size_binary(arrow) else array.cast(pa.binary()))
+    if (
+        pa.types.is_string(arrow)
+        or pa.types.is_binary(arrow)
+        or pa.types.is_fixed_size_binary(arrow)
+    ):
+        return _hash_bytes(
+            array if not pa.types.is_fixed_size_binary(arrow) else array.cast(pa.binary())
+        )
     if pa.types.is_decimal(arrow):
         return _hash_decimals(array)
     values = columns.numpy_values(array)
@@ -107,4 +113,4 @@ def _segment_sums(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Wrapping sums of values[offsets[i]:offsets[i + 1]]."""
     with np.errstate(over="ignore"):
         running = np.concatenate((np.zeros(1, np.uint64), np.cumsum(values, dtype=np.uint64)))
-        return running[offsets[1:]] - running[offsets[:-1]]
+        return np.asarray(running[offsets[1:]] - running[offsets[:-1]])

@@ -30,7 +30,9 @@ def _checked(name: str, types: Sequence[DataType]) -> DataType:
     return BOOL if any(isinstance(t, Boolean) for t in types) else UINT8
 
 
-def _resolver(connective: Callable[[Column, Column], Column]) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+def _resolver(
+    connective: Callable[[Column, Column], Column],
+) -> Callable[[str, Sequence[Argument]], ScalarCall]:
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         result = _checked(name, [plain(a.type) for a in arguments])
         nullable = any(is_nullable(a.type) for a in arguments)

@@ -84,7 +84,11 @@ def _rounding(mode: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
     """round, floor, ceil, trunc(x[, digits]): the type stays, decimals keep their scale."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        places = constant_integer(name, arguments, 1, "the number of digits") if len(arguments) > 1 else 0
+        places = (
+            constant_integer(name, arguments, 1, "the number of digits")
+            if len(arguments) > 1
+            else 0
+        )
         one = plain(arguments[0].type)
         require(name, [one], _NUMBERS, "a number")
 
@@ -103,14 +107,22 @@ def _rounded(array: pa.Array, data_type: DataType, places: int, mode: str) -> pa
         return _round_integers(columns.numpy_values(array), data_type, 10**-places, mode)
     if isinstance(data_type, Decimal):
         return _round_decimals(array, data_type, places, mode)
-    return columns.from_values(_round_floats(columns.numpy_values(array), places, mode), data_type.arrow)
+    return columns.from_values(
+        _round_floats(columns.numpy_values(array), places, mode), data_type.arrow
+    )
 
 
 def _round_floats(values: np.ndarray, places: int, mode: str) -> np.ndarray:
     """Banker's at the exact product with a power of ten, as ClickHouse does it."""
-    function = {"round": np.rint, "bankers": np.rint, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc}[mode]
+    function = {
+        "round": np.rint,
+        "bankers": np.rint,
+        "floor": np.floor,
+        "ceil": np.ceil,
+        "trunc": np.trunc,
+    }[mode]
     if places == 0:
-        return function(values)
+        return np.asarray(function(values))
     with np.errstate(over="ignore", invalid="ignore"):
         scale = values.dtype.type(10.0 ** abs(places))
         if places > 0:
@@ -159,11 +171,11 @@ DEFINITIONS: tuple[Definition, ...] = (
     _function("exp2", np.exp2, insensitive=False), _function("exp10", lambda x: np.power(10.0, x), insensitive=False),
     _function("log", np.log, ("ln",)), _function("log2", np.log2), _function("log10", np.log10),
     _function("log1p", np.log1p, insensitive=False),
-    _function("pow", np.power, ("power",), 2), _function("hypot", np.hypot, (), 2, False),
+    _function("pow", np.power, ("power",), 2), _function("hypot", np.hypot, (), 2),
     _function("sin", np.sin), _function("cos", np.cos), _function("tan", np.tan),
     _function("asin", np.arcsin), _function("acos", np.arccos), _function("atan", np.arctan),
     _function("sinh", np.sinh, (), 1, False), _function("cosh", np.cosh, (), 1, False),
-    _function("tanh", np.tanh, (), 1, False), _function("atan2", np.arctan2, (), 2, False),
+    _function("tanh", np.tanh), _function("atan2", np.arctan2, (), 2),
     _function("degrees", np.degrees), _function("radians", np.radians),
     _constant("e", float(np.e)), _constant("pi", float(np.pi)),
     define("isNaN", _test_rule, _test(np.isnan)),

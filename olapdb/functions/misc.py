@@ -39,7 +39,9 @@ def _type_name(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     return ScalarCall(name, STRING, lambda v, r, e: shown)
 
 
-def _constant(result: DataType, value: Callable[[Environment], object]) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+def _constant(
+    result: DataType, value: Callable[[Environment], object]
+) -> Callable[[str, Sequence[Argument]], ScalarCall]:
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
             return pa.scalar(value(environment), result.arrow)
@@ -51,7 +53,11 @@ def _constant(result: DataType, value: Callable[[Environment], object]) -> Calla
 
 def _throw_if(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     require(name, [plain(arguments[0].type)], (Integer, Float, Boolean), "a number")
-    given = arguments[1].constant.as_py() if len(arguments) > 1 and arguments[1].constant is not None else None
+    given = (
+        arguments[1].constant.as_py()
+        if len(arguments) > 1 and arguments[1].constant is not None
+        else None
+    )
     message = given if isinstance(given, str) else f"Value passed to '{name}' function is non-zero"
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
@@ -130,12 +136,16 @@ def _readable(units: tuple[str, ...], step: float) -> Kernel:
 def _two_digits(values: np.ndarray) -> pa.Array:
     hundredths = np.rint(np.abs(values) * 100)
     whole = pa.array((hundredths // 100).astype(np.int64)).cast(pa.string())
-    rest = pc.utf8_lpad(pa.array((hundredths % 100).astype(np.int64)).cast(pa.string()), width=2, padding="0")
+    rest = pc.utf8_lpad(
+        pa.array((hundredths % 100).astype(np.int64)).cast(pa.string()), width=2, padding="0"
+    )
     sign = pa.array(values < 0)
     return pc.binary_join_element_wise(pc.if_else(sign, "-", ""), whole, pa.scalar("."), rest, "")
 
 
-def _number_to_text(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+def _number_to_text(
+    name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
+) -> DataType:
     require(name, types, (Integer, Float, Decimal), "a number")
     return STRING
 

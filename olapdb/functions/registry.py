@@ -18,6 +18,7 @@ def definitions() -> tuple[Definition, ...]:
     from olapdb.functions import (
         arithmetic,
         arrays,
+        arrays_whole,
         comparison,
         conditional,
         conversion,
@@ -33,7 +34,7 @@ def definitions() -> tuple[Definition, ...]:
 
     families = (
         arithmetic, comparison, logical, conditional, conversion, date_parts, date_shifts, strings,
-        strings_split, arrays, hashes, maths, misc,
+        strings_split, arrays, arrays_whole, hashes, maths, misc,
     )  # fmt: skip
     return tuple(d for family in families for d in family.DEFINITIONS)
 

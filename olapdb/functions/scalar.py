@@ -176,7 +176,9 @@ def illegal(name: str, data_type: DataType, wanted: str) -> IllegalTypeOfArgumen
     )
 
 
-def require(name: str, types: Sequence[DataType], kinds: type | tuple[type, ...], wanted: str) -> None:
+def require(
+    name: str, types: Sequence[DataType], kinds: type | tuple[type, ...], wanted: str
+) -> None:
     """IllegalTypeOfArgument for the first type that is of none of the kinds."""
     for one in types:
         if not isinstance(one, kinds):
@@ -198,7 +200,9 @@ def constant_text(name: str, arguments: Sequence[Argument], at: int, meaning: st
     value = arguments[at].constant
     found = value.as_py() if value is not None else None
     if not isinstance(found, str):
-        raise BadArguments(f"Argument {at + 1} of function {name}, {meaning}, must be a constant string.")
+        raise BadArguments(
+            f"Argument {at + 1} of function {name}, {meaning}, must be a constant string."
+        )
     return found
 
 
@@ -207,5 +211,7 @@ def constant_integer(name: str, arguments: Sequence[Argument], at: int, meaning:
     value = arguments[at].constant
     found = value.as_py() if value is not None else None
     if not isinstance(found, int):
-        raise BadArguments(f"Argument {at + 1} of function {name}, {meaning}, must be a constant integer.")
+        raise BadArguments(
+            f"Argument {at + 1} of function {name}, {meaning}, must be a constant integer."
+        )
     return found

@@ -11,7 +11,9 @@ import pyarrow.compute as pc
 from olapdb.functions import columns
 
 
-def pieces(array: pa.Array, starts: np.ndarray, lengths: np.ndarray, *, utf8: bool = False) -> pa.Array:
+def pieces(
+    array: pa.Array, starts: np.ndarray, lengths: np.ndarray, *, utf8: bool = False
+) -> pa.Array:
     """The piece of each string from its `starts[i]` (from 0) of `lengths[i]` units, both clipped
     to the string."""
     offsets, data = columns.bytes_of(columns.binary(array))
@@ -48,7 +50,9 @@ def lengths_of(array: pa.Array, *, utf8: bool = False) -> np.ndarray:
 
 
 def per_value(
-    arrays: list[pa.Array], at: tuple[int, ...], function: Callable[[list[pa.Array], list[str]], pa.Array]
+    arrays: list[pa.Array],
+    at: tuple[int, ...],
+    function: Callable[[list[pa.Array], list[str]], pa.Array],
 ) -> pa.Array:
     """Applies a function that takes constants where columns stand: once for each distinct
     combination of the columns `at`, on the rows that have it."""

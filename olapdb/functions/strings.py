@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from olapdb.errors import BadArguments, CannotParse
 from olapdb.functions import arrays as array_functions
-from olapdb.functions import columns, slices, text
+from olapdb.functions import arrays_whole, columns, slices, text
 from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.scalar import (
     Definition,
@@ -45,7 +45,9 @@ TEXT = (String, FixedString)
 _REST = np.int64(2**62)
 
 
-def _rule(result: DataType, texts: int = 1) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
+def _rule(
+    result: DataType, texts: int = 1
+) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         require(name, types[:texts], TEXT, "a String")
         require(name, types[texts:], Integer, "an integer")
@@ -68,7 +70,9 @@ def _integers(array: pa.Array) -> np.ndarray:
 # --- length -------------------------------------------------------------------------------------
 
 
-def _length_rule(result: DataType) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
+def _length_rule(
+    result: DataType,
+) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         require(name, types, (*TEXT, Array, Map), "a String, Array or Map")
         return result
@@ -100,7 +104,9 @@ def _emptiness(*, wanted: bool) -> Kernel:
 # --- substring ----------------------------------------------------------------------------------
 
 
-def _from_position(start: np.ndarray, size: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _from_position(
+    start: np.ndarray, size: np.ndarray, count: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """1-based and negative starts as ClickHouse reads them: (start from 0, length)."""
     begin = np.where(start > 0, start - 1, np.where(start < 0, size + start, size))
     before = np.minimum(begin, 0)
@@ -152,9 +158,13 @@ def _position(*, utf8: bool = False, ignore_case: bool = False, swapped: bool = 
             skipped = np.maximum(starts - 1, 0)
             haystack = slices.pieces(haystack, skipped, np.full(len(haystack), _REST), utf8=utf8)
         encoded = needle.encode("utf-8", "surrogateescape")
-        found = columns.numpy_values(pc.find_substring(columns.binary(haystack), encoded)).astype(np.int64)
+        found = columns.numpy_values(pc.find_substring(columns.binary(haystack), encoded)).astype(
+            np.int64
+        )
         if utf8:
-            before = slices.pieces(haystack, np.zeros(len(haystack), np.int64), np.maximum(found, 0))
+            before = slices.pieces(
+                haystack, np.zeros(len(haystack), np.int64), np.maximum(found, 0)
+            )
             found = np.where(found < 0, found, slices.lengths_of(before, utf8=True))
         return columns.from_values(np.where(found < 0, 0, found + 1 + skipped), pa.uint64())
 
@@ -183,7 +193,9 @@ def _prefix(*, end: bool) -> Kernel:
 
 def _matching(function: Callable[[pa.Array, str], pa.Array], *, negated: bool = False) -> Kernel:
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        found = slices.per_value([columns.text(a) for a in arrays], (1,), lambda o, v: function(o[0], v[0]))
+        found = slices.per_value(
+            [columns.text(a) for a in arrays], (1,), lambda o, v: function(o[0], v[0])
+        )
         return columns.from_values(np.asarray(found) != negated, pa.uint8())
 
     return kernel
@@ -251,7 +263,9 @@ def _trim(function: Callable[..., pa.Array]) -> Kernel:
         if len(arrays) == 1:
             return function(array, characters=" ")
         return slices.per_value(
-            [array, arrays[1]], (1,), lambda others, values: function(others[0], characters=values[0])
+            [array, arrays[1]],
+            (1,),
+            lambda others, values: function(others[0], characters=values[0]),
         )
 
     return kernel
@@ -376,7 +390,11 @@ def _template(template: str, count: int) -> list[str | int]:
 
 
 def _ascii(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    first = slices.pieces(columns.text(arrays[0]), np.zeros(len(arrays[0]), np.int64), np.ones(len(arrays[0]), np.int64))
+    first = slices.pieces(
+        columns.text(arrays[0]),
+        np.zeros(len(arrays[0]), np.int64),
+        np.ones(len(arrays[0]), np.int64),
+    )
     offsets, data = columns.bytes_of(columns.binary(first))
     out = np.zeros(len(first), np.int32)
     out[np.diff(offsets) > 0] = data
@@ -389,7 +407,9 @@ def _char(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     return columns.strings_from(offsets, matrix.reshape(-1))
 
 
-def _reverse_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+def _reverse_rule(
+    name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
+) -> DataType:
     require(name, types, (*TEXT, Array), "a String or Array")
     return types[0] if isinstance(types[0], Array) else STRING
 
@@ -397,7 +417,7 @@ def _reverse_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Ar
 def _reverse(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     """Bytes, or the elements of an array."""
     if isinstance(call.types[0], Array):
-        return array_functions.reversed_lists(arrays[0])
+        return arrays_whole.reversed_lists(arrays[0])
     offsets, data = columns.bytes_of(columns.binary(arrays[0]))
     owners = columns.parents_of(offsets)
     order = offsets[owners] + offsets[owners + 1] - 1 - np.arange(len(data))
@@ -434,7 +454,9 @@ def _significant(values: np.ndarray) -> pa.Array:
     nonzero = (raw != 0) | (np.arange(raw.shape[1]) == raw.shape[1] - 1)
     kept = np.arange(raw.shape[1])[None, :] >= np.argmax(nonzero, axis=1)[:, None]
     kept = np.repeat(kept, 2, axis=1)
-    return columns.strings_from(columns.offsets_from_counts(kept.sum(axis=1)), text.hex_matrix(raw)[kept])
+    return columns.strings_from(
+        columns.offsets_from_counts(kept.sum(axis=1)), text.hex_matrix(raw)[kept]
+    )
 
 
 def _all_digits(raw: np.ndarray) -> pa.Array:
@@ -474,7 +496,7 @@ _ONE, _TWO = _rule(STRING), _rule(STRING, 2)
 _SEARCH, _POSITION = _rule(UINT8, 2), _rule(UINT64, 2)
 
 DEFINITIONS: tuple[Definition, ...] = (
-    define("length", _length_rule(UINT64), _length, aliases=("OCTET_LENGTH",), insensitive=True),
+    define("length", _length_rule(UINT64), _length, aliases=("OCTET_LENGTH", "CARDINALITY"), insensitive=True),
     define("lengthUTF8", _rule(UINT64), _mapped(lambda a: pc.utf8_length(a).cast(pa.uint64())),
            aliases=("CHAR_LENGTH", "CHARACTER_LENGTH"), insensitive=True),
     define("empty", _length_rule(UINT8), _emptiness(wanted=True)),
@@ -487,7 +509,7 @@ DEFINITIONS: tuple[Definition, ...] = (
     define("reverseUTF8", _ONE, _mapped(pc.utf8_reverse)),
     define("initcap", _ONE, _mapped(_title), insensitive=True),
     define("substring", _ONE, _substring(utf8=False), count=(2, 3), aliases=("substr", "mid", "byteSlice"), insensitive=True),
-    define("substringUTF8", _ONE, _substring(utf8=True), count=(2, 3), aliases=("substrUTF8",)),
+    define("substringUTF8", _ONE, _substring(utf8=True), count=(2, 3)),
     define("left", _ONE, _left(utf8=False), count=2, insensitive=True),
     define("right", _ONE, _right(utf8=False), count=2, insensitive=True),
     define("leftUTF8", _ONE, _left(utf8=True), count=2),
@@ -502,8 +524,8 @@ DEFINITIONS: tuple[Definition, ...] = (
     define("notLike", _SEARCH, _matching(_like, negated=True), count=2),
     define("ilike", _SEARCH, _matching(_ilike), count=2),
     define("notILike", _SEARCH, _matching(_ilike, negated=True), count=2),
-    define("match", _SEARCH, _matching(_regex), count=2, aliases=("REGEXP_MATCHES", "REGEXP"), insensitive=True),
-    define("countSubstrings", _rule(UINT64, 2), _count_substrings, count=2),
+    define("match", _SEARCH, _matching(_regex), count=2, aliases=("REGEXP_MATCHES",), insensitive=True),
+    define("countSubstrings", _rule(UINT64, 2), _count_substrings, count=2, insensitive=True),
     define("replaceAll", _rule(STRING, 3), _replacing(_replace_all), count=3, aliases=("replace",), insensitive=True),
     define("replaceOne", _rule(STRING, 3), _replacing(_replace_one), count=3),
     define("replaceRegexpAll", _rule(STRING, 3), _replacing(_replace_regex(None)), count=3, aliases=("REGEXP_REPLACE",), insensitive=True),

@@ -26,7 +26,9 @@ from olapdb.types import STRING, Array, DataType, Integer, is_nullable
 _STRINGS = Array(STRING)
 
 
-def _separated(result: DataType) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
+def _separated(
+    result: DataType,
+) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         require(name, types[:2], TEXT, "a String")
         require(name, types[2:], Integer, "an integer")
@@ -67,12 +69,16 @@ def by_string(array: pa.Array, separator: str) -> pa.Array:
     owners = columns.parents_of(offsets)
     positions = np.arange(len(owners)) - offsets[owners]
     taken = array.take(pa.array(owners))
-    return columns.lists_from(offsets, slices.pieces(taken, positions, np.ones(len(owners), np.int64)))
+    return columns.lists_from(
+        offsets, slices.pieces(taken, positions, np.ones(len(owners), np.int64))
+    )
 
 
 def _by_char(array: pa.Array, separator: str) -> pa.Array:
     if len(separator) != 1:
-        raise BadArguments("The separator of splitByChar is one character.", hint="Use splitByString.")
+        raise BadArguments(
+            "The separator of splitByChar is one character.", hint="Use splitByString."
+        )
     return by_string(array, separator)
 
 
@@ -215,7 +221,9 @@ def _substring_index(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         from_end = np.repeat(sizes, sizes) - place
         kept = place < count if count > 0 else from_end <= -count
         counts = np.bincount(columns.parents_of(offsets)[kept], minlength=len(lists))
-        chosen = columns.lists_from(columns.offsets_from_counts(counts), elements.filter(pa.array(kept)))
+        chosen = columns.lists_from(
+            columns.offsets_from_counts(counts), elements.filter(pa.array(kept))
+        )
         return pc.binary_join(chosen, separator)
 
     return slices.per_value([columns.text(arrays[0]), columns.text(arrays[1])], (1,), one)

@@ -11,9 +11,7 @@ from collections.abc import Sequence
 from olapdb.errors import DecimalOverflow, NoCommonType
 from olapdb.types import (
     BOOL,
-    DATE,
     DATE32,
-    DATETIME,
     FLOAT32,
     FLOAT64,
     INT64,
@@ -52,7 +50,7 @@ NULL_TYPE = Nullable(NOTHING)
 _DIGITS_OF_BITS = {8: 3, 16: 5, 32: 10, 64: 20}
 
 
-def literal_type(value: None | bool | int | float | str, text: str = "") -> DataType:
+def literal_type(value: bool | int | float | str | None, text: str = "") -> DataType:
     """The type of a literal: the smallest integer type, Float64, String, Bool, NULL's.
 
     `text` is the literal as written; it takes no part, since a number with a point is Float64.
@@ -240,17 +238,15 @@ def sum_type(data_type: DataType) -> DataType:
             raise NoCommonType(f"{data_type} has no sum.")
 
 
-def low_cardinality_result(result: DataType, types: Sequence[DataType], constant: Sequence[bool]) -> DataType:
+def low_cardinality_result(
+    result: DataType, types: Sequence[DataType], constant: Sequence[bool]
+) -> DataType:
     """LowCardinality(String) where the only argument that is no constant is LowCardinality."""
     varying = [t for t, fixed in zip(types, constant, strict=True) if not fixed]
-    if len(varying) == 1 and isinstance(varying[0], LowCardinality):
-        if isinstance(plain(result), String | FixedString) and not isinstance(result, LowCardinality):
-            return LowCardinality(result)
-    return result
-
-
-__all__ = [
-    "DATE", "DATETIME", "DECIMAL_DIGITS", "NULL_TYPE", "arithmetic_type", "as_number",
-    "common_type", "decimal_precision", "integer_literal_type", "literal_type",
-    "low_cardinality_result", "sum_type",
-]  # fmt: skip
+    hinted = len(varying) == 1 and isinstance(varying[0], LowCardinality)
+    text = isinstance(plain(result), String | FixedString)
+    return (
+        LowCardinality(result)
+        if hinted and text and not isinstance(result, LowCardinality)
+        else result
+    )

@@ -112,7 +112,7 @@ def commit_staged(
         return InsertResult(0, 0, None)
     joined = join_staged(staged)
     writer = _Writer(services, query_id, statement, token, settings or {},
-                     environment or Environment(zone=services.zone), None)  # fmt: skip
+                     environment or Environment(zone=services.zone), None, owns_files=False)  # fmt: skip
     snapshot = services.catalog.snapshot()
     with writer.pinned(snapshot, joined.table_id):
         return writer.publish(joined, None, snapshot)
@@ -154,12 +154,20 @@ class _Writer:
     settings: Mapping[str, object]
     environment: Environment
     cancelled: threading.Event | None
+    owns_files: bool = True
+    """Whether this call staged the files, so that nothing else can refer to them."""
 
     def pinned(self, snapshot: Snapshot, table_id: str) -> AbstractContextManager[None]:
         """Keeps what the cascade reads of other tables; most cascades read none."""
         if reads_dimensions(snapshot, table_id):
             return Pin(self.services, snapshot.number)
         return nullcontext()
+
+    def discard(self, paths: Iterable[str]) -> None:
+        """Deletes files of a commit that surely did not happen; those handed in by a caller, who
+        may have committed them before, are left to vacuum."""
+        if self.owns_files:
+            discard(self.services, paths)
 
     def insert(self, table: Table, blocks: Iterable[pa.Table], snapshot: Snapshot) -> InsertResult:
         stager = self._stager(snapshot)
@@ -174,7 +182,7 @@ class _Writer:
                     kept.append(block)
                     kept = kept if kept_bytes <= KEPT_BYTES_MAX else None
         except BaseException:
-            discard(self.services, stager.staged(table.id, rows).paths)
+            self.discard(stager.staged(table.id, rows).paths)
             raise
         if rows == 0:
             return InsertResult(0, 0, None)
@@ -183,7 +191,7 @@ class _Writer:
         try:
             self._wait_for_merges(staged, snapshot)
         except Error:
-            discard(self.services, staged.paths)
+            self.discard(staged.paths)
             raise
         return self.publish(staged, kept, snapshot)
 
@@ -211,7 +219,7 @@ class _Writer:
             try:
                 committed = self._apply(staged, snapshot, give_in)
             except DuplicateInsert:
-                discard(self.services, staged.paths)
+                self.discard(staged.paths)
                 return InsertResult(0, 0, None, duplicate=True)
             except CommitConflict:
                 snapshot = self.services.catalog.snapshot()
@@ -221,14 +229,14 @@ class _Writer:
             except CommitUnknown:
                 raise  # nothing is deleted: the files may be the table's now
             except Error:
-                discard(self.services, staged.paths)
+                self.discard(staged.paths)
                 raise
             reach("insert.committed")
             self._notify(staged)
             return InsertResult(
                 staged.rows, staged.block_count, committed.number, views=staged.views
             )
-        discard(self.services, staged.paths)
+        self.discard(staged.paths)
         raise CommitConflict(
             f"The views of this INSERT's table changed {ATTEMPTS_MAX} times while it ran.",
             hint="Nothing was inserted; run it again when they are at rest.",
@@ -272,7 +280,7 @@ class _Writer:
         table = _table(snapshot, staged.table_id)
         mine = staged.parts_of(staged.table_id)
         if any(p.part.schema_version != table.version for p in mine):
-            discard(self.services, staged.paths)
+            self.discard(staged.paths)
             raise Aborted(
                 f"{table.database}.{table.name} was altered while the INSERT ran.",
                 hint="Nothing was inserted; run it again.",
@@ -285,9 +293,9 @@ class _Writer:
                 block = kept[index] if kept is not None else self._read_back(table, parts)
                 stager.adopt_block(table, parts, block)
         except BaseException:
-            discard(self.services, (*staged.paths, *stager.staged(table.id, 0).paths))
+            self.discard((*staged.paths, *stager.staged(table.id, 0).paths))
             raise
-        discard(self.services, [path for path in staged.paths if path not in old])
+        self.discard([path for path in staged.paths if path not in old])
         return stager.staged(table.id, staged.rows)
 
     def _read_back(self, table: Table, parts: tuple[AddPart, ...]) -> pa.Table:

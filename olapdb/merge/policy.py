@@ -90,15 +90,16 @@ def choose(
     """The best merge within a run, [] where none is worth it now."""
     best: list[Part] = []
     best_score = math.inf
+    sizes = [part.bytes for part in run]
+    held = [sum(part.uncompressed_bytes.values()) for part in run]
     for start in range(len(run)):
         total = largest = memory = 0
         youngest_ms = 0
         for end in range(start, min(len(run), start + limits.parts_max)):
-            part = run[end]
-            total += part.bytes
-            memory += sum(part.uncompressed_bytes.values())
-            largest = max(largest, part.bytes)
-            youngest_ms = max(youngest_ms, part.created_ms)
+            total += sizes[end]
+            memory += held[end]
+            largest = max(largest, sizes[end])
+            youngest_ms = max(youngest_ms, run[end].created_ms)
             count = end - start + 1
             if total > limits.bytes_max or memory > limits.memory_bytes_max:
                 break

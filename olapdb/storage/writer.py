@@ -10,12 +10,13 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from olapdb.errors import InternalError
+from olapdb.errors import InternalError, OperationalError
 from olapdb.model.encoding import FOOTER_KEY, encode_footer
 from olapdb.model.part import Blocks, Contribution, Part
 from olapdb.model.schema import Column, Table
@@ -174,9 +175,15 @@ def _file_part(store: Store, part: Part, layout: _Layout, rows: pa.Table, lease_
     def write_to(sink: pa.NativeFile) -> None:
         pq.write_table(shaped, sink, metadata_collector=collected, **_writer_options(table))
 
-    size = store.write(part.path, write_to)
-    with store.open_input(part.path) as source:
-        checksum = checksum_of_file(source)
+    try:
+        size = store.write(part.path, write_to)
+        with store.open_input(part.path) as source:
+            checksum = checksum_of_file(source)
+    except BaseException:
+        # Nobody else knows the file's name; if this fails as well, vacuum finds it by its lease.
+        with suppress(OperationalError):
+            store.delete(part.path)
+        raise
     compressed, uncompressed = _column_bytes(collected[0], table)
     return replace(
         part,

@@ -16,7 +16,7 @@ from typing import Self
 
 import pyarrow as pa
 
-from olapdb.errors import Aborted, CommitConflict, CommitUnknown, InternalError
+from olapdb.errors import Aborted, CommitConflict, CommitUnknown, Error, InternalError
 from olapdb.model.changes import Commit, Committed, LeaseLive
 from olapdb.model.part import Blocks, Contribution
 from olapdb.model.schema import Table
@@ -82,12 +82,13 @@ class Transaction:
         for attempt in range(1, self._attempts_max + 1):
             commit = build(self._services.catalog.snapshot())
             reach("transaction.before_commit")
+            self._settled = True  # whatever interrupts `apply`, its outcome is not known
             try:
                 committed = self._services.catalog.apply(commit)
             except CommitUnknown:
-                self._settled = True
                 raise
             except CommitConflict as conflict:
+                self._settled = False
                 if isinstance(conflict.requirement, LeaseLive):
                     raise Aborted(
                         "The lease of this process was revoked: it was taken for dead.",
@@ -96,7 +97,9 @@ class Transaction:
                 if attempt == self._attempts_max:
                     raise
                 continue
-            self._settled = True
+            except Error:
+                self._settled = False
+                raise
             reach("transaction.committed")
             return committed
         raise InternalError("A transaction makes at least one attempt.")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from olapdb.bind.analysis import rename_tables
-from olapdb.errors import CommitConflict
+from olapdb.errors import CommitConflict, HaveDependentObjects
 from olapdb.model.changes import Change, Commit, DropObject, ObjectIs, PutObject, Requirement
 from olapdb.model.schema import MaterializedView, Table, View
 from olapdb.model.snapshot import Snapshot
@@ -30,10 +30,22 @@ def drop_view(services: Services, view_id: str, *, query_id: str = "", statement
         changes: list[Change] = [DropObject(view.id)]
         target = snapshot.by_id(view.target_id)
         if view.inner and isinstance(target, Table):
+            _refuse_dependents(snapshot, view, target)
             changes.append(DropObject(target.id))
         if _applied(services, requirements, changes, "DROP VIEW", query_id, statement):
             return
     raise _busy(view_name(view))
+
+
+def _refuse_dependents(snapshot: Snapshot, view: MaterializedView, inner: Table) -> None:
+    """The inner table goes with its view: no other view may read or write it."""
+    others = [one for one in dependents(snapshot, inner.id) if one.id != view.id]
+    if others:
+        first = view_name(others[0])
+        raise HaveDependentObjects(
+            f"Cannot drop {view_name(view)}: {first} depends on its inner table.",
+            hint=f"DROP VIEW {first} first.",
+        )
 
 
 def set_attached(

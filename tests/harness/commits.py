@@ -43,7 +43,10 @@ def make_view(name: str = "v", source: str = "s", target: str = "t") -> Material
 
 def rows_of(*pairs: tuple[str, int]) -> pa.Table:
     return pa.table(
-        {"k": pa.array([k for k, _ in pairs], pa.string()), "n": pa.array([n for _, n in pairs], pa.uint64())}
+        {
+            "k": pa.array([k for k, _ in pairs], pa.string()),
+            "n": pa.array([n for _, n in pairs], pa.uint64()),
+        }
     )
 
 

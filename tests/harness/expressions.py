@@ -71,7 +71,13 @@ class Reader:
         assert word is not None
         if self._take("("):
             return self.call(word, self._list(")"))
-        constants = {"NULL": None, "true": True, "false": False, "nan": float("nan"), "inf": float("inf")}
+        constants = {
+            "NULL": None,
+            "true": True,
+            "false": False,
+            "nan": float("nan"),
+            "inf": float("inf"),
+        }
         return self._literal(constants[word]) if word in constants else self.table[word]
 
     def _list(self, closing: str) -> list[Value]:
@@ -81,7 +87,7 @@ class Reader:
             self._take(",")
         return found
 
-    def _literal(self, value: None | bool | int | float | str) -> Value:
+    def _literal(self, value: bool | int | float | str | None) -> Value:
         data_type = functions.literal_type(value, "")
         return Value(data_type, functions.constant(value, data_type))
 

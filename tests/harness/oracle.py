@@ -76,7 +76,8 @@ class Oracle:
     def close(self) -> None:
         if self._process is not None:
             process, self._process = self._process, None
-            assert process.stdin is not None and process.stdout is not None
+            assert process.stdin is not None
+            assert process.stdout is not None
             process.stdin.close()
             process.stdout.close()
             process.wait(timeout=30)
@@ -92,7 +93,8 @@ class Oracle:
 
     def _ask(self, sql: str, output_format: str) -> bytes:
         process = self._started()
-        assert process.stdin is not None and process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
         process.stdin.write(json.dumps({"sql": sql, "format": output_format}) + "\n")
         process.stdin.flush()
         line = process.stdout.readline()
@@ -151,7 +153,7 @@ def _serve() -> None:
                 result = server.query(request["sql"], request["format"])
                 data = result.bytes() if hasattr(result, "bytes") else bytes(result)
                 answer = {"data": base64.b64encode(data or b"").decode()}
-            except Exception as error:
+            except (RuntimeError, ValueError, OSError) as error:  # ChdbError is a RuntimeError
                 answer = {"error": str(error) or type(error).__name__}
                 server.query("SELECT 1", "TabSeparated")  # takes the failed one's header with it
             answers.write(json.dumps(answer) + "\n")

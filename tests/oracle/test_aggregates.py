@@ -132,7 +132,9 @@ def _alike(found: tuple[object, ...], expected: tuple[object, ...]) -> bool:
         return False
     close = 1e-6 if "32" in str(found[0]) else 1e-14
     pairs = zip(found[1], expected[1], strict=True)  # type: ignore[call-overload]
-    return all(a == b or (a and b and float(a) == pytest.approx(float(b), rel=close)) for a, b in pairs)
+    return all(
+        a == b or (a and b and float(a) == pytest.approx(float(b), rel=close)) for a, b in pairs
+    )
 
 
 def _sorted_lists(shown: object) -> list[list[str]]:

@@ -2,12 +2,12 @@
   {% call statement('list_relations_without_caching', fetch_result=True, auto_begin=False) %}
     select
       {{ adapter.string_literal(target.database) }} as database,
-      name,
-      database as schema,
-      multiIf(engine = 'View', 'view', engine = 'MaterializedView', 'materialized_view', 'table')
+      t.name as name,
+      t.database as schema,
+      multiIf(t.engine = 'View', 'view', t.engine = 'MaterializedView', 'materialized_view', 'table')
         as type
-    from system.tables
-    where database = {{ adapter.string_literal(schema_relation.schema) }}
+    from system.tables as t
+    where t.database = {{ adapter.string_literal(schema_relation.schema) }}
   {% endcall %}
   {{ return(load_result('list_relations_without_caching').table) }}
 {% endmacro %}

@@ -59,7 +59,11 @@ class GroupUniqArray(UniqExact):
         if not self.parameters:
             return states
         limit = int(str(self.parameters[0]))
-        return states.filter(pa.array(np.ones(len(states), bool))) if limit <= 0 else _first(states, limit)
+        return (
+            states.filter(pa.array(np.ones(len(states), bool)))
+            if limit <= 0
+            else _first(states, limit)
+        )
 
 
 def _first(lists: pa.Array, limit: int) -> pa.Array:
@@ -101,7 +105,9 @@ class Uniq(Aggregate):
     def finalize(self, states: pa.Array) -> pa.Array:
         skips, lists = columns.struct_fields(states)
         counts = np.diff(columns.offsets_of(lists)).astype(np.uint64)
-        return columns.from_values(counts << columns.numpy_values(skips).astype(np.uint64), pa.uint64())
+        return columns.from_values(
+            counts << columns.numpy_values(skips).astype(np.uint64), pa.uint64()
+        )
 
     def _sampled(self, hashes: np.ndarray, groups: Groups, skip: np.ndarray) -> pa.Array:
         ranking = segments.rank([pa.array(hashes)])
@@ -114,11 +120,13 @@ class Uniq(Aggregate):
             kept = _divides(distinct, skip[owners])
             distinct, owners = distinct[kept], owners[kept]
             counts = np.bincount(owners, minlength=groups.count)
-        lists = columns.lists_from(columns.offsets_from_counts(counts), pa.array(distinct, pa.uint64()))
+        lists = columns.lists_from(
+            columns.offsets_from_counts(counts), pa.array(distinct, pa.uint64())
+        )
         fields = [columns.from_values(skip, pa.uint8()), lists]
         return columns.structs_from(fields, self.state_type.arrow)
 
 
 def _divides(hashes: np.ndarray, skip: np.ndarray) -> np.ndarray:
     masks = (np.uint64(1) << skip.astype(np.uint64)) - np.uint64(1)
-    return (hashes & masks) == 0
+    return np.asarray((hashes & masks) == 0)

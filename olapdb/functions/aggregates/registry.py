@@ -52,20 +52,28 @@ from olapdb.types import (
 
 Maker = Callable[[str, tuple[object, ...], tuple[DataType, ...]], Aggregate]
 
-_COMBINATORS = ("MergeState", "SimpleState", "OrDefault", "OrNull", "Distinct", "Merge", "State", "If")
+_COMBINATORS = (
+    "MergeState",
+    "SimpleState",
+    "OrDefault",
+    "OrNull",
+    "Distinct",
+    "Merge",
+    "State",
+    "If",
+)
 _CANONICAL = MappingProxyType(
     {
         "any_value": "any", "median": "quantile", "std": "stddevPop",
         "stddev_pop": "stddevPop", "stddev_samp": "stddevSamp", "var_pop": "varPop",
-        "var_samp": "varSamp", "variance": "varSamp", "stddev": "stddevSamp", "array_agg": "groupArray",
+        "var_samp": "varSamp", "stddev": "stddevSamp", "array_agg": "groupArray",
         "bit_and": "groupBitAnd", "bit_or": "groupBitOr", "bit_xor": "groupBitXor",
-        "argmin": "argMin", "argmax": "argMax",
     }
 )  # fmt: skip
 _CASE_INSENSITIVE = frozenset(
     {"count", "sum", "min", "max", "avg", "any", "any_value", "median", "std", "stddev_pop",
      "stddev_samp", "var_pop", "var_samp", "first_value", "last_value", "array_agg", "bit_and",
-     "bit_or", "bit_xor", "argmin", "argmax"}
+     "bit_or", "bit_xor"}
 )  # fmt: skip
 
 
@@ -148,7 +156,9 @@ def _nullable(base: str, parameters: tuple[object, ...], types: tuple[DataType, 
         return made
     if isinstance(made.result_type, Array | Tuple):
         return made
-    state = state_of(base, parameters, types, Tuple((UINT8, made.state_type.state), ("seen", "state")))
+    state = state_of(
+        base, parameters, types, Tuple((UINT8, made.state_type.state), ("seen", "state"))
+    )
     return combinators.Optional(
         base, parameters, types, make_nullable(made.result_type), state, made,
         merge_class=made.merge_class, additive=made.additive, merge_function=made.merge_function,
@@ -201,7 +211,9 @@ def _distinct(inner: Aggregate, types: tuple[DataType, ...]) -> Aggregate:
         raise NumberOfArgumentsDoesntMatch(f"{inner.name}Distinct needs an argument.")
     name = f"{inner.name}Distinct"
     state = state_of(name, inner.parameters, types, _set_type(types))
-    return _around(combinators.Distinct, inner, types, result=inner.result_type, suffix="Distinct", state=state)
+    return _around(
+        combinators.Distinct, inner, types, result=inner.result_type, suffix="Distinct", state=state
+    )
 
 
 def _set_type(types: Sequence[DataType]) -> Array:
@@ -341,7 +353,9 @@ def _extreme(name: str, parameters: tuple[object, ...], types: tuple[DataType, .
     return Extreme(name, (), types, result, state, additive=True, merge_function=name)
 
 
-def _extreme_argument(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+def _extreme_argument(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
+) -> Aggregate:
     _no_parameters(name, parameters)
     expect(name, types, 2)
     for one in types:
@@ -354,7 +368,9 @@ def _extreme_argument(name: str, parameters: tuple[object, ...], types: tuple[Da
     return ExtremeArgument(name, (), types, result, state)
 
 
-def _positional(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+def _positional(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
+) -> Aggregate:
     _no_parameters(name, parameters)
     expect(name, types, 1)
     if isinstance(plain(types[0]), Array | Map):
@@ -381,14 +397,18 @@ def _uniq(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
 
 def _limit(name: str, parameters: tuple[object, ...]) -> tuple[object, ...]:
     if len(parameters) > 1:
-        raise NumberOfArgumentsDoesntMatch(f"Aggregate function {name} takes one parameter, its limit.")
+        raise NumberOfArgumentsDoesntMatch(
+            f"Aggregate function {name} takes one parameter, its limit."
+        )
     for one in parameters:
         if not isinstance(one, int) or one <= 0:
             raise BadArguments(f"The limit of {name} is a positive integer, not {one!r}.")
     return parameters
 
 
-def _group_array(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+def _group_array(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
+) -> Aggregate:
     expect(name, types, 1)
     limit = _limit(name, parameters)
     array = Array(plain(types[0]))
@@ -412,9 +432,13 @@ def _deviation(name: str, parameters: tuple[object, ...], types: tuple[DataType,
 def _quantile(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
     expect(name, types, 1)
     if name == "quantiles" and not parameters:
-        raise NumberOfArgumentsDoesntMatch("Aggregate function quantiles needs levels as parameters.")
+        raise NumberOfArgumentsDoesntMatch(
+            "Aggregate function quantiles needs levels as parameters."
+        )
     if name == "quantile" and len(parameters) > 1:
-        raise NumberOfArgumentsDoesntMatch("Aggregate function quantile takes one level; use quantiles.")
+        raise NumberOfArgumentsDoesntMatch(
+            "Aggregate function quantile takes one level; use quantiles."
+        )
     levels = tuple(_level(name, p) for p in parameters) or (0.5,)
     argument = plain(types[0])
     if isinstance(argument, Integer | Float | Boolean):

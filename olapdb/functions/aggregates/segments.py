@@ -19,9 +19,7 @@ _BITMAP_CELLS_MAX = 1 << 23
 _NO_ROW = -1
 
 
-def present(
-    arguments: Sequence[pa.Array], groups: Groups
-) -> tuple[list[pa.Array], Groups]:
+def present(arguments: Sequence[pa.Array], groups: Groups) -> tuple[list[pa.Array], Groups]:
     """The rows in which no argument is null: aggregates skip the others."""
     valid = columns.all_valid(arguments, len(groups.codes))
     return kept(arguments, groups, valid)
@@ -173,9 +171,7 @@ def _list_keys(array: pa.Array) -> pa.Array:
     return columns.binary(columns.strings_from(offsets * 8, data))
 
 
-def distinct(
-    ranking: Ranking, groups: Groups
-) -> tuple[np.ndarray, np.ndarray]:
+def distinct(ranking: Ranking, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
     """The distinct (group, value) pairs, sorted: (offsets of the groups, rank of each value)."""
     if not ranking.count:
         return np.zeros(groups.count + 1, np.int64), np.zeros(0, np.int64)

@@ -73,9 +73,9 @@ class Sum(Aggregate):
 
     def acero(self) -> tuple[AceroAggregation, ...] | None:
         argument = plain(self.argument_types[0])
-        if isinstance(argument, Integer | Boolean) and isinstance(self.result_type, Integer):
-            if self.result_type.bits == 64:
-                return (AceroAggregation(0, "hash_sum", _NO_MINIMUM),)
+        integers = isinstance(argument, Integer | Boolean)
+        if integers and isinstance(self.result_type, Integer) and self.result_type.bits == 64:
+            return (AceroAggregation(0, "hash_sum", _NO_MINIMUM),)
         return None
 
     def from_acero(self, leaves: Sequence[pa.Array]) -> pa.Array:

@@ -8,17 +8,15 @@ from olapdb.sql.nodes import (
     Cast,
     Exists,
     Expression,
-    FrameBound,
     Function,
     IntervalLiteral,
     Literal,
-    OrderItem,
     Star,
     Subquery,
-    WindowSpec,
 )
 from olapdb.sql.nodes import Literal as LiteralNode
-from olapdb.sql.parser.expressions import COMPARE, LAMBDA, NOT, ExpressionParser
+from olapdb.sql.parser.powers import COMPARE, LAMBDA, NOT
+from olapdb.sql.parser.windows import WindowParser
 from olapdb.sql.parser.words import INTERVAL_UNITS, NOT_AN_ALIAS, words
 from olapdb.sql.tokens import Token
 
@@ -35,10 +33,9 @@ _DATE_DIFFERENCE = words("DATE_DIFF DATEDIFF TIMESTAMP_DIFF TIMESTAMPDIFF")
 _TRIMMED = {"BOTH": "trimBoth", "LEADING": "trimLeft", "TRAILING": "trimRight"}
 _SHORT_TRIM = {"TRIM": "trimBoth", "LTRIM": "trimLeft", "RTRIM": "trimRight"}
 _BEGINS_OPERAND = ("(", "-", "+", "?", ":", "{", "%")
-_FRAME_UNITS = ("ROWS", "RANGE", "GROUPS")
 
 
-class CallParser(ExpressionParser):
+class CallParser(WindowParser):
     """`f(x)`, `f(p)(x)`, `f(DISTINCT x) FILTER (…) OVER (…)`, and special forms."""
 
     def word_operand(self, token: Token) -> Expression | None:
@@ -280,70 +277,6 @@ class CallParser(ExpressionParser):
     def _columns(self, token: Token) -> Expression:
         return self.columns_pattern()
 
-    def columns_pattern(self, qualifier: tuple[str, ...] = ()) -> Expression:
-        """`COLUMNS('regex')`, standing at the word COLUMNS."""
-        position = self.position(self.advance())
-        self.expect("(")
-        if self.token.kind != "string":
-            raise self.refused(
-                "COLUMNS with a list of names", "Name the columns, or give a pattern."
-            )
-        pattern = self.string()
-        self.expect(")")
-        return self.star_modifiers(Star(qualifier, pattern, position=position))
-
-    def star_modifiers(self, star: Star) -> Expression:
-        """`EXCEPT (a, b)`, `REPLACE (x AS a)` behind a star."""
-        excluded: tuple[str, ...] = ()
-        replaced: list[Alias] = []
-        while True:
-            if self.sees("EXCEPT") and self._names_follow():
-                self.advance()
-                if self.take("("):
-                    excluded += self.identifiers("a column")
-                    self.expect(")")
-                else:
-                    excluded += (self.dotted_name("a column"),)
-            elif self.take("REPLACE"):
-                replaced.extend(self._replacements())
-            elif self.sees("APPLY") and self.key_after(1) in ("(",):
-                raise self.refused(
-                    "APPLY behind *", "Name the columns and call the function on each."
-                )
-            else:
-                break
-        if not excluded and not replaced:
-            return star
-        return Star(star.qualifier, star.pattern, excluded, tuple(replaced), position=star.position)
-
-    def _names_follow(self) -> bool:
-        """`* EXCEPT a` rather than the set operation `SELECT * EXCEPT SELECT …`."""
-        if self.key_after(1) == "(":
-            if self.kind_after(2) == "string":
-                raise self.refused("EXCEPT with a pattern", "Name the columns.")
-            return not self.query_follows(1)
-        if self.key_after(1) == "STRICT":
-            raise self.refused("EXCEPT STRICT", "Leave STRICT out.")
-        if self.kind_after(1) == "string":
-            raise self.refused("EXCEPT with a pattern", "Name the columns.")
-        return self.kind_after(1) in ("word", "name") and self.key_after(1) not in (
-            "SELECT", "WITH", "ALL", "DISTINCT", "FROM",
-        )  # fmt: skip
-
-    def _replacements(self) -> list[Alias]:
-        found: list[Alias] = []
-        grouped = self.take("(")
-        while True:
-            item = self.aliased()
-            if not isinstance(item, Alias):
-                raise self.expected("AS and the name of the column to replace")
-            found.append(item)
-            if not grouped or not self.take(","):
-                break
-        if grouped:
-            self.expect(")")
-        return found
-
     # --- plain calls
 
     def call(self, name: str, token: Token) -> Expression:
@@ -398,63 +331,6 @@ class CallParser(ExpressionParser):
                     "ORDER BY inside a call", "Sort with arraySort, or in a subquery."
                 )
         return distinct, tuple(found), nulls
-
-    # --- windows
-
-    def _over(self) -> WindowSpec | str:
-        self.expect("OVER")
-        if self.sees("("):
-            return self.window_spec()
-        return self.identifier("a window")
-
-    def window_spec(self) -> WindowSpec:
-        """`([base] [PARTITION BY …] [ORDER BY …] [frame])`."""
-        position = self.position()
-        self.expect("(")
-        base = None
-        partition_by: tuple[Expression, ...] = ()
-        order_by: tuple[OrderItem, ...] = ()
-        if self.token.kind == "name" or (
-            self.token.kind == "word"
-            and self.token.key not in (*_FRAME_UNITS, "PARTITION", "ORDER")
-        ):
-            base = self.identifier()
-        if self.take("PARTITION", "BY"):
-            partition_by = self.expressions()
-        if self.take("ORDER", "BY"):
-            order_by = self.order_items()
-        unit = self.take_one_of(*_FRAME_UNITS)
-        start = end = None
-        if unit:
-            start, end = self._frame()
-        self.expect(")")
-        return WindowSpec(
-            partition_by, order_by,
-            "ROWS" if unit == "ROWS" else "RANGE" if unit == "RANGE" else "GROUPS" if unit else None,
-            start, end, base, position=position,
-        )  # fmt: skip
-
-    def order_items(self) -> tuple[OrderItem, ...]:
-        raise NotImplementedError
-
-    def _frame(self) -> tuple[FrameBound, FrameBound | None]:
-        if not self.take("BETWEEN"):
-            return self._frame_bound(), None
-        start = self._frame_bound()
-        self.expect("AND")
-        return start, self._frame_bound()
-
-    def _frame_bound(self) -> FrameBound:
-        position = self.position()
-        if self.take("CURRENT", "ROW"):
-            return FrameBound("CURRENT", position=position)
-        offset = None if self.take("UNBOUNDED") else self.expression(COMPARE)
-        direction = self.take_one_of("PRECEDING", "FOLLOWING")
-        if not direction:
-            raise self.expected("PRECEDING or FOLLOWING")
-        return FrameBound(
-            "PRECEDING" if direction == "PRECEDING" else "FOLLOWING", offset, position=position
-        )
 
 
 _OPERANDS = {

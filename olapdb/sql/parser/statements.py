@@ -19,14 +19,11 @@ from olapdb.sql.nodes import (
     ExistsObject,
     Explain,
     IndexAction,
-    Insert,
     Kill,
     Optimize,
     PartitionReference,
-    Query,
     Rename,
     Select,
-    SetOperation,
     SetSettings,
     Setting,
     Star,
@@ -41,6 +38,7 @@ from olapdb.sql.nodes import (
 )
 from olapdb.sql.parser.alter import AlterParser
 from olapdb.sql.parser.create import CreateParser
+from olapdb.sql.parser.insert import InsertParser
 from olapdb.sql.parser.queries import add_with
 from olapdb.sql.parser.show import ShowParser
 from olapdb.sql.parser.system import SystemParser
@@ -66,7 +64,7 @@ _REFUSED = {
 }
 
 
-class StatementParser(CreateParser, AlterParser, SystemParser, ShowParser):
+class StatementParser(CreateParser, AlterParser, InsertParser, SystemParser, ShowParser):
     """One statement of any kind; `statement` is the entry."""
 
     def statement(self) -> Statement:
@@ -99,54 +97,6 @@ class StatementParser(CreateParser, AlterParser, SystemParser, ShowParser):
                 return replace(insert, query=add_with(insert.query, items, recursive))
             self.at = start
         return self.query()
-
-    # --- INSERT (its VALUES are cut off before, see parser.insert)
-
-    def insert(self) -> Insert:
-        position = self.position()
-        self.expect("INSERT")
-        self.expect("INTO")
-        self.take("TABLE")
-        if self.sees("FUNCTION") and self.kind_after(1) in ("word", "name"):
-            raise self.refused("INSERT INTO FUNCTION", "Fetch the result and write it from Python.")
-        table = self.table_name()
-        columns, excluded = self._insert_columns()
-        if self.sees("PARTITION", "BY"):
-            raise self.refused("INSERT … PARTITION BY", "A table's PARTITION BY says it.")
-        settings = self.settings_clause()
-        if self.sees("FROM", "INFILE"):
-            raise self.refused(
-                "FROM INFILE", "Read the file with pyarrow and insert the Arrow table."
-            )
-        insert = Insert(table, columns, excluded, settings=settings, position=position)
-        if self.keys[self.at] in ("SELECT", "WITH", "FROM") or self.query_follows():
-            query, lifted = _without_settings(self.query())
-            return replace(insert, query=query, settings=settings + lifted)
-        if self.take("FORMAT"):
-            return replace(insert, format=self.identifier("a format"))
-        if self.ended or self.sees(";"):
-            return insert
-        raise self.expected("VALUES, SELECT, FORMAT or SETTINGS")
-
-    def _insert_columns(self) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
-        """`(a, b)`, `(*)`, `(* EXCEPT (a))`: the names, and the names left out."""
-        if not self.sees("(") or self.query_follows():
-            return None, ()
-        self.advance()
-        if self.take("*"):
-            excluded: tuple[str, ...] = ()
-            if self.take("EXCEPT"):
-                grouped = self.take("(")
-                excluded = self.identifiers("a column")
-                if grouped:
-                    self.expect(")")
-            self.expect(")")
-            return None, excluded
-        if self.sees("COLUMNS", "("):
-            raise self.refused("COLUMNS in the list of INSERT", "Name the columns.")
-        columns = self.identifiers("a column")
-        self.expect(")")
-        return columns, ()
 
     # --- DROP and its like
 
@@ -329,7 +279,10 @@ class StatementParser(CreateParser, AlterParser, SystemParser, ShowParser):
         settings: tuple[Setting, ...] = ()
         if self.token.kind == "word" and self.key_after(1) == "=":
             settings = self.settings()
-        return Explain(kind, self.statement(), settings, position=position)
+        self.enter()  # EXPLAIN of EXPLAIN of …
+        explained = self.statement()
+        self.leave()
+        return Explain(kind, explained, settings, position=position)
 
     def _describe(self) -> Describe:
         position = self.position(self.advance())
@@ -399,13 +352,6 @@ class StatementParser(CreateParser, AlterParser, SystemParser, ShowParser):
         if word == "ROLLBACK":
             return Transaction("ROLLBACK", position=position)
         return Transaction("COMMIT" if word == "COMMIT" else "BEGIN", position=position)
-
-
-def _without_settings(query: Query) -> tuple[Query, tuple[Setting, ...]]:
-    """SETTINGS of the query of an INSERT are of the whole statement, as in ClickHouse."""
-    if isinstance(query, Select | SetOperation) and query.settings:
-        return replace(query, settings=()), query.settings
-    return query, ()
 
 
 _STATEMENTS: dict[str, Callable[[StatementParser], Statement]] = {

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
 
-
-
+import pytest
+from dbt.tests.adapter.basic.expected_catalog import (
+    base_expected_catalog,
+    expected_references_catalog,
+    no_stats,
+)
 from dbt.tests.adapter.basic.test_adapter_methods import BaseAdapterMethod
 from dbt.tests.adapter.basic.test_base import BaseSimpleMaterializations
+from dbt.tests.adapter.basic.test_docs_generate import BaseDocsGenerate, BaseDocsGenReferences
 from dbt.tests.adapter.basic.test_empty import BaseEmpty
 from dbt.tests.adapter.basic.test_ephemeral import BaseEphemeral
 from dbt.tests.adapter.basic.test_generic_tests import BaseGenericTests
@@ -77,3 +83,37 @@ class TestShowDoubleLimit(BaseShowDoesNotHandleDoubleLimit):
 
 class TestValidateSql(BaseValidateSqlMethod):
     pass
+
+
+class TestDocsGenerate(BaseDocsGenerate):
+    @pytest.fixture(scope="class")
+    def expected_catalog(self, project: Any, profile_user: None) -> dict[str, Any]:
+        return base_expected_catalog(
+            project, role=None, id_type="Int64", text_type="String", time_type="DateTime",
+            view_type="view", table_type="table", model_stats=no_stats(), seed_stats=table_stats(),
+        )  # fmt: skip
+
+
+class TestDocsGenReferences(BaseDocsGenReferences):
+    @pytest.fixture(scope="class")
+    def expected_catalog(self, project: Any, profile_user: None) -> dict[str, Any]:
+        return expected_references_catalog(
+            project, role=None, id_type="Int64", text_type="String", time_type="DateTime",
+            bigint_type="UInt64", view_type="view", table_type="table",
+            model_stats=table_stats(), seed_stats=table_stats(), view_summary_stats=no_stats(),
+        )  # fmt: skip
+
+
+class AnyStatistics(dict[str, Any]):
+    """Equal to the statistics of a table, whatever their values."""
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, dict) or set(other) != {"has_stats", "row_count", "bytes"}:
+            return False
+        return other["row_count"]["value"] >= 1 and other["bytes"]["value"] > 0
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def table_stats() -> AnyStatistics:
+    return AnyStatistics()

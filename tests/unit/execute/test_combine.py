@@ -138,6 +138,15 @@ def test_states_are_merged() -> None:
     assert rows_of(merged, table.context()) == [(1, 6, 3, 2, 1), (2, 9, 2, 2, 1)]
 
 
+def test_counting_final_rows_without_a_sorting_key() -> None:
+    table = stored({"v": parse_type("SimpleAggregateFunction(sum, UInt64)")}, engine="AggregatingMergeTree")
+    table.insert({"v": [1, 2, 3]})
+    scan = nodes.Scan(table.table, (), (), final=True)
+    node = nodes.Aggregate(scan, (), (("n", aggregate("count")),))
+    assert rows_of(node, table.context()) == [(1,)]
+    assert rows_of(table.scan(final=True), table.context()) == [(6,)]
+
+
 def _schema(table: Stored) -> pa.Schema:
     return pa.schema([(c.name, c.type.arrow) for c in table.table.columns])
 

@@ -130,7 +130,10 @@ _SELECTS = st.builds(
     source=st.none() | _RELATIONS,
     prewhere=st.none() | _EXPRESSIONS,
     where=st.none() | _EXPRESSIONS,
-    group_by=st.none() | st.just("ALL") | _tuple_of(_EXPRESSIONS, 1, 2),
+    group_by=st.none()
+    | st.just("ALL")
+    # GROUP BY () is no key at all, so no tree has the empty tuple as its only key
+    | _tuple_of(_EXPRESSIONS, 1, 2).map(lambda k: () if k == (nodes.TupleLiteral(()),) else k),
     having=st.none() | _EXPRESSIONS,
     qualify=st.none() | _EXPRESSIONS,
     order_by=_ORDER,

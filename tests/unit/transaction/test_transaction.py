@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import olapdb
 from olapdb.catalog.sqlite import SqliteCatalog
 from olapdb.errors import Aborted, CommitConflict, CommitUnknown, TooManyParts
 from olapdb.model.changes import AddBlock, AddPart, Commit, Committed, SchemaIs
@@ -126,10 +128,6 @@ def test_crowded_partitions_slow_then_refuse_inserts(services: Services) -> None
 
 
 def test_every_stage_in_the_code_is_listed() -> None:
-    import re
-
-    import olapdb
-
     root = Path(olapdb.__file__).parent
     found = {
         stage
@@ -137,7 +135,8 @@ def test_every_stage_in_the_code_is_listed() -> None:
         for stage in re.findall(r"reach\(\s*\"([a-z._]+)\"\s*\)", path.read_text())
         if path.name != "points.py"
     }
-    assert found == set(STAGES)
+    made_up = {stage for stage in STAGES if stage.endswith(".chunk_computed")}  # f"{kind}.…"
+    assert found | made_up == set(STAGES)
 
 
 def test_check_database_sees_what_is_wrong(services: Services) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,7 +25,7 @@ def test_the_worked_example() -> None:
 @given(st.data(), st.integers(1, 30))
 def test_all_of_the_chunk_and_nothing_of_the_others(data: st.DataObject, last: int) -> None:
     cuts = sorted(data.draw(st.sets(st.integers(1, last), max_size=8)))
-    parts = [part(a, b - 1) for a, b in zip(cuts, cuts[1:], strict=False)]
+    parts = [part(a, b - 1) for a, b in pairwise(cuts)]
     chosen = [p for p in parts if data.draw(st.booleans())]
     claimed = claimed_ranges(tuple(chosen), tuple(parts), "p", last)
     assert union_ranges(claimed) == tuple(sorted(claimed)) or not claimed

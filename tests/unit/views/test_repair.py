@@ -276,13 +276,13 @@ def test_four_threads_insert_while_a_backfill_runs(connection: Connection) -> No
     for month in range(1, 10):
         add(connection, *((f"2024-0{month}-{d:02}", "ab"[d % 2], d, d) for d in range(1, 28)))
     connection.execute(VIEW)
-    failures: list[BaseException] = []
+    failures: list[olapdb.Error] = []
 
     def insert(number: int) -> None:
         try:
             for i in range(25):
                 add(connection, (f"2024-0{1 + (i + number) % 9}-15", "c", number * 1000 + i, i))
-        except BaseException as error:
+        except olapdb.Error as error:  # reported by the main thread
             failures.append(error)
 
     threads = [threading.Thread(target=insert, args=(n,)) for n in range(4)]

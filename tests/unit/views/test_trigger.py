@@ -128,13 +128,13 @@ def test_a_token_names_the_whole_insert(connection: Connection) -> None:
 def test_a_view_created_while_inserts_run_misses_and_doubles_nothing(connection: Connection) -> None:
     make(connection, view=False)
     stop = threading.Event()
-    failures: list[BaseException] = []
+    failures: list[olapdb.Error] = []
 
     def insert() -> None:
         try:
             while not stop.is_set():
                 add(connection, ("2024-01-01", "a", 1, 1), ("2024-02-01", "b", 2, 3))
-        except BaseException as error:  # reported by the main thread
+        except olapdb.Error as error:  # reported by the main thread
             failures.append(error)
 
     threads = [threading.Thread(target=insert) for _ in range(2)]

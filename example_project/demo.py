@@ -1,0 +1,305 @@
+"""A year of real flights through every layer, from CSV files to a proven answer.
+
+    python example_project/demo.py [--check] [--warehouse FOLDER]
+
+`--check` also asserts every number of the closing table, and each step's outcome, against pandas
+over the CSV files, and ends with an error where one is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import olapdb
+from olapdb.spark import session_scope
+
+from pipeline import truth
+from pipeline.dbt import Dbt, Run
+from pipeline.files import csv_files
+from pipeline.ingest import ingest
+from pipeline.live import live_blocks
+from pipeline.screen import Screen
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SCHEMA = "analytics"
+HISTORY = range(1, 10)
+LIVE = range(10, 13)
+DELETED = truth.Deleted(origin="LGA", carrier="MQ", date="2013-07-04")
+PLANTED_HOUR = "2013-11-28"
+VIEWS = "config.materialized:incremental_mv"
+RECONCILIATIONS = "test_name:reconciled"
+
+QUESTION = """
+SELECT origin, toStartOfMonth(flight_date) AS month, {columns}
+FROM {table} GROUP BY origin, month ORDER BY origin, month
+"""
+
+
+class Wrong(SystemExit):
+    """A step did not end as it must."""
+
+
+@dataclass
+class Demo:
+    screen: Screen
+    spark: SparkSession
+    connection: olapdb.Connection
+    dbt: Dbt
+    files: dict[str, Path]
+    check: bool
+
+    def run(self) -> None:
+        self.ingest_history()
+        self.build()
+        self.live()
+        self.drift()
+        self.answer()
+
+    # --- 1
+
+    def ingest_history(self) -> None:
+        self.screen.step(1, "Ingest history on Spark: January to September")
+        with self.screen.progress() as bars:
+            tasks = {table: bars.add_task(table, total=None) for table in self.files}
+
+            def show(table: str, done: int, of: int) -> None:
+                bars.update(tasks[table], completed=done, total=max(of, 1))
+
+            rows = ingest(
+                self.spark, self.connection, self.files, months=HISTORY, on_progress=show
+            )
+            for table in tasks:
+                bars.update(tasks[table], completed=1, total=1)
+        parts = dict(self.select(
+            "SELECT table, count() FROM system.parts WHERE active AND database = 'raw' "
+            "GROUP BY table"
+        ))  # fmt: skip
+        self.screen.table(
+            "Source tables: executors wrote the parts, one commit each",
+            ("table", "rows", "parts"),
+            [(f"raw.{table}", count, parts.get(table, 0)) for table, count in rows.items()],
+        )
+
+    # --- 2
+
+    def build(self) -> None:
+        self.screen.step(2, "dbt build: targets, triggers, backfill on Spark, tests")
+        run = self.dbt_with_bar("build")
+        self.show_results("dbt build", run)
+        self.require(run.success, "dbt build failed")
+        self.require_proven()
+
+    # --- 3
+
+    def live(self) -> None:
+        self.screen.step(3, "Live: October to December as INSERTs; the views fire on each block")
+        blocks = list(live_blocks(self.files["flights"], LIVE))
+        times: list[float] = []
+        with self.screen.progress() as bars:
+            task = bars.add_task("INSERT INTO raw.flights", total=len(blocks))
+            for block in blocks:
+                started = time.perf_counter()
+                self.connection.insert("raw.flights", block)
+                times.append(time.perf_counter() - started)
+                bars.advance(task)
+        rows = sum(block.num_rows for block in blocks)
+        self.screen.say(
+            f"{len(blocks)} INSERTs, {rows:,} rows, five views each: "
+            f"{1000 * sum(times) / len(times):.0f} ms an INSERT, {rows / sum(times):,.0f} rows/s."
+        )
+        run = self.dbt_with_bar("test", "--select", RECONCILIATIONS)
+        self.show_results("dbt test", run)
+        self.require(run.success, "dbt test failed after live inserts")
+        before = self.written()
+        run = self.dbt_with_bar("run", "--select", VIEWS)
+        self.require(run.success, "the second dbt run failed")
+        self.require(self.written() == before, "the second dbt run wrote to the warehouse")
+        self.screen.say("A second dbt run of the views: no DDL, no rows moved; nothing had changed.")
+
+    # --- 4
+
+    def drift(self) -> None:
+        self.screen.step(4, "Drift is caught and repaired")
+        planted = (
+            f"INSERT INTO {SCHEMA}.hourly_departures__target "
+            "(origin, flight_date, hour, scheduled, departed, dep_delay_minutes, miles) "
+            f"VALUES ('JFK', '{PLANTED_HOUR}', 12, 1000, 1000, 0, 0)"
+        )
+        deleted = f"DELETE FROM raw.flights WHERE {DELETED.condition}"
+        for statement in (planted, deleted):
+            self.screen.plain(f"> {statement}", style="dim")
+            self.connection.execute(statement)
+
+        run = self.dbt_with_bar("test", "--select", RECONCILIATIONS)
+        self.screen.say(f"[bold]dbt test fails[/] for {len(run.failed)} models:")
+        self.show_lines(run)
+        self.require(not run.success, "dbt test did not notice the drift")
+        self.require_named(run)
+
+        self.screen.say("[bold]dbt run-operation repair[/]: stale slices are replayed, and rows "
+                        "written by hand are listed and left.")  # fmt: skip
+        run = self.dbt("run-operation", "repair", macro_arguments={})
+        self.show_lines(run)
+        self.require(run.success, "repair failed")
+        still = self.dbt_with_bar("test", "--select", RECONCILIATIONS)
+        self.require(not still.success, "repair took the rows written by hand without being told")
+        self.screen.say(f"Still failing, for those rows: {', '.join(still.failed)}.")
+
+        self.screen.say("[bold]dbt run-operation repair --args '{discard_bypass: true}'[/]:")
+        run = self.dbt("run-operation", "repair", macro_arguments={"discard_bypass": True})
+        self.show_lines(run)
+        run = self.dbt_with_bar("test", "--select", RECONCILIATIONS)
+        self.show_results("dbt test", run)
+        self.require(run.success, "dbt test failed after the repair")
+        self.require_proven()
+        # The ordinary table is as old as the last build.
+        run = self.dbt_with_bar("build", "--exclude", VIEWS)
+        self.require(run.success, "dbt build of the ordinary models failed")
+
+    # --- 5
+
+    def answer(self) -> None:
+        self.screen.step(5, "The answer: the same question of the source and of the model")
+        asked = {
+            "raw.flights": "count() AS scheduled, sum(dep_delay) AS dep_delay_minutes",
+            f"{SCHEMA}.daily_departures":
+                "sum(scheduled) AS scheduled, sum(dep_delay_minutes) AS dep_delay_minutes",
+        }  # fmt: skip
+        answers, rows = [], []
+        for table, columns in asked.items():
+            sql = QUESTION.format(columns=columns, table=table)
+            self.connection.execute(sql).fetchall()  # once unmeasured: both read from warm caches
+            started = time.perf_counter()
+            cursor = self.connection.execute(sql)
+            answers.append([tuple(row) for row in cursor.fetchall()])
+            elapsed = 1000 * (time.perf_counter() - started)
+            rows.append((table, cursor.statistics.rows_read, f"{elapsed:.1f} ms", len(answers[-1])))
+        self.screen.table(
+            "Departures and minutes of delay, by airport and month",
+            ("asked of", "rows read", "time", "rows of the answer"), rows,
+        )  # fmt: skip
+        self.require(answers[0] == answers[1], "source and model disagree")
+        self.screen.say("Both answers are the same.")
+        flights = truth.read_flights(self.files["flights"], DELETED)
+        airlines = pd.read_csv(self.files["airlines"])
+        compared = [
+            comparison
+            for model in truth.models(flights, airlines)
+            for comparison in truth.compare(self.connection, SCHEMA, model)
+        ]
+        self.screen.table(
+            "Every model beside pandas over the CSV files, row by row",
+            ("model", "figure", "olapdb", "pandas", "all rows equal"),
+            [(c.model, c.figure, c.olapdb, c.pandas, c.equal) for c in compared],
+        )
+        wrong = [f"{c.model}: {c.figure}" for c in compared if not c.equal]
+        self.require(not wrong, f"not equal to pandas: {', '.join(wrong)}")
+
+    # --- helpers
+
+    def select(self, sql: str) -> list[tuple[object, ...]]:
+        return [tuple(row) for row in self.connection.execute(sql).fetchall()]
+
+    def dbt_with_bar(self, *arguments: str) -> Run:
+        """A dbt command under a progress bar, with a line for each backfilled chunk."""
+        with self.screen.progress() as bars:
+            task = bars.add_task(f"dbt {arguments[0]}", total=None)
+
+            def finished(done: int, of: int) -> None:
+                bars.update(task, completed=done, total=of)
+
+            def tell(line: str) -> None:
+                if arguments[0] in ("build", "run"):
+                    bars.console.print(f"  {line}", style="dim", markup=False)
+
+            run = self.dbt(*arguments, on_finished=finished, on_line=tell)
+            bars.update(task, completed=len(run.results), total=max(len(run.results), 1))
+        return run
+
+    def show_results(self, title: str, run: Run) -> None:
+        rows = [(name, status, message) for name, (status, message) in run.results.items()]
+        self.screen.table(title, ("node", "status", "message"), rows)
+        for line in run.lines if not run.success else ():
+            self.screen.plain(f"  {line}", style="red")
+
+    def show_lines(self, run: Run) -> None:
+        for line in run.lines:
+            self.screen.plain(f"  {line}", style="yellow")
+
+    def written(self) -> tuple[object, ...]:
+        """What changes with any DDL and any row of the views; background merges change neither."""
+        return self.select("SELECT count() FROM system.snapshots WHERE kind != 'MERGE'")[0]
+
+    def require(self, holds: bool, otherwise: str) -> None:
+        if not holds:
+            raise Wrong(f"The demo went wrong: {otherwise}.")
+
+    def require_proven(self) -> None:
+        """Every view was proven by the tests that just ran."""
+        verdicts = self.select("SELECT name, verdict FROM system.views ORDER BY name")
+        self.screen.table("system.views", ("view", "verdict"), verdicts)
+        if self.check:
+            unproven = [str(name) for name, verdict in verdicts if verdict != "proven"]
+            self.require(not unproven, f"not proven: {', '.join(unproven)}")
+
+    def require_named(self, run: Run) -> None:
+        """The failing tests name model, partition, keys and cause."""
+        if not self.check:
+            return
+        text = "\n".join(run.lines)
+        for wanted in ("hourly_departures", "201311", "201307", "DELETE", DELETED.date):
+            self.require(wanted in text, f"the failing tests do not name {wanted}")
+
+
+def main() -> None:
+    arguments = _arguments()
+    warehouse = arguments.warehouse.resolve()
+    screen = Screen()
+    started = time.monotonic()
+    _make_fresh(warehouse)
+    with (
+        tempfile.TemporaryDirectory(prefix="flights-") as folder,
+        session_scope("flights") as spark,
+        olapdb.connect(warehouse) as connection,
+    ):
+        scratch = Path(folder)
+        dbt = Dbt(warehouse, scratch / "dbt")
+        Demo(screen, spark, connection, dbt, csv_files(scratch), arguments.check).run()
+    checked = " Every number was checked." if arguments.check else ""
+    screen.say(f"\n[bold green]Done[/] in {time.monotonic() - started:.0f} s.{checked}")
+    screen.say(f"The warehouse stays in {warehouse}.")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="assert every number; see above")
+    parser.add_argument(
+        "--warehouse", type=Path, default=Path(__file__).parent / "warehouse",
+        help="a folder that is made anew (example_project/warehouse)",
+    )  # fmt: skip
+    return parser.parse_args()
+
+
+def _make_fresh(warehouse: Path) -> None:
+    """Deletes the demo's own warehouse, and no other folder."""
+    if warehouse.exists() and any(warehouse.iterdir()):
+        if not (warehouse / "catalog.sqlite").exists():
+            raise SystemExit(f"{warehouse} is no warehouse; name another folder with --warehouse.")
+        shutil.rmtree(warehouse)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""The models once more, by pandas over the CSV file: what every number of the demo must equal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+import olapdb
+
+FLOAT_TOLERANCE = 1e-9
+UNIQ_TOLERANCE = 0.01
+
+
+@dataclass(frozen=True)
+class Deleted:
+    """Flights that the demo deletes from the source."""
+
+    origin: str
+    carrier: str
+    date: str
+
+    @property
+    def condition(self) -> str:
+        return (
+            f"origin = '{self.origin}' AND carrier = '{self.carrier}'"
+            f" AND flight_date = '{self.date}'"
+        )
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model's keys, and its rows as pandas has them; `estimates` are columns of `uniq`."""
+
+    name: str
+    keys: tuple[str, ...]
+    expected: pd.DataFrame
+    estimates: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`olapdb` and `pandas` give `figure` of the model; `equal` by the promise of its kind."""
+
+    model: str
+    figure: str
+    olapdb: float
+    pandas: float
+    equal: bool
+
+
+def read_flights(flights_csv: Path, deleted: Deleted | None = None) -> pd.DataFrame:
+    flights = pd.read_csv(flights_csv, keep_default_na=False, na_values=["NA"])
+    flights["flight_date"] = pd.to_datetime(flights[["year", "month", "day"]])
+    if deleted is None:
+        return flights
+    gone = (
+        (flights["origin"] == deleted.origin)
+        & (flights["carrier"] == deleted.carrier)
+        & (flights["flight_date"] == pd.Timestamp(deleted.date))
+    )
+    return flights[~gone]
+
+
+def models(flights: pd.DataFrame, airlines: pd.DataFrame) -> list[Model]:
+    """Every incremental_mv model and mart of the project."""
+    hourly = _departures(flights, ["origin", "flight_date", "hour"])
+    daily = _departures(flights, ["origin", "flight_date"])
+    arrived = flights.dropna(subset=["arr_delay"]).groupby(["carrier", "flight_date"])["arr_delay"]
+    delay = arrived.agg(
+        arrived="count", arr_delay_mean="mean", arr_delay_p90=lambda s: s.quantile(0.9),
+        arr_delay_max="max",
+    ).reset_index()  # fmt: skip
+    month = flights["flight_date"].dt.to_period("M").dt.start_time
+    aircraft = (
+        flights.assign(month=month).groupby(["carrier", "month"])["tailnum"].nunique()
+        .reset_index(name="aircraft_exact")
+    )  # fmt: skip
+    aircraft["aircraft"] = aircraft["aircraft_exact"]
+    named = flights.dropna(subset=["dep_time"]).merge(airlines, on="carrier", how="left")
+    named = named.rename(columns={"name": "airline"})
+    fleet = (
+        aircraft.groupby("carrier")
+        .agg(aircraft_in_best_month=("aircraft_exact", "max"), months=("aircraft_exact", "size"))
+        .reset_index().merge(airlines, on="carrier").rename(columns={"name": "airline"})
+    )  # fmt: skip
+    by_weekday = daily.assign(weekday=daily["flight_date"].dt.dayofweek + 1)
+    weekdays = by_weekday.groupby("weekday")[["scheduled", "departed"]].sum().reset_index()
+    named_keys = ("flight_date", "hour", "origin", "dest", "flight", "airline")
+    return [
+        Model("hourly_departures", ("origin", "flight_date", "hour"), hourly),
+        Model("daily_departures", ("origin", "flight_date"), daily.drop(columns="miles")),
+        Model("daily_carrier_delay", ("carrier", "flight_date"), delay),
+        Model("monthly_carrier_aircraft", ("carrier", "month"), aircraft, ("aircraft",)),
+        Model("departures_named", named_keys, named[[*named_keys, "dep_delay"]]),
+        Model("airline_fleet", ("carrier", "airline"), fleet),
+        Model("weekday_departures", ("weekday",), weekdays),
+    ]
+
+
+def compare(connection: olapdb.Connection, schema: str, model: Model) -> list[Comparison]:
+    """The number of rows, and the sum of each column; every row is compared, so that `equal` is
+    about all values of the column, not about their sum."""
+    columns = list(model.expected.columns)
+    sql = f"SELECT {', '.join(columns)} FROM {schema}.{model.name}"
+    found = connection.execute(sql).fetch_arrow_table().to_pandas()
+    found, expected = _sorted(found, model), _sorted(model.expected, model)
+    rows = Comparison(
+        model.name, "rows", len(found), len(expected),
+        len(found) == len(expected) and _same_keys(found, expected, model),
+    )  # fmt: skip
+    made = [rows]
+    for name in columns:
+        if name in model.keys:
+            continue
+        mine, theirs = found[name].astype(float), expected[name].astype(float)
+        equal = rows.equal and _equal(mine, theirs, estimate=name in model.estimates)
+        made.append(Comparison(model.name, f"sum of {name}", mine.sum(), theirs.sum(), equal))
+    return made
+
+
+def _departures(flights: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    grouped = flights.groupby(keys)
+    return pd.DataFrame(
+        {
+            "scheduled": grouped.size(),
+            "departed": grouped["dep_time"].count(),
+            "dep_delay_minutes": grouped["dep_delay"].sum(min_count=1),
+            "miles": grouped["distance"].sum(),
+        }
+    ).reset_index()
+
+
+def _sorted(frame: pd.DataFrame, model: Model) -> pd.DataFrame:
+    """By the keys, then by the rest; keys as text, so that dates of any kind compare."""
+    keys = {name: frame[name].map(_text) for name in model.keys}
+    values = [name for name in frame.columns if name not in model.keys]
+    return frame.assign(**keys).sort_values([*model.keys, *values], ignore_index=True)
+
+
+def _text(value: object) -> str:
+    return str(value)[:10] if hasattr(value, "year") else str(value)
+
+
+def _same_keys(found: pd.DataFrame, expected: pd.DataFrame, model: Model) -> bool:
+    keys = list(model.keys)
+    return bool((found[keys].to_numpy() == expected[keys].to_numpy()).all())
+
+
+def _equal(mine: pd.Series, theirs: pd.Series, *, estimate: bool) -> bool:
+    tolerance = UNIQ_TOLERANCE if estimate else FLOAT_TOLERANCE
+    close = (mine - theirs).abs() <= tolerance * theirs.abs().clip(lower=1.0)
+    return bool((close | (mine.isna() & theirs.isna())).all())

@@ -1,0 +1,127 @@
+"""What INSERT relies on: the row of a bad value, strictness about NULL, and defaults."""
+
+from __future__ import annotations
+
+import pickle
+
+import pyarrow as pa
+import pytest
+
+from olapdb import functions
+from olapdb.errors import (
+    CannotInsertNull,
+    CannotParse,
+    CannotParseDateTime,
+    CannotParseNumber,
+    DataError,
+    DecimalOverflow,
+    TooLargeStringSize,
+    UnknownAggregateFunction,
+    UnknownFunction,
+)
+from olapdb.functions import Argument, Environment
+from olapdb.types import STRING, make_nullable
+
+
+def _cast(values: list[object], source: str, target: str, *, strict: bool = True) -> pa.Array:
+    source_type = functions.parse_type(source)
+    array = pa.array(values, source_type.arrow)
+    target_type = functions.parse_type(target)
+    return functions.cast_column(array, source_type, target_type, Environment(), strict=strict)
+
+
+@pytest.mark.parametrize(
+    ("values", "source", "target", "row", "kind"),
+    [
+        (["1", "2", "x"], "String", "UInt8", 2, CannotParseNumber),
+        (["1", "2x"], "String", "Int64", 1, CannotParse),
+        (["1.5", "abc"], "String", "Decimal(9, 2)", 1, CannotParseNumber),
+        (
+            ["2024-01-01 00:00:00", "2024-02-30 00:00:00"],
+            "String",
+            "DateTime",
+            1,
+            CannotParseDateTime,
+        ),
+        (["ab", "abcd"], "String", "FixedString(3)", 1, TooLargeStringSize),
+        ([None, "1", None, "x"], "Nullable(String)", "Nullable(UInt8)", 3, CannotParseNumber),
+        ([1, None], "Nullable(UInt8)", "UInt8", 1, CannotInsertNull),
+        ([1, 10**8], "Int64", "Decimal(9, 2)", 1, DecimalOverflow),
+        ([["1"], ["2", "x"]], "Array(String)", "Array(UInt8)", 1, CannotParseNumber),
+    ],
+)
+def test_a_bad_value_is_named_with_its_row(
+    values: list[object], source: str, target: str, row: int, kind: type[DataError]
+) -> None:
+    with pytest.raises(kind) as caught:
+        _cast(values, source, target)
+    assert caught.value.row == row
+    assert pickle.loads(pickle.dumps(caught.value)).row == row
+    if kind is not CannotInsertNull:
+        bad = values[row][-1] if isinstance(values[row], list) else values[row]  # type: ignore[index]
+        assert str(bad) in str(caught.value)
+
+
+def test_a_plain_cast_gives_null_for_a_bad_text_and_insert_refuses_it() -> None:
+    assert _cast(["1", "x"], "String", "Nullable(UInt8)", strict=False).to_pylist() == [1, None]
+    with pytest.raises(CannotParseNumber):
+        _cast(["1", "x"], "String", "Nullable(UInt8)", strict=True)
+
+
+@pytest.mark.parametrize("width", [8, 16, 32, 64])
+def test_integers_wrap_to_their_width(width: int) -> None:
+    found = _cast([-1, 2**width % 2**63], "Int64", f"UInt{width}").to_pylist()
+    assert found == [2**width - 1, 0]
+
+
+def test_long_digit_texts_wrap_exactly() -> None:
+    texts = [str(v) for v in (2**64 - 1, 2**64, 10**40 + 7, 0)]
+    assert _cast(list(texts), "String", "UInt64").to_pylist() == [int(t) % 2**64 for t in texts]
+
+
+@pytest.mark.parametrize(
+    "type_name",
+    ["UInt8", "Nullable(String)", "Array(Date)", "Tuple(a UInt8, b String)", "Map(String, Int8)",
+     "UUID", "DateTime64(3)", "Decimal(50, 2)", "FixedString(4)", "LowCardinality(String)", "Bool",
+     "AggregateFunction(sum, UInt8)", "AggregateFunction(uniq, String)",
+     "AggregateFunction(quantile(0.9), Float64)", "AggregateFunction(max, Nullable(Date))"],
+)  # fmt: skip
+def test_every_type_has_a_default_of_its_arrow_type(type_name: str) -> None:
+    data_type = functions.parse_type(type_name)
+    assert functions.default_value(data_type).type == data_type.arrow
+    assert functions.parse_type(data_type.name) == data_type
+
+
+def test_the_default_of_a_state_is_the_state_of_no_rows() -> None:
+    for call in ("sum, UInt8", "avg, Int64", "uniq, String", "uniqExact, UInt8", "max, String",
+                 "argMax, String, Int64", "quantile(0.5), Float64", "groupArray, UInt8"):  # fmt: skip
+        data_type = functions.parse_type(f"AggregateFunction({call})")
+        state = functions.default_value(data_type)
+        finalize = functions.resolve_scalar("finalizeAggregation", [Argument(data_type, state)])
+        finalize.kernel([state], 1, Environment())
+
+
+def test_states_and_texts_survive_slices() -> None:
+    values = pa.array(["x", "10", "20", "30"]).slice(1, 2)
+    assert functions.cast_column(
+        values, STRING, functions.parse_type("UInt8"), Environment(), strict=True
+    ).to_pylist() == [10, 20]
+    lists = pa.array([["0"], ["1", "2"], []]).slice(1)
+    cast = functions.cast_column(
+        lists, functions.parse_type("Array(String)"), functions.parse_type("Array(UInt8)"),
+        Environment(), strict=True,
+    )  # fmt: skip
+    assert cast.to_pylist() == [[1, 2], []]
+
+
+def test_unknown_names_suggest_the_nearest() -> None:
+    with pytest.raises(UnknownFunction, match="toStartOfMonth"):
+        functions.resolve_scalar("toStartOfMonht", [Argument(make_nullable(STRING))])
+    with pytest.raises(UnknownAggregateFunction, match="quantile"):
+        functions.resolve_aggregate("quantil", (), [STRING])
+
+
+def test_lazy_functions_say_so() -> None:
+    number = functions.parse_type("UInt8")
+    for name, count in (("if", 3), ("multiIf", 3), ("and", 2), ("or", 2)):
+        assert functions.resolve_scalar(name, [Argument(number)] * count).lazy
