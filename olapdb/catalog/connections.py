@@ -19,9 +19,6 @@ _CACHE_KIB = 16_384
 _CHECKPOINT_PAGES = 4_000
 _JOURNAL_BYTES_MAX = 64 << 20
 
-_inherited: list[sqlite3.Connection] = []
-"""Connections that a fork brought along: SQLite forbids to use them, or to close them."""
-
 
 class Connections:
     """A pool of reading connections and one for writing; all the same one for ":memory:".
@@ -34,6 +31,8 @@ class Connections:
         self._durability = durability
         self._read_only = read_only
         self._closed = False
+        # What a fork brought along: SQLite forbids to use those connections, and to close them.
+        self._inherited: list[sqlite3.Connection] = []
         self._reset()
 
     @property
@@ -55,9 +54,9 @@ class Connections:
             # The child has a copy of the memory; only a lock may be held by a thread it lacks.
             self._process_id, self._shared = os.getpid(), threading.RLock()
             return True
-        _inherited.extend(self._idle)
+        self._inherited.extend(self._idle)
         if self._writer is not None:
-            _inherited.append(self._writer)
+            self._inherited.append(self._writer)
         self._reset()
         return True
 

@@ -19,7 +19,7 @@ from olapdb.execute.filter import filter_batches
 from olapdb.execute.join import join_batches
 from olapdb.execute.limit import limit_batches, limit_by_batches
 from olapdb.execute.project import project_batches
-from olapdb.execute.scan import scan_batches
+from olapdb.execute.scan import counted_batch, scan_batches
 from olapdb.execute.sort import sort_batches
 from olapdb.execute.sources import numbers_batches, system_batches, values_batches
 from olapdb.execute.subqueries import answer_subqueries
@@ -67,7 +67,7 @@ def _operator(node: nodes.Node, context: ExecutionContext) -> Iterator[pa.Record
         case nodes.Project(child=child):
             return project_batches(node, run_node(child, context), context)
         case nodes.Aggregate(child=child):
-            return aggregate_batches(node, run_node(child, context), context)
+            return aggregate_batches(node, _aggregated(child, context), context)
         case nodes.Join(left=left, right=right):
             return join_batches(node, run_node(left, context), run_node(right, context), context)
         case nodes.Sort(child=child):
@@ -86,6 +86,12 @@ def _operator(node: nodes.Node, context: ExecutionContext) -> Iterator[pa.Record
             )
         case _:
             raise InternalError(f"The executor does not know {type(node).__name__}.")
+
+
+def _aggregated(child: nodes.Node, context: ExecutionContext) -> Iterator[pa.RecordBatch]:
+    """The input of an aggregation; one batch where only the number of rows matters."""
+    counted = counted_batch(child, context) if isinstance(child, nodes.Scan) else None
+    return run_node(child, context) if counted is None else iter((counted,))
 
 
 def _output(

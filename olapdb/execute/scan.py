@@ -37,6 +37,19 @@ def scan_batches(node: Scan, context: ExecutionContext) -> Iterator[pa.RecordBat
     return _part_batches(node, context)
 
 
+def counted_batch(node: Scan, context: ExecutionContext) -> pa.RecordBatch | None:
+    """All rows of a scan that reads nothing of them, as one batch without columns: the parts know
+    how many they have, so `count()` need not walk over them. None where the scan must read."""
+    if node.table.id in context.blocks or (node.final and node.table.engine.combines):
+        return None
+    if scan_conditions(node) or scan_sources(node):
+        return None
+    parts = live_parts(node, context)
+    granules = sum(max(p.granules, 1) for p in parts)
+    context.statistics.add_selection(len(parts), 0, granules, 0)
+    return rows_only(sum(part.rows for part in parts))
+
+
 def scan_sources(node: Scan) -> list[Source]:
     """The columns that the scan gives, then those that only its conditions need."""
     found = [Source(u, c, t) for (u, c), t in zip(node.columns, node.types, strict=True)]
@@ -51,14 +64,14 @@ def scan_conditions(node: Scan) -> list[Expression]:
 
 
 def _part_batches(node: Scan, context: ExecutionContext) -> Iterator[pa.RecordBatch]:
+    counted = counted_batch(node, context)
+    if counted is not None:
+        yield from cut(counted, context.batch_rows)
+        return
     layout = TableLayout(node.table, context.environment)
     parts = live_parts(node, context)
     total, granules_total = len(parts), sum(max(p.granules, 1) for p in parts)
     conditions = scan_conditions(node)
-    if not conditions and not scan_sources(node):
-        context.statistics.add_selection(total, 0, granules_total, 0)
-        yield from cut(rows_only(sum(part.rows for part in parts)), context.batch_rows)
-        return
     for condition in conditions:
         parts = Selector(node, condition, layout, context).keep_parts(parts)
     last = conditions[-1] if conditions else None

@@ -98,7 +98,9 @@ def test_the_nth_stage_fails(tmp_path: Path, operation: str) -> None:
             break
         number += 1
         if operation == "insert":
-            assert opened.query("SELECT sum(n) FROM t") == opened.query("SELECT sum(n) FROM s"), where
+            assert opened.query("SELECT sum(n) FROM t") == opened.query("SELECT sum(n) FROM s"), (
+                where
+            )
     assert number > 3
     if operation == "merge":
         assert opened.rows() == fresh

@@ -24,7 +24,9 @@ def clock() -> Clock:
 
 
 @pytest.fixture(params=["memory", "file"])
-def catalog(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[SqliteCatalog]:
+def catalog(
+    request: pytest.FixtureRequest, tmp_path: Path, clock: Clock
+) -> Iterator[SqliteCatalog]:
     path = ":memory:" if request.param == "memory" else tmp_path / "catalog.sqlite"
     opened = SqliteCatalog(path, clock_ms=clock)
     yield opened

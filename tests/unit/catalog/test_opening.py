@@ -33,7 +33,7 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE meta SET value = '2' WHERE key = 'format_version'")
     connection.close()
-    with pytest.raises(CannotOpenWarehouse, match="format 2.*newer olapdb"):
+    with pytest.raises(CannotOpenWarehouse, match=r"format 2.*newer olapdb"):
         SqliteCatalog(path)
 
 
@@ -96,7 +96,8 @@ def test_reading_only_changes_no_byte_and_follows_writers(
         [sys.executable, "-c", READ, str(path)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
-    assert child.stdin is not None and child.stdout is not None
+    assert child.stdin is not None
+    assert child.stdout is not None
     assert child.stdout.readline() == "1\n"
     assert _bytes_of(tmp_path) == before
     if not writer_open:

@@ -23,7 +23,8 @@ def test_the_same_snapshot_until_something_changes(catalog: SqliteCatalog, lease
     assert catalog.snapshot() is one
     insert(catalog, lease)
     two = catalog.snapshot()
-    assert two is not one and two.by_id("s") is one.by_id("s")
+    assert two is not one
+    assert two.by_id("s") is one.by_id("s")
     assert (len(one.parts("s")), len(two.parts("s"))) == (0, 1)
 
 
@@ -69,7 +70,8 @@ def test_another_connections_commits_are_followed(tmp_path: object) -> None:
     gone = theirs.snapshot().parts("s")[2]
     before = ours.snapshot()
     theirs.apply(Commit((), (RemoveParts("s", (gone.id,)),), "TEST"))
-    assert gone not in ours.snapshot().parts("s") and gone in before.parts("s")
+    assert gone not in ours.snapshot().parts("s")
+    assert gone in before.parts("s")
     assert ours.snapshot().parts("s") == theirs.snapshot().parts("s")
     ours.close()
     theirs.close()
@@ -83,7 +85,11 @@ def test_stepping_back_equals_reading_the_past() -> None:
     history: dict[int, set[str]] = {0: set()}
     for commit in range(1, DELTAS_MAX + 200):
         block = BlockRange(commit, commit)
-        added = [make_part("s", blocks=block, partition_id=chance.choice("pq"))] if chance.random() < 0.7 else []
+        added = (
+            [make_part("s", blocks=block, partition_id=chance.choice("pq"))]
+            if chance.random() < 0.7
+            else []
+        )
         removed = chance.sample(sorted(live), min(len(live), chance.choice((0, 0, 1, 2))))
         state.advance(commit, added, removed)
         for one in removed:
@@ -138,13 +144,16 @@ def test_pins_hold_vacuum_back(catalog: SqliteCatalog, lease: str, clock: Clock)
         (part,) = pinned.parts("s")
         block = NewBlock("s", 0)
         catalog.apply(
-            Commit((), (AddBlock(block, 1), AddPart(make_part("s")), RemoveParts("s", (part.id,))), "X")
+            Commit(
+                (), (AddBlock(block, 1), AddPart(make_part("s")), RemoveParts("s", (part.id,))), "X"
+            )
         )
         clock.ms += 1000
         assert catalog.oldest_pin() == pinned.number
         assert catalog.dropped_parts(clock.ms, 10) == ()
     (dropped,) = catalog.dropped_parts(clock.ms, 10)
-    assert dropped.part == part and dropped.dropped_commit == catalog.snapshot().number
+    assert dropped.part == part
+    assert dropped.dropped_commit == catalog.snapshot().number
     assert catalog.dropped_parts(clock.ms - 1000 - 1, 10) == (), "not old enough"
     assert catalog.forget_parts([dropped]) == (part.path,)
     assert part.path not in catalog.referenced_paths()
@@ -167,5 +176,6 @@ def test_history_is_forgotten_but_for_what_snapshots_need(
     assert [c.number for c in catalog.commits()] == [before.number - 1, before.number]
     insert(catalog, lease)
     after = catalog.snapshot()
-    assert len(after.parts("s")) == 6 and after.coverage("v").everywhere == (BlockRange(1, 6),)
+    assert len(after.parts("s")) == 6
+    assert after.coverage("v").everywhere == (BlockRange(1, 6),)
     assert after.number == before.number + 1

@@ -24,7 +24,11 @@ def test_threads_get_the_lock_in_their_order() -> None:
     lock.acquire(1000, "first")
     threads = []
     for number in range(5):
-        threads.append(threading.Thread(target=lambda n=number: (lock.acquire(5000, "x"), served.append(n), lock.release())))
+        threads.append(
+            threading.Thread(
+                target=lambda n=number: (lock.acquire(5000, "x"), served.append(n), lock.release())
+            )
+        )
         threads[-1].start()
         time.sleep(0.02)
     lock.release()
@@ -36,7 +40,7 @@ def test_threads_get_the_lock_in_their_order() -> None:
 def test_a_wait_is_bounded_and_names_the_holder(tmp_path: Path) -> None:
     lock = FairLock()
     lock.acquire(10, "INSERT")
-    with pytest.raises(CatalogBusy, match="this process .INSERT."):
+    with pytest.raises(CatalogBusy, match=r"this process .INSERT."):
         lock.acquire(10, "MERGE")
     lock.release()
     lock.acquire(10, "MERGE")
@@ -68,7 +72,8 @@ def test_a_killed_holder_gives_its_turn_up(tmp_path: Path) -> None:
     child = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(tmp_path / "q")], stdout=subprocess.PIPE, text=True
     )
-    assert child.stdout is not None and child.stdout.readline() == "held\n"
+    assert child.stdout is not None
+    assert child.stdout.readline() == "held\n"
     queue = TicketQueue(str(tmp_path / "q"))
     with pytest.raises(CatalogBusy, match=f"process {child.pid}"):
         queue.acquire(50, "MERGE")
@@ -161,7 +166,8 @@ def test_pins_of_other_processes_count_while_they_live(tmp_path: Path) -> None:
         [sys.executable, "-c", PIN, str(path), str(old)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
-    assert child.stdout is not None and child.stdout.readline() == "pinned\n"
+    assert child.stdout is not None
+    assert child.stdout.readline() == "pinned\n"
     assert catalog.oldest_pin() == old
     child.kill()
     child.communicate()

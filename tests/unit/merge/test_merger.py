@@ -99,9 +99,11 @@ def test_optimize_final_leaves_one_part_a_partition(warehouse: Warehouse) -> Non
     warehouse.query("OPTIMIZE TABLE t FINAL")
     assert [p.name for p in warehouse.parts("s")] == ["202401_1_11_1", "202402_2_12_1"]
     (target,) = warehouse.parts("t")
-    assert target.rows == 5 and target.block_range == BlockRange(1, 12)
+    assert target.rows == 5
+    assert target.block_range == BlockRange(1, 12)
     (joined,) = target.contributions
-    assert joined.blocks == (BlockRange(1, 12),) and joined.rows == 60
+    assert joined.blocks == (BlockRange(1, 12),)
+    assert joined.rows == 60
     assert not any(p.inline for p in (*warehouse.parts("s"), target))
     assert [warehouse.query(text) for text in ANSWERS] == before
     warehouse.check()
@@ -182,7 +184,8 @@ def test_background_merges_choose_and_stop(warehouse: Warehouse) -> None:
     done = []
     while (result := merge_some(services, table.id)) is not None:
         done.append(result)
-    assert done and len(warehouse.parts("s")) < 16
+    assert done
+    assert len(warehouse.parts("s")) < 16
     assert [warehouse.query(text) for text in ANSWERS] == before
     assert merge_some(services, "no such table") is None
 
@@ -208,7 +211,9 @@ def test_the_scheduler_merges_and_records_failures(
     scheduler.start()
     scheduler.notify(table.id)
     assert scheduler.wait_idle(30)
-    assert len(warehouse.parts("s")) < 16 and scheduler.merges and not scheduler.errors
+    assert len(warehouse.parts("s")) < 16
+    assert scheduler.merges
+    assert not scheduler.errors
     target = warehouse.table("t").id
     monkeypatch.setattr(LocalStore, "write", _no_space)
     monkeypatch.setattr("olapdb.merge.merger.MERGED_INLINE_BYTES_MAX", 0)
@@ -218,7 +223,8 @@ def test_the_scheduler_merges_and_records_failures(
     assert scheduler.running
     monkeypatch.undo()
     scheduler.notify(target)
-    assert scheduler.wait_idle(30) and len(warehouse.parts("t")) < 16
+    assert scheduler.wait_idle(30)
+    assert len(warehouse.parts("t")) < 16
     scheduler.stop()
     scheduler.stop()
     assert not scheduler.running
@@ -261,7 +267,9 @@ def test_vacuum_deletes_what_nobody_can_read(warehouse: Warehouse) -> None:
     warehouse.query("OPTIMIZE TABLE s FINAL")
     services, store = warehouse.services, warehouse.services.store
     catalog = services.catalog
-    warehouse.query("INSERT INTO s SELECT toDate('2024-01-09'), toString(number), number FROM numbers(100000)")
+    warehouse.query(
+        "INSERT INTO s SELECT toDate('2024-01-09'), toString(number), number FROM numbers(100000)"
+    )
     old = [p.path for p in warehouse.parts("s") if p.path]
     with catalog.pinned() as pinned:
         warehouse.query("OPTIMIZE TABLE s FINAL")
@@ -288,7 +296,8 @@ def test_vacuum_takes_files_of_the_dead_and_no_others(warehouse: Warehouse) -> N
         for suffix in (".parquet", ".parquet.tmp"):
             store.write(f"data/s/{lease}-part{suffix}", lambda sink: sink.write(b"x"))
     report = vacuum(services)
-    assert report.files == 2 and len(report.unknown_files) == 2
+    assert report.files == 2
+    assert len(report.unknown_files) == 2
     left = {f.path.split("/")[-1].split("-")[0] for f in store.list("data/s/")}
     assert left == {services.lease_id, "feedbeef"}
     assert closed in {one.id for one in catalog.leases()}

@@ -80,7 +80,8 @@ def test_many_small_parts_merge_and_a_big_one_rests() -> None:
     assert choose(small, LIMITS, 0, 7) == small
     big = [part(1, 5, bytes=500 << 20), part(6, bytes=1000), part(7, bytes=1000)]
     assert choose(big, LIMITS, 0, 3) == []
-    assert choose([], LIMITS, 0, 0) == [] and choose(small[:1], LIMITS, 0, 1) == []
+    assert choose([], LIMITS, 0, 0) == []
+    assert choose(small[:1], LIMITS, 0, 1) == []
 
 
 def test_limits_bound_a_merge() -> None:
@@ -93,7 +94,11 @@ def test_limits_bound_a_merge() -> None:
 
 
 def test_inline_parts_become_files_with_age() -> None:
-    run = [part(1), part(2, inline=True, created_ms=0), part(3, inline=True, created_ms=5 * MINUTE_MS)]
+    run = [
+        part(1),
+        part(2, inline=True, created_ms=0),
+        part(3, inline=True, created_ms=5 * MINUTE_MS),
+    ]
     assert choose_inline(run, LIMITS, 9 * MINUTE_MS) == []
     assert blocks([choose_inline(run, LIMITS, 11 * MINUTE_MS)]) == [[2, 3]]
 

@@ -29,7 +29,13 @@ def test_codecs_reach_the_file() -> None:
         d=("String", "ZSTD"), e=("Array(String)", "CODEC(ZSTD(9))"),
     )  # fmt: skip
     rows = pa.table(
-        {"a": pa.array([1], pa.uint64()), "b": pa.array([1], pa.uint64()), "c": [1.0], "d": ["x"], "e": [["y"]]}
+        {
+            "a": pa.array([1], pa.uint64()),
+            "b": pa.array([1], pa.uint64()),
+            "c": [1.0],
+            "d": ["x"],
+            "e": [["y"]],
+        }
     )
     store = MemoryStore()
     part = write_part(store, table, rows, partition_id="all", partition_value=(),
@@ -39,11 +45,16 @@ def test_codecs_reach_the_file() -> None:
     assert [c.compression for c in chunks] == ["LZ4", "ZSTD", "UNCOMPRESSED", "ZSTD", "ZSTD"]
     assert "DELTA_BINARY_PACKED" in chunks[1].encodings
     assert "BYTE_STREAM_SPLIT" in chunks[2].encodings
-    assert "RLE_DICTIONARY" in chunks[3].encodings and "RLE_DICTIONARY" not in chunks[0].encodings
+    assert "RLE_DICTIONARY" in chunks[3].encodings
+    assert "RLE_DICTIONARY" not in chunks[0].encodings
 
 
 def test_what_is_no_codec_is_refused() -> None:
-    for text, error in (("Deflate", NotSupportedError), ("ZSTD(40)", BadArguments), ("LZ4 ZSTD", BadArguments)):
+    for text, error in (
+        ("Deflate", NotSupportedError),
+        ("ZSTD(40)", BadArguments),
+        ("LZ4 ZSTD", BadArguments),
+    ):
         table = table_with(a=("UInt64", text))
         with pytest.raises(error):
             column_codec(table.columns[0], table)

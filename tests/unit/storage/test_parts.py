@@ -155,7 +155,9 @@ def test_bounds_that_would_lie_are_left_out(store: Store) -> None:
     columns = (Column(1, "f", parse_type("Float64")), Column(2, "s", parse_type("String")),
                Column(3, "e", parse_type("Nullable(Int32)")))  # fmt: skip
     table = Table("t", "default", "t", Engine("MergeTree"), columns)
-    rows = pa.table({"f": [1.0, float("nan")], "s": ["a", "b" * 65], "e": pa.array([None, None], pa.int32())})
+    rows = pa.table(
+        {"f": [1.0, float("nan")], "s": ["a", "b" * 65], "e": pa.array([None, None], pa.int32())}
+    )
     part = write(store, table, rows).part
     assert part.bounds == {"e": (None, None, 2)}, "NaN is outside of any interval"
     group = PartReader(store, NoRows(), part, table).row_groups[0]
@@ -172,12 +174,14 @@ def test_other_readers_understand_a_part(store: LocalStore) -> None:
     local = store.local_path(part.path)
     assert local is not None
     plain = pq.read_table(local)
-    assert plain.num_rows == 70_000 and plain.column_names == [c.name for c in table.columns]
+    assert plain.num_rows == 70_000
+    assert plain.column_names == [c.name for c in table.columns]
     file = pq.ParquetFile(local)
     assert file.metadata.num_row_groups == 2
     assert file.metadata.row_group(0).sorting_columns[0].column_index == 0
     facts = json.loads(file.schema_arrow.metadata[FOOTER_KEY])
-    assert facts["table_id"] == "t" and facts["partition_value"] == [202401, "x"]
+    assert facts["table_id"] == "t"
+    assert facts["partition_value"] == [202401, "x"]
     assert facts["contributions"][0][:2] == ["v", 1]
     types = [column[2] for column in json.loads(facts["table"])["columns"]]
     assert types == list(TYPES)
@@ -188,7 +192,8 @@ def test_a_void_part_has_no_bytes(store: LocalStore) -> None:
     staged = write(store, table, everything_rows(table, 0))
     assert (staged.part.rows, staged.part.path, staged.inline_rows) == (0, "", None)
     reader = PartReader(store, NoRows(), staged.part, table)
-    assert reader.row_groups == () and reader.read(["c0"]).num_rows == 0
+    assert reader.row_groups == ()
+    assert reader.read(["c0"]).num_rows == 0
 
 
 def test_columns_are_found_by_id(store: Store) -> None:
@@ -203,7 +208,8 @@ def test_columns_are_found_by_id(store: Store) -> None:
         found = reader.read(["renamed", "c1"])
         assert found.column_names == ["renamed"], "c1 was dropped and added again: a new column"
         assert found.column("renamed").equals(rows.column("c0"))
-        assert reader.has_column("renamed") and not reader.has_column("c1")
+        assert reader.has_column("renamed")
+        assert not reader.has_column("c1")
 
 
 def test_rows_that_do_not_fit_are_a_bug(store: Store) -> None:
@@ -229,7 +235,9 @@ def test_any_changed_byte_is_noticed(store: LocalStore, rows: int) -> None:
     """A small file is checked whole; of a large one the footer, then each page as it is read."""
     table = Table("t", "default", "t", Engine("MergeTree"), (Column(1, "n", parse_type("UInt64")),))
     random = np.random.default_rng(1)
-    part = write(store, table, pa.table({"n": random.integers(0, 2**63, rows).astype("uint64")})).part
+    part = write(
+        store, table, pa.table({"n": random.integers(0, 2**63, rows).astype("uint64")})
+    ).part
     verify_file(store, part)
     path = store.root / part.path
     good = path.read_bytes()

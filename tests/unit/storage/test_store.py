@@ -75,9 +75,7 @@ def test_every_folder_of_a_new_file_is_synced_once(
     assert len(synced) == 4, "nothing is left to do"
 
 
-def test_process_durability_syncs_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_process_durability_syncs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda descriptor: pytest.fail("synced"))
     store = LocalStore(tmp_path, "process")
     write_text(store, "data/t/one", b"1")

@@ -70,9 +70,10 @@ def test_conflicts_are_tried_again_then_raised(services: Services) -> None:
     with Transaction(services) as transaction:
         part = stage(transaction)
         transaction.commit(build)
-    assert seen == [2, 3, 4] and files(services) == [part.part.path]
+    assert seen == [2, 3, 4]
+    assert files(services) == [part.part.path]
 
-    with pytest.raises(CommitConflict), Transaction(services, attempts_max=2) as transaction:
+    with pytest.raises(CommitConflict), Transaction(services, attempts_max=2) as transaction:  # noqa: PT012
         part = stage(transaction)
         assert len(files(services)) == 2
         transaction.commit(lambda s: Commit((SchemaIs("s", 9),), (), "TEST"))
@@ -80,7 +81,7 @@ def test_conflicts_are_tried_again_then_raised(services: Services) -> None:
 
 
 def test_an_exception_before_the_commit_cleans_up(services: Services) -> None:
-    with pytest.raises(ZeroDivisionError), Transaction(services) as transaction:
+    with pytest.raises(ZeroDivisionError), Transaction(services) as transaction:  # noqa: PT012
         stage(transaction)
         raise ZeroDivisionError
     assert files(services) == []
@@ -89,10 +90,11 @@ def test_an_exception_before_the_commit_cleans_up(services: Services) -> None:
 def test_a_revoked_lease_aborts_at_once(services: Services) -> None:
     services.catalog.close_lease(services.lease_id)
     attempts = []
-    with pytest.raises(Aborted), Transaction(services) as transaction:
+    with pytest.raises(Aborted), Transaction(services) as transaction:  # noqa: PT012
         stage(transaction)
         transaction.commit(lambda s: attempts.append(s) or Commit((transaction.lease,), (), "TEST"))
-    assert len(attempts) == 1 and files(services) == []
+    assert len(attempts) == 1
+    assert files(services) == []
 
 
 def test_an_unknown_outcome_deletes_nothing(
@@ -102,7 +104,7 @@ def test_an_unknown_outcome_deletes_nothing(
         raise CommitUnknown("planted")
 
     monkeypatch.setattr(services.catalog, "apply", nobody_knows)
-    with pytest.raises(CommitUnknown), Transaction(services) as transaction:
+    with pytest.raises(CommitUnknown), Transaction(services) as transaction:  # noqa: PT012
         part = stage(transaction)
         transaction.commit(lambda s: Commit((), (), "TEST"))
     assert files(services) == [part.part.path]
@@ -121,7 +123,8 @@ def test_crowded_partitions_slow_then_refuse_inserts(services: Services) -> None
         delays.append(delay())
         block = NewBlock("s", 0)
         catalog.apply(Commit((), (AddBlock(block, 1), AddPart(make_part("s"))), "TEST"))
-    assert delays[:5] == [0] * 5 and 0 < delays[5] < delays[6] < delays[8] <= 1000
+    assert delays[:5] == [0] * 5
+    assert 0 < delays[5] < delays[6] < delays[8] <= 1000
     with pytest.raises(TooManyParts, match="9"):
         delay()
     assert insert_delay_ms(catalog.snapshot(), table, ["other"]) == 0
@@ -142,13 +145,12 @@ def test_every_stage_in_the_code_is_listed() -> None:
 def test_check_database_sees_what_is_wrong(services: Services) -> None:
     with Transaction(services) as transaction:
         part = stage(transaction)
-        transaction.commit(
-            lambda s: Commit((), (AddBlock(NewBlock("s", 0), 2), part), "TEST")
-        )
+        transaction.commit(lambda s: Commit((), (AddBlock(NewBlock("s", 0), 2), part), "TEST"))
     catalog, store = services.catalog, services.store
     store.write("data/s/dead-part.parquet", lambda sink: sink.write(b"x"))
     (orphan,) = check_database(catalog, store)
-    assert "dead-part" in orphan and "nothing" in orphan
+    assert "dead-part" in orphan
+    assert "nothing" in orphan
     store.delete("data/s/dead-part.parquet")
     local = store.local_path(part.part.path)
     assert local is not None
