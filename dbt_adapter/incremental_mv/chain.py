@@ -68,7 +68,7 @@ class _Attaching:
         if scope is None:
             return select, None
         source = rewrite(select.source, lambda n: changed if n is first else None)
-        made = replace(select, source=source, with_items=items)
+        made = without_unused(replace(select, source=source, with_items=items))
         if not scope.upstream.aggregated:
             return made, None
         if top:
@@ -118,6 +118,20 @@ class _Attaching:
         if scope is None:
             return made, _row_scope(inner, query), items
         return made, scope.passed(inner, relation.alias or name), items
+
+
+def without_unused(select: nodes.Select) -> nodes.Select:
+    """Without the CTEs that nothing reads any more: what they read would count as read."""
+    while True:
+        used = {
+            n.table.name for n in walk(select)
+            if isinstance(n, nodes.TableReference) and n.table.database is None
+        }  # fmt: skip
+        used |= {n.parts[0] for n in walk(select) if isinstance(n, nodes.Identifier)}
+        kept = tuple(i for i in select.with_items if i.query is None or i.name in used)
+        if kept == select.with_items:
+            return select
+        select = replace(select, with_items=kept)
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,8 @@ def _repair(warehouse: Warehouse, names: Names, options: Mapping[str, Any]) -> l
     lines: list[str] = []
     health = warehouse.health(names)
     if health is not None and health.stale_slices:
-        lines += _replayed(names, warehouse.slow("REPLAY", names, "STALE", engine=engine))
+        rest = "STALE DISCARD BYPASS" if discard else "STALE"
+        lines += _replayed(names, warehouse.slow("REPLAY", names, rest, engine=engine))
     if health is not None and health.gap_parts:
         lines += _backfill(warehouse, names, options)
     for row in warehouse.slow("RECONCILE", names, engine=engine):

@@ -81,6 +81,8 @@ class Groups:
 
     @cached_property
     def sizes(self) -> np.ndarray:
+        if self.count == 1:
+            return np.array([self.codes.size])
         return np.bincount(self.codes, minlength=self.count)
 
     @cached_property

@@ -15,6 +15,7 @@ from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import Table
 from olapdb.model.view_state import Coverage
 
+WINDOW_PARTS = 1_000
 _ORDERED_ENGINES = frozenset(
     {"ReplacingMergeTree", "CollapsingMergeTree", "VersionedCollapsingMergeTree"}
 )
@@ -66,7 +67,7 @@ def runs(state: TableState, parts: Sequence[Part]) -> list[list[Part]]:
         blocks 1 2 3 | 7 8      view saw 1..3, not 4..8   ->   [1 2 3] [7 8]
     """
     found: list[list[Part]] = []
-    open_runs: dict[object, list[Part]] = {}
+    open_runs: dict[object, tuple[list[Part], BlockRange]] = {}
     for part in parts:
         if _must_stay(state.table, part):
             if state.table.engine.name in _ORDERED_ENGINES:
@@ -75,19 +76,25 @@ def runs(state: TableState, parts: Sequence[Part]) -> list[list[Part]]:
         kind = _kind(state, part)
         if state.table.engine.name in _ORDERED_ENGINES:
             open_runs = {kind: open_runs[kind]} if kind in open_runs else {}
-        run = open_runs.get(kind)
-        if run is not None and _one_coverage(state, hull([*run, part]), part.partition_id):
-            run.append(part)
-        else:
-            open_runs[kind] = [part]
-            found.append(open_runs[kind])
+        blocks = part.block_range
+        if kind in open_runs:
+            run, spanned = open_runs[kind]
+            wider = BlockRange(spanned.first, max(spanned.last, blocks.last))
+            if _one_coverage(state, wider, part.partition_id):
+                run.append(part)
+                open_runs[kind] = (run, wider)
+                continue
+        open_runs[kind] = ([part], blocks)
+        found.append(open_runs[kind][0])
     return found
 
 
 def choose(
     run: Sequence[Part], limits: MergeLimits, now_ms: int, partition_parts: int
 ) -> list[Part]:
-    """The best merge within a run, [] where none is worth it now."""
+    """The best merge within a run, [] where none is worth it now. Of a very long run only the end
+    is looked at: as that shrinks, the rest comes into view."""
+    run = run[-WINDOW_PARTS:]
     best: list[Part] = []
     best_score = math.inf
     sizes = [part.bytes for part in run]

@@ -13,7 +13,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from olapdb.errors import NotSupportedError
+from olapdb.errors import Error, NotSupportedError
 from olapdb.functions.base import Environment
 from olapdb.ingest.block import make_blocks
 from olapdb.ingest.stage import BlockStager
@@ -21,9 +21,10 @@ from olapdb.ingest.staged import StagedInsert
 from olapdb.ingest.trigger import Surroundings
 from olapdb.model.frozen import FrozenSnapshot
 from olapdb.model.schema import Table
+from olapdb.spark.items import is_final
 from olapdb.storage.store import LocalStore, Store
 from olapdb.transaction.cache import Cache
-from olapdb.views.chunk import ChunkTask, StagedChunk, compute_chunk
+from olapdb.views.chunk import ChunkTask, FailedChunk, StagedChunk, compute_chunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +69,17 @@ def worker_cache() -> Cache:
     return Cache()
 
 
-def run_chunk(address: StoreAddress, task: ChunkTask) -> StagedChunk:
-    """`compute_chunk` in a task; what it staged is durable when it returns."""
+def run_chunk(address: StoreAddress, attempts: int, task: ChunkTask) -> StagedChunk | FailedChunk:
+    """`compute_chunk` in a task; what it staged is durable when it returns. What fails for good
+    comes back as a FailedChunk, so that other chunks of the same job are not lost."""
     store = open_store(address)
-    chunk = compute_chunk(task, store, worker_cache())
-    store.sync()
+    try:
+        chunk = compute_chunk(task, store, worker_cache())
+        store.sync()
+    except Error as error:
+        if not is_final(error, attempts):
+            raise
+        return FailedChunk(task.index, task.partition, error)
     return chunk
 
 

@@ -24,8 +24,7 @@ class Count(Aggregate):
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         _, groups = segments.present(arguments, groups)
-        counts = np.bincount(groups.codes, minlength=groups.count)
-        return columns.from_values(counts, pa.uint64())
+        return columns.from_values(groups.sizes, pa.uint64())
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         sums = segments.sum_integers(columns.numpy_values(states), groups, np.dtype(np.uint64))

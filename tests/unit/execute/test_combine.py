@@ -82,9 +82,15 @@ def test_final_filters_after_combining(blocks: list[list[Row]], low: int) -> Non
     assert found == [(r[0], r[2]) for r in full_merge(blocks) if r[0] >= low and r[2] == 1]
 
 
+def without_nulls(rows: pa.Table) -> pa.Table:
+    sums = rows.drop_columns(["s", "b"])
+    return pa.table({n: c.fill_null(0) for n, c in zip(sums.column_names, sums.columns, strict=True)})
+
+
 @given(blocks=st.lists(st.lists(ROW, min_size=1, max_size=6), min_size=1, max_size=4))
 def test_merging_merged_rows_changes_nothing_more(blocks: list[list[Row]]) -> None:
-    """Any merge tree gives what one merge of everything does, zero rows aside."""
+    """Any merge tree gives what one merge of everything does; but a row that summed to zero and
+    was dropped early cannot turn a later NULL into 0, so these two count as one here."""
     table = summing([]).table
     layout = TableLayout(table)
 
@@ -98,7 +104,7 @@ def test_merging_merged_rows_changes_nothing_more(blocks: list[list[Row]]) -> No
     for block in blocks:
         merged = combine(table, layout.sort(pa.concat_tables([merged, rows(block)])))
     once = combine(table, layout.sort(rows([r for block in blocks for r in block])))
-    assert merged.drop_columns(["s", "b"]).equals(once.drop_columns(["s", "b"]))
+    assert without_nulls(merged).equals(without_nulls(once))
 
 
 def test_named_columns_alone_are_summed_and_decide() -> None:
