@@ -34,11 +34,11 @@ class OlapdbColumn(Column):
 
     @property
     def quoted(self) -> str:
-        return quote(self.column)
+        return quote(str(self.column))
 
     @property
     def data_type(self) -> str:
-        return self.dtype
+        return str(self.dtype)
 
     @property
     def plain_type(self) -> str:

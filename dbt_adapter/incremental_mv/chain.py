@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from dbt_common.exceptions import CompilationError
+
 from olapdb.bind.syntax import is_not_query, rewrite, walk
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
@@ -203,7 +205,7 @@ def _is_alias(element: nodes.Identifier, select: nodes.Select) -> bool:
     return any(isinstance(c, nodes.Alias) and c.name == element.parts[-1] for c in select.columns)
 
 
-def _partial(scope: _Scope, what: str) -> Exception:
+def _partial(scope: _Scope, what: str) -> CompilationError:
     return refuse(
         f"{what} of {scope.upstream.model}", "would be rows of partial states, not its answers.",
         "Aggregate them (sum of a sum, min of a min, -Merge of a state), or make a view.",

@@ -198,10 +198,17 @@ def partition_clause(shape: Shape, source_partition_key: str, config: ModelConfi
     for name, made_from in candidates:
         if _same(expression, made_from):
             return quote(name)
-        if isinstance(expression, nodes.Function) and len(expression.arguments) == 1:
-            if _keeps(expression.name.lower(), expression.arguments[0], made_from):
-                return f"{expression.name}({quote(name)})"
+        if _is_kept(expression, made_from):
+            assert isinstance(expression, nodes.Function)
+            return f"{expression.name}({quote(name)})"
     return ""
+
+
+def _is_kept(partitioning: nodes.Expression, made_from: nodes.Expression) -> bool:
+    """Whether rows that agree in the second are in one partition of the first."""
+    if not isinstance(partitioning, nodes.Function) or len(partitioning.arguments) != 1:
+        return False
+    return _keeps(partitioning.name.lower(), partitioning.arguments[0], made_from)
 
 
 def _keeps(partitioning: str, column: nodes.Expression, made_from: nodes.Expression) -> bool:

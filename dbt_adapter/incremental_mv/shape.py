@@ -162,7 +162,7 @@ class _Aggregation:
 
     def _find_keys(self) -> tuple[Key, ...]:
         keys: list[Key] = []
-        names = {e: n for n, e in reversed(self._items.items())}
+        names = {e: n for n, e in reversed(list(self._items.items()))}
         for expression in self._group_expressions():
             if any(k.expression == expression for k in keys):
                 continue

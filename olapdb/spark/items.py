@@ -1,4 +1,4 @@
-"""One primitive: run a Python function over work items in Spark tasks, one item a task.
+"""One primitive: run a Python function over work items in Spark tasks.
 
     results = run_items(spark, count_rows, ["a.parquet", "b.parquet"])
 
@@ -58,15 +58,18 @@ def run_items(
     function: Callable[[Payload], Outcome],
     payloads: Sequence[Payload],
     *,
+    tasks: int = 0,
     description: str = "olapdb",
     on_progress: Callable[[int, int], None] | None = None,
     cancelled: threading.Event | None = None,
 ) -> list[Outcome]:
-    """`[function(payload) for payload in payloads]`, each call in a Spark task of its own.
+    """`[function(payload) for payload in payloads]`, computed by `tasks` Spark tasks, each with its
+    share of the items in their order (0: a task for each, which costs about 30 ms).
 
     `function`, payloads and results are pickled (by cloudpickle, so a closure will do); a result
     must be smaller than the driver can hold.  `on_progress(done, of)` is called in this thread
-    while the job runs, with the number of finished tasks; `cancelled` stops the job when set.
+    while the job runs, with the number of finished tasks
+    and of all; `cancelled` stops the job when set.
 
     A call that fails is run again, as often as Spark retries a task, unless what it raised is an
     error of olapdb that would only come again.  Raises that error as it is, with a note naming the
@@ -79,9 +82,10 @@ def run_items(
         raise InternalError(f"{len(payloads)} items in one Spark job; group them.")
     count = len(payloads)
     mapper = _mapper(function, tuple(payloads), _task_attempts(session))
-    frame = session.range(0, count, 1, count).mapInArrow(mapper, _RESULT)
+    spread = min(tasks, count) if tasks > 0 else count
+    frame = session.range(0, count, 1, spread).mapInArrow(mapper, _RESULT)
     job = Job(session, f"olapdb-{uuid.uuid4().hex}", description)
-    rows = job.run(frame.collect, on_progress=on_progress, of=count, cancelled=cancelled)
+    rows = job.run(frame.collect, on_progress=on_progress, of=spread, cancelled=cancelled)
     return _outcomes([(row.item, bytes(row.outcome)) for row in rows], count)
 
 
