@@ -1,13 +1,13 @@
 """dbt's adapter for olapdb: `type: olapdb` in a profile."""
 
 from dbt.adapters.base import AdapterPlugin
+from dbt.include import olapdb
 
 from .column import OlapdbColumn
 from .connections import OlapdbConnectionManager
 from .credentials import OlapdbCredentials
 from .impl import OlapdbAdapter
 from .relation import OlapdbRelation
-from dbt.include import olapdb
 
 __all__ = [
     "OlapdbAdapter",

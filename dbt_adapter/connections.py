@@ -14,6 +14,7 @@ from dbt.adapters.sql import SQLConnectionManager
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
 import olapdb
+
 from .credentials import MEMORY, OlapdbCredentials
 
 logger = AdapterLogger("olapdb")

@@ -129,6 +129,43 @@ class OlapdbAdapter(SQLAdapter):
     def check_schema_exists(self, database: str, schema: str) -> bool:
         return schema in self.list_schemas(database)
 
+    def _make_match_kwargs(self, database: str, schema: str, identifier: str) -> dict[str, str]:
+        """Names differ by case, quoted or not."""
+        given = {"database": database, "schema": schema, "identifier": identifier}
+        return {part: name for part, name in given.items() if name is not None}
+
+    @available.parse(lambda *a, **k: None)
+    def persist_comments(
+        self, relation: OlapdbRelation, description: str | None, columns: Mapping[str, Any] | None
+    ) -> None:
+        """Descriptions as comments; statements only for those that differ."""
+        where = (
+            f"WHERE database = {string_literal(relation.schema or '')} AND "
+            "{} = " + string_literal(relation.identifier or "")
+        )
+        warehouse = self.warehouse()
+        if description is not None:
+            found = warehouse.rows(f"SELECT comment FROM system.tables {where.format('name')}")
+            if found and found[0]["comment"] != description:
+                warehouse.run(
+                    f"ALTER TABLE {relation.render()} MODIFY COMMENT {string_literal(description)}"
+                )
+        if not columns:
+            return
+        known = {
+            r["name"]: r["comment"]
+            for r in warehouse.rows(
+                f"SELECT name, comment FROM system.columns {where.format('table')}"
+            )
+        }
+        for name, column in columns.items():
+            comment = column["description"]
+            if name in known and comment and known[name] != comment:
+                warehouse.run(
+                    f"ALTER TABLE {relation.render()} COMMENT COLUMN {quote(name)} "
+                    f"{string_literal(comment)}"
+                )
+
     def drop_relation(self, relation: OlapdbRelation) -> None:
         """Drops it; with the read view of an `incremental_mv` its trigger and its target go."""
         for part in self._parts(relation):
@@ -187,7 +224,7 @@ class OlapdbAdapter(SQLAdapter):
         prefix = old.identifier or ""
         return [
             new.incorporate(
-                path={"identifier": f"{new.identifier}{(p.identifier or '')[len(prefix):]}"},
+                path={"identifier": f"{new.identifier}{(p.identifier or '')[len(prefix) :]}"},
                 type=p.type,
             )
             for p in parts
@@ -305,7 +342,10 @@ class OlapdbAdapter(SQLAdapter):
         """`repair`, `backfill`, `reconcile` or `status` of the models, as lines to show."""
         engine = options.get("engine") or self.config.credentials.backfill_engine
         return operations.run(
-            operation, self.warehouse(), operations.choose(nodes, models), {**options, "engine": engine}
+            operation,
+            self.warehouse(),
+            operations.choose(nodes, models),
+            {**options, "engine": engine},
         )
 
     @available.parse(lambda *a, **k: [])

@@ -10,26 +10,23 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import sys
 import tempfile
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-import olapdb
-from olapdb.spark import session_scope
-
 from pipeline import truth
 from pipeline.dbt import Dbt, Run
 from pipeline.files import csv_files
 from pipeline.ingest import ingest
 from pipeline.live import live_blocks
 from pipeline.screen import Screen
+
+import olapdb
+from olapdb.spark import session_scope
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -156,7 +153,7 @@ class Demo:
         self.require(run.success, "repair failed")
         still = self.dbt_with_bar("test", "--select", RECONCILIATIONS)
         self.require(not still.success, "repair took the rows written by hand without being told")
-        self.screen.say(f"Still failing, for those rows: {', '.join(still.failed)}.")
+        self.screen.say(f"dbt test still fails, for those rows: {', '.join(still.failed)}.")
 
         self.screen.say("[bold]dbt run-operation repair --args '{discard_bypass: true}'[/]:")
         run = self.dbt("run-operation", "repair", macro_arguments={"discard_bypass": True})
@@ -202,8 +199,8 @@ class Demo:
         ]
         self.screen.table(
             "Every model beside pandas over the CSV files, row by row",
-            ("model", "figure", "olapdb", "pandas", "all rows equal"),
-            [(c.model, c.figure, c.olapdb, c.pandas, c.equal) for c in compared],
+            ("model", "figure", "olapdb", "pandas", "all equal"),
+            _grouped((c.model, c.figure, c.olapdb, c.pandas, c.equal) for c in compared),
         )
         wrong = [f"{c.model}: {c.figure}" for c in compared if not c.equal]
         self.require(not wrong, f"not equal to pandas: {', '.join(wrong)}")
@@ -223,15 +220,21 @@ class Demo:
 
             def tell(line: str) -> None:
                 if arguments[0] in ("build", "run"):
-                    bars.console.print(f"  {line}", style="dim", markup=False)
+                    self.screen.plain(f"  {line}", style="dim")
 
             run = self.dbt(*arguments, on_finished=finished, on_line=tell)
             bars.update(task, completed=len(run.results), total=max(len(run.results), 1))
         return run
 
     def show_results(self, title: str, run: Run) -> None:
-        rows = [(name, status, message) for name, (status, message) in run.results.items()]
-        self.screen.table(title, ("node", "status", "message"), rows)
+        """Models and seeds one by one, tests only where they failed."""
+        results = list(run.results.values())
+        tests = [r for r in results if r.kind == "test"]
+        passed = [r for r in tests if r.status == "pass"]
+        rows = [(r.name, r.status, r.message) for r in results if r not in passed]
+        if rows:
+            self.screen.table(title, ("node", "status", "message"), rows)
+        self.screen.say(f"{len(passed)} of {len(tests)} tests passed.")
         for line in run.lines if not run.success else ():
             self.screen.plain(f"  {line}", style="red")
 
@@ -281,6 +284,14 @@ def main() -> None:
     checked = " Every number was checked." if arguments.check else ""
     screen.say(f"\n[bold green]Done[/] in {time.monotonic() - started:.0f} s.{checked}")
     screen.say(f"The warehouse stays in {warehouse}.")
+
+
+def _grouped(rows: Iterable[tuple[object, ...]]) -> Iterator[tuple[object, ...]]:
+    """The first column is shown where it changes."""
+    before: object = None
+    for first, *rest in rows:
+        yield ("" if first == before else first, *rest)
+        before = first
 
 
 def _arguments() -> argparse.Namespace:

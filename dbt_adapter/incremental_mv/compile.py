@@ -19,9 +19,7 @@ from .shape import shape_of
 from .warehouse import TableInfo, Warehouse
 
 
-def compile_model(
-    warehouse: Warehouse, names: Names, sql: str, config: ModelConfig
-) -> Definition:
+def compile_model(warehouse: Warehouse, names: Names, sql: str, config: ModelConfig) -> Definition:
     """The definition of the model. CompilationError, with reason and remedy, where a trigger
     cannot keep it right or where the SQL is wrong."""
     try:

@@ -127,8 +127,10 @@ def _row_wise(
             "the model aggregates nothing, so the order of its rows", "cannot be derived.",
             "Give config order_by, for example order_by=['origin', 'time'].",
         )  # fmt: skip
-    sorted_by = [t for n, t in types if quote(n) in order_by or n in order_by.strip("()").split(", ")]
-    stored = [(n, t.type if isinstance(t, SimpleAggregateFunction) else t) for n, t in types]
+    sorted_by = [
+        t for n, t in types if quote(n) in order_by or n in order_by.strip("()").split(", ")
+    ]
+    stored = [(n, t.inner if isinstance(t, SimpleAggregateFunction) else t) for n, t in types]
     return Definition(
         unique_id=config.unique_id,
         columns=tuple((n, str(t)) for n, t in stored),

@@ -139,9 +139,12 @@ def _replayed(names: Names, rows: Iterable[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-_OPERATIONS: Mapping[
-    str, Callable[[Warehouse, Names, Mapping[str, Any]], list[str]]
-] = {"status": _status, "backfill": _backfill, "reconcile": _reconcile, "repair": _repair}
+_OPERATIONS: Mapping[str, Callable[[Warehouse, Names, Mapping[str, Any]], list[str]]] = {
+    "status": _status,
+    "backfill": _backfill,
+    "reconcile": _reconcile,
+    "repair": _repair,
+}
 
 
 # --- tests

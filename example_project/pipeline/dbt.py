@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,18 +15,29 @@ PROJECT = Path(__file__).parents[1]
 PASSED = ("success", "pass", "no-op")
 
 
+@dataclass(frozen=True)
+class Result:
+    """What became of a node; `kind` is model, seed, test, …"""
+
+    name: str
+    kind: str
+    status: str
+    message: str
+
+
 @dataclass
 class Run:
-    """What a dbt command did: `results` by node name as (status, message), `lines` of its log that
+    """What a dbt command did: `results` by node id, `lines` of its log that
     the adapter or an operation wrote for people."""
 
     success: bool = False
-    results: dict[str, tuple[str, str]] = field(default_factory=dict)
+    results: dict[str, Result] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
 
     @property
     def failed(self) -> list[str]:
-        return [name for name, (status, _) in self.results.items() if status not in PASSED]
+        """Names of the nodes that failed."""
+        return [r.name for r in self.results.values() if r.status not in PASSED]
 
 
 Started = Callable[[str], None]
@@ -62,16 +73,25 @@ class Dbt:
         from dbt.cli.main import dbtRunner
 
         run = Run()
+        done: set[str] = set()
+        total = [0]
+
+        def tell(line: str) -> None:
+            run.lines.append(line)
+            on_line(line)
 
         def listen(event: Any) -> None:
             name = event.info.name
             if name == "NodeFinished":
-                run.results.setdefault(event.data.node_info.node_name, ("", ""))
+                done.add(event.data.node_info.unique_id)
+                on_finished(len(done), total[0])
             elif name == "LogStartLine":
-                on_finished(event.data.index - 1, event.data.total)
-            elif name in ("AdapterEventInfo", "AdapterEventWarning", "JinjaLogInfo"):
-                run.lines.append(event.info.msg)
-                on_line(event.info.msg)
+                total[0] = event.data.total
+                on_finished(len(done), total[0])
+            elif name in ("AdapterEventInfo", "AdapterEventWarning"):
+                tell(event.data.base_msg)
+            elif name == "JinjaLogInfo":
+                tell(event.data.msg)
 
         extra = ["--args", json.dumps(macro_arguments)] if macro_arguments is not None else []
         with _environment(self._variables):
@@ -86,19 +106,22 @@ class Dbt:
         return run
 
 
-def _results(result: Any) -> dict[str, tuple[str, str]]:
+def _results(result: Any) -> dict[str, Result]:
     listed = getattr(result, "results", None)
     if listed is None:
         return {}
     return {
-        one.node.name: (str(one.status), one.message or "")
+        one.node.unique_id: Result(
+            one.node.name.rstrip("_"), str(one.node.resource_type), str(one.status),
+            one.message or "",
+        )
         for one in listed
         if getattr(one, "node", None) is not None
     }
 
 
 @contextmanager
-def _environment(variables: Mapping[str, str]):  # noqa: ANN202
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:

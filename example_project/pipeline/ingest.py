@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import olapdb
 from olapdb.spark import spark_session, stop_session, write_dataframe
-
 from pipeline.files import csv_files
 from pipeline.tables import CSV_SCHEMAS, DATABASE, create_tables
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -30,14 +31,14 @@ class Screen:
 
     def plain(self, text: str, style: str = "") -> None:
         """Text that others wrote, which may have brackets in it."""
-        self.console.print(text, style=style, markup=False)
+        self.console.print(text, style=style, markup=False, soft_wrap=True)
 
     def table(
         self, title: str, headings: Sequence[str], rows: Iterable[Sequence[object]]
     ) -> None:
         """Numbers to the right, with thousands marked."""
         listed = [list(row) for row in rows]
-        table = Table(title=title, title_justify="left", title_style="bold", header_style="dim")
+        table = Table(title=title, title_justify="left", title_style="bold", header_style="dim", box=SIMPLE_HEAD)
         for at, heading in enumerate(headings):
             numeric = bool(listed) and all(isinstance(row[at], int | float) for row in listed)
             table.add_column(heading, justify="right" if numeric else "left", overflow="fold")

@@ -116,7 +116,7 @@ def compare(connection: olapdb.Connection, schema: str, model: Model) -> list[Co
             continue
         mine, theirs = found[name].astype(float), expected[name].astype(float)
         equal = rows.equal and _equal(mine, theirs, estimate=name in model.estimates)
-        made.append(Comparison(model.name, f"sum of {name}", mine.sum(), theirs.sum(), equal))
+        made.append(Comparison(model.name, name, mine.sum(), theirs.sum(), equal))
     return made
 
 

@@ -367,6 +367,10 @@ class SqliteCatalog:
         with self.connections.reading() as connection:
             past = int(sql.newest_commit_before.value(connection, before_ms=before_ms) or 0)
         horizon = min(self.oldest_pin(), past)
+        before = newest - commits_max + 1
+        with self.connections.reading() as connection:
+            if sql.has_history.value(connection, up_to=horizon, before=before) is None:
+                return  # an idle warehouse is not written, and its past stays readable
         with self._housekeeping("vacuum") as connection:
             marked = int(sql.get_meta.value(connection, name="vacuumed_to"))
             sql.set_meta(connection, name="vacuumed_to", content=str(max(marked, horizon)))
@@ -375,7 +379,7 @@ class SqliteCatalog:
             for forget in sql.forget_dropped:
                 forget(connection, up_to=horizon)
             sql.forget_superseded_checks(connection, up_to=horizon)
-            sql.forget_commits(connection, before=min(newest - commits_max + 1, newest))
+            sql.forget_commits(connection, before=before)
 
     def forget_leases(self, lease_ids: Sequence[str]) -> None:
         if lease_ids:

@@ -389,6 +389,17 @@ def _forget(table: sa.Table) -> Statement:
     return Statement(lambda: sa.delete(table).where(table.c.dropped_commit <= P("up_to")))
 
 
+def _has_history() -> Any:
+    return sa.union_all(
+        *(
+            sa.select(sa.literal_column("1")).where(table.c.dropped_commit <= P("up_to"))
+            for table in _VERSIONED
+        ),
+        sa.select(sa.literal_column("1")).where(t.commits.c.number < P("before")),
+    )
+
+
+has_history = Statement(_has_history)
 forget_dropped = tuple(_forget(table) for table in _VERSIONED)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from olapdb.model.part import Blocks, BlockRange, covers, union_ranges
+from olapdb.model.part import BlockRange, Blocks, covers, union_ranges
 
 Cause: TypeAlias = Literal[
     "DELETE", "UPDATE", "DROP PARTITION", "REPLACE PARTITION", "TTL", "DIMENSION CHANGE",

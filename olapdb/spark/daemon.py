@@ -5,7 +5,7 @@ Workers are forked from it, so that a new one starts in a second rather than in 
 
 from __future__ import annotations
 
-import pyarrow  # noqa: F401
+import pyarrow
 import pyarrow.compute
 import pyarrow.parquet  # noqa: F401
 from pyspark.daemon import manager

@@ -95,7 +95,7 @@ class SparkExecutor:
                 return
             try:
                 future.set_result(self._compute(wave, stopped))
-            except BaseException as error:  # carried to the thread that waits for it
+            except BaseException as error:  # noqa: BLE001  (carried to who waits for it)
                 future.set_exception(error)
 
     def _compute(self, wave: _Wave, stopped: threading.Event) -> list[Computed]:
@@ -115,7 +115,8 @@ class SparkExecutor:
     def _tasks(self, wave: _Wave) -> int:
         """Every core has work, and no task much more than `TASK_ROWS` rows."""
         rows = sum(task.rows for task in wave)
-        return max(self.session.sparkContext.defaultParallelism, rows // TASK_ROWS)
+        cores: int = self.session.sparkContext.defaultParallelism
+        return max(cores, rows // TASK_ROWS)
 
 
 def waves(tasks: Sequence[ChunkTask], tasks_max: int) -> Iterator[_Wave]:

@@ -117,7 +117,7 @@ class Job:
             try:
                 self._session.sparkContext.setJobGroup(self._group, self._description, True)
                 results.append(action())
-            except BaseException as error:  # carried to the caller's thread, whatever it is
+            except BaseException as error:  # noqa: BLE001  (carried to the caller's thread)
                 failures.append(error)
             finally:
                 done.set()

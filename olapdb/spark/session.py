@@ -115,7 +115,7 @@ def active_session() -> SparkSession | None:
 
 def is_own_session(session: SparkSession) -> bool:
     """Whether `spark_session` of this process made it."""
-    return session.conf.get(_OWNER, "") == str(os.getpid())
+    return str(session.conf.get(_OWNER, "")) == str(os.getpid())
 
 
 def stop_session(session: SparkSession) -> bool:

@@ -65,7 +65,8 @@ _DESCRIBED = ("name", "type", "default_type", "default_expression", "comment",
 def describe(statement: nodes.Describe, context: StatementContext) -> Result:
     """DESCRIBE TABLE t, or DESCRIBE (SELECT …); ClickHouse's seven columns."""
     if statement.query is not None:
-        rows = [(n, t.name, "", "", "", "", "") for n, t in select.describe(statement.query, context)]
+        described = select.describe(statement.query, context)
+        rows: list[tuple[str, ...]] = [(n, t.name, "", "", "", "", "") for n, t in described]
     else:
         assert statement.table is not None
         rows = [_described(c) for c in _columns(statement.table, context)]

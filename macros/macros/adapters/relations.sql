@@ -91,9 +91,9 @@
 {% endmacro %}
 
 {% macro olapdb__persist_docs(relation, model, for_relation, for_columns) %}
-  {% if (for_relation and config.persist_relation_docs() and model.description)
-        or (for_columns and config.persist_column_docs() and model.columns) %}
-    {% do exceptions.warn(
-      "olapdb cannot persist docs as comments yet; those of " ~ relation ~ " are in dbt docs only.") %}
+  {% set description = model.description if for_relation and config.persist_relation_docs() and model.description else none %}
+  {% set columns = model.columns if for_columns and config.persist_column_docs() else none %}
+  {% if description is not none or columns %}
+    {% do adapter.persist_comments(relation, description, columns) %}
   {% endif %}
 {% endmacro %}
