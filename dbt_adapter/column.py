@@ -43,9 +43,9 @@ class OlapdbColumn(Column):
     @property
     def plain_type(self) -> str:
         """Without Nullable, LowCardinality and SimpleAggregateFunction."""
-        inner = self.dtype.strip()
+        inner: str = self.dtype.strip()
         while (found := _WRAPPER.match(inner)) is not None:
-            inner = found.group(1).strip()
+            inner = str(found.group(1)).strip()
         return inner
 
     @property

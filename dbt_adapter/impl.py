@@ -158,6 +158,12 @@ class OlapdbAdapter(SQLAdapter):
                 f"SELECT name, comment FROM system.columns {where.format('table')}"
             )
         }
+        missing = [name for name in columns if name not in known]
+        if missing:
+            logger.warning(
+                "The following columns are specified in the schema but are not present in the "
+                f"database: {', '.join(missing)}"
+            )
         for name, column in columns.items():
             comment = column["description"]
             if name in known and comment and known[name] != comment:

@@ -95,8 +95,8 @@ def _parted(name: str) -> tuple[str, str]:
     for suffix in _SUFFIXES:
         if name.endswith(suffix) and len(name) > len(suffix):
             return name[: -len(suffix)], suffix
-    known = name if is_aggregate(f"{name}State") else name.lower()
-    return known, ""
+    lowered = name.lower()
+    return lowered if is_aggregate(lowered) else name, ""
 
 
 def _normalised(call: nodes.Function) -> nodes.Function:

@@ -42,7 +42,7 @@ def refuse_clauses(select: nodes.Select) -> None:
 
 
 def _refuse_windows(select: nodes.Select) -> None:
-    for node in walk(select, is_not_query):
+    for node in (n for c in select.columns for n in walk(c, is_not_query)):
         if isinstance(node, nodes.Function) and node.over is not None:
             raise refuse(
                 f"the window function {node.name}",

@@ -34,9 +34,10 @@ from olapdb.model.view_state import Check, Verdict
 from olapdb.transaction.services import Services
 from olapdb.views.chunk import ChunkTask, FailedChunk, combined, rows_of_chunk
 from olapdb.views.compare import Difference, compare_keys, compare_rows
-from olapdb.views.coverage import bypass, covered_parts, gap, stores_rows
+from olapdb.views.coverage import bypass, gap, stores_rows
 from olapdb.views.executor import Executor
 from olapdb.views.jobs import ChunkEvent, Job, Progress, by_partition, find_view, view_name
+from olapdb.views.narrow import reaching_parts
 from olapdb.views.verdicts import check_is_current, fingerprint, stale_slices
 
 NOTHING_THERE = "all"
@@ -178,9 +179,10 @@ class _Reconciliation:
         """The rows of every view that writes the target, from covered source rows."""
         tasks: list[ChunkTask] = []
         for view in self.snapshot.views_into(self.view.target_id):
-            for partition, parts in by_partition(covered_parts(view, self.snapshot)).items():
+            parts = reaching_parts(view, self.snapshot, self.slices, self.job.services)
+            for partition, own in by_partition(parts).items():
                 tasks.append(
-                    self.job.task(self.snapshot, view, partition, parts, len(tasks), "rows",
+                    self.job.task(self.snapshot, view, partition, own, len(tasks), "rows",
                                   self.slices)
                 )  # fmt: skip
         found: list[pa.Table] = []

@@ -47,7 +47,7 @@ from olapdb.model.view_state import CoverageRow
 from olapdb.transaction.points import reach
 from olapdb.transaction.services import Services
 from olapdb.views.chunk import ChunkTask, FailedChunk
-from olapdb.views.coverage import bypass, covered_parts, is_bypass
+from olapdb.views.coverage import bypass, is_bypass
 from olapdb.views.executor import Executor
 from olapdb.views.jobs import (
     ATTEMPTS_MAX,
@@ -59,6 +59,7 @@ from olapdb.views.jobs import (
     readable_source,
     view_name,
 )  # fmt: skip
+from olapdb.views.narrow import reaching_parts
 from olapdb.views.verdicts import stale_slices
 
 
@@ -162,11 +163,14 @@ class _Replay:
 
     # --- recompute
 
+    def _read_parts(self, view: MaterializedView) -> tuple[Part, ...]:
+        return reaching_parts(view, self.snapshot, self.slices, self.job.services)
+
     def _recompute(self, views: list[MaterializedView]) -> tuple[StagedInsert | None, int]:
         tasks: list[ChunkTask] = []
         for view in views:
             readable_source(self.snapshot, view, "REPLAY")
-            for partition, parts in by_partition(covered_parts(view, self.snapshot)).items():
+            for partition, parts in by_partition(self._read_parts(view)).items():
                 tasks.append(
                     self.job.task(self.snapshot, view, partition, parts, len(tasks), "replay",
                                   self.slices)
@@ -268,7 +272,7 @@ class _Replay:
     ) -> list[Requirement]:  # fmt: skip
         needed: dict[Requirement, None] = {}
         for view in views:
-            partitions = by_partition(covered_parts(view, self.snapshot))
+            partitions = by_partition(self._read_parts(view))
             for one in self.job.read_requirements(self.snapshot, view, partitions):
                 needed[one] = None
             for requirement, _ in dimension_requirements(view, self.snapshot):
