@@ -1,9 +1,9 @@
 """One run of an `incremental_mv` model: create, fill gaps, rebuild, or nothing at all.
 
-The order makes each kill harmless.  First run: target, trigger, read view, backfill; what is
+The order makes each kill harmless.  First run: target, trigger, backfill, read view; what is
 missing at the next run is made then, and rows that came in meanwhile fired the trigger.  Rebuild:
-a second target and trigger beside the first, backfilled; then one RENAME swaps both, and the read
-view is replaced.
+a second target and trigger beside the first, backfilled; then one RENAME swaps both, the read view
+is replaced, and the old ones are dropped: as long as they are there, the read view may be theirs.
 """
 
 from __future__ import annotations
@@ -113,15 +113,19 @@ class _Run:
         occupied = reading is not None and reading.engine != "View"
         if view is None and target is None and not occupied:
             self._create(definition, names)
-            return self._outcome("CREATE", *self._fill(names))
+            chunks, rows = self._fill(names)
+            warehouse.run(definition.create_read_view(names))
+            return self._outcome("CREATE", chunks, rows)
         if occupied or view is None or target is None:
             return self._rebuild(definition)
         if self._settings.full_refresh or view.digest != definition.digest:
             self._check_change(view, definition)
             return self._rebuild(definition)
-        if reading is None:
-            warehouse.run(definition.create_read_view(names))
         chunks, rows = self._fill(names)
+        interrupted = warehouse.table(names.table(self._old.target), names.database) is not None
+        if reading is None or interrupted:
+            warehouse.run(definition.create_read_view(names))
+            self._drop_old()
         return self._outcome("BACKFILL" if chunks else "NO CHANGE", chunks, rows)
 
     def _check_change(self, view: ViewInfo, definition: Definition) -> None:
@@ -136,15 +140,13 @@ class _Run:
     def _create(self, definition: Definition, names: Names) -> None:
         self._warehouse.run(definition.create_target(names))
         self._warehouse.run(definition.create_view(names))
-        if names == self._names:
-            self._warehouse.run(definition.create_read_view(names))
 
     def _rebuild(self, definition: Definition) -> Outcome:
         names, warehouse = self._names, self._warehouse
-        new, old = names.new, Names(names.database, f"{names.model}{OLD_SUFFIX}")
+        new, old = names.new, self._old
         self._release_chained()
         warehouse.drop(new)
-        self._drop_old(old)
+        self._drop_old()
         self._create(definition, new)
         chunks, rows = self._fill(new)
         moves = []
@@ -162,11 +164,16 @@ class _Run:
         )
         warehouse.run(f"RENAME TABLE {clauses}")
         warehouse.run(definition.create_read_view(names))
-        self._drop_old(old)
+        self._drop_old()
         return self._outcome("REBUILD", chunks, rows)
 
-    def _drop_old(self, old: Names) -> None:
-        warehouse = self._warehouse
+    @property
+    def _old(self) -> Names:
+        """Where a rebuild puts what it replaces."""
+        return Names(self._names.database, f"{self._names.model}{OLD_SUFFIX}")
+
+    def _drop_old(self) -> None:
+        old, warehouse = self._old, self._warehouse
         for name in (old.view, old.target, old.model):
             found = warehouse.table(old.table(name), old.database)
             if found is not None:

@@ -41,7 +41,8 @@ class Screen:
         table = Table(title=title, title_justify="left", title_style="bold", header_style="dim", box=SIMPLE_HEAD)
         for at, heading in enumerate(headings):
             numeric = bool(listed) and all(isinstance(row[at], int | float) for row in listed)
-            table.add_column(heading, justify="right" if numeric else "left", overflow="fold")
+            justify = "right" if numeric else "left"
+            table.add_column(heading, justify=justify, overflow="fold", no_wrap=at == 0)
         for row in listed:
             table.add_row(*(_shown(value) for value in row))
         self.console.print(table)

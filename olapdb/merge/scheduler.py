@@ -15,6 +15,11 @@ from olapdb.transaction.services import Services
 
 SWEEP_SECONDS = 30.0
 """How often all tables are looked at: parts become worth merging by age alone."""
+QUIET_SECONDS = 0.1
+DELAY_SECONDS_MAX = 0.5
+"""Work begins once no table was notified for so long, or so long after the first was.  A merge of
+many small parts costs hardly more than one of a few, and the INSERTs of a burst do not share the
+interpreter with one."""
 PAUSE_SECONDS = 0.02
 CONFLICTS_MAX = 3
 HISTORY_MAX = 1_000
@@ -43,6 +48,7 @@ class MergeScheduler:
         self._services = services
         self._sweep_seconds = sweep_seconds
         self._pending: set[str] = set()
+        self._notified = 0
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._idle = threading.Event()
@@ -79,6 +85,7 @@ class MergeScheduler:
         """Never blocks for a merge."""
         with self._queued:
             self._pending.add(table_id)
+            self._notified += 1
             self._idle.clear()
         self._wake.set()
 
@@ -94,11 +101,21 @@ class MergeScheduler:
             if time.monotonic() >= next_sweep:
                 self._sweep()
                 next_sweep = time.monotonic() + self._sweep_seconds
+            self._wait_for_quiet()
             while self._pending and not self._stopping.is_set():
                 self._work_on(self._pending.pop())
             with self._queued:
                 if not self._pending:
                     self._idle.set()
+
+    def _wait_for_quiet(self) -> None:
+        """Lets a burst of INSERTs go by, bounded."""
+        until = time.monotonic() + DELAY_SECONDS_MAX
+        seen = -1
+        while seen != self._notified and time.monotonic() < until:
+            seen = self._notified
+            if not self._pending or self._stopping.wait(QUIET_SECONDS):
+                return
 
     def _work_on(self, table_id: str) -> None:
         """Merges until nothing is worth it; bounded by the conflicts that others cause."""

@@ -8,13 +8,12 @@ In any other run this folder is left alone.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 os.environ.setdefault("DBT_SEND_ANONYMOUS_USAGE_STATS", "0")
-
-collect_ignore_glob: list[str] = []
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -33,3 +32,12 @@ def dbt_profile_target(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ob
 @pytest.fixture(scope="class")
 def profile_user() -> None:
     """There are no users."""
+
+
+@pytest.fixture(scope="class")
+def logs_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Not in the folder of whoever runs the tests."""
+    folder = str(tmp_path_factory.mktemp("logs"))
+    os.environ["DBT_LOG_PATH"] = folder
+    yield folder
+    del os.environ["DBT_LOG_PATH"]

@@ -248,3 +248,38 @@ class TestLimits(IncrementalMvProject):
         bench.write("late", "select origin, count() as n from {{ ref('hourly') }} group by origin")
         _, log = run_dbt_and_capture(["run", "--select", "late"], expect_pass=False)
         assert "would count the partial rows of hourly" in log
+
+
+class TestInterrupted(IncrementalMvProject):
+    def test_the_next_run_finishes_what_was_killed(self, bench: Bench) -> None:
+        execute = bench.connection.execute
+        run_dbt(["run", "--select", "carrier"])
+        schema = bench.schema
+
+        # killed before the read view
+        execute(f"drop view {schema}.carrier")
+        run_dbt(["run", "--select", "carrier"])
+        bench.assert_equal_to_source("carrier")
+
+        # killed in a rebuild, between the swap and the new read view
+        execute(
+            f"create table {schema}.carrier__dbt_old__target (a Int64) engine = MergeTree order by a"
+        )
+        execute(
+            f"create or replace view {schema}.carrier as select * from {schema}.carrier__dbt_old__target"
+        )
+        run_dbt(["run", "--select", "carrier"])
+        bench.assert_equal_to_source("carrier")
+        found = bench.rows(
+            f"select name from system.tables where database = '{schema}' and name like '%old%'"
+        )
+        assert found == []
+
+        # the trigger dropped by hand: a test says so, and the next run builds anew
+        execute(f"drop view {schema}.carrier__mv")
+        _, log = run_dbt_and_capture(["test", "--select", "carrier"], expect_pass=False)
+        assert "the trigger carrier__mv does not exist" in log
+        bench.connection.insert("raw.flights", flights(8))
+        results = run_dbt(["run", "--select", "carrier"])
+        assert results[0].message.startswith("REBUILD 4 chunks")
+        bench.assert_equal_to_source("carrier")

@@ -1,0 +1,414 @@
+"""The protocol of commits as a small executable model: facts, requirements, changes.
+
+    s --v--> t --w--> u          v may read the dimension d
+
+A source row is a name like "a1": row 1 of partition a.  What a view makes of an input is the atom
+(definition, input, dimension), so a target's content says from which rows, by which definition
+and with which state of the dimension each of its rows was made, and a row that is there twice is
+seen.  Everything is immutable and hashable: a world is a state of the exploration.
+
+Each guard has an id, "3.data_version": the number of its rule in docs/invariants.md and a name.
+A `Protocol` leaves some of them out; the exploration then has to find what goes wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple, TypeAlias
+
+Atom: TypeAlias = "str | tuple[str, Atom, int]"
+
+SOURCE, TARGET, CHAINED, DIMENSION = "s", "t", "u", "d"
+TABLES = (SOURCE, TARGET, CHAINED, DIMENSION)
+PARTITIONS = ("a", "b")
+HAND = "hand"
+"""The definition of rows that somebody wrote into a target: bypass."""
+
+
+class Part(NamedTuple):
+    """`made`: the views whose rows it holds, none for rows that no view made. The id is its file's
+    too: (actor, operation, attempt, count)."""
+
+    id: tuple[int, int, int, int]
+    table: str
+    partition: str
+    first: int
+    last: int
+    content: tuple[Atom, ...]
+    made: frozenset[str]
+
+
+class View(NamedTuple):
+    id: str
+    name: str
+    version: int
+    definition: str
+    source: str
+    target: str
+    attached: bool
+    reads_dimension: bool
+
+
+class Catalog(NamedTuple):
+    """What one commit number means. `last_block` is by table, in the order of TABLES; coverage
+    holds (view, partition or None, block); invalid (view, slice or None, commit); checks
+    (view, slice, what it is about)."""
+
+    number: int = 0
+    parts: frozenset[Part] = frozenset()
+    last_block: tuple[int, ...] = (0,) * len(TABLES)
+    versions: frozenset[tuple[str, str, int]] = frozenset()
+    views: frozenset[View] = frozenset()
+    coverage: frozenset[tuple[str, str | None, int]] = frozenset()
+    invalid: frozenset[tuple[str, str | None, int]] = frozenset()
+    checks: frozenset[tuple[str, str, tuple[object, ...]]] = frozenset()
+    tokens: frozenset[str] = frozenset()
+
+
+class Actor(NamedTuple):
+    """One process: which operation of its program, at which step, with what in its memory."""
+
+    operation: int = 0
+    step: int = 0
+    memory: tuple[object, ...] = ()
+    dead: bool = False
+
+
+class World(NamedTuple):
+    """Catalog, disk, processes; and ghosts: what clients were told, which the engine never sees.
+
+    `ended` leases are closed or revoked; `pins` (actor, catalog it reads); `mark` the newest
+    commit whose dropped parts may be gone.  `acknowledged` and `removed` are source rows, `kept`
+    (table, atom) rows that no view made and that only their owner may remove, `owed` (view,
+    block) committed while the view was attached.
+    """
+
+    catalog: Catalog = Catalog()
+    dropped: frozenset[tuple[Part, int]] = frozenset()
+    files: frozenset[tuple[int, int, int, int]] = frozenset()
+    ended: frozenset[tuple[int, int]] = frozenset()
+    pins: frozenset[tuple[int, Catalog]] = frozenset()
+    mark: int = 0
+    actors: tuple[Actor, ...] = ()
+    crashes_left: int = 0
+    acknowledged: frozenset[str] = frozenset()
+    removed: frozenset[str] = frozenset()
+    kept: frozenset[tuple[str, Atom]] = frozenset()
+    owed: frozenset[tuple[str, int]] = frozenset()
+
+
+class Protocol(NamedTuple):
+    """`off`: the guards that are left out."""
+
+    off: frozenset[str] = frozenset()
+
+    def on(self, guard: str) -> bool:
+        return guard not in self.off
+
+
+# --- what is there -------------------------------------------------------------------------------
+
+
+def partition_of(atom: Atom) -> str:
+    """The partition of a row; the dimension moves a view's rows to the other one."""
+    if isinstance(atom, str):
+        return atom[0]
+    inner = partition_of(atom[1])
+    if atom[2] % 2 == 0:
+        return inner
+    return PARTITIONS[1 - PARTITIONS.index(inner)]
+
+
+def by_partition(content: Iterable[Atom]) -> dict[str, tuple[Atom, ...]]:
+    found: dict[str, list[Atom]] = {}
+    for atom in content:
+        found.setdefault(partition_of(atom), []).append(atom)
+    return {p: ordered(found[p]) for p in sorted(found)}
+
+
+def ordered(content: Iterable[Atom]) -> tuple[Atom, ...]:
+    return tuple(sorted(content, key=repr))
+
+
+def parts_of(catalog: Catalog, table: str, partition: str | None = None) -> list[Part]:
+    return sorted(
+        p for p in catalog.parts if p.table == table and partition in (None, p.partition)
+    )
+
+
+def last_block(catalog: Catalog, table: str) -> int:
+    return catalog.last_block[TABLES.index(table)]
+
+
+def data_version(catalog: Catalog, table: str, partition: str) -> int:
+    return max((v for t, p, v in catalog.versions if (t, p) == (table, partition)), default=0)
+
+
+def views_on(catalog: Catalog, table: str) -> list[View]:
+    return sorted(v for v in catalog.views if v.source == table)
+
+
+def views_into(catalog: Catalog, table: str) -> list[View]:
+    return sorted(v for v in catalog.views if v.target == table)
+
+
+def view_named(catalog: Catalog, name: str) -> View | None:
+    return next((v for v in catalog.views if v.name == name), None)
+
+
+def dimension_state(catalog: Catalog) -> int:
+    """How many rows the dimension holds: every change of it is another state."""
+    return sum(len(p.content) for p in parts_of(catalog, DIMENSION))
+
+
+def apply_view(view: View, content: Iterable[Atom], dimension: int) -> tuple[Atom, ...]:
+    """The view's function: one for trigger, backfill, replay and reconciliation."""
+    read = dimension if view.reads_dimension else 0
+    return ordered((view.definition, atom, read) for atom in content)
+
+
+def blocks_seen(catalog: Catalog, view_id: str, partition: str) -> set[int]:
+    return {b for v, p, b in catalog.coverage if v == view_id and p in (None, partition)}
+
+
+def covers(catalog: Catalog, view_id: str, part: Part) -> bool:
+    return blocks_of(part) <= blocks_seen(catalog, view_id, part.partition)
+
+
+def touches(catalog: Catalog, view_id: str, part: Part) -> bool:
+    return not blocks_of(part).isdisjoint(blocks_seen(catalog, view_id, part.partition))
+
+
+def blocks_of(part: Part) -> set[int]:
+    return set(range(part.first, part.last + 1))
+
+
+def is_bypass(catalog: Catalog, part: Part) -> bool:
+    """Whether no view that writes the table made the part's rows."""
+    return part.made.isdisjoint(v.id for v in views_into(catalog, part.table))
+
+
+def expected(catalog: Catalog, table: str) -> dict[str, tuple[Atom, ...]]:
+    """What views must have made of what they claim to have seen, by slice."""
+    made: list[Atom] = []
+    for view in views_into(catalog, table):
+        for part in parts_of(catalog, view.source):
+            if covers(catalog, view.id, part):
+                made += apply_view(view, part.content, dimension_state(catalog))
+    return by_partition(made)
+
+
+def actual(catalog: Catalog, table: str, *, bypass: bool) -> dict[str, tuple[Atom, ...]]:
+    """What is there; `bypass` False leaves out what the ledger says no view made."""
+    found: dict[str, list[Atom]] = {}
+    for part in parts_of(catalog, table):
+        if bypass or not is_bypass(catalog, part):
+            found.setdefault(part.partition, []).extend(part.content)
+    return {p: ordered(c) for p, c in found.items()}
+
+
+def stale(catalog: Catalog, table: str, partition: str) -> bool:
+    writers = {v.id for v in views_into(catalog, table)}
+    return any(v in writers and p in (None, partition) for v, p, _ in catalog.invalid)
+
+
+def fingerprint(
+    catalog: Catalog, protocol: Protocol, table: str, partition: str
+) -> tuple[object, ...]:
+    """What a verdict about a slice depends on (rule 9)."""
+    facts: list[object] = []
+    for view in views_into(catalog, table):
+        facts.append((view.id, view.version if protocol.on("9.definition") else 0))
+        if protocol.on("9.data_version"):
+            facts += [data_version(catalog, view.source, p) for p in PARTITIONS]
+        if view.reads_dimension and protocol.on("9.dimension"):
+            facts.append(dimension_state(catalog))
+    if protocol.on("9.newest_block"):
+        facts.append(max((p.last for p in parts_of(catalog, table, partition)), default=0))
+    if protocol.on("9.target_version"):
+        facts.append(data_version(catalog, table, partition))
+    return tuple(facts)
+
+
+# --- requirements and changes --------------------------------------------------------------------
+
+
+class Requirement(NamedTuple):
+    """`guard` is the rule's id, `kind` a requirement of olapdb/model/changes.py."""
+
+    guard: str
+    kind: str
+    facts: tuple[object, ...]
+
+
+class Change(NamedTuple):
+    kind: str
+    facts: tuple[object, ...]
+
+
+def holds(world: World, requirement: Requirement) -> bool:
+    catalog, facts = world.catalog, requirement.facts
+    match requirement.kind:
+        case "LeaseLive":
+            return facts[0] not in world.ended
+        case "ViewsAre":
+            return views_are(catalog, str(facts[0]), attached=True) == facts[1]
+        case "WatchersAre":
+            return views_are(catalog, str(facts[0]), attached=False) == facts[1]
+        case "DimensionViewsAre":
+            return dimension_views(catalog) == facts[0]
+        case "ViewIs":
+            return any((v.id, v.version) == facts for v in catalog.views)
+        case "DataVersionIs":
+            return data_version(catalog, str(facts[0]), str(facts[1])) == facts[2]
+        case "DimensionIs":
+            return part_ids(parts_of(catalog, DIMENSION)) == facts[0]
+        case "PartsLive":
+            return set(facts[0]) <= {p.id for p in catalog.parts}  # type: ignore[call-overload]
+        case "PartsOfPartitionAre":
+            table, partition, ids, up_to = facts
+            found = parts_of(catalog, str(table), partition)  # type: ignore[arg-type]
+            return part_ids(p for p in found if up_to is None or p.first <= up_to) == ids  # type: ignore[operator]
+        case "NotCovered" | "StillCovered":
+            view_id, partition, blocks = facts
+            seen = blocks_seen(catalog, str(view_id), str(partition))
+            wanted = set(blocks)  # type: ignore[call-overload]
+            return wanted.isdisjoint(seen) if requirement.kind == "NotCovered" else wanted <= seen
+        case "NothingCovered":
+            return all(v != facts[0] for v, _, _ in catalog.coverage)
+        case "NoPartStraddles":
+            table, partition, blocks = facts
+            claimed = set(blocks)  # type: ignore[call-overload]
+            return all(
+                blocks_of(p) <= claimed or blocks_of(p).isdisjoint(claimed)
+                for p in parts_of(catalog, str(table), str(partition))
+            )
+        case "CoverageCommon":
+            merged, = facts
+            return one_coverage(catalog, merged)  # type: ignore[arg-type]
+        case "TokenIsNew":
+            return facts[0] not in catalog.tokens
+    raise AssertionError(f"No requirement {requirement.kind}.")
+
+
+def views_are(catalog: Catalog, table: str, *, attached: bool) -> tuple[tuple[str, int], ...]:
+    """(id, version) of the views on a table; `attached` False: of all, attached or not."""
+    return tuple((v.id, v.version) for v in views_on(catalog, table) if v.attached or not attached)
+
+
+def dimension_views(catalog: Catalog) -> tuple[tuple[str, int], ...]:
+    return tuple((v.id, v.version) for v in sorted(catalog.views) if v.reads_dimension)
+
+
+def part_ids(parts: Iterable[Part]) -> tuple[tuple[int, int, int, int], ...]:
+    return tuple(sorted(p.id for p in parts))
+
+
+def one_coverage(catalog: Catalog, hull: Part) -> bool:
+    """Whether each view on the table has seen all of the hull's blocks, or none."""
+    return all(
+        covers(catalog, v.id, hull) or not touches(catalog, v.id, hull)
+        for v in views_on(catalog, hull.table)
+    )
+
+
+def change_world(world: World, changes: Iterable[Change]) -> World:
+    """Makes the changes of one commit; block numbers are given here, as in the engine."""
+    number = world.catalog.number + 1
+    new: list[int] = []
+    for change in changes:
+        world = _change(world._replace(catalog=world.catalog._replace(number=number)), change, new)
+    return world
+
+
+def _change(world: World, change: Change, new: list[int]) -> World:
+    c, f = world.catalog, change.facts
+    match change.kind:
+        case "AddBlock":
+            table, kind = str(f[0]), f[1]
+            at = TABLES.index(table)
+            new.append(c.last_block[at] + 1)
+            blocks = (*c.last_block[:at], new[-1], *c.last_block[at + 1 :])
+            owed = {(v.id, new[-1]) for v in c.views if v.source == table and v.attached}
+            return world._replace(
+                catalog=c._replace(last_block=blocks),
+                owed=world.owed | owed if kind != "replay" else world.owed,
+            )
+        case "AddPart":  # the id, table, partition, content, makers, index of the new block
+            block = new[f[5]]  # type: ignore[index]
+            part = Part(f[0], f[1], f[2], block, block, f[3], f[4])  # type: ignore[arg-type]
+            return world._replace(catalog=c._replace(parts=c.parts | {part}))
+        case "PutPart":
+            return world._replace(catalog=c._replace(parts=c.parts | {f[0]}))  # type: ignore[arg-type]
+        case "RemoveParts":
+            gone = {p for p in c.parts if p.id in f[0]}  # type: ignore[operator]
+            return world._replace(
+                catalog=c._replace(parts=c.parts - gone),
+                dropped=world.dropped | {(p, c.number) for p in gone},
+            )
+        case "RaiseDataVersion":
+            version = data_version(c, str(f[0]), str(f[1])) + 1
+            kept = {v for v in c.versions if v[:2] != f}
+            return world._replace(
+                catalog=c._replace(versions=frozenset(kept | {(f[0], f[1], version)}))  # type: ignore[arg-type]
+            )
+        case "CoverNew":
+            row = (str(f[0]), None, new[f[1]])  # type: ignore[index]
+            return world._replace(catalog=c._replace(coverage=c.coverage | {row}))
+        case "Cover":
+            rows = {(f[0], f[1], b) for b in f[2]}  # type: ignore[attr-defined]
+            return world._replace(catalog=c._replace(coverage=c.coverage | rows))  # type: ignore[arg-type]
+        case "Uncover":
+            return world._replace(
+                catalog=c._replace(coverage=frozenset(r for r in c.coverage if r[0] != f[0])),
+                owed=frozenset(o for o in world.owed if o[0] != f[0]),
+            )
+        case "Invalidate":
+            row_ = (str(f[0]), f[1], c.number)
+            return world._replace(catalog=c._replace(invalid=c.invalid | {row_}))  # type: ignore[arg-type]
+        case "Clear":  # the view, its slice or None, up to which commit
+            left = frozenset(
+                i for i in c.invalid
+                if not (i[0] == f[0] and f[1] in (None, i[1]) and i[2] <= f[2])  # type: ignore[operator]
+            )  # fmt: skip
+            return world._replace(catalog=c._replace(invalid=left))
+        case "RecordCheck":
+            checks = {one for one in c.checks if one[:2] != f[:2]}
+            return world._replace(catalog=c._replace(checks=frozenset(checks | {f})))  # type: ignore[arg-type]
+        case "ForgetCheck":
+            return world._replace(
+                catalog=c._replace(checks=frozenset(one for one in c.checks if one[:2] != f))
+            )
+        case "RecordToken":
+            return world._replace(catalog=c._replace(tokens=c.tokens | {f[0]}))  # type: ignore[arg-type]
+        case "PutView":
+            view: View = f[0]  # type: ignore[assignment]
+            return world._replace(
+                catalog=c._replace(
+                    views=frozenset({v for v in c.views if v.id != view.id} | {view})
+                )
+            )
+        case "DropView":
+            return _drop_view(world, f[0])  # type: ignore[arg-type]
+    raise AssertionError(f"No change {change.kind}.")
+
+
+def _drop_view(world: World, view: View) -> World:
+    """Its ledger goes; what it made stays in the target, as rows that no view made."""
+    c = world.catalog
+    views = c.views - {view}
+    left = c._replace(
+        views=views,
+        coverage=frozenset(r for r in c.coverage if r[0] != view.id),
+        invalid=frozenset(i for i in c.invalid if i[0] != view.id),
+        checks=frozenset(one for one in c.checks if one[0] != view.id),
+    )
+    rows = {
+        (p.table, atom) for p in parts_of(c, view.target) if view.id in p.made
+        for atom in p.content if atom[0] == view.definition
+    }  # fmt: skip
+    return world._replace(
+        catalog=left,
+        kept=world.kept | rows,
+        owed=frozenset(o for o in world.owed if o[0] != view.id),
+    )
