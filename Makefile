@@ -26,7 +26,7 @@ demo: setup
 # All that decides whether a change may land.
 test: check
 	$(BIN)/python -m pytest tests -q -m "not soak" --ignore=tests/contract/dbt --ignore=tests/unit
-	$(BIN)/python -m pytest tests/contract/dbt -q -p dbt.tests.fixtures.project -m "not soak"
+	$(BIN)/python -m pytest tests/contract/dbt -q -p dbt.tests.fixtures.project -p no:warnings -m "not soak"
 
 # Lint and the quick tests: about two minutes.
 check: setup

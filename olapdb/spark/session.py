@@ -122,6 +122,7 @@ def stop_session(session: SparkSession) -> bool:
     """Stops a session that `spark_session` made; leaves any other alone and returns False."""
     if not is_own_session(session):
         return False
+    _end_prewarm()
     session.stop()
     return True
 
@@ -238,6 +239,11 @@ def _silence_pandas_warning() -> None:
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
 
 
+_PREWARM_THREAD = "olapdb-spark-prewarm"
+PREWARM_SECONDS_MAX = 60
+"""How long stopping a session waits for its workers to finish starting."""
+
+
 def _prewarm(session: SparkSession) -> None:
     tasks = session.sparkContext.defaultParallelism
     warm = session.range(0, tasks, 1, tasks).mapInArrow(_import_engine, "id long")
@@ -251,7 +257,14 @@ def _prewarm(session: SparkSession) -> None:
         except (PySparkException, Py4JError, OSError):
             return  # the session was stopped meanwhile; the next job says what is wrong, if it is
 
-    threading.Thread(target=run, name="olapdb-spark-prewarm", daemon=True).start()
+    threading.Thread(target=run, name=_PREWARM_THREAD, daemon=True).start()
+
+
+def _end_prewarm() -> None:
+    """Waits for a prewarm under way: a session that stops below a running job says so loudly."""
+    for thread in threading.enumerate():
+        if thread.name == _PREWARM_THREAD:
+            thread.join(PREWARM_SECONDS_MAX)
 
 
 def _import_engine(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
