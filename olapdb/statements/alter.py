@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from olapdb.errors import BadArguments, NoSuchColumn, NotSupportedError
+from olapdb.errors import NoSuchColumn, NotSupportedError
 from olapdb.model.changes import ObjectIs, PutObject
-from olapdb.model.schema import SchemaObject, Table
+from olapdb.model.schema import SchemaObject
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
 from olapdb.statements.create import commit
+from olapdb.statements.maintain import delete
+from olapdb.statements.partitions import find_partition
 
 
 def alter(statement: nodes.Alter, context: StatementContext) -> Result:
@@ -55,8 +57,6 @@ def _alter(statement: nodes.Alter, action: nodes.AlterAction, context: Statement
         case nodes.CommentColumn():
             _put(context, _with_column_comment(context.require(snapshot, statement.table), action))
         case nodes.DeleteWhere():
-            from olapdb.statements.maintain import delete
-
             return delete(
                 nodes.Delete(statement.table, action.where, action.partition), context
             ).affected_rows
@@ -96,37 +96,3 @@ def _drop_partition(
         context.services, table.id, partition_id, query_id=context.query_id, statement=context.text
     )
     return result.rows
-
-
-def find_partition(
-    reference: nodes.PartitionReference, table: Table, context: StatementContext, snapshot: Snapshot
-) -> str:
-    """The partition id that `PARTITION value` or `PARTITION ID 'x'` names; it need not exist."""
-    if reference.kind == "ID":
-        return str(reference.id)
-    if reference.kind != "VALUE" or reference.value is None:
-        raise NotSupportedError(
-            f"PARTITION {reference.kind} is not supported here.",
-            hint="Name one partition by its value or by ID.",
-            position=reference.position,
-        )
-    if not table.partition_key:
-        raise BadArguments(
-            f"{table.database}.{table.name} has no PARTITION BY; its partition is ID 'all'.",
-            position=reference.position,
-        )
-    from olapdb.bind import bind_constant
-    from olapdb.execute.layout import TableLayout, json_value, partition_id
-
-    types = [e.type for e in TableLayout(table, context.environment).partition_expressions]
-    given = reference.value
-    is_tuple = isinstance(given, nodes.TupleLiteral) and len(types) > 1
-    elements = given.elements if is_tuple and isinstance(given, nodes.TupleLiteral) else (given,)
-    if len(elements) != len(types):
-        raise BadArguments(
-            f"PARTITION BY {table.partition_key} has {len(types)} elements, {len(elements)} are given.",
-            position=reference.position,
-        )
-    scope = context.scope(snapshot)
-    values = [json_value(bind_constant(e, t, scope)) for e, t in zip(elements, types, strict=True)]
-    return partition_id(values, types)

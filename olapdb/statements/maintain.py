@@ -5,8 +5,8 @@ from __future__ import annotations
 from olapdb.errors import NotSupportedError
 from olapdb.result import Result
 from olapdb.sql import nodes
-from olapdb.statements.alter import find_partition
 from olapdb.statements.context import StatementContext
+from olapdb.statements.partitions import find_partition
 
 
 def delete(statement: nodes.Delete, context: StatementContext) -> Result:

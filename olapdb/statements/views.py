@@ -11,9 +11,9 @@ from olapdb.model.schema import Column, MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
-from olapdb.statements.alter import find_partition
 from olapdb.statements.context import StatementContext
 from olapdb.statements.create import build_table
+from olapdb.statements.partitions import find_partition
 from olapdb.types import FLOAT64, STRING, UINT64, Array, DataType, Nullable
 
 _TEXTS = Array(STRING)

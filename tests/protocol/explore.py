@@ -1,0 +1,117 @@
+"""Explores every interleaving of the actors' steps, breadth first, so traces are shortest."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from tests.protocol.invariants import violations
+from tests.protocol.model import Actor, Protocol, World
+from tests.protocol.operations import crash
+from tests.protocol.turn import Operation, Turn
+
+Program = tuple[Operation, ...]
+
+
+class Scenario(NamedTuple):
+    """`history` happened before, one operation after another; then the programs run at once."""
+
+    name: str
+    history: Program
+    programs: tuple[Program, ...]
+    crashes: int = 0
+
+
+class Found(NamedTuple):
+    """A state that may never be, and the steps that lead to it from the scenario's start."""
+
+    violation: str
+    trace: tuple[str, ...]
+
+
+class Explored(NamedTuple):
+    states: int
+    transitions: int
+    seconds: float
+    found: Found | None
+
+
+def explore(
+    scenario: Scenario, protocol: Protocol = Protocol(), states_max: int = 2_000_000
+) -> Explored:
+    """All reachable states, until one violates an invariant."""
+    started = time.perf_counter()
+    start = start_of(scenario, protocol)
+    came: dict[World, tuple[World, str] | None] = {start: None}
+    waiting, transitions = deque([start]), 0
+    sound: set[object] = set()
+
+    def result(found: Found | None) -> Explored:
+        return Explored(len(came), transitions, time.perf_counter() - started, found)
+
+    while waiting:
+        world = waiting.popleft()
+        facts = world._replace(actors=(), ended=frozenset(), mark=0, crashes_left=0)
+        if facts not in sound:
+            problem = next(violations(world, protocol), None)
+            if problem is not None:
+                return result(Found(problem, _trace(came, world)))
+            sound.add(facts)
+        for label, after in moves(world, scenario.programs, protocol):
+            transitions += 1
+            if after not in came:
+                came[after] = (world, label)
+                waiting.append(after)
+        if len(came) > states_max:
+            raise AssertionError(f"{scenario.name} has more than {states_max} states.")
+    return result(None)
+
+
+def moves(
+    world: World, programs: Sequence[Program], protocol: Protocol
+) -> Iterator[tuple[str, World]]:
+    for index, actor in enumerate(world.actors):
+        if actor.dead or actor.operation >= len(programs[index]):
+            continue
+        turn = Turn(world, index, protocol)
+        operation = programs[index][actor.operation]
+        for label, after in operation.moves(turn):
+            yield f"{index}: {describe(operation)} {label}", after
+        if world.crashes_left and actor.step:
+            yield f"{index}: {describe(operation)} crashes", crash(turn)
+
+
+def start_of(scenario: Scenario, protocol: Protocol) -> World:
+    """The world after the history; it is sound by itself, whatever is left out later."""
+    world = World()
+    for number, operation in enumerate(scenario.history):
+        world = world._replace(actors=(Actor(operation=-1 - number),))
+        while world.actors[0].operation == -1 - number:
+            world = next(iter(operation.moves(Turn(world, 0, Protocol()))))[1]
+    actors = tuple(Actor() for _ in scenario.programs)
+    return world._replace(
+        actors=actors, crashes_left=scenario.crashes, ended=frozenset(), dropped=frozenset()
+    )
+
+
+def describe(operation: Operation) -> str:
+    """INSERT s a1; REPLAY t; CREATE w: the operation's name and its facts."""
+    facts: list[str] = []
+    for fact in operation:  # type: ignore[attr-defined]
+        if isinstance(fact, str) and fact:
+            facts.append(fact)
+        elif isinstance(fact, tuple):
+            facts.append("".join(fact))
+    name = type(operation).__name__.upper()
+    return " ".join([*([] if name == "CHANGEVIEW" else [name]), *facts])
+
+
+def _trace(came: dict[World, tuple[World, str] | None], world: World) -> tuple[str, ...]:
+    steps: list[str] = []
+    at = came[world]
+    while at is not None:
+        steps.append(at[1])
+        at = came[at[0]]
+    return tuple(reversed(steps))

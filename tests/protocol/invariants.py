@@ -1,0 +1,132 @@
+"""What may never break, asked of every state that the exploration reaches.
+
+The numbers in the words are those of docs/invariants.md, "What may never break".
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from tests.protocol.model import (
+    SOURCE,
+    Protocol,
+    World,
+    actual,
+    blocks_seen,
+    covers,
+    expected,
+    fingerprint,
+    is_bypass,
+    parts_of,
+    stale,
+    touches,
+    views_on,
+)
+
+EVERY_GUARD = Protocol()
+
+
+def violations(world: World, protocol: Protocol) -> Iterator[str]:
+    """In words; nothing for a sound state."""
+    yield from _rows(world)
+    yield from _coverage(world)
+    yield from _targets(world)
+    yield from _verdicts(world, protocol)
+    yield from _files(world)
+
+
+def _rows(world: World) -> Iterator[str]:
+    """1: no acknowledged row is lost, none is doubled."""
+    counts = Counter(r for p in parts_of(world.catalog, SOURCE) for r in p.content)
+    for row, count in counts.items():
+        if count > 1:
+            yield f"1: source row {row} is there {count} times"
+        if row in world.removed:
+            yield f"1: deleted source row {row} is back"
+    for row in sorted(world.acknowledged - world.removed):
+        if row not in counts:
+            yield f"1: acknowledged row {row} is lost"
+
+
+def _coverage(world: World) -> Iterator[str]:
+    """2: coverage speaks of whole parts, and an attached view has no silent gap."""
+    catalog = world.catalog
+    for table in ("s", "t"):
+        for view in views_on(catalog, table):
+            for part in parts_of(catalog, table):
+                if touches(catalog, view.id, part) and not covers(catalog, view.id, part):
+                    yield f"2: {view.name} has seen half of {_name(part)}"
+    for view_id, block in sorted(world.owed):
+        view = next((v for v in catalog.views if v.id == view_id), None)
+        if view is None:
+            continue
+        parts = [p for p in parts_of(catalog, view.source) if p.first <= block <= p.last]
+        missed = [p for p in parts if block not in blocks_seen(catalog, view_id, p.partition)]
+        if missed:
+            yield f"2: {view.name} was attached and missed block {block} of {view.source}"
+
+
+def _targets(world: World) -> Iterator[str]:
+    """2: what is covered and not called stale is there, once; and so are rows by hand."""
+    catalog = world.catalog
+    for table in ("t", "u"):
+        wanted, there = expected(catalog, table), actual(catalog, table, bypass=False)
+        for slice_ in sorted({*wanted, *there}):
+            if stale(catalog, table, slice_):
+                continue
+            if wanted.get(slice_, ()) != there.get(slice_, ()):
+                yield (
+                    f"2: slice {slice_} of {table} holds {_words(there.get(slice_, ()))},"
+                    f" its coverage claims {_words(wanted.get(slice_, ()))}"
+                )
+        counts = Counter(
+            a for p in parts_of(catalog, table) if is_bypass(catalog, p) for a in p.content
+        )
+        for where, atom in sorted(world.kept, key=repr):
+            if where == table and counts[atom] != 1:
+                yield f"1: row {_word(atom)} of {table}, made by no view, is {counts[atom]} times"
+
+
+def _verdicts(world: World, protocol: Protocol) -> Iterator[str]:
+    """9: a verdict "equal" that still speaks is true."""
+    catalog = world.catalog
+    by_id = {v.id: v for v in catalog.views}
+    for view_id, slice_, about in sorted(catalog.checks, key=repr):
+        table = by_id[view_id].target
+        if fingerprint(catalog, protocol, table, slice_) != about:
+            continue
+        wanted = expected(catalog, table).get(slice_, ())
+        there = actual(catalog, table, bypass=True).get(slice_, ())
+        if wanted != there:
+            yield (
+                f"9: slice {slice_} of {table} counts as proven, holds {_words(there)} and"
+                f" should hold {_words(wanted)}"
+            )
+
+
+def _files(world: World) -> Iterator[str]:
+    """6: a file that somebody may read is there."""
+    for part in sorted(world.catalog.parts):
+        if part.id not in world.files:
+            yield f"6: the file of {_name(part)} is gone"
+    for actor, snapshot in sorted(world.pins):
+        for part in sorted(snapshot.parts):
+            if part.id not in world.files:
+                yield f"6: the file of {_name(part)}, which actor {actor} reads, is gone"
+
+
+def _name(part: object) -> str:
+    return "part {1}.{2}_{3}_{4}".format(*part)  # type: ignore[misc]
+
+
+def _words(content: object) -> str:
+    return "(" + ", ".join(_word(a) for a in content) + ")"  # type: ignore[attr-defined]
+
+
+def _word(atom: object) -> str:
+    if isinstance(atom, str):
+        return atom
+    definition, inner, dimension = atom  # type: ignore[misc]
+    state = f", d={dimension}" if dimension else ""
+    return f"{definition}({_word(inner)}{state})"

@@ -1,0 +1,163 @@
+"""One actor's turn: what every operation of the model shares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, Protocol as Shape
+
+from tests.protocol.model import (
+    Actor,
+    Atom,
+    Catalog,
+    Change,
+    Protocol,
+    Requirement,
+    World,
+    apply_view,
+    by_partition,
+    change_world,
+    dimension_state,
+    dimension_views,
+    holds,
+    part_ids,
+    parts_of,
+    view_named,
+    views_are,
+    views_on,
+)
+
+ATTEMPTS_MAX = 2
+Step = tuple[str, World]
+
+
+class Operation(Shape):
+    def moves(self, turn: Turn) -> Iterator[Step]:
+        """Each way in which the actor's next atomic step may go."""
+        ...
+
+
+class Turn(NamedTuple):
+    world: World
+    index: int
+    protocol: Protocol
+
+    @property
+    def actor(self) -> Actor:
+        return self.world.actors[self.index]
+
+    @property
+    def catalog(self) -> Catalog:
+        return self.world.catalog
+
+    @property
+    def lease(self) -> tuple[int, int]:
+        return (self.index, self.actor.operation)
+
+    def file(self, attempt: int, count: int) -> tuple[int, int, int, int]:
+        return (*self.lease, attempt, count)
+
+    def to(self, world: World, actor: Actor) -> World:
+        actors = (*world.actors[: self.index], actor, *world.actors[self.index + 1 :])
+        return world._replace(actors=actors)
+
+    def go(self, world: World, step: int, *memory: object) -> World:
+        return self.to(world, self.actor._replace(step=step, memory=memory))
+
+    def pinned(self, world: World) -> World:
+        return world._replace(pins=self._others(world) | {(self.index, self.catalog)})
+
+    def _others(self, world: World) -> frozenset[tuple[int, Catalog]]:
+        return frozenset(p for p in world.pins if p[0] != self.index)
+
+    def done(self, world: World) -> World:
+        """The operation is over: its lease is closed, its pin gone."""
+        world = world._replace(pins=self._others(world), ended=world.ended | {self.lease})
+        return self.to(world, Actor(operation=self.actor.operation + 1))
+
+    def discard(self, world: World) -> World:
+        """Deletes what this operation staged; only after a commit that surely did not happen."""
+        mine = frozenset(f for f in world.files if f[:2] == self.lease)
+        return world._replace(files=world.files - mine)
+
+    def commit(self, requirements: Iterable[Requirement], changes: Iterable[Change]) -> World | str:
+        """The world after the commit, or which guard refused it."""
+        lease = Requirement("13.lease", "LeaseLive", (self.lease,))
+        for one in (lease, *requirements):
+            if self.protocol.on(one.guard) and not holds(self.world, one):
+                return one.guard
+        return change_world(self.world, changes)
+
+
+class Draft:
+    """Parts, coverage and requirements of a commit, with all that views make on the way."""
+
+    def __init__(self, turn: Turn, snapshot: Catalog, attempt: int, rule: str = "1") -> None:
+        self.turn, self.snapshot, self.attempt, self.rule = turn, snapshot, attempt, rule
+        self.requirements: list[Requirement] = []
+        self.changes: list[Change] = []
+        self.files: list[tuple[int, int, int, int]] = []
+        self._blocks = 0
+
+    def block(
+        self, table: str, content: tuple[Atom, ...], kind: str, made: frozenset[str] = frozenset(),
+        *, fires: bool = True,
+    ) -> int:  # fmt: skip
+        """A new block of a table, split by partition, and what the views on it make of it."""
+        index = self._blocks
+        self._blocks += 1
+        self.changes.append(Change("AddBlock", (table, kind)))
+        for partition, piece in by_partition(content).items():
+            self.part(table, partition, piece, made, index)
+        if fires:
+            self.cascade(table, content, index)
+        return index
+
+    def part(
+        self, table: str, partition: str, piece: tuple[Atom, ...], made: frozenset[str], index: int
+    ) -> None:
+        file = self.turn.file(self.attempt, len(self.files))
+        self.files.append(file)
+        self.changes.append(Change("AddPart", (file, table, partition, piece, made, index)))
+
+    def cascade(self, table: str, content: tuple[Atom, ...], index: int) -> None:
+        guard = "1.views" if self.rule == "1" else "5.views_of_target"
+        attached = views_are(self.snapshot, table, attached=True)
+        self.require(guard, "ViewsAre", table, attached)
+        for view in views_on(self.snapshot, table):
+            if not view.attached:
+                continue
+            made = apply_view(view, content, dimension_state(self.snapshot))
+            if view.reads_dimension:
+                self.require("1.dimension", "DimensionIs", part_ids(parts_of(self.snapshot, "d")))
+            self.block(view.target, made, "view", frozenset({view.id}))
+            self.changes.append(Change("CoverNew", (view.id, index)))
+
+    def require(self, guard: str, kind: str, *facts: object) -> None:
+        requirement = Requirement(guard, kind, facts)
+        if requirement not in self.requirements:
+            self.requirements.append(requirement)
+
+    def change(self, kind: str, *facts: object) -> None:
+        self.changes.append(Change(kind, facts))
+
+    def dimension_changed(self) -> None:
+        """All that views made with the dimension is stale; who has made nothing yet must still
+        have made nothing at the commit."""
+        self.require("4.dimension_watchers", "DimensionViewsAre", dimension_views(self.snapshot))
+        for view in sorted(self.snapshot.views):
+            if not view.reads_dimension:
+                continue
+            if any(v == view.id for v, _, _ in self.snapshot.coverage):
+                if self.turn.protocol.on("4.dimension_stale"):
+                    self.change("Invalidate", view.id, None)
+            else:
+                self.require("4.dimension_unseen", "NothingCovered", view.id)
+
+    def staged(self) -> World:
+        world = self.turn.world
+        return world._replace(files=world.files | set(self.files))
+
+
+def find(catalog: Catalog, name: str) -> tuple[str, int] | None:
+    view = view_named(catalog, name)
+    return None if view is None else (view.id, view.version)
