@@ -87,6 +87,7 @@ def _session() -> Iterable[SettingDefinition]:
     yield s("max_rows_to_read", 0, "More rows read are an error; 0 means no limit.", minimum=0)
     yield s("join_use_nulls", False, "Rows without a partner get NULL, not default values.")
     yield s("final", False, "Every table of a merging engine is read FINAL.")
+    yield s("do_not_merge_across_partitions_select_final", False, "FINAL combines rows of each partition apart.")
     yield s("union_default_mode", "", "What a bare UNION means: ALL, DISTINCT, or '' (an error).", only=("", "ALL", "DISTINCT"))
     yield s("except_default_mode", "ALL", "What a bare EXCEPT means.", only=("ALL", "DISTINCT"))
     yield s("intersect_default_mode", "ALL", "What a bare INTERSECT means.", only=("ALL", "DISTINCT"))

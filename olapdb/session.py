@@ -11,16 +11,29 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
 from olapdb.config import Settings
 from olapdb.errors import BadArguments, InternalError, NotSupportedError
 from olapdb.functions.base import Environment
+from olapdb.model.snapshot import Snapshot
 from olapdb.result import QueryStatistics, Result
 from olapdb.sql import nodes
-from olapdb.statements import alter, create, drop, explain, insert, maintain, select, show, views
+from olapdb.statements import (
+    alter,
+    create,
+    drop,
+    explain,
+    insert,
+    maintain,
+    select,
+    show,
+    system_view,
+    views,
+)  # fmt: skip
 from olapdb.statements.context import Engine, Parameters, Progress, StatementContext
 from olapdb.types import DataType
 
@@ -102,7 +115,7 @@ class Session:
             case nodes.CreateMaterializedView():
                 return views.create_materialized_view(statement, context)
             case nodes.SystemView():
-                return views.system_view(statement, context)
+                return system_view.system_view(statement, context)
             case nodes.Detach() | nodes.Attach():
                 return views.attach_or_detach(statement, context)
             case nodes.Drop():
@@ -166,6 +179,19 @@ class Session:
         context = self._context(f"INSERT INTO {table} FORMAT Arrow", None, None)
         return insert.run_insert_data(table, data, columns, token, context)
 
+    def run_on_view(self, text: str, *, progress: Progress | None = None) -> tuple[Any, ...]:
+        """The rows of one SYSTEM … VIEW command as the dataclasses that they are."""
+        statements = _parse_any(text)
+        if len(statements) != 1 or not isinstance(statements[0], nodes.SystemView):
+            raise BadArguments("run_on_view() takes exactly one SYSTEM … VIEW statement.")
+        context = self._context(text, None, progress)
+        with self._cancellable(context):
+            return system_view.rows_of(statements[0], context)
+
+    def snapshot(self) -> Snapshot:
+        """The warehouse as of now; it reads what it was not asked for yet as of this moment."""
+        return self.engine.services.catalog.snapshot()
+
     def describe(self, text: str) -> tuple[tuple[str, DataType], ...]:
         """Names and types of a query's columns."""
         statements = _parse_any(text)
@@ -207,6 +233,16 @@ class Session:
             progress=progress,
             statistics=QueryStatistics(),
         )
+
+    @contextmanager
+    def _cancellable(self, context: StatementContext) -> Iterator[None]:
+        with self._lock:
+            self._running.add(context.cancelled)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._running.discard(context.cancelled)
 
     def _use(self, statement: nodes.Use, context: StatementContext) -> Result:
         show.require_database(statement.database, context.snapshot(), statement.position)

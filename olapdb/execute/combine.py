@@ -11,10 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import NotSupportedError
+from olapdb.errors import InternalError
 from olapdb.execute.batches import single_chunk
 from olapdb.execute.layout import TableLayout
 from olapdb.execute.ordering import equal_to_previous
+from olapdb.execute.survivors import collapsing, replacing, versioned_collapsing
 from olapdb.functions import resolve_aggregate
 from olapdb.functions.base import Groups
 from olapdb.model.schema import Column, Table
@@ -37,17 +38,16 @@ def combine(table: Table, rows: pa.Table, layout: TableLayout | None = None) -> 
     order of their insertion, and have the key's columns and those of `columns_to_combine`.
 
     Summing: sums; a row whose sums are all zero is dropped.  Aggregating: states merged.  Other
-    columns keep their first value.  Of other engines the rows come back as they are.
+    columns keep their first value.  Replacing and Collapsing keep whole rows, see `survivors`; of
+    what they keep FINAL hides some, see `survivors.visible`.  Of other engines the rows come back
+    as they are.  Raises IncorrectData where a sign is not 1 or -1, an is_deleted not 0 or 1.
     """
     if not table.engine.combines or not rows.num_rows:
         return rows
     layout = layout or TableLayout(table)
     method = _METHODS.get(table.engine.name)
     if method is None:
-        raise NotSupportedError(
-            f"Merging rows of {table.engine.name} is not supported yet.",
-            hint="SummingMergeTree and AggregatingMergeTree are.",
-        )
+        raise InternalError(f"Engine {table.engine.name} has no way to combine rows.")
     rows = rows.combine_chunks()
     changed = ~equal_to_previous(layout.sorting_keys(rows), rows.num_rows)
     codes = np.cumsum(changed) - 1
@@ -60,6 +60,8 @@ def columns_to_combine(layout: TableLayout, wanted: Iterable[str]) -> frozenset[
     needed = set(wanted) | layout.sorting_columns
     if table.engine.name == "SummingMergeTree":
         needed |= {c.name for c in summed_columns(layout)}
+    else:
+        needed |= set(table.engine.arguments)
     return frozenset(needed)
 
 
@@ -106,8 +108,11 @@ def _aggregating(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Tabl
 _METHODS: Mapping[str, Combine] = {
     "SummingMergeTree": _summing,
     "AggregatingMergeTree": _aggregating,
+    "ReplacingMergeTree": replacing,
+    "CollapsingMergeTree": collapsing,
+    "VersionedCollapsingMergeTree": versioned_collapsing,
 }
-"""By engine; Replacing and Collapsing take their place here."""
+"""By engine: layout, sorted rows, which of them have equal keys (codes ascending) -> rows."""
 
 
 def _merged_columns(

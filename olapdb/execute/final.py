@@ -1,4 +1,5 @@
-"""SELECT … FINAL: rows of equal sorting key combined, across all parts and partitions.
+"""SELECT … FINAL: rows of equal sorting key combined, across all parts and partitions (within
+each, where do_not_merge_across_partitions_select_final says so), less what FINAL hides.
 
 Only conditions on columns of the sorting key may go below the combining: they keep or drop all
 rows of a key alike.
@@ -17,7 +18,8 @@ from olapdb.execute.context import ExecutionContext
 from olapdb.execute.evaluate import evaluate_predicate
 from olapdb.execute.layout import TableLayout
 from olapdb.execute.pieces import Source, Task, read_task, tasks_of
-from olapdb.execute.selection import Selector, conjuncts, live_parts
+from olapdb.execute.selection import PartSelection, Selector, conjuncts, live_parts
+from olapdb.execute.survivors import visible
 from olapdb.functions import resolve_scalar
 from olapdb.functions.base import Argument
 from olapdb.plan.expressions import Call, Expression, columns_of
@@ -28,7 +30,8 @@ def final_batches(node: Scan, context: ExecutionContext) -> Iterator[pa.RecordBa
     """All rows as a full merge of everything would leave them, in the sorting key's order."""
     layout = TableLayout(node.table, context.environment)
     before = all_of([*conjuncts(node.prewhere), *key_conditions(node, layout)])
-    parts = sorted(live_parts(node, context), key=lambda part: part.block_range)
+    # Parts of one block, in several partitions: their rows' order is lost, any fixed one will do.
+    parts = sorted(live_parts(node, context), key=lambda p: (p.block_range, p.partition_id))
     selection = Selector(node, before, layout, context).select(parts)
     context.statistics.add_selection(
         len(parts),
@@ -36,6 +39,26 @@ def final_batches(node: Scan, context: ExecutionContext) -> Iterator[pa.RecordBa
         sum(max(p.granules, 1) for p in parts),
         sum(p.granules for p in selection.parts),
     )
+    for together in _combined_together(selection.parts, context):
+        yield from _final(node, together, before, layout, context)
+
+
+def _combined_together(
+    parts: Sequence[PartSelection], context: ExecutionContext
+) -> list[list[PartSelection]]:
+    """Parts whose rows may replace each other."""
+    if not context.settings.get("do_not_merge_across_partitions_select_final", False):
+        return [list(parts)]
+    grouped: dict[str, list[PartSelection]] = {}
+    for one in parts:
+        grouped.setdefault(one.part.partition_id, []).append(one)
+    return list(grouped.values())
+
+
+def _final(
+    node: Scan, parts: Sequence[PartSelection], before: Expression | None, layout: TableLayout,
+    context: ExecutionContext,
+) -> Iterator[pa.RecordBatch]:  # fmt: skip
     sources = _sources(node, layout)
 
     def read(task: Task) -> pa.RecordBatch:
@@ -49,14 +72,14 @@ def final_batches(node: Scan, context: ExecutionContext) -> Iterator[pa.RecordBa
 
     with context.memory.hold("FINAL") as account:
         held = []
-        for batch in context.parallel(read, tasks_of(selection.parts)):
+        for batch in context.parallel(read, tasks_of(parts)):
             held.append(batch)
             account.grow(batch.nbytes)
         if not held:
             return
         rows = layout.sort(pa.Table.from_batches(held))
         del held
-        rows = combine(node.table, rows, layout)
+        rows = visible(node.table, combine(node.table, rows, layout))
         account.set(rows.nbytes)
         yield from _given(node, rows, context)
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 from olapdb.execute.batches import single_chunk
 from olapdb.execute.codes import factorise
 from olapdb.execute.evaluate import evaluate_array
+from olapdb.execute.key_values import is_constant, key_values
 from olapdb.execute.ordering import OrderColumn, is_sorted, sort_indices
 from olapdb.functions.base import Environment
 from olapdb.model.schema import Table
@@ -101,11 +102,14 @@ class TableLayout:
             return []
         if not self.partition_expressions:
             return [(UNPARTITIONED, (), rows)]
+        if self._is_one_partition(rows):
+            return [(*self._identify(self._partition_values(rows.slice(0, 1)), 0), rows)]
         values = self._partition_values(rows)
         found = factorise(values, rows.num_rows)
         if found.count == 1:
-            identity, value = self._identify(values, 0)
-            return [(identity, value, rows)]
+            return [(*self._identify(values, 0), rows)]
+        if np.count_nonzero(found.codes[1:] != found.codes[:-1]) == found.count - 1:
+            return self._slices(rows, values, found.first)
         groups = found.groups
         order, ends = groups.order, np.cumsum(groups.sizes)
         pieces = []
@@ -115,12 +119,24 @@ class TableLayout:
             pieces.append((identity, value, rows.take(pa.array(own))))
         return pieces
 
+    def _slices(
+        self, rows: pa.Table, values: Sequence[pa.Array], first: np.ndarray
+    ) -> list[tuple[str, tuple[object, ...], pa.Table]]:
+        """The split of rows that came partition by partition; not copied."""
+        ends = [*first[1:], rows.num_rows]
+        return [
+            (*self._identify(values, int(start)), rows.slice(start, end - start))
+            for start, end in zip(first, ends, strict=True)
+        ]
+
     def partition_ids(self, rows: pa.Table) -> list[str]:
         """The ids of the partitions that the rows fall into, by first appearance."""
         if not rows.num_rows:
             return []
         if not self.partition_expressions:
             return [UNPARTITIONED]
+        if self._is_one_partition(rows):
+            rows = rows.slice(0, 1)
         values = self._partition_values(rows)
         first = factorise(values, rows.num_rows).first
         return [self._identify(values, int(at))[0] for at in first]
@@ -135,9 +151,14 @@ class TableLayout:
         ]
         return self._identify(arrays, 0)[0]
 
+    def _is_one_partition(self, rows: pa.Table) -> bool:
+        """False means "not known"."""
+        batch = _batch(rows, self.partition_columns)
+        return all(is_constant(e, batch, self._environment) for e in self.partition_expressions)
+
     def _partition_values(self, rows: pa.Table) -> list[pa.Array]:
         batch = _batch(rows, self.partition_columns)
-        return [evaluate_array(e, batch, self._environment) for e in self.partition_expressions]
+        return [key_values(e, batch, self._environment) for e in self.partition_expressions]
 
     def _identify(
         self, values: Sequence[pa.Array], row: int

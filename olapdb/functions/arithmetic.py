@@ -259,11 +259,22 @@ def _modulo(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         left, right = (columns.numpy_values(a).astype(np.float64) for a in arrays)
         with np.errstate(invalid="ignore"):
             return columns.from_values(np.fmod(left, right), pa.float64())
+    divisor = call.constant(1)
+    if isinstance(divisor, int) and divisor > 0 and pa.types.is_unsigned_integer(arrays[0].type):
+        return _unsigned_rest(columns.numpy_values(arrays[0]), divisor, call.result.arrow)
     _refuse_zero(arrays[1])
     left, right, unsigned = _integer_operands(arrays)
     if not unsigned:
         _refuse_overflow(arrays, right)
     return columns.from_values(np.fmod(left, right), call.result.arrow)
+
+
+def _unsigned_rest(values: np.ndarray, divisor: int, arrow: pa.DataType) -> pa.Array:
+    """By one divisor: numpy divides by a constant several times as fast as by a column."""
+    if divisor > np.iinfo(values.dtype).max:
+        return columns.from_values(values, arrow)
+    by = values.dtype.type(divisor)
+    return columns.from_values(values - values // by * by, arrow)
 
 
 def _modulo_or_zero(arrays: list[pa.Array], call: Invocation) -> pa.Array:

@@ -64,7 +64,7 @@ def display_array(array: pa.Array, data_type: DataType, zone: str = "UTC") -> pa
         case FixedString():
             return columns.text(array)
         case Integer() | Interval():
-            return array.cast(pa.string())
+            return _integers(array)
         case Float():
             return _floats(array)
         case Boolean():
@@ -89,6 +89,21 @@ def display_array(array: pa.Array, data_type: DataType, zone: str = "UTC") -> pa
             return display_array(array, state, zone)
         case _:
             raise InternalError(f"No rendering of type {data_type}.")
+
+
+def _integers(array: pa.Array) -> pa.Array:
+    """Where a column has few values for its rows, each is written once."""
+    if len(array) >= _ROWS_PER_NUMBER and array.null_count < len(array):
+        ends = pc.min_max(array)
+        low, high = ends["min"].as_py(), ends["max"].as_py()
+        if (high - low + 1) * _ROWS_PER_NUMBER <= len(array):
+            numbers = pa.array(range(low, high + 1), array.type).cast(pa.string())
+            wide = pa.uint64() if pa.types.is_unsigned_integer(array.type) else pa.int64()
+            return numbers.take(pc.subtract(array.cast(wide), pa.scalar(low, wide)))
+    return array.cast(pa.string())
+
+
+_ROWS_PER_NUMBER = 64
 
 
 def nested(array: pa.Array, data_type: DataType, zone: str = "UTC") -> pa.Array:

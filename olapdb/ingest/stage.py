@@ -18,6 +18,7 @@ import pyarrow as pa
 from olapdb.errors import Error, TooDeepRecursion, TooManyParts, UnknownTable
 from olapdb.execute.combine import combine
 from olapdb.execute.layout import TableLayout
+from olapdb.execute.survivors import check_markers
 from olapdb.functions.base import Environment
 from olapdb.ingest.staged import StagedInsert, ViewWrite, join_staged
 from olapdb.ingest.trigger import Surroundings, bound_view, fire, pushing_to
@@ -167,6 +168,7 @@ class BlockStager:
         self, table: Table, block: pa.Table
     ) -> list[tuple[str, tuple[object, ...], pa.Table]]:
         """The block as sorted rows by partition; merging engines' rows combined."""
+        check_markers(table, block)
         layout = layout_of(table, self.around)
         split = [(i, v, layout.sort(rows)) for i, v, rows in layout.split(block)]
         limit = int(str(self.around.settings.get("max_partitions_per_insert_block", 100)))

@@ -11,6 +11,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import Table
 from olapdb.model.view_state import Coverage
@@ -95,30 +97,25 @@ def choose(
     """The best merge within a run, [] where none is worth it now. Of a very long run only the end
     is looked at: as that shrinks, the rest comes into view."""
     run = run[-WINDOW_PARTS:]
-    best: list[Part] = []
-    best_score = math.inf
-    sizes = [part.bytes for part in run]
-    held = [sum(part.uncompressed_bytes.values()) for part in run]
-    for start in range(len(run)):
-        total = largest = memory = 0
-        youngest_ms = 0
-        for end in range(start, min(len(run), start + limits.parts_max)):
-            total += sizes[end]
-            memory += held[end]
-            largest = max(largest, sizes[end])
-            youngest_ms = max(youngest_ms, run[end].created_ms)
-            count = end - start + 1
-            if total > limits.bytes_max or memory > limits.memory_bytes_max:
-                break
-            if count < 2:
-                continue
-            age_seconds = max(0, now_ms - youngest_ms) / 1000
-            if not _worth(total, largest, count, age_seconds, partition_parts, limits):
-                continue
-            score = (total + limits.fixed_bytes * count) / (count - 1.9)
-            if score < best_score:
-                best_score, best = score, list(run[start : end + 1])
-    return best
+    if len(run) < 2:
+        return []
+    # Row i holds the merges that start at part i; column j those of j + 1 parts.
+    width = min(len(run), limits.parts_max)
+    sizes = _windows([part.bytes for part in run], width)
+    held = _windows([sum(part.uncompressed_bytes.values()) for part in run], width)
+    born_ms = _windows([part.created_ms for part in run], width)
+    count = np.arange(1, width + 1)
+    total = np.cumsum(sizes, axis=1)
+    allowed = (count >= 2) & (np.arange(len(run))[:, None] + count <= len(run))
+    allowed &= (total <= limits.bytes_max) & (np.cumsum(held, axis=1) <= limits.memory_bytes_max)
+    age_seconds = np.maximum(0, now_ms - np.maximum.accumulate(born_ms, axis=1)) / 1000
+    largest = np.maximum.accumulate(sizes, axis=1)
+    allowed &= _worth(total, largest, count, age_seconds, partition_parts, limits)
+    if not allowed.any():
+        return []
+    score = np.where(allowed, (total + limits.fixed_bytes * count) / (count - 1.9), np.inf)
+    start, last = divmod(int(score.argmin()), width)
+    return list(run[start : start + last + 1])
 
 
 def choose_inline(run: Sequence[Part], limits: MergeLimits, now_ms: int) -> list[Part]:
@@ -181,18 +178,28 @@ _LOG_SMALL = math.log1p(1 << 20)
 _LOG_LARGE = math.log1p(100 << 30)
 
 
+def _windows(values: Sequence[int], width: int) -> np.ndarray:
+    """The `width` values from each position on, zeros beyond the end; shape (values, width)."""
+    padded = np.concatenate([np.array(values, np.int64), np.zeros(width - 1, np.int64)])
+    return np.lib.stride_tricks.sliding_window_view(padded, width)
+
+
 def _worth(
-    total: int, largest: int, count: int, age_seconds: float, partition_parts: int,
-    limits: MergeLimits,
-) -> bool:  # fmt: skip
+    total: np.ndarray, largest: np.ndarray, count: np.ndarray, age_seconds: np.ndarray,
+    partition_parts: int, limits: MergeLimits,
+) -> np.ndarray:  # fmt: skip
     """Whether the largest part is a small enough share of the merge; less and less is asked of
     old parts and of crowded partitions."""
-    size = _unit(math.log1p(total), _LOG_SMALL, _LOG_LARGE)
+    size = _unit(np.log1p(total), _LOG_SMALL, _LOG_LARGE)
     age = _unit(age_seconds, 10.0, 3_600.0 + size * (30 * 86_400.0 - 3_600.0))
-    crowd = _unit(partition_parts, 10, 50)
-    base = limits.base + min(1.0, age + crowd) * (2.0 - limits.base)
-    return (total + count * limits.fixed_bytes) / (largest + limits.fixed_bytes) >= base
+    crowd = min(1.0, max(0.0, (partition_parts - 10) / (50 - 10)))
+    base = limits.base + np.minimum(1.0, age + crowd) * (2.0 - limits.base)
+    enough: np.ndarray = (total + count * limits.fixed_bytes) / (
+        largest + limits.fixed_bytes
+    ) >= base
+    return enough
 
 
-def _unit(value: float, low: float, high: float) -> float:
-    return min(1.0, max(0.0, (value - low) / (high - low)))
+def _unit(value: np.ndarray, low: float, high: float | np.ndarray) -> np.ndarray:
+    made: np.ndarray = np.clip((value - low) / (high - low), 0.0, 1.0)
+    return made

@@ -6,10 +6,12 @@ column that is dropped and added again is a new one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from olapdb.types import DataType
+from olapdb.types import DataType, quote_identifier
 
 DefaultKind: TypeAlias = Literal["", "DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL"]
 
@@ -40,9 +42,20 @@ class KeyItem:
     descending: bool = False
 
 
+ENGINE_ROLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "ReplacingMergeTree": ("version", "is_deleted"),
+        "CollapsingMergeTree": ("sign",),
+        "VersionedCollapsingMergeTree": ("sign", "version"),
+    }
+)
+"""What the arguments of an engine stand for, in their order."""
+
+
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """`arguments` are column names in their order (SummingMergeTree(a, b) -> ("a", "b"))."""
+    """`arguments` are column names in their order: SummingMergeTree(a, b) -> ("a", "b");
+    ReplacingMergeTree(v) -> ("v",), which is its `version`."""
 
     name: str
     arguments: tuple[str, ...] = ()
@@ -56,8 +69,43 @@ class Engine:
         """Whether merges and FINAL join rows of equal sorting key."""
         return self.is_merge_tree and self.name != "MergeTree"
 
+    @property
+    def stores_rows(self) -> bool:
+        return self.name != "Null"
+
+    @property
+    def merges_values(self) -> bool:
+        """Whether states and sums of equal keys are joined; the other combining engines keep whole
+        rows and drop the rest."""
+        return self.name in ("SummingMergeTree", "AggregatingMergeTree")
+
+    @property
+    def drops_keys(self) -> bool:
+        """Whether combining may leave no row of a key: sums of zero, rows that cancel out."""
+        return self.name == "SummingMergeTree" or self.sign is not None
+
+    @property
+    def sign(self) -> str | None:
+        """The column whose 1 states a row and whose -1 cancels it."""
+        return self._argument("sign")
+
+    @property
+    def version(self) -> str | None:
+        """The column by which the newest row of a key is told."""
+        return self._argument("version")
+
+    @property
+    def is_deleted(self) -> str | None:
+        """The column whose 1 makes a row the tombstone of its key."""
+        return self._argument("is_deleted")
+
+    def _argument(self, role: str) -> str | None:
+        roles = ENGINE_ROLES.get(self.name, ())
+        return next((a for r, a in zip(roles, self.arguments) if r == role), None)
+
     def __str__(self) -> str:
-        return f"{self.name}({', '.join(self.arguments)})" if self.arguments else self.name
+        arguments = ", ".join(quote_identifier(name) for name in self.arguments)
+        return f"{self.name}({arguments})" if arguments else self.name
 
 
 @dataclass(frozen=True, slots=True)

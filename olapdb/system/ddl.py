@@ -32,12 +32,21 @@ def engine_full(table: Table) -> str:
         return text
     if table.partition_key:
         text += f" PARTITION BY {table.partition_key}"
-    if 0 < table.primary_key < len(table.sorting_key):
+    order_by = _order_by(table)
+    if 0 < table.primary_key < len(order_by):
         text += f" PRIMARY KEY {key_text(table.sorting_key[: table.primary_key])}"
-    text += f" ORDER BY {key_text(table.sorting_key) if table.sorting_key else 'tuple()'}"
+    text += f" ORDER BY {key_text(order_by) if order_by else 'tuple()'}"
     if table.settings:
         text += " SETTINGS " + ", ".join(f"{n} = {_setting(v)}" for n, v in table.settings)
     return text
+
+
+def _order_by(table: Table) -> tuple[KeyItem, ...]:
+    """The sorting key but for the version that VersionedCollapsingMergeTree adds to it."""
+    added = table.engine.sign is not None and table.engine.version is not None
+    if added and table.primary_key == len(table.sorting_key) - 1:
+        return table.sorting_key[:-1]
+    return table.sorting_key
 
 
 def key_text(items: tuple[KeyItem, ...]) -> str:

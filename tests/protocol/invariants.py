@@ -110,8 +110,8 @@ def _files(world: World) -> Iterator[str]:
     for part in sorted(world.catalog.parts):
         if part.id not in world.files:
             yield f"6: the file of {_name(part)} is gone"
-    for actor, snapshot in sorted(world.pins):
-        for part in sorted(snapshot.parts):
+    for actor, snapshot, reads in sorted(world.pins, key=repr):
+        for part in sorted(snapshot.parts if reads else ()):
             if part.id not in world.files:
                 yield f"6: the file of {_name(part)}, which actor {actor} reads, is gone"
 

@@ -77,7 +77,8 @@ class Actor(NamedTuple):
 class World(NamedTuple):
     """Catalog, disk, processes; and ghosts: what clients were told, which the engine never sees.
 
-    `ended` leases are closed or revoked; `pins` (actor, catalog it reads); `mark` the newest
+    `ended` leases are closed or revoked; `pins` (actor, catalog that it reads, whether
+    it may: a pin is written first, then looked at); `mark` the newest
     commit whose dropped parts may be gone.  `acknowledged` and `removed` are source rows, `kept`
     (table, atom) rows that no view made and that only their owner may remove, `owed` (view,
     block) committed while the view was attached.
@@ -87,7 +88,7 @@ class World(NamedTuple):
     dropped: frozenset[tuple[Part, int]] = frozenset()
     files: frozenset[tuple[int, int, int, int]] = frozenset()
     ended: frozenset[tuple[int, int]] = frozenset()
-    pins: frozenset[tuple[int, Catalog]] = frozenset()
+    pins: frozenset[tuple[int, Catalog, bool]] = frozenset()
     mark: int = 0
     actors: tuple[Actor, ...] = ()
     crashes_left: int = 0
@@ -269,11 +270,9 @@ def holds(world: World, requirement: Requirement) -> bool:
             table, partition, ids, up_to = facts
             found = parts_of(catalog, str(table), partition)  # type: ignore[arg-type]
             return part_ids(p for p in found if up_to is None or p.first <= up_to) == ids  # type: ignore[operator]
-        case "NotCovered" | "StillCovered":
+        case "NotCovered":
             view_id, partition, blocks = facts
-            seen = blocks_seen(catalog, str(view_id), str(partition))
-            wanted = set(blocks)  # type: ignore[call-overload]
-            return wanted.isdisjoint(seen) if requirement.kind == "NotCovered" else wanted <= seen
+            return blocks_seen(catalog, str(view_id), str(partition)).isdisjoint(blocks)  # type: ignore[arg-type]
         case "NothingCovered":
             return all(v != facts[0] for v, _, _ in catalog.coverage)
         case "NoPartStraddles":

@@ -262,6 +262,8 @@ class Truncate(NamedTuple):
         for view in views_into(snapshot, self.table):
             if turn.protocol.on("5.coverage_leaves"):
                 draft.change("Uncover", view.id)
+        if turn.protocol.on("5.raise_whole"):
+            draft.change("RaiseDataVersion", self.table, "")
         for part in parts:
             draft.change("RaiseDataVersion", self.table, part.partition)
             watch(draft, part, part.content)

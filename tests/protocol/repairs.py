@@ -94,9 +94,6 @@ class Replay(NamedTuple):
                 continue
             version = data_version(snapshot, part.table, part.partition)
             draft.require("6.data_version", "DataVersionIs", part.table, part.partition, version)
-            draft.require(
-                "6.still_covered", "StillCovered", view.id, part.partition, tuple(blocks_of(part))
-            )
             made += apply_view(view, part.content, dimension_state(snapshot))
         return made
 
@@ -116,6 +113,8 @@ class Replay(NamedTuple):
         # What no view made at the snapshot: a view created since has made nothing up to the fence.
         removed = [p for p in old if not is_bypass(snapshot, p) or self._discards(turn)]
         touched = sorted({*added, *(p.partition for p in old), *(self.slices or ())})
+        whole = data_version(snapshot, self.table, "")
+        draft.require("6.whole_target", "DataVersionIs", self.table, "", whole)
         for slice_ in touched:
             ids = part_ids(p for p in old if p.partition == slice_)
             up_to = fence if turn.protocol.on("6.fence") else None
@@ -223,13 +222,23 @@ class Read(NamedTuple):
             case 1:
                 snapshot = turn.actor.memory[0]
                 assert isinstance(snapshot, Catalog)
-                if turn.protocol.on("13.mark") and snapshot.number < turn.world.mark:
-                    yield "is told SNAPSHOT_TOO_OLD", turn.done(turn.world)
-                    return
-                pins = turn.world.pins | {(turn.index, snapshot)}
-                yield "pins it", turn.go(turn.world._replace(pins=pins), 2)
+                pins = turn.world.pins | {(turn.index, snapshot, False)}
+                yield "pins it", turn.go(turn.world._replace(pins=pins), 2, snapshot)
             case 2:
+                yield self._look(turn)
+            case 3:
                 yield "has read", turn.done(turn.world)
+
+    def _look(self, turn: Turn) -> Step:
+        """The pin is written, then the mark is read; vacuum writes the mark, then reads the
+        pins: one of the two sees the other."""
+        snapshot = turn.actor.memory[0]
+        assert isinstance(snapshot, Catalog)
+        if turn.protocol.on("13.mark") and snapshot.number < turn.world.mark:
+            return "is told SNAPSHOT_TOO_OLD", turn.done(turn.world)
+        pins = turn.world.pins - {(turn.index, snapshot, False)}
+        world = turn.world._replace(pins=pins | {(turn.index, snapshot, True)})
+        return "finds it whole", turn.go(world, 3)
 
 
 class Vacuum(NamedTuple):
@@ -245,21 +254,23 @@ class Vacuum(NamedTuple):
         match turn.actor.step:
             case 0:
                 due = frozenset(d for d in world.dropped if d[1] <= horizon(turn))
-                mark = max((number for _, number in due), default=0)
-                marked = world._replace(mark=max(world.mark, mark))
-                yield "marks what is due", turn.go(marked, 1, due)
+                yield "finds what is due", turn.go(world, 1 if due else 3, due)
             case 1:
+                mark = max(number for _, number in memory[0])  # type: ignore[attr-defined]
+                marked = world._replace(mark=max(world.mark, mark))
+                yield "marks what is due", turn.go(marked, 2, *memory)
+            case 2:
                 limit = horizon(turn) if turn.protocol.on("13.look_again") else 1 << 30
                 due = frozenset(d for d in memory[0] if d[1] <= limit)  # type: ignore[attr-defined]
                 files = world.files - {p.id for p, _ in due}
                 forgotten = world._replace(dropped=world.dropped - due, files=files)
-                yield "forgets dropped parts", turn.go(forgotten, 2)
-            case 2:
-                yield from self._revoke(turn)
+                yield "forgets dropped parts", turn.go(forgotten, 3)
             case 3:
-                known = referenced(world) if not turn.protocol.on("13.catalog_last") else None
-                yield "lists the files", turn.go(world, 4, memory[0], world.files, known)
+                yield from self._revoke(turn)
             case 4:
+                known = referenced(world) if not turn.protocol.on("13.catalog_last") else None
+                yield "lists the files", turn.go(world, 5, memory[0], world.files, known)
+            case 5:
                 yield "deletes orphans", turn.done(self._delete(turn))
 
     def _revoke(self, turn: Turn) -> Iterator[Step]:
@@ -273,7 +284,7 @@ class Vacuum(NamedTuple):
         for leases in choices:
             ended = world.ended | leases if turn.protocol.on("13.revoke_first") else world.ended
             label = "revokes dead leases" if leases == dead else "takes a slow process for dead"
-            yield label, turn.go(world._replace(ended=ended), 3, frozenset(leases))
+            yield label, turn.go(world._replace(ended=ended), 4, frozenset(leases))
 
     def _delete(self, turn: Turn) -> World:
         world = turn.world
@@ -297,4 +308,4 @@ def horizon(turn: Turn) -> int:
     """The oldest commit that anybody reads."""
     if not turn.protocol.on("13.pins"):
         return turn.catalog.number
-    return min((snapshot.number for _, snapshot in turn.world.pins), default=turn.catalog.number)
+    return min((pin[1].number for pin in turn.world.pins), default=turn.catalog.number)

@@ -64,9 +64,9 @@ class Turn(NamedTuple):
         return self.to(world, self.actor._replace(step=step, memory=memory))
 
     def pinned(self, world: World) -> World:
-        return world._replace(pins=self._others(world) | {(self.index, self.catalog)})
+        return world._replace(pins=self._others(world) | {(self.index, self.catalog, True)})
 
-    def _others(self, world: World) -> frozenset[tuple[int, Catalog]]:
+    def _others(self, world: World) -> frozenset[tuple[int, Catalog, bool]]:
         return frozenset(p for p in world.pins if p[0] != self.index)
 
     def done(self, world: World) -> World:

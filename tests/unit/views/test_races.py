@@ -205,7 +205,7 @@ def test_an_insert_and_a_merge_across_the_fence(connection: Connection) -> None:
     services = connection.database.services
     executor = Meddling(services, [meddle])
     replay(services, view_id(connection), stale=True, executor=executor)
-    assert len(executor.computed) > 3
+    assert len(executor.computed) > 1  # it began again; each time it reads the one month
     assert rows(connection, READ) == rows(connection, DIRECT)
 
 

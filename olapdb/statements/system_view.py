@@ -1,0 +1,145 @@
+"""SYSTEM BACKFILL | REPLAY | RECONCILE | STOP | START VIEW: what each does, and its columns.
+
+Every command gives rows that say what was done, chunk by chunk or slice by slice: frozen
+dataclasses, which SQL shows as a table and Python hands on as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from olapdb.errors import NotSupportedError
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.result import Result, from_columns
+from olapdb.sql import nodes
+from olapdb.statements.context import StatementContext
+from olapdb.statements.partitions import find_partition
+from olapdb.statements.views import attach, executor_of
+from olapdb.types import FLOAT64, STRING, UINT64, Array, DataType, Nullable
+
+_TEXTS = Array(STRING)
+_MAYBE_NUMBER = Nullable(UINT64)
+
+_COLUMNS: Mapping[str, Mapping[str, DataType]] = {
+    "BACKFILL": {
+        "chunk": UINT64, "partition": STRING, "parts": UINT64, "rows": UINT64,
+        "target_rows": UINT64, "status": STRING, "commit": _MAYBE_NUMBER, "elapsed_ms": FLOAT64,
+        "error": STRING,
+    },
+    "REPLAY": {
+        "partition": STRING, "source_rows": UINT64, "rows_before": UINT64, "rows_after": UINT64,
+        "bypass_rows": UINT64, "status": STRING, "commit": _MAYBE_NUMBER,
+    },
+    "RECONCILE": {
+        "partition": STRING, "snapshot": UINT64, "keys_compared": UINT64, "missing": UINT64,
+        "extra": UINT64, "differing": UINT64, "largest_difference": FLOAT64, "examples": _TEXTS,
+        "bypass_rows": UINT64, "gap_rows": UINT64, "causes": _TEXTS, "verdict": STRING,
+    },
+}  # fmt: skip
+
+
+def system_view(statement: nodes.SystemView, context: StatementContext) -> Result:
+    """The rows of the command as a table; STOP and START give none."""
+    if statement.action in ("STOP", "START"):
+        context = context.with_settings(statement.settings)
+        view = context.require_view(context.snapshot(), statement.view)
+        attach(view, statement.action == "START", context)
+        return Result()
+    found = rows_of(statement, context)
+    columns = _COLUMNS[_kind(statement)]
+    values: list[Sequence[object]] = [[_value(getattr(r, n)) for r in found] for n in columns]
+    return from_columns(list(columns), list(columns.values()), values)
+
+
+def rows_of(statement: nodes.SystemView, context: StatementContext) -> tuple[Any, ...]:
+    """Runs the command; its rows are those that the function of its name in `olapdb.views` gives."""
+    context = context.with_settings(statement.settings)
+    snapshot = context.snapshot()
+    view = context.require_view(snapshot, statement.view)
+    match _kind(statement):
+        case "BACKFILL":
+            return _backfill(statement, view, context, snapshot)
+        case "REPLAY":
+            return _replay(statement, view, context, snapshot)
+        case "RECONCILE":
+            return _reconcile(statement, view, context, snapshot)
+        case _:
+            raise NotSupportedError(
+                f"SYSTEM {statement.action} VIEW is not supported yet.",
+                hint="BACKFILL, REPLAY, RECONCILE, STOP and START are.",
+                position=statement.position,
+            )
+
+
+def _kind(statement: nodes.SystemView) -> str:
+    return statement.action
+
+
+def _value(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _partition(
+    statement: nodes.SystemView, table_id: str, context: StatementContext, snapshot: Snapshot
+) -> str | None:
+    if statement.partition is None:
+        return None
+    table = snapshot.by_id(table_id)
+    assert isinstance(table, Table)
+    return find_partition(statement.partition, table, context, snapshot)
+
+
+def _refuse(statement: nodes.SystemView, **given: object) -> None:
+    for clause, value in given.items():
+        if value:
+            raise NotSupportedError(
+                f"SYSTEM {statement.action} VIEW … {clause.upper().replace('_', ' ')} is not "
+                "supported yet.",
+                position=statement.position,
+            )
+
+
+def _backfill(
+    statement: nodes.SystemView, view: MaterializedView, context: StatementContext,
+    snapshot: Snapshot,
+) -> tuple[Any, ...]:  # fmt: skip
+    from olapdb.views.backfill import backfill
+
+    rows = backfill(
+        context.services, view.id, partition=_partition(statement, view.source_id, context, snapshot),
+        executor=executor_of(context), progress=context.progress, query_id=context.query_id,
+        statement=context.text, settings=context.settings,
+    )  # fmt: skip
+    return tuple(rows)
+
+
+def _replay(
+    statement: nodes.SystemView, view: MaterializedView, context: StatementContext,
+    snapshot: Snapshot,
+) -> tuple[Any, ...]:  # fmt: skip
+    from olapdb.views.replay import replay
+
+    _refuse(statement, where=statement.where, **{"from": statement.from_value})
+    return replay(
+        context.services, view.id, partition=_partition(statement, view.target_id, context, snapshot),
+        stale=statement.stale, discard_bypass=statement.discard_bypass,
+        executor=executor_of(context), progress=context.progress, query_id=context.query_id,
+        statement=context.text, settings=context.settings,
+    )  # fmt: skip
+
+
+def _reconcile(
+    statement: nodes.SystemView, view: MaterializedView, context: StatementContext,
+    snapshot: Snapshot,
+) -> tuple[Any, ...]:  # fmt: skip
+    from olapdb.views.reconcile import reconcile
+
+    _refuse(statement, metadata=statement.metadata)
+    return reconcile(
+        context.services, view.id, partition=_partition(statement, view.target_id, context, snapshot),
+        sample=statement.sample, stale=statement.stale, executor=executor_of(context),
+        progress=context.progress, query_id=context.query_id, statement=context.text,
+        settings=context.settings,
+    )  # fmt: skip

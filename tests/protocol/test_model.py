@@ -1,0 +1,94 @@
+"""The protocol holds in every interleaving of small scenarios, and needs each of its guards.
+
+`pytest -s` prints how much was explored, and the shortest way in which each guard, left out,
+breaks something: docs/protocol.md tells them in words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from tests.protocol.explore import Explored, Scenario, explore
+from tests.protocol.model import Protocol
+from tests.protocol.scenarios import GUARDS, NAMED, sequences, together
+
+SHORTCUTS = ("9.target_version",)
+"""Guards that the model has, and that can be left out: see docs/protocol.md."""
+ROOT = Path(__file__).parents[2]
+
+
+def explored_all(scenarios: Iterable[Scenario]) -> tuple[int, int, int, float]:
+    """Scenarios, states, transitions, seconds; fails at the first violation."""
+    count, states, transitions, seconds = 0, 0, 0, 0.0
+    for scenario in scenarios:
+        outcome = explore(scenario)
+        assert outcome.found is None, told(scenario, outcome)
+        count += 1
+        states += outcome.states
+        transitions += outcome.transitions
+        seconds += outcome.seconds
+    print(f"\n{count} scenarios, {states} states, {transitions} transitions, {seconds:.1f} s")
+    return count, states, transitions, seconds
+
+
+def told(scenario: Scenario, outcome: Explored) -> str:
+    assert outcome.found is not None
+    steps = "\n  ".join(outcome.found.trace)
+    return f"{scenario.name} after {outcome.states} states:\n  {steps}\n  -> {outcome.found.violation}"
+
+
+@pytest.mark.parametrize("guard", GUARDS)
+def test_each_guard_is_needed(guard: str) -> None:
+    scenario = NAMED[guard]
+    whole = explore(scenario)
+    assert whole.found is None, told(scenario, whole)
+    without = explore(scenario, Protocol(frozenset({guard})))
+    assert without.found is not None, f"Nothing goes wrong without {guard}."
+    print(f"\nwithout {told(scenario, without)}")
+
+
+@pytest.mark.parametrize("guard", SHORTCUTS)
+def test_shortcuts_are_not_needed(guard: str) -> None:
+    for scenario in together(2):
+        outcome = explore(scenario, Protocol(frozenset({guard})))
+        assert outcome.found is None, told(scenario, outcome)
+
+
+def test_any_two_operations_at_once_with_a_crash() -> None:
+    count, *_ = explored_all(together(2, crashes=1))
+    assert count > 1_000
+
+
+@pytest.mark.slow
+def test_any_three_operations_at_once() -> None:
+    """Every third of them; all are in the soak."""
+    count, *_ = explored_all(islice(together(3), 0, None, 3))
+    assert count > 4_000
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3_600)
+def test_any_three_operations_at_once_with_a_crash() -> None:
+    explored_all(together(3, crashes=1))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(7_200)
+def test_any_two_pairs_of_operations_at_once() -> None:
+    """Two actors, each with any two operations after another."""
+    explored_all(sequences(2))
+
+
+def test_every_guard_is_in_the_model_and_in_the_documentation() -> None:
+    """The ids that the code asks for are the ids that are tried, and told."""
+    here = Path(__file__).parent
+    sources = "".join((here / f"{one}.py").read_text() for one in ("turn", "operations", "repairs", "model"))  # fmt: skip
+    asked = set(re.findall(r'"(\d+\.[a-z_]+)"', sources))
+    assert asked == {*GUARDS, *SHORTCUTS}
+    documented = set(re.findall(r"^\| `(\d+\.[a-z_]+)`", (ROOT / "docs/protocol.md").read_text(), re.M))
+    assert documented == {*GUARDS, *SHORTCUTS}
