@@ -12,6 +12,7 @@ from olapdb.errors import InterfaceError
 
 if TYPE_CHECKING:
     from olapdb.database import Database
+    from olapdb.dbapi.views import Views
     from olapdb.result import Result
     from olapdb.session import Session
     from olapdb.types import DataType
@@ -101,6 +102,13 @@ class Connection:
         One atomic commit with every view.  A second INSERT with the same `token` does nothing.
         """
         return self.session.insert(table, data, columns=columns, token=token)
+
+    @property
+    def views(self) -> Views:
+        """The materialized views: `connection.views["daily_mv"].backfill()`."""
+        from olapdb.dbapi.views import Views
+
+        return Views(self.session)
 
     def describe(self, query: str) -> tuple[tuple[str, DataType], ...]:
         """Names and types of the query's columns, without running it."""

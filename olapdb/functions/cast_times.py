@@ -203,6 +203,16 @@ _PACKED = r"^(?P<y>\d{4})(?P<m>\d{2})(?P<d>\d{2})$"
 def parse_dates(array: pa.Array, target: Date | Date32) -> pa.Array:
     """`2024-01-05`, `20240105`; a time after it is dropped; a day that does not exist runs over
     into the next month, a month that does not exist gives 1970-01-01 (as ClickHouse does)."""
+    try:  # Arrow takes days that exist, written YYYY-MM-DD
+        days = columns.numpy_values(array.cast(pa.date32()))
+    except pa.ArrowInvalid:
+        days = _any_dates(array, target)
+    limits = (0, DATE_MAX) if isinstance(target, Date) else _DATE32_RANGE
+    return columns.from_values(np.clip(days, *limits), target.arrow)
+
+
+def _any_dates(array: pa.Array, target: Date | Date32) -> np.ndarray:
+    """Days since 1970-01-01 of all that `parse_dates` takes."""
     digits = _fixed_digits(array, 10, (4, 7), "--")
     if digits is not None:
         year, month, day = (
@@ -214,9 +224,7 @@ def parse_dates(array: pa.Array, target: Date | Date32) -> pa.Array:
         year, month, day = _scanned_dates(array, target)
     exists = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
     days = days_from_civil(year, np.where(exists, month, 1), np.where(exists, day, 1))
-    days = np.where(exists, days, 0)
-    limits = (0, DATE_MAX) if isinstance(target, Date) else _DATE32_RANGE
-    return columns.from_values(np.clip(days, *limits), target.arrow)
+    return np.where(exists, days, 0)
 
 
 def _scanned_dates(array: pa.Array, target: DataType) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -9,14 +9,16 @@ from dataclasses import replace
 from olapdb.config import SettingValue, table_settings
 from olapdb.errors import (
     BadArguments,
+    CommitUnknown,
     DatabaseAlreadyExists,
     DataTypeCannotBeUsedInKey,
     DuplicateColumn,
     IllegalColumn,
     NotSupportedError,
     TableAlreadyExists,
-    UnknownStorage,
 )
+from olapdb.ingest.read import discard
+from olapdb.ingest.stage import StagedInsert, join_staged, stage_insert
 from olapdb.model.changes import (
     Change,
     Commit,
@@ -27,6 +29,7 @@ from olapdb.model.changes import (
     ObjectIs,
     PutObject,
     Requirement,
+    SchemaIs,
 )
 from olapdb.model.schema import Column, Database, Engine, KeyItem, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
@@ -35,12 +38,13 @@ from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.statements import select
 from olapdb.statements.context import StatementContext, refuse_dependents
+from olapdb.statements.engines import check_engine, engine_of, with_version
+from olapdb.statements.insert import query_blocks
 from olapdb.statements.show import require_database
 from olapdb.types import (
     AggregateFunction,
     DataType,
     Float,
-    Integer,
     LowCardinality,
     Map,
     Nothing,
@@ -49,12 +53,6 @@ from olapdb.types import (
     make_nullable,
     plain,
 )
-
-ENGINES = ("MergeTree", "SummingMergeTree", "AggregatingMergeTree", "Null")
-_LATER = (
-    "ReplacingMergeTree", "CollapsingMergeTree", "VersionedCollapsingMergeTree", "Memory", "Log",
-    "TinyLog", "StripeLog", "CoalescingMergeTree", "GraphiteMergeTree",
-)  # fmt: skip
 
 
 def commit(
@@ -102,7 +100,7 @@ def create_table(statement: nodes.CreateTable, context: StatementContext) -> Res
     table = build_table(statement, context, snapshot)
     if statement.query is not None and not statement.empty:
         return _create_filled(statement, table, existing, context, snapshot)
-    _publish(table, existing, context, snapshot)
+    _publish(table, existing, context)
     return Result()
 
 
@@ -130,10 +128,12 @@ def build_table(
     like = _like(statement, context, snapshot)
     columns = _columns(statement, like, context, snapshot)
     storage = statement.storage
-    engine = _engine(storage, like, columns)
+    engine = engine_of(storage, like)
     sorting_key, primary_key, partition_key = _keys(storage, like, engine)
     given: dict[str, SettingValue | None] = {s.name: s.value for s in storage.settings}
     settings = table_settings(given) if storage.settings else (like.settings if like else ())
+    if not engine.is_merge_tree:
+        settings = ()
     table = Table(
         id=str(uuid.uuid4()),
         database=database,
@@ -169,7 +169,7 @@ def check_table(table: Table, context: StatementContext, snapshot: Snapshot) -> 
     for column in table.columns:
         if column.default:
             bind_expression(parse_expression(column.default), table, scope)
-    _check_engine(table)
+    check_engine(table)
 
 
 def _check_key(text: str, data_type: DataType, what: str, nullable_ok: bool) -> None:
@@ -180,33 +180,6 @@ def _check_key(text: str, data_type: DataType, what: str, nullable_ok: bool) -> 
         )
     if isinstance(data_type, AggregateFunction | SimpleAggregateFunction | Map | Nothing):
         raise DataTypeCannotBeUsedInKey(f"{text} of type {data_type} cannot be in the {what}.")
-
-
-def _check_engine(table: Table) -> None:
-    keys = {i.expression for i in table.sorting_key}
-    if table.engine.name == "SummingMergeTree":
-        for name in table.engine.arguments:
-            column = table.column(name)
-            if column is None:
-                raise BadArguments(f"SummingMergeTree sums {name}, which is no column.")
-            if name in keys:
-                raise BadArguments(f"{name} is both a column to sum and in the sorting key.")
-            inner = plain(column.type)
-            if not isinstance(inner, Integer | Float | AggregateFunction) and "Decimal" not in str(inner):
-                raise BadArguments(f"SummingMergeTree cannot sum {name} of type {column.type}.")
-    if table.engine.name == "AggregatingMergeTree":
-        measured = [c for c in table.columns if isinstance(c.type, AggregateFunction | SimpleAggregateFunction)]
-        key_text = " ".join((*keys, table.partition_key))
-        loose = [
-            c.name for c in table.columns
-            if c not in measured and c.name not in keys and c.name not in key_text
-        ]  # fmt: skip
-        if measured and loose:
-            raise BadArguments(
-                f"Columns {', '.join(loose)} of the AggregatingMergeTree table are neither part of "
-                "the sorting key nor aggregates, so a merge would keep an arbitrary value of them.",
-                hint="Add them to ORDER BY, or make them SimpleAggregateFunction(any, T).",
-            )
 
 
 def _like(
@@ -297,46 +270,11 @@ def _default_type(
     return bind_expression(definition.default, shell, context.scope(snapshot)).type
 
 
-def _engine(storage: nodes.StorageClause, like: Table | None, columns: tuple[Column, ...]) -> Engine:
-    clause = storage.engine
-    if clause is None:
-        return like.engine if like is not None else Engine("MergeTree")
-    name = clause.name.removeprefix("Replicated")
-    if name in _LATER:
-        raise NotSupportedError(
-            f"Engine {clause.name} is not supported yet.",
-            hint=f"There are {', '.join(ENGINES)}.",
-            position=clause.position,
-        )
-    if name not in ENGINES:
-        raise UnknownStorage(
-            f"Unknown table engine {clause.name}.",
-            hint=f"There are {', '.join(ENGINES)}.",
-            position=clause.position,
-        )
-    arguments = list(clause.arguments)
-    if clause.name != name:  # ReplicatedX('/path', 'replica', …): a warehouse is its own replica
-        while arguments and isinstance(arguments[0], nodes.Literal):
-            arguments.pop(0)
-    if len(arguments) == 1 and isinstance(arguments[0], nodes.TupleLiteral):
-        arguments = list(arguments[0].elements)
-    names = []
-    for argument in arguments:
-        if not isinstance(argument, nodes.Identifier):
-            raise BadArguments(f"Engine {name} takes column names.", position=clause.position)
-        names.append(argument.parts[-1])
-    if names and name != "SummingMergeTree":
-        raise BadArguments(f"Engine {name} takes no arguments.", position=clause.position)
-    return Engine(name, tuple(names))
-
-
 def _keys(
     storage: nodes.StorageClause, like: Table | None, engine: Engine
 ) -> tuple[tuple[KeyItem, ...], int, str]:
     given = storage.order_by is not None or storage.primary_key is not None
     if not engine.is_merge_tree:
-        if given or storage.partition_by is not None:
-            raise BadArguments(f"Engine {engine.name} has no ORDER BY or PARTITION BY.")
         return (), 0, ""
     if not given and storage.partition_by is None and like is not None:
         return like.sorting_key, like.primary_key, like.partition_key
@@ -350,7 +288,7 @@ def _keys(
     partition = "" if storage.partition_by is None else to_sql(storage.partition_by)
     if partition in ("tuple()", "()"):
         partition = ""
-    return sorting, len(primary) or len(sorting), partition
+    return with_version(engine, sorting), len(primary) or len(sorting), partition
 
 
 def _flat(expressions: Sequence[nodes.Expression]) -> list[nodes.Expression]:
@@ -391,8 +329,10 @@ def _existing(
 
 
 def _publish(
-    made: Table | View, existing: SchemaObject | None, context: StatementContext, snapshot: Snapshot
-) -> None:
+    made: Table | View, existing: SchemaObject | None, context: StatementContext,
+    staged: Sequence[StagedInsert] = (),
+) -> None:  # fmt: skip
+    """One commit: what had the name goes, the object comes, with its first rows."""
     requirements: list[Requirement] = [DatabaseExists(made.database)]
     changes: list[Change] = []
     if existing is None:
@@ -401,6 +341,11 @@ def _publish(
         requirements.append(ObjectIs(existing.id, existing.version))
         changes.append(DropObject(existing.id))
     changes.append(PutObject(made))
+    if staged:
+        rows = join_staged(staged)
+        own = SchemaIs(made.id, made.version)  # true only once this commit is made
+        requirements += [r for r in rows.requirements if r != own]
+        changes += rows.changes
     commit(context, f"CREATE {type(made).__name__.upper()}", requirements, changes)
 
 
@@ -408,33 +353,28 @@ def _create_filled(
     statement: nodes.CreateTable, table: Table, existing: SchemaObject | None,
     context: StatementContext, snapshot: Snapshot,
 ) -> Result:  # fmt: skip
-    """AS SELECT: the table is made under a name of its own, filled, and then gets its name; a
-    SELECT that fails leaves nothing."""
-    from olapdb.statements.insert import insert_query
-
+    """AS SELECT: the rows are staged for a table that does not exist yet, and one commit makes the
+    table and all of them visible; a SELECT that fails leaves nothing."""
     assert statement.query is not None
-    hidden = table.renamed(table.database, f".filling.{table.id}")
-    _publish(hidden, None, context, snapshot)
+    services = context.services
+    staged: list[StagedInsert] = []
     try:
-        rows = insert_query(hidden, None, statement.query, context)
-        _rename_filled(table, hidden, existing, context)
-    except BaseException:
-        commit(context, "DROP TABLE", [], [DropObject(hidden.id)])
+        for block in query_blocks(table, None, statement.query, context, snapshot):
+            staged.append(
+                stage_insert(
+                    table, block, snapshot, services.store, services.lease_id,
+                    settings=context.settings, environment=context.environment,
+                    cache=services.cache, cancelled=context.cancelled,
+                )
+            )  # fmt: skip
+        _publish(table, existing, context, staged)
+    except CommitUnknown:
         raise
-    return Result(affected_rows=rows)
-
-
-def _rename_filled(
-    table: Table, hidden: Table, existing: SchemaObject | None, context: StatementContext
-) -> None:
-    requirements: list[Requirement] = [DatabaseExists(table.database), ObjectIs(hidden.id, hidden.version)]
-    changes: list[Change] = []
-    if existing is None:
-        requirements.append(NameIsFree(table.database, table.name))
-    else:
-        requirements.append(ObjectIs(existing.id, existing.version))
-        changes.append(DropObject(existing.id))
-    commit(context, "CREATE TABLE", requirements, [*changes, PutObject(table)])
+    except BaseException:
+        discard(services, [path for one in staged for path in one.paths])
+        raise
+    services.notify_written(table.id)
+    return Result(affected_rows=sum(one.rows for one in staged))
 
 
 def create_view(statement: nodes.CreateView, context: StatementContext) -> Result:
@@ -465,7 +405,7 @@ def create_view(statement: nodes.CreateView, context: StatementContext) -> Resul
         comment=statement.comment,
         created_ms=context.services.clock_ms(),
     )
-    _publish(made, existing, context, snapshot)
+    _publish(made, existing, context)
     return Result()
 
 

@@ -24,6 +24,7 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
+from olapdb.statements.small_values import read_small_values
 from olapdb.types import STRING, DataType, Nullable
 
 
@@ -78,6 +79,16 @@ def insert_query(
     table: Table, columns: Sequence[str] | None, query: nodes.Query, context: StatementContext
 ) -> int:
     """The SELECT's rows by position, streamed block by block."""
+    snapshot = context.snapshot()
+    blocks = query_blocks(table, columns, query, context, snapshot)
+    return _commit(table, blocks, _token(context), context, snapshot)
+
+
+def query_blocks(
+    table: Table, columns: Sequence[str] | None, query: nodes.Query, context: StatementContext,
+    snapshot: Snapshot,
+) -> Iterator[pa.Table]:  # fmt: skip
+    """Blocks of the table out of a SELECT, by position."""
     from olapdb.statements.select import run_query
 
     result = run_query(query, context)
@@ -86,7 +97,7 @@ def insert_query(
         result.close()
         raise _wrong_count(len(fields), len(result.names))
     names = [c.name for c in fields]
-    return _write(table, names, _renamed(result, names), result.types, context, context.snapshot())
+    return _blocks(table, columns, _renamed(result, names), result.types, context, snapshot)
 
 
 def run_insert_data(
@@ -113,17 +124,26 @@ def _write(
     table: Table, columns: Sequence[str] | None, data: Any, types: Sequence[DataType],
     context: StatementContext, snapshot: Snapshot,
 ) -> int:  # fmt: skip
-    names = [c.name for c in _target_columns(table, columns)]
-    blocks = make_blocks(
-        table, data, columns=names, types=types, settings=context.settings,
-        environment=context.environment, snapshot=snapshot,
+    blocks = _blocks(table, columns, data, types, context, snapshot)
+    return _commit(table, blocks, _token(context), context, snapshot)
+
+
+def _blocks(
+    table: Table, columns: Sequence[str] | None, data: Any, types: Sequence[DataType],
+    context: StatementContext, snapshot: Snapshot,
+) -> Iterator[pa.Table]:  # fmt: skip
+    return make_blocks(
+        table, data, columns=[c.name for c in _target_columns(table, columns)], types=types,
+        settings=context.settings, environment=context.environment, snapshot=snapshot,
         null_as_default=context.settings.boolean("input_format_null_as_default"),
         cache=context.services.cache,
     )  # fmt: skip
-    token = None
-    if context.settings.boolean("insert_deduplicate"):
-        token = context.settings.text("insert_deduplication_token") or None
-    return _commit(table, blocks, token, context, snapshot)
+
+
+def _token(context: StatementContext) -> str | None:
+    if not context.settings.boolean("insert_deduplicate"):
+        return None
+    return context.settings.text("insert_deduplication_token") or None
 
 
 def _commit(
@@ -181,6 +201,9 @@ def _literal_rows(
     from olapdb.sql.values import read_values
 
     fields = _target_columns(table, columns)
+    small = read_small_values(values.text, [c.type for c in fields])
+    if small is not None:
+        return pa.Table.from_arrays(small[0], names=[c.name for c in fields]), small[1]
     literal = read_values(values.text, [c.name for c in fields], [c.type for c in fields])
     if literal.columns is not None:
         names = [c.name for c in fields]

@@ -43,10 +43,11 @@ def engine_full(table: Table) -> str:
 
 def _order_by(table: Table) -> tuple[KeyItem, ...]:
     """The sorting key but for the version that VersionedCollapsingMergeTree adds to it."""
-    added = table.engine.sign is not None and table.engine.version is not None
-    if added and table.primary_key == len(table.sorting_key) - 1:
-        return table.sorting_key[:-1]
-    return table.sorting_key
+    *said, last = table.sorting_key or (None,)
+    version = table.engine.version if table.engine.sign is not None else None
+    if last is None or last.expression.strip("`") != version or table.primary_key != len(said):
+        return table.sorting_key
+    return table.sorting_key[:-1]
 
 
 def key_text(items: tuple[KeyItem, ...]) -> str:

@@ -1,0 +1,219 @@
+"""`connection.views`: materialized views from Python, the same operations that SQL has.
+
+    view = connection.views["daily_mv"]
+    view.status().verdict                              # 'partial'
+    for row in view.backfill(engine="spark", progress=print):
+        ...
+
+Each operation runs the SYSTEM … VIEW statement of its name and gives the rows that SQL would
+show, as the frozen dataclasses of `olapdb.views`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from olapdb.errors import BadArguments, SyntaxError, UnknownTable
+
+if TYPE_CHECKING:
+    from olapdb.model.schema import MaterializedView, SchemaObject
+    from olapdb.model.snapshot import Snapshot
+    from olapdb.model.view_state import Invalidation
+    from olapdb.session import Session
+    from olapdb.views.backfill import BackfillRow
+    from olapdb.views.coverage import CoverageSlice
+    from olapdb.views.jobs import ChunkEvent
+    from olapdb.views.reconcile import ReconcileRow
+    from olapdb.views.replay import ReplayRow
+    from olapdb.views.status import ViewStatus
+
+    Progress = Callable[[ChunkEvent], None]
+
+Other = TypeVar("Other")
+
+
+class Views(Mapping[str, "ViewHandle"]):
+    """The warehouse's materialized views by "name" (of the current database) or "database.name";
+    names that are no plain words stand in backquotes. Iterating gives full names, in order."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def __getitem__(self, name: str) -> ViewHandle:
+        """UnknownTable where there is no such view; the handle then follows it through RENAME."""
+        snapshot = self._session.snapshot()
+        found = self._find(name, snapshot)
+        if found is not None:
+            return ViewHandle(self._session, found.id)
+        item = self._item(name, snapshot)
+        if item is not None:
+            raise UnknownTable(
+                f"{item.database}.{item.name} is not a materialized view.",
+                hint=_known(snapshot),
+            )
+        raise UnknownTable(f"There is no materialized view {name}.", hint=_known(snapshot))
+
+    def get(self, name: str, default: Other | None = None) -> ViewHandle | Other | None:  # type: ignore[override]
+        return self[name] if name in self else default
+
+    def __contains__(self, name: object) -> bool:
+        if not isinstance(name, str):
+            return False
+        try:
+            return self._find(name, self._session.snapshot()) is not None
+        except SyntaxError:
+            return False
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([_full_name(view) for view in _views(self._session.snapshot())])
+
+    def __len__(self) -> int:
+        return len(_views(self._session.snapshot()))
+
+    def _item(self, name: str, snapshot: Snapshot) -> SchemaObject | None:
+        from olapdb.sql.parser import parse_table_name
+
+        parsed = parse_table_name(name)
+        return snapshot.find(parsed.database or self._session.database, parsed.name)
+
+    def _find(self, name: str, snapshot: Snapshot) -> MaterializedView | None:
+        from olapdb.model.schema import MaterializedView
+
+        found = self._item(name, snapshot)
+        return found if isinstance(found, MaterializedView) else None
+
+
+class ViewHandle:
+    """One view, by identity: RENAME does not matter, after DROP every call is UnknownTable.
+
+    `partition` is a partition's id, as rows and system tables show it: in `backfill` one of the
+    source, in `replay` and `reconcile` one of the target.  `engine` is "in_process" or "spark"
+    (None: as the connection's settings say); `progress` is called with a ChunkEvent as each chunk
+    is planned, computed and published, in the thread of the call.
+    """
+
+    def __init__(self, session: Session, view_id: str) -> None:
+        self._session = session
+        self._view_id = view_id
+
+    def __repr__(self) -> str:
+        return f"<olapdb view {self.name}>"
+
+    @property
+    def name(self) -> str:
+        """ "database.name", as it is now."""
+        return _full_name(self._view(self._session.snapshot()))
+
+    def status(self) -> ViewStatus:
+        """Its health: the verdict, the numbers behind it, and the statement that mends it."""
+        from olapdb.views.status import view_status
+
+        snapshot = self._session.snapshot()
+        return view_status(self._view(snapshot), snapshot)
+
+    def coverage(self) -> tuple[CoverageSlice, ...]:
+        """By source partition, the rows that the view has seen and those that it has not."""
+        from olapdb.views.coverage import coverage_rows
+
+        snapshot = self._session.snapshot()
+        return coverage_rows(self._view(snapshot), snapshot)
+
+    def invalidations(self) -> tuple[Invalidation, ...]:
+        """The slices that a change of its inputs made stale, and the statements that did."""
+        snapshot = self._session.snapshot()
+        return snapshot.invalidations(self._view(snapshot).id)
+
+    def backfill(
+        self,
+        *,
+        partition: str | None = None,
+        engine: str | None = None,
+        progress: Progress | None = None,
+    ) -> tuple[BackfillRow, ...]:
+        """Fills the gap, one commit a chunk; () where there is none. A chunk that fails has its
+        error in its row and stops no other."""
+        return self._run("BACKFILL", _partition(partition), engine, progress)
+
+    def replay(
+        self,
+        *,
+        partition: str | None = None,
+        stale: bool = False,
+        discard_bypass: bool = False,
+        engine: str | None = None,
+        progress: Progress | None = None,
+    ) -> tuple[ReplayRow, ...]:
+        """Recomputes one partition, the stale slices, or everything, and swaps it in."""
+        _one_of(partition=partition is not None, stale=stale)
+        clause = _partition(partition) or ("STALE" if stale else "")
+        discard = "DISCARD BYPASS" if discard_bypass else ""
+        return self._run("REPLAY", f"{clause} {discard}", engine, progress)
+
+    def reconcile(
+        self,
+        *,
+        partition: str | None = None,
+        sample: int | None = None,
+        stale: bool = False,
+        engine: str | None = None,
+        progress: Progress | None = None,
+    ) -> tuple[ReconcileRow, ...]:
+        """Compares with a recomputation: one partition, `sample` of them (those proven longest ago
+        first), the stale ones, or all. The verdicts are kept."""
+        _one_of(partition=partition is not None, sample=sample is not None, stale=stale)
+        clause = _partition(partition)
+        if sample is not None:
+            clause = f"SAMPLE {int(sample)}"
+        if stale:
+            clause = "STALE"
+        return self._run("RECONCILE", clause, engine, progress)
+
+    def _run(
+        self, operation: str, clauses: str, engine: str | None, progress: Progress | None
+    ) -> tuple[Any, ...]:
+        from olapdb.sql.literals import quote_string
+
+        settings = "" if engine is None else f"SETTINGS engine = {quote_string(engine)}"
+        words = ("SYSTEM", operation, "VIEW", self.name, clauses.strip(), settings)
+        text = " ".join(word for word in words if word)
+        return self._session.run_on_view(text, progress=progress)
+
+    def _view(self, snapshot: Snapshot) -> MaterializedView:
+        from olapdb.views.jobs import find_view
+
+        return find_view(snapshot, self._view_id)
+
+
+def _views(snapshot: Snapshot) -> list[MaterializedView]:
+    from olapdb.model.schema import MaterializedView
+
+    return [item for item in snapshot.objects() if isinstance(item, MaterializedView)]
+
+
+def _full_name(view: MaterializedView) -> str:
+    from olapdb.sql.literals import quote_name
+
+    return f"{quote_name(view.database)}.{quote_name(view.name)}"
+
+
+def _known(snapshot: Snapshot) -> str:
+    names = [_full_name(view) for view in _views(snapshot)]
+    return f"There are {', '.join(names[:20])}." if names else "There is none yet."
+
+
+def _partition(partition: str | None) -> str:
+    from olapdb.sql.literals import quote_string
+
+    if partition is None:
+        return ""
+    if not isinstance(partition, str):
+        raise BadArguments(
+            f"partition is the id of a partition, a text as in system.parts, not {partition!r}."
+        )
+    return f"PARTITION ID {quote_string(partition)}"
+
+
+def _one_of(**given: bool) -> None:
+    if sum(given.values()) > 1:
+        raise BadArguments(f"Give one of {', '.join(given)}.")

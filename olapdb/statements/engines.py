@@ -1,0 +1,244 @@
+"""Table engines in CREATE TABLE: the ENGINE clause, its arguments, and what they ask of columns.
+
+    ENGINE = ReplacingMergeTree(version, is_deleted) ORDER BY key
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from olapdb.errors import (
+    BadArguments,
+    BadTypeOfField,
+    NoSuchColumn,
+    NotSupportedError,
+    NumberOfArgumentsDoesntMatch,
+    UnknownStorage,
+)
+from olapdb.model.schema import ENGINE_ROLES, Column, Engine, KeyItem, Table
+from olapdb.sql import nodes
+from olapdb.types import (
+    INT8,
+    UINT8,
+    AggregateFunction,
+    Boolean,
+    DataType,
+    Date,
+    Date32,
+    DateTime,
+    DateTime64,
+    Decimal,
+    Float,
+    Integer,
+    SimpleAggregateFunction,
+    plain,
+    quote_identifier,
+)
+
+LOG_ENGINES = ("Memory", "Log", "TinyLog", "StripeLog")
+"""One storage under four names: the rows in the order of their insertion."""
+ENGINES = (
+    "MergeTree", "SummingMergeTree", "AggregatingMergeTree", "ReplacingMergeTree",
+    "CollapsingMergeTree", "VersionedCollapsingMergeTree", *LOG_ENGINES, "Null",
+)  # fmt: skip
+_LATER = ("CoalescingMergeTree", "GraphiteMergeTree", "Buffer", "Set", "Join", "Merge", "Dictionary")
+_OUTSIDE = ("Distributed", "Kafka", "RabbitMQ", "NATS", "S3", "S3Queue", "URL", "File", "MySQL", "PostgreSQL")  # fmt: skip
+
+_USES: Mapping[str, str] = {
+    "ReplacingMergeTree": "ReplacingMergeTree([version[, is_deleted]])",
+    "CollapsingMergeTree": "CollapsingMergeTree(sign)",
+    "VersionedCollapsingMergeTree": "VersionedCollapsingMergeTree(sign, version)",
+    "SummingMergeTree": "SummingMergeTree([column | (column, …)])",
+}
+_VERSION_TYPES = (Integer, Float, Boolean, Date, Date32, DateTime, DateTime64)
+
+
+def engine_of(storage: nodes.StorageClause, like: Table | None) -> Engine:
+    """The engine that the clause names, that of `like` without one, else MergeTree.
+
+    Raises UnknownStorage, NumberOfArgumentsDoesntMatch, BadArguments for clauses that the engine
+    has no use for, NotSupportedError for engines of ClickHouse that are not here.
+    """
+    clause = storage.engine
+    if clause is None:
+        engine = like.engine if like is not None else Engine("MergeTree")
+    else:
+        name = _known_name(clause)
+        engine = Engine(name, _arguments(name, clause))
+    if not engine.is_merge_tree:
+        _refuse_clauses(engine, storage)
+    elif clause is not None and engine.arguments and not _has_key(storage):
+        raise NumberOfArgumentsDoesntMatch(
+            f"{engine} needs ORDER BY: it tells which rows it joins.",
+            hint=f"Say ENGINE = {engine} ORDER BY (…); ORDER BY tuple() joins all rows to one.",
+            position=clause.position,
+        )
+    return engine
+
+
+def with_version(engine: Engine, sorting: tuple[KeyItem, ...]) -> tuple[KeyItem, ...]:
+    """The sorting key; VersionedCollapsingMergeTree sorts by its version after it."""
+    version = engine.version if engine.sign is not None else None
+    if version is None or any(item.expression.strip("`") == version for item in sorting):
+        return sorting
+    return (*sorting, KeyItem(quote_identifier(version)))
+
+
+def check_engine(table: Table) -> None:
+    """Raises NoSuchColumn, BadTypeOfField or BadArguments where the columns do not fit."""
+    if table.engine.name == "SummingMergeTree":
+        _check_summing(table)
+    elif table.engine.name == "AggregatingMergeTree":
+        _check_aggregating(table)
+    elif table.engine.name in ENGINE_ROLES:
+        _check_roles(table)
+
+
+# --- the clause
+
+
+def _known_name(clause: nodes.EngineClause) -> str:
+    name = clause.name
+    if name.startswith("Replicated") and name.endswith("MergeTree"):
+        name = name.removeprefix("Replicated")
+    if name in ENGINES:
+        return name
+    hint = f"There are {', '.join(ENGINES)}."
+    if name in _LATER or name in _OUTSIDE:
+        if name == "Distributed":
+            hint = "What outgrows one machine runs on Spark: SETTINGS engine = 'spark'."
+        raise NotSupportedError(
+            f"Engine {clause.name} is not supported.", hint=hint, position=clause.position
+        )
+    raise UnknownStorage(f"Unknown table engine {clause.name}.", hint=hint, position=clause.position)
+
+
+def _arguments(name: str, clause: nodes.EngineClause) -> tuple[str, ...]:
+    """The column names between the parentheses, as many as the engine takes."""
+    given = list(clause.arguments)
+    if clause.name != name:  # ReplicatedX('/path', 'replica', …): a warehouse is its own replica
+        while given and isinstance(given[0], nodes.Literal):
+            given.pop(0)
+    required, allowed = _argument_counts(name)
+    if not required <= len(given) <= allowed:
+        raise NumberOfArgumentsDoesntMatch(
+            f"Engine {name} has {len(given)} arguments.",
+            hint=f"Say {_USES[name]}." if name in _USES else f"{name} takes none.",
+            position=clause.position,
+        )
+    if name == "SummingMergeTree" and given and isinstance(given[0], nodes.TupleLiteral):
+        given = list(given[0].elements)
+    for argument in given:
+        if not isinstance(argument, nodes.Identifier) or len(argument.parts) != 1:
+            raise BadArguments(
+                f"Engine {name} takes names of columns.",
+                hint=f"Say {_USES[name]}.", position=clause.position,
+            )  # fmt: skip
+    return tuple(a.parts[0] for a in given if isinstance(a, nodes.Identifier))
+
+
+def _argument_counts(name: str) -> tuple[int, int]:
+    """The fewest and the most arguments."""
+    if name == "SummingMergeTree":
+        return 0, 1
+    most = len(ENGINE_ROLES.get(name, ()))
+    return (0 if name == "ReplacingMergeTree" else most), most
+
+
+def _has_key(storage: nodes.StorageClause) -> bool:
+    return storage.order_by is not None or storage.primary_key is not None
+
+
+def _refuse_clauses(engine: Engine, storage: nodes.StorageClause) -> None:
+    for what, given in (
+        ("ORDER BY", storage.order_by is not None),
+        ("PRIMARY KEY", storage.primary_key is not None),
+        ("PARTITION BY", storage.partition_by is not None),
+        ("SAMPLE BY", storage.sample_by is not None),
+        ("TTL", bool(storage.ttl)),
+        ("SETTINGS", bool(storage.settings)),
+    ):
+        if given:
+            position = storage.engine.position if storage.engine is not None else None
+            raise BadArguments(
+                f"Engine {engine.name} has no {what}.",
+                hint="Leave the clause out, or use MergeTree.", position=position,
+            )  # fmt: skip
+
+
+# --- columns
+
+
+def _check_roles(table: Table) -> None:
+    engine = table.engine
+    words = {"version": "Version", "sign": "Sign", "is_deleted": "is_deleted"}
+    roles = list(zip(ENGINE_ROLES[engine.name], engine.arguments, strict=False))
+    for role, name in roles:
+        column = _stored_column(table, name)
+        if column is None:
+            raise NoSuchColumn(
+                f"{words[role]} column {name} of {engine} is no stored column of the table.",
+                hint=f"The table has {', '.join(c.name for c in table.stored_columns)}.",
+            )
+    if len(set(engine.arguments)) < len(engine.arguments):
+        (first, _), (second, name) = roles
+        raise BadArguments(f"{name} cannot be both the {first} and the {second} of {engine.name}.")
+    for role, name in roles:
+        column = _stored_column(table, name)
+        assert column is not None
+        _check_role_type(engine, role, column.name, column.type)
+
+
+def _check_role_type(engine: Engine, role: str, name: str, data_type: DataType) -> None:
+    if role == "sign":
+        fits, wanted = data_type == INT8, "Int8"
+    elif role == "is_deleted":
+        fits, wanted = data_type == UINT8 or isinstance(data_type, Boolean), "UInt8"
+    else:
+        fits = isinstance(data_type, _VERSION_TYPES)
+        wanted = "an integer, a Date, DateTime or DateTime64, not Nullable"
+    if not fits:
+        raise BadTypeOfField(
+            f"The {role} column {name} of {engine.name} is of type {data_type}.",
+            hint=f"Make it {wanted}.",
+        )
+
+
+def _stored_column(table: Table, name: str) -> Column | None:
+    column = table.column(name)
+    return column if column is not None and column.stored else None
+
+
+def _check_summing(table: Table) -> None:
+    keys = {item.expression.strip("`") for item in table.sorting_key}
+    for name in table.engine.arguments:
+        column = _stored_column(table, name)
+        if column is None:
+            raise NoSuchColumn(f"SummingMergeTree sums {name}, which is no stored column.")
+        if name in keys:
+            raise BadArguments(f"{name} is both a column to sum and in the sorting key.")
+        if not isinstance(plain(column.type), Integer | Float | Decimal | AggregateFunction):
+            raise BadArguments(
+                f"SummingMergeTree cannot sum {name} of type {column.type}.",
+                hint="Leave it out: of other columns the first value is kept.",
+            )
+
+
+def _check_aggregating(table: Table) -> None:
+    keys = [item.expression for item in table.sorting_key]
+    measures = _of_measures(table.columns)
+    key_text = " ".join((*keys, table.partition_key))
+    loose = [
+        c.name for c in table.columns
+        if c not in measures and c.name not in keys and c.name not in key_text
+    ]  # fmt: skip
+    if measures and loose:
+        raise BadArguments(
+            f"Columns {', '.join(loose)} of the AggregatingMergeTree table are neither part of "
+            "the sorting key nor aggregates, so a merge would keep an arbitrary value of them.",
+            hint="Add them to ORDER BY, or make them SimpleAggregateFunction(any, T).",
+        )
+
+
+def _of_measures(columns: Sequence[Column]) -> list[Column]:
+    return [c for c in columns if isinstance(c.type, AggregateFunction | SimpleAggregateFunction)]

@@ -1,0 +1,124 @@
+"""connection.views: the operations on materialized views, from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import FrozenInstanceError
+
+import pytest
+
+import olapdb
+from olapdb.dbapi.connection import Connection
+from olapdb.errors import BadArguments, BypassRows, UnknownTable
+from tests.unit.views.warehouse import DIRECT, READ, VIEW, add, make, rows
+
+
+@pytest.fixture
+def connection() -> Iterator[Connection]:
+    with olapdb.connect() as opened:
+        make(opened, view=False)
+        for month in (1, 2, 3):
+            add(opened, *((f"2024-0{month}-0{d}", "ab"[d % 2], d, d * 10) for d in (1, 2, 3)))
+        opened.execute(VIEW)
+        yield opened
+
+
+def test_a_late_view_from_gap_to_proof(connection: Connection) -> None:
+    view = connection.views["daily_mv"]
+    before = view.status()
+    assert (before.verdict, before.gap_rows) == ("partial", 9)
+    assert before.mend == "SYSTEM BACKFILL VIEW default.daily_mv"
+    assert {(s.partition, s.status, s.rows) for s in view.coverage()} == {
+        ("202401", "gap", 3), ("202402", "gap", 3), ("202403", "gap", 3),
+    }  # fmt: skip
+
+    events = []
+    first = view.backfill(partition="202402", progress=events.append)
+    assert [(r.partition, r.status, r.rows) for r in first] == [("202402", "published", 3)]
+    assert [e.phase for e in events] == ["planned", "computed", "published"]
+    assert len(view.backfill(engine="in_process")) == 2
+    assert view.backfill() == ()
+    assert rows(connection, READ) == rows(connection, DIRECT)
+
+    assert {r.verdict for r in view.reconcile()} == {"equal"}
+    assert view.status().verdict == "proven"
+
+
+def test_what_a_delete_made_stale_is_replayed(connection: Connection) -> None:
+    view = connection.views["default.daily_mv"]
+    view.backfill()
+    connection.execute("DELETE FROM events WHERE day = '2024-02-01'")
+    (stale,) = view.invalidations()
+    assert (stale.target_partition, stale.cause, stale.rows) == ("202402", "DELETE", 1)
+    (done,) = view.replay(stale=True)
+    assert (done.partition, done.status) == ("202402", "replayed")
+    assert view.invalidations() == ()
+    assert view.replay(stale=True) == ()
+
+
+def test_bypass_is_discarded_only_when_told(connection: Connection) -> None:
+    view = connection.views["daily_mv"]
+    view.backfill()
+    connection.execute("INSERT INTO daily SELECT * FROM daily WHERE day < '2024-02-01'")
+    (different,) = view.reconcile(partition="202401")
+    assert different.verdict == "different"
+    assert [r.partition for r in view.reconcile(stale=True)] == ["202401"]
+    with pytest.raises(BypassRows):
+        view.replay(partition="202401")
+    (done,) = view.replay(partition="202401", discard_bypass=True)
+    assert done.status == "bypass discarded"
+    assert len(view.reconcile(sample=2)) == 2
+
+
+def test_it_is_a_mapping(connection: Connection) -> None:
+    connection.execute("CREATE DATABASE other")
+    connection.execute(
+        "CREATE MATERIALIZED VIEW other.`odd name` ENGINE = SummingMergeTree ORDER BY day"
+        " AS SELECT day, count() AS n FROM default.events GROUP BY day"
+    )
+    views = connection.views
+    assert list(views) == ["default.daily_mv", "other.`odd name`"]
+    assert len(views) == 2
+    assert "daily_mv" in views
+    assert "other.`odd name`" in views
+    for no_view in ("events", "other.daily_mv", "not a name", 7):
+        assert no_view not in views
+    assert views.get("nothing") is None
+    assert {name: view.status().verdict for name, view in views.items()} == {
+        "default.daily_mv": "partial", "other.`odd name`": "partial",
+    }  # fmt: skip
+    assert views["other.`odd name`"].backfill()
+
+
+def test_a_handle_follows_its_view(connection: Connection) -> None:
+    view = connection.views["daily_mv"]
+    connection.execute("RENAME TABLE daily_mv TO renamed")
+    assert view.name == "default.renamed"
+    assert repr(view) == "<olapdb view default.renamed>"
+    assert len(view.backfill()) == 3
+    connection.execute("DROP VIEW renamed")
+    with pytest.raises(UnknownTable):
+        view.status()
+
+
+def test_errors_say_what_there_is(connection: Connection) -> None:
+    with pytest.raises(UnknownTable) as unknown:
+        connection.views["dayly"]
+    assert "daily_mv" in str(unknown.value.hint)
+    with pytest.raises(UnknownTable, match="not a materialized view"):
+        connection.views["events"]
+    view = connection.views["daily_mv"]
+    with pytest.raises(BadArguments, match="id of a partition"):
+        view.backfill(partition=202401)  # type: ignore[arg-type]
+    with pytest.raises(BadArguments, match="one of partition, stale"):
+        view.replay(partition="202401", stale=True)
+    with pytest.raises(BadArguments, match="199901"):
+        view.backfill(partition="199901")
+    with pytest.raises(FrozenInstanceError):
+        view.status().verdict = "proven"  # type: ignore[misc]
+
+
+def test_a_closed_connection_has_no_views(connection: Connection) -> None:
+    connection.close()
+    with pytest.raises(olapdb.InterfaceError):
+        connection.views["daily_mv"]
