@@ -340,7 +340,9 @@ class Map(DataType):
     def _arrow(self, pa_module: object) -> pa.DataType:
         import pyarrow as pa
 
-        return pa.map_(self.key.arrow, self.value.arrow)
+        # {} is a Map(Nothing, …), but Arrow's keys cannot be of its null type
+        key = pa.string() if isinstance(self.key, Nothing) else self.key.arrow
+        return pa.map_(key, self.value.arrow)
 
 
 @dataclass(frozen=True)

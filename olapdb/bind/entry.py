@@ -7,13 +7,14 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from olapdb.bind.aggregates import refuse_aggregates
-from olapdb.bind.constants import cast, cast_literal
+from olapdb.bind.constants import cast_literal
 from olapdb.bind.expressions import ExpressionBinder
 from olapdb.bind.query import QueryBinder
 from olapdb.bind.relation import Relation, RelationColumn
 from olapdb.bind.scope import BindScope
 from olapdb.bind.sources import VIRTUAL_COLUMNS, default_expression
 from olapdb.errors import BadArguments, InternalError, TooDeepRecursion
+from olapdb.functions import cast_column
 from olapdb.model.schema import Column, Table
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import ColumnRef, Constant, Expression
@@ -94,7 +95,8 @@ def _unbuilt() -> plan.Node:
 
 def bind_constant(expression: sql.Expression, target: DataType, scope: BindScope) -> pa.Scalar:
     """The value of an expression without columns (a literal, a parameter, a pure call), as
-    `target`. BadArguments where it is none; DataError where it does not convert."""
+    `target`. BadArguments where it is none; DataError where it does not convert, for a
+    Nullable target too: a text that does not parse is no NULL."""
     queries = QueryBinder(scope)
     bound = _bind_over(expression, [], "", queries)
     if not isinstance(bound, Constant):
@@ -104,7 +106,8 @@ def bind_constant(expression: sql.Expression, target: DataType, scope: BindScope
             position=expression.position,
         )
     literal = cast_literal(expression, bound) if isinstance(plain(target), Decimal) else bound
-    value = cast(literal, target, queries.scope.environment, eager=True)
-    if not isinstance(value, Constant):
-        raise InternalError(f"The cast of a constant to {target} is no constant.")
-    return value.value
+    assert isinstance(literal, Constant)
+    value = cast_column(
+        literal.value, literal.type, target, queries.scope.environment, strict=True
+    )
+    return value if isinstance(value, pa.Scalar) else value[0]

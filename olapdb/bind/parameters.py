@@ -43,14 +43,15 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 def bind_parameter(node: sql.Parameter, scope: BindScope) -> Expression:
     """The value given for `?`, `:name` or `{name:Type}`; the last is cast to its type."""
-    value = _lookup(node, scope.parameters)
+    value = lookup_parameter(node, scope.parameters)
     bound = python_constant(value, scope.environment)
     if node.type is None:
         return bound
     return cast(bound, node.type, scope.environment, eager=True)
 
 
-def _lookup(node: sql.Parameter, parameters: Parameters) -> object:
+def lookup_parameter(node: sql.Parameter, parameters: Parameters) -> object:
+    """The Python value given for a parameter; UnknownQueryParameter where there is none."""
     if node.name is not None:
         if isinstance(parameters, Mapping) and node.name in parameters:
             return parameters[node.name]
@@ -61,6 +62,12 @@ def _lookup(node: sql.Parameter, parameters: Parameters) -> object:
         )
     index = node.index or 0
     parameters = () if parameters is None else parameters
+    if isinstance(parameters, str | bytes):
+        raise UnknownQueryParameter(
+            "The parameters were given as a single text.",
+            hint="Pass a list or tuple of them: [value].",
+            position=node.position,
+        )
     if isinstance(parameters, Mapping):
         raise UnknownQueryParameter(
             f"The parameter number {index + 1} has no name, but parameters were given by name.",
@@ -83,10 +90,30 @@ def python_constant(value: object, environment: Environment) -> Constant:
     data_type = type_of(value)
     if value is None:
         return Constant(data_type, pa.scalar(None, pa.null()))
+    return Constant(data_type, python_array([value], data_type, environment)[0])
+
+
+def python_array(
+    values: Sequence[object], data_type: DataType, environment: Environment
+) -> pa.Array:
+    """Python values of the one `type_of` as Arrow; DataError for texts that are no UTF-8."""
     try:
-        return Constant(data_type, pa.scalar(_plain_value(value, environment), data_type.arrow))
-    except (pa.ArrowException, OverflowError, UnicodeDecodeError) as error:
-        raise DataError(f"The parameter {value!r} does not fit {data_type}: {error}.") from error
+        plain_values = [_plain_value(v, environment) for v in values]
+        if data_type == FLOAT64:  # integers of more than 64 bits, Decimal('NaN')
+            plain_values = [float(v) for v in plain_values]  # type: ignore[arg-type]
+        return pa.array(plain_values, data_type.arrow)
+    except UnicodeError as error:
+        raise DataError(
+            f"A String holds UTF-8, which {_shortened(values)} is not: {error}.",
+            hint="Insert binary data as hex or base64 text.",
+        ) from error
+    except (pa.ArrowException, OverflowError) as error:
+        raise DataError(f"{_shortened(values)} does not fit {data_type}: {error}.") from error
+
+
+def _shortened(values: Sequence[object]) -> str:
+    shown = repr(values[0] if len(values) == 1 else list(values[:3]))
+    return shown if len(shown) <= 80 else f"{shown[:80]}…"
 
 
 def type_of(value: object) -> DataType:

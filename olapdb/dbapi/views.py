@@ -11,6 +11,7 @@ show, as the frozen dataclasses of `olapdb.views`.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,10 +22,12 @@ if TYPE_CHECKING:
     from olapdb.model.snapshot import Snapshot
     from olapdb.model.view_state import Invalidation
     from olapdb.session import Session
+    from olapdb.views.adopt import AdoptRow
     from olapdb.views.backfill import BackfillRow
     from olapdb.views.coverage import CoverageSlice
     from olapdb.views.jobs import ChunkEvent
-    from olapdb.views.reconcile import ReconcileRow
+    from olapdb.views.ledger import LedgerRow
+    from olapdb.views.recompute import ReconcileRow
     from olapdb.views.replay import ReplayRow
     from olapdb.views.status import ViewStatus
 
@@ -55,7 +58,9 @@ class Views(Mapping[str, "ViewHandle"]):
         raise UnknownTable(f"There is no materialized view {name}.", hint=_known(snapshot))
 
     def get(self, name: str, default: Other | None = None) -> ViewHandle | Other | None:  # type: ignore[override]
-        return self[name] if name in self else default
+        if name not in self:
+            return default
+        return self[name]
 
     def __contains__(self, name: object) -> bool:
         if not isinstance(name, str):
@@ -140,13 +145,21 @@ class ViewHandle:
         *,
         partition: str | None = None,
         stale: bool = False,
+        where: str | None = None,
+        since: datetime.date | None = None,
         discard_bypass: bool = False,
         engine: str | None = None,
         progress: Progress | None = None,
     ) -> tuple[ReplayRow, ...]:
-        """Recomputes one partition, the stale slices, or everything, and swaps it in."""
-        _one_of(partition=partition is not None, stale=stale)
+        """Recomputes one partition, the stale slices, those that a condition on the target's key
+        touches (SQL, or a date in its key from which on), or everything, and swaps it in."""
+        _one_of(partition=partition is not None, stale=stale, where=where is not None,
+                since=since is not None)  # fmt: skip
         clause = _partition(partition) or ("STALE" if stale else "")
+        if where is not None:
+            clause = f"WHERE ({where})"
+        if since is not None:
+            clause = f"FROM '{since}'"
         discard = "DISCARD BYPASS" if discard_bypass else ""
         return self._run("REPLAY", f"{clause} {discard}", engine, progress)
 
@@ -168,6 +181,18 @@ class ViewHandle:
         if stale:
             clause = "STALE"
         return self._run("RECONCILE", clause, engine, progress)
+
+    def check_ledger(self) -> tuple[LedgerRow, ...]:
+        """Whether coverage, and what the target's parts were made from, agree: arithmetic, no row is
+        read, nothing is proven."""
+        return self._run("RECONCILE", "METADATA", None, None)
+
+    def adopt(
+        self, *, engine: str | None = None, progress: Progress | None = None
+    ) -> tuple[AdoptRow, ...]:
+        """Makes rows that were put into the target by hand the view's own, where the target then
+        equals a recomputation from all source rows; BypassRows, and nothing changed, where not."""
+        return self._run("ADOPT", "", engine, progress)
 
     def _run(
         self, operation: str, clauses: str, engine: str | None, progress: Progress | None

@@ -18,8 +18,9 @@ from olapdb.execute.codes import factorise
 from olapdb.execute.context import ExecutionContext
 from olapdb.execute.evaluate import evaluate_array
 from olapdb.functions.base import AceroAggregation, Groups
-from olapdb.plan.expressions import AggregateCall
-from olapdb.plan.nodes import Aggregate
+from olapdb.plan.expressions import AggregateCall, ColumnRef, Expression, columns_of
+from olapdb.plan.nodes import Aggregate, Scan
+from olapdb.types import String, plain
 
 MERGE_ROWS_MIN = 1_000_000
 """Partials are merged when they hold this many rows, and then again at twice what was left."""
@@ -60,6 +61,19 @@ def aggregate_batches(
             ),
         ]
         yield from cut(make_batch(columns, node.schema, total.groups), context.batch_rows)
+
+
+def coded_keys(node: Aggregate, scan: Scan) -> frozenset[str]:
+    """The scan's text columns that are keys themselves and that nothing else reads."""
+    others = [e for _, e in node.keys if not isinstance(e, ColumnRef)]
+    others += [argument for _, call in node.aggregates for argument in call.arguments]
+    others += [e for e in (scan.prewhere, scan.predicate) if e is not None]
+    read = frozenset().union(*(columns_of(e) for e in others))
+    return frozenset(
+        e.name
+        for _, e in node.keys
+        if isinstance(e, ColumnRef) and isinstance(plain(e.type), String) and e.name not in read
+    )
 
 
 class _Gathered:
@@ -120,10 +134,7 @@ class _Grouping:
 
     def partial(self, batch: pa.RecordBatch) -> Partial:
         context = self._context
-        keys = [
-            evaluate_array(expression, batch, context.environment, context.subqueries)
-            for _, expression in self._node.keys
-        ]
+        keys = [self._key(expression, batch) for _, expression in self._node.keys]
         arguments = [
             [
                 evaluate_array(argument, batch, context.environment, context.subqueries)
@@ -131,15 +142,27 @@ class _Grouping:
             ]
             for call in self._calls
         ]
+        codes = [k.indices if isinstance(k, pa.DictionaryArray) else k for k in keys]
         if self._passes is not None and batch.num_rows:
-            return self._by_acero(keys, arguments, self._passes)
-        found = factorise(keys, batch.num_rows)
+            made = self._by_acero(codes, arguments, self._passes)
+            decoded = [_decoded(found, key) for found, key in zip(made.keys, keys, strict=True)]
+            return Partial(decoded, made.states, made.groups)
+        found = factorise(codes, batch.num_rows)
         first = pa.array(found.first)
         states = [
             _plain(call.aggregate.state(values, found.groups))
             for call, values in zip(self._calls, arguments, strict=True)
         ]
-        return Partial([key.take(first) for key in keys], states, found.count)
+        taken = [_decoded(c.take(first), key) for c, key in zip(codes, keys, strict=True)]
+        return Partial(taken, states, found.count)
+
+    def _key(self, expression: Expression, batch: pa.RecordBatch) -> pa.Array:
+        if isinstance(expression, ColumnRef):
+            values = batch.column(expression.name)
+            if isinstance(values, pa.DictionaryArray):
+                return values
+        context = self._context
+        return evaluate_array(expression, batch, context.environment, context.subqueries)
 
     def _by_acero(
         self,
@@ -167,6 +190,11 @@ class _Grouping:
             states.append(_plain(call.aggregate.from_acero(flat[at : at + len(leaves)])))
             at += len(leaves)
         return Partial(flat[: len(keys)], states, made.num_rows)
+
+
+def _decoded(codes: pa.Array, key: pa.Array) -> pa.Array:
+    """A key's values: those of its dictionary, where the codes are positions in it."""
+    return key.dictionary.take(codes) if isinstance(key, pa.DictionaryArray) else codes
 
 
 def _nothing(node: Aggregate) -> Partial:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,17 +82,19 @@ def _pieces(part: PartSelection) -> Iterator[Piece]:
 
 
 def read_task(
-    task: Task, sources: Sequence[Source], table: Table, context: ExecutionContext
-) -> pa.RecordBatch:
-    """The columns of all rows of the task, under their unique names."""
+    task: Task, sources: Sequence[Source], table: Table, context: ExecutionContext,
+    coded: Collection[str] = (),
+) -> pa.RecordBatch:  # fmt: skip
+    """The columns of all rows of the task, under their unique names; those named in `coded` as
+    dictionaries where all parts have them so."""
     rows = sum(piece.rows for piece in task)
     if not sources:
         return rows_only(rows)
     columns: list[list[pa.Array]] = [[] for _ in sources]
     for piece in task:
-        for held, column in zip(columns, _read(piece, sources, table), strict=True):
+        for held, column in zip(columns, _read(piece, sources, table, coded), strict=True):
             held.append(column)
-    arrays = [held[0] if len(held) == 1 else pa.concat_arrays(held) for held in columns]
+    arrays = [held[0] if len(held) == 1 else pa.concat_arrays(_alike(held)) for held in columns]
     batch = pa.RecordBatch.from_arrays(arrays, names=[source.unique for source in sources])
     if batch.num_rows != rows:
         raise InternalError(f"{batch.num_rows} rows were read where the parts have {rows}.")
@@ -100,10 +102,22 @@ def read_task(
     return batch
 
 
-def _read(piece: Piece, sources: Sequence[Source], table: Table) -> list[pa.Array]:
+def _alike(arrays: list[pa.Array]) -> list[pa.Array]:
+    """Of one type: dictionaries are decoded where some are not (of a part in the catalog)."""
+    if len({array.type for array in arrays}) == 1:
+        return arrays
+    return [a.dictionary_decode() if isinstance(a, pa.DictionaryArray) else a for a in arrays]
+
+
+def _read(
+    piece: Piece, sources: Sequence[Source], table: Table, coded: Collection[str]
+) -> list[pa.Array]:
     """One piece's columns, in the order of the sources."""
     stored = [s.name for s in sources if table.column(s.name) is not None]
-    found = piece.selection.reader.read(list(dict.fromkeys(stored)), piece.groups)
+    found = piece.selection.reader.read(
+        list(dict.fromkeys(stored)), piece.groups,
+        coded=[s.name for s in sources if s.unique in coded],
+    )  # fmt: skip
     have = set(found.column_names)
     return [
         single_chunk(found.column(source.name))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from olapdb.errors import InternalError
-from olapdb.execute.aggregate import aggregate_batches
+from olapdb.execute.aggregate import aggregate_batches, coded_keys
 from olapdb.execute.batches import checked
 from olapdb.execute.context import ExecutionContext
 from olapdb.execute.distinct import distinct_batches, set_difference_batches
@@ -67,7 +67,7 @@ def _operator(node: nodes.Node, context: ExecutionContext) -> Iterator[pa.Record
         case nodes.Project(child=child):
             return project_batches(node, run_node(child, context), context)
         case nodes.Aggregate(child=child):
-            return aggregate_batches(node, _aggregated(child, context), context)
+            return aggregate_batches(node, _aggregated(node, child, context), context)
         case nodes.Join(left=left, right=right):
             return join_batches(node, run_node(left, context), run_node(right, context), context)
         case nodes.Sort(child=child):
@@ -88,10 +88,18 @@ def _operator(node: nodes.Node, context: ExecutionContext) -> Iterator[pa.Record
             raise InternalError(f"The executor does not know {type(node).__name__}.")
 
 
-def _aggregated(child: nodes.Node, context: ExecutionContext) -> Iterator[pa.RecordBatch]:
-    """The input of an aggregation; one batch where only the number of rows matters."""
-    counted = counted_batch(child, context) if isinstance(child, nodes.Scan) else None
-    return run_node(child, context) if counted is None else iter((counted,))
+def _aggregated(
+    node: nodes.Aggregate, child: nodes.Node, context: ExecutionContext
+) -> Iterator[pa.RecordBatch]:
+    """The input of an aggregation; one batch where only the number of rows matters.  Text that
+    it only groups by comes as dictionaries, which the child's schema does not say."""
+    if not isinstance(child, nodes.Scan):
+        return run_node(child, context)
+    counted = counted_batch(child, context)
+    if counted is not None:
+        return iter((counted,))
+    coded = coded_keys(node, child)
+    return scan_batches(child, context, coded) if coded else run_node(child, context)
 
 
 def _output(

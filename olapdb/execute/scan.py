@@ -6,7 +6,7 @@ What a condition needs is read first; the other columns of a row group only wher
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import pyarrow as pa
 
@@ -26,15 +26,20 @@ SMALL_ROWS = 8_192
 """Below this, all columns are read at once: a second read costs more than it can save."""
 
 
-def scan_batches(node: Scan, context: ExecutionContext) -> Iterator[pa.RecordBatch]:
+def scan_batches(
+    node: Scan, context: ExecutionContext, coded: Collection[str] = ()
+) -> Iterator[pa.RecordBatch]:
     """The table's rows that the predicate keeps: of the context's block where it has one for the
-    table, else of the snapshot's parts (with FINAL, combined)."""
+    table, else of the snapshot's parts (with FINAL, combined).
+
+    Text columns named in `coded`, which no condition may read, come as dictionaries where the
+    parts have them so."""
     block = context.blocks.get(node.table.id)
     if block is not None:
         return _block_batches(node, block, context)
     if node.final and node.table.engine.combines:
         return final_batches(node, context)
-    return _part_batches(node, context)
+    return _part_batches(node, context, coded)
 
 
 def counted_batch(node: Scan, context: ExecutionContext) -> pa.RecordBatch | None:
@@ -63,7 +68,9 @@ def scan_conditions(node: Scan) -> list[Expression]:
     return [e for e in (node.prewhere, node.predicate) if e is not None]
 
 
-def _part_batches(node: Scan, context: ExecutionContext) -> Iterator[pa.RecordBatch]:
+def _part_batches(
+    node: Scan, context: ExecutionContext, coded: Collection[str]
+) -> Iterator[pa.RecordBatch]:
     counted = counted_batch(node, context)
     if counted is not None:
         yield from cut(counted, context.batch_rows)
@@ -79,7 +86,7 @@ def _part_batches(node: Scan, context: ExecutionContext) -> Iterator[pa.RecordBa
     context.statistics.add_selection(
         total, len(selection.parts), granules_total, sum(p.granules for p in selection.parts)
     )
-    reading = _Reading(node, context)
+    reading = _Reading(node, context, coded)
     for batch in context.parallel(reading.read, tasks_of(selection.parts)):
         yield from cut(batch, context.batch_rows)
 
@@ -87,8 +94,9 @@ def _part_batches(node: Scan, context: ExecutionContext) -> Iterator[pa.RecordBa
 class _Reading:
     """Reads and filters one task; safe to use from many threads."""
 
-    def __init__(self, node: Scan, context: ExecutionContext) -> None:
+    def __init__(self, node: Scan, context: ExecutionContext, coded: Collection[str]) -> None:
         self._node = node
+        self._coded = coded
         self._context = context
         self._conditions = scan_conditions(node)
         sources = scan_sources(node)
@@ -102,15 +110,16 @@ class _Reading:
         rows = sum(piece.rows for piece in task)
         context.count_read(rows, 0)
         if not self._conditions:
-            return self._given(read_task(task, self._all, table, context))
+            return self._given(read_task(task, self._all, table, context, self._coded))
         if not self._rest or rows <= SMALL_ROWS:
-            return self._given(self._filtered(read_task(task, self._all, table, context)))
+            found = read_task(task, self._all, table, context, self._coded)
+            return self._given(self._filtered(found))
         first = read_task(task, self._first, table, context)
         keep = _kept(self._conditions, first, context)
         if keep is not None and not keep.true_count:
             nothing = [pa.array([], data_type.arrow) for data_type in self._node.types]
             return make_batch(nothing, self._node.schema, 0)
-        rest = read_task(task, self._rest, table, context)
+        rest = read_task(task, self._rest, table, context, self._coded)
         joined = pa.RecordBatch.from_arrays(
             [*first.columns, *rest.columns], names=[s.unique for s in self._all]
         )
@@ -123,7 +132,10 @@ class _Reading:
 
     def _given(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The columns that the node gives, in their order."""
-        columns = [batch.column(unique) for unique, _ in self._node.columns]
+        names = [unique for unique, _ in self._node.columns]
+        if self._coded:
+            return batch.select(names)
+        columns = [batch.column(name) for name in names]
         return make_batch(columns, self._node.schema, batch.num_rows)
 
 

@@ -28,13 +28,14 @@ def definitions() -> tuple[Definition, ...]:
         logical,
         maths,
         misc,
+        simple_json,
         strings,
         strings_split,
     )
 
     families = (
         arithmetic, comparison, logical, conditional, conversion, date_parts, date_shifts, strings,
-        strings_split, arrays, arrays_whole, hashes, maths, misc,
+        strings_split, simple_json, arrays, arrays_whole, hashes, maths, misc,
     )  # fmt: skip
     return tuple(d for family in families for d in family.DEFINITIONS)
 

@@ -102,7 +102,7 @@ class BlockMaker:
                 )  # fmt: skip
             return array
         try:
-            _check_range(array, source, target)
+            check_range(array, source, target)
             cast = cast_column(array, source, target, environment, strict=True)
         except DataError as error:
             raise _named(error, self.table, name, first_row) from None
@@ -217,7 +217,7 @@ def _named(error: DataError, table: Table, name: str, first_row: int) -> DataErr
     return named if row is None else named.at_row(row)
 
 
-def _check_range(array: pa.Array, source: DataType, target: DataType) -> None:
+def check_range(array: pa.Array, source: DataType, target: DataType) -> None:
     """Dates and times beyond what the column can hold are errors, not clamped (as for Arrow in
     ClickHouse); other types' rules are those of CAST."""
     kind = plain(target)
@@ -235,7 +235,7 @@ def _check_range(array: pa.Array, source: DataType, target: DataType) -> None:
     wrong = pc.or_(pc.less(ticks, low), pc.greater(ticks, high))
     row = int(pc.index(wrong, True).as_py())
     raise CannotConvertType(
-        f"{array[row]} is out of the range of {target}.",
+        f"{array[row]} is out of the range of {kind}.",
         hint="Date32 and DateTime64 reach from 1900 to 2299.",
     ).at_row(row)
 
@@ -283,7 +283,10 @@ def _plain_array(column: pa.ChunkedArray) -> pa.Array:
     """One array without dictionaries and large offsets, which blocks never have."""
     wanted = _plain_arrow(column.type)
     if wanted != column.type:
-        column = column.cast(wanted)
+        try:
+            column = column.cast(wanted)
+        except pa.ArrowInvalid as error:  # bytes that are no UTF-8
+            raise CannotConvertType(f"Arrow type {column.type}: {error}.") from error
     return one_array(column)
 
 

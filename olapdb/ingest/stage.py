@@ -115,12 +115,16 @@ class BlockStager:
         block: pa.Table,
         contributions: tuple[Contribution, ...],
         kind: str,
+        booked: set[str],
         *,
         fires: bool = True,
     ) -> NewBlock:
-        """A block of a view's target that a backfill or a replay made; a replay fires nothing."""
+        """A block of a view's target that a backfill or a replay made; a replay fires nothing.
+
+        A chunk may come as several blocks: in each partition of the target its first part names
+        the source blocks, so that the ledger finds each block once; `booked` remembers where."""
         number = self._new_block(table, block.num_rows, kind)
-        self._write(table, block, number, contributions)
+        self._write(table, block, number, contributions, booked)
         if fires:
             self.cascade(table, block, number, 0)
         return number
@@ -148,19 +152,24 @@ class BlockStager:
         return number
 
     def _write(
-        self, table: Table, block: pa.Table, number: Blocks, contributions: tuple[Contribution, ...]
-    ) -> None:
+        self, table: Table, block: pa.Table, number: Blocks,
+        contributions: tuple[Contribution, ...], booked: set[str] | None = None,
+    ) -> None:  # fmt: skip
         if table.engine.name == "Null":
             return
         pieces = self._pieces(table, block) if block.num_rows else []
         for partition_id, partition_value, rows in pieces:
+            again = booked is not None and partition_id in booked
             staged = write_part(
                 self.around.store, table, rows,
                 partition_id=partition_id, partition_value=partition_value, blocks=number,
-                lease_id=self.lease_id, contributions=contributions,
+                lease_id=self.lease_id,
+                contributions=_without_blocks(contributions) if again else contributions,
                 inline_bytes_max=self._inline_bytes(table, rows),
             )  # fmt: skip
             self._changes.append(AddPart(staged.part, staged.inline_rows))
+            if booked is not None:
+                booked.add(partition_id)
         if not pieces and contributions:
             self._changes.append(AddPart(void_part(table, number, contributions)))
 
@@ -278,6 +287,10 @@ def dimension_requirements(
         needed.append((SchemaIs(table_id, found.version), None))
         needed.append((PartsOfPartitionAre(table_id, None, ids), (view.id, table_id)))
     return needed
+
+
+def _without_blocks(contributions: tuple[Contribution, ...]) -> tuple[Contribution, ...]:
+    return tuple(replace(one, blocks=()) for one in contributions)
 
 
 def layout_of(table: Table, around: Surroundings) -> TableLayout:

@@ -67,7 +67,7 @@ def table_state(
     return TableState(
         table,
         tuple(snapshot.coverage(view.id) for view in snapshot.views_on(table.id)),
-        bool(snapshot.views_into(table.id)),
+        frozenset(view.id for view in snapshot.views_into(table.id)),
         fences or {},
     )
 
@@ -133,7 +133,7 @@ def merge_some(
     """
     with services.catalog.pinned() as snapshot:
         table = snapshot.by_id(table_id)
-        if not isinstance(table, Table) or not table.engine.is_merge_tree:
+        if not isinstance(table, Table) or not table.engine.stores_rows:
             return None
         limits = limits or limits_of(table)
         state, now_ms = table_state(snapshot, table), services.clock_ms()

@@ -18,10 +18,6 @@ from olapdb.model.schema import Table
 from olapdb.model.view_state import Coverage
 
 WINDOW_PARTS = 1_000
-_ORDERED_ENGINES = frozenset(
-    {"ReplacingMergeTree", "CollapsingMergeTree", "VersionedCollapsingMergeTree"}
-)
-"""What a merge leaves of equal keys depends on the order of insertion: only neighbours merge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +36,12 @@ class MergeLimits:
 @dataclass(frozen=True, slots=True)
 class TableState:
     """What decides over the merges of one table. `coverages` are those of the views that it
-    triggers; `is_target` tells that views write into it; no merge crosses a block in `fences`
+    triggers, `writers` the ids of those that write into it; no merge crosses a block in `fences`
     (by partition; key None: every partition)."""
 
     table: Table
     coverages: tuple[Coverage, ...] = ()
-    is_target: bool = False
+    writers: frozenset[str] = frozenset()
     fences: Mapping[str | None, tuple[int, ...]] = field(default_factory=dict)
 
 
@@ -72,11 +68,11 @@ def runs(state: TableState, parts: Sequence[Part]) -> list[list[Part]]:
     open_runs: dict[object, tuple[list[Part], BlockRange]] = {}
     for part in parts:
         if _must_stay(state.table, part):
-            if state.table.engine.name in _ORDERED_ENGINES:
+            if state.table.engine.depends_on_order:
                 open_runs.clear()
             continue
         kind = _kind(state, part)
-        if state.table.engine.name in _ORDERED_ENGINES:
+        if state.table.engine.depends_on_order:
             open_runs = {kind: open_runs[kind]} if kind in open_runs else {}
         blocks = part.block_range
         if kind in open_runs:
@@ -164,7 +160,7 @@ def _kind(state: TableState, part: Part) -> object:
     blocks = part.block_range
     fences = sorted({*state.fences.get(None, ()), *state.fences.get(part.partition_id, ())})
     side = sum(1 for fence in fences if blocks.first > fence)
-    return (state.is_target and not part.contributions, side)
+    return (bool(state.writers) and not part.made_by(state.writers), side)
 
 
 def _one_coverage(state: TableState, blocks: BlockRange, partition_id: str) -> bool:

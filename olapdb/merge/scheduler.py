@@ -140,7 +140,7 @@ class MergeScheduler:
     def _sweep(self) -> None:
         try:
             for item in self._services.catalog.snapshot().objects():
-                if isinstance(item, Table) and item.engine.is_merge_tree:
+                if isinstance(item, Table) and item.engine.stores_rows:
                     self._pending.add(item.id)
             vacuum(self._services)
         except FAILURES as error:

@@ -11,6 +11,7 @@ commit.  The catalog replaces every such name when it applies the commit:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -119,6 +120,11 @@ class Part:
         if isinstance(self.blocks, NewBlock):
             raise InternalError(f"Part {self.id} is staged: its block number is not assigned yet.")
         return self.blocks
+
+    def made_by(self, view_ids: AbstractSet[str]) -> bool:
+        """Whether one of these views made the rows. Of those that write the table now; what a
+        dropped view made is bypass to the others."""
+        return any(one.view_id in view_ids for one in self.contributions)
 
     @property
     def name(self) -> str:

@@ -74,6 +74,12 @@ class Engine:
         return self.name != "Null"
 
     @property
+    def depends_on_order(self) -> bool:
+        """Whether the order of insertion shows: in which row of a key stays, or, without a sorting
+        key, in the order of the rows. Only neighbours may then merge."""
+        return self.name in ENGINE_ROLES or not self.is_merge_tree
+
+    @property
     def merges_values(self) -> bool:
         """Whether states and sums of equal keys are joined; the other combining engines keep whole
         rows and drop the rest."""

@@ -156,6 +156,7 @@ def check_table(table: Table, context: StatementContext, snapshot: Snapshot) -> 
     from olapdb.bind import bind_expression
     from olapdb.sql.parser import parse_expression
 
+    check_engine(table)
     scope = context.scope(snapshot)
     nullable_ok = bool(dict(table.settings).get("allow_nullable_key", False))
     for item in table.sorting_key:
@@ -169,7 +170,6 @@ def check_table(table: Table, context: StatementContext, snapshot: Snapshot) -> 
     for column in table.columns:
         if column.default:
             bind_expression(parse_expression(column.default), table, scope)
-    check_engine(table)
 
 
 def _check_key(text: str, data_type: DataType, what: str, nullable_ok: bool) -> None:

@@ -7,16 +7,16 @@ from typing import Any
 
 import pyarrow as pa
 
+from olapdb.bind.parameters import lookup_parameter
 from olapdb.errors import (
     BadArguments,
-    CannotInsertNull,
     DataError,
     InterfaceError,
     NoSuchColumn,
     NotSupportedError,
     NumberOfColumnsDoesntMatch,
 )
-from olapdb.functions import cast_column, default_value
+from olapdb.functions import default_value
 from olapdb.ingest.block import insertable_columns, make_blocks
 from olapdb.ingest.insert import insert
 from olapdb.model.schema import Column, Table
@@ -24,8 +24,9 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
+from olapdb.statements.python_values import mapping_columns, python_column
 from olapdb.statements.small_values import read_small_values
-from olapdb.types import STRING, DataType, Nullable
+from olapdb.types import DataType
 
 
 def run_insert(statement: nodes.Insert, context: StatementContext) -> Result:
@@ -55,8 +56,8 @@ def run_insert_many(
         return None
     from olapdb.sql.values import parse_value_rows
 
-    rows = parse_value_rows(statement.values.text)
-    if len(rows) != 1 or not all(isinstance(e, nodes.Parameter) for e in rows[0]):
+    rows = parse_value_rows(statement.values.text, statement.values.position)
+    if len(rows) != 1 or not all(_is_parameter(e) for e in rows[0]):
         return None
     context = context.with_settings(statement.settings)
     snapshot = context.snapshot()
@@ -66,10 +67,10 @@ def run_insert_many(
     if len(rows[0]) != len(fields):
         raise _wrong_count(len(fields), len(rows[0]))
     arrays = []
-    for position, (parameter, column) in enumerate(zip(rows[0], fields, strict=True)):
+    for parameter, column in zip(rows[0], fields, strict=True):
         assert isinstance(parameter, nodes.Parameter)
-        values = [_parameter(parameter, position, one) for one in sets]
-        arrays.append(_python_column(column, values, context))
+        values = [lookup_parameter(parameter, one) for one in sets]
+        arrays.append(python_column(column, values, context.environment))
     data = pa.Table.from_arrays(arrays, names=[c.name for c in fields])
     types = [_nullable(c.type) for c in fields]
     return Result(affected_rows=_write(table, [c.name for c in fields], data, types, context, snapshot))
@@ -109,11 +110,15 @@ def run_insert_data(
 
     snapshot = context.snapshot()
     table = context.require_table(snapshot, parse_table_name(name), "INSERT")
-    source = _arrow(data)
-    if columns is not None:
-        source = _positional(source, columns)
+    types: Sequence[DataType] | None = None
+    if isinstance(data, Mapping):
+        source, types = mapping_columns(table, data, columns, context.environment)
+    else:
+        source = _arrow(data)
+        if columns is not None:
+            source = _positional(source, columns)
     blocks = make_blocks(
-        table, source, columns=None, types=None, settings=context.settings,
+        table, source, columns=None, types=types, settings=context.settings,
         environment=context.environment, snapshot=snapshot, null_as_default=False,
         cache=context.services.cache,
     )  # fmt: skip
@@ -204,7 +209,9 @@ def _literal_rows(
     small = read_small_values(values.text, [c.type for c in fields])
     if small is not None:
         return pa.Table.from_arrays(small[0], names=[c.name for c in fields]), small[1]
-    literal = read_values(values.text, [c.name for c in fields], [c.type for c in fields])
+    literal = read_values(
+        values.text, [c.name for c in fields], [c.type for c in fields], values.position
+    )
     if literal.columns is not None:
         names = [c.name for c in fields]
         return pa.Table.from_arrays(list(literal.columns), names=names), literal.types
@@ -223,11 +230,14 @@ def _expression_rows(
     arrays = []
     types = [_nullable(c.type) for c in fields]
     for position, (column, data_type) in enumerate(zip(fields, types, strict=True)):
+        given = [row[position] for row in rows]
+        parameters = [e for e in given if isinstance(e, nodes.Parameter) and _is_parameter(e)]
+        if len(parameters) == len(given):
+            python = [lookup_parameter(e, context.parameters) for e in parameters]
+            arrays.append(python_column(column, python, context.environment))
+            continue
         values = []
-        for number, row in enumerate(rows, 1):
-            if len(row) != len(fields):
-                raise _wrong_count(len(fields), len(row))
-            expression = row[position]
+        for number, expression in enumerate(given, 1):
             if expression is None:
                 values.append(default_value(column.type))
                 continue
@@ -240,42 +250,15 @@ def _expression_rows(
     return pa.Table.from_arrays(arrays, names=[c.name for c in fields]), types
 
 
+def _is_parameter(expression: nodes.Expression | None) -> bool:
+    """A value as it is; `{name:Type}` says how it is to be cast."""
+    return isinstance(expression, nodes.Parameter) and expression.type is None
+
+
 def _nullable(data_type: DataType) -> DataType:
     from olapdb.types import make_nullable
 
     return make_nullable(data_type)
-
-
-def _parameter(parameter: nodes.Parameter, position: int, given: Any) -> Any:
-    if parameter.name is not None:
-        if not isinstance(given, Mapping):
-            raise InterfaceError(f"Parameter {parameter.name} wants a mapping of parameters.")
-        if parameter.name not in given:
-            raise InterfaceError(f"Parameter {parameter.name} is missing.")
-        return given[parameter.name]
-    index = position if parameter.index is None else parameter.index
-    if isinstance(given, Mapping | str | bytes) or index >= len(given):
-        raise InterfaceError(f"Parameter {index + 1} is missing.")
-    return given[index]
-
-
-def _python_column(column: Column, values: list[Any], context: StatementContext) -> pa.Array:
-    """Python values as Arrow of the column's type; a text is cast as SQL would."""
-    target = _nullable(column.type)
-    if any(isinstance(v, str) for v in values):
-        texts = pa.array([None if v is None else str(v) for v in values], type=pa.string())
-        try:
-            cast = cast_column(texts, Nullable(STRING), target, context.environment, strict=True)
-        except DataError as error:
-            error.message = f"Column {column.name}: {error.message}"
-            raise
-        return cast if isinstance(cast, pa.Array) else pa.array([cast.as_py()] * len(values))
-    try:
-        return pa.array(values, type=target.arrow)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-        if None in values and target is column.type:
-            raise CannotInsertNull(f"Column {column.name} holds no NULL.") from error
-        raise BadArguments(f"Column {column.name} of type {column.type}: {error}.") from error
 
 
 def _renamed(result: Result, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -287,12 +270,16 @@ def _arrow(data: Any) -> pa.Table | pa.RecordBatch | pa.RecordBatchReader:
     """Whatever speaks Arrow, or columns in a mapping."""
     if isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
         return data
-    if hasattr(data, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(data)
-    if isinstance(data, Mapping):
-        return pa.table(dict(data))
-    if type(data).__module__.partition(".")[0] == "pandas":
-        return pa.Table.from_pandas(data, preserve_index=False)
+    try:
+        if hasattr(data, "__arrow_c_stream__"):
+            return pa.RecordBatchReader.from_stream(data)
+        if type(data).__module__.partition(".")[0] == "pandas":
+            return pa.Table.from_pandas(data, preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeError) as error:
+        raise BadArguments(
+            f"The data cannot be read as Arrow: {error}.",
+            hint="Give each column values of one type.",
+        ) from error
     raise InterfaceError(
         f"insert() takes Arrow data, a pandas frame or a mapping of columns, not "
         f"{type(data).__name__}."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from olapdb.errors import NotSupportedError
+from olapdb.errors import NotSupportedError, UnsupportedMethod
 from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
@@ -53,6 +53,11 @@ def optimize(statement: nodes.Optimize, context: StatementContext) -> Result:
     context = context.with_settings(statement.settings)
     snapshot = context.snapshot()
     table = context.require_table(snapshot, statement.table, "OPTIMIZE")
+    if not table.engine.is_merge_tree:
+        raise UnsupportedMethod(
+            f"OPTIMIZE needs a table of the MergeTree family, not {table.engine.name}.",
+            hint="Parts of other tables are joined in the background.", position=statement.position,
+        )  # fmt: skip
     partition = None
     if statement.partition is not None:
         partition = find_partition(statement.partition, table, context, snapshot)

@@ -9,6 +9,7 @@ reader: None is returned, and nothing is guessed.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from math import isfinite
 
@@ -29,9 +30,11 @@ from olapdb.types import (
     plain,
 )
 
-TEXT_MAX = 65_536
+TEXT_MAX = 1 << 20
 """Characters; beyond, the reader of `olapdb.sql.values` is the faster one."""
 
+_INTEGER_MINUS_ZERO = re.compile(r"-0(?![.0-9])")
+"""JSON's integer has no sign then, but a float column's -0 has."""
 _TO_JSON = str.maketrans("()'", '[]"')
 
 
@@ -66,9 +69,7 @@ def _rows(text: str) -> list[object] | None:
         return None
     body = text.strip().removesuffix(";")
     try:
-        rows: list[object] = json.loads(
-            f"[{body.translate(_TO_JSON)}]", parse_constant=_refuse, parse_int=_exact_int
-        )
+        rows: list[object] = json.loads(f"[{body.translate(_TO_JSON)}]", parse_constant=_refuse)
     except (ValueError, RecursionError):
         return None
     # As many parentheses as rows: so none of them stood inside a string.
@@ -77,17 +78,13 @@ def _rows(text: str) -> list[object] | None:
 
 def _is_plain(text: str) -> bool:
     """No escapes, and nothing that becomes JSON's own marks."""
-    return not any(mark in text for mark in ("\\", '"', "[", "]"))
+    return not any(mark in text for mark in ("\\", '"', "[", "]")) and not (
+        "-0" in text and _INTEGER_MINUS_ZERO.search(text)
+    )
 
 
 def _refuse(word: str) -> object:
     raise ValueError(word)  # NaN and Infinity are words of the grammar here
-
-
-def _exact_int(digits: str) -> int:
-    if digits == "-0":  # of a float column it is -0.0
-        raise ValueError(digits)
-    return int(digits)
 
 
 def _type_of(kinds: set[type], target: DataType) -> DataType | None:

@@ -1,4 +1,4 @@
-"""SYSTEM BACKFILL | REPLAY | RECONCILE | STOP | START VIEW: what each does, and its columns.
+"""SYSTEM BACKFILL | REPLAY | RECONCILE | ADOPT | STOP | START VIEW: what each does, and its columns.
 
 Every command gives rows that say what was done, chunk by chunk or slice by slice: frozen
 dataclasses, which SQL shows as a table and Python hands on as they are.
@@ -7,7 +7,7 @@ dataclasses, which SQL shows as a table and Python hands on as they are.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from olapdb.errors import NotSupportedError
 from olapdb.model.schema import MaterializedView, Table
@@ -19,6 +19,9 @@ from olapdb.statements.partitions import find_partition
 from olapdb.statements.views import attach, executor_of
 from olapdb.types import FLOAT64, STRING, UINT64, Array, DataType, Nullable
 
+if TYPE_CHECKING:
+    from olapdb.views.choose import KeyCondition
+
 _TEXTS = Array(STRING)
 _MAYBE_NUMBER = Nullable(UINT64)
 
@@ -28,9 +31,17 @@ _COLUMNS: Mapping[str, Mapping[str, DataType]] = {
         "target_rows": UINT64, "status": STRING, "commit": _MAYBE_NUMBER, "elapsed_ms": FLOAT64,
         "error": STRING,
     },
+    "ADOPT": {
+        "partition": STRING, "parts": UINT64, "rows": UINT64, "keys_compared": UINT64,
+        "source_rows": UINT64, "commit": _MAYBE_NUMBER,
+    },
     "REPLAY": {
         "partition": STRING, "source_rows": UINT64, "rows_before": UINT64, "rows_after": UINT64,
         "bypass_rows": UINT64, "status": STRING, "commit": _MAYBE_NUMBER,
+    },
+    "METADATA": {
+        "table": STRING, "partition": STRING, "parts": UINT64, "rows": UINT64,
+        "gap_rows": UINT64, "booked_rows": UINT64, "problems": _TEXTS, "verdict": STRING,
     },
     "RECONCILE": {
         "partition": STRING, "snapshot": UINT64, "keys_compared": UINT64, "missing": UINT64,
@@ -63,18 +74,22 @@ def rows_of(statement: nodes.SystemView, context: StatementContext) -> tuple[Any
             return _backfill(statement, view, context, snapshot)
         case "REPLAY":
             return _replay(statement, view, context, snapshot)
+        case "ADOPT":
+            return _adopt(view, context)
+        case "METADATA":
+            return _ledger(view, snapshot)
         case "RECONCILE":
             return _reconcile(statement, view, context, snapshot)
         case _:
             raise NotSupportedError(
                 f"SYSTEM {statement.action} VIEW is not supported yet.",
-                hint="BACKFILL, REPLAY, RECONCILE, STOP and START are.",
+                hint="BACKFILL, REPLAY, RECONCILE, ADOPT, STOP and START are.",
                 position=statement.position,
             )
 
 
 def _kind(statement: nodes.SystemView) -> str:
-    return statement.action
+    return "METADATA" if statement.metadata else statement.action
 
 
 def _value(value: object) -> object:
@@ -89,16 +104,6 @@ def _partition(
     table = snapshot.by_id(table_id)
     assert isinstance(table, Table)
     return find_partition(statement.partition, table, context, snapshot)
-
-
-def _refuse(statement: nodes.SystemView, **given: object) -> None:
-    for clause, value in given.items():
-        if value:
-            raise NotSupportedError(
-                f"SYSTEM {statement.action} VIEW … {clause.upper().replace('_', ' ')} is not "
-                "supported yet.",
-                position=statement.position,
-            )
 
 
 def _backfill(
@@ -121,13 +126,41 @@ def _replay(
 ) -> tuple[Any, ...]:  # fmt: skip
     from olapdb.views.replay import replay
 
-    _refuse(statement, where=statement.where, **{"from": statement.from_value})
     return replay(
         context.services, view.id, partition=_partition(statement, view.target_id, context, snapshot),
-        stale=statement.stale, discard_bypass=statement.discard_bypass,
-        executor=executor_of(context), progress=context.progress, query_id=context.query_id,
+        stale=statement.stale, condition=_condition(statement, context),
+        discard_bypass=statement.discard_bypass, executor=executor_of(context), progress=context.progress, query_id=context.query_id,
         statement=context.text, settings=context.settings,
     )  # fmt: skip
+
+
+def _condition(
+    statement: nodes.SystemView, context: StatementContext
+) -> KeyCondition | None:
+    from olapdb.views.choose import KeyCondition
+
+    if statement.where is not None:
+        return KeyCondition(statement.where, parameters=context.parameters)
+    if statement.from_value is not None:
+        return KeyCondition(statement.from_value, since=True, parameters=context.parameters)
+    return None
+
+
+def _adopt(view: MaterializedView, context: StatementContext) -> tuple[Any, ...]:
+    from olapdb.views.adopt import adopt
+
+    return adopt(
+        context.services, view.id, executor=executor_of(context), progress=context.progress,
+        query_id=context.query_id, statement=context.text, settings=context.settings,
+    )  # fmt: skip
+
+
+def _ledger(view: MaterializedView, snapshot: Snapshot) -> tuple[Any, ...]:
+    from olapdb.views.ledger import check_ledger
+    from olapdb.views.reconcile import require_stored
+
+    require_stored(view, snapshot, "RECONCILE … METADATA")
+    return check_ledger(view, snapshot)
 
 
 def _reconcile(
@@ -136,7 +169,6 @@ def _reconcile(
 ) -> tuple[Any, ...]:  # fmt: skip
     from olapdb.views.reconcile import reconcile
 
-    _refuse(statement, metadata=statement.metadata)
     return reconcile(
         context.services, view.id, partition=_partition(statement, view.target_id, context, snapshot),
         sample=statement.sample, stale=statement.stale, executor=executor_of(context),

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -181,16 +182,15 @@ def _file_part(store: Store, part: Part, layout: _Layout, rows: pa.Table, lease_
     bounds: dict[str, ColumnBounds] = {}
 
     def write_to(sink: pa.NativeFile) -> None:
-        # The bounds are only needed for the footer, so they are found while the rows are written.
+        options = _writer_options(table, shaped)
         with (
-            ThreadPoolExecutor(1, thread_name_prefix="olapdb-bounds") as pool,
+            _meanwhile(rows.num_rows, table_bounds, table, rows) as found,
             pq.ParquetWriter(
-                sink, layout.schema, metadata_collector=collected, **_writer_options(table, shaped)
+                sink, layout.schema, metadata_collector=collected, **options
             ) as writer,
         ):
-            found = pool.submit(table_bounds, table, rows)
             writer.write_table(shaped, row_group_size=row_group_rows(table))
-            bounds.update(found.result())
+            bounds.update(found())
             footer = encode_footer(replace(part, bounds=bounds), table)
             writer.add_key_value_metadata({FOOTER_KEY: footer})
 
@@ -212,6 +212,19 @@ def _file_part(store: Store, part: Part, layout: _Layout, rows: pa.Table, lease_
         compressed_bytes=compressed,
         uncompressed_bytes=uncompressed,
     )
+
+
+@contextmanager
+def _meanwhile(
+    rows: int, work: Callable[..., dict[str, ColumnBounds]], *arguments: object
+) -> Iterator[Callable[[], dict[str, ColumnBounds]]]:
+    """Runs the work beside the `with` block where there are enough rows to pay for a thread; its
+    answer is only needed for the footer."""
+    if rows <= ROW_GROUP_ROWS:
+        yield partial(work, *arguments)
+        return
+    with ThreadPoolExecutor(1, thread_name_prefix="olapdb-bounds") as pool:
+        yield pool.submit(work, *arguments).result
 
 
 def _writer_options(table: Table, rows: pa.Table) -> dict[str, object]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from olapdb.model.part import Part
 from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
-from olapdb.system.ddl import create_statement, engine_full, key_text
+from olapdb.system.ddl import create_statement, engine_full, key_list
 from olapdb.system.registry import Row, SystemContext, SystemTable
 from olapdb.types import (
     DATETIME,
@@ -65,8 +65,8 @@ def _tables(context: SystemContext) -> Iterator[Row]:
             statement,
             item.query if isinstance(item, View | MaterializedView) else "",
             table.partition_key if table else "",
-            key_text(table.sorting_key) if table and table.sorting_key else "",
-            key_text(table.sorting_key[: table.primary_key]) if table and table.primary_key else "",
+            key_list(table.sorting_key) if table else "",
+            key_list(table.sorting_key[: table.primary_key]) if table else "",
             rows, size, item.comment, _time(item.created_ms), 0,
             [v.database for v in views], [v.name for v in views],
             target.database if target else "", target.name if target else "",
@@ -102,7 +102,7 @@ def _parts(context: SystemContext) -> Iterator[Row]:
     for item in context.snapshot.objects():
         if not isinstance(item, Table):
             continue
-        is_target = bool(context.snapshot.views_into(item.id))
+        writers = {view.id for view in context.snapshot.views_into(item.id)}
         for part in context.snapshot.parts(item.id):
             blocks = part.block_range
             partition = ", ".join(str(v) for v in part.partition_value)
@@ -115,7 +115,7 @@ def _parts(context: SystemContext) -> Iterator[Row]:
                 1, part.rows, part.bytes, sum(part.compressed_bytes.values()),
                 sum(part.uncompressed_bytes.values()), part.granules,
                 blocks.first, blocks.last, part.level, part.schema_version, part.checksum, part.path,
-                int(is_target and not part.contributions and part.rows > 0),
+                int(bool(writers and part.rows) and not part.made_by(writers)),
                 sum(c.rows for c in part.contributions),
                 _time(part.created_ms), part.created_commit,
             )  # fmt: skip

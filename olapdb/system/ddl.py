@@ -52,8 +52,12 @@ def _order_by(table: Table) -> tuple[KeyItem, ...]:
 
 def key_text(items: tuple[KeyItem, ...]) -> str:
     """`a` or `(a, b DESC)`."""
-    parts = [i.expression + (" DESC" if i.descending else "") for i in items]
-    return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
+    return key_list(items) if len(items) == 1 else f"({key_list(items)})"
+
+
+def key_list(items: tuple[KeyItem, ...]) -> str:
+    """`a, b DESC`, as system.tables.sorting_key."""
+    return ", ".join(i.expression + (" DESC" if i.descending else "") for i in items)
 
 
 def _create_table(table: Table) -> str:

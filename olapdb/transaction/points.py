@@ -26,6 +26,7 @@ STAGES = (
     "insert.committed",
     "delete.part_rewritten", "delete.before_commit",
     "rows.chunk_computed", "replay.chunk_computed", "replay.before_commit", "replay.committed",
+    "adopt.before_commit", "adopt.committed",
     "backfill.planned", "backfill.chunk_computed", "backfill.before_commit",
     "backfill.chunk_published",
     "merge.started", "merge.read", "merge.committed",

@@ -130,9 +130,10 @@ def _rounds(
                     wanted.pop(partition), partition, 0, 0, 0, "already covered", None, 0
                 )
             tasks = [
-                job.task(snapshot, view, s.partition, s.parts, wanted[s.partition], "backfill")
+                job.task(snapshot, view, s.partition, s.parts, wanted[s.partition], "backfill",
+                         blocks=claimed_by(snapshot, view, s))
                 for s in slices.values()
-            ]
+            ]  # fmt: skip
             last = attempt == ATTEMPTS_MAX - 1
             for outcome in job.executor.run(tasks):
                 row = _finish(job, snapshot, view, slices[outcome.partition], outcome, total, last)
@@ -190,10 +191,10 @@ def _publish(
 ) -> int:
     staged = outcome.staged
     assert staged is not None
-    claimed = claimed_ranges(
-        chunk.parts, snapshot.parts(view.source_id), chunk.partition, _last_block(snapshot, view)
-    )
-    coverage = [AddCoverage(CoverageRow(view.id, chunk.partition, one)) for one in claimed]
+    coverage = [
+        AddCoverage(CoverageRow(view.id, chunk.partition, one))
+        for one in claimed_by(snapshot, view, chunk)
+    ]
     requirements = job.read_requirements(snapshot, view, (chunk.partition,))
     requirements += [NotCovered(view.id, chunk.partition, chunk.blocks), *staged.requirements]
     requirements += _dimensions(snapshot, view)
@@ -216,9 +217,13 @@ def _dimensions(snapshot: Snapshot, view: MaterializedView) -> list[Requirement]
     return [requirement for requirement, _ in dimension_requirements(view, snapshot)]
 
 
-def _last_block(snapshot: Snapshot, view: MaterializedView) -> int:
+def claimed_by(
+    snapshot: Snapshot, view: MaterializedView, chunk: GapSlice
+) -> tuple[BlockRange, ...]:
+    """The source blocks that the view has seen of the partition once the slice is filled."""
     source = readable_source(snapshot, view, "BACKFILL")
-    return snapshot.next_block(source) - 1
+    last_block = snapshot.next_block(source) - 1
+    return claimed_ranges(chunk.parts, snapshot.parts(source.id), chunk.partition, last_block)
 
 
 def claimed_ranges(

@@ -24,7 +24,7 @@ from olapdb.ingest.stage import BlockStager, layout_of
 from olapdb.ingest.staged import StagedInsert
 from olapdb.ingest.trigger import BoundView, Surroundings, bound_view, fire
 from olapdb.model.frozen import FrozenSnapshot
-from olapdb.model.part import Contribution, Part, union_ranges
+from olapdb.model.part import BlockRange, Contribution, Part, union_ranges
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.storage.store import Store
 from olapdb.transaction.cache import Cache
@@ -39,7 +39,9 @@ the rows back."""
 @dataclass(frozen=True, slots=True)
 class ChunkTask:
     """`part_ids` are parts of the view's source in `snapshot`, all of source partition
-    `partition`.  `target_partitions` None keeps all that the view makes, else just those."""
+    `partition`.  `target_partitions` None keeps all that the view makes, else just those.
+    `blocks` are the source blocks of the partition that the result stands for: the parts' own, and
+    those that have nothing to add."""
 
     index: int
     purpose: Purpose
@@ -51,6 +53,7 @@ class ChunkTask:
     settings: tuple[tuple[str, object], ...] = ()
     environment: Environment = field(default_factory=Environment)
     target_partitions: frozenset[str] | None = None
+    blocks: tuple[BlockRange, ...] = ()
 
     @property
     def view(self) -> MaterializedView:
@@ -170,6 +173,7 @@ class _Sink:
         self._combine_at = BLOCK_ROWS_MAX
         self._target_rows = 0
         self._flushed = 0
+        self._booked: set[str] = set()
 
     def add(self, made: pa.Table) -> None:
         rows = self._chosen(made)
@@ -219,12 +223,13 @@ class _Sink:
 
     def _flush(self) -> None:
         view, rows = self._task.view, self._all()
-        ranges = union_ranges(part.block_range for part in self._task.parts)
+        own = (part.block_range for part in self._task.parts)
         contribution = Contribution(
-            view.id, view.version, view.source_id, self._task.partition, ranges, rows.num_rows
-        )
+            view.id, view.version, view.source_id, self._task.partition,
+            union_ranges((*own, *self._task.blocks)), rows.num_rows,
+        )  # fmt: skip
         self._stager.add_view_block(
-            self._bound.target, rows, (contribution,), "backfill",
+            self._bound.target, rows, (contribution,), "backfill", self._booked,
             fires=self._task.purpose == "backfill",
         )  # fmt: skip
         self._target_rows += rows.num_rows

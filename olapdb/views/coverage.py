@@ -99,7 +99,7 @@ def _with_rows(parts: Iterable[Part]) -> Iterable[Part]:
 
 def is_bypass(part: Part, view_ids: frozenset[str]) -> bool:
     """Whether none of these views made the part's rows."""
-    return not any(c.view_id in view_ids for c in part.contributions)
+    return not part.made_by(view_ids)
 
 
 def bypass(view: MaterializedView, snapshot: Snapshot) -> Mapping[str, int]:

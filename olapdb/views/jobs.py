@@ -17,7 +17,7 @@ from olapdb.model.changes import (
     ViewIs,
 )  # fmt: skip
 from olapdb.model.frozen import freeze
-from olapdb.model.part import Part
+from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.transaction.services import Services
@@ -28,12 +28,15 @@ ATTEMPTS_MAX = 8
 """How often a chunk, or a replay, is computed anew because what it read changed meanwhile."""
 
 
+Operation: TypeAlias = Literal["BACKFILL", "REPLAY", "RECONCILE", "ADOPT"]
+
+
 @dataclass(frozen=True, slots=True)
 class ChunkEvent:
     """Progress of a backfill, replay or reconciliation; `total` chunks, of which this is one."""
 
     phase: Literal["planned", "computed", "published", "conflict", "failed", "compared"]
-    operation: Literal["BACKFILL", "REPLAY", "RECONCILE"]
+    operation: Operation
     view: str
     index: int = 0
     total: int = 0
@@ -57,7 +60,7 @@ class Job:
     """One SYSTEM … VIEW statement: who runs it, for whom, and how it reports."""
 
     services: Services
-    operation: Literal["BACKFILL", "REPLAY", "RECONCILE"]
+    operation: Operation
     executor: Executor
     progress: Progress
     query_id: str = ""
@@ -68,7 +71,7 @@ class Job:
     @staticmethod
     def of(
         services: Services,
-        operation: Literal["BACKFILL", "REPLAY", "RECONCILE"],
+        operation: Operation,
         executor: Executor | None,
         progress: Progress | None,
         query_id: str,
@@ -100,8 +103,10 @@ class Job:
         index: int,
         purpose: Purpose,
         target_partitions: frozenset[str] | None = None,
+        blocks: tuple[BlockRange, ...] = (),
     ) -> ChunkTask:
-        """A chunk of these parts of the view's source, with all that computing it needs."""
+        """A chunk of these parts of the view's source, with all that computing it needs; `blocks`
+        are those that its rows are booked with."""
         tables = (view.target_id,) if purpose == "backfill" else ()
         frozen = freeze(
             snapshot, tables, parts={view.source_id: tuple(parts)}, view_ids=(view.id,)
@@ -109,6 +114,7 @@ class Job:
         return ChunkTask(
             index, purpose, frozen, view.id, partition, frozenset(p.id for p in parts),
             self.services.lease_id, _plain(self.settings), self.environment(), target_partitions,
+            blocks,
         )  # fmt: skip
 
     def read_requirements(

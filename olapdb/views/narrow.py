@@ -136,16 +136,16 @@ def _narrowed(
         environment=environment,
     )  # fmt: skip
     plan = optimize(bind_query(asked, scope))
-    scans = [s for s in _scans(plan.root) if s.table.id == view.source_id]
+    scans = [s for s in scans_of(plan.root) if s.table.id == view.source_id]
     if len(scans) != 1 or scans[0].predicate is None:
         return None
     return scans[0]
 
 
-def _scans(root: Node) -> Iterable[Scan]:
+def scans_of(root: Node) -> Iterable[Scan]:
     """Every scan of the plan, those of its subqueries too."""
     for node in walk_nodes(root):
         if isinstance(node, Scan):
             yield node
         for subquery in subqueries_of(node):
-            yield from _scans(subquery)
+            yield from scans_of(subquery)

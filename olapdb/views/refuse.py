@@ -117,7 +117,7 @@ class _Check:
         if shape.aggregations > 1:
             return self.refuse_or_mark(
                 "its inner GROUP BY sees one block at a time, so the outer one aggregates pieces.",
-                "Make the inner query a view of its own and this one a view on its target.",
+                "Make the inner query a view of its own; the outer one belongs in the query that reads.",
             )
         return ""
 
@@ -160,7 +160,7 @@ class _Check:
                 f"column {column.name} is computed from aggregates, and such values do not merge.",
                 "Store the aggregates themselves and compute when reading.",
             )
-        if isinstance(column.type, AggregateFunction):
+        if isinstance(column.type, AggregateFunction) and self.target.engine.merges_values:
             self._state(column, call)
             return
         wanted = self._merge_function(column)
@@ -190,7 +190,9 @@ class _Check:
             )
 
     def _merge_function(self, column: Column) -> str:
-        """How merges of the target join the column's values; "" where they keep the first."""
+        """How merges of the target join the column's values; "" where they keep one of them."""
+        if not self.target.engine.merges_values:
+            return ""
         if isinstance(column.type, SimpleAggregateFunction):
             return column.type.function
         summed = self.target.engine.arguments
@@ -225,10 +227,10 @@ class _Check:
             column = self.target.column(output.name)
             if column is None or column.name in order:
                 continue
+            if not self.target.engine.merges_values:
+                return f"{self.target.engine.name} keeps one row of several by their order."
             if isinstance(column.type, AggregateFunction) or self._merge_function(column):
                 continue
-            if self.target.engine.name not in ("SummingMergeTree", "AggregatingMergeTree"):
-                return f"{self.target.engine.name} keeps one row of several by their order."
             self.refuse(
                 f"of rows with equal ORDER BY {self.target_name} keeps an arbitrary"
                 f" {column.name}.",
@@ -277,6 +279,8 @@ class _Check:
             return False
         if is_key_column(self.source, column.name):
             # The same keys are there before and after a merge; how often is not.
+            if self.source.engine.drops_keys:
+                return False
             return call.aggregate.merge_function in ("min", "max") or "uniq" in call.name.lower()
         if isinstance(column.type, AggregateFunction):
             return "Merge" in call.name

@@ -24,7 +24,7 @@ from olapdb.errors import BadArguments, BypassRows, CommitConflict, CommitUnknow
 from olapdb.functions.base import Environment
 from olapdb.ingest.invalidate import StaleSlices, dimension_changed
 from olapdb.ingest.read import Pin, discard, read_rows, read_staged
-from olapdb.ingest.stage import VOID_PARTITION, dimension_requirements
+from olapdb.ingest.stage import VOID_PARTITION, dimension_requirements, void_part
 from olapdb.ingest.staged import StagedInsert, join_staged
 from olapdb.ingest.trigger import Surroundings
 from olapdb.model.changes import (
@@ -39,13 +39,15 @@ from olapdb.model.changes import (
     RaiseDataVersion,
     RemoveParts,
     Requirement,
+    SchemaIs,
 )  # fmt: skip
-from olapdb.model.part import Part
+from olapdb.model.part import BlockRange, Contribution, NewBlock, Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import CoverageRow
 from olapdb.transaction.points import reach
 from olapdb.transaction.services import Services
+from olapdb.views.choose import KeyCondition, matching_partitions
 from olapdb.views.chunk import ChunkTask, FailedChunk
 from olapdb.views.coverage import bypass, is_bypass
 from olapdb.views.executor import Executor
@@ -59,6 +61,7 @@ from olapdb.views.jobs import (
     readable_source,
     view_name,
 )  # fmt: skip
+from olapdb.views.ledger import booked, unbooked_parts
 from olapdb.views.narrow import reaching_parts
 from olapdb.views.verdicts import stale_slices
 
@@ -83,6 +86,7 @@ def replay(
     *,
     partition: str | None = None,
     stale: bool = False,
+    condition: KeyCondition | None = None,
     discard_bypass: bool = False,
     executor: Executor | None = None,
     progress: Progress | None = None,
@@ -90,7 +94,8 @@ def replay(
     statement: str = "",
     settings: Mapping[str, object] | None = None,
 ) -> tuple[ReplayRow, ...]:
-    """Recomputes a target partition, the stale slices, or (neither given) the whole target.
+    """Recomputes a target partition, the stale slices, the partitions that a `condition` on the
+    target's key touches, or (none given) the whole target.
 
     All views that write the target are replayed together; source rows in a view's gap stay its
     gap.  Rows that no view made are kept unless `discard_bypass`: an explicit `partition` that
@@ -102,7 +107,7 @@ def replay(
         snapshot = services.catalog.snapshot()
         with Pin(services, snapshot.number):
             view = find_view(snapshot, view_id)
-            slices = _chosen(snapshot, view, partition, stale)
+            slices = _chosen(job, snapshot, view, partition, stale, condition)
             if slices is not None and not slices:
                 return ()
             if partition is not None and not discard_bypass:
@@ -118,11 +123,18 @@ def replay(
 
 
 def _chosen(
-    snapshot: Snapshot, view: MaterializedView, partition: str | None, stale: bool
-) -> frozenset[str] | None:
+    job: Job, snapshot: Snapshot, view: MaterializedView, partition: str | None, stale: bool,
+    condition: KeyCondition | None,
+) -> frozenset[str] | None:  # fmt: skip
     """The partitions to replay; None for all, whatever they turn out to be."""
-    if partition is not None and stale:
-        raise BadArguments("REPLAY VIEW takes PARTITION or STALE, not both.")
+    if sum((partition is not None, stale, condition is not None)) > 1:
+        raise BadArguments("REPLAY VIEW takes one of PARTITION, WHERE, FROM and STALE.")
+    if condition is not None:
+        target = snapshot.by_id(view.target_id)
+        assert isinstance(target, Table)
+        return matching_partitions(
+            condition, target, snapshot, job.services, job.settings, job.environment()
+        )
     if partition is not None:
         return frozenset((partition,))
     return stale_slices(snapshot, view) if stale else None
@@ -166,6 +178,11 @@ class _Replay:
     def _read_parts(self, view: MaterializedView) -> tuple[Part, ...]:
         return reaching_parts(view, self.snapshot, self.slices, self.job.services)
 
+    def _stands_for(self, view: MaterializedView, partition: str) -> tuple[BlockRange, ...]:
+        """The blocks of a source partition that a recomputed slice holds the results of: all that
+        the view has seen. Those that were not read have nothing to add."""
+        return self.snapshot.coverage(view.id).ranges(partition)
+
     def _recompute(self, views: list[MaterializedView]) -> tuple[StagedInsert | None, int]:
         tasks: list[ChunkTask] = []
         for view in views:
@@ -173,7 +190,7 @@ class _Replay:
             for partition, parts in by_partition(self._read_parts(view)).items():
                 tasks.append(
                     self.job.task(self.snapshot, view, partition, parts, len(tasks), "replay",
-                                  self.slices)
+                                  self.slices, self._stands_for(view, partition))
                 )  # fmt: skip
         for task in tasks:
             self._say("planned", task.index, len(tasks), task.partition, task.rows, 0)
@@ -224,13 +241,15 @@ class _Replay:
         changes: list[Change] = []
         if removed:
             changes.append(RemoveParts(target.id, tuple(sorted(p.id for p in removed))))
+        new: list[Change] = [] if staged is None else list(staged.changes)
         if staged is not None:
             requirements += staged.requirements
-            changes += staged.changes
+        new += self._left_over(now, views, target, removed, new)
+        changes += new
         changes += [RaiseDataVersion(target.id, partition) for partition in sorted(old)]
         changes += self._cleared(views, sorted(old))
         with Pin(self.job.services, now.number):
-            changes += self._downstream(now, target, removed, staged)
+            changes += self._downstream(now, target, removed, new)
         more, needed = dimension_changed(
             now, {target.id}, "DIMENSION CHANGE", self.job.statement, self.job.query_id,
             sum(p.rows for p in removed), self.job.services.clock_ms(),
@@ -266,11 +285,34 @@ class _Replay:
             found.setdefault(part.partition_id, []).append(part)
         return found
 
+    def _left_over(
+        self, now: Snapshot, views: Iterable[MaterializedView], target: Table,
+        removed: Iterable[Part], new: list[Change],
+    ) -> list[Change]:  # fmt: skip
+        """A void part that names the covered blocks which no part of the target names any more:
+        they have nothing to add, since rows were deleted, but they were seen."""
+        gone = {part.id for part in removed}
+        left = [part for part in now.parts(target.id) if part.id not in gone]
+        left += [one.part for one in new if isinstance(one, AddPart)]
+        orphaned = tuple(
+            Contribution(view.id, view.version, view.source_id, partition,
+                         self._stands_for(view, partition), 0)
+            for view in views
+            for partition in by_partition(
+                unbooked_parts(view, self.snapshot, booked(view.id, left))
+            )
+        )  # fmt: skip
+        if not orphaned:
+            return []
+        blocks = [one.block for one in new if isinstance(one, AddBlock)]
+        number = NewBlock(target.id, sum(1 for one in blocks if one.table_id == target.id))
+        return [AddBlock(number, 0, "backfill"), AddPart(void_part(target, number, orphaned))]
+
     def _requirements(
         self, views: Iterable[MaterializedView], target: Table, old: Mapping[str, list[Part]],
         fence: int,
     ) -> list[Requirement]:  # fmt: skip
-        needed: dict[Requirement, None] = {}
+        needed: dict[Requirement, None] = {SchemaIs(target.id, target.version): None}
         for view in views:
             partitions = by_partition(self._read_parts(view))
             for one in self.job.read_requirements(self.snapshot, view, partitions):
@@ -293,7 +335,7 @@ class _Replay:
         return [ClearInvalidations(v.id, p, up_to) for v in views for p in partitions]
 
     def _downstream(
-        self, now: Snapshot, target: Table, removed: list[Part], staged: StagedInsert | None
+        self, now: Snapshot, target: Table, removed: list[Part], new: list[Change]
     ) -> list[Change]:
         """Views on the target: what they made of the replaced rows is stale; the new block counts
         as seen, since their own replay will read it."""
@@ -303,7 +345,6 @@ class _Replay:
         )  # fmt: skip
         changes: list[Change] = []
         with_rows = [part for part in removed if part.rows]
-        new = () if staged is None else staged.changes
         for view in now.views_on(target.id):
             coverage = now.coverage(view.id)
             seen = [p for p in with_rows if coverage.touches(p.partition_id, p.block_range)]

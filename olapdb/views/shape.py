@@ -248,10 +248,11 @@ def leftmost(node: nodes.Node) -> nodes.Node:
 
 
 def volatile_functions(plan: nodes.Plan) -> tuple[str, ...]:
-    """Names of functions whose value is not that of their arguments (now(), rand())."""
+    """Names of functions whose value is not that of their arguments (now(), rand()). throwIf is
+    evaluated for every row, as these are, but its value is always 0."""
     found = (
         one.name for one in walk_plan(plan.root)
-        if isinstance(one, Call) and one.function.volatility != "pure"
+        if isinstance(one, Call) and one.function.volatility != "pure" and one.name != "throwIf"
     )  # fmt: skip
     return tuple(dict.fromkeys(found))
 

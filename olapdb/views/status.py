@@ -123,8 +123,11 @@ def _verdict(
     if by_hand:
         rows = sum(by_hand.values())
         where = ", ".join(list(by_hand)[:5])
-        mend = f"SYSTEM REPLAY VIEW {name} DISCARD BYPASS"
-        return "bypassed", f"{rows} rows of the target (in {where}) were made by no view.", mend
+        reason = f"{rows} rows of the target (in {where}) were made by no view."
+        if gap_rows:  # Maybe they are what the view missed, put there by hand: ADOPT finds out.
+            reason += f" It has not seen {gap_rows} rows."
+            return "bypassed", reason, f"SYSTEM ADOPT VIEW {name}"
+        return "bypassed", reason, f"SYSTEM REPLAY VIEW {name} DISCARD BYPASS"
     if gap_rows:
         return "partial", f"It has not seen {gap_rows} rows.", f"SYSTEM BACKFILL VIEW {name}"
     equal = {c.target_partition for c in checks if c.verdict == "equal"}

@@ -24,11 +24,15 @@ def stale_slices(snapshot: Snapshot, view: MaterializedView) -> frozenset[str] |
     return frozenset(found)
 
 
-def fingerprint(view: MaterializedView, snapshot: Snapshot, target_partition: str) -> str:
+def fingerprint(
+    view: MaterializedView, snapshot: Snapshot, target_partition: str,
+    raised: frozenset[str] = frozenset(),
+) -> str:  # fmt: skip
     """What a verdict about the partition depends on; equal as long as none of it moved.
 
     New source blocks matter only through what they add to the partition (or to the gap, which no
-    verdict is about), so the partition's newest block stands for them.
+    verdict is about), so the partition's newest block stands for them.  `raised`: as it will be
+    once these partitions of the target have their next data version.
     """
     facts: list[object] = []
     for one in snapshot.views_into(view.target_id):
@@ -37,11 +41,16 @@ def fingerprint(view: MaterializedView, snapshot: Snapshot, target_partition: st
         facts.append((one.id, one.version, [v for v in versions if v[1]]))
         for table_id in one.dimension_ids:
             facts.append((table_id, *_newest(snapshot, table_id, None)))
-    facts.append((target_partition, *_newest(snapshot, view.target_id, target_partition)))
+    last, versions_there = _newest(snapshot, view.target_id, target_partition)
+    if target_partition in raised:
+        versions_there = tuple(version + 1 for version in versions_there)
+    facts.append((target_partition, last, versions_there))
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:32]
 
 
-def _newest(snapshot: Snapshot, table_id: str, partition: str | None) -> tuple[object, ...]:
+def _newest(
+    snapshot: Snapshot, table_id: str, partition: str | None
+) -> tuple[int, tuple[int, ...]]:
     """Newest block and data version: merges change neither."""
     parts = [
         p for p in snapshot.parts(table_id)

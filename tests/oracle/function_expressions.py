@@ -530,6 +530,21 @@ SPLIT = (
     "splitByChar('', s)",
     "splitByChar(',', ns)",
 )
+_NUMBER_JSON = """concat('{"b":"a","a":', toString(i32), ',"c":[1]}')"""
+_TEXT_JSON = """concat('{"x":{"a":"', hex(s), 't\\\\n\\\\u0041"}}')"""
+SIMPLE_JSON = (
+    f"simpleJSONExtractInt({_NUMBER_JSON}, 'a')",
+    f"visitParamExtractInt({_NUMBER_JSON}, 'c')",
+    f"visitParamExtractUInt({_NUMBER_JSON}, 'a')",
+    f"visitParamExtractFloat({_NUMBER_JSON}, 'a')",
+    f"visitParamHas({_NUMBER_JSON}, 'c')",
+    f"visitParamExtractString({_TEXT_JSON}, 'a')",
+    f"visitParamExtractString({_NUMBER_JSON}, 'b')",
+    """visitParamExtractBool(concat('{"a":', if(b, 'true', 'false'), '}'), 'a')""",
+    """visitParamExtractFloat('{"a":-1.5e-2,"z":0}', 'a')""",
+    "visitParamExtractInt(ns, 'a')",
+    "visitParamExtractInt(u8, 'a')",
+)
 HASHES = (
     "hex(u8)",
     "hex(i16)",
@@ -878,6 +893,7 @@ FAMILIES = {
     "search": SEARCH,
     "replace_and_pad": REPLACE_AND_PAD,
     "split": SPLIT,
+    "simple_json": SIMPLE_JSON,
     "hashes": HASHES,
     "date_parts": DATE_PARTS,
     "date_formats": DATE_FORMATS,

@@ -13,6 +13,7 @@ from tests.protocol.operations import crash
 from tests.protocol.turn import Operation, Turn
 
 Program = tuple[Operation, ...]
+WHOLE = Protocol()
 
 
 class Scenario(NamedTuple):
@@ -39,7 +40,7 @@ class Explored(NamedTuple):
 
 
 def explore(
-    scenario: Scenario, protocol: Protocol = Protocol(), states_max: int = 2_000_000
+    scenario: Scenario, protocol: Protocol = WHOLE, states_max: int = 2_000_000
 ) -> Explored:
     """All reachable states, until one violates an invariant."""
     started = time.perf_counter()
@@ -99,11 +100,15 @@ def start_of(scenario: Scenario, protocol: Protocol) -> World:
 def describe(operation: Operation) -> str:
     """INSERT s a1; REPLAY t; CREATE w: the operation's name and its facts."""
     facts: list[str] = []
-    for fact in operation:  # type: ignore[attr-defined]
+    for fact in operation:
         if isinstance(fact, str) and fact:
             facts.append(fact)
         elif isinstance(fact, tuple):
             facts.append("".join(fact))
+    if getattr(operation, "reads_dimension", False):
+        facts.append("reading d")
+    if getattr(operation, "discard_bypass", False):
+        facts.append("discarding bypass")
     name = type(operation).__name__.upper()
     return " ".join([*([] if name == "CHANGEVIEW" else [name]), *facts])
 

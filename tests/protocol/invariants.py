@@ -6,10 +6,12 @@ The numbers in the words are those of docs/invariants.md, "What may never break"
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tests.protocol.model import (
     SOURCE,
+    Atom,
+    Part,
     Protocol,
     World,
     actual,
@@ -23,8 +25,6 @@ from tests.protocol.model import (
     touches,
     views_on,
 )
-
-EVERY_GUARD = Protocol()
 
 
 def violations(world: World, protocol: Protocol) -> Iterator[str]:
@@ -58,13 +58,13 @@ def _coverage(world: World) -> Iterator[str]:
                 if touches(catalog, view.id, part) and not covers(catalog, view.id, part):
                     yield f"2: {view.name} has seen half of {_name(part)}"
     for view_id, block in sorted(world.owed):
-        view = next((v for v in catalog.views if v.id == view_id), None)
-        if view is None:
+        source = next((v.source for v in catalog.views if v.id == view_id), None)
+        if source is None:
             continue
-        parts = [p for p in parts_of(catalog, view.source) if p.first <= block <= p.last]
+        parts = [p for p in parts_of(catalog, source) if p.first <= block <= p.last]
         missed = [p for p in parts if block not in blocks_seen(catalog, view_id, p.partition)]
         if missed:
-            yield f"2: {view.name} was attached and missed block {block} of {view.source}"
+            yield f"2: {view_id.split('#')[0]} was attached and missed block {block} of {source}"
 
 
 def _targets(world: World) -> Iterator[str]:
@@ -116,17 +116,17 @@ def _files(world: World) -> Iterator[str]:
                 yield f"6: the file of {_name(part)}, which actor {actor} reads, is gone"
 
 
-def _name(part: object) -> str:
-    return "part {1}.{2}_{3}_{4}".format(*part)  # type: ignore[misc]
+def _name(part: Part) -> str:
+    return f"part {part.table}.{part.partition}_{part.first}_{part.last}"
 
 
-def _words(content: object) -> str:
-    return "(" + ", ".join(_word(a) for a in content) + ")"  # type: ignore[attr-defined]
+def _words(content: Iterable[Atom]) -> str:
+    return "(" + ", ".join(_word(a) for a in content) + ")"
 
 
-def _word(atom: object) -> str:
+def _word(atom: Atom) -> str:
     if isinstance(atom, str):
         return atom
-    definition, inner, dimension = atom  # type: ignore[misc]
+    definition, inner, dimension = atom
     state = f", d={dimension}" if dimension else ""
     return f"{definition}({_word(inner)}{state})"

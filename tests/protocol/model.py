@@ -14,7 +14,7 @@ A `Protocol` leaves some of them out; the exploration then has to find what goes
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 Atom: TypeAlias = "str | tuple[str, Atom, int]"
 
@@ -70,7 +70,7 @@ class Actor(NamedTuple):
 
     operation: int = 0
     step: int = 0
-    memory: tuple[object, ...] = ()
+    memory: tuple[Any, ...] = ()
     dead: bool = False
 
 
@@ -239,12 +239,12 @@ class Requirement(NamedTuple):
 
     guard: str
     kind: str
-    facts: tuple[object, ...]
+    facts: tuple[Any, ...]
 
 
 class Change(NamedTuple):
     kind: str
-    facts: tuple[object, ...]
+    facts: tuple[Any, ...]
 
 
 def holds(world: World, requirement: Requirement) -> bool:
@@ -253,38 +253,38 @@ def holds(world: World, requirement: Requirement) -> bool:
         case "LeaseLive":
             return facts[0] not in world.ended
         case "ViewsAre":
-            return views_are(catalog, str(facts[0]), attached=True) == facts[1]
+            return views_are(catalog, facts[0], attached=True) == facts[1]
         case "WatchersAre":
-            return views_are(catalog, str(facts[0]), attached=False) == facts[1]
+            return views_are(catalog, facts[0], attached=False) == facts[1]
         case "DimensionViewsAre":
             return dimension_views(catalog) == facts[0]
         case "ViewIs":
             return any((v.id, v.version) == facts for v in catalog.views)
         case "DataVersionIs":
-            return data_version(catalog, str(facts[0]), str(facts[1])) == facts[2]
+            return data_version(catalog, facts[0], facts[1]) == facts[2]
         case "DimensionIs":
             return part_ids(parts_of(catalog, DIMENSION)) == facts[0]
         case "PartsLive":
-            return set(facts[0]) <= {p.id for p in catalog.parts}  # type: ignore[call-overload]
+            return set(facts[0]) <= {p.id for p in catalog.parts}
         case "PartsOfPartitionAre":
             table, partition, ids, up_to = facts
-            found = parts_of(catalog, str(table), partition)  # type: ignore[arg-type]
-            return part_ids(p for p in found if up_to is None or p.first <= up_to) == ids  # type: ignore[operator]
+            found = parts_of(catalog, table, partition)
+            return part_ids(p for p in found if up_to is None or p.first <= up_to) == ids
         case "NotCovered":
             view_id, partition, blocks = facts
-            return blocks_seen(catalog, str(view_id), str(partition)).isdisjoint(blocks)  # type: ignore[arg-type]
+            return blocks_seen(catalog, view_id, partition).isdisjoint(blocks)
         case "NothingCovered":
             return all(v != facts[0] for v, _, _ in catalog.coverage)
         case "NoPartStraddles":
             table, partition, blocks = facts
-            claimed = set(blocks)  # type: ignore[call-overload]
+            claimed = set(blocks)
             return all(
                 blocks_of(p) <= claimed or blocks_of(p).isdisjoint(claimed)
-                for p in parts_of(catalog, str(table), str(partition))
+                for p in parts_of(catalog, table, partition)
             )
         case "CoverageCommon":
             merged, = facts
-            return one_coverage(catalog, merged)  # type: ignore[arg-type]
+            return one_coverage(catalog, merged)
         case "TokenIsNew":
             return facts[0] not in catalog.tokens
     raise AssertionError(f"No requirement {requirement.kind}.")
@@ -324,7 +324,7 @@ def _change(world: World, change: Change, new: list[int]) -> World:
     c, f = world.catalog, change.facts
     match change.kind:
         case "AddBlock":
-            table, kind = str(f[0]), f[1]
+            table, kind = f[0], f[1]
             at = TABLES.index(table)
             new.append(c.last_block[at] + 1)
             blocks = (*c.last_block[:at], new[-1], *c.last_block[at + 1 :])
@@ -334,61 +334,61 @@ def _change(world: World, change: Change, new: list[int]) -> World:
                 owed=world.owed | owed if kind != "replay" else world.owed,
             )
         case "AddPart":  # the id, table, partition, content, makers, index of the new block
-            block = new[f[5]]  # type: ignore[index]
-            part = Part(f[0], f[1], f[2], block, block, f[3], f[4])  # type: ignore[arg-type]
+            block = new[f[5]]
+            part = Part(f[0], f[1], f[2], block, block, f[3], f[4])
             return world._replace(catalog=c._replace(parts=c.parts | {part}))
         case "PutPart":
-            return world._replace(catalog=c._replace(parts=c.parts | {f[0]}))  # type: ignore[arg-type]
+            return world._replace(catalog=c._replace(parts=c.parts | {f[0]}))
         case "RemoveParts":
-            gone = {p for p in c.parts if p.id in f[0]}  # type: ignore[operator]
+            gone = {p for p in c.parts if p.id in f[0]}
             return world._replace(
                 catalog=c._replace(parts=c.parts - gone),
                 dropped=world.dropped | {(p, c.number) for p in gone},
             )
         case "RaiseDataVersion":
-            version = data_version(c, str(f[0]), str(f[1])) + 1
+            version = data_version(c, f[0], f[1]) + 1
             kept = {v for v in c.versions if v[:2] != f}
             return world._replace(
-                catalog=c._replace(versions=frozenset(kept | {(f[0], f[1], version)}))  # type: ignore[arg-type]
+                catalog=c._replace(versions=frozenset(kept | {(f[0], f[1], version)}))
             )
         case "CoverNew":
-            row = (str(f[0]), None, new[f[1]])  # type: ignore[index]
+            row = (f[0], None, new[f[1]])
             return world._replace(catalog=c._replace(coverage=c.coverage | {row}))
         case "Cover":
-            rows = {(f[0], f[1], b) for b in f[2]}  # type: ignore[attr-defined]
-            return world._replace(catalog=c._replace(coverage=c.coverage | rows))  # type: ignore[arg-type]
+            rows = {(f[0], f[1], b) for b in f[2]}
+            return world._replace(catalog=c._replace(coverage=c.coverage | rows))
         case "Uncover":
             return world._replace(
                 catalog=c._replace(coverage=frozenset(r for r in c.coverage if r[0] != f[0])),
                 owed=frozenset(o for o in world.owed if o[0] != f[0]),
             )
         case "Invalidate":
-            row_ = (str(f[0]), f[1], c.number)
-            return world._replace(catalog=c._replace(invalid=c.invalid | {row_}))  # type: ignore[arg-type]
+            row_ = (f[0], f[1], c.number)
+            return world._replace(catalog=c._replace(invalid=c.invalid | {row_}))
         case "Clear":  # the view, its slice or None, up to which commit
             left = frozenset(
                 i for i in c.invalid
-                if not (i[0] == f[0] and f[1] in (None, i[1]) and i[2] <= f[2])  # type: ignore[operator]
+                if not (i[0] == f[0] and f[1] in (None, i[1]) and i[2] <= f[2])
             )  # fmt: skip
             return world._replace(catalog=c._replace(invalid=left))
         case "RecordCheck":
             checks = {one for one in c.checks if one[:2] != f[:2]}
-            return world._replace(catalog=c._replace(checks=frozenset(checks | {f})))  # type: ignore[arg-type]
+            return world._replace(catalog=c._replace(checks=frozenset(checks | {f})))
         case "ForgetCheck":
             return world._replace(
                 catalog=c._replace(checks=frozenset(one for one in c.checks if one[:2] != f))
             )
         case "RecordToken":
-            return world._replace(catalog=c._replace(tokens=c.tokens | {f[0]}))  # type: ignore[arg-type]
+            return world._replace(catalog=c._replace(tokens=c.tokens | {f[0]}))
         case "PutView":
-            view: View = f[0]  # type: ignore[assignment]
+            view: View = f[0]
             return world._replace(
                 catalog=c._replace(
                     views=frozenset({v for v in c.views if v.id != view.id} | {view})
                 )
             )
         case "DropView":
-            return _drop_view(world, f[0])  # type: ignore[arg-type]
+            return _drop_view(world, f[0])
     raise AssertionError(f"No change {change.kind}.")
 
 

@@ -11,7 +11,6 @@ from tests.protocol.model import (
     SOURCE,
     Actor,
     Atom,
-    Catalog,
     Change,
     Part,
     View,
@@ -20,8 +19,8 @@ from tests.protocol.model import (
     blocks_of,
     by_partition,
     covers,
+    data_version,
     dimension_state,
-    is_bypass,
     ordered,
     part_ids,
     parts_of,
@@ -54,15 +53,15 @@ class Insert(NamedTuple):
                 yield from self._commit(turn)
             case 2:  # "13.write_first" is off: published before it was written
                 yield "writes its files", turn.done(
-                    turn.world._replace(files=turn.world.files | set(turn.actor.memory[0]))  # type: ignore[call-overload]
+                    turn.world._replace(files=turn.world.files | set(turn.actor.memory[0]))
                 )
             case 3:  # "1.one_commit" is off: the views' part of it
-                again = turn.commit((), turn.actor.memory[0])  # type: ignore[arg-type]
+                again = turn.commit((), turn.actor.memory[0])
                 assert isinstance(again, World)
                 yield "commits the views' rows", turn.done(again)
 
     def _stage(self, turn: Turn) -> Step:
-        attempt = int(str(turn.actor.memory[0])) if turn.actor.memory else 0
+        attempt = turn.actor.memory[0] if turn.actor.memory else 0
         draft = Draft(turn, turn.catalog, attempt)
         draft.block(self.table, self._content(), "insert")
         if self.table == DIMENSION:
@@ -82,9 +81,9 @@ class Insert(NamedTuple):
     def _commit(self, turn: Turn) -> Iterator[Step]:
         attempt, requirements, changes, files = turn.actor.memory
         if not turn.protocol.on("1.one_commit"):
-            yield from self._commit_halves(turn, changes)  # type: ignore[arg-type]
+            yield from self._commit_halves(turn, changes)
             return
-        outcome = turn.commit(requirements, changes)  # type: ignore[arg-type]
+        outcome = turn.commit(requirements, changes)
         if isinstance(outcome, World):
             if not turn.protocol.on("13.write_first"):
                 yield "commits before it wrote", turn.go(self._told(outcome), 2, files)
@@ -95,9 +94,9 @@ class Insert(NamedTuple):
                 yield "fails, and does not learn it", turn.done(self._unknown(turn, turn.world))
         elif outcome == "12.token":
             yield "is a duplicate", turn.done(self._acknowledged(turn.discard(turn.world)))
-        elif outcome != "13.lease" and int(str(attempt)) + 1 < ATTEMPTS_MAX:
+        elif outcome != "13.lease" and attempt + 1 < ATTEMPTS_MAX:
             yield f"fires again ({outcome})", turn.go(
-                turn.discard(turn.world), 0, int(str(attempt)) + 1
+                turn.discard(turn.world), 0, attempt + 1
             )
         else:
             yield f"gives up ({outcome})", turn.done(turn.discard(turn.world))
@@ -108,7 +107,7 @@ class Insert(NamedTuple):
         assert isinstance(first, World)
         rest = [c for c in changes[own:] if c.kind != "CoverNew"]
         rest = [
-            c._replace(facts=(*c.facts[:5], int(str(c.facts[5])) - 1)) if c.kind == "AddPart" else c
+            c._replace(facts=(*c.facts[:5], c.facts[5] - 1)) if c.kind == "AddPart" else c
             for c in rest
         ]
         yield "commits its own rows", turn.go(self._told(first), 3, tuple(rest))
@@ -184,15 +183,15 @@ class Delete(NamedTuple):
             yield self._plan(turn)
             return
         attempt, requirements, changes, found = turn.actor.memory
-        outcome = turn.commit(requirements, changes)  # type: ignore[arg-type]
+        outcome = turn.commit(requirements, changes)
         if isinstance(outcome, World):
-            removed = outcome.removed | set(found)  # type: ignore[call-overload]
+            removed = outcome.removed | set(found)
             yield "commits", turn.done(outcome._replace(removed=removed))
         else:
-            yield again(turn, int(str(attempt)), outcome)
+            yield again(turn, attempt, outcome)
 
     def _plan(self, turn: Turn) -> Step:
-        attempt = int(str(turn.actor.memory[0])) if turn.actor.memory else 0
+        attempt = turn.actor.memory[0] if turn.actor.memory else 0
         parts = [p for p in parts_of(turn.catalog, SOURCE) if set(self.rows) & set(p.content)]
         if not parts:
             return "finds no rows", turn.done(turn.world)
@@ -245,15 +244,15 @@ class Truncate(NamedTuple):
             yield self._plan(turn)
             return
         attempt, requirements, changes = turn.actor.memory
-        outcome = turn.commit(requirements, changes)  # type: ignore[arg-type]
+        outcome = turn.commit(requirements, changes)
         if isinstance(outcome, World):
             kept = frozenset(k for k in outcome.kept if k[0] != self.table)
             yield "commits", turn.done(outcome._replace(kept=kept))
         else:
-            yield again(turn, int(str(attempt)), outcome)
+            yield again(turn, attempt, outcome)
 
     def _plan(self, turn: Turn) -> Step:
-        attempt = int(str(turn.actor.memory[0])) if turn.actor.memory else 0
+        attempt = turn.actor.memory[0] if turn.actor.memory else 0
         snapshot = turn.catalog
         draft = Draft(turn, snapshot, attempt)
         parts = parts_of(snapshot, self.table)
@@ -282,14 +281,14 @@ class Backfill(NamedTuple):
             yield self._compute(turn)
             return
         attempt, requirements, changes = turn.actor.memory
-        outcome = turn.commit(requirements, changes)  # type: ignore[arg-type]
+        outcome = turn.commit(requirements, changes)
         if isinstance(outcome, World):
             yield "publishes its chunk", turn.done(outcome)
         else:
-            yield again(turn, int(str(attempt)), outcome)
+            yield again(turn, attempt, outcome)
 
     def _compute(self, turn: Turn) -> Step:
-        attempt = int(str(turn.actor.memory[0])) if turn.actor.memory else 0
+        attempt = turn.actor.memory[0] if turn.actor.memory else 0
         snapshot = turn.catalog
         view = view_named(snapshot, self.name)
         if view is None:
@@ -312,11 +311,11 @@ class Backfill(NamedTuple):
 
     def _require(self, draft: Draft, view: View, blocks: tuple[int, ...]) -> None:
         snapshot = draft.snapshot
-        version = dict(((t, p), v) for t, p, v in snapshot.versions)
+        version = data_version(snapshot, view.source, self.partition)
         draft.require("3.view", "ViewIs", view.id, view.version)
         draft.require(
             "3.data_version", "DataVersionIs", view.source, self.partition,
-            version.get((view.source, self.partition), 0),
+            version,
         )  # fmt: skip
         draft.require("3.not_covered", "NotCovered", view.id, self.partition, blocks)
         draft.require("3.no_straddle", "NoPartStraddles", view.source, self.partition, blocks)
@@ -335,7 +334,7 @@ class Merge(NamedTuple):
             yield from self._choose(turn)
             return
         requirements, changes = turn.actor.memory
-        outcome = turn.commit(requirements, changes)  # type: ignore[arg-type]
+        outcome = turn.commit(requirements, changes)
         if isinstance(outcome, World):
             yield "commits", turn.done(outcome)
         else:
@@ -377,7 +376,7 @@ def may_merge(turn: Turn, left: Part, right: Part, hull: Part) -> bool:
     """The policy: rows that no view made stay apart, and so do those of different views, since
     one of them may be dropped. Coverage is only required at the commit: a policy asks earlier to
     save work."""
-    catalog, protocol = turn.catalog, turn.protocol
+    protocol = turn.protocol
     if protocol.on("7.bypass_apart") and bool(left.made) != bool(right.made):
         return False
     return not (protocol.on("7.makers_apart") and left.made and right.made) or (
@@ -389,7 +388,7 @@ def again(turn: Turn, attempt: int, guard: str) -> Step:
     """After a conflict: computed anew, bounded; what was staged is deleted."""
     world = turn.discard(turn.world)
     if guard != "13.lease" and attempt + 1 < ATTEMPTS_MAX:
-        cleared = world._replace(pins=frozenset(p for p in world.pins if p[0] != turn.index))
+        cleared = world._replace(pins=frozenset(p for p in world.pins if p[0] != turn.number))
         return f"computes again ({guard})", turn.go(cleared, 0, attempt + 1)
     return f"gives up ({guard})", turn.done(world)
 
@@ -397,12 +396,7 @@ def again(turn: Turn, attempt: int, guard: str) -> Step:
 def crash(turn: Turn) -> World:
     """The process is gone: memory and pins with it; files and lease remain."""
     world = turn.world
-    pins = frozenset(p for p in world.pins if p[0] != turn.index)
+    pins = frozenset(p for p in world.pins if p[0] != turn.number)
     dead = Actor(turn.actor.operation, dead=True)
     return turn.to(world._replace(pins=pins, crashes_left=world.crashes_left - 1), dead)
 
-
-__all__ = [
-    "Backfill", "Catalog", "ChangeView", "Delete", "Insert", "Merge", "Truncate", "again",
-    "crash", "is_bypass",
-]  # fmt: skip

@@ -50,18 +50,18 @@ class Replay(NamedTuple):
         memory = turn.actor.memory
         match turn.actor.step:
             case 0:
-                attempt = int(str(memory[0])) if memory else 0
+                attempt = memory[0] if memory else 0
                 yield self._recompute(turn, attempt)
             case 1:
                 yield self._swap(turn)
             case 2:
                 attempt, requirements, changes, gone = memory
-                outcome = turn.commit(requirements, changes)  # type: ignore[arg-type]
+                outcome = turn.commit(requirements, changes)
                 if isinstance(outcome, World):
-                    kept = frozenset(k for k in outcome.kept if k not in gone)  # type: ignore[operator]
+                    kept = frozenset(k for k in outcome.kept if k not in gone)
                     yield "commits", turn.done(outcome._replace(kept=kept))
                 else:
-                    yield again(turn, int(str(attempt)), outcome)
+                    yield again(turn, attempt, outcome)
 
     def _recompute(self, turn: Turn, attempt: int) -> Step:
         snapshot = turn.catalog
@@ -102,14 +102,14 @@ class Replay(NamedTuple):
         attempt, snapshot, requirements, changes = turn.actor.memory
         assert isinstance(snapshot, Catalog)
         now = turn.catalog
-        draft = Draft(turn, now, int(str(attempt)), "6")
-        draft.requirements = list(requirements)  # type: ignore[call-overload]
-        draft.changes = list(changes)  # type: ignore[call-overload]
+        draft = Draft(turn, now, attempt, "6")
+        draft.requirements = list(requirements)
+        draft.changes = list(changes)
         fence = last_block(snapshot, self.table)
         added = {str(c.facts[2]): c for c in draft.changes if c.kind == "AddPart"}
         old, straddles = self._old(turn, now, fence)
         if straddles:
-            return again(turn, int(str(attempt)), "6.straddle")
+            return again(turn, attempt, "6.straddle")
         # What no view made at the snapshot: a view created since has made nothing up to the fence.
         removed = [p for p in old if not is_bypass(snapshot, p) or self._discards(turn)]
         touched = sorted({*added, *(p.partition for p in old), *(self.slices or ())})
@@ -169,7 +169,7 @@ class Replay(NamedTuple):
                 continue
             if draft.turn.protocol.on("6.downstream_stale"):
                 rows = [a for p in seen for a in p.content]
-                rows += [a for c in new for a in c.facts[3]]  # type: ignore[attr-defined]
+                rows += [a for c in new for a in c.facts[3]]
                 for slice_ in by_partition(apply_view(view, rows, dimension_state(now))):
                     draft.change("Invalidate", view.id, slice_)
             draft.changes.append(Change("CoverNew", (view.id, 0)))
@@ -222,7 +222,7 @@ class Read(NamedTuple):
             case 1:
                 snapshot = turn.actor.memory[0]
                 assert isinstance(snapshot, Catalog)
-                pins = turn.world.pins | {(turn.index, snapshot, False)}
+                pins = turn.world.pins | {(turn.number, snapshot, False)}
                 yield "pins it", turn.go(turn.world._replace(pins=pins), 2, snapshot)
             case 2:
                 yield self._look(turn)
@@ -236,8 +236,8 @@ class Read(NamedTuple):
         assert isinstance(snapshot, Catalog)
         if turn.protocol.on("13.mark") and snapshot.number < turn.world.mark:
             return "is told SNAPSHOT_TOO_OLD", turn.done(turn.world)
-        pins = turn.world.pins - {(turn.index, snapshot, False)}
-        world = turn.world._replace(pins=pins | {(turn.index, snapshot, True)})
+        pins = turn.world.pins - {(turn.number, snapshot, False)}
+        world = turn.world._replace(pins=pins | {(turn.number, snapshot, True)})
         return "finds it whole", turn.go(world, 3)
 
 
@@ -256,12 +256,12 @@ class Vacuum(NamedTuple):
                 due = frozenset(d for d in world.dropped if d[1] <= horizon(turn))
                 yield "finds what is due", turn.go(world, 1 if due else 3, due)
             case 1:
-                mark = max(number for _, number in memory[0])  # type: ignore[attr-defined]
+                mark = max(number for _, number in memory[0])
                 marked = world._replace(mark=max(world.mark, mark))
                 yield "marks what is due", turn.go(marked, 2, *memory)
             case 2:
                 limit = horizon(turn) if turn.protocol.on("13.look_again") else 1 << 30
-                due = frozenset(d for d in memory[0] if d[1] <= limit)  # type: ignore[attr-defined]
+                due = frozenset(d for d in memory[0] if d[1] <= limit)
                 files = world.files - {p.id for p, _ in due}
                 forgotten = world._replace(dropped=world.dropped - due, files=files)
                 yield "forgets dropped parts", turn.go(forgotten, 3)
@@ -278,7 +278,7 @@ class Vacuum(NamedTuple):
         dead = {(i, a.operation) for i, a in enumerate(world.actors) if a.dead}
         slow = {
             (i, a.operation) for i, a in enumerate(world.actors)
-            if i != turn.index and a.step and not a.dead
+            if i != turn.number and a.step and not a.dead
         }  # fmt: skip
         choices = [dead] + ([dead | slow] if self.suspects and slow else [])
         for leases in choices:
@@ -291,9 +291,9 @@ class Vacuum(NamedTuple):
         revoked, listed, known = turn.actor.memory
         known = referenced(world) if known is None else known
         orphans = set()
-        for file in listed:  # type: ignore[attr-defined]
-            over = file[:2] in world.ended or file[:2] in revoked  # type: ignore[operator]
-            if file not in known and (over or not turn.protocol.on("13.live_leases")):  # type: ignore[operator]
+        for file in listed:
+            over = file[:2] in world.ended or file[:2] in revoked
+            if file not in known and (over or not turn.protocol.on("13.live_leases")):
                 orphans.add(file)
         return world._replace(files=world.files - orphans)
 

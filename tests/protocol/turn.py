@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, Protocol as Shape
+from typing import NamedTuple
+from typing import Protocol as Shape
 
 from tests.protocol.model import (
     Actor,
@@ -38,12 +39,12 @@ class Operation(Shape):
 
 class Turn(NamedTuple):
     world: World
-    index: int
+    number: int
     protocol: Protocol
 
     @property
     def actor(self) -> Actor:
-        return self.world.actors[self.index]
+        return self.world.actors[self.number]
 
     @property
     def catalog(self) -> Catalog:
@@ -51,23 +52,23 @@ class Turn(NamedTuple):
 
     @property
     def lease(self) -> tuple[int, int]:
-        return (self.index, self.actor.operation)
+        return (self.number, self.actor.operation)
 
     def file(self, attempt: int, count: int) -> tuple[int, int, int, int]:
         return (*self.lease, attempt, count)
 
     def to(self, world: World, actor: Actor) -> World:
-        actors = (*world.actors[: self.index], actor, *world.actors[self.index + 1 :])
+        actors = (*world.actors[: self.number], actor, *world.actors[self.number + 1 :])
         return world._replace(actors=actors)
 
     def go(self, world: World, step: int, *memory: object) -> World:
         return self.to(world, self.actor._replace(step=step, memory=memory))
 
     def pinned(self, world: World) -> World:
-        return world._replace(pins=self._others(world) | {(self.index, self.catalog, True)})
+        return world._replace(pins=self._others(world) | {(self.number, self.catalog, True)})
 
     def _others(self, world: World) -> frozenset[tuple[int, Catalog, bool]]:
-        return frozenset(p for p in world.pins if p[0] != self.index)
+        return frozenset(p for p in world.pins if p[0] != self.number)
 
     def done(self, world: World) -> World:
         """The operation is over: its lease is closed, its pin gone."""

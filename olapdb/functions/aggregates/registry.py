@@ -247,7 +247,9 @@ def _merge(
     inner = resolve_aggregate(name, given, argument.arguments)
     if not _same_family(inner.state_type.function, argument.function):
         raise IllegalTypeOfArgument(
-            f"{name}Merge cannot read the states of {argument.function} ({argument})."
+            f"{name}Merge cannot read the states of {argument.function} ({argument}).",
+            hint=f"Use {argument.function}Merge. A {name} over what they merge to belongs in the "
+            "query that reads: a state that comes in is not yet the value it merges to.",
         )
     if inner.state_type.state.arrow != argument.state.arrow:
         raise IllegalTypeOfArgument(f"{name}Merge cannot read the states of {argument}.")

@@ -184,8 +184,10 @@ class OperandParser(TypeParser):
                 self.expect(")")
                 self.expect("S")
                 return Parameter(name, None, position=position)
-            case "{":
+            case "{" if self.kind_after(1) in ("word", "name") and self.key_after(2) == ":":
                 return self._typed_parameter()
+            case "{":
+                return self._map_literal()
             case _:
                 raise self.expected("an expression")
 
@@ -209,6 +211,18 @@ class OperandParser(TypeParser):
         data_type = self.data_type()
         self.expect("}")
         return Parameter(name, None, data_type, position=position)
+
+    def _map_literal(self) -> Expression:
+        """`{'a': 1, 'b': 2}`, which is map('a', 1, 'b', 2); `{}` is the empty map."""
+        position = self.position(self.advance())
+        arguments: list[Expression] = []
+        while not self.take("}"):
+            if arguments:
+                self.expect(",")
+            arguments.append(self.expression())
+            self.expect(":")
+            arguments.append(self.expression())
+        return Function("map", tuple(arguments), position=position)
 
     def _parentheses(self) -> Expression:
         """A query, a tuple, or one expression in parentheses (which leave no trace)."""

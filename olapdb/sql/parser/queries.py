@@ -25,6 +25,13 @@ from olapdb.sql.parser.sorting import SortingParser
 Mode = Literal["", "ALL", "DISTINCT"]
 
 
+_AFTER_GROUP_BY = frozenset(
+    {"", ")", ";", "WITH", "HAVING", "WINDOW", "QUALIFY", "ORDER", "LIMIT", "OFFSET", "FETCH",
+     "SETTINGS", "FORMAT", "UNION", "EXCEPT", "INTERSECT", "INTO"}
+)  # fmt: skip
+"""What may follow `GROUP BY ()`; anything else makes the parentheses a tuple's."""
+
+
 @dataclass
 class _Grouping:
     keys: tuple[Expression, ...] | Literal["ALL"] | None = None
@@ -288,7 +295,7 @@ class QueryParser(SortingParser):
         elif self.take("GROUPING", "SETS"):
             grouping.kind = "SETS"
             grouping.keys = self._grouping_sets()
-        elif self.sees("(", ")") and self.key_after(2) != ",":
+        elif self.sees("(", ")") and self.key_after(2) in _AFTER_GROUP_BY:
             self.at += 2
             grouping.keys = ()
         else:

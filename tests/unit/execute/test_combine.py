@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from olapdb.errors import NotSupportedError
 from olapdb.execute.combine import combine
 from olapdb.execute.layout import TableLayout
 from olapdb.functions import parse_type
@@ -155,10 +154,3 @@ def test_counting_final_rows_without_a_sorting_key() -> None:
 
 def _schema(table: Stored) -> pa.Schema:
     return pa.schema([(c.name, c.type.arrow) for c in table.table.columns])
-
-
-def test_an_engine_that_is_not_there_yet_says_so() -> None:
-    table = stored({"k": INT64}, engine="CollapsingMergeTree", order_by=["k"])
-    table.insert({"k": [1]})
-    with pytest.raises(NotSupportedError, match="CollapsingMergeTree"):
-        rows_of(table.scan(final=True), table.context())

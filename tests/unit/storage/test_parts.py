@@ -179,7 +179,7 @@ def test_other_readers_understand_a_part(store: LocalStore) -> None:
     file = pq.ParquetFile(local)
     assert file.metadata.num_row_groups == 2
     assert file.metadata.row_group(0).sorting_columns[0].column_index == 0
-    facts = json.loads(file.schema_arrow.metadata[FOOTER_KEY])
+    facts = json.loads(file.metadata.metadata[FOOTER_KEY])
     assert facts["table_id"] == "t"
     assert facts["partition_value"] == [202401, "x"]
     assert facts["contributions"][0][:2] == ["v", 1]

@@ -1,0 +1,299 @@
+"""ADOPT: rows that were put into a target by hand become the view's, once they are proven right.
+
+People fill a view's past by hand: a view on new rows, and an INSERT SELECT for the older ones.
+The ledger calls the first covered, the second a gap, and the rows by hand bypass (rule 7).
+
+    source parts   1..4 (gap)   5..9 (seen)      target parts   1..1 (bypass)   2..6 (view)
+    recomputed     from 1..9                     compared with  1..1 and 2..6, as merged
+    equal          the gap 1..4 is covered, part 1..1 is the view's, the target is proven
+    different      BypassRows names partition and keys, nothing is changed
+
+All rows of the target are compared with a recomputation from all source rows, those in the gap
+too, at one snapshot.  The commit requires that the definitions, the source partitions, the gap and
+the bypass parts are still what was compared; rows that triggers add meanwhile do not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from olapdb.bind.syntax import walk
+from olapdb.errors import BypassRows, CommitConflict, CommitUnknown, Error, ViewNotProvable
+from olapdb.ingest.read import Pin, discard, read_rows
+from olapdb.ingest.stage import dimension_requirements, layout_of
+from olapdb.model.changes import (
+    AddCoverage,
+    AddPart,
+    Change,
+    Commit,
+    DataVersionIs,
+    NotCovered,
+    PartsLive,
+    RaiseDataVersion,
+    RemoveParts,
+    Requirement,
+    SchemaIs,
+)  # fmt: skip
+from olapdb.model.part import Contribution, Part
+from olapdb.model.schema import MaterializedView
+from olapdb.model.snapshot import Snapshot
+from olapdb.model.view_state import CoverageRow
+from olapdb.sql import nodes
+from olapdb.sql.parser import parse_query
+from olapdb.storage.writer import write_part
+from olapdb.transaction.points import reach
+from olapdb.transaction.services import Services
+from olapdb.views.backfill import claimed_by
+from olapdb.views.coverage import GapSlice, covered_parts, gap, is_bypass
+from olapdb.views.executor import Executor
+from olapdb.views.jobs import ATTEMPTS_MAX, Job, Progress, find_view, view_name
+from olapdb.views.recompute import Made, Recomputation, ReconcileRow
+from olapdb.views.reconcile import unverifiable, verdict_changes
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptRow:
+    """A partition of the target whose rows by hand are the view's now: `parts` of `rows` rows.
+    `source_rows` are those of the view's whole gap, which is covered now."""
+
+    partition: str
+    parts: int
+    rows: int
+    keys_compared: int
+    source_rows: int
+    commit: int
+
+
+def adopt(
+    services: Services,
+    view_id: str,
+    *,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+    query_id: str = "",
+    statement: str = "",
+    settings: Mapping[str, object] | None = None,
+) -> tuple[AdoptRow, ...]:
+    """A row for each partition that held bypass rows; none where there are none to adopt.
+
+    The view is proven afterwards.  Raises BypassRows where the target differs from a
+    recomputation, ViewNotProvable for a view that cannot be compared with its source, and
+    CommitConflict where what was compared kept changing; then nothing was changed.
+    """
+    job = Job.of(services, "ADOPT", executor, progress, query_id, statement, settings)
+    for _ in range(ATTEMPTS_MAX):
+        snapshot = services.catalog.snapshot()
+        with Pin(services, snapshot.number):
+            view = find_view(snapshot, view_id)
+            _refuse_unverifiable(view, snapshot)
+            adoption = _Adoption(job, snapshot, view)
+            if not adoption.by_hand:
+                return ()
+            try:
+                return adoption.run()
+            except CommitConflict:
+                continue
+    raise CommitConflict(
+        f"The rows by hand, or the source's, changed {ATTEMPTS_MAX} times while they were compared.",
+        hint="Nothing was changed; run it again, after SYSTEM STOP MERGES if need be.",
+    )
+
+
+def _refuse_unverifiable(view: MaterializedView, snapshot: Snapshot) -> None:
+    reason = unverifiable(view, snapshot)
+    if reason:
+        raise ViewNotProvable(
+            f"ADOPT VIEW {view_name(view)}: what is in its target cannot be proven. {reason}",
+            hint=f"SYSTEM REPLAY VIEW {view_name(view)} DISCARD BYPASS removes the rows by hand.",
+        )
+
+
+@dataclass(frozen=True)
+class _Adoption:
+    job: Job
+    snapshot: Snapshot
+    view: MaterializedView
+
+    @property
+    def by_hand(self) -> tuple[Part, ...]:
+        """The bypass parts, by partition and block."""
+        writers = frozenset(one.id for one in self.snapshot.views_into(self.view.target_id))
+        parts = self.snapshot.parts(self.view.target_id)
+        return tuple(part for part in parts if part.rows and is_bypass(part, writers))
+
+    def run(self) -> tuple[AdoptRow, ...]:
+        recomputation = Recomputation(
+            self.job, self.snapshot, self.view, gap_of=frozenset((self.view.id,))
+        )
+        made = recomputation.expected()
+        rows = recomputation.compare(made)
+        self._refuse_different(rows)
+        missed, target = gap(self.view, self.snapshot), recomputation.target
+        # A replay that is under way must not take the rows for some that it has recomputed.
+        raised = frozenset(part.partition_id for part in self.by_hand)
+        staged: list[AddPart] = []
+        try:
+            staged.extend(self._staged(recomputation, self._contributions(recomputation, made, missed)))
+            changes: list[Change] = [
+                RemoveParts(target.id, tuple(sorted(p.id for p in self.by_hand))),
+                *staged,
+                *self._claimed(missed),
+                *(RaiseDataVersion(target.id, partition) for partition in raised),
+                *verdict_changes(
+                    self.job, self.snapshot, self.view, rows, complete=True, raised=raised
+                ),
+            ]
+            reach("adopt.before_commit")
+            committed = self.job.services.catalog.apply(
+                Commit(tuple(self._requirements(missed)), tuple(changes), "ADOPT",
+                       self.job.query_id, self.job.statement)
+            )  # fmt: skip
+        except CommitUnknown:
+            raise
+        except Error:
+            discard(self.job.services, [one.part.path for one in staged if one.part.path])
+            raise
+        reach("adopt.committed")
+        self.job.services.notify_written(target.id)
+        return tuple(self._rows(rows, missed, committed.number))
+
+    # --- what is adopted
+
+    def _contributions(
+        self, recomputation: Recomputation, made: Sequence[Made], missed: Sequence[GapSlice]
+    ) -> dict[str, list[GapSlice]]:
+        """The slices of the gap by the first target partition that each reaches; what reaches none
+        that holds rows by hand (a filter leaves nothing of it) is booked with the first."""
+        slices = {one.partition: one for one in missed}
+        layout = layout_of(recomputation.target, recomputation.around())
+        holding = dict.fromkeys(part.partition_id for part in self.by_hand)
+        found: dict[str, list[GapSlice]] = {partition: [] for partition in holding}
+        for one in made:
+            if not one.in_gap:
+                continue
+            reached = {i for i, _, _ in layout.split(one.rows)} if one.rows.num_rows else set()
+            for partition in sorted(reached & found.keys()) or list(holding)[:1]:
+                found[partition].append(slices[one.partition])
+        return found
+
+    def _staged(
+        self, recomputation: Recomputation, sources: Mapping[str, Sequence[GapSlice]]
+    ) -> Iterator[AddPart]:
+        """The same rows of the same blocks, as parts of the view. Of several in a partition the
+        first bears the source blocks, so that no block is booked twice."""
+        around, target, services = recomputation.around(), recomputation.target, self.job.services
+        booked: set[str] = set()
+        for part in self.by_hand:
+            own = () if part.partition_id in booked else sources[part.partition_id]
+            booked.add(part.partition_id)
+            rows = read_rows(around, target, part)
+            made = write_part(
+                services.store, target, rows, partition_id=part.partition_id,
+                partition_value=part.partition_value, blocks=part.block_range,
+                lease_id=services.lease_id, contributions=self._book(part, own),
+                level=part.level, inline_bytes_max=rows.nbytes if part.inline else 0,
+            )  # fmt: skip
+            yield AddPart(made.part, made.inline_rows)
+
+    def _book(self, part: Part, slices: Sequence[GapSlice]) -> tuple[Contribution, ...]:
+        """The part's rows are counted once, with the first slice."""
+        view = self.view
+        if not slices:
+            return (Contribution(view.id, view.version, view.source_id, None, (), part.rows),)
+        return tuple(
+            Contribution(view.id, view.version, view.source_id, one.partition,
+                         claimed_by(self.snapshot, view, one), 0 if index else part.rows)
+            for index, one in enumerate(slices)
+        )  # fmt: skip
+
+    def _claimed(self, missed: Sequence[GapSlice]) -> Iterator[Change]:
+        for one in missed:
+            for claimed in claimed_by(self.snapshot, self.view, one):
+                yield AddCoverage(CoverageRow(self.view.id, one.partition, claimed))
+
+    def _requirements(self, missed: Sequence[GapSlice]) -> list[Requirement]:
+        needed: dict[Requirement, None] = {}
+        for view in self.snapshot.views_into(self.view.target_id):
+            read = {part.partition_id for part in covered_parts(view, self.snapshot)}
+            if view.id == self.view.id:
+                read.update(one.partition for one in missed)
+            for one in self.job.read_requirements(self.snapshot, view, sorted(read)):
+                needed[one] = None
+            for requirement, _ in dimension_requirements(view, self.snapshot):
+                needed[requirement] = None
+        for slice_ in missed:
+            needed[NotCovered(self.view.id, slice_.partition, slice_.blocks)] = None
+        target = self.snapshot.by_id(self.view.target_id)
+        assert target is not None
+        needed[SchemaIs(target.id, target.version)] = None
+        for partition in sorted({p.partition_id for p in self.snapshot.parts(target.id)}):
+            version = self.snapshot.data_version(target.id, partition)
+            needed[DataVersionIs(target.id, partition, version)] = None
+        needed[PartsLive(target.id, tuple(sorted(p.id for p in self.by_hand)))] = None
+        return list(needed)
+
+    def _rows(
+        self, compared: Sequence[ReconcileRow], missed: Sequence[GapSlice], commit: int
+    ) -> Iterator[AdoptRow]:
+        source_rows = sum(one.rows for one in missed)
+        for row in compared:
+            own = [part for part in self.by_hand if part.partition_id == row.partition]
+            if own:
+                rows = sum(part.rows for part in own)
+                yield AdoptRow(
+                    row.partition, len(own), rows, row.keys_compared, source_rows, commit
+                )
+
+    # --- what is not
+
+    def _refuse_different(self, rows: Sequence[ReconcileRow]) -> None:
+        wrong = [row for row in rows if row.verdict != "equal"]
+        if not wrong:
+            return
+        first, name = wrong[0], view_name(self.view)
+        counts = ", ".join(
+            f"{count} {what}" for what, count in (
+                ("missing", first.missing), ("extra", first.extra), ("differing", first.differing)
+            ) if count
+        )  # fmt: skip
+        others = len(wrong) - 1
+        more = f" So do {others} other partitions." if others else ""
+        if others == 1:
+            more = " So does another partition."
+        raise BypassRows(
+            f"ADOPT VIEW {name}: partition {first.partition} of its target differs from what the"
+            f" view makes of all rows of its source: {counts} of {first.keys_compared} keys"
+            f" ({'; '.join(first.examples)}).{more} Nothing was changed.",
+            hint=self._advice(wrong, name),
+        )
+
+    def _advice(self, wrong: Sequence[ReconcileRow], name: str) -> str:
+        """By what is wrong: rows that the definition never makes, rows that nobody made, others."""
+        extra = any(row.extra for row in wrong)
+        if extra and _has_filter(self.view):
+            return (
+                f"The definition of {name} has a WHERE, and never makes the rows that it leaves"
+                " out: these stay bypass. To have them adopted, drop the view, create it TO the"
+                " same target without that condition, and adopt with the new one."
+            )
+        if extra or any(row.differing for row in wrong):
+            return (
+                "Rows that the view had made already may be there a second time, or others than"
+                f" its definition gives. SYSTEM REPLAY VIEW {name} DISCARD BYPASS removes the rows"
+                f" by hand; SYSTEM BACKFILL VIEW {name} fills the gap."
+            )
+        missing = ", ".join(one.partition for one in gap(self.view, self.snapshot)[:10])
+        return (
+            f"Not all of the gap was filled by hand. SYSTEM BACKFILL VIEW {name} PARTITION … fills"
+            f" those partitions of the source that were left out (the gap has {missing}); adopt"
+            " afterwards."
+        )
+
+
+def _has_filter(view: MaterializedView) -> bool:
+    """Whether the definition leaves rows out by a WHERE, at any depth."""
+    return any(
+        isinstance(node, nodes.Select) and (node.where or node.prewhere) is not None
+        for node in walk(parse_query(view.query))
+    )

@@ -1,0 +1,344 @@
+"""Performs the model's traces on the engine, statement by statement, step by step.
+
+Each actor is a thread with a connection of its own.  It stops before each of its statements,
+before each commit, and where a replay has recomputed but not looked at what it will replace; a
+trace says who goes on next.  After each step the ledger is asked, and what it says is compared
+with the rows, which name what they were made of:
+
+    t: (made 'v@1', id 'a1', seen 0)      row a1 of s, by definition v@1, with 0 rows in d
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import olapdb
+from olapdb.dbapi.connection import Connection
+from olapdb.errors import Error
+from olapdb.execute.layout import TableLayout, partition_id
+from olapdb.merge.vacuum import vacuum
+from olapdb.model.changes import Commit, Committed
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.transaction.check import check_database
+from olapdb.transaction.points import watching
+from olapdb.views.coverage import is_bypass
+from olapdb.views.verdicts import check_is_current
+from tests.protocol.explore import Program, Scenario
+from tests.protocol.operations import Backfill, ChangeView, Delete, Insert, Merge, Truncate
+from tests.protocol.repairs import Read, Reconcile, Replay, Vacuum
+from tests.protocol.turn import Operation
+
+STEP_SECONDS_MAX = 60
+STOPS = frozenset({"replay.before_commit", "vacuum.marked", "vacuum.revoked"})
+Row = tuple[str, str, int, str]
+"""made, id, seen, partition"""
+
+TABLES = (
+    "CREATE TABLE s (id String, p String) ENGINE = MergeTree PARTITION BY p ORDER BY id",
+    "CREATE TABLE d (id String, p String) ENGINE = MergeTree PARTITION BY p ORDER BY id",
+    "CREATE TABLE t (made String, id String, seen UInt64, p String) ENGINE = MergeTree"
+    " PARTITION BY p ORDER BY id",
+    "CREATE TABLE u (made String, id String, seen UInt64, p String) ENGINE = MergeTree"
+    " PARTITION BY p ORDER BY id",
+)
+PLAIN = "SELECT '{d}' AS made, s.id AS id, 0 AS seen, s.p AS p FROM s"
+WITH_DIMENSION = """
+    SELECT '{d}' AS made, s.id AS id, x.n AS seen,
+           if(x.n % 2 = 0, s.p, if(s.p = 'a', 'b', 'a')) AS p
+    FROM s CROSS JOIN (SELECT count() AS n FROM d) AS x
+"""
+CHAINED = """
+    SELECT '{d}' AS made, concat(t.made, '(', t.id, ', ', toString(t.seen), ')') AS id, 0 AS seen,
+           t.p AS p
+    FROM t
+"""
+
+
+@dataclass
+class Performer:
+    """One actor: a thread that runs its statements and stops where it is told to."""
+
+    statements: Sequence[Operation]
+    run: Performance
+    connection: Connection
+    stops: bool = True
+    done: bool = False
+    failure: BaseException | None = None
+    _ready: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    _go: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+
+    def start(self) -> None:
+        threading.Thread(target=self._work, daemon=True).start()
+        self._wait()
+
+    def advance(self) -> None:
+        if not self.done:
+            self._go.release()
+            self._wait()
+
+    def stop(self) -> None:
+        """In the middle of a statement. One about a view is a single step in the model."""
+        if self.stops:
+            self._ready.release()
+            self._go.acquire()
+
+    def _wait(self) -> None:
+        assert self._ready.acquire(timeout=STEP_SECONDS_MAX), "The engine hangs."
+
+    def _work(self) -> None:
+        self.run.current.actor = self
+        try:
+            for operation in self.statements:
+                self.stops = True
+                self.stop()
+                self.stops = not isinstance(operation, ChangeView)
+                self.run.perform(operation, self.connection)
+        except BaseException as error:  # noqa: BLE001  # the test's own thread raises it
+            self.failure = error
+        finally:
+            self.done = True
+            self._ready.release()
+
+
+class Performance:
+    """A scenario on a warehouse in a folder; `problems` are what its steps brought to light."""
+
+    def __init__(self, folder: Path, scenario: Scenario) -> None:
+        self.folder, self.scenario = str(folder), scenario
+        self.problems: list[str] = []
+        self.current = threading.local()
+        self._definitions = 0
+        self._counting = threading.Lock()
+
+    def follow(self, schedule: Sequence[int]) -> None:
+        """The history, then the actors in the order of `schedule`, then all to their ends."""
+        with ExitStack() as stack:
+            self._checker = stack.enter_context(olapdb.connect(self.folder))
+            for text in ("SYSTEM STOP MERGES", *TABLES):
+                self._checker.execute(text)
+            for operation in self.scenario.history:
+                self.perform(operation, self._checker)
+            stack.enter_context(self._stopping_commits())
+            stack.enter_context(watching(self._reached))
+            actors = [
+                Performer(program, self, stack.enter_context(olapdb.connect(self.folder)))
+                for program in self.scenario.programs
+            ]
+            for actor in actors:
+                actor.start()
+            for index in schedule:
+                self._step(actors[index], index)
+            for index, actor in enumerate(actors):
+                while not actor.done:
+                    self._step(actor, index)
+            for actor in actors:
+                if actor.failure is not None:
+                    raise actor.failure
+            services = self._checker.database.services
+            self.problems += check_database(services.catalog, services.store)
+
+    def _step(self, actor: Performer, index: int) -> None:
+        actor.advance()
+        self.problems += [f"after a step of {index}: {one}" for one in found(self._checker)]
+
+    # --- where actors stop
+
+    @contextmanager
+    def _stopping_commits(self) -> Iterator[None]:
+        catalog = self._checker.database.services.catalog
+        apply = catalog.apply
+
+        def stopping(commit: Commit) -> Committed:
+            self._reached("replay.before_commit")
+            return apply(commit)
+
+        catalog.apply = stopping  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            del catalog.apply
+
+    def _reached(self, stage: str) -> None:
+        actor = getattr(self.current, "actor", None)
+        if actor is not None and stage in STOPS:
+            actor.stop()
+
+    # --- statements
+
+    def perform(self, operation: Operation, connection: Connection) -> None:
+        """An error of the engine is an answer: the statement had nothing to do, or gave up."""
+        try:
+            if isinstance(operation, Vacuum):
+                vacuum(connection.database.services, lifetime_seconds=0)
+                return
+            text = self._text(operation, connection)
+            if text:
+                connection.execute(text).fetchall()
+        except Error:
+            return
+
+    def _text(self, operation: Operation, connection: Connection) -> str:
+        match operation:
+            case Insert(table, rows, token):
+                assert not token
+                hand = "'hand', '{0}', 0, '{1}'" if table == "t" else "'{0}', '{1}'"
+                values = ", ".join(f"({hand.format(row, row[0])})" for row in rows)
+                return f"INSERT INTO {table} VALUES {values}"
+            case ChangeView():
+                return self._change(operation)
+            case Delete(rows):
+                return f"DELETE FROM s WHERE id IN ({', '.join(repr(r) for r in rows)})"
+            case Truncate(table):
+                return f"TRUNCATE TABLE {table}"
+            case Backfill(name, partition):
+                return f"SYSTEM BACKFILL VIEW {name} PARTITION '{partition}'"
+            case Merge(table):
+                return f"OPTIMIZE TABLE {table} FINAL"
+            case Replay(table, slices, discard):
+                which = f" PARTITION '{slices[0]}'" if slices else ""
+                view = self._writer(connection, table)
+                return f"SYSTEM REPLAY VIEW {view}{which}{' DISCARD BYPASS' if discard else ''}"
+            case Reconcile(table):
+                return f"SYSTEM RECONCILE VIEW {self._writer(connection, table)}"
+            case Read():
+                return "SELECT count() FROM s"
+        raise AssertionError(f"No statement for {operation}.")
+
+    def _change(self, operation: ChangeView) -> str:
+        if operation.kind != "CREATE":
+            return f"{operation.kind} VIEW {operation.name}"
+        with self._counting:
+            self._definitions += 1
+            definition = f"{operation.name}@{self._definitions}"
+        query = CHAINED if operation.source == "t" else PLAIN
+        query = WITH_DIMENSION if operation.reads_dimension else query
+        head = f"CREATE MATERIALIZED VIEW {operation.name} TO {operation.target} AS"
+        return f"{head} {query.format(d=definition)}"
+
+    def _writer(self, connection: Connection, table: str) -> str:
+        snapshot = connection.database.services.catalog.snapshot()
+        target = snapshot.find("default", table)
+        assert target is not None
+        return next((v.name for v in snapshot.views_into(target.id)), "none")
+
+
+# --- the invariants of the model, asked of the engine --------------------------------------------
+
+
+def found(connection: Connection) -> Iterator[str]:
+    """What breaks tests/protocol/invariants.py: rows against the ledger of the newest commit."""
+    snapshot = connection.database.services.catalog.snapshot()
+    doubled = connection.execute("SELECT id FROM s GROUP BY id HAVING count() > 1").fetchall()
+    if doubled:
+        yield f"source rows are doubled: {doubled}"
+    for name in ("t", "u"):
+        target = snapshot.find("default", name)
+        assert isinstance(target, Table)
+        views = snapshot.views_into(target.id)
+        yield from _halves(snapshot, views)
+        wanted = _expected(connection, snapshot, views)
+        made, everything = _actual(connection, snapshot, target)
+        for slice_ in ("a", "b"):
+            should = {r: n for r, n in wanted.items() if r[3] == slice_}
+            holds = {r: n for r, n in made.items() if r[3] == slice_}
+            if should != holds and not _stale(snapshot, target, views, slice_):
+                yield f"slice {slice_} of {name} holds {holds}, should {should}"
+            full = {r: n for r, n in everything.items() if r[3] == slice_}
+            if full != should and _proven(snapshot, target, views, slice_):
+                yield f"slice {slice_} of {name} counts as proven, holds {full}, should {should}"
+
+
+def _halves(snapshot: Snapshot, views: Sequence[MaterializedView]) -> Iterator[str]:
+    for view in views:
+        coverage = snapshot.coverage(view.id)
+        for part in snapshot.parts(view.source_id):
+            at = part.partition_id, part.block_range
+            if part.rows and coverage.touches(*at) and not coverage.covers(*at):
+                yield f"{view.name} has seen half of {part.name}"
+
+
+def _expected(
+    connection: Connection, snapshot: Snapshot, views: Sequence[MaterializedView]
+) -> Counter[Row]:
+    made: Counter[Row] = Counter()
+    count = int(connection.execute("SELECT count() FROM d").fetchall()[0][0])
+    for view in views:
+        coverage = snapshot.coverage(view.id)
+        seen_parts = {
+            p.name for p in snapshot.parts(view.source_id)
+            if p.rows and coverage.covers(p.partition_id, p.block_range)
+        }  # fmt: skip
+        found_name = re.search(r"'(\w+@\d+)'", view.query)
+        assert found_name is not None
+        definition = found_name.group(1)
+        source = snapshot.by_id(view.source_id)
+        assert source is not None
+        columns = "id, p" if source.name == "s" else "concat(made, '(', id, ', ', toString(seen), ')'), p"  # fmt: skip
+        query = f"SELECT {columns}, _part FROM {source.name}"
+        seen = count if view.dimension_ids else 0
+        for id_, p, part in connection.execute(query).fetchall():
+            if part in seen_parts:
+                slice_ = p if seen % 2 == 0 else {"a": "b", "b": "a"}[p]
+                made[definition, id_, seen, slice_] += 1
+    return made
+
+
+def _actual(
+    connection: Connection, snapshot: Snapshot, target: Table
+) -> tuple[Counter[Row], Counter[Row]]:
+    """What views made, as the ledger says; and all rows."""
+    ids = frozenset(v.id for v in snapshot.views_into(target.id))
+    by_views = {p.name for p in snapshot.parts(target.id) if p.rows and not is_bypass(p, ids)}
+    made: Counter[Row] = Counter()
+    everything: Counter[Row] = Counter()
+    query = f"SELECT made, id, seen, p, _part FROM {target.name}"
+    for *row, part in connection.execute(query).fetchall():
+        everything[tuple(row)] += 1
+        if part in by_views:
+            made[tuple(row)] += 1
+    return made, everything
+
+
+def _stale(
+    snapshot: Snapshot, target: Table, views: Sequence[MaterializedView], slice_: str
+) -> bool:
+    named = _partition_ids(snapshot, target, slice_)
+    return any(
+        one.target_partition is None or one.target_partition in named
+        for view in views for one in snapshot.invalidations(view.id)
+    )  # fmt: skip
+
+
+def _proven(
+    snapshot: Snapshot, target: Table, views: Sequence[MaterializedView], slice_: str
+) -> bool:
+    named = _partition_ids(snapshot, target, slice_)
+    return any(
+        one.verdict == "equal" and one.target_partition in named
+        and check_is_current(one, view, snapshot)
+        for view in views for one in snapshot.checks(view.id)
+    )  # fmt: skip
+
+
+def _partition_ids(snapshot: Snapshot, target: Table, slice_: str) -> frozenset[str]:
+    """The id of the partition of a value: the same for all tables here."""
+    types = [e.type for e in TableLayout(target).partition_expressions]
+    return frozenset({partition_id([slice_], types)})
+
+
+def performable(programs: Sequence[Program]) -> bool:
+    """Whether the engine has a statement for each operation."""
+    return not any(
+        (isinstance(one, ChangeView) and one.kind == "MODIFY")
+        or (isinstance(one, Vacuum) and one.suspects)
+        or (isinstance(one, Insert) and (one.token or one.unknown))
+        for program in programs for one in program
+    )  # fmt: skip
+

@@ -1,0 +1,85 @@
+"""The engine does what the model demands: traces of the model, performed on it."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.protocol.explore import Scenario, explore, moves, start_of
+from tests.protocol.model import Protocol
+from tests.protocol.replay_on_engine import Performance, performable
+from tests.protocol.scenarios import GUARDS, NAMED, together
+
+ON_ENGINE = tuple(
+    g for g in GUARDS if not NAMED[g].crashes and performable((NAMED[g].history, *NAMED[g].programs))
+)
+OPEN: dict[str, str] = {
+    "3.no_straddle": "a chunk is published over a part that a merge has widened meanwhile",
+    "4.watchers": "DELETE does not see a view that was created and backfilled meanwhile",
+    "4.dimension_watchers": "nor does a change of a dimension",
+    "4.dimension_unseen": "nor a backfill of a partition that was not there before",
+    "4.dimension_read": "DELETE names slices by a dimension that has changed meanwhile",
+    "5.raise_whole": "TRUNCATE raises no version where the target has no parts",
+    "6.whole_target": "REPLAY does not notice that the target was truncated",
+    "6.watchers": "REPLAY does not see a view below that was created and backfilled meanwhile",
+    "6.downstream_not_covered": "nor the backfill of one that was there",
+    "7.makers_apart": "rows of two views merge, and one of the views may be dropped",
+    "9.data_version": "a verdict does not lapse when a partition of the source loses all its parts",
+    "9.clear_up_to": "the same: the verdict is recorded after the DELETE",
+}
+"""Guards that the engine does not have yet, and what then goes wrong."""
+
+
+@pytest.mark.parametrize("guard", ON_ENGINE)
+def test_what_breaks_without_a_guard_is_harmless_on_the_engine(guard: str, tmp_path: Path) -> None:
+    """The shortest counterexample of the model that lacks the guard."""
+    scenario = NAMED[guard]
+    broken = explore(scenario, Protocol(frozenset({guard}))).found
+    assert broken is not None
+    performance = Performance(tmp_path, scenario)
+    performance.follow([int(step.split(":")[0]) for step in broken.trace])
+    if guard in OPEN and performance.problems:
+        pytest.xfail(f"{OPEN[guard]}: {performance.problems[0]}")
+    assert not performance.problems, "\n".join(["", *broken.trace, *performance.problems])
+    assert guard not in OPEN, "It holds now: take it out of OPEN."
+
+
+def random_walk(scenario: Scenario, chance: random.Random) -> list[int]:
+    """Who goes next, step by step, along one path of the whole protocol."""
+    world, who = start_of(scenario, Protocol()), list[int]()
+    while True:
+        choices = list(moves(world, scenario.programs, Protocol()))
+        if not choices:
+            return who
+        label, world = chance.choice(choices)
+        who.append(int(label.split(":")[0]))
+
+
+def walk(seed: int, folder: Path) -> Performance:
+    chance = random.Random(seed)
+    scenarios = [s for s in together(3) if performable((s.history, *s.programs))]
+    scenario = chance.choice(scenarios)
+    performance = Performance(folder, scenario)
+    performance.follow(random_walk(scenario, chance))
+    return performance
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_walks(seed: int, tmp_path: Path) -> None:
+    performance = walk(seed, tmp_path)
+    if OPEN and performance.problems:
+        pytest.xfail(f"One of the open guards: {performance.problems[0]}")
+    told = (performance.scenario.name, *map(str, performance.scenario.programs))
+    assert not performance.problems, "\n".join(["", *told, *performance.problems])
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(7_200)
+def test_many_random_walks(tmp_path: Path) -> None:
+    for seed in range(1_000, 3_000):
+        performance = walk(seed, tmp_path / str(seed))
+        if OPEN and performance.problems:
+            pytest.xfail(f"One of the open guards: {performance.problems[0]}")
+        assert not performance.problems, (seed, performance.scenario, performance.problems)

@@ -1,0 +1,541 @@
+"""The story of `counter` and `counter_daily`: readings of ten devices, summarized by day.
+
+As published the table holds a billion readings, ten a second from 2015 on, and ten million of
+2019.  Here each reading stands for a thousand: a million and ten thousand of them, over the same
+days, of the same devices and values, so that the published answers come out again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+import olapdb
+from olapdb.dbapi.connection import Connection
+from olapdb.errors import (
+    Aborted,
+    BypassRows,
+    IllegalAggregation,
+    IllegalTypeOfArgument,
+    UnknownTable,
+    ViewNotProvable,
+)
+
+COUNTER = """CREATE TABLE counter (
+  when DateTime DEFAULT now(),
+  device UInt32,
+  value Float32
+) ENGINE=MergeTree
+ORDER BY (device, when)"""
+
+COUNTER_DAILY = """CREATE TABLE counter_daily (
+  day DateTime,
+  device UInt32,
+  count UInt64,
+  max_value_state AggregateFunction(max, Float32),
+  min_value_state AggregateFunction(min, Float32),
+  avg_value_state AggregateFunction(avg, Float32)
+)
+ENGINE = SummingMergeTree()
+ORDER BY (device, day)"""
+
+DAILY_STATES = """SELECT
+    toStartOfDay(when) as day,
+    device,
+    count(*) as count,
+    maxState(value) AS max_value_state,
+    minState(value) AS min_value_state,
+    avgState(value) AS avg_value_state
+FROM {source}
+{where}
+GROUP BY device, day
+ORDER BY device, day"""
+
+CUTOFF = "WHERE when >= toDate('2019-01-01 00:00:00')"
+BEFORE_CUTOFF = "WHERE when < toDateTime('2019-01-01 00:00:00')"
+
+SOURCE_BY_DEVICE = """SELECT
+    device,
+    count(*) AS count,
+    max(value) AS max,
+    min(value) AS min,
+    avg(value) AS avg
+FROM {source}
+GROUP BY device
+ORDER BY device"""
+
+DAILY_BY_DEVICE = """SELECT
+  device,
+  sum(count) AS count,
+  maxMerge(max_value_state) AS max,
+  minMerge(min_value_state) AS min,
+  avgMerge(avg_value_state) AS avg
+FROM {target}
+GROUP BY device
+ORDER BY device ASC"""
+
+PUBLISHED = [
+    (1, 101000000, 100008.17, 3.008, 49515.50042561026),
+    (2, 101000000, 100011.164, 6.0031, 49518.500627177054),
+    (3, 101000000, 100014.17, 9.0062, 49521.50087863756),
+    (4, 101000000, 100017.04, 12.0333, 49524.5006612177),
+    (5, 101000000, 100020.19, 15.0284, 49527.50092650661),
+    (6, 101000000, 100023.15, 18.0025, 49530.50098047898),
+    (7, 101000000, 100026.195, 21.0326, 49533.50099656529),
+    (8, 101000000, 100029.18, 24.0297, 49536.50119239665),
+    (9, 101000000, 100031.984, 27.0258, 49539.50119958179),
+    (10, 101000000, 100035.17, 30.0229, 49542.501308345716),
+]
+DAYS = 1158 + 12
+"""Days with readings: 100,000,000 seconds from 2015 on, and 1,000,000 of 2019."""
+
+
+def _rows(connection: Connection, query: str) -> list[tuple[object, ...]]:
+    return connection.execute(query).fetchall()
+
+
+def _create_view(connection: Connection, source: str = "counter", where: str = "") -> None:
+    states = DAILY_STATES.format(source=source, where=where)
+    connection.execute(f"CREATE MATERIALIZED VIEW counter_daily_mv\nTO counter_daily\nAS {states}")
+
+
+def _load(connection: Connection, start: str, readings: int, table: str = "counter") -> None:
+    """A reading every 100 seconds, of one device after the other."""
+    connection.execute(
+        f"""INSERT INTO {table} SELECT
+            toDateTime('{start}') + toInt64(number * 100) AS when,
+            (number % 10) + 1 AS device,
+            (device * 3) +  (number / 10) + (rand() % 53) * 0.1 AS value
+          FROM system.numbers LIMIT {readings}"""
+    )
+
+
+def _load_history(connection: Connection) -> None:
+    _load(connection, "2015-01-01 00:00:00", 1_000_000)
+
+
+def _load_2019(connection: Connection) -> None:
+    _load(connection, "2019-01-01 00:00:00", 10_000)
+
+
+def _view(connection: Connection) -> dict[str, object]:
+    cursor = connection.execute("SELECT * FROM system.views WHERE name = 'counter_daily_mv'")
+    (row,) = cursor.fetchall()
+    return dict(zip([c[0] for c in cursor.description], row, strict=True))
+
+
+def _assert_same(found: Sequence[Sequence[object]], expected: Sequence[Sequence[object]]) -> None:
+    """Counts, maxima and minima to the bit; averages as sums of floats in another order."""
+    assert len(found) == len(expected) > 0
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours[:-1] == theirs[:-1]
+        assert ours[-1] == pytest.approx(theirs[-1], rel=1e-12)
+
+
+def _assert_daily_equals_source(connection: Connection, source: str = "counter") -> None:
+    _assert_same(
+        _rows(connection, DAILY_BY_DEVICE.format(target="counter_daily")),
+        _rows(connection, SOURCE_BY_DEVICE.format(source=source)),
+    )
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[Connection]:
+    with olapdb.connect(tmp_path / "warehouse") as opened:
+        opened.execute(COUNTER)
+        opened.execute(COUNTER_DAILY)
+        yield opened
+
+
+# --- as published: a cutoff in the view, and the older rows by hand -------------------------------
+
+
+def test_the_hand_made_backfill_as_published_is_named_and_then_adopted(
+    connection: Connection,
+) -> None:
+    _load_history(connection)
+    _create_view(connection, where=CUTOFF)
+    assert _rows(connection, "SELECT count() FROM counter_daily") == [(0,)]
+
+    # New data starts in 2019 and loads into the view automatically; the older rows by an INSERT.
+    _load_2019(connection)
+    assert _rows(connection, "SELECT count(), sum(count) FROM counter_daily") == [(120, 10_000)]
+    states = DAILY_STATES.format(source="counter", where=BEFORE_CUTOFF)
+    connection.execute(f"INSERT INTO counter_daily {states}")
+
+    # The query summarizes all data including the new rows, from 11.70 thousand rows.
+    daily = connection.execute(DAILY_BY_DEVICE.format(target="counter_daily"))
+    answers = daily.fetchall()
+    assert daily.statistics.rows_read == DAYS * 10 == 11_700
+    for ours, published in zip(answers, PUBLISHED, strict=True):
+        assert ours[0] == published[0]
+        assert ours[1] * 1000 == published[1]
+        assert ours[2:4] == pytest.approx(published[2:4], abs=10)  # the rand() of few readings
+        assert ours[4] == pytest.approx(published[4], abs=1.5)
+    _assert_daily_equals_source(connection)
+
+    # What no view made is named: the view leaves these rows out, whatever they are.
+    view = _view(connection)
+    assert (view["verdict"], view["bypass_rows"]) == ("bypassed", 11_580)
+    assert (view["covered_rows"], view["gap_rows"]) == (10_000, 1_000_000)
+    assert view["mend"] == "SYSTEM ADOPT VIEW default.counter_daily_mv"
+    reconciled = connection.execute("SYSTEM RECONCILE VIEW counter_daily_mv")
+    columns = [c[0] for c in reconciled.description]
+    (found,) = [dict(zip(columns, row, strict=True)) for row in reconciled.fetchall()]
+    assert (found["missing"], found["extra"], found["differing"]) == (0, 11_580, 0)
+    assert found["verdict"] == "different"
+    with pytest.raises(BypassRows, match="WHERE"):
+        connection.execute("SYSTEM ADOPT VIEW counter_daily_mv")
+    assert _view(connection)["bypass_rows"] == 11_580
+
+    # The schema migration, statement by statement, drops the condition with the old view.
+    connection.execute("-- Delete view prior to schema change.\nDROP TABLE counter_daily_mv")
+    connection.execute("-- Rename source table.\nRENAME TABLE counter TO counter_replicated")
+    _create_view(connection, source="counter_replicated")
+    view = _view(connection)
+    assert (view["verdict"], view["bypass_rows"]) == ("bypassed", 11_700)
+    assert view["gap_rows"] == 1_010_000
+
+    # Now the rows are what the definition makes of all readings: proven equal, they are adopted.
+    connection.execute(str(view["mend"]))
+    view = _view(connection)
+    assert (view["verdict"], view["bypass_rows"], view["gap_rows"]) == ("proven", 0, 0)
+    _load(connection, "2019-01-12 18:00:00", 10_000, table="counter_replicated")
+    assert _view(connection)["verdict"] == "covered"
+    _assert_daily_equals_source(connection, "counter_replicated")
+    reconciled = connection.execute("SYSTEM RECONCILE VIEW counter_daily_mv")
+    assert {row[columns.index("verdict")] for row in reconciled.fetchall()} == {"equal"}
+
+
+def test_rows_that_slip_between_cutoff_and_backfill_are_not_adopted(
+    connection: Connection,
+) -> None:
+    """A late reading of 2018 arrives after the INSERT by hand: the view's WHERE drops it."""
+    _load_history(connection)
+    _create_view(connection, where=CUTOFF)
+    states = DAILY_STATES.format(source="counter", where=BEFORE_CUTOFF)
+    connection.execute(f"INSERT INTO counter_daily {states}")
+    connection.execute("INSERT INTO counter VALUES ('2016-02-29 12:00:00', 7, 1e6)")
+    connection.execute("DROP TABLE counter_daily_mv")
+    _create_view(connection)
+
+    with pytest.raises(BypassRows, match=r"7, 2016-02-29") as refused:
+        connection.execute("SYSTEM ADOPT VIEW counter_daily_mv")
+    assert "DISCARD BYPASS" in refused.value.hint
+    assert _view(connection)["verdict"] == "bypassed"
+
+    # The repair that the error names; then the late reading counts.
+    connection.execute("SYSTEM REPLAY VIEW counter_daily_mv DISCARD BYPASS")
+    connection.execute("SYSTEM BACKFILL VIEW counter_daily_mv")
+    _assert_daily_equals_source(connection)
+    connection.execute("SYSTEM RECONCILE VIEW counter_daily_mv")
+    assert _view(connection)["verdict"] == "proven"
+
+
+# --- the same our way: no cutoff, nothing by hand -------------------------------------------------
+
+
+def test_a_backfill_needs_no_cutoff_while_readings_arrive(connection: Connection) -> None:
+    _load_history(connection)
+    _create_view(connection)
+    view = _view(connection)
+    assert (view["verdict"], view["gap_rows"]) == ("partial", 1_000_000)
+    assert view["mend"] == "SYSTEM BACKFILL VIEW default.counter_daily_mv"
+
+    arrived: list[str] = []
+
+    def readings_arrive(event: object) -> None:
+        arrived.append(event.phase)  # type: ignore[attr-defined]
+        _load(connection, "2018-12-31 12:00:00", 1_000)
+
+    connection.system(str(view["mend"]), progress=readings_arrive)
+    assert {"planned", "computed", "published"} <= set(arrived)
+    _load_2019(connection)
+
+    _assert_daily_equals_source(connection)
+    view = _view(connection)
+    assert (view["verdict"], view["gap_rows"], view["bypass_rows"]) == ("covered", 0, 0)
+    assert view["covered_rows"] == 1_010_000 + 1_000 * len(arrived)
+    connection.execute("SYSTEM RECONCILE VIEW counter_daily_mv")
+    assert _view(connection)["verdict"] == "proven"
+
+
+def test_the_source_is_renamed_while_inserts_keep_arriving(connection: Connection) -> None:
+    """No DROP, no window in which rows are missed: the view follows the table, not its name."""
+    _create_view(connection)
+    _load_2019(connection)
+    renamed, batches = threading.Event(), 120
+
+    def device_sends() -> None:
+        for batch in range(batches):
+            if batch == batches // 2:
+                renamed.wait(timeout=30)
+            values = f"VALUES (toDateTime('2019-02-01 00:00:00') + {batch} * 3600, 1, {batch})"
+            try:
+                connection.execute(f"INSERT INTO counter {values}")
+            except (UnknownTable, Aborted):  # Aborted: "Nothing was inserted; run it again."
+                connection.execute(f"INSERT INTO counter_replicated {values}")
+
+    sender = threading.Thread(target=device_sends)
+    sender.start()
+    connection.execute("RENAME TABLE counter TO counter_replicated")
+    renamed.set()
+    sender.join(timeout=60)
+
+    assert not sender.is_alive()
+    assert _rows(connection, "SELECT count() FROM counter_replicated") == [(10_000 + batches,)]
+    view = _view(connection)
+    assert view["source_table"] == "counter_replicated"
+    assert "FROM default.counter_replicated" in str(view["as_select"])
+    assert (view["verdict"], view["covered_rows"]) == ("covered", 10_000 + batches)
+    _assert_daily_equals_source(connection, "counter_replicated")
+    connection.execute("SYSTEM RECONCILE VIEW counter_daily_mv")
+    assert _view(connection)["verdict"] == "proven"
+
+
+# --- one view, many questions ---------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
+    """All readings, in ten INSERTs, and the daily view of them; only read by the tests."""
+    with olapdb.connect(tmp_path_factory.mktemp("counter") / "warehouse") as opened:
+        opened.execute(COUNTER)
+        opened.execute(COUNTER_DAILY)
+        _create_view(opened)
+        for year in range(5):
+            _load(opened, f"{2014 + year}-12-30 00:00:00", 100_000)
+            _load(opened, f"{2014 + year}-06-28 07:00:00", 100_000)
+        yield opened
+
+
+@pytest.mark.parametrize(
+    "interval",
+    ["toStartOfDay", "toStartOfWeek", "toMonday", "toStartOfMonth", "toStartOfQuarter",
+     "toStartOfYear"],
+)  # fmt: skip
+def test_the_daily_view_answers_for_longer_intervals(warehouse: Connection, interval: str) -> None:
+    daily = _rows(
+        warehouse,
+        f"""SELECT {interval}(day) AS since, device, sum(count), maxMerge(max_value_state),
+              minMerge(min_value_state), avgMerge(avg_value_state)
+            FROM counter_daily GROUP BY since, device ORDER BY since, device""",
+    )
+    source = _rows(
+        warehouse,
+        f"""SELECT {interval}(when) AS since, device, count(), max(value), min(value), avg(value)
+            FROM counter GROUP BY since, device ORDER BY since, device""",
+    )
+    _assert_same(daily, source)
+
+
+def test_the_daily_view_answers_for_the_whole_interval(warehouse: Connection) -> None:
+    daily = warehouse.execute(
+        """SELECT sum(count), maxMerge(max_value_state), minMerge(min_value_state),
+             avgMerge(avg_value_state) FROM counter_daily"""
+    )
+    source = _rows(warehouse, "SELECT count(), max(value), min(value), avg(value) FROM counter")
+    _assert_same(daily.fetchall(), source)
+    assert source[0][0] == 1_000_000
+    assert daily.statistics.rows_read < 20_000
+
+
+def test_there_is_no_difference_between_selecting_from_target_and_view(
+    warehouse: Connection,
+) -> None:
+    assert _rows(warehouse, DAILY_BY_DEVICE.format(target="counter_daily_mv")) == _rows(
+        warehouse, DAILY_BY_DEVICE.format(target="counter_daily")
+    )
+
+
+def test_the_sizes_of_source_target_and_view(warehouse: Connection) -> None:
+    sizes = {
+        str(row[0]): row
+        for row in _rows(
+            warehouse,
+            """SELECT
+              table,
+              formatReadableSize(sum(data_compressed_bytes)) AS tc,
+              formatReadableSize(sum(data_uncompressed_bytes)) AS tu,
+              sum(data_compressed_bytes) / sum(data_uncompressed_bytes) AS ratio,
+              sum(data_compressed_bytes)
+            FROM system.columns
+            WHERE database = currentDatabase()
+            GROUP BY table""",
+        )
+    }
+    assert set(sizes) == {"counter", "counter_daily", "counter_daily_mv"}
+    assert str(sizes["counter"][1]).endswith(" MiB")
+    assert str(sizes["counter_daily"][1]).endswith(" KiB")
+    assert 0 < sizes["counter"][3] <= 1
+    assert sizes["counter_daily_mv"][1:3] == ("0.00 B", "0.00 B")
+    assert str(sizes["counter_daily_mv"][3]) == "nan"
+    # A thousandth of the readings, and as many rows by day: thirty times instead of thirty thousand.
+    assert sizes["counter"][4] > 10 * sizes["counter_daily"][4]
+
+
+def test_an_aggregating_target_takes_the_count_as_a_state(connection: Connection) -> None:
+    """What the story says of AggregatingMergeTree: countState in the view, countMerge in SELECT."""
+    connection.execute(
+        """CREATE TABLE counter_counted (day DateTime, device UInt32,
+             count AggregateFunction(count)) ENGINE = AggregatingMergeTree
+           ORDER BY (device, day)"""
+    )
+    connection.execute(
+        """CREATE MATERIALIZED VIEW counter_counted_mv TO counter_counted AS
+           SELECT toStartOfDay(when) AS day, device, countState() AS count
+           FROM counter GROUP BY device, day"""
+    )
+    _load_2019(connection)
+    _load_2019(connection)
+    assert _rows(
+        connection,
+        "SELECT device, countMerge(count) FROM counter_counted GROUP BY device ORDER BY device",
+    ) == [(device, 2_000) for device in range(1, 11)]
+
+
+# --- a view on the target of a view ---------------------------------------------------------------
+
+SESSIONS = """CREATE MATERIALIZED VIEW session_mv_to_table
+    to session_table
+    AS SELECT lp_id,
+    toDate(toInt64OrZero(splitByChar('_', session_id )[1])) as date,
+    session_id,
+    argMinState(visitor_id, event_at) as visitor_id,
+    minState(event_at) AS started_at,
+    maxState(event_at) as last_event_at,
+    countIfState(event = 'ButtonClick') as num_clicks,
+    maxState(visitParamExtractInt(params, 'scrollPercent')) as scroll_rate
+    FROM raw_events
+    GROUP BY lp_id, date, session_id;"""
+
+
+@pytest.fixture
+def sessions(tmp_path: Path) -> Iterator[Connection]:
+    """20,000 events of 2,000 sessions, in four INSERTs that each bring some of every session."""
+    with olapdb.connect(tmp_path / "warehouse") as opened:
+        opened.execute(
+            """CREATE TABLE raw_events (lp_id UInt32, session_id String, visitor_id String,
+                 event_at DateTime, event LowCardinality(String), params String)
+               ENGINE = MergeTree ORDER BY (lp_id, session_id, event_at);
+               CREATE TABLE session_table (lp_id UInt32, date Date, session_id String,
+                 visitor_id AggregateFunction(argMin, String, DateTime),
+                 started_at AggregateFunction(min, DateTime),
+                 last_event_at AggregateFunction(max, DateTime),
+                 num_clicks AggregateFunction(countIf, UInt8),
+                 scroll_rate AggregateFunction(max, Int64))
+               ENGINE = AggregatingMergeTree ORDER BY (lp_id, date, session_id)"""
+        )
+        opened.execute(SESSIONS)
+        opened.execute(
+            """CREATE TABLE daily_table (lp_id UInt32, date Date,
+                 num_clicks AggregateFunction(countIf, UInt8),
+                 scroll_max AggregateFunction(max, Int64),
+                 first_event_at AggregateFunction(min, DateTime))
+               ENGINE = AggregatingMergeTree ORDER BY (lp_id, date);
+               CREATE TABLE daily_scroll (lp_id UInt32, date Date,
+                 scroll_rate AggregateFunction(avg, Int64))
+               ENGINE = AggregatingMergeTree ORDER BY (lp_id, date)"""
+        )
+        yield opened
+
+
+def _send_events(connection: Connection) -> None:
+    for part in range(4):
+        connection.execute(
+            f"""INSERT INTO raw_events SELECT
+                  1 + session % 3 AS lp_id,
+                  concat(toString(start), '_', toString(session)) AS session_id,
+                  concat('visitor-', toString(session % 700)) AS visitor_id,
+                  toDateTime(start + intDiv(number, 2000) * 60) AS event_at,
+                  ['PageView', 'ButtonClick', 'Scroll'][intHash64(number) % 3 + 1] AS event,
+                  concat('{{"url":"/lp","scrollPercent":', toString(intHash64(number + 7) % 101), '}}')
+                FROM (SELECT number, number % 2000 AS session, 1546300800 + session * 300 AS start
+                      FROM numbers({part * 5_000}, 5_000))"""
+        )
+
+
+DAILY_FROM_SESSIONS = """CREATE MATERIALIZED VIEW daily_mv TO daily_table AS
+    SELECT lp_id, date,
+      {clicks} AS num_clicks,
+      maxMergeState(scroll_rate) AS scroll_max,
+      minMergeState(started_at) AS first_event_at
+    FROM session_table GROUP BY lp_id, date"""
+
+
+def test_sessions_chain_to_days_by_merge_state(sessions: Connection) -> None:
+    sessions.execute(DAILY_FROM_SESSIONS.format(clicks="countIfMergeState(num_clicks)"))
+    _send_events(sessions)
+    expected = _rows(
+        sessions,
+        """SELECT lp_id, toDate(toInt64OrZero(splitByChar('_', session_id)[1])) AS date,
+             countIf(event = 'ButtonClick'),
+             max(visitParamExtractInt(params, 'scrollPercent')), min(event_at)
+           FROM raw_events GROUP BY lp_id, date ORDER BY lp_id, date""",
+    )
+    daily = """SELECT lp_id, date, countIfMerge(num_clicks), maxMerge(scroll_max),
+                 minMerge(first_event_at)
+               FROM daily_table GROUP BY lp_id, date ORDER BY lp_id, date"""
+    assert _rows(sessions, daily) == expected
+    assert len(expected) == 3 * 7
+    assert sum(int(str(row[2])) for row in expected) > 6_000
+
+    for view in ("session_mv_to_table", "daily_mv"):
+        sessions.execute(f"SYSTEM RECONCILE VIEW {view}")
+    verdicts = _rows(sessions, "SELECT name, verdict FROM system.views ORDER BY name")
+    assert verdicts == [("daily_mv", "proven"), ("session_mv_to_table", "proven")]
+
+
+def test_an_average_over_session_maxima_cannot_be_chained(sessions: Connection) -> None:
+    """The reader's question: 'num_clicks should be something like sumMergeState, and for
+    scroll_rate I want to use avgMergeState'. Each way to write it is answered with the reason."""
+
+    def create(selected: str, source: str = "session_table", name: str = "scroll_mv") -> None:
+        sessions.execute(
+            f"CREATE MATERIALIZED VIEW {name} TO daily_scroll AS SELECT lp_id, date, "
+            f"{selected} AS scroll_rate FROM {source} GROUP BY lp_id, date"
+        )
+
+    with pytest.raises(IllegalTypeOfArgument, match="sumMerge cannot read the states of countIf"):
+        sessions.execute(DAILY_FROM_SESSIONS.format(clicks="sumMergeState(num_clicks)"))
+    with pytest.raises(IllegalTypeOfArgument, match="avgMerge cannot read the states of max") as no:
+        create("avgMergeState(scroll_rate)")
+    assert "Use maxMerge." in no.value.hint
+    assert "a state that comes in is not yet the value it merges to" in no.value.hint
+    with pytest.raises(IllegalAggregation, match="maxMerge is found inside another"):
+        create("avgState(maxMerge(scroll_rate))")
+    with pytest.raises(ViewNotProvable, match="inner GROUP BY sees one block at a time") as no:
+        create(
+            "avgState(scroll)",
+            "(SELECT lp_id, date, session_id, maxMerge(scroll_rate) AS scroll"
+            " FROM session_table GROUP BY lp_id, date, session_id)",
+        )
+    assert "belongs in the query that reads" in no.value.hint
+
+    # A state finalized as it comes in counts a session once for each INSERT that it spans.
+    create("avgState(finalizeAggregation(scroll_rate))", name="scroll_of_blocks_mv")
+    _send_events(sessions)
+    named = "SELECT verdict, reason FROM system.views WHERE name = 'scroll_of_blocks_mv'"
+    ((verdict, reason),) = _rows(sessions, named)
+    assert verdict == "unproven"
+    assert "counts the unmerged rows of default.session_table" in str(reason)
+
+    # The query that reads is where it belongs.
+    by_day = """SELECT lp_id, date, avg(scroll) FROM (
+                  SELECT lp_id, date, session_id, {maximum} AS scroll FROM {source}
+                  GROUP BY lp_id, date, session_id)
+                GROUP BY lp_id, date ORDER BY lp_id, date"""
+    from_sessions = by_day.format(maximum="maxMerge(scroll_rate)", source="session_table")
+    events = (
+        "(SELECT *, toDate(toInt64OrZero(splitByChar('_', session_id)[1])) AS date FROM raw_events)"
+    )
+    from_events = by_day.format(
+        maximum="max(visitParamExtractInt(params, 'scrollPercent'))", source=events
+    )
+    right = _rows(sessions, from_sessions)
+    assert right == _rows(sessions, from_events)
+    wrong = "SELECT lp_id, date, avgMerge(scroll_rate) FROM daily_scroll GROUP BY lp_id, date ORDER BY lp_id, date"
+    assert _rows(sessions, wrong) != right
