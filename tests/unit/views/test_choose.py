@@ -10,7 +10,7 @@ import pytest
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import BadArguments, UnknownIdentifier
-from tests.unit.views.warehouse import DIRECT, READ, VIEW, add, make, rows
+from tests.unit.views.warehouse import DIRECT, READ, add, make, rows
 
 
 @pytest.fixture(scope="module")
