@@ -105,7 +105,8 @@ def _session() -> Iterable[SettingDefinition]:
     yield s("optimize_on_insert", True, "A block of a merging engine is combined before it is written.")
     yield s("insert_deduplication_token", "", "Names the whole INSERT; a second one with it does nothing.")
     yield s("insert_deduplicate", True, "Whether insert_deduplication_token is heeded.")
-    yield s("materialized_views_ignore_errors", False, "A failing view leaves a gap instead of failing the INSERT.", only=(False,))
+    yield s("materialized_views_ignore_errors", False, "A failing view leaves a gap, by name, instead of failing the INSERT.")
+    yield s("log_query_views", True, "Whether system.query_views_log shows the views that an INSERT fires.")
     yield s("parallel_view_processing", False, "Views of one table in parallel; the result is the same.", only=(False,))
     yield s("max_partitions_per_insert_block", 100, "More partitions in one block are an error; 0 means no limit.", minimum=0)
     yield s("lock_acquire_timeout_ms", 30_000, "How long a commit waits for the catalog.", minimum=1)
@@ -128,7 +129,7 @@ _NEUTRAL: tuple[tuple[str, SettingValue], ...] = (
     ("allow_experimental_lightweight_delete", True), ("enable_lightweight_delete", True),
     ("lightweight_deletes_sync", 2), ("allow_suspicious_low_cardinality_types", True),
     ("use_query_cache", False), ("send_progress_in_http_headers", False),
-    ("deduplicate_blocks_in_dependent_materialized_views", True), ("log_query_views", True),
+    ("deduplicate_blocks_in_dependent_materialized_views", True),
     ("date_time_input_format", "best_effort"), ("readonly", 0),
 )  # fmt: skip
 

@@ -79,6 +79,26 @@ def fold(expression: Call, environment: Environment) -> Expression:
         return expression
 
 
+def compute(expression: Expression, environment: Environment) -> Constant | None:
+    """The value of an expression of calls and constants, computed now, whatever its functions'
+    volatility; None where it reads anything. Raises what its calls raise."""
+    match expression:
+        case Constant():
+            return expression
+        case Cast(type=target, argument=inner):
+            value = compute(inner, environment)
+            made = None if value is None else cast(value, target, environment, eager=True)
+            return made if isinstance(made, Constant) else None
+        case Call(type=target, arguments=arguments, function=function):
+            values = [compute(a, environment) for a in arguments]
+            known = [v.value for v in values if v is not None]
+            if len(known) < len(values):
+                return None
+            return Constant(target, _first(function, known, environment))
+        case _:
+            return None
+
+
 def _first(function: ScalarCall, values: list[pa.Scalar], environment: Environment) -> pa.Scalar:
     made = function.kernel(values, 1, environment)
     return made if isinstance(made, pa.Scalar) else made[0]

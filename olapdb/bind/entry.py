@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from olapdb.bind.aggregates import refuse_aggregates
-from olapdb.bind.constants import cast_literal
+from olapdb.bind.constants import cast_literal, compute
 from olapdb.bind.expressions import ExpressionBinder
 from olapdb.bind.query import QueryBinder
 from olapdb.bind.relation import Relation, RelationColumn
@@ -94,12 +94,13 @@ def _unbuilt() -> plan.Node:
 
 
 def bind_constant(expression: sql.Expression, target: DataType, scope: BindScope) -> pa.Scalar:
-    """The value of an expression without columns (a literal, a parameter, a pure call), as
+    """The value of an expression without columns (a literal, a parameter, now() - 1), as
     `target`. BadArguments where it is none; DataError where it does not convert, for a
     Nullable target too: a text that does not parse is no NULL."""
     queries = QueryBinder(scope)
-    bound = _bind_over(expression, [], "", queries)
-    if not isinstance(bound, Constant):
+    environment = queries.scope.environment
+    bound = compute(_bind_over(expression, [], "", queries), environment)
+    if bound is None:
         raise BadArguments(
             "A constant is expected here.",
             hint="Use INSERT INTO … SELECT for values that have to be computed.",
@@ -108,6 +109,6 @@ def bind_constant(expression: sql.Expression, target: DataType, scope: BindScope
     literal = cast_literal(expression, bound) if isinstance(plain(target), Decimal) else bound
     assert isinstance(literal, Constant)
     value = cast_column(
-        literal.value, literal.type, target, queries.scope.environment, strict=True
+        literal.value, literal.type, target, environment, strict=True
     )
     return value if isinstance(value, pa.Scalar) else value[0]

@@ -13,7 +13,7 @@ import pyarrow as pa
 from olapdb import functions
 from olapdb.bind.constants import cast
 from olapdb.bind.scope import BindScope, Parameters
-from olapdb.errors import DataError, InterfaceError, UnknownQueryParameter
+from olapdb.errors import CannotConvertType, DataError, InterfaceError, UnknownQueryParameter
 from olapdb.functions.base import Environment
 from olapdb.plan.expressions import Constant, Expression
 from olapdb.sql import nodes as sql
@@ -103,12 +103,12 @@ def python_array(
             plain_values = [float(v) for v in plain_values]  # type: ignore[arg-type]
         return pa.array(plain_values, data_type.arrow)
     except UnicodeError as error:
-        raise DataError(
+        raise CannotConvertType(
             f"A String holds UTF-8, which {_shortened(values)} is not: {error}.",
             hint="Insert binary data as hex or base64 text.",
         ) from error
     except (pa.ArrowException, OverflowError) as error:
-        raise DataError(f"{_shortened(values)} does not fit {data_type}: {error}.") from error
+        raise CannotConvertType(f"{_shortened(values)} does not fit {data_type}: {error}.") from error
 
 
 def _shortened(values: Sequence[object]) -> str:

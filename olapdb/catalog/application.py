@@ -322,6 +322,10 @@ class Application:
                 sql.clear_invalidations(
                     self._connection, of_view=object_id, up_to=self._number, number=self._number
                 )
+                sql.clear_invalidations_of_slice(
+                    self._connection, of_view=object_id, up_to=self._number, of_partition="",
+                    number=self._number,
+                )  # fmt: skip
                 sql.drop_checks(self._connection, of_view=object_id, number=self._number)
             case View():
                 return

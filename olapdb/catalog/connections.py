@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import quote
@@ -15,6 +16,8 @@ from olapdb.model.stages import Durability
 
 MEMORY = ":memory:"
 _IDLE_MAX = 16
+_OPENING_SECONDS_MAX = 2.0
+_OPENING_PAUSE_SECONDS = 0.01
 _CACHE_KIB = 16_384
 _CHECKPOINT_PAGES = 4_000
 _JOURNAL_BYTES_MAX = 64 << 20
@@ -175,7 +178,23 @@ class Connections:
         """Writes nothing: not even the shared memory beside the file.
 
         Without a log beside it the file is all there is, and is read as it stands.  A connection
-        serves one read: what it may trust changes as writers come and go."""
+        serves one read: what it may trust changes as writers come and go.  While one comes or
+        goes, the log is there and its shared memory is not, or the other way round, and SQLite
+        cannot open the file; that passes."""
+        until = time.monotonic() + _OPENING_SECONDS_MAX
+        while True:
+            connection = self._connect_read_only()
+            try:
+                connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+                return connection
+            except sqlite3.Error as error:
+                connection.close()
+                passes = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_CANTOPEN
+                if not passes or time.monotonic() > until:
+                    raise
+            time.sleep(_OPENING_PAUSE_SECONDS)
+
+    def _connect_read_only(self) -> sqlite3.Connection:
         logged = os.path.exists(f"{self._path}-wal")
         options = "mode=ro&readonly_shm=1" if logged else "mode=ro&immutable=1"
         return sqlite3.connect(

@@ -323,6 +323,8 @@ clear_invalidations = Statement(
             t.invalidations.c.view_id == P("of_view"),
             t.invalidations.c.created_commit <= P("up_to"),
             t.invalidations.c.dropped_commit.is_(None),
+            # Notes of failures are about no slice: they stay until their gap is filled.
+            t.invalidations.c.target_partition.is_distinct_from(sa.literal_column("''")),
         )
         .values(dropped_commit=P("number"))
     )

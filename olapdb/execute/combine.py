@@ -21,6 +21,7 @@ from olapdb.functions.base import Groups
 from olapdb.model.schema import Column, Table
 from olapdb.types import (
     AggregateFunction,
+    Boolean,
     DataType,
     Decimal,
     Float,
@@ -79,12 +80,12 @@ def summed_columns(layout: TableLayout) -> tuple[Column, ...]:
 
 
 def _is_summable(data_type: DataType) -> bool:
-    """Numbers; not Bool, and not what only merges by a function of its own."""
+    """Numbers and Bool (true wins); not what only merges by a function of its own."""
     if isinstance(data_type, SimpleAggregateFunction):
         return False
     if isinstance(data_type, Nullable | LowCardinality):
         return _is_summable(data_type.inner)
-    return isinstance(data_type, Integer | Float | Decimal)
+    return isinstance(data_type, Integer | Float | Decimal | Boolean)
 
 
 def _summing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
@@ -187,9 +188,12 @@ def _summed(column: pa.Array, groups: Groups) -> pa.Array:
         table = pa.table({"code": groups.codes, "value": column})
         sums = table.group_by("code", use_threads=False).aggregate([("value", "sum")])
         made = single_chunk(sums.column("value_sum"))
-        return made.cast(arrow)
-    plain = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)
-    ordered = plain[groups.order]
+        return wrapping_cast(made, arrow)
+    plain = pc.fill_null(column, _zero(arrow))
+    ordered = plain.to_numpy(zero_copy_only=False)[groups.order]
+    if pa.types.is_boolean(arrow):
+        any_valid = np.logical_or.reduceat(valid[groups.order], groups.starts)
+        return pa.array(np.logical_or.reduceat(ordered, groups.starts), mask=~any_valid)
     wide: type = np.float64 if pa.types.is_floating(arrow) else ordered.dtype.type
     sums = np.add.reduceat(ordered, groups.starts, dtype=wide)
     any_valid = np.add.reduceat(valid[groups.order].astype(np.int64), groups.starts) > 0
@@ -208,6 +212,10 @@ def _without_zero_rows(rows: pa.Table, summed: set[str]) -> pa.Table:
     zero: np.ndarray = np.ones(rows.num_rows, bool)
     for name in summed:
         column = single_chunk(rows.column(name))
-        is_zero = pc.equal(column, pa.scalar(0, pa.int8()).cast(column.type))
+        is_zero = pc.equal(column, _zero(column.type))
         zero &= pc.fill_null(is_zero, True).to_numpy(zero_copy_only=False)
     return rows if not zero.any() else rows.filter(pa.array(~zero))
+
+
+def _zero(arrow: pa.DataType) -> pa.Scalar:
+    return pa.scalar(False) if pa.types.is_boolean(arrow) else pa.scalar(0, arrow)

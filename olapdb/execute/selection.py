@@ -103,13 +103,8 @@ class Selector:
         """The parts and row groups that may hold a row which the condition keeps."""
         granules_total = sum(max(part.granules, 1) for part in parts)
         kept = self.keep_parts(parts)
-        opens = any(part.granules > 1 and not part.inline for part in kept)
-        if opens:  # footers are read
-            selections = list(self._context.parallel(self.select_groups, kept))
-        else:
-            selections = [self.select_groups(part) for part in kept]
         return Selection(
-            tuple(s for s in selections if s.groups is None or s.groups),
+            tuple(s for s in self._groups(kept) if s.groups is None or s.groups),
             len(parts),
             granules_total,
         )
@@ -126,31 +121,43 @@ class Selector:
         keep = self._keep(Candidates(len(parts), columns, partitions))
         return [part for part, kept in zip(parts, keep, strict=True) if kept]
 
-    def select_groups(self, part: Part) -> PartSelection:
-        """By the bounds of a part's row groups; a part of one group was judged as a whole."""
+    def _groups(self, parts: Sequence[Part]) -> list[PartSelection]:
+        """By the bounds of the parts' row groups, all at once; a part of one group was judged as
+        a whole."""
+        whole = [self._whole(part) for part in self._opened(parts)]
+        if self._condition is None:
+            return whole
+        several = [selection for selection in whole if len(selection.group_rows) > 1]
+        bounds = [group.bounds for s in several for group in s.reader.row_groups]
+        if not bounds:
+            return whole
+        keep = self._keep(Candidates(len(bounds), self._columns(bounds)))
+        ends = np.cumsum([len(s.group_rows) for s in several])[:-1]
+        pruned = {
+            selection.part.id: _pruned(selection, own)
+            for selection, own in zip(several, np.split(keep, ends), strict=True)
+        }
+        return [pruned.get(selection.part.id, selection) for selection in whole]
+
+    def _opened(self, parts: Sequence[Part]) -> Sequence[Part]:
+        """The parts, the footers of those with several row groups read; by threads where they
+        are not at hand."""
+        footers = self._context.need_store().cache.footers
+        unread = [p for p in parts if _has_groups(p) and footers.get(p.path) is None]
+        if len(unread) > 1:
+            list(self._context.parallel(self._whole, unread))
+        return parts
+
+    def _whole(self, part: Part) -> PartSelection:
+        """All of the part."""
         reader = PartReader(
             self._context.need_store(), self._context.need_snapshot(), part, self._scan.table
         )
-        if part.inline or part.granules <= 1:
+        if not _has_groups(part):
             return PartSelection(part, reader, None, (part.rows,), (0,))
-        groups = reader.row_groups
-        rows = tuple(group.rows for group in groups)
+        rows = tuple(group.rows for group in reader.row_groups)
         offsets = tuple(int(v) for v in np.cumsum((0, *rows))[:-1])
-        if self._condition is None or len(groups) <= 1:
-            return PartSelection(part, reader, None, rows, offsets)
-        keep = self._keep(
-            Candidates(len(groups), self._columns([group.bounds for group in groups]))
-        )
-        if keep.all():
-            return PartSelection(part, reader, None, rows, offsets)
-        kept = np.flatnonzero(keep)
-        return PartSelection(
-            part,
-            reader,
-            tuple(groups[at].index for at in kept),
-            tuple(rows[at] for at in kept),
-            tuple(offsets[at] for at in kept),
-        )
+        return PartSelection(part, reader, None, rows, offsets)
 
     def _partition_intervals(self, parts: Sequence[Part]) -> list[tuple[Expression, Interval]]:
         """The partition key's items, in the scan's names, with their one value in each part."""
@@ -211,6 +218,24 @@ class Selector:
             return ColumnRef(part.type, unique[part.name]) if isinstance(part, ColumnRef) else None
 
         return transform(expression, rename)
+
+
+def _has_groups(part: Part) -> bool:
+    return part.granules > 1 and not part.inline
+
+
+def _pruned(selection: PartSelection, keep: np.ndarray) -> PartSelection:
+    """The row groups that are kept; all of them, as before, where every one is."""
+    if keep.all():
+        return selection
+    kept = np.flatnonzero(keep)
+    return PartSelection(
+        selection.part,
+        selection.reader,
+        tuple(selection.reader.row_groups[at].index for at in kept),
+        tuple(selection.group_rows[at] for at in kept),
+        tuple(selection.group_offsets[at] for at in kept),
+    )
 
 
 VIRTUAL_VALUES = {

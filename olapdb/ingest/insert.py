@@ -25,6 +25,7 @@ from olapdb.errors import (
     UnknownTable,
 )  # fmt: skip
 from olapdb.functions.base import Environment
+from olapdb.ingest.failures import signed
 from olapdb.ingest.invalidate import dimension_changed
 from olapdb.ingest.read import Pin, discard, read_staged
 from olapdb.ingest.stage import BlockStager
@@ -43,12 +44,13 @@ from olapdb.model.changes import (
     TokenIsNew,
 )  # fmt: skip
 from olapdb.model.frozen import FrozenSnapshot, freeze
-from olapdb.model.schema import Table
+from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Invalidation
 from olapdb.transaction.points import reach
 from olapdb.transaction.pressure import insert_delay_ms
 from olapdb.transaction.services import Services
+from olapdb.transaction.view_log import ViewExecution
 
 ATTEMPTS_MAX = 10
 """How often an INSERT fires its views anew before it gives up."""
@@ -182,7 +184,9 @@ class _Writer:
                     kept.append(block)
                     kept = kept if kept_bytes <= KEPT_BYTES_MAX else None
         except BaseException:
-            self.discard(stager.staged(table.id, rows).paths)
+            failed = stager.staged(table.id, rows)
+            self._log(failed, snapshot, lands=False)
+            self.discard(failed.paths)
             raise
         if rows == 0:
             return InsertResult(0, 0, None)
@@ -233,6 +237,7 @@ class _Writer:
                 raise
             reach("insert.committed")
             self._notify(staged)
+            self._log(staged, snapshot, lands=True)
             return InsertResult(
                 staged.rows, staged.block_count, committed.number, views=staged.views
             )
@@ -244,7 +249,9 @@ class _Writer:
 
     def _apply(self, staged: StagedInsert, snapshot: Snapshot, give_in: bool) -> Committed:
         requirements: list[Requirement] = [LeaseLive(self.services.lease_id)]
-        changes: list[Change] = list(staged.changes)
+        changes = signed(
+            staged.changes, self.statement, self.query_id, self.services.clock_ms()
+        )
         if give_in:
             requirements += staged.without_dimension_requirements()
             changes += self._moving_dimensions(staged)
@@ -316,6 +323,27 @@ class _Writer:
             self.cancelled or threading.Event(),
         )  # fmt: skip
         return BlockStager(around, self.services.lease_id)
+
+    def _log(self, staged: StagedInsert, snapshot: Snapshot, *, lands: bool) -> None:
+        """What the views did, for system.query_views_log; of an INSERT that failed only those that
+        raised."""
+        if not staged.views or not self.settings.get("log_query_views", True):
+            return
+        now_ms = self.services.clock_ms()
+        for one in staged.views:
+            view = snapshot.by_id(one.view_id)
+            if not isinstance(view, MaterializedView) or not (lands or one.exception):
+                continue
+            target = snapshot.by_id(view.target_id)
+            self.services.view_log.add(
+                ViewExecution(
+                    now_ms, one.elapsed_ns, self.query_id, view.id,
+                    f"{view.database}.{view.name}", view.query,
+                    "" if target is None else f"{target.database}.{target.name}",
+                    one.rows_read, one.bytes_read, one.rows_written, one.bytes_written,
+                    one.exception_code, one.exception, lands,
+                )
+            )  # fmt: skip
 
     def _notify(self, staged: StagedInsert) -> None:
         for table_id in {c.part.table_id for c in staged.changes if isinstance(c, AddPart)}:

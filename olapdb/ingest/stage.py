@@ -15,11 +15,12 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from olapdb.errors import Error, TooDeepRecursion, TooManyParts, UnknownTable
+from olapdb.errors import Error, QueryWasCancelled, TooDeepRecursion, TooManyParts, UnknownTable
 from olapdb.execute.combine import combine
 from olapdb.execute.layout import TableLayout
 from olapdb.execute.survivors import check_markers
 from olapdb.functions.base import Environment
+from olapdb.ingest.failures import failure_note
 from olapdb.ingest.staged import StagedInsert, ViewWrite, join_staged
 from olapdb.ingest.trigger import Surroundings, bound_view, fire, pushing_to
 from olapdb.model.changes import (
@@ -225,6 +226,31 @@ class BlockStager:
 
     def _fire(self, view: MaterializedView, block: pa.Table, number: NewBlock, depth: int) -> None:
         started = time.perf_counter_ns()
+        mark = len(self._changes), dict(self._next_index)
+        try:
+            target, made, new = self._trigger(view, block, number)
+        except Error as error:
+            self._views.append(
+                ViewWrite(view.id, block.num_rows, 0, time.perf_counter_ns() - started,
+                          bytes_read=block.nbytes, exception=str(error), exception_code=error.code)
+            )  # fmt: skip
+            if not self._ignores(error):
+                raise
+            self._undo(*mark)
+            self._changes.append(failure_note(view, block.num_rows, error))
+            return
+        elapsed = time.perf_counter_ns() - started
+        self._views.append(
+            ViewWrite(view.id, block.num_rows, made.num_rows, elapsed, bytes_read=block.nbytes,
+                      bytes_written=made.nbytes)
+        )  # fmt: skip
+        reach("insert.view_fired")
+        self.cascade(target, made, new, depth + 1)
+
+    def _trigger(
+        self, view: MaterializedView, block: pa.Table, number: NewBlock
+    ) -> tuple[Table, pa.Table, NewBlock]:
+        """Stages what the view makes of the block: its target, the rows, their block."""
         target = self._target(view)
         try:
             bound = bound_view(view, self.around)
@@ -241,10 +267,20 @@ class BlockStager:
         except Error as error:
             raise pushing_to(view, error) from error
         self._changes.append(AddCoverage(CoverageRow(view.id, None, number)))
-        elapsed = time.perf_counter_ns() - started
-        self._views.append(ViewWrite(view.id, block.num_rows, made.num_rows, elapsed))
-        reach("insert.view_fired")
-        self.cascade(target, made, new, depth + 1)
+        return target, made, new
+
+    def _ignores(self, error: Error) -> bool:
+        """Whether the failure becomes a gap; that the statement was cancelled is no failure."""
+        ignored = self.around.settings.get("materialized_views_ignore_errors", False)
+        return bool(ignored) and not isinstance(error, QueryWasCancelled)
+
+    def _undo(self, changes: int, next_index: dict[str, int]) -> None:
+        """Back to `changes` staged changes; the files of the others are deleted."""
+        for change in self._changes[changes:]:
+            if isinstance(change, AddPart) and change.part.path:
+                self.around.store.delete(change.part.path)
+        del self._changes[changes:]
+        self._next_index = next_index
 
     def _cover_void(self, view: MaterializedView, number: NewBlock, depth: int) -> None:
         target = self._target(view)

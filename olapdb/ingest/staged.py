@@ -23,13 +23,19 @@ from olapdb.model.part import Blocks, Contribution, NewBlock
 
 @dataclass(frozen=True, slots=True)
 class ViewWrite:
-    """One view's work in an INSERT: rows of blocks that it read, rows that it wrote."""
+    """One view's work in an INSERT: rows of blocks that it read, rows that it wrote.
+
+    `exception` is what it raised, first, with its code; "" where it succeeded."""
 
     view_id: str
     rows_read: int
     rows_written: int
     elapsed_ns: int
     blocks: int = 1
+    bytes_read: int = 0
+    bytes_written: int = 0
+    exception: str = ""
+    exception_code: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +135,10 @@ def _join_views(writes: Iterable[ViewWrite]) -> tuple[ViewWrite, ...]:
             have.rows_written + one.rows_written,
             have.elapsed_ns + one.elapsed_ns,
             have.blocks + one.blocks,
+            have.bytes_read + one.bytes_read,
+            have.bytes_written + one.bytes_written,
+            have.exception or one.exception,
+            have.exception_code or one.exception_code,
         )  # fmt: skip
     return tuple(joined.values())
 

@@ -10,8 +10,9 @@ from olapdb.model.part import BlockRange, Blocks, covers, union_ranges
 
 Cause: TypeAlias = Literal[
     "DELETE", "UPDATE", "DROP PARTITION", "REPLACE PARTITION", "TTL", "DIMENSION CHANGE",
-    "MODIFY QUERY", "UPSTREAM REPLAY", "TRUNCATE", "TARGET CHANGED",
+    "MODIFY QUERY", "UPSTREAM REPLAY", "TRUNCATE", "TARGET CHANGED", "VIEW FAILED",
 ]  # fmt: skip
+"""VIEW FAILED is no stale slice but the reason of a gap, see `olapdb.ingest.failures`."""
 
 Verdict: TypeAlias = Literal["equal", "different", "unverifiable"]
 

@@ -331,8 +331,10 @@ class SetOperation(Query):
 
 @dataclass(frozen=True, slots=True)
 class Explain(Statement):
+    """`statement` is the name of a table or view for DEPENDENCIES, a SELECT for PROVENANCE."""
+
     kind: Lit["PLAN", "SYNTAX", "AST", "PIPELINE", "ESTIMATE", "DEPENDENCIES", "PROVENANCE"]
-    statement: Statement
+    statement: Statement | TableName
     settings: tuple[Setting, ...] = ()
 
 

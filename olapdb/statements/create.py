@@ -33,6 +33,7 @@ from olapdb.model.changes import (
 )
 from olapdb.model.schema import Column, Database, Engine, KeyItem, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
+from olapdb.plan.expressions import Call, Expression, walk
 from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
@@ -161,10 +162,10 @@ def check_table(table: Table, context: StatementContext, snapshot: Snapshot) -> 
     nullable_ok = bool(dict(table.settings).get("allow_nullable_key", False))
     for item in table.sorting_key:
         bound = bind_expression(parse_expression(item.expression), table, scope)
-        _check_key(item.expression, bound.type, "sorting key", nullable_ok)
+        _check_key(item.expression, bound, "sorting key", nullable_ok)
     if table.partition_key:
         bound = bind_expression(parse_expression(table.partition_key), table, scope)
-        _check_key(table.partition_key, bound.type, "partition key", nullable_ok)
+        _check_key(table.partition_key, bound, "partition key", nullable_ok)
         if isinstance(plain(bound.type), Float):
             raise BadArguments(f"Partition key {table.partition_key} is a floating-point number.")
     for column in table.columns:
@@ -172,7 +173,16 @@ def check_table(table: Table, context: StatementContext, snapshot: Snapshot) -> 
             bind_expression(parse_expression(column.default), table, scope)
 
 
-def _check_key(text: str, data_type: DataType, what: str, nullable_ok: bool) -> None:
+def _check_key(text: str, bound: Expression, what: str, nullable_ok: bool) -> None:
+    data_type = bound.type
+    volatile = next(
+        (e.name for e in walk(bound) if isinstance(e, Call) and e.function.volatility != "pure"), None
+    )
+    if volatile is not None:
+        raise BadArguments(
+            f"The {what} contains {volatile}(), which gives another value each time.",
+            hint="A key is computed from the row's columns alone; store the value in one.",
+        )
     if is_nullable(data_type) and not nullable_ok:
         raise IllegalColumn(
             f"The {what} contains {text}, which is Nullable.",

@@ -1,22 +1,26 @@
-"""EXPLAIN: what would be run, and how much of the data it would touch."""
+"""EXPLAIN: what would be run, how much of the data it would touch, and where rows come from."""
 
 from __future__ import annotations
+
+import datetime
+from dataclasses import replace
 
 from olapdb.errors import NotSupportedError
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
 from olapdb.statements import select
 from olapdb.statements.context import StatementContext
-from olapdb.types import STRING
+from olapdb.types import STRING, UINT64, DateTime64, Nullable
 
 _KNOWN = ("indexes", "header", "description", "actions", "optimize")
 
 
 def explain(statement: nodes.Explain, context: StatementContext) -> Result:
-    """One column `explain`, a row a line.
+    """EXPLAIN [PLAN] [indexes = 1] shows the optimized plan, with the parts and granules left after
+    each index, and EXPLAIN SYNTAX the statement as it was read: one column `explain`, a row a line.
 
-    EXPLAIN [PLAN] [indexes = 1] shows the optimized plan, with the parts and granules left after
-    each index; EXPLAIN SYNTAX the statement as it was read.
+    EXPLAIN DEPENDENCIES t gives what a change of t reaches; EXPLAIN PROVENANCE SELECT … FROM target
+    WHERE … the INSERTs that the rows were made from: tables with columns of their own.
     """
     options = {s.name: s.value for s in statement.settings}
     for name in options:
@@ -33,15 +37,20 @@ def explain(statement: nodes.Explain, context: StatementContext) -> Result:
             return _lines([to_sql(statement.statement)])
         case "PLAN":
             return _lines(_plan(statement.statement, bool(options.get("indexes")), context))
+        case "DEPENDENCIES":
+            return _dependencies(statement.statement, context)
+        case "PROVENANCE":
+            return _provenance(statement.statement, context)
         case _:
             raise NotSupportedError(
                 f"EXPLAIN {statement.kind} is not supported yet.",
-                hint="EXPLAIN, EXPLAIN indexes = 1 and EXPLAIN SYNTAX are.",
+                hint="EXPLAIN, EXPLAIN indexes = 1, EXPLAIN SYNTAX, EXPLAIN DEPENDENCIES t and"
+                " EXPLAIN PROVENANCE SELECT … are.",
                 position=statement.position,
             )
 
 
-def _plan(statement: nodes.Statement, indexes: bool, context: StatementContext) -> list[str]:
+def _plan(statement: nodes.Node, indexes: bool, context: StatementContext) -> list[str]:
     if not isinstance(statement, nodes.Query):
         raise NotSupportedError(
             "EXPLAIN takes a SELECT.", position=statement.position
@@ -55,6 +64,73 @@ def _plan(statement: nodes.Statement, indexes: bool, context: StatementContext) 
     from olapdb.plan.explain import explain as explain_plan
 
     return explain_plan(plan)
+
+
+_IMPACT = ("level", "kind", "name", "reached_from", "how")
+_ORIGIN = (
+    "part", "part_rows", "view", "source", "first_block", "last_block", "rows", "commit", "kind",
+    "query_id", "time", "statement",
+)  # fmt: skip
+
+
+def _dependencies(name: nodes.Node, context: StatementContext) -> Result:
+    from olapdb.views.impact import impact_of
+
+    assert isinstance(name, nodes.TableName)
+    snapshot = context.snapshot()
+    found = impact_of(context.require(snapshot, name), snapshot)
+    columns = [[getattr(one, column) for one in found] for column in _IMPACT]
+    return from_columns(_IMPACT, [UINT64, STRING, STRING, STRING, STRING], columns)
+
+
+def _provenance(statement: nodes.Node, context: StatementContext) -> Result:
+    from olapdb.views.provenance import provenance
+
+    query, reference = _rows_of_target(statement)
+    snapshot = context.snapshot()
+    target = context.require_table(snapshot, reference.table, "EXPLAIN PROVENANCE")
+    condition = query.where
+    if query.prewhere is not None and query.where is not None:
+        condition = nodes.Function("and", (query.prewhere, query.where))
+    elif query.prewhere is not None:
+        condition = query.prewhere
+    # The condition without FINAL: every part that holds rows of the key counts.
+    found = select.run_on(
+        nodes.Select(
+            columns=(nodes.Identifier(("_part",)),), distinct=True, where=condition,
+            source=replace(reference, final=False), with_items=query.with_items,
+        ),
+        replace(context, settings=context.settings.with_changes({"final": False})), snapshot,
+    )  # fmt: skip
+    names = {row for batch in found.batches() for row in batch.column(0).to_pylist()}
+    found.close()
+    parts = [part for part in snapshot.parts(target.id) if part.rows and part.name in names]
+    origins = provenance(target, parts, condition, snapshot, context.services)
+    columns: list[list[object]] = [
+        [getattr(one, column) for one in origins] for column in _ORIGIN if column != "time"
+    ]
+    columns.insert(_ORIGIN.index("time"), [_time(one.created_ms) for one in origins])
+    types = [
+        STRING, UINT64, STRING, STRING, UINT64, UINT64, UINT64, UINT64, STRING, STRING,
+        Nullable(DateTime64(3)), STRING,
+    ]  # fmt: skip
+    return from_columns(_ORIGIN, types, columns)
+
+
+def _rows_of_target(statement: nodes.Node) -> tuple[nodes.Select, nodes.TableReference]:
+    if isinstance(statement, nodes.Select) and isinstance(statement.source, nodes.TableReference):
+        return statement, statement.source
+    raise NotSupportedError(
+        "EXPLAIN PROVENANCE takes SELECT … FROM a table WHERE …, without joins and subqueries in FROM.",
+        hint="Name the target of the view; system.views has target_table.",
+        position=statement.position,
+    )
+
+
+def _time(milliseconds: int) -> datetime.datetime | None:
+    if not milliseconds:
+        return None
+    return datetime.datetime.fromtimestamp(milliseconds / 1000, tz=datetime.UTC)
 
 
 def _lines(lines: list[str]) -> Result:

@@ -1,4 +1,5 @@
-"""system.views, view_coverage, view_invalidations, view_checks and view_dependencies."""
+"""system.views, view_coverage, view_invalidations, view_checks, view_dependencies and
+query_views_log."""
 
 from __future__ import annotations
 
@@ -7,7 +8,19 @@ from collections.abc import Iterator
 
 from olapdb.model.schema import MaterializedView, SchemaObject
 from olapdb.system.registry import Row, SystemContext, SystemTable
-from olapdb.types import FLOAT64, STRING, UINT8, UINT64, Array, DataType, DateTime64, Nullable
+from olapdb.types import (
+    FLOAT64,
+    INT32,
+    STRING,
+    UINT8,
+    UINT64,
+    Array,
+    DataType,
+    Date,
+    DateTime,
+    DateTime64,
+    Nullable,
+)  # fmt: skip
 from olapdb.views.coverage import coverage_rows
 from olapdb.views.status import view_status
 from olapdb.views.verdicts import check_is_current
@@ -82,7 +95,33 @@ def _dependencies(context: SystemContext) -> Iterator[Row]:
             yield view.database, view.name, kind, *_names(context.snapshot.by_id(object_id))
 
 
+def _log(context: SystemContext) -> Iterator[Row]:
+    for one in context.services.view_log.entries():
+        at = datetime.datetime.fromtimestamp(one.time_ms / 1000, tz=datetime.UTC)
+        status = "ExceptionWhileProcessing" if one.exception else "QueryFinish"
+        yield (
+            at.date(), at.replace(microsecond=0), at, one.duration_ns // 1_000_000, one.query_id,
+            one.view_name, one.view_id, "Materialized", one.view_query, one.target_name,
+            one.rows_read, one.bytes_read, one.rows_written, one.bytes_written, status,
+            one.exception_code, one.exception, int(one.lands),
+        )  # fmt: skip
+
+
 TABLES = (
+    SystemTable(
+        "query_views_log",
+        (
+            ("event_date", Date()), ("event_time", DateTime()),
+            ("event_time_microseconds", DateTime64(6)), ("view_duration_ms", UINT64),
+            ("initial_query_id", STRING), ("view_name", STRING), ("view_uuid", STRING),
+            ("view_type", STRING), ("view_query", STRING), ("view_target", STRING),
+            ("read_rows", UINT64), ("read_bytes", UINT64), ("written_rows", UINT64),
+            ("written_bytes", UINT64), ("status", STRING), ("exception_code", INT32),
+            ("exception", STRING), ("insert_landed", UINT8),
+        ),
+        _log,
+        "What views did in INSERTs of this process, the newest 10,000, in memory.",
+    ),
     SystemTable(
         "views",
         (

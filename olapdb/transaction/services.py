@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from olapdb.transaction.cache import Cache
+from olapdb.transaction.view_log import ViewLog
 
 if TYPE_CHECKING:
     from olapdb.catalog.base import Catalog
@@ -22,7 +23,8 @@ class Services:
 
     `lease_id` names the files that this process stages; `notify_written(table_id)` tells the merge
     scheduler that a table got parts, and never blocks; `clock_ms` is wall-clock milliseconds;
-    `cache` keeps what is made from schema alone: bound triggers, layouts.
+    `cache` keeps what is made from schema alone: bound triggers, layouts;
+    `view_log` keeps what recent INSERTs' views did.
     """
 
     catalog: Catalog
@@ -33,3 +35,4 @@ class Services:
     clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     notify_written: Callable[[str], None] = lambda table_id: None
     cache: Cache = field(default_factory=Cache)
+    view_log: ViewLog = field(default_factory=ViewLog)

@@ -224,6 +224,9 @@ class _Adoption:
                 needed[requirement] = None
         for slice_ in missed:
             needed[NotCovered(self.view.id, slice_.partition, slice_.blocks)] = None
+            # A merge may have joined them with parts that came later, which are not claimed.
+            ids = tuple(sorted(part.id for part in slice_.parts))
+            needed[PartsLive(self.view.source_id, ids)] = None
         target = self.snapshot.by_id(self.view.target_id)
         assert target is not None
         needed[SchemaIs(target.id, target.version)] = None

@@ -9,10 +9,12 @@ on: what is covered is done, what is not is the gap.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
 from olapdb.errors import BadArguments, CommitConflict, CommitUnknown, Error
+from olapdb.ingest.failures import FAILED, NO_PARTITION, signed
 from olapdb.ingest.invalidate import dimension_changed
 from olapdb.ingest.read import Pin, discard
 from olapdb.ingest.stage import dimension_requirements
@@ -21,9 +23,12 @@ from olapdb.model.changes import (
     AddCoverage,
     AddPart,
     Change,
+    ClearInvalidations,
     Commit,
+    LeaseLive,
     NotCovered,
     Requirement,
+    ViewIs,
 )  # fmt: skip
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import MaterializedView
@@ -43,6 +48,7 @@ from olapdb.views.jobs import (
     readable_source,
     view_name,
 )  # fmt: skip
+from olapdb.views.verdicts import failures
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +104,22 @@ def backfill(
         )  # fmt: skip
     reach("backfill.planned")
     yield from _rounds(job, view_id, {s.partition: i for i, s in enumerate(slices)}, snapshot)
+    _forget_failures(job, view_id)
+
+
+def _forget_failures(job: Job, view_id: str) -> None:
+    """Removes the notes of failures once none of their blocks is in the gap any more."""
+    snapshot = job.services.catalog.snapshot()
+    view = snapshot.by_id(view_id)
+    if not isinstance(view, MaterializedView) or failures(view, snapshot):
+        return
+    if any(one.cause == FAILED for one in snapshot.invalidations(view_id)):
+        forget = ClearInvalidations(view_id, NO_PARTITION, snapshot.number)
+        requirements = (LeaseLive(job.services.lease_id), ViewIs(view_id, view.version))
+        with suppress(CommitConflict):  # dropped, or altered meanwhile: the next backfill does it
+            job.services.catalog.apply(
+                Commit(requirements, (forget,), "BACKFILL", job.query_id, job.statement)
+            )
 
 
 def _check_partition(snapshot: Snapshot, view: MaterializedView, partition: str | None) -> None:
@@ -203,7 +225,8 @@ def _publish(
         snapshot, written, "DIMENSION CHANGE", job.statement, job.query_id, outcome.target_rows,
         job.services.clock_ms(),
     )  # fmt: skip
-    changes: list[Change] = [*staged.changes, *coverage, *more]
+    own = signed(staged.changes, job.statement, job.query_id, job.services.clock_ms())
+    changes: list[Change] = [*own, *coverage, *more]
     reach("backfill.before_commit")
     committed = job.services.catalog.apply(
         Commit((*requirements, *needed), tuple(changes), "BACKFILL", job.query_id, job.statement)

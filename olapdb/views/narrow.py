@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 
 from olapdb.bind import BindScope, bind_query
+from olapdb.bind.syntax import walk
 from olapdb.config import Settings
 from olapdb.execute import ExecutionContext
 from olapdb.execute.layout import TableLayout
@@ -55,20 +56,48 @@ def reaching_parts(
     scan = None if condition is None else _narrowed(view, snapshot, condition, environment)
     if scan is None:
         return covered
+    rows = [part for part in covered if part.rows]
+    kept = {part.id for part in _kept(scan, rows, view, snapshot, services, environment)}
+    return tuple(part for part in covered if part.id in kept)
+
+
+def parts_reaching(
+    view: MaterializedView, target: Table, condition: nodes.Expression, snapshot: Snapshot,
+    services: Services,
+) -> tuple[Part, ...] | None:  # fmt: skip
+    """The parts of the view's source that may have made rows of the target which fulfil the
+    condition, over the target's columns; None where that cannot be told."""
+    environment = Environment(zone=view.zone, database=view.database)
+    used = {one.parts[0] for one in walk(condition) if isinstance(one, nodes.Identifier)}
+    if view.unprovable or not _keeps(view, target, used):
+        return None
+    scan = _narrowed(view, snapshot, condition, environment)
+    if scan is None:
+        return None
+    parts = [part for part in snapshot.parts(view.source_id) if part.rows]
+    return _kept(scan, parts, view, snapshot, services, environment)
+
+
+def _kept(
+    scan: Scan, parts: Sequence[Part], view: MaterializedView, snapshot: Snapshot,
+    services: Services, environment: Environment,
+) -> tuple[Part, ...]:  # fmt: skip
     context = ExecutionContext(
         snapshot=snapshot, store=services.store, settings=dict(view.settings),
         environment=environment,
     )  # fmt: skip
     selector = Selector(scan, scan.predicate, TableLayout(scan.table, environment), context)
-    kept = {part.id for part in selector.keep_parts([p for p in covered if p.rows])}
-    return tuple(part for part in covered if part.id in kept)
+    return tuple(selector.keep_parts(parts))
 
 
 def _keeps_key(view: MaterializedView, target: Table, environment: Environment) -> bool:
     """Whether the partition key reads columns that the view gives, in the target's own types: a
     cast on the way could move a row to another partition."""
+    return _keeps(view, target, TableLayout(target, environment).partition_columns)
+
+
+def _keeps(view: MaterializedView, target: Table, used: Iterable[str]) -> bool:
     given = {c.name: plain(c.type) for c in view.columns}
-    used = TableLayout(target, environment).partition_columns
     columns = [target.column(name) for name in used]
     return all(c is not None and given.get(c.name) == plain(c.type) for c in columns)
 

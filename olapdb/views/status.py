@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from olapdb.ingest.failures import FAILED
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Check
 from olapdb.views.coverage import bypass, coverage_rows, stores_rows
 from olapdb.views.jobs import view_name
-from olapdb.views.verdicts import check_is_current
+from olapdb.views.verdicts import check_is_current, failures
 
 Health: TypeAlias = Literal[
     "proven", "covered", "partial", "stale", "bypassed", "unproven", "broken"
@@ -96,7 +97,7 @@ def _stale(
 ) -> tuple[StaleSlice, ...]:
     slices = [
         StaleSlice(i.target_partition, i.cause, i.statement, i.query_id, i.rows, i.since_ms, i.keys)
-        for i in snapshot.invalidations(view.id)
+        for i in snapshot.invalidations(view.id) if i.cause != FAILED
     ]
     slices += [
         StaleSlice(c.target_partition, "RECONCILE", "", "", c.missing + c.extra + c.differing,
@@ -113,7 +114,7 @@ def _verdict(
     name = view_name(view)
     if view.unprovable:
         mend = f"SYSTEM BACKFILL VIEW {name}" if gap_rows else ""
-        return "unproven", view.unprovable, mend
+        return "unproven", view.unprovable + (_why(view, snapshot) if gap_rows else ""), mend
     if not stores_rows(snapshot, view.source_id):
         return "unproven", "Its source keeps no rows that could be read again.", ""
     real = [s for s in stale if not (s.cause == "RECONCILE" and by_hand.get(s.partition or ""))]
@@ -129,9 +130,19 @@ def _verdict(
             return "bypassed", reason, f"SYSTEM ADOPT VIEW {name}"
         return "bypassed", reason, f"SYSTEM REPLAY VIEW {name} DISCARD BYPASS"
     if gap_rows:
-        return "partial", f"It has not seen {gap_rows} rows.", f"SYSTEM BACKFILL VIEW {name}"
+        reason = f"It has not seen {gap_rows} rows.{_why(view, snapshot)}"
+        return "partial", reason, f"SYSTEM BACKFILL VIEW {name}"
     equal = {c.target_partition for c in checks if c.verdict == "equal"}
     there = {p.partition_id for p in snapshot.parts(view.target_id) if p.rows}
     if checks and there <= equal:
         return "proven", "", ""
     return "covered", "", f"SYSTEM RECONCILE VIEW {name}"
+
+
+def _why(view: MaterializedView, snapshot: Snapshot) -> str:
+    """The newest failure that left a gap (materialized_views_ignore_errors)."""
+    notes = failures(view, snapshot)
+    if not notes:
+        return ""
+    newest, rows = notes[-1], sum(one.rows for one in notes)
+    return f" It failed on {rows} of them, in INSERT {newest.query_id} at last: {newest.keys[0]}"

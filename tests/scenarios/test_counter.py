@@ -210,6 +210,23 @@ def test_the_hand_made_backfill_as_published_is_named_and_then_adopted(
     assert {row[columns.index("verdict")] for row in reconciled.fetchall()} == {"equal"}
 
 
+def test_a_million_rows_to_get_started_word_for_word(connection: Connection) -> None:
+    """'If you are trying these out you can just put in a million rows': ten a second, so two days."""
+    _create_view(connection)
+    connection.execute(
+        """INSERT INTO counter SELECT
+    toDateTime('2015-01-01 00:00:00') + toInt64(number/10) AS when,
+    (number % 10) + 1 AS device,
+    (device * 3) +  (number/10000) + (rand() % 53) * 0.1 AS value
+  FROM system.numbers LIMIT 1000000"""
+    )
+    assert _rows(connection, "SELECT count() FROM counter_daily") == [(20,)]
+    _assert_daily_equals_source(connection)
+    assert [row[1] for row in _rows(connection, SOURCE_BY_DEVICE.format(source="counter"))] == [
+        100_000
+    ] * 10
+
+
 def test_rows_that_slip_between_cutoff_and_backfill_are_not_adopted(
     connection: Connection,
 ) -> None:

@@ -279,6 +279,8 @@ class StatementParser(CreateParser, AlterParser, InsertParser, SystemParser, Sho
         settings: tuple[Setting, ...] = ()
         if self.token.kind == "word" and self.key_after(1) == "=":
             settings = self.settings()
+        if kind == "DEPENDENCIES":
+            return Explain(kind, self.table_name(), settings, position=position)
         self.enter()  # EXPLAIN of EXPLAIN of …
         explained = self.statement()
         self.leave()

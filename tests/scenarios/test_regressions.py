@@ -1,0 +1,187 @@
+"""What users met and must not meet again, one test for each."""
+
+from __future__ import annotations
+
+import datetime
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import olapdb
+from olapdb import errors
+
+
+@pytest.fixture
+def connection() -> Iterator[olapdb.Connection]:
+    with olapdb.connect() as opened:
+        yield opened
+
+
+def _execute(connection: olapdb.Connection, value: object) -> None:
+    connection.execute("INSERT INTO t (k, v) VALUES (?, ?)", [1, value])
+
+
+def _execute_many(connection: olapdb.Connection, value: object) -> None:
+    connection.executemany("INSERT INTO t (k, v) VALUES (?, ?)", [(1, value)])
+
+
+def _mapping(connection: olapdb.Connection, value: object) -> None:
+    connection.insert("t", {"k": [1], "v": [value]})
+
+
+WAYS = [_execute, _execute_many, _mapping]
+"""How a Python value comes into a table; all must mean the same."""
+
+
+@pytest.mark.parametrize("insert", WAYS)
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("UUID", "zz"),
+        ("Int32", "abc"),
+        ("Date", "no date"),
+        ("FixedString(3)", "abcdef"),
+        ("Date", datetime.date(3000, 1, 1)),
+        ("Date", datetime.date(1800, 1, 1)),
+        ("DateTime", datetime.datetime(1900, 1, 1)),
+        ("DateTime", datetime.datetime(2200, 1, 1)),
+        ("Int8", 1000),
+        ("UInt64", -1),
+        ("Array(String)", ["a", None]),
+        ("Decimal(10, 2)", Decimal("1e20")),
+        ("String", b"\xff"),
+    ],
+)
+def test_a_python_value_that_does_not_fit_is_refused_not_replaced(
+    connection: olapdb.Connection,
+    insert: Callable[[olapdb.Connection, object], None],
+    column: str,
+    value: object,
+) -> None:
+    connection.execute(f"CREATE TABLE t (k Int8, v {column}) ENGINE = MergeTree ORDER BY k")
+    with pytest.raises(errors.DataError, match=r"v.*row 1"):
+        insert(connection, value)
+    assert connection.execute("SELECT count() FROM t").fetchone()[0] == 0
+
+
+@pytest.mark.parametrize("insert", WAYS)
+@pytest.mark.parametrize(
+    ("column", "value", "stored"),
+    [
+        ("String", 5, "5"),
+        ("String", datetime.date(2024, 1, 1), "2024-01-01"),
+        ("Int8", True, 1),
+        ("Int8", Decimal("1.9"), 1),
+        ("Decimal(10, 2)", Decimal("1.239"), Decimal("1.23")),
+        ("Decimal(10, 2)", 1.5, Decimal("1.50")),
+        ("Float32", Decimal("1.5"), 1.5),
+        ("UInt64", 2**64 - 1, 2**64 - 1),
+        ("DateTime", datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 1)),
+        ("UUID", uuid.UUID(int=9), uuid.UUID(int=9)),
+        ("Map(String, UInt8)", {"a": 1}, {"a": 1}),
+        ("Tuple(Int8, String)", (1, "x"), (1, "x")),
+        ("Array(Tuple(Int8, String))", [(1, "x")], [(1, "x")]),
+        ("Nullable(UUID)", None, None),
+    ],
+)
+def test_a_python_value_is_cast_the_same_way_wherever_it_comes_in(
+    connection: olapdb.Connection,
+    insert: Callable[[olapdb.Connection, object], None],
+    column: str,
+    value: object,
+    stored: object,
+) -> None:
+    connection.execute(f"CREATE TABLE t (k Int8, v {column}) ENGINE = MergeTree ORDER BY k")
+    insert(connection, value)
+    assert connection.execute("SELECT v FROM t").fetchone()[0] == stored
+
+
+def test_values_of_several_types_keep_their_order(connection: olapdb.Connection) -> None:
+    connection.execute("CREATE TABLE t (k Int8, v Nullable(String)) ENGINE = MergeTree ORDER BY k")
+    given = ["a", 1, None, Decimal("2.5"), "b", 1.5, None]
+    connection.executemany("INSERT INTO t VALUES (?, ?)", list(enumerate(given)))
+    rows = connection.execute("SELECT v FROM t ORDER BY k").fetchall()
+    assert [v for (v,) in rows] == ["a", "1", None, "2.5", "b", "1.5", None]
+
+
+def test_a_text_expression_in_values_that_does_not_parse_is_refused(
+    connection: olapdb.Connection,
+) -> None:
+    connection.execute("CREATE TABLE t (k Int32) ENGINE = MergeTree ORDER BY k")
+    with pytest.raises(errors.DataError):
+        connection.execute("INSERT INTO t VALUES (concat('a', 'b'))")
+    assert connection.execute("SELECT count() FROM t").fetchone()[0] == 0
+
+
+def test_maps_are_written_in_braces(connection: olapdb.Connection) -> None:
+    connection.execute("CREATE TABLE t (k Int8, m Map(String, UInt8)) ENGINE = MergeTree ORDER BY k")
+    connection.execute("INSERT INTO t VALUES (1, {'a': 1, 'b': 2}), (2, {})")
+    rows = connection.execute("SELECT m FROM t ORDER BY k").fetchall()
+    assert [m for (m,) in rows] == [{"a": 1, "b": 2}, {}]
+    assert connection.execute("SELECT {'x': [1]}['x'], map()").fetchone() == ([1], {})
+    assert connection.execute("SELECT {a:UInt8} + 1", {"a": 3}).fetchone()[0] == 4
+
+
+def test_an_error_in_values_names_its_place_in_the_statement(
+    connection: olapdb.Connection,
+) -> None:
+    connection.execute("CREATE TABLE t (k Int8) ENGINE = MergeTree ORDER BY k")
+    with pytest.raises(errors.SyntaxError) as caught:
+        connection.execute("INSERT INTO t VALUES (1), (+)")
+    assert caught.value.position is not None
+    assert caught.value.position.column == 29
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"k": [1], "s": [b"\xff"]},
+        {"k": [1], "s": ["a", "b"]},
+        {"k": [1], "s": [object()]},
+        pa.table({"k": [1], "s": pa.array([b"\xff"], pa.binary())}),
+    ],
+)
+def test_data_that_arrow_refuses_is_an_error_of_ours(
+    connection: olapdb.Connection, data: Any
+) -> None:
+    connection.execute("CREATE TABLE t (k Int8, s String) ENGINE = MergeTree ORDER BY k")
+    with pytest.raises(olapdb.Error):
+        connection.insert("t", data)
+
+
+def test_a_parameter_list_is_no_text(connection: olapdb.Connection) -> None:
+    with pytest.raises(errors.ProgrammingError, match="single text"):
+        connection.execute("SELECT ?", "a")
+
+
+WRITER = """
+import sys, olapdb
+for number in range(30):
+    with olapdb.connect(sys.argv[1]) as connection:
+        connection.execute("INSERT INTO t VALUES (1)")
+"""
+
+
+def test_a_read_only_process_can_open_while_writers_come_and_go(tmp_path: Path) -> None:
+    with olapdb.connect(tmp_path) as connection:
+        connection.execute("CREATE TABLE t (k Int8) ENGINE = MergeTree ORDER BY k")
+    writer = subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)])
+    reads = refused = 0
+    while writer.poll() is None:
+        try:
+            with olapdb.connect(tmp_path, read_only=True) as reader:
+                reader.execute("SELECT count() FROM t").fetchone()
+            reads += 1
+        except errors.CannotOpenWarehouse:
+            refused += 1
+        except errors.OperationalError:  # "run it again": it says so itself
+            pass
+    assert writer.returncode == 0
+    assert refused <= reads // 20
