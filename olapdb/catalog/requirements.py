@@ -17,9 +17,12 @@ from olapdb.model.changes import (
     DatabaseExists,
     DatabaseIsEmpty,
     DataVersionIs,
+    DimensionViewsAre,
     LeaseLive,
     NameIsFree,
+    NoPartStraddles,
     NotCovered,
+    NothingCovered,
     ObjectIs,
     PartsLive,
     PartsOfPartitionAre,
@@ -28,6 +31,7 @@ from olapdb.model.changes import (
     TokenIsNew,
     ViewIs,
     ViewsAre,
+    WatchersAre,
 )
 from olapdb.model.part import BlockRange
 from olapdb.model.schema import MaterializedView, Table
@@ -70,6 +74,22 @@ def _holds(current: Current, requirement: Requirement) -> bool:
         case ViewsAre(source_id, views):
             attached = {(v.id, v.version) for v in schema.views_on.get(source_id, ()) if v.attached}
             return attached == set(views)
+        case WatchersAre(table_id, views):
+            return {(v.id, v.version) for v in schema.views_on.get(table_id, ())} == set(views)
+        case DimensionViewsAre(table_id, views):
+            reading = {
+                (v.id, v.version) for v in schema.by_id.values()
+                if isinstance(v, MaterializedView) and table_id in v.dimension_ids
+            }  # fmt: skip
+            return reading == set(views)
+        case NothingCovered(view_id):
+            seen = coverage(current, view_id)
+            return not seen.everywhere and not any(seen.by_partition.values())
+        case NoPartStraddles(table_id, partition_id, blocks):
+            return all(
+                one.contains(part) or not one.overlaps(part)
+                for part in _ranges_in(connection, table_id, partition_id) for one in blocks
+            )  # fmt: skip
         case ViewIs(view_id, version):
             view = schema.by_id.get(view_id)
             return isinstance(view, MaterializedView) and view.version == version
@@ -119,6 +139,13 @@ def _check_token(current: Current, requirement: TokenIsNew) -> None:
         raise DuplicateInsert(
             f"An INSERT with the token {requirement.token!r} was committed before (commit {commit})."
         )
+
+
+def _ranges_in(
+    connection: sqlite3.Connection, table_id: str, partition_id: str
+) -> list[BlockRange]:
+    live = sql.live_parts_of(connection, of_table=table_id)
+    return [BlockRange(first, last) for _, one, first, last in live if one == partition_id]
 
 
 def _parts_of_partition_are(

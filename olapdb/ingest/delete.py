@@ -28,8 +28,14 @@ from olapdb.errors import (
 from olapdb.execute import ExecutionContext, run
 from olapdb.functions.base import Environment
 from olapdb.ingest.insert import ATTEMPTS_MAX
-from olapdb.ingest.invalidate import StaleSlices, dimension_changed, touched_parts
+from olapdb.ingest.invalidate import (
+    StaleSlices,
+    dimension_changed,
+    touched_parts,
+    watchers_are,
+)  # fmt: skip
 from olapdb.ingest.read import Pin, discard, read_rows
+from olapdb.ingest.stage import VOID_PARTITION, dimension_requirements
 from olapdb.ingest.trigger import Surroundings
 from olapdb.model.changes import (
     AddPart,
@@ -150,6 +156,7 @@ def truncate(
         requirements: list[Requirement] = [
             SchemaIs(table.id, table.version),
             PartsOfPartitionAre(table.id, None, ids),
+            watchers_are(snapshot, table.id),
         ]
         changes += [RemoveCoverage(view.id) for view in snapshot.views_into(table.id)]
         now = services.clock_ms()
@@ -166,7 +173,7 @@ def truncate(
             )
             changes += more
             requirements += needed
-        if not changes:
+        if not parts and not snapshot.views_into(table.id):
             return DeleteResult(0, 0, None)
         return DeleteResult(rows, len(parts), change.apply(requirements, changes))
 
@@ -298,12 +305,13 @@ def _watchers(
 ) -> tuple[list[tuple[StaleSlices, list[Part]]], list[Requirement]]:
     """For each view on the table, the parts that it has seen."""
     watching: list[tuple[StaleSlices, list[Part]]] = []
-    requirements: list[Requirement] = []
+    requirements: list[Requirement] = [watchers_are(snapshot, table.id)]
     for view in snapshot.views_on(table.id):
         seen, unseen = touched_parts(view, parts, snapshot)
         requirements += unseen
         if seen:
             watching.append((StaleSlices.of(view), seen))
+            requirements += [one for one, _ in dimension_requirements(view, snapshot)]
     return watching, requirements
 
 
@@ -327,7 +335,7 @@ def _publish(
 
 
 def _raised(table: Table, parts: Sequence[Part]) -> list[Change]:
-    partitions = dict.fromkeys(part.partition_id for part in parts)
+    partitions = dict.fromkeys((VOID_PARTITION, *(part.partition_id for part in parts)))
     return [RaiseDataVersion(table.id, partition) for partition in partitions]
 
 

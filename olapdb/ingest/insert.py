@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -226,9 +226,9 @@ class _Writer:
                 self.discard(staged.paths)
                 return InsertResult(0, 0, None, duplicate=True)
             except CommitConflict:
-                snapshot = self.services.catalog.snapshot()
+                fired_on, snapshot = snapshot, self.services.catalog.snapshot()
                 with self.pinned(snapshot, staged.table_id):
-                    staged = self._fire_again(staged, kept, snapshot)
+                    staged = self._fire_again(staged, kept, fired_on, snapshot)
                 continue
             except CommitUnknown:
                 raise  # nothing is deleted: the files may be the table's now
@@ -281,12 +281,15 @@ class _Writer:
         ]  # fmt: skip
 
     def _fire_again(
-        self, staged: StagedInsert, kept: list[pa.Table] | None, snapshot: Snapshot
-    ) -> StagedInsert:
+        self, staged: StagedInsert, kept: list[pa.Table] | None, fired_on: Snapshot,
+        snapshot: Snapshot,
+    ) -> StagedInsert:  # fmt: skip
         """The same source parts with the cascade as the views are now."""
-        table = _table(snapshot, staged.table_id)
+        table, before = (_table(one, staged.table_id) for one in (snapshot, fired_on))
         mine = staged.parts_of(staged.table_id)
-        if any(p.part.schema_version != table.version for p in mine):
+        versions = {p.part.schema_version for p in mine}
+        same_rows = replace(before.renamed(table.database, table.name), version=table.version) == table
+        if versions - {table.version} and not (versions == {before.version} and same_rows):
             self.discard(staged.paths)
             raise Aborted(
                 f"{table.database}.{table.name} was altered while the INSERT ran.",

@@ -18,7 +18,15 @@ from olapdb.ingest.arrays import one_array
 from olapdb.ingest.keys import key_columns
 from olapdb.ingest.stage import layout_of
 from olapdb.ingest.trigger import Surroundings, bound_view, fire
-from olapdb.model.changes import Change, Invalidate, NotCovered, Requirement
+from olapdb.model.changes import (
+    Change,
+    DimensionViewsAre,
+    Invalidate,
+    NotCovered,
+    NothingCovered,
+    Requirement,
+    WatchersAre,
+)  # fmt: skip
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
@@ -108,6 +116,11 @@ def touched_parts(
     return seen, unseen
 
 
+def watchers_are(snapshot: Snapshot, table_id: str) -> WatchersAre:
+    """That the views that were asked are still all that there are."""
+    return WatchersAre(table_id, tuple((v.id, v.version) for v in snapshot.views_on(table_id)))
+
+
 def dimension_views(snapshot: Snapshot, table_ids: set[str]) -> list[MaterializedView]:
     return [
         item for item in snapshot.objects()
@@ -122,7 +135,12 @@ def dimension_changed(
     """Everything that views made with these tables as dimensions is stale; a view that has made
     nothing yet is not, and the commit requires that this stays so."""
     changes: list[Change] = []
-    requirements: list[Requirement] = []
+    requirements: list[Requirement] = [
+        DimensionViewsAre(
+            one, tuple((v.id, v.version) for v in dimension_views(snapshot, {one}))
+        )
+        for one in sorted(table_ids)
+    ]
     for view in dimension_views(snapshot, table_ids):
         coverage = snapshot.coverage(view.id)
         if coverage.everywhere or any(coverage.by_partition.values()):
@@ -130,6 +148,5 @@ def dimension_changed(
             stale.add_all(rows)
             changes += stale.invalidations(cause, statement, query_id, since_ms)
         else:
-            partitions = {part.partition_id for part in snapshot.parts(view.source_id)} | {""}
-            requirements += [NotCovered(view.id, p, EVERY_BLOCK) for p in sorted(partitions)]
+            requirements.append(NothingCovered(view.id))
     return changes, requirements

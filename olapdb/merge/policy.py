@@ -160,7 +160,8 @@ def _kind(state: TableState, part: Part) -> object:
     blocks = part.block_range
     fences = sorted({*state.fences.get(None, ()), *state.fences.get(part.partition_id, ())})
     side = sum(1 for fence in fences if blocks.first > fence)
-    return (bool(state.writers) and not part.made_by(state.writers), side)
+    makers = frozenset(c.view_id for c in part.contributions) & frozenset(state.writers)
+    return (makers, side)
 
 
 def _one_coverage(state: TableState, blocks: BlockRange, partition_id: str) -> bool:

@@ -52,6 +52,40 @@ class ViewsAre:
 
 
 @dataclass(frozen=True, slots=True)
+class WatchersAre:
+    """The views on a table, attached or not, are exactly these (view id, definition version):
+    who has been asked whether it saw the rows that leave (rules 4 and 6)."""
+
+    table_id: str
+    views: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DimensionViewsAre:
+    """The views that read the table beside their source are exactly these (rule 4)."""
+
+    table_id: str
+    views: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NothingCovered:
+    """The view has seen nothing of any partition (rule 4)."""
+
+    view_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoPartStraddles:
+    """Each live part of the partition lies within the ranges or beside them (rule 3): a merge may
+    have joined a chunk's part with one that came later."""
+
+    table_id: str
+    partition_id: str
+    blocks: tuple[BlockRange, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ViewIs:
     """The view exists with this definition version (rules 3 and 6)."""
 
@@ -138,7 +172,8 @@ class DatabaseIsEmpty:
 
 
 Requirement: TypeAlias = (
-    LeaseLive | SchemaIs | ViewsAre | ViewIs | DataVersionIs | PartsLive | PartsOfPartitionAre
+    LeaseLive | SchemaIs | ViewsAre | WatchersAre | DimensionViewsAre | NothingCovered
+    | NoPartStraddles | ViewIs | DataVersionIs | PartsLive | PartsOfPartitionAre
     | NotCovered | CoverageCommon | TokenIsNew | NameIsFree | ObjectIs | DatabaseExists
     | DatabaseIsEmpty
 )  # fmt: skip

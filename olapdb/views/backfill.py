@@ -26,6 +26,7 @@ from olapdb.model.changes import (
     ClearInvalidations,
     Commit,
     LeaseLive,
+    NoPartStraddles,
     NotCovered,
     Requirement,
     ViewIs,
@@ -213,12 +214,11 @@ def _publish(
 ) -> int:
     staged = outcome.staged
     assert staged is not None
-    coverage = [
-        AddCoverage(CoverageRow(view.id, chunk.partition, one))
-        for one in claimed_by(snapshot, view, chunk)
-    ]
+    claimed = claimed_by(snapshot, view, chunk)
+    coverage = [AddCoverage(CoverageRow(view.id, chunk.partition, one)) for one in claimed]
     requirements = job.read_requirements(snapshot, view, (chunk.partition,))
     requirements += [NotCovered(view.id, chunk.partition, chunk.blocks), *staged.requirements]
+    requirements.append(NoPartStraddles(view.source_id, chunk.partition, claimed))
     requirements += _dimensions(snapshot, view)
     written = {c.block.table_id for c in staged.changes if isinstance(c, AddBlock)}
     more, needed = dimension_changed(

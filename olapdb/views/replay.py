@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from olapdb.errors import BadArguments, BypassRows, CommitConflict, CommitUnknown, Error
 from olapdb.functions.base import Environment
-from olapdb.ingest.invalidate import StaleSlices, dimension_changed
+from olapdb.ingest.invalidate import StaleSlices, dimension_changed, touched_parts, watchers_are
 from olapdb.ingest.read import Pin, discard, read_rows, read_staged
 from olapdb.ingest.stage import VOID_PARTITION, dimension_requirements, void_part
 from olapdb.ingest.staged import StagedInsert, join_staged
@@ -249,7 +249,9 @@ class _Replay:
         changes += [RaiseDataVersion(target.id, partition) for partition in sorted(old)]
         changes += self._cleared(views, sorted(old))
         with Pin(self.job.services, now.number):
-            changes += self._downstream(now, target, removed, new)
+            more, needed = self._downstream(now, target, removed, new)
+            changes += more
+            requirements += needed
         more, needed = dimension_changed(
             now, {target.id}, "DIMENSION CHANGE", self.job.statement, self.job.query_id,
             sum(p.rows for p in removed), self.job.services.clock_ms(),
@@ -319,6 +321,8 @@ class _Replay:
                 needed[one] = None
             for requirement, _ in dimension_requirements(view, self.snapshot):
                 needed[requirement] = None
+        whole = self.snapshot.data_version(target.id, VOID_PARTITION)
+        needed[DataVersionIs(target.id, VOID_PARTITION, whole)] = None
         for partition, parts in old.items():
             ids = tuple(sorted(part.id for part in parts))
             needed[PartsOfPartitionAre(target.id, partition, ids, fence)] = None
@@ -336,7 +340,7 @@ class _Replay:
 
     def _downstream(
         self, now: Snapshot, target: Table, removed: list[Part], new: list[Change]
-    ) -> list[Change]:
+    ) -> tuple[list[Change], list[Requirement]]:
         """Views on the target: what they made of the replaced rows is stale; the new block counts
         as seen, since their own replay will read it."""
         around = Surroundings(
@@ -344,10 +348,11 @@ class _Replay:
             Environment(zone=self.job.services.zone, query_id=self.job.query_id),
         )  # fmt: skip
         changes: list[Change] = []
+        requirements: list[Requirement] = [watchers_are(now, target.id)]
         with_rows = [part for part in removed if part.rows]
         for view in now.views_on(target.id):
-            coverage = now.coverage(view.id)
-            seen = [p for p in with_rows if coverage.touches(p.partition_id, p.block_range)]
+            seen, unseen = touched_parts(view, with_rows, now)
+            requirements += unseen
             if not seen:
                 continue
             slices = StaleSlices.of(view)
@@ -362,7 +367,7 @@ class _Replay:
                 "UPSTREAM REPLAY", self.job.statement, self.job.query_id,
                 self.job.services.clock_ms(),
             )  # fmt: skip
-        return changes
+        return changes, requirements
 
     def _read(self, target: Table, staged: AddPart) -> pa.Table:
         return read_staged(self.job.services.store, target, staged)

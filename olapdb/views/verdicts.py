@@ -56,7 +56,8 @@ def fingerprint(
     for one in snapshot.views_into(view.target_id):
         partitions = {part.partition_id for part in snapshot.parts(one.source_id)}
         versions = [(p, snapshot.data_version(one.source_id, p)) for p in sorted(partitions)]
-        facts.append((one.id, one.version, [v for v in versions if v[1]]))
+        whole = snapshot.data_version(one.source_id, "")
+        facts.append((one.id, one.version, whole, [v for v in versions if v[1]]))
         for table_id in one.dimension_ids:
             facts.append((table_id, *_newest(snapshot, table_id, None)))
     last, versions_there = _newest(snapshot, view.target_id, target_partition)

@@ -15,20 +15,7 @@ from tests.protocol.scenarios import GUARDS, NAMED, together
 ON_ENGINE = tuple(
     g for g in GUARDS if not NAMED[g].crashes and performable((NAMED[g].history, *NAMED[g].programs))
 )
-OPEN: dict[str, str] = {
-    "3.no_straddle": "a chunk is published over a part that a merge has widened meanwhile",
-    "4.watchers": "DELETE does not see a view that was created and backfilled meanwhile",
-    "4.dimension_watchers": "nor does a change of a dimension",
-    "4.dimension_unseen": "nor a backfill of a partition that was not there before",
-    "4.dimension_read": "DELETE names slices by a dimension that has changed meanwhile",
-    "5.raise_whole": "TRUNCATE raises no version where the target has no parts",
-    "6.whole_target": "REPLAY does not notice that the target was truncated",
-    "6.watchers": "REPLAY does not see a view below that was created and backfilled meanwhile",
-    "6.downstream_not_covered": "nor the backfill of one that was there",
-    "7.makers_apart": "rows of two views merge, and one of the views may be dropped",
-    "9.data_version": "a verdict does not lapse when a partition of the source loses all its parts",
-    "9.clear_up_to": "the same: the verdict is recorded after the DELETE",
-}
+OPEN: dict[str, str] = {}
 """Guards that the engine does not have yet, and what then goes wrong."""
 
 
