@@ -115,8 +115,15 @@ def choose(
 
 
 def choose_inline(run: Sequence[Part], limits: MergeLimits, now_ms: int) -> list[Part]:
-    """Inline parts of a run whose oldest has lain in the catalog too long; they become a file."""
-    inline = [p for p in run if p.inline]
+    """The first inline parts of a run, where they have lain in the catalog too long; they become a
+    file. Neighbours only: a file part between two of them would come before or after both, and
+    engines that keep the last row of a key tell the difference."""
+    inline: list[Part] = []
+    for part in run:
+        if part.inline:
+            inline.append(part)
+        elif inline:
+            break
     if inline and now_ms - min(p.created_ms for p in inline) > limits.inline_age_ms_max:
         return _fitting(inline, limits)
     return []
