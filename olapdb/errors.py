@@ -520,6 +520,14 @@ class CommitUnknown(OperationalError):
     code = 659
 
 
+class CatalogChanged(OperationalError):
+    """A writer came while a read-only process read without locks; the read is worthless, and is
+    done again."""
+
+    name = "ABORTED"
+    code = 236
+
+
 class CatalogBusy(OperationalError):
     """Another process holds the catalog longer than `lock_acquire_timeout`."""
 

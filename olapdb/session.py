@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 from olapdb.config import Settings
-from olapdb.errors import BadArguments, InternalError, NotSupportedError
+from olapdb.errors import BadArguments, CatalogChanged, InternalError, NotSupportedError, TooDeepRecursion
 from olapdb.functions.base import Environment
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import QueryStatistics, Result
@@ -82,7 +82,13 @@ class Session:
                 self._running.discard(context.cancelled)
 
         try:
-            result = self._dispatch(statement, context)
+            result = self._answer(statement, context)
+        except RecursionError:
+            finished()
+            raise TooDeepRecursion(
+                "The statement's expressions are nested too deeply.",
+                hint="Split it with WITH; write a long chain of OR as IN (…).",
+            ) from None
         except BaseException:
             finished()
             raise
@@ -93,6 +99,15 @@ class Session:
         else:
             finished()
         return result
+
+    def _answer(self, statement: nodes.Statement, context: StatementContext) -> Result:
+        """A read that a writer's coming made worthless is done again, bounded."""
+        for _ in range(READ_ATTEMPTS_MAX - 1):
+            try:
+                return self._dispatch(statement, context)
+            except CatalogChanged:
+                continue
+        return self._dispatch(statement, context)
 
     def _dispatch(self, statement: nodes.Statement, context: StatementContext) -> Result:
         match statement:
@@ -250,6 +265,8 @@ class Session:
         return Result()
 
 
+READ_ATTEMPTS_MAX = 10
+"""How often a read-only process reads anew because a writer came meanwhile."""
 _PARSE_CACHE_TEXT_MAX = 16_384
 
 

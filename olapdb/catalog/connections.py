@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from urllib.parse import quote
 
 from olapdb.catalog.errors import catalog_error
-from olapdb.errors import InterfaceError, OperationalError
+from olapdb.errors import CatalogChanged, InterfaceError
 from olapdb.model.stages import Durability
 
 MEMORY = ":memory:"
@@ -101,7 +101,7 @@ class Connections:
         except sqlite3.Error as error:
             raise catalog_error(error, self._path) from error
         if self._signature() != before and before[0] is False:
-            raise OperationalError(
+            raise CatalogChanged(
                 "A writer changed the catalog while it was being read.", hint="Run it again."
             )
 

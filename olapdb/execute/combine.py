@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import InternalError
+from olapdb.errors import DecimalOverflow, InternalError
 from olapdb.execute.batches import single_chunk
 from olapdb.execute.layout import TableLayout
 from olapdb.execute.ordering import equal_to_previous
@@ -188,7 +188,14 @@ def _summed(column: pa.Array, groups: Groups) -> pa.Array:
         table = pa.table({"code": groups.codes, "value": column})
         sums = table.group_by("code", use_threads=False).aggregate([("value", "sum")])
         made = single_chunk(sums.column("value_sum"))
-        return wrapping_cast(made, arrow)
+        try:
+            return made.cast(arrow)
+        except pa.ArrowInvalid as error:  # Parquet would cut it to the precision's bytes
+            raise DecimalOverflow(
+                f"A sum does not fit Decimal({arrow.precision}, {arrow.scale}).",
+                hint="Sum into a wider column, such as Decimal(38, …): copy the table with INSERT "
+                "… SELECT.",
+            ) from error
     plain = pc.fill_null(column, _zero(arrow))
     ordered = plain.to_numpy(zero_copy_only=False)[groups.order]
     if pa.types.is_boolean(arrow):

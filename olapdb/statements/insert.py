@@ -26,7 +26,7 @@ from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
 from olapdb.statements.python_values import mapping_columns, python_column
 from olapdb.statements.small_values import read_small_values
-from olapdb.types import DataType
+from olapdb.types import DataType, is_nullable
 
 
 def run_insert(statement: nodes.Insert, context: StatementContext) -> Result:
@@ -231,6 +231,8 @@ def _expression_rows(
     types = [_nullable(c.type) for c in fields]
     for position, (column, data_type) in enumerate(zip(fields, types, strict=True)):
         given = [row[position] for row in rows]
+        if column.default and None in given:
+            _refuse_default(column, context)
         parameters = [e for e in given if isinstance(e, nodes.Parameter) and _is_parameter(e)]
         if len(parameters) == len(given):
             python = [lookup_parameter(e, context.parameters) for e in parameters]
@@ -238,8 +240,8 @@ def _expression_rows(
             continue
         values = []
         for number, expression in enumerate(given, 1):
-            if expression is None:
-                values.append(default_value(column.type))
+            if expression is None:  # an INSERT makes the column's default of a NULL
+                values.append(pa.scalar(None) if column.default else default_value(column.type))
                 continue
             try:
                 values.append(bind_constant(expression, data_type, scope))
@@ -248,6 +250,15 @@ def _expression_rows(
                 raise
         arrays.append(pa.array([v.as_py() for v in values], type=data_type.arrow))
     return pa.Table.from_arrays(arrays, names=[c.name for c in fields]), types
+
+
+def _refuse_default(column: Column, context: StatementContext) -> None:
+    """DEFAULT stands for the column's expression where NULL does: not where NULL is a value."""
+    if is_nullable(column.type) or not context.settings.boolean("input_format_null_as_default"):
+        raise NotSupportedError(
+            f"DEFAULT for column {column.name}, which takes NULL as a value, is not supported.",
+            hint="Leave the column out of the INSERT's column list to have its default.",
+        )
 
 
 def _is_parameter(expression: nodes.Expression | None) -> bool:

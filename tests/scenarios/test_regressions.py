@@ -185,3 +185,55 @@ def test_a_read_only_process_can_open_while_writers_come_and_go(tmp_path: Path) 
             pass
     assert writer.returncode == 0
     assert refused <= reads // 20
+
+
+def test_values_may_be_computed(connection: olapdb.Connection) -> None:
+    connection.execute("CREATE TABLE t (at DateTime, s String) ENGINE = MergeTree ORDER BY at")
+    connection.execute("INSERT INTO t VALUES (now(), ?), (now() - 5, lower('X'))", ["/home"])
+    rows = connection.execute("SELECT s FROM t WHERE at > now() - 100 ORDER BY s").fetchall()
+    assert [s for (s,) in rows] == ["/home", "x"]
+    with pytest.raises(errors.IllegalDivision):
+        connection.execute("INSERT INTO t VALUES (intDiv(1, 0), '')")
+
+
+def test_default_in_values_is_the_columns_default(connection: olapdb.Connection) -> None:
+    connection.execute(
+        "CREATE TABLE t (k Int32, s String DEFAULT concat('a', toString(k)), n Nullable(Int8) DEFAULT 5)"
+        " ENGINE = MergeTree ORDER BY k"
+    )
+    connection.execute("INSERT INTO t (k, s) VALUES (1, DEFAULT), (2, 'x'), (DEFAULT, DEFAULT)")
+    rows = connection.execute("SELECT k, s, n FROM t ORDER BY k").fetchall()
+    assert rows == [(0, "a0", 5), (1, "a1", 5), (2, "x", 5)]
+    with pytest.raises(errors.NotSupportedError, match="column n"):
+        connection.execute("INSERT INTO t VALUES (1, 'x', DEFAULT)")
+
+
+def test_a_summing_table_keeps_narrow_decimals_and_true(connection: olapdb.Connection) -> None:
+    connection.execute(
+        "CREATE TABLE t (k Int8, d Decimal(4, 2), b Bool) ENGINE = SummingMergeTree ORDER BY k"
+    )
+    connection.execute("INSERT INTO t VALUES (1, 10.5, true), (2, 0, true), (3, 0, false)")
+    connection.execute("INSERT INTO t VALUES (1, 10.25, false)")
+    left = [(1, Decimal("20.75"), True), (2, Decimal("0.00"), True)]
+    assert connection.execute("SELECT * FROM t FINAL ORDER BY k").fetchall() == left
+    connection.execute("OPTIMIZE TABLE t FINAL")
+    assert connection.execute("SELECT * FROM t ORDER BY k").fetchall() == left
+
+
+def test_a_decimal_sum_beyond_its_column_is_an_error_never_another_number(
+    connection: olapdb.Connection,
+) -> None:
+    connection.execute("CREATE TABLE t (k Int8, d Decimal(4, 2)) ENGINE = SummingMergeTree ORDER BY k")
+    for _ in range(2):
+        connection.execute("INSERT INTO t VALUES (1, 99.99)")
+    with pytest.raises(errors.DecimalOverflow):
+        connection.execute("SELECT * FROM t FINAL").fetchall()
+    with pytest.raises(errors.DecimalOverflow):
+        connection.execute("OPTIMIZE TABLE t FINAL")
+    assert connection.execute("SELECT sum(toDecimal64(d, 2)) FROM t").fetchone()[0] == Decimal("199.98")
+
+
+@pytest.mark.parametrize("key", ["ORDER BY rand()", "ORDER BY k PARTITION BY toYYYYMM(now())"])
+def test_a_key_is_computed_from_its_row(connection: olapdb.Connection, key: str) -> None:
+    with pytest.raises(errors.BadArguments, match="another value each time"):
+        connection.execute(f"CREATE TABLE t (k Int8) ENGINE = MergeTree {key}")

@@ -40,9 +40,10 @@ def full_merge(blocks: Sequence[Sequence[Row]]) -> list[Row]:
         total = (
             sum(r[2] for r in rows) % 256, sum(known) if known else None,
             sum(r[4] for r in rows), sum((r[5] for r in rows), Number("0.00")),
+            any(r[6] for r in rows),
         )  # fmt: skip
         if any(v for v in total):
-            merged.append((k, rows[0][1], *total, rows[0][6]))
+            merged.append((k, rows[0][1], *total))
     return merged
 
 
