@@ -17,7 +17,13 @@ from functools import lru_cache
 from typing import Any
 
 from olapdb.config import Settings
-from olapdb.errors import BadArguments, CatalogChanged, InternalError, NotSupportedError, TooDeepRecursion
+from olapdb.errors import (
+    BadArguments,
+    CatalogChanged,
+    InternalError,
+    NotSupportedError,
+    TooDeepRecursion,
+)
 from olapdb.functions.base import Environment
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import QueryStatistics, Result
