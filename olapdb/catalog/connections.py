@@ -8,10 +8,11 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 from urllib.parse import quote
 
 from olapdb.catalog.errors import catalog_error
-from olapdb.errors import CatalogChanged, InterfaceError
+from olapdb.errors import CannotOpenWarehouse, CatalogChanged, InterfaceError
 from olapdb.model.stages import Durability
 
 MEMORY = ":memory:"
@@ -21,6 +22,14 @@ _OPENING_PAUSE_SECONDS = 0.01
 _CACHE_KIB = 16_384
 _CHECKPOINT_PAGES = 4_000
 _JOURNAL_BYTES_MAX = 64 << 20
+
+
+class _File(NamedTuple):
+    """The catalog's file at a moment: whether a log stands beside it, and when it changed."""
+
+    logged: bool
+    modified_nanoseconds: int
+    bytes: int
 
 
 class Connections:
@@ -71,12 +80,8 @@ class Connections:
                 yield self.writer()
             return
         if self._read_only:
-            with self._unchanged():
-                connection = self.open()
-                try:
-                    yield connection
-                finally:
-                    connection.close()
+            with self._reading_only() as connection:
+                yield connection
             return
         connection = self._borrow()
         try:
@@ -92,22 +97,32 @@ class Connections:
             self._give_back(connection)
 
     @contextmanager
-    def _unchanged(self) -> Iterator[None]:
-        """Around a read without locks (read-only, no log beside the file): a writer that came
-        and changed the file meanwhile makes the read worthless, whatever it gave."""
-        before = self._signature()
+    def _reading_only(self) -> Iterator[sqlite3.Connection]:
+        """A connection of its own for each read: what it may trust changes as writers come and go.
+
+        Without a log beside the file it reads without locks: a writer that came and changed the
+        file meanwhile makes the read worthless, whatever it gave."""
         try:
-            yield
+            connection, file = self._open_read_only()
+            try:
+                yield connection
+            finally:
+                connection.close()
         except sqlite3.Error as error:
             raise catalog_error(error, self._path) from error
-        if self._signature() != before and before[0] is False:
+        if not file.logged and self._file() != file:
             raise CatalogChanged(
                 "A writer changed the catalog while it was being read.", hint="Run it again."
             )
 
-    def _signature(self) -> tuple[bool, int, int]:
+    def _file(self) -> _File:
+        try:
+            # An empty log is none: SQLite makes one where a reader finds the log just removed.
+            logged = os.path.getsize(f"{self._path}-wal") > 0
+        except FileNotFoundError:
+            logged = False
         status = os.stat(self._path)
-        return os.path.exists(f"{self._path}-wal"), status.st_mtime_ns, status.st_size
+        return _File(logged, status.st_mtime_ns, status.st_size)
 
     @contextmanager
     def consistent(self) -> Iterator[sqlite3.Connection]:
@@ -163,7 +178,7 @@ class Connections:
         if self.in_memory:
             return sqlite3.connect(MEMORY, isolation_level=None, check_same_thread=False)
         if self._read_only:
-            return self._open_read_only()
+            return self._open_read_only()[0]
         connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
         synchronous = "FULL" if self._durability == "full" else "OFF"
         connection.execute("PRAGMA busy_timeout = 30000")
@@ -174,29 +189,33 @@ class Connections:
         connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES_MAX}")
         return connection
 
-    def _open_read_only(self) -> sqlite3.Connection:
-        """Writes nothing: not even the shared memory beside the file.
+    def _open_read_only(self) -> tuple[sqlite3.Connection, _File]:
+        """Writes nothing: not even the shared memory beside the file; and what it opened.
 
-        Without a log beside it the file is all there is, and is read as it stands.  A connection
-        serves one read: what it may trust changes as writers come and go.  While one comes or
-        goes, the log is there and its shared memory is not, or the other way round, and SQLite
-        cannot open the file; that passes."""
+        Without a log beside it the file is all there is, and is read as it stands.  While a
+        writer comes or goes, the log is there and its shared memory is not, or the other way
+        round, and SQLite cannot open the file; that passes."""
         until = time.monotonic() + _OPENING_SECONDS_MAX
         while True:
-            connection = self._connect_read_only()
+            file = self._file()
+            connection = self._connect_read_only(file)
             try:
                 connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
-                return connection
+                return connection, file
             except sqlite3.Error as error:
                 connection.close()
                 passes = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_CANTOPEN
-                if not passes or time.monotonic() > until:
+                if not passes:
                     raise
+                if time.monotonic() > until:
+                    raise CannotOpenWarehouse(
+                        f"The catalog {self._path} has a log that only a writer can bring in.",
+                        hint="Connect once without read_only=True, then read again.",
+                    ) from error
             time.sleep(_OPENING_PAUSE_SECONDS)
 
-    def _connect_read_only(self) -> sqlite3.Connection:
-        logged = os.path.exists(f"{self._path}-wal")
-        options = "mode=ro&readonly_shm=1" if logged else "mode=ro&immutable=1"
+    def _connect_read_only(self, file: _File) -> sqlite3.Connection:
+        options = "mode=ro&readonly_shm=1" if file.logged else "mode=ro&immutable=1"
         return sqlite3.connect(
             f"file:{quote(os.path.abspath(self._path))}?{options}", uri=True, isolation_level=None,
             check_same_thread=False,

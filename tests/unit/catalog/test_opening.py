@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import olapdb
 from olapdb.catalog.sqlite import SqliteCatalog
 from olapdb.errors import CannotOpenWarehouse, InterfaceError, ReadOnly
 from tests.harness.commits import create_all, insert
@@ -141,3 +142,24 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
 
 def _bytes_of(folder: Path) -> dict[str, bytes]:
     return {p.name: p.read_bytes() for p in folder.iterdir() if p.is_file()}
+
+
+def test_an_empty_log_without_its_memory_is_no_log(tmp_path: Path) -> None:
+    """What a reader leaves that came while the last writer was removing the log."""
+    with olapdb.connect(str(tmp_path)) as connection:
+        connection.execute("CREATE TABLE t (a UInt8) ENGINE = MergeTree ORDER BY a")
+        connection.execute("INSERT INTO t VALUES (1)")
+    (tmp_path / "catalog.sqlite-wal").touch()
+    with olapdb.connect(str(tmp_path), read_only=True) as connection:
+        assert connection.execute("SELECT a FROM t").fetchall() == [(1,)]
+
+
+def test_a_log_that_only_a_writer_can_bring_in_says_so(tmp_path: Path) -> None:
+    with olapdb.connect(str(tmp_path)) as connection:
+        connection.execute("CREATE TABLE t (a UInt8) ENGINE = MergeTree ORDER BY a")
+        log = (tmp_path / "catalog.sqlite-wal").read_bytes()
+    (tmp_path / "catalog.sqlite-wal").write_bytes(log)
+    with pytest.raises(CannotOpenWarehouse, match="without read_only"):
+        olapdb.connect(str(tmp_path), read_only=True)
+    with olapdb.connect(str(tmp_path)) as connection:
+        assert connection.execute("SELECT count() FROM t").fetchall() == [(0,)]
