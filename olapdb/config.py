@@ -111,6 +111,7 @@ def _session() -> Iterable[SettingDefinition]:
     yield s("max_partitions_per_insert_block", 100, "More partitions in one block are an error; 0 means no limit.", minimum=0)
     yield s("lock_acquire_timeout_ms", 30_000, "How long a commit waits for the catalog.", minimum=1)
     yield s("session_timezone", "", "Another zone than the warehouse's.", only=("", "UTC"))
+    yield s("snapshot", 0, "The commit as of which a SELECT reads, see system.snapshots; 0 means the newest.", minimum=0)
     yield s("optimizer", True, "Whether plans are optimized; for tests that compare.")
     yield s("engine", "in_process", "Where SYSTEM BACKFILL, REPLAY and RECONCILE run: in_process or spark.", only=("in_process", "spark"))
     yield s("backfill_threads", 0, "Chunks computed at a time; 0 means the number of cores.", minimum=0)

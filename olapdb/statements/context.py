@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from olapdb.config import Settings
 from olapdb.errors import (
+    BadArguments,
     HaveDependentObjects,
     ProgrammingError,
     QueryNotSupportedInMaterializedView,
@@ -90,8 +91,25 @@ class StatementContext:
         return self.environment.query_id
 
     def snapshot(self) -> Snapshot:
-        """The newest; a statement takes one and stays with it."""
+        """The newest, of which a statement takes one and stays with it; for those that change
+        something, so SETTINGS snapshot is refused."""
+        number = self.settings.integer("snapshot")
+        if number:
+            raise BadArguments(
+                f"SETTINGS snapshot = {number} reads the past; this statement is about the present.",
+                hint="Give the setting to a SELECT, also to that of INSERT INTO … SELECT.",
+            )
         return self.services.catalog.snapshot()
+
+    def of_the_present(self) -> StatementContext:
+        """For what an INSERT … SELECT … SETTINGS snapshot = n writes."""
+        if not self.settings.integer("snapshot"):
+            return self
+        return replace(self, settings=self.settings.with_changes({"snapshot": 0}))
+
+    def reading_snapshot(self) -> Snapshot:
+        """As of SETTINGS snapshot, else the newest. SnapshotTooOld where its parts are gone."""
+        return self.services.catalog.snapshot(self.settings.integer("snapshot") or None)
 
     def with_settings(self, settings: Sequence[nodes.Setting]) -> StatementContext:
         """This statement with the settings of a SETTINGS clause."""

@@ -55,7 +55,8 @@ def _plan(statement: nodes.Node, indexes: bool, context: StatementContext) -> li
         raise NotSupportedError(
             "EXPLAIN takes a SELECT.", position=statement.position
         )
-    snapshot = context.snapshot()
+    context = select.with_query_settings(statement, context)
+    snapshot = context.reading_snapshot()
     plan = select.plan_query(statement, context, snapshot)
     if indexes:
         from olapdb.execute import explain_indexes
@@ -77,7 +78,7 @@ def _dependencies(name: nodes.Node, context: StatementContext) -> Result:
     from olapdb.views.impact import impact_of
 
     assert isinstance(name, nodes.TableName)
-    snapshot = context.snapshot()
+    snapshot = context.reading_snapshot()
     found = impact_of(context.require(snapshot, name), snapshot)
     columns = [[getattr(one, column) for one in found] for column in _IMPACT]
     return from_columns(_IMPACT, [UINT64, STRING, STRING, STRING, STRING], columns)
@@ -87,7 +88,8 @@ def _provenance(statement: nodes.Node, context: StatementContext) -> Result:
     from olapdb.views.provenance import provenance
 
     query, reference = _rows_of_target(statement)
-    snapshot = context.snapshot()
+    context = select.with_query_settings(query, context)
+    snapshot = context.reading_snapshot()
     target = context.require_table(snapshot, reference.table, "EXPLAIN PROVENANCE")
     condition = query.where
     if query.prewhere is not None and query.where is not None:

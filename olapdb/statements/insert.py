@@ -32,7 +32,8 @@ from olapdb.types import DataType, is_nullable
 def run_insert(statement: nodes.Insert, context: StatementContext) -> Result:
     """One atomic commit of all blocks and all that the views make of them."""
     context = context.with_settings(statement.settings)
-    snapshot = context.snapshot()
+    past_is_read = statement.query is not None
+    snapshot = (context.of_the_present() if past_is_read else context).snapshot()
     table = context.require_table(snapshot, statement.table, "INSERT")
     columns = _column_list(statement, table)
     if statement.query is not None:
@@ -80,9 +81,10 @@ def insert_query(
     table: Table, columns: Sequence[str] | None, query: nodes.Query, context: StatementContext
 ) -> int:
     """The SELECT's rows by position, streamed block by block."""
-    snapshot = context.snapshot()
+    present = context.of_the_present()
+    snapshot = present.snapshot()
     blocks = query_blocks(table, columns, query, context, snapshot)
-    return _commit(table, blocks, _token(context), context, snapshot)
+    return _commit(table, blocks, _token(present), present, snapshot)
 
 
 def query_blocks(

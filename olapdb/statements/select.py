@@ -17,9 +17,9 @@ from olapdb.types import DataType
 
 def run_query(query: nodes.Query, context: StatementContext) -> Result:
     """The rows of the query, as a stream over one snapshot."""
-    context = _with_query_settings(query, context)
+    context = with_query_settings(query, context)
     _refuse_format(query)
-    return run_on(query, context, context.snapshot())
+    return run_on(query, context, context.reading_snapshot())
 
 
 def run_on(query: nodes.Query, context: StatementContext, snapshot: Snapshot) -> Result:
@@ -59,8 +59,8 @@ def plan_query(query: nodes.Query, context: StatementContext, snapshot: Snapshot
 
 
 def describe(query: nodes.Query, context: StatementContext) -> tuple[tuple[str, DataType], ...]:
-    context = _with_query_settings(query, context)
-    plan = plan_query(query, context, context.snapshot())
+    context = with_query_settings(query, context)
+    plan = plan_query(query, context, context.reading_snapshot())
     return tuple(zip(plan.names, plan.types, strict=True))
 
 
@@ -79,7 +79,7 @@ def _depends_on_query(query: nodes.Query) -> bool:
     return not is_deterministic(query)
 
 
-def _with_query_settings(query: nodes.Query, context: StatementContext) -> StatementContext:
+def with_query_settings(query: nodes.Query, context: StatementContext) -> StatementContext:
     settings = getattr(query, "settings", ())
     return context.with_settings(settings)
 

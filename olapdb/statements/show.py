@@ -25,7 +25,7 @@ def require_database(name: str, snapshot: Snapshot, position: Position | None) -
 
 def show(statement: nodes.Show, context: StatementContext) -> Result:
     """SHOW as ClickHouse answers it; TABLES and DATABASES heed LIKE and LIMIT."""
-    snapshot = context.snapshot()
+    snapshot = context.reading_snapshot()
     match statement.kind:
         case "DATABASES":
             return _names("name", statement, [*snapshot.databases, "system"])
@@ -78,10 +78,10 @@ def _columns(name: nodes.TableName, context: StatementContext) -> tuple[Column, 
     database, table = context.locate(name)
     if database == "system":
         if table not in context.engine.system:
-            raise unknown_table(context.snapshot(), database, table).at(name.position)
+            raise unknown_table(context.reading_snapshot(), database, table).at(name.position)
         fields = context.engine.system[table].fields
         return tuple(Column(i, n, t) for i, (n, t) in enumerate(fields))
-    snapshot = context.snapshot()
+    snapshot = context.reading_snapshot()
     item = context.require(snapshot, name)
     if isinstance(item, MaterializedView) and not item.columns:
         target = snapshot.by_id(item.target_id)
@@ -98,7 +98,7 @@ def _described(column: Column) -> tuple[str, ...]:
 
 def exists(statement: nodes.ExistsObject, context: StatementContext) -> Result:
     """One row, `result`: 1 or 0."""
-    snapshot = context.snapshot()
+    snapshot = context.reading_snapshot()
     if statement.kind == "DATABASE":
         found = statement.name.name in snapshot.databases or statement.name.name == "system"
     else:

@@ -16,6 +16,7 @@ from olapdb.bind.analysis import source_of
 from olapdb.bind.qualify import qualify
 from olapdb.config import Settings, SettingValue
 from olapdb.errors import (
+    BadArguments,
     CommitConflict,
     DuplicateColumn,
     NotSupportedError,
@@ -235,6 +236,11 @@ class _Draft:
         for one in clauses:
             if one.name in MEANING:
                 chosen[one.name] = one.value
+            elif one.name == "snapshot":
+                raise BadArguments(
+                    "A materialized view sees the blocks that are inserted, not a snapshot.",
+                    hint="Leave SETTINGS snapshot out of its query.",
+                )
             else:
                 Settings({one.name: one.value})  # an unknown setting or value is an error
         return dict(Settings(chosen).changed)
