@@ -425,6 +425,11 @@ class IncorrectResultOfScalarSubquery(DataError):
     code = 125
 
 
+class NoSuchDataPart(ProgrammingError):
+    name = "NO_SUCH_DATA_PART"
+    code = 232
+
+
 # --- OperationalError -----------------------------------------------------------------------
 
 

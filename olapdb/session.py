@@ -30,11 +30,13 @@ from olapdb.result import QueryStatistics, Result
 from olapdb.sql import nodes
 from olapdb.statements import (
     alter,
+    check,
     create,
     drop,
     explain,
     insert,
     maintain,
+    rename,
     select,
     show,
     system_view,
@@ -142,9 +144,9 @@ class Session:
             case nodes.Drop():
                 return drop.drop(statement, context)
             case nodes.Rename():
-                return drop.rename(statement, context)
+                return rename.rename(statement, context)
             case nodes.Exchange():
-                return drop.exchange(statement, context)
+                return rename.exchange(statement, context)
             case nodes.Alter():
                 return alter.alter(statement, context)
             case nodes.System():
@@ -164,7 +166,9 @@ class Session:
                 return Result()
             case nodes.Transaction():
                 return _transaction(statement)
-            case nodes.Update() | nodes.Undrop() | nodes.CheckTable() | nodes.Kill():
+            case nodes.CheckTable():
+                return check.check_tables(statement, context)
+            case nodes.Update() | nodes.Undrop() | nodes.Kill():
                 raise _not_yet(statement)
             case _:
                 raise InternalError(f"No handler for the statement {type(statement).__name__}.")

@@ -60,7 +60,7 @@ class BoundQuery:
 
 
 class QueryBinder:
-    """Binds one statement; `tables` collects (id, version) of all that it was made from."""
+    """Binds one statement; `tables` collects (id, revision) of all that it was made from."""
 
     def __init__(self, scope: BindScope) -> None:
         self.scope = scope

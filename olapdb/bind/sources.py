@@ -92,7 +92,7 @@ def _table_reference(
         _refuse_final(source, "a system table")
         return _system_table(queries, source, database)
     found = find_object(queries.scope.snapshot, name, database)
-    queries.tables[found.id] = found.version
+    queries.tables[found.id] = found.revision
     match found:
         case Table():
             return table_relation(queries, found, source, surroundings)
@@ -178,7 +178,7 @@ def _materialized_view(
             f"The target of view {view.database}.{view.name} does not exist.",
             position=source.position,
         )
-    queries.tables[target.id] = target.version
+    queries.tables[target.id] = target.revision
     relation = table_relation(queries, target, source, around, _qualifiers(source, view))
     shown = {c.name: c for c in view.columns}
     columns = []

@@ -9,6 +9,9 @@ from dataclasses import replace
 from typing import assert_never
 
 from olapdb.catalog import statements as sql
+from olapdb.catalog.jobs import close_job, note_chunks
+from olapdb.catalog.deliveries import forget_deliveries, record_keys, record_offset
+from olapdb.catalog.retained import decode_retained, encode_retained, released, widened
 from olapdb.catalog.requirements import Current, conflict, data_version
 from olapdb.catalog.snapshot import encode_check
 from olapdb.catalog.state import SchemaState
@@ -19,25 +22,42 @@ from olapdb.model.changes import (
     AddPart,
     Change,
     ClearInvalidations,
+    CloseJob,
     Commit,
     CreateDatabase,
     DatabaseExists,
     DropDatabase,
     DropObject,
+    ForgetDeliveries,
     Invalidate,
+    NoteChunks,
     ObjectIs,
     PartsLive,
     PutObject,
     RaiseDataVersion,
     RecordCheck,
+    RecordKeys,
+    RecordOffset,
     RecordToken,
+    ReleaseRetained,
     RemoveCoverage,
     RemoveParts,
+    Retain,
+    RevisionIs,
 )
 from olapdb.model.encoding import dumps, encode_object, encode_part_rest, object_kind
-from olapdb.model.part import BlockRange, Blocks, Contribution, NewBlock, Part, union_ranges
+from olapdb.model.part import (
+    BlockRange,
+    Blocks,
+    Contribution,
+    NewBlock,
+    Part,
+    detached_table,
+    subtract_ranges,
+    union_ranges,
+)
 from olapdb.model.schema import Database, MaterializedView, SchemaObject, Table, View
-from olapdb.model.view_state import CoverageRow, Invalidation
+from olapdb.model.view_state import CoverageRow, Invalidation, Retained
 
 
 class Application:
@@ -56,6 +76,7 @@ class Application:
         self.emptied: list[str] = []
         self._databases: dict[str, Database] | None = None
         self._objects: dict[str, SchemaObject] | None = None
+        self._put: set[str] = set()
 
     @property
     def schema(self) -> SchemaState:
@@ -89,8 +110,12 @@ class Application:
                 self._raise_data_version(table_id, partition_id)
             case AddCoverage(row):
                 self._add_coverage(row)
-            case RemoveCoverage(view_id, partition):
-                self._remove_coverage(view_id, partition)
+            case RemoveCoverage(view_id, partition, blocks):
+                self._remove_coverage(view_id, partition, blocks)
+            case Retain(retained):
+                self._retain(retained)
+            case ReleaseRetained():
+                self._release(change)
             case Invalidate(invalidation):
                 self._invalidate(invalidation)
             case ClearInvalidations():
@@ -103,6 +128,16 @@ class Application:
                 )  # fmt: skip
             case RecordToken(table_id, token):
                 self._record_token(table_id, token)
+            case RecordOffset():
+                record_offset(self._connection, change, self._number, self._now_ms)
+            case RecordKeys():
+                record_keys(self._connection, change, self._now_ms)
+            case ForgetDeliveries(table_id):
+                forget_deliveries(self._connection, table_id, self._number)
+            case NoteChunks(job_id, chunks):
+                note_chunks(self._connection, job_id, chunks, self._number, self._now_ms)
+            case CloseJob(job_id, state):
+                close_job(self._connection, job_id, state, "", self._now_ms)
             case CreateDatabase(database):
                 self._create_database(database)
             case DropDatabase(name):
@@ -214,8 +249,13 @@ class Application:
         for one in union_ranges(joined):
             self._insert_coverage(row.view_id, row.partition, one)
 
-    def _remove_coverage(self, view_id: str, partition: str | None) -> None:
+    def _remove_coverage(
+        self, view_id: str, partition: str | None, blocks: Sequence[BlockRange] = ()
+    ) -> None:
         rows = self._coverage_rows(view_id)
+        if partition is not None and blocks:
+            self._uncover(view_id, partition, blocks, rows)
+            return
         if partition is None:
             self._drop_coverage([row_id for row_id, *_ in rows])
             return
@@ -228,6 +268,57 @@ class Application:
         for other in sorted(others):
             for first, last in everywhere:
                 self._insert_coverage(view_id, other, BlockRange(first, last))
+
+    def _uncover(
+        self, view_id: str, partition: str, blocks: Sequence[BlockRange],
+        rows: Sequence[tuple[int, str | None, int, int]],
+    ) -> None:  # fmt: skip
+        """As above, for some blocks: the ranges of all partitions lose them, and every partition
+        but this one gets them back."""
+        others = sorted(self._partitions(self._object(view_id).source_id) - {partition})
+        for row_id, own, first, last in rows:
+            whole = BlockRange(first, last)
+            if own not in (None, partition) or not any(one.overlaps(whole) for one in blocks):
+                continue
+            self._drop_coverage([row_id])
+            rest = subtract_ranges((whole,), blocks)
+            for one in rest:
+                self._insert_coverage(view_id, own, one)
+            if own is None:
+                for lost in subtract_ranges((whole,), rest):
+                    for other in others:
+                        self._insert_coverage(view_id, other, lost)
+
+    def _retain(self, retained: Retained) -> None:
+        joined = replace(retained, commit=self._number)
+        for row_id, body in self._retained_rows(retained.view_id):
+            known = decode_retained(body)
+            if (known.side, known.partition) == (retained.side, retained.partition):
+                joined = widened(known, joined)
+                self._drop_retained([row_id])
+        self._insert_retained(joined)
+
+    def _release(self, change: ReleaseRetained) -> None:
+        for row_id, body in self._retained_rows(change.view_id):
+            known = decode_retained(body)
+            if known.commit > change.up_to_commit:
+                continue
+            left = released(known, change.target_partition)
+            self._drop_retained([row_id])
+            if left is not None:
+                self._insert_retained(left)
+
+    def _retained_rows(self, view_id: str) -> list[tuple[int, str]]:
+        return sql.retained_of(self._connection, of_view=view_id).fetchall()
+
+    def _insert_retained(self, one: Retained) -> None:
+        sql.insert_retained(
+            self._connection, view_id=one.view_id, side=one.side, partition_id=one.partition,
+            body=encode_retained(one), created_commit=self._number, dropped_commit=None,
+        )  # fmt: skip
+
+    def _drop_retained(self, row_ids: Sequence[int]) -> None:
+        sql.drop_retained(self._connection, row_ids=json.dumps(row_ids), number=self._number)
 
     def _coverage_rows(self, view_id: str) -> list[tuple[int, str | None, int, int]]:
         return sql.coverage_at(self._connection, of_view=view_id, number=self._number).fetchall()
@@ -293,6 +384,8 @@ class Application:
 
     def _put_object(self, item: SchemaObject) -> None:
         known = self._known_objects()
+        self._check_revision(item, known.get(item.id))
+        item = replace(item, revision=self._number)
         if isinstance(item, MaterializedView) and item.id not in known:
             # The trigger fires from the next block on, whatever its creator's snapshot said.
             newest = sql.newest_block.value(self._connection, of_table=item.source_id) or 0
@@ -304,6 +397,14 @@ class Application:
             created_commit=self._number, dropped_commit=None,
         )  # fmt: skip
         known[item.id] = item
+        self._put.add(item.id)
+
+    def _check_revision(self, item: SchemaObject, before: SchemaObject | None) -> None:
+        """A put replaces what its maker read, or creates what never was."""
+        if item.id in self._put:
+            return
+        if item.revision != (0 if before is None else before.revision):
+            raise conflict(RevisionIs(item.id, item.revision))
 
     def _drop_object(self, object_id: str) -> None:
         item = self._known_objects().pop(object_id, None)
@@ -312,11 +413,12 @@ class Application:
         sql.drop_object(self._connection, object_id=object_id, number=self._number)
         match item:
             case Table():
-                sql.drop_all_parts(
-                    self._connection, of_table=object_id, number=self._number,
-                    now_ms=self._now_ms,
-                )  # fmt: skip
-                self.emptied.append(object_id)
+                for owner in (object_id, detached_table(object_id)):
+                    sql.drop_all_parts(
+                        self._connection, of_table=owner, number=self._number,
+                        now_ms=self._now_ms,
+                    )  # fmt: skip
+                    self.emptied.append(owner)
             case MaterializedView():
                 self._remove_coverage(object_id, None)
                 sql.clear_invalidations(
@@ -327,6 +429,7 @@ class Application:
                     number=self._number,
                 )  # fmt: skip
                 sql.drop_checks(self._connection, of_view=object_id, number=self._number)
+                self._drop_retained([row_id for row_id, _ in self._retained_rows(object_id)])
             case View():
                 return
             case _:

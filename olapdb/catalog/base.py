@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
-from olapdb.model.changes import Commit, Committed
+from olapdb.catalog.copies import CopyFacts
+from olapdb.model.changes import Commit, Committed, Requirement
+from olapdb.model.job import JobChunk, JobState, ViewJob
+from olapdb.model.keys import KeyBatch, KeyLedger
 from olapdb.model.part import Part
 from olapdb.model.snapshot import Snapshot
+from olapdb.model.view_state import SourceOffset
 
 LeaseState: TypeAlias = Literal["live", "closed", "revoked"]
 
@@ -77,6 +81,61 @@ class Catalog(Protocol):
         """
         ...
 
+    # --- deliveries
+
+    def source_offsets(self, table_id: str, number: int | None = None) -> tuple[SourceOffset, ...]:
+        """Where the table's streams stand at that commit (None: now), by their names."""
+        ...
+
+    def accepted_keys(
+        self, table_id: str, epoch: int, since: int
+    ) -> tuple[KeyLedger, tuple[KeyBatch, ...]]:
+        """The ledger of the table's keys as of now, and the keys of the ordinals from `since` on;
+        all that it holds where it is in another epoch than `epoch`."""
+        ...
+
+    def held_key_bytes(self, table_id: str) -> int:
+        """What the table's keys take in the catalog."""
+        ...
+
+    def violated(self, requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
+        """Those that do not hold now, without changing anything: which of several pieces of work
+        have to be done again."""
+        ...
+
+    # --- jobs of views, see `olapdb.model.job`
+
+    def open_job(self, job: ViewJob, chunks: Sequence[JobChunk]) -> None:
+        """Records a job that begins, with its plan, and forgets the oldest of too many."""
+        ...
+
+    def plan_job(self, job_id: str, chunks: Sequence[JobChunk]) -> None:
+        """Replaces what of the plan is not published."""
+        ...
+
+    def note_job(self, job_id: str, chunks: Sequence[JobChunk]) -> None:
+        """What became of these chunks, beside any commit: progress, failures."""
+        ...
+
+    def close_job(self, job_id: str, state: JobState, error: str = "") -> bool:
+        """Ends a running job; False where it had ended before. From then on no commit that
+        requires JobRuns is made."""
+        ...
+
+    def job_state(self, job_id: str) -> JobState | None: ...
+
+    def jobs(self) -> tuple[ViewJob, ...]:
+        """Oldest first."""
+        ...
+
+    def job_chunks(self) -> tuple[tuple[str, JobChunk], ...]:
+        """(id of the job, chunk), by both."""
+        ...
+
+    def living_leases(self) -> frozenset[str]:
+        """Leases whose process is there still."""
+        ...
+
     # --- leases and pins
 
     def open_lease(self, purpose: str) -> str:
@@ -132,6 +191,20 @@ class Catalog(Protocol):
 
     def referenced_paths(self) -> frozenset[str]:
         """Paths of all parts that the catalog knows, dropped ones too."""
+        ...
+
+    def copy_to(self, path: str) -> CopyFacts:
+        """Writes the newest commit's catalog, without history, to the new file `path`; durable.
+        Whoever copies the parts too pins a snapshot before."""
+        ...
+
+    def refuse_used(self) -> None:
+        """BadArguments where anything was committed since the warehouse was made."""
+        ...
+
+    def load_copy(self, path: str) -> None:
+        """Takes over a copy's content, in a new warehouse only (`refuse_used`); all files of its
+        parts are there."""
         ...
 
     def commits(

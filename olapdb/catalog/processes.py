@@ -13,6 +13,7 @@ import struct
 import threading
 import uuid
 from collections import Counter
+from collections.abc import Iterable
 
 try:
     import fcntl
@@ -138,6 +139,24 @@ class Registration:
             return None
         finally:
             os.close(descriptor)
+
+
+def living(folder: str, tokens: Iterable[str]) -> frozenset[str]:
+    """Those of these processes that live. It only looks, so that whoever may not write can too;
+    an entry whose lock is free is that of a process that has ended."""
+    found = set()
+    for token in tokens:
+        try:
+            descriptor = os.open(os.path.join(folder, token), os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            found.add(token)
+        finally:
+            os.close(descriptor)
+    return frozenset(found)
 
 
 def _unlink(path: str) -> None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from olapdb.catalog import statements as sql
+from olapdb.catalog.jobs import job_state
+from olapdb.catalog.deliveries import keys_are_new, offset_is
 from olapdb.catalog.snapshot import coverage_of_rows
 from olapdb.catalog.state import SchemaState
 from olapdb.errors import CommitConflict, DuplicateInsert
@@ -18,15 +20,21 @@ from olapdb.model.changes import (
     DatabaseIsEmpty,
     DataVersionIs,
     DimensionViewsAre,
+    JobRuns,
+    KeysAreNew,
     LeaseLive,
     NameIsFree,
+    NoDependents,
     NoPartStraddles,
     NotCovered,
     NothingCovered,
+    NoViewSince,
     ObjectIs,
+    OffsetIs,
     PartsLive,
     PartsOfPartitionAre,
     Requirement,
+    RevisionIs,
     SchemaIs,
     TokenIsNew,
     ViewIs,
@@ -96,6 +104,20 @@ def _holds(current: Current, requirement: Requirement) -> bool:
         case ObjectIs(object_id, version):
             found = schema.by_id.get(object_id)
             return found is not None and found.version == version
+        case RevisionIs(object_id, revision):
+            found = schema.by_id.get(object_id)
+            return found is not None and found.revision == revision
+        case NoDependents(object_id, but):
+            return not any(
+                isinstance(one, MaterializedView) and one.id not in but and one.needs(object_id)
+                for one in schema.by_id.values()
+            )
+        case NoViewSince(commit):
+            return all(
+                isinstance(one, Table) or one.revision <= commit for one in schema.by_id.values()
+            )
+        case JobRuns(job_id):
+            return job_state(connection, job_id) == "running"
         case NameIsFree(database, name):
             return (database, name) not in schema.by_name
         case DatabaseExists(name):
@@ -113,6 +135,10 @@ def _holds(current: Current, requirement: Requirement) -> bool:
             return not any(seen.touches(partition_id, one) for one in blocks)
         case CoverageCommon():
             return _coverage_common(current, requirement)
+        case OffsetIs():
+            return offset_is(connection, requirement)
+        case KeysAreNew():
+            return keys_are_new(connection, requirement)
         case TokenIsNew():
             return True
         case _:

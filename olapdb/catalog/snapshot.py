@@ -11,7 +11,8 @@ from olapdb.catalog.state import SchemaState
 from olapdb.errors import SnapshotTooOld
 from olapdb.model.part import BlockRange, Part, union_ranges
 from olapdb.model.schema import Database, MaterializedView, SchemaObject, Table
-from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation
+from olapdb.catalog.retained import decode_retained
+from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
 
 if TYPE_CHECKING:
     from olapdb.catalog.sqlite import SqliteCatalog
@@ -30,6 +31,7 @@ class SqliteSnapshot:
         self._next_blocks: dict[str, int] = {}
         self._invalidations: tuple[Invalidation, ...] | None = None
         self._checks: tuple[Check, ...] | None = None
+        self._retained: tuple[Retained, ...] | None = None
 
     def __repr__(self) -> str:
         return f"<snapshot {self._number}>"
@@ -127,6 +129,14 @@ class SqliteSnapshot:
                 for view, partition, cause, statement, query_id, count, since, keys, id, commit
                 in rows
             )  # fmt: skip
+        return tuple(one for one in found if view_id is None or one.view_id == view_id)
+
+    def retained(self, view_id: str | None = None) -> tuple[Retained, ...]:
+        found = self._retained
+        if found is None:
+            with self._catalog.connections.reading() as connection:
+                rows = sql.retained_at(connection, number=self._number).fetchall()
+            found = self._retained = tuple(decode_retained(body) for _, body in rows)
         return tuple(one for one in found if view_id is None or one.view_id == view_id)
 
     def checks(self, view_id: str | None = None) -> tuple[Check, ...]:

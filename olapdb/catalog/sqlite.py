@@ -11,26 +11,40 @@ import os
 import sqlite3
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 
+from olapdb.catalog import jobs
 from olapdb.catalog import statements as sql
 from olapdb.catalog.application import Application
 from olapdb.catalog.base import CommitInfo, DroppedPart, LeaseInfo
 from olapdb.catalog.connections import MEMORY, Connections
+from olapdb.catalog.deliveries import key_batches, key_ledger
+from olapdb.catalog.copies import CopyFacts, copy_catalog, load_copy
 from olapdb.catalog.errors import catalog_error
 from olapdb.catalog.head import Head, refuse_vacuumed
 from olapdb.catalog.opening import open_or_create
-from olapdb.catalog.processes import Registration
+from olapdb.catalog.processes import Registration, living
 from olapdb.catalog.queue import FairLock, TicketQueue
 from olapdb.catalog.requirements import Current, check
 from olapdb.catalog.snapshot import SqliteSnapshot
-from olapdb.errors import BadArguments, CommitUnknown, OperationalError, ReadOnly, SnapshotTooOld
+from olapdb.errors import (
+    BadArguments,
+    CommitConflict,
+    CommitUnknown,
+    OperationalError,
+    ReadOnly,
+    SnapshotTooOld,
+)
 from olapdb.errors import Error as OlapdbError
-from olapdb.model.changes import Commit, Committed
+from olapdb.model.changes import Commit, Committed, Requirement
 from olapdb.model.encoding import decode_part
+from olapdb.model.job import JobChunk, JobState, ViewJob
+from olapdb.model.keys import KeyBatch, KeyLedger
 from olapdb.model.part import Part
 from olapdb.model.stages import Durability, Reach, reach_nothing
+from olapdb.model.view_state import SourceOffset
 
 LOCK_TIMEOUT_MS = 30_000
 TABLES_LOADED_MAX = 4_096
@@ -128,6 +142,29 @@ class SqliteCatalog:
         if known is not None:
             return known
         return sum(1 for p in self.parts_at(table_id, number) if p.partition_id == partition_id)
+
+    def source_offsets(self, table_id: str, number: int | None = None) -> tuple[SourceOffset, ...]:
+        self._notice_fork()
+        with self.connections.consistent() as connection:
+            at = int(sql.newest_commit.value(connection)) if number is None else number
+            rows = sql.offsets_at(connection, of_table=table_id, number=at).fetchall()
+        return tuple(SourceOffset(*row) for row in rows)
+
+    def accepted_keys(
+        self, table_id: str, epoch: int, since: int
+    ) -> tuple[KeyLedger, tuple[KeyBatch, ...]]:
+        self._notice_fork()
+        with self.connections.consistent() as connection:
+            ledger = key_ledger(connection, table_id) or KeyLedger()
+            since = max(since, ledger.oldest) if ledger.epoch == epoch else ledger.oldest
+            if since == ledger.next:
+                return ledger, ()
+            return ledger, key_batches(connection, table_id, since)
+
+    def held_key_bytes(self, table_id: str) -> int:
+        self._notice_fork()
+        with self.connections.reading() as connection:
+            return int(sql.held_key_bytes.value(connection, of_table=table_id) or 0)
 
     # --- writing
 
@@ -255,6 +292,59 @@ class SqliteCatalog:
                 self._abandon(connection)
                 raise
 
+    def violated(self, requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
+        self._notice_fork()
+        found: list[Requirement] = []
+        with self.connections.consistent() as connection:
+            newest = int(sql.newest_commit.value(connection))
+            current = Current(connection, newest, self._head.at(connection, newest).schema)
+            for requirement in requirements:
+                try:
+                    check(current, requirement)
+                except CommitConflict:
+                    found.append(requirement)
+        return tuple(found)
+
+    # --- jobs of views
+
+    def open_job(self, job: ViewJob, chunks: Sequence[JobChunk]) -> None:
+        with self._housekeeping("open a job") as connection:
+            jobs.open_job(connection, job, chunks)
+
+    def plan_job(self, job_id: str, chunks: Sequence[JobChunk]) -> None:
+        with self._housekeeping("plan a job") as connection:
+            jobs.plan_job(connection, job_id, chunks)
+
+    def note_job(self, job_id: str, chunks: Sequence[JobChunk]) -> None:
+        with self._housekeeping("note a job's progress") as connection:
+            jobs.note_chunks(connection, job_id, chunks)
+
+    def close_job(self, job_id: str, state: JobState, error: str = "") -> bool:
+        with self._housekeeping("close a job") as connection:
+            return jobs.close_job(connection, job_id, state, error, self._clock_ms())
+
+    def job_state(self, job_id: str) -> JobState | None:
+        self._notice_fork()
+        with self.connections.reading() as connection:
+            return jobs.job_state(connection, job_id)
+
+    def jobs(self) -> tuple[ViewJob, ...]:
+        self._notice_fork()
+        with self.connections.reading() as connection:
+            return jobs.all_jobs(connection)
+
+    def job_chunks(self) -> tuple[tuple[str, JobChunk], ...]:
+        self._notice_fork()
+        with self.connections.reading() as connection:
+            return jobs.all_chunks(connection)
+
+    def living_leases(self) -> frozenset[str]:
+        live = [one for one in self.leases() if one.state == "live"]
+        if self.connections.in_memory:
+            return frozenset(one.id for one in live)
+        owners = living(f"{_stem(self.path)}.processes", {one.owner for one in live})
+        return frozenset(one.id for one in live if one.owner in owners)
+
     # --- leases and pins
 
     def open_lease(self, purpose: str) -> str:
@@ -378,6 +468,8 @@ class SqliteCatalog:
         with self._housekeeping("vacuum") as connection:
             for forget in sql.forget_dropped:
                 forget(connection, up_to=horizon)
+            for forget in sql.forget_homeless:
+                forget(connection)
             sql.forget_superseded_checks(connection, up_to=horizon)
             sql.forget_commits(connection, before=before)
 
@@ -400,6 +492,30 @@ class SqliteCatalog:
         with self.connections.reading() as connection:
             rows = sql.list_commits(connection, since=first, up_to=last).fetchall()
         return iter([CommitInfo(*row) for row in rows])
+
+    # --- copies
+
+    def copy_to(self, path: str) -> CopyFacts:
+        self._notice_fork()
+        return copy_catalog(self.connections, path)
+
+    def refuse_used(self) -> None:
+        newest = self.snapshot().number
+        if newest > 1:
+            raise BadArguments(
+                f"This warehouse has {newest - 1} commits already; RESTORE needs a new one.",
+                hint="Connect to a new folder, and restore there.",
+            )
+
+    def load_copy(self, path: str) -> None:
+        with self._writing("restore") as connection:
+            self.refuse_used()
+            live = [one for one in self.leases() if one.state == "live"]
+            facts = load_copy(path, connection)
+            self._warehouse_id = facts.warehouse_id
+            for lease in live:
+                sql.insert_lease(connection, **asdict(lease))
+            self._head = Head(self)
 
     # --- life
 

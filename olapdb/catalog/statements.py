@@ -224,6 +224,19 @@ paths_still_used = Statement(
         t.parts.c.path != sa.literal_column("''"), t.parts.c.path.in_(_listed("paths"))
     )
 )
+all_parts = Statement(lambda: sa.select(*PART_COLUMNS))
+forget_dropped_parts = Statement(
+    lambda: sa.delete(t.parts).where(t.parts.c.dropped_commit <= P("up_to"))
+)
+forget_inline_of_dropped = Statement(
+    lambda: sa.delete(t.inline_rows).where(
+        t.inline_rows.c.part_id.not_in(
+            sa.select(t.parts.c.id).where(
+                sa.or_(t.parts.c.dropped_commit.is_(None), t.parts.c.dropped_commit > P("up_to"))
+            )
+        )
+    )
+)
 all_paths = Statement(
     lambda: sa.select(t.parts.c.path).where(t.parts.c.path != sa.literal_column("''"))
 )
@@ -262,6 +275,96 @@ token_commit = Statement(
     lambda: sa.select(t.tokens.c.commit_number).where(
         t.tokens.c.table_id == P("of_table"), t.tokens.c.token == P("of_token")
     )
+)
+
+# --- deliveries -----------------------------------------------------------------------------------
+
+forget_tokens = Statement(lambda: sa.delete(t.tokens).where(t.tokens.c.table_id == P("of_table")))
+insert_offset = _insert(t.source_offsets)
+drop_offset = Statement(
+    lambda: (
+        sa.update(t.source_offsets)
+        .where(
+            t.source_offsets.c.table_id == P("of_table"), t.source_offsets.c.stream == P("of_stream"),
+            t.source_offsets.c.dropped_commit.is_(None),
+        )
+        .values(dropped_commit=P("number"))
+    )
+)  # fmt: skip
+drop_all_offsets = Statement(
+    lambda: (
+        sa.update(t.source_offsets)
+        .where(
+            t.source_offsets.c.table_id == P("of_table"),
+            t.source_offsets.c.dropped_commit.is_(None),
+        )
+        .values(dropped_commit=P("number"))
+    )
+)
+offset_of_stream = Statement(
+    lambda: sa.select(t.source_offsets.c.position).where(
+        t.source_offsets.c.table_id == P("of_table"), t.source_offsets.c.stream == P("of_stream"),
+        t.source_offsets.c.dropped_commit.is_(None),
+    )
+)  # fmt: skip
+offsets_at = Statement(
+    lambda: sa.select(
+        t.source_offsets.c.stream, t.source_offsets.c.position, t.source_offsets.c.created_commit,
+        t.source_offsets.c.time_ms, t.source_offsets.c.token,
+    )
+    .where(t.source_offsets.c.table_id == P("of_table"), _alive(t.source_offsets))
+    .order_by(t.source_offsets.c.stream)
+)  # fmt: skip
+
+key_ledger = Statement(
+    lambda: sa.select(
+        t.key_ledgers.c.definition, t.key_ledgers.c.epoch, t.key_ledgers.c.oldest,
+        t.key_ledgers.c.next, t.key_ledgers.c.oldest_ms, t.key_ledgers.c.newest_ms,
+        t.key_ledgers.c.dropped,
+    ).where(t.key_ledgers.c.table_id == P("of_table"))
+)  # fmt: skip
+put_key_ledger = Statement(
+    lambda: sa.insert(t.key_ledgers)
+    .prefix_with("OR REPLACE")
+    .values({c.name: P(c.name) for c in t.key_ledgers.columns})
+)
+insert_keys = _insert(t.accepted_keys)
+keys_since = Statement(
+    lambda: sa.select(
+        t.accepted_keys.c.first_ordinal, t.accepted_keys.c.segments, t.accepted_keys.c.hashes
+    )
+    .where(t.accepted_keys.c.table_id == P("of_table"), t.accepted_keys.c.next_ordinal > P("since"))
+    .order_by(t.accepted_keys.c.first_ordinal)
+)
+newest_key_tiers = Statement(
+    lambda: sa.select(
+        t.accepted_keys.c.first_ordinal, t.accepted_keys.c.next_ordinal, t.accepted_keys.c.tier
+    )
+    .where(t.accepted_keys.c.table_id == P("of_table"))
+    .order_by(t.accepted_keys.c.first_ordinal.desc())
+)
+oldest_keys = Statement(
+    lambda: sa.select(t.accepted_keys.c.first_ordinal, t.accepted_keys.c.segments)
+    .where(t.accepted_keys.c.table_id == P("of_table"))
+    .order_by(t.accepted_keys.c.first_ordinal)
+)
+delete_keys_from = Statement(
+    lambda: sa.delete(t.accepted_keys).where(
+        t.accepted_keys.c.table_id == P("of_table"), t.accepted_keys.c.first_ordinal >= P("first")
+    )
+)
+delete_expired_keys = Statement(
+    lambda: sa.delete(t.accepted_keys).where(
+        t.accepted_keys.c.table_id == P("of_table"),
+        sa.or_(
+            t.accepted_keys.c.next_ordinal <= P("oldest"),
+            t.accepted_keys.c.newest_ms <= P("cutoff_ms"),
+        ),
+    )
+)
+key_bytes: Any = sa.func.length(t.accepted_keys.c.hashes) + sa.func.length(t.accepted_keys.c.segments)
+held_key_bytes = Statement(
+    lambda: sa.select(sa.func.sum(key_bytes)).where(t.accepted_keys.c.table_id == P("of_table"))
 )
 
 # --- views ----------------------------------------------------------------------------------------
@@ -330,6 +433,25 @@ clear_invalidations = Statement(
     )
 )
 
+insert_retained = _insert(t.retained)
+retained_at = Statement(
+    lambda: sa.select(t.retained.c.row_id, t.retained.c.body)
+    .where(_alive(t.retained))
+    .order_by(t.retained.c.row_id)
+)
+retained_of = Statement(
+    lambda: sa.select(t.retained.c.row_id, t.retained.c.body).where(
+        t.retained.c.view_id == P("of_view"), t.retained.c.dropped_commit.is_(None)
+    )
+)
+drop_retained = Statement(
+    lambda: (
+        sa.update(t.retained)
+        .where(t.retained.c.row_id.in_(_listed("row_ids")))
+        .values(dropped_commit=P("number"))
+    )
+)
+
 insert_check = Statement(
     lambda: sa.insert(t.checks).values(
         {c.name: P(c.name) for c in t.checks.columns if c.name != "id"}
@@ -381,10 +503,11 @@ forget_leases = Statement(
         t.leases.c.id.in_(_listed("lease_ids")), t.leases.c.state != sa.literal_column("'live'")
     )
 )
+forget_all_leases = Statement(lambda: sa.delete(t.leases))
 
 # --- history --------------------------------------------------------------------------------------
 
-_VERSIONED = (t.databases, t.objects, t.coverage, t.invalidations, t.checks)
+_VERSIONED = (t.databases, t.objects, t.coverage, t.invalidations, t.checks, t.source_offsets, t.retained)
 
 
 def _forget(table: sa.Table) -> Statement:
@@ -403,6 +526,19 @@ def _has_history() -> Any:
 
 has_history = Statement(_has_history)
 forget_dropped = tuple(_forget(table) for table in _VERSIONED)
+
+
+def _forget_homeless(table: sa.Table) -> Statement:
+    """What is kept of tables that nothing can bring back."""
+    return Statement(
+        lambda: sa.delete(table).where(table.c.table_id.not_in(sa.select(t.objects.c.id)))
+    )
+
+
+forget_homeless = tuple(
+    _forget_homeless(table)
+    for table in (t.tokens, t.source_offsets, t.key_ledgers, t.accepted_keys)
+)
 
 
 def _forget_superseded_checks() -> Any:

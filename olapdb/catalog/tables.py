@@ -94,6 +94,12 @@ invalidations = sa.Table(
     sa.Index("invalidations_live", "view_id", "dropped_commit"),
 )  # fmt: skip
 
+retained = sa.Table(
+    "retained", metadata, _column("row_id", Int, primary_key=True), _column("view_id", Text),
+    _column("side", Text), _column("partition_id", Text), _column("body", Text), *_life(),
+    sa.Index("retained_by_view", "view_id", "dropped_commit"),
+)  # fmt: skip
+
 checks = sa.Table(
     "checks", metadata, _column("id", Int, primary_key=True), _column("view_id", Text),
     _column("target_partition", Text), _column("body", Text), *_life(),
@@ -106,10 +112,52 @@ tokens = sa.Table(
     _column("created_ms", Int), sqlite_with_rowid=False,
 )  # fmt: skip
 
+source_offsets = sa.Table(
+    "source_offsets", metadata, _column("row_id", Int, primary_key=True), _column("table_id", Text),
+    _column("stream", Text), _column("position", Int), _column("token", Text),
+    _column("time_ms", Int), *_life(),
+    sa.Index("source_offsets_by_stream", "table_id", "stream"),
+)  # fmt: skip
+
+key_ledgers = sa.Table(
+    "key_ledgers", metadata, _column("table_id", Text, primary_key=True),
+    _column("definition", Text), _column("epoch", Int), _column("oldest", Int),
+    _column("next", Int), _column("oldest_ms", Int), _column("newest_ms", Int),
+    _column("dropped", Int), sqlite_with_rowid=False,
+)  # fmt: skip
+
+# Blobs last: what is asked of a row without its keys then lies before its overflow pages.
+accepted_keys = sa.Table(
+    "accepted_keys", metadata, _column("row_id", Int, primary_key=True), _column("table_id", Text),
+    _column("first_ordinal", Int), _column("next_ordinal", Int), _column("tier", Int),
+    _column("newest_ms", Int), _column("segments", Blob), _column("hashes", Blob),
+    sa.Index("accepted_keys_by_ordinal", "table_id", "first_ordinal"),
+)  # fmt: skip
+
 leases = sa.Table(
     "leases", metadata, _column("id", Text, primary_key=True), _column("purpose", Text),
     _column("owner", Text), _column("process_id", Int), _column("state", Text),
     _column("opened_ms", Int), _column("renewed_ms", Int),
+)  # fmt: skip
+
+# What SYSTEM … VIEW statements do. Not versioned: they tell of processes, as leases do.
+view_jobs = sa.Table(
+    "view_jobs", metadata, _column("id", Text, primary_key=True), _column("view_id", Text),
+    _column("view", Text), _column("kind", Text), _column("lease_id", Text),
+    _column("process_id", Int), _column("query_id", Text), _column("statement", Text),
+    _column("executor", Text), _column("staged", Int), _column("started_ms", Int),
+    _column("state", Text), _column("finished_ms", Int), _column("error", Text),
+    _column("chunk_count", Int),
+)  # fmt: skip
+
+# Columns in the order of JobChunk's fields.
+view_job_chunks = sa.Table(
+    "view_job_chunks", metadata, _column("job_id", Text, primary_key=True),
+    _column("chunk", Int, primary_key=True, autoincrement=False), _column("partition_id", Text),
+    _column("parts", Int), _column("row_count", Int), _column("byte_count", Int),
+    _column("state", Text), _column("target_rows", Int), _column("commit_number", Int),
+    _column("elapsed_ms", Int), _column("finished_ms", Int), _column("error", Text),
+    sqlite_with_rowid=False,
 )  # fmt: skip
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import InternalError, NotSupportedError
+from olapdb.errors import InternalError
 from olapdb.execute.batches import rows_only, single_chunk
 from olapdb.execute.context import ExecutionContext
+from olapdb.execute.defaults import DefaultColumns, read_filled, remembered_defaults
 from olapdb.execute.selection import VIRTUAL_VALUES, PartSelection
-from olapdb.functions import default_value
 from olapdb.model.schema import Table
 from olapdb.types import DataType
 
@@ -92,7 +92,7 @@ def read_task(
         return rows_only(rows)
     columns: list[list[pa.Array]] = [[] for _ in sources]
     for piece in task:
-        for held, column in zip(columns, _read(piece, sources, table, coded), strict=True):
+        for held, column in zip(columns, _read(piece, sources, table, context, coded), strict=True):
             held.append(column)
     arrays = [held[0] if len(held) == 1 else pa.concat_arrays(_alike(held)) for held in columns]
     batch = pa.RecordBatch.from_arrays(arrays, names=[source.unique for source in sources])
@@ -110,34 +110,28 @@ def _alike(arrays: list[pa.Array]) -> list[pa.Array]:
 
 
 def _read(
-    piece: Piece, sources: Sequence[Source], table: Table, coded: Collection[str]
-) -> list[pa.Array]:
+    piece: Piece, sources: Sequence[Source], table: Table, context: ExecutionContext,
+    coded: Collection[str],
+) -> list[pa.Array]:  # fmt: skip
     """One piece's columns, in the order of the sources."""
-    stored = [s.name for s in sources if table.column(s.name) is not None]
-    found = piece.selection.reader.read(
-        list(dict.fromkeys(stored)), piece.groups,
-        coded=[s.name for s in sources if s.unique in coded],
+    stored = list(dict.fromkeys(s.name for s in sources if table.column(s.name) is not None))
+
+    def defaults() -> DefaultColumns:
+        cache = context.need_store().cache.defaults
+        return remembered_defaults(table, context.need_snapshot(), context.environment, cache)
+
+    found = read_filled(
+        piece.selection.reader, table, stored, piece.groups, piece.rows, defaults,
+        context.environment, coded=[s.name for s in sources if s.unique in coded],
     )  # fmt: skip
-    have = set(found.column_names)
     return [
-        single_chunk(found.column(source.name))
-        if source.name in have
-        else _made(piece, source, table)
+        single_chunk(found[source.name]) if source.name in found else _virtual(piece, source, table)
         for source in sources
     ]
 
 
-def _made(piece: Piece, source: Source, table: Table) -> pa.Array:
-    """A column that the part does not store: a virtual one, or one added to the table later."""
-    column = table.column(source.name)
-    if column is not None:
-        if column.default:
-            raise NotSupportedError(
-                f"Column {source.name} was added with a DEFAULT after part"
-                f" {piece.selection.part.name} was written; reading such parts is not supported.",
-                hint=f"OPTIMIZE TABLE {table.database}.{table.name} FINAL rewrites them.",
-            )
-        return pa.repeat(default_value(source.type), piece.rows)
+def _virtual(piece: Piece, source: Source, table: Table) -> pa.Array:
+    """A column that no part stores."""
     if source.name == "_part_offset":
         offsets = [
             np.arange(start, start + rows, dtype=np.uint64)

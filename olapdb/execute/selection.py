@@ -16,6 +16,7 @@ import pyarrow as pa
 from olapdb.execute.context import ExecutionContext
 from olapdb.execute.layout import TableLayout
 from olapdb.execute.prune import Candidates, Interval, interval_of_bounds, keep_candidates
+from olapdb.model.columns import PartColumns
 from olapdb.model.part import ColumnBounds, Part
 from olapdb.plan.expressions import Call, ColumnRef, Expression, columns_of, transform
 from olapdb.plan.nodes import Scan
@@ -98,6 +99,7 @@ class Selector:
         }
         self._bounded = columns
         self._partitions = partitions
+        self._part_columns = PartColumns(scan.table)
 
     def select(self, parts: Sequence[Part]) -> Selection:
         """The parts and row groups that may hold a row which the condition keeps."""
@@ -113,7 +115,7 @@ class Selector:
         """By the parts' column bounds and partition values; no file is opened."""
         if self._condition is None or not parts:
             return list(parts)
-        columns = self._columns([part.bounds for part in parts])
+        columns = self._columns([self._part_columns.bounds(part) for part in parts])
         partitions: list[tuple[Expression, Interval]] = []
         if self._partitions:
             columns.update(self._virtual(parts))
@@ -150,9 +152,11 @@ class Selector:
 
     def _whole(self, part: Part) -> PartSelection:
         """All of the part."""
+        context = self._context
         reader = PartReader(
-            self._context.need_store(), self._context.need_snapshot(), part, self._scan.table
-        )
+            context.need_store(), context.need_snapshot(), part, self._scan.table,
+            context.environment,
+        )  # fmt: skip
         if not _has_groups(part):
             return PartSelection(part, reader, None, (part.rows,), (0,))
         rows = tuple(group.rows for group in reader.row_groups)

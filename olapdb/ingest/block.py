@@ -29,10 +29,10 @@ from olapdb.errors import (
     NoSuchColumn,
     NumberOfColumnsDoesntMatch,
 )  # fmt: skip
+from olapdb.execute.defaults import DefaultColumns
 from olapdb.functions import cast_column
 from olapdb.functions.base import Environment
 from olapdb.ingest.arrays import one_array
-from olapdb.ingest.defaults import DefaultColumns
 from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.transaction.cache import Cache

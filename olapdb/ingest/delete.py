@@ -27,10 +27,10 @@ from olapdb.errors import (
 )  # fmt: skip
 from olapdb.execute import ExecutionContext, run
 from olapdb.functions.base import Environment
+from olapdb.ingest.dimensions import dimension_changed
 from olapdb.ingest.insert import ATTEMPTS_MAX
 from olapdb.ingest.invalidate import (
     StaleSlices,
-    dimension_changed,
     touched_parts,
     watchers_are,
 )  # fmt: skip

@@ -25,8 +25,8 @@ from olapdb.errors import (
     UnknownTable,
 )  # fmt: skip
 from olapdb.functions.base import Environment
+from olapdb.ingest.dimensions import dimension_changed
 from olapdb.ingest.failures import signed
-from olapdb.ingest.invalidate import dimension_changed
 from olapdb.ingest.read import Pin, discard, read_staged
 from olapdb.ingest.stage import BlockStager
 from olapdb.ingest.staged import StagedInsert, ViewWrite, join_staged

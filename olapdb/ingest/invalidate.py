@@ -20,10 +20,8 @@ from olapdb.ingest.stage import layout_of
 from olapdb.ingest.trigger import Surroundings, bound_view, fire
 from olapdb.model.changes import (
     Change,
-    DimensionViewsAre,
     Invalidate,
     NotCovered,
-    NothingCovered,
     Requirement,
     WatchersAre,
 )  # fmt: skip
@@ -62,9 +60,13 @@ class StaleSlices:
             return
         for partition, _, rows in layout_of(bound.target, around).split(made):
             self.rows[partition] = self.rows.get(partition, 0) + rows.num_rows
+            self.note(bound.target, partition, rows, around)
             examples = self.keys.setdefault(partition, [])
             if len(examples) < KEY_EXAMPLES_MAX:
                 examples += key_texts(bound.target, rows, KEY_EXAMPLES_MAX - len(examples))
+
+    def note(self, target: Table, partition: str, rows: pa.Table, around: Surroundings) -> None:
+        """Told of every piece of a slice that was reached."""
 
     def add_all(self, rows: int) -> None:
         self.rows[None] = self.rows.get(None, 0) + rows
@@ -119,34 +121,3 @@ def touched_parts(
 def watchers_are(snapshot: Snapshot, table_id: str) -> WatchersAre:
     """That the views that were asked are still all that there are."""
     return WatchersAre(table_id, tuple((v.id, v.version) for v in snapshot.views_on(table_id)))
-
-
-def dimension_views(snapshot: Snapshot, table_ids: set[str]) -> list[MaterializedView]:
-    return [
-        item for item in snapshot.objects()
-        if isinstance(item, MaterializedView) and not table_ids.isdisjoint(item.dimension_ids)
-    ]  # fmt: skip
-
-
-def dimension_changed(
-    snapshot: Snapshot, table_ids: set[str], cause: Cause, statement: str, query_id: str,
-    rows: int, since_ms: int,
-) -> tuple[list[Change], list[Requirement]]:  # fmt: skip
-    """Everything that views made with these tables as dimensions is stale; a view that has made
-    nothing yet is not, and the commit requires that this stays so."""
-    changes: list[Change] = []
-    requirements: list[Requirement] = [
-        DimensionViewsAre(
-            one, tuple((v.id, v.version) for v in dimension_views(snapshot, {one}))
-        )
-        for one in sorted(table_ids)
-    ]
-    for view in dimension_views(snapshot, table_ids):
-        coverage = snapshot.coverage(view.id)
-        if coverage.everywhere or any(coverage.by_partition.values()):
-            stale = StaleSlices.of(view)
-            stale.add_all(rows)
-            changes += stale.invalidations(cause, statement, query_id, since_ms)
-        else:
-            requirements.append(NothingCovered(view.id))
-    return changes, requirements

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from olapdb.ingest.arrays import one_array
-from olapdb.ingest.defaults import DefaultColumns
+from olapdb.execute.defaults import DefaultColumns, read_filled
 from olapdb.ingest.trigger import Surroundings
 from olapdb.model.changes import AddPart
 from olapdb.model.part import Part
@@ -35,27 +34,27 @@ def read_pieces(
 ) -> Iterator[pa.Table]:
     """As `read_rows`, in pieces of whole row groups of about `rows_max` rows; at least one."""
     names = [c.name for c in table.stored_columns if columns is None or c.name in columns]
-    reader = PartReader(around.store, around.snapshot, part, table)
+    reader = PartReader(around.store, around.snapshot, part, table, around.environment)
     groups: list[int] = []
     rows = 0
     for group in reader.row_groups:
         if groups and rows + group.rows > rows_max:
-            yield _filled(around, table, reader.read(names, groups), names, rows)
+            yield _filled(around, table, reader, names, groups, rows)
             groups, rows = [], 0
         groups.append(group.index)
         rows += group.rows
-    yield _filled(around, table, reader.read(names, groups), names, rows)
+    yield _filled(around, table, reader, names, groups, rows)
 
 
 def _filled(
-    around: Surroundings, table: Table, rows: pa.Table, names: list[str], count: int
-) -> pa.Table:
-    if rows.column_names == names:
-        return rows
-    have = {n: one_array(rows.column(n)) for n in rows.column_names}
-    defaults = DefaultColumns.of(table, around.snapshot, around.environment, around.cache)
-    full = defaults.complete(have, count, around.environment)
-    return pa.Table.from_arrays([full[n] for n in names], names=names)
+    around: Surroundings, table: Table, reader: PartReader, names: list[str], groups: list[int],
+    count: int,
+) -> pa.Table:  # fmt: skip
+    def defaults() -> DefaultColumns:
+        return DefaultColumns.of(table, around.snapshot, around.environment, around.cache)
+
+    found = read_filled(reader, table, names, groups, count, defaults, around.environment)
+    return pa.Table.from_arrays([found[n] for n in names], names=names)
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from olapdb.bind import BindScope, bind_query
 from olapdb.config import Settings
 from olapdb.errors import Error, InternalError, UnknownTable
 from olapdb.execute import ExecutionContext, run
+from olapdb.execute.defaults import DefaultColumns
 from olapdb.functions.base import Environment
 from olapdb.ingest.arrays import one_array
 from olapdb.ingest.block import BlockMaker
-from olapdb.ingest.defaults import DefaultColumns
 from olapdb.model.part import Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from olapdb.errors import CommitConflict, InternalError, MemoryLimitExceeded, UnknownTable
 from olapdb.execute.combine import combine
+from olapdb.execute.defaults import DefaultColumns, read_filled
 from olapdb.execute.layout import TableLayout
-from olapdb.functions import default_value
 from olapdb.functions.base import Environment
 from olapdb.merge.policy import (
     MergeLimits,
@@ -35,6 +35,7 @@ from olapdb.model.changes import (
     RemoveParts,
     SchemaIs,
 )
+from olapdb.model.columns import settled_version
 from olapdb.model.part import Contribution, Part, union_ranges
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
@@ -268,7 +269,8 @@ def _is_raw(table: Table, part: Part) -> bool:
     """Whether rewriting a single part changes something."""
     if part.rows == 0:
         return False
-    return part.inline or (table.engine.combines and part.level == 0)
+    old = part.schema_version < settled_version(table)
+    return old or part.inline or (table.engine.combines and part.level == 0)
 
 
 def _merged_rows(
@@ -277,7 +279,7 @@ def _merged_rows(
     """All rows in the order of the sorting key, equal keys in the order of their blocks, combined
     where the engine does."""
     table = layout.table
-    pieces = [_read(services, snapshot, table, part) for part in parts if part.rows]
+    pieces = [_read(services, snapshot, layout, part) for part in parts if part.rows]
     if not pieces:
         return _stored_schema(table).empty_table()
     rows = layout.sort(pa.concat_tables(pieces))
@@ -288,19 +290,19 @@ def _merged_rows(
     return merged
 
 
-def _read(services: Services, snapshot: Snapshot, table: Table, part: Part) -> pa.Table:
+def _read(services: Services, snapshot: Snapshot, layout: TableLayout, part: Part) -> pa.Table:
+    """The part's rows as the table is now: what it was too old to hold is written down."""
+    table, environment = layout.table, Environment(zone=services.zone)
     names = [c.name for c in table.stored_columns]
-    rows = PartReader(services.store, snapshot, part, table).read(names, use_threads=True)
-    if rows.column_names == names:
-        return rows
-    have = set(rows.column_names)
-    arrays = [
-        rows.column(c.name)
-        if c.name in have
-        else pa.chunked_array([pa.repeat(default_value(c.type), part.rows)], c.type.arrow)
-        for c in table.stored_columns
-    ]
-    return pa.table(arrays, names=names)
+    reader = PartReader(services.store, snapshot, part, table, environment)
+
+    def defaults() -> DefaultColumns:
+        return DefaultColumns.of(table, snapshot, environment, services.cache)
+
+    found = read_filled(
+        reader, table, names, None, part.rows, defaults, environment, use_threads=True
+    )
+    return pa.table([found[name] for name in names], names=names)
 
 
 def _stored_schema(table: Table) -> pa.Schema:

@@ -59,18 +59,13 @@ def runs(state: TableState, parts: Sequence[Part]) -> list[list[Part]]:
     """Splits the parts of one partition into the longest lists whose parts may all be merged.
 
     Rules 7 and 8: rows of views and bypass rows apart; the hull of the blocks wholly covered or
-    wholly unseen by each view; no fence inside; and no part that lacks a column whose default is
-    an expression, for the merge would freeze it.
+    wholly unseen by each view; and no fence inside.
 
         blocks 1 2 3 | 7 8      view saw 1..3, not 4..8   ->   [1 2 3] [7 8]
     """
     found: list[list[Part]] = []
     open_runs: dict[object, tuple[list[Part], BlockRange]] = {}
     for part in parts:
-        if _must_stay(state.table, part):
-            if state.table.engine.depends_on_order:
-                open_runs.clear()
-            continue
         kind = _kind(state, part)
         if state.table.engine.depends_on_order:
             open_runs = {kind: open_runs[kind]} if kind in open_runs else {}
@@ -154,12 +149,6 @@ def _fitting(parts: Sequence[Part], limits: MergeLimits) -> list[Part]:
         if memory > limits.memory_bytes_max:
             return list(parts[:count])
     return list(parts)
-
-
-def _must_stay(table: Table, part: Part) -> bool:
-    if part.rows == 0 or part.schema_version == table.version:
-        return False
-    return any(column.default for column in table.stored_columns)
 
 
 def _kind(state: TableState, part: Part) -> object:

@@ -21,9 +21,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from olapdb.model.job import JobChunk, JobState
 from olapdb.model.part import BlockRange, NewBlock, Part
 from olapdb.model.schema import Database, SchemaObject
-from olapdb.model.view_state import Check, CoverageRow, Invalidation
+from olapdb.model.view_state import Check, CoverageRow, Invalidation, Retained
 
 # --- requirements ---------------------------------------------------------------------------------
 
@@ -148,6 +149,29 @@ class TokenIsNew:
 
 
 @dataclass(frozen=True, slots=True)
+class OffsetIs:
+    """The stream stands at this position, None where the table has none of it yet (rule 12)."""
+
+    table_id: str
+    stream: str
+    position: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeysAreNew:
+    """The table accepted none of these keys after it had accepted `seen` of them, and forgot none
+    of those that its INSERT saw (rule 12). `keys`: see `olapdb.model.keys`, as bytes.
+
+    What was accepted before the INSERT itself looked up; so INSERTs of other keys, however many
+    come in between, are no conflict."""
+
+    table_id: str
+    epoch: int
+    seen: int
+    keys: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class NameIsFree:
     database: str
     name: str
@@ -159,6 +183,68 @@ class ObjectIs:
 
     object_id: str
     version: int
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionIs:
+    """The object is what was read, to its name and comment: no commit has put it since (rule 10)."""
+
+    object_id: str
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class NoDependents:
+    """No materialized view reads or writes the object, but those that go with it (rule 10)."""
+
+    object_id: str
+    but: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NoViewSince:
+    """No view, plain or materialized, was created or changed after this commit: whoever rewrites
+    the names in views has seen them all (rule 10)."""
+
+    commit: int
+
+
+@dataclass(frozen=True, slots=True)
+class VersionsAre:
+    """The versions beside a view, one being built and one kept, are exactly these (rule 10)."""
+
+    view_id: str
+    versions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NothingMissed:
+    """The view has seen every live row of its source (rule 2)."""
+
+    view_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class NothingStale:
+    """No slice of the view is marked stale, and it failed on no block (rule 4)."""
+
+    view_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoBypass:
+    """The table holds no rows that none of these views made (rule 7)."""
+
+    table_id: str
+    view_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JobRuns:
+    """Nobody has cancelled the job (rule 3): once a cancel has returned, nothing more of it is
+    published."""
+
+    job_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +260,8 @@ class DatabaseIsEmpty:
 Requirement: TypeAlias = (
     LeaseLive | SchemaIs | ViewsAre | WatchersAre | DimensionViewsAre | NothingCovered
     | NoPartStraddles | ViewIs | DataVersionIs | PartsLive | PartsOfPartitionAre
-    | NotCovered | CoverageCommon | TokenIsNew | NameIsFree | ObjectIs | DatabaseExists
-    | DatabaseIsEmpty
+    | NotCovered | CoverageCommon | TokenIsNew | OffsetIs | KeysAreNew | NameIsFree | ObjectIs
+    | RevisionIs | NoDependents | NoViewSince | JobRuns | DatabaseExists | DatabaseIsEmpty
 )  # fmt: skip
 
 # --- changes --------------------------------------------------------------------------------------
@@ -217,10 +303,12 @@ class AddCoverage:
 
 @dataclass(frozen=True, slots=True)
 class RemoveCoverage:
-    """All that the view saw; `partition` None: everything."""
+    """All that the view saw; `partition` None: everything. `blocks` (with a partition): just
+    these of it, which are then its gap."""
 
     view_id: str
     partition: str | None = None
+    blocks: tuple[BlockRange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +319,24 @@ class Invalidate:
 @dataclass(frozen=True, slots=True)
 class ClearInvalidations:
     """Those of the slice up to (and including) the snapshot that the repair read."""
+
+    view_id: str
+    target_partition: str | None
+    up_to_commit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Retain:
+    """Rows left by retention: added to what the ledger has of the same view, side and partition
+    (counts added, bounds widened, the worse verdict kept)."""
+
+    retained: Retained
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseRetained:
+    """These slices of the view are frozen no more; `target_partition` None: none is. What was
+    recorded after `up_to_commit` stays."""
 
     view_id: str
     target_partition: str | None
@@ -249,6 +355,55 @@ class RecordToken:
 
 
 @dataclass(frozen=True, slots=True)
+class NoteChunks:
+    """What became of these chunks of a job; one whose `commit` is 0 and that is published, is so by
+    this commit."""
+
+    job_id: str
+    chunks: tuple[JobChunk, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CloseJob:
+    """The job ends with this commit."""
+
+    job_id: str
+    state: JobState
+
+
+@dataclass(frozen=True, slots=True)
+class RecordOffset:
+    """The stream stands at `position` now: the first that is not in the table yet."""
+
+    table_id: str
+    stream: str
+    position: int
+    token: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordKeys:
+    """Keys that the INSERT accepted, in the order of its rows, as bytes; rows that it dropped.
+    Keys that left the window (its newest `window_rows`, its last `window_ms`, 0 for no limit of
+    time) are forgotten. Another `definition` than the one before forgets all older keys."""
+
+    table_id: str
+    definition: str
+    keys: bytes
+    dropped: int
+    window_rows: int
+    window_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetDeliveries:
+    """The table's accepted keys, tokens and source offsets: what it held is gone by TRUNCATE, and
+    may be delivered again."""
+
+    table_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class CreateDatabase:
     database: Database
 
@@ -260,7 +415,9 @@ class DropDatabase:
 
 @dataclass(frozen=True, slots=True)
 class PutObject:
-    """Creates the object, or replaces the one with the same id (ALTER, RENAME, DETACH)."""
+    """Creates the object, or replaces the one with the same id (ALTER, RENAME, DETACH), which must
+    still have the revision that `object` carries; else a CommitConflict of `RevisionIs`, so that
+    nothing is overwritten that another commit changed, and nothing dropped comes back."""
 
     object: SchemaObject
 
@@ -274,8 +431,8 @@ class DropObject:
 
 Change: TypeAlias = (
     AddBlock | AddPart | RemoveParts | RaiseDataVersion | AddCoverage | RemoveCoverage | Invalidate
-    | ClearInvalidations | RecordCheck | RecordToken | CreateDatabase | DropDatabase | PutObject
-    | DropObject
+    | ClearInvalidations | RecordCheck | RecordToken | RecordOffset | RecordKeys | ForgetDeliveries
+    | NoteChunks | CloseJob | CreateDatabase | DropDatabase | PutObject | DropObject | Retain | ReleaseRetained
 )  # fmt: skip
 
 

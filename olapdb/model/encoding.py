@@ -21,6 +21,7 @@ from olapdb.model.schema import (
     Engine,
     KeyItem,
     MaterializedView,
+    PastColumn,
     SchemaObject,
     Table,
     View,
@@ -157,7 +158,8 @@ def object_kind(schema_object: SchemaObject) -> str:
 
 def encode_columns(columns: Iterable[Column]) -> Json:
     return [
-        [c.id, c.name, c.type.name, c.default_kind, c.default, c.comment, c.codec] for c in columns
+        [c.id, c.name, c.type.name, c.default_kind, c.default, c.comment, c.codec, c.since]
+        for c in columns
     ]
 
 
@@ -171,6 +173,8 @@ def encode_object(schema_object: SchemaObject) -> str:
                 body["columns"] = encode_columns(value)
             case "engine":
                 body["engine"] = [value.name, list(value.arguments)]
+            case "past":
+                body["past"] = [[p.column_id, p.before, p.name, p.bounds_hold] for p in value]
             case "sorting_key":
                 body["sorting_key"] = [[item.expression, item.descending] for item in value]
             case _:
@@ -188,6 +192,8 @@ def decode_object(kind: str, text: str, parse_type: ParseType) -> SchemaObject:
                 arguments[name] = decode_columns(value, parse_type)
             case "engine":
                 arguments[name] = Engine(value[0], tuple(value[1]))
+            case "past":
+                arguments[name] = tuple(PastColumn(*one) for one in value)
             case "sorting_key":
                 arguments[name] = tuple(KeyItem(e, d) for e, d in value)
             case _:

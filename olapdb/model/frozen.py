@@ -13,7 +13,7 @@ from olapdb.errors import InternalError
 from olapdb.model.part import Part
 from olapdb.model.schema import Database, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Snapshot
-from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation
+from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,9 @@ class FrozenSnapshot:
 
     def invalidations(self, view_id: str | None = None) -> tuple[Invalidation, ...]:
         raise InternalError("A frozen snapshot holds no invalidations.")
+
+    def retained(self, view_id: str | None = None) -> tuple[Retained, ...]:
+        raise InternalError("A frozen snapshot holds no retained slices.")
 
     def checks(self, view_id: str | None = None) -> tuple[Check, ...]:
         raise InternalError("A frozen snapshot holds no checks.")

@@ -58,6 +58,32 @@ def union_ranges(ranges: Iterable[BlockRange]) -> tuple[BlockRange, ...]:
     return tuple(joined)
 
 
+def subtract_ranges(
+    ranges: Iterable[BlockRange], without: Iterable[BlockRange]
+) -> tuple[BlockRange, ...]:
+    """What of the ranges lies in none of `without`, joined: {1..9} - {3..4, 7..7} -> {1..2, 5..6,
+    8..9}."""
+    left: list[BlockRange] = []
+    removed = union_ranges(without)
+    for one in union_ranges(ranges):
+        first = one.first
+        for gone in removed:
+            if gone.last < first or gone.first > one.last:
+                continue
+            if gone.first > first:
+                left.append(BlockRange(first, gone.first - 1))
+            first = gone.last + 1
+        if first <= one.last:
+            left.append(BlockRange(first, one.last))
+    return tuple(left)
+
+
+def detached_table(table_id: str) -> str:
+    """The id under which the catalog keeps the parts that were detached from a table: they are
+    parts of no table, but their files are referred to."""
+    return f"{table_id}/detached"
+
+
 def covers(ranges: Iterable[BlockRange], wanted: BlockRange) -> bool:
     """Whether one of the (joined) ranges contains `wanted`."""
     return any(one.contains(wanted) for one in ranges)

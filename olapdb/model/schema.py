@@ -7,7 +7,7 @@ column that is dropped and added again is a new one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
@@ -18,7 +18,8 @@ DefaultKind: TypeAlias = Literal["", "DEFAULT", "MATERIALIZED", "ALIAS", "EPHEME
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`default` is SQL text, "" where there is none."""
+    """`default` is SQL text, "" where there is none; `since` the schema version since which parts
+    hold the column: older ones read its default."""
 
     id: int
     name: str
@@ -27,11 +28,23 @@ class Column:
     default: str = ""
     comment: str = ""
     codec: str = ""
+    since: int = 1
 
     @property
     def stored(self) -> bool:
         """Whether parts have this column."""
         return self.default_kind not in ("ALIAS", "EPHEMERAL")
+
+
+@dataclass(frozen=True, slots=True)
+class PastColumn:
+    """What a column was in parts of schema versions below `before`: its name there, and whether
+    their bounds still hold (a type that orders values otherwise ends that)."""
+
+    column_id: int
+    before: int
+    name: str
+    bounds_hold: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +138,7 @@ class Database:
 class Table:
     """`sorting_key` () means ORDER BY tuple(); `primary_key` is how many of its items are the
     primary key; `partition_key` is SQL text, "" where the table has one partition, "all".
-    `version` counts its schema changes."""
+    `version` counts its schema changes; `revision` see `SchemaObject`."""
 
     id: str
     database: str
@@ -141,6 +154,10 @@ class Table:
     created_ms: int = 0
     ttl: str = ""
     constraints: tuple[tuple[str, str], ...] = ()
+    past: tuple[PastColumn, ...] = ()
+    last_column_id: int = 0
+    """The highest id that a dropped column had."""
+    revision: int = field(default=0, compare=False)
 
     def column(self, name: str) -> Column | None:
         return next((c for c in self.columns if c.name == name), None)
@@ -170,9 +187,15 @@ class View:
     comment: str = ""
     version: int = 1
     created_ms: int = 0
+    revision: int = field(default=0, compare=False)
 
     def renamed(self, database: str, name: str) -> View:
         return replace(self, database=database, name=name)
+
+
+Standing: TypeAlias = Literal["", "candidate", "previous"]
+"""Of a materialized view's version. candidate: SYSTEM REBUILD VIEW is making it; previous: it was
+replaced, and is kept for SYSTEM ROLLBACK VIEW. Both fire on every INSERT and own their targets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,9 +228,24 @@ class MaterializedView:
     created_ms: int = 0
     first_block: int = 1
     """The source block from which on triggers fired; older blocks are its first gap."""
+    standing: Standing = ""
+    stands_beside: str = ""
+    """The id of the view that it is to replace, or that replaced it, see `Standing`."""
+    generation: int = 1
+    """Counts the REBUILDs; it names a version that has not, or no longer, the view's own name."""
+    revision: int = field(default=0, compare=False)
+
+    def needs(self, object_id: str) -> bool:
+        """Whether the view cannot be without the object: its source, target, or what it reads."""
+        ids = (self.source_id, self.target_id, *self.dimension_ids, *self.references)
+        return object_id in ids
 
     def renamed(self, database: str, name: str) -> MaterializedView:
         return replace(self, database=database, name=name)
 
 
 SchemaObject: TypeAlias = Table | View | MaterializedView
+"""`revision` is the number of the commit that put the object as it is: any change raises it, while
+`version` counts only changes of what the object means. An object that is read, changed and put back
+carries the revision that was read, and the put fails where another one came between. 0: not put
+yet."""

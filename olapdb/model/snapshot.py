@@ -7,7 +7,7 @@ from typing import Protocol
 
 from olapdb.model.part import Part
 from olapdb.model.schema import Database, MaterializedView, SchemaObject, Table
-from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation
+from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
 
 
 class Snapshot(Protocol):
@@ -56,6 +56,10 @@ class Snapshot(Protocol):
 
     def invalidations(self, view_id: str | None = None) -> tuple[Invalidation, ...]:
         """Those not yet repaired."""
+        ...
+
+    def retained(self, view_id: str | None = None) -> tuple[Retained, ...]:
+        """What left by retention, by the order in which it first did."""
         ...
 
     def checks(self, view_id: str | None = None) -> tuple[Check, ...]:

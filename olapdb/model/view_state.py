@@ -11,6 +11,7 @@ from olapdb.model.part import BlockRange, Blocks, covers, union_ranges
 Cause: TypeAlias = Literal[
     "DELETE", "UPDATE", "DROP PARTITION", "REPLACE PARTITION", "TTL", "DIMENSION CHANGE",
     "MODIFY QUERY", "UPSTREAM REPLAY", "TRUNCATE", "TARGET CHANGED", "VIEW FAILED",
+    "DETACH PARTITION", "MOVE PARTITION",
 ]  # fmt: skip
 """VIEW FAILED is no stale slice but the reason of a gap, see `olapdb.ingest.failures`."""
 
@@ -68,6 +69,85 @@ class Invalidation:
     commit: int = 0
 
 
+KeyValue: TypeAlias = "int | str | None"
+"""Of a sorting key's item: dates are days, timestamps ticks of the column's unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyBounds:
+    """Sorting keys between `low` and `high`, item by item, both included.
+
+    An item of None is not bounded (its type has no order that could be kept); `nulls` tells that
+    the item may be NULL as well.
+    """
+
+    low: tuple[KeyValue, ...]
+    high: tuple[KeyValue, ...]
+    nulls: tuple[bool, ...]
+
+    def joined(self, other: KeyBounds) -> KeyBounds | None:
+        """The narrowest bounds around both; None where they are of different keys."""
+        if len(self.low) != len(other.low):
+            return None
+        ends = [
+            _around(*four) for four in zip(self.low, self.high, other.low, other.high, strict=True)
+        ]
+        return KeyBounds(
+            tuple(low for low, _ in ends),
+            tuple(high for _, high in ends),
+            tuple(a or b for a, b in zip(self.nulls, other.nulls, strict=True)),
+        )
+
+
+def _around(
+    low: KeyValue, high: KeyValue, other_low: KeyValue, other_high: KeyValue
+) -> tuple[KeyValue, KeyValue]:
+    if low is None or high is None or other_low is None or other_high is None:
+        return None, None
+    # Of one key item, so of one type.
+    return min(low, other_low), max(high, other_high)  # type: ignore[type-var]
+
+
+FrozenVerdict: TypeAlias = Literal["proven", "covered", "stale", "different"]
+"""What was known of a slice when its rows left; the later, the worse."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetainedSlice:
+    """What rows that left by retention had reached of one partition of the target: the keys in
+    `bounds` (None: any key) stay as they are. `partition` None: any partition."""
+
+    partition: str | None
+    rows: int
+    bounds: KeyBounds | None
+    verdict: FrozenVerdict = "covered"
+
+
+@dataclass(frozen=True, slots=True)
+class Retained:
+    """Rows of one partition that left by retention, and the slices of a view that are frozen
+    since (rule 4).
+
+    `side` "source": rows of the view's source; "target": rows of its own target, whose `slices`
+    are then not what was recomputed but what is not to come back.  Retained rows of one view, side
+    and partition are one row of the ledger: a later commit adds to it.
+    """
+
+    view_id: str
+    side: Literal["source", "target"]
+    partition: str
+    rows: int
+    bytes: int
+    parts: int
+    blocks: BlockRange
+    slices: tuple[RetainedSlice, ...]
+    cause: Cause
+    statement: str
+    query_id: str
+    since_ms: int
+    commit: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
     """A verdict of reconciliation about one target partition, at one snapshot.
@@ -89,6 +169,18 @@ class Check:
     examples: tuple[str, ...]
     checked_ms: int
     mode: str = "FULL"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOffset:
+    """How far a table has come in a stream that feeds it: `position` is the first that is not in
+    it yet. `commit`, `time_ms` and `token` are those of the INSERT that brought it there."""
+
+    stream: str
+    position: int
+    commit: int
+    time_ms: int
+    token: str
 
 
 @dataclass(frozen=True, slots=True)

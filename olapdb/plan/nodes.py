@@ -292,7 +292,7 @@ class SetDifference(Node):
 class Plan:
     """A bound query. `output` pairs a field of the root's schema with the user's column name.
 
-    `tables` are the ids and schema versions of the tables, views and materialized views that the
+    `tables` are the ids and revisions of the tables, views and materialized views that the
     plan was made from: the plan is valid while they are unchanged.
     """
 

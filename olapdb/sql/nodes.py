@@ -744,7 +744,11 @@ class System(Statement):
 
 @dataclass(frozen=True, slots=True)
 class CheckTable(Statement):
-    table: TableName
+    """CHECK TABLE t [PARTITION p | PART 'name']; `table` None: CHECK ALL TABLES."""
+
+    table: TableName | None
+    partition: PartitionReference | None = None
+    settings: tuple[Setting, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

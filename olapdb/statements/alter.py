@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from olapdb.errors import NoSuchColumn, NotSupportedError
-from olapdb.model.changes import ObjectIs, PutObject
+from olapdb.model.changes import PutObject, RevisionIs
 from olapdb.model.schema import SchemaObject
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
@@ -66,7 +66,7 @@ def _alter(statement: nodes.Alter, action: nodes.AlterAction, context: Statement
 
 
 def _put(context: StatementContext, item: SchemaObject) -> None:
-    commit(context, "ALTER", [ObjectIs(item.id, item.version)], [PutObject(item)])
+    commit(context, "ALTER", [RevisionIs(item.id, item.revision)], [PutObject(item)])
 
 
 def _with_column_comment(item: SchemaObject, action: nodes.CommentColumn) -> SchemaObject:

@@ -50,7 +50,7 @@ class Engine:
 
 @dataclass
 class PlanCache:
-    """Optimized plans by SQL text, database and settings; valid while the schema versions of what
+    """Optimized plans by SQL text, database and settings; valid while the revisions of what
     they name are unchanged. Bounded, and safe for many threads."""
 
     entries_max: int = 512
@@ -236,7 +236,7 @@ def refuse_dependents(snapshot: Snapshot, item: SchemaObject, action: str) -> No
     """HAVE_DEPENDENT_OBJECTS where a materialized view reads or writes the object."""
     dependents = [
         v for v in snapshot.objects() if isinstance(v, MaterializedView) and v.id != item.id
-        and (item.id in (v.source_id, v.target_id) or item.id in v.dimension_ids)
+        and v.needs(item.id)
     ]  # fmt: skip
     if dependents:
         names = ", ".join(f"{v.database}.{v.name}" for v in dependents)

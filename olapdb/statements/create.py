@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from olapdb.config import SettingValue, table_settings
 from olapdb.errors import (
@@ -26,9 +27,10 @@ from olapdb.model.changes import (
     DatabaseExists,
     DropObject,
     NameIsFree,
-    ObjectIs,
+    NoDependents,
     PutObject,
     Requirement,
+    RevisionIs,
     SchemaIs,
 )
 from olapdb.model.schema import Column, Database, Engine, KeyItem, SchemaObject, Table, View
@@ -38,6 +40,7 @@ from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.statements import select
+from olapdb.statements.attempts import attempted
 from olapdb.statements.context import StatementContext, refuse_dependents
 from olapdb.statements.engines import check_engine, engine_of, with_version
 from olapdb.statements.insert import query_blocks
@@ -73,7 +76,12 @@ def create_database(statement: nodes.CreateDatabase, context: StatementContext) 
             hint="Leave ENGINE out, or say Atomic.",
             position=statement.position,
         )
-    snapshot = context.snapshot()
+    return attempted(context, partial(_create_database, statement, context))
+
+
+def _create_database(
+    statement: nodes.CreateDatabase, context: StatementContext, snapshot: Snapshot
+) -> Result:
     if statement.name in snapshot.databases or statement.name == "system":
         if statement.if_not_exists:
             return Result()
@@ -88,13 +96,18 @@ def create_database(statement: nodes.CreateDatabase, context: StatementContext) 
 
 def create_table(statement: nodes.CreateTable, context: StatementContext) -> Result:
     """The table, and with AS SELECT its rows; both are there or neither is."""
-    snapshot = context.snapshot()
     if statement.temporary:
         raise NotSupportedError(
             "Temporary tables are not supported.",
             hint="Make a table in a database of your own, and drop it.",
             position=statement.position,
         )
+    return attempted(context, partial(_create_table, statement, context))
+
+
+def _create_table(
+    statement: nodes.CreateTable, context: StatementContext, snapshot: Snapshot
+) -> Result:
     existing = _existing(statement.table, statement, context, snapshot)
     if existing is not None and statement.if_not_exists:
         return Result()
@@ -340,15 +353,18 @@ def _existing(
 
 def _publish(
     made: Table | View, existing: SchemaObject | None, context: StatementContext,
-    staged: Sequence[StagedInsert] = (),
+    staged: Sequence[StagedInsert] = (), reads: Sequence[tuple[str, int]] = (),
 ) -> None:  # fmt: skip
-    """One commit: what had the name goes, the object comes, with its first rows."""
+    """One commit: what had the name goes, the object comes, with its first rows. `reads` are ids and
+    revisions of what its text names."""
     requirements: list[Requirement] = [DatabaseExists(made.database)]
+    requirements += [RevisionIs(*one) for one in reads]
     changes: list[Change] = []
     if existing is None:
         requirements.append(NameIsFree(made.database, made.name))
     else:
-        requirements.append(ObjectIs(existing.id, existing.version))
+        requirements.append(RevisionIs(existing.id, existing.revision))
+        requirements.append(NoDependents(existing.id))
         changes.append(DropObject(existing.id))
     changes.append(PutObject(made))
     if staged:
@@ -389,9 +405,14 @@ def _create_filled(
 
 def create_view(statement: nodes.CreateView, context: StatementContext) -> Result:
     """A plain view: its SELECT is bound once to learn its columns, and frozen with full names."""
+    return attempted(context, partial(_create_view, statement, context))
+
+
+def _create_view(
+    statement: nodes.CreateView, context: StatementContext, snapshot: Snapshot
+) -> Result:
     from olapdb.bind.analysis import qualify
 
-    snapshot = context.snapshot()
     database, name = context.locate(statement.name)
     require_database(database, snapshot, statement.name.position)
     existing = _existing(statement.name, statement, context, snapshot)
@@ -415,7 +436,7 @@ def create_view(statement: nodes.CreateView, context: StatementContext) -> Resul
         comment=statement.comment,
         created_ms=context.services.clock_ms(),
     )
-    _publish(made, existing, context)
+    _publish(made, existing, context, reads=plan.tables)
     return Result()
 
 

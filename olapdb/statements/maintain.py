@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 from olapdb.errors import NotSupportedError, UnsupportedMethod
-from olapdb.result import Result
+from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
 from olapdb.statements.partitions import find_partition
+from olapdb.types import STRING, UINT64
 
 
 def delete(statement: nodes.Delete, context: StatementContext) -> Result:
@@ -78,8 +81,21 @@ def system(statement: nodes.System, context: StatementContext) -> Result:
     if statement.command in ("STOP MERGES", "START MERGES") and statement.table is None:
         context.engine.merges(statement.command == "START MERGES")
         return Result()
+    if statement.command in ("BACKUP TO", "RESTORE FROM"):
+        return _copy(statement, context)
     raise NotSupportedError(
         f"SYSTEM {statement.command} is not supported.",
         hint="SYSTEM BACKFILL, REPLAY, RECONCILE VIEW and STOP/START MERGES are.",
         position=statement.position,
     )
+
+
+def _copy(statement: nodes.System, context: StatementContext) -> Result:
+    """SYSTEM BACKUP TO 'folder' and RESTORE FROM 'folder': a row that says what was copied."""
+    from olapdb.transaction.backup import back_up, restore
+
+    copy = back_up if statement.command == "BACKUP TO" else restore
+    report = copy(context.services, statement.argument or "", context.progress)
+    names = [field.name for field in fields(report)]
+    types = [STRING, *[UINT64] * (len(names) - 1)]
+    return from_columns(names, types, [[getattr(report, name)] for name in names])

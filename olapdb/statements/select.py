@@ -65,9 +65,9 @@ def describe(query: nodes.Query, context: StatementContext) -> tuple[tuple[str, 
 
 
 def _valid(plan: Plan, snapshot: Snapshot) -> bool:
-    for object_id, version in plan.tables:
+    for object_id, revision in plan.tables:
         found = snapshot.by_id(object_id)
-        if found is None or found.version != version:
+        if found is None or found.revision != revision:
             return False
     return True
 

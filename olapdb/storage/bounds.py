@@ -102,6 +102,23 @@ def statistics_bounds(
     return (low, high, nulls)
 
 
+def bounds_hold(before: DataType, after: DataType) -> bool:
+    """Whether bounds of values of one type are those of the same values as the other: what a
+    change of a column's type leaves of its parts' bounds."""
+    old, new = plain(before), plain(after)
+    match old, new:
+        case Integer(), Integer():
+            return new.minimum <= old.minimum and old.maximum <= new.maximum
+        case Float(), Float():
+            return old.bits <= new.bits
+        case (Date(), Date32()) | (DateTime(), DateTime()):
+            return True
+        case DateTime64(), DateTime64():
+            return old.precision == new.precision
+        case _:
+            return old == new
+
+
 def key_columns(table: Table) -> frozenset[str]:
     """Columns whose name occurs in the sorting or partition key."""
     texts = [item.expression for item in table.sorting_key]

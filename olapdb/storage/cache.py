@@ -56,7 +56,8 @@ class BoundedCache(Generic[Value]):
 
 class PartCache:
     """`footers` by path and `inline` decoded rows by part id, both only when their checksum was
-    right; `layouts` by table id, what the writer derives from a table."""
+    right; `layouts` by table id, what the writer derives from a table; `defaults`, by whoever reads
+    columns that parts lack."""
 
     def __init__(
         self, footers_max: int = FOOTERS_MAX, inline_bytes_max: int = INLINE_BYTES_MAX
@@ -64,6 +65,7 @@ class PartCache:
         self.footers: BoundedCache[object] = BoundedCache(footers_max)
         self.inline: BoundedCache[object] = BoundedCache(inline_bytes_max)
         self.layouts: BoundedCache[object] = BoundedCache(footers_max)
+        self.defaults: BoundedCache[object] = BoundedCache(footers_max)
 
     def forget(self, path: str) -> None:
         self.footers.forget(path)

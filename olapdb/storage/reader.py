@@ -1,7 +1,7 @@
 """Reads parts: only the columns and row groups that are asked for, and only bytes that match.
 
 Columns are found by their id, not their name: a renamed column reads its old parts, and one that
-was dropped and added again does not.
+was dropped and added again does not.  Values of a column whose type was changed since are cast.
 """
 
 from __future__ import annotations
@@ -15,14 +15,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from olapdb.errors import CorruptedData, InternalError
+from olapdb.functions import cast_column, parse_type
+from olapdb.functions.base import Environment
+from olapdb.model.columns import PartColumns
 from olapdb.model.part import ColumnBounds, Part
 from olapdb.model.schema import Column, Table
-from olapdb.storage.bounds import has_bounds, statistics_bounds
+from olapdb.storage.bounds import bounds_hold, has_bounds, statistics_bounds
 from olapdb.storage.checksum import mismatch, verify_inline, verify_open
 from olapdb.storage.store import Store
-from olapdb.types import Float, plain
+from olapdb.types import DataType, Float, plain
 
 _FIELD_ID = b"PARQUET:field_id"
+_TYPE_NAME = b"olapdb.type"
 
 
 class InlineRows(Protocol):
@@ -33,11 +37,13 @@ class InlineRows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FileColumn:
-    """A column of a file: its leaves are Parquet columns first..first+count-1."""
+    """A column of a file: its leaves are Parquet columns first..first+count-1; `type_name` is
+    ClickHouse's, "" where the file does not say it."""
 
     id: int
     name: str
     type: pa.DataType
+    type_name: str
     first_leaf: int
     leaf_count: int
 
@@ -66,10 +72,16 @@ class PartReader:
     Safe to use from many threads; files are opened for each read, footers kept by the store.
     """
 
-    def __init__(self, store: Store, snapshot: InlineRows, part: Part, table: Table) -> None:
+    def __init__(
+        self, store: Store, snapshot: InlineRows, part: Part, table: Table,
+        environment: Environment | None = None,
+    ) -> None:  # fmt: skip
+        """`environment` (the zone) counts where values are cast to or from text only."""
         self._store = store
         self._snapshot = snapshot
         self._part = part
+        self._table = table
+        self._environment = environment or Environment()
         self._columns = {column.name: column for column in table.stored_columns}
 
     @cached_property
@@ -79,7 +91,7 @@ class PartReader:
         if part.rows == 0:
             return ()
         if part.inline:
-            return (RowGroup(0, part.rows, part.bounds),)
+            return (RowGroup(0, part.rows, PartColumns(self._table).bounds(part)),)
         metadata = self._footer().metadata
         return tuple(
             RowGroup(index, metadata.row_group(index).num_rows, _GroupBounds(self, index))
@@ -134,6 +146,8 @@ class PartReader:
         if isinstance(plain(column.type), Float) and stored.name not in self._part.bounds:
             return None
         ticks = _ticks_per_unit(stored.type, column.type.arrow)
+        if not _is_type(stored.type_name, column.type):
+            ticks = ticks if bounds_hold(parse_type(stored.type_name), column.type) else None
         if ticks is None:
             return None
         chunk = footer.metadata.row_group(group).column(stored.first_leaf)
@@ -150,7 +164,12 @@ class PartReader:
     def _inline(self, wanted: Sequence[Column]) -> pa.Table:
         table = self._inline_table()
         positions = _ids(table.schema)
-        return _as_asked([(c, table.column(positions[c.id])) for c in wanted if c.id in positions])
+        return self._as_asked(
+            [
+                (c, table.column(positions[c.id]), _type_name(table.schema.field(positions[c.id])))
+                for c in wanted if c.id in positions
+            ]
+        )  # fmt: skip
 
     def _inline_table(self) -> pa.Table:
         cache = self._store.cache.inline
@@ -187,14 +206,17 @@ class PartReader:
                 file = pq.ParquetFile(
                     source, metadata=footer.metadata, page_checksum_verification=True,
                     pre_buffer=False,
-                    read_dictionary=[s.name for c, s in stored if c.name in coded],
+                    read_dictionary=[
+                        s.name for c, s in stored
+                        if c.name in coded and _is_type(s.type_name, c.type)
+                    ],
                 )  # fmt: skip
                 rows = file.reader.read_row_groups(
                     list(groups), column_indices=leaves, use_threads=use_threads
                 )
         except (OSError, pa.ArrowException) as error:
             raise _corrupted(self._part, error) from error
-        return _as_asked([(c, rows.column(s.name)) for c, s in stored])
+        return self._as_asked([(c, rows.column(s.name), s.type_name) for c, s in stored])
 
     def _footer(self) -> Footer:
         cache = self._store.cache.footers
@@ -210,6 +232,29 @@ class PartReader:
             raise _corrupted(self._part, error) from error
         cache.put(self._part.path, footer)
         return footer
+
+
+    # --- types
+
+    def _as_asked(self, columns: Sequence[tuple[Column, pa.ChunkedArray, str]]) -> pa.Table:
+        """The columns under the table's names, as values of its types."""
+        arrays = [self._typed(column, values, name) for column, values, name in columns]
+        return pa.table(arrays, names=[column.name for column, _, _ in columns])
+
+    def _typed(self, column: Column, values: pa.ChunkedArray, type_name: str) -> pa.ChunkedArray:
+        if pa.types.is_dictionary(values.type):
+            return values
+        if _is_type(type_name, column.type):
+            same = values.type == column.type.arrow
+            return values if same else values.cast(column.type.arrow)  # seconds lie as milliseconds
+        stored = parse_type(type_name)
+        if values.type != stored.arrow:
+            values = values.cast(stored.arrow)
+        cast = [
+            cast_column(one, stored, column.type, self._environment, strict=True)
+            for one in values.chunks
+        ]
+        return pa.chunked_array(cast, column.type.arrow)
 
 
 class _GroupBounds(Mapping[str, ColumnBounds]):
@@ -245,7 +290,9 @@ def _file_columns(schema: pa.Schema) -> dict[int, FileColumn]:
         count = _leaf_count(field.type)
         column_id = _field_id(field)
         if column_id is not None:
-            columns[column_id] = FileColumn(column_id, field.name, field.type, leaf, count)
+            columns[column_id] = FileColumn(
+                column_id, field.name, field.type, _type_name(field), leaf, count
+            )
         leaf += count
     return columns
 
@@ -271,25 +318,27 @@ def _field_id(field: pa.Field) -> int | None:
     return None if raw is None else int(raw)
 
 
+def _type_name(field: pa.Field) -> str:
+    return str((field.metadata or {}).get(_TYPE_NAME, b"").decode())
+
+
+def _is_type(type_name: str, data_type: DataType) -> bool:
+    """Whether what is stored is what is asked for; a file that does not say it is taken at that."""
+    return type_name in ("", data_type.name)
+
+
 def _ticks_per_unit(stored: pa.DataType, wanted: pa.DataType) -> int | None:
     """1, or 1000 for seconds that lie as milliseconds; None where the types are not comparable."""
     if stored == wanted:
         # The reader restores seconds in the schema, but the file has none: see the module bounds.
         return 1000 if pa.types.is_timestamp(stored) and stored.unit == "s" else 1
+    if pa.types.is_integer(stored) and pa.types.is_integer(wanted):
+        return 1
+    if pa.types.is_floating(stored) and pa.types.is_floating(wanted):
+        return 1
     if pa.types.is_timestamp(stored) and pa.types.is_timestamp(wanted):
         return 1000 if (stored.unit, wanted.unit) == ("ms", "s") else None
     return None
-
-
-def _as_asked(columns: Sequence[tuple[Column, pa.ChunkedArray]]) -> pa.Table:
-    """The columns under the table's names, cast to its types (seconds lie as milliseconds)."""
-    arrays = [
-        values
-        if values.type == column.type.arrow or pa.types.is_dictionary(values.type)
-        else values.cast(column.type.arrow)
-        for column, values in columns
-    ]
-    return pa.table(arrays, names=[column.name for column, _ in columns])
 
 
 def _corrupted(part: Part, error: Exception) -> CorruptedData:

@@ -54,7 +54,7 @@ def _check_table(
             yield f"{name} has blocks beyond {next_block - 1}"
         yield from (f"{name}: {what}" for what in _check_contributions(snapshot, part))
         yield from (
-            f"{name}: {what}" for what in _check_bytes(snapshot, store, table, part, check_rows)
+            f"{name}: {what}" for what in part_problems(snapshot, store, table, part, check_rows)
         )
 
 
@@ -71,9 +71,10 @@ def _check_contributions(snapshot: Snapshot, part: Part) -> Iterator[str]:
                 yield f"was made from block {blocks.last}, but its source has {last}"
 
 
-def _check_bytes(
-    snapshot: Snapshot, store: Store, table: Table, part: Part, check_rows: CheckRows | None
+def part_problems(
+    snapshot: Snapshot, store: Store, table: Table, part: Part, check_rows: CheckRows | None = None
 ) -> Iterator[str]:
+    """What is wrong with a part's bytes: its checksum, rows and bounds. Reads all of it."""
     try:
         if part.inline:
             verify_inline(part, snapshot.inline_rows(part))

@@ -30,6 +30,7 @@ STAGES = (
     "backfill.planned", "backfill.chunk_computed", "backfill.before_commit",
     "backfill.chunk_published",
     "merge.started", "merge.read", "merge.committed",
+    "backup.catalog_copied", "backup.parts_copied", "backup.published", "restore.parts_copied",
     "vacuum.revoked", "vacuum.marked", "vacuum.forgotten", "vacuum.file_deleted",
 )  # fmt: skip
 """Every stage there is; reaching another one while somebody watches is an error."""

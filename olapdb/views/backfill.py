@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from olapdb.errors import BadArguments, CommitConflict, CommitUnknown, Error
+from olapdb.ingest.dimensions import dimension_changed
 from olapdb.ingest.failures import FAILED, NO_PARTITION, signed
-from olapdb.ingest.invalidate import dimension_changed
 from olapdb.ingest.read import Pin, discard
 from olapdb.ingest.stage import dimension_requirements
 from olapdb.model.changes import (

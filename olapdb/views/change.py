@@ -7,7 +7,16 @@ from dataclasses import replace
 
 from olapdb.bind.analysis import rename_tables
 from olapdb.errors import CommitConflict, HaveDependentObjects
-from olapdb.model.changes import Change, Commit, DropObject, ObjectIs, PutObject, Requirement
+from olapdb.model.changes import (
+    Change,
+    Commit,
+    DropObject,
+    NoDependents,
+    PutObject,
+    Requirement,
+    RevisionIs,
+    VersionsAre,
+)
 from olapdb.model.schema import MaterializedView, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.sql.format import to_sql
@@ -22,28 +31,60 @@ Name = tuple[str, str]
 
 
 def drop_view(services: Services, view_id: str, *, query_id: str = "", statement: str = "") -> None:
-    """Drops the view with its ledger, and its inner table where it has one; a TO target stays."""
+    """Drops the view with its ledger, and its inner table where it has one; a TO target stays.
+
+    Versions that a REBUILD made of it, or kept, go with it and with their targets; such a version
+    may be dropped alone."""
     for _ in range(ATTEMPTS_MAX):
         snapshot = services.catalog.snapshot()
         view = find_view(snapshot, view_id)
-        requirements: list[Requirement] = [ObjectIs(view.id, view.version)]
-        changes: list[Change] = [DropObject(view.id)]
-        target = snapshot.by_id(view.target_id)
-        if view.inner and isinstance(target, Table):
-            _refuse_dependents(snapshot, view, target)
-            changes.append(DropObject(target.id))
+        requirements, changes = dropping(snapshot, view)
         if _applied(services, requirements, changes, "DROP VIEW", query_id, statement):
             return
     raise _busy(view_name(view))
 
 
-def _refuse_dependents(snapshot: Snapshot, view: MaterializedView, inner: Table) -> None:
-    """The inner table goes with its view: no other view may read or write it."""
-    others = [one for one in dependents(snapshot, inner.id) if one.id != view.id]
+def dropping(
+    snapshot: Snapshot, view: MaterializedView
+) -> tuple[list[Requirement], list[Change]]:
+    """What drops a view, its versions and the targets that are theirs. HaveDependentObjects where
+    another view reads or writes one of those targets."""
+    going = (view, *versions_of(snapshot, view))
+    mine = tuple(one.id for one in going)
+    requirements: list[Requirement] = []
+    changes: list[Change] = []
+    for one in going:
+        requirements += [RevisionIs(one.id, one.revision), NoDependents(one.id)]
+        changes.append(DropObject(one.id))
+    for one in going:
+        target = snapshot.by_id(one.target_id)
+        if (one.inner or one.standing) and isinstance(target, Table):
+            _refuse_dependents(snapshot, view, target, mine)
+            requirements.append(NoDependents(target.id, but=mine))
+            changes.append(DropObject(target.id))
+    if not view.standing:  # a version that another statement begins meanwhile would be orphaned
+        requirements.append(VersionsAre(view.id, tuple(sorted(mine[1:]))))
+    return requirements, changes
+
+
+def versions_of(snapshot: Snapshot, view: MaterializedView) -> tuple[MaterializedView, ...]:
+    """The versions beside a view: the one that is being built, and the one that it replaced."""
+    return tuple(
+        item for item in snapshot.objects()
+        if isinstance(item, MaterializedView) and item.standing and item.stands_beside == view.id
+    )  # fmt: skip
+
+
+def _refuse_dependents(
+    snapshot: Snapshot, view: MaterializedView, table: Table, but: tuple[str, ...]
+) -> None:
+    """The table goes with its view: no other view may read or write it."""
+    others = [one for one in dependents(snapshot, table.id) if one.id not in but]
     if others:
         first = view_name(others[0])
+        what = "its inner table" if view.inner else f"{table.database}.{table.name}"
         raise HaveDependentObjects(
-            f"Cannot drop {view_name(view)}: {first} depends on its inner table.",
+            f"Cannot drop {view_name(view)}: {first} depends on {what}.",
             hint=f"DROP VIEW {first} first.",
         )
 
@@ -63,7 +104,7 @@ def set_attached(
         view = find_view(snapshot, view_id)
         if view.attached == attached:
             return
-        requirements: list[Requirement] = [ObjectIs(view.id, view.version)]
+        requirements: list[Requirement] = [RevisionIs(view.id, view.revision)]
         changes: list[Change] = [PutObject(replace(view, attached=attached))]
         if _applied(services, requirements, changes, kind, query_id, statement):
             return
@@ -112,6 +153,5 @@ def dependents(snapshot: Snapshot, table_id: str) -> tuple[MaterializedView, ...
     """Materialized views that read or write the table; DROP is refused while there are any."""
     return tuple(
         item for item in snapshot.objects()
-        if isinstance(item, MaterializedView)
-        and (table_id in (item.source_id, item.target_id) or table_id in item.dimension_ids)
+        if isinstance(item, MaterializedView) and item.needs(table_id)
     )  # fmt: skip

@@ -11,6 +11,18 @@ from olapdb.bind.analysis import referenced_tables
 from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.sql.parser import parse_query
+from olapdb.views.column_rename import follow_column_rename
+from olapdb.views.column_use import (
+    ColumnUse,
+    check_altered,
+    refuse_needed_column,
+    views_needing_column,
+)  # fmt: skip
+
+__all__ = [
+    "ColumnUse", "Dependency", "Kind", "check_altered", "follow_column_rename", "impact_of",
+    "refuse_needed_column", "views_needing_column",
+]  # fmt: skip
 
 Kind: TypeAlias = Literal["table", "view", "materialized view", "dimension"]
 

@@ -22,7 +22,8 @@ import pyarrow as pa
 
 from olapdb.errors import BadArguments, BypassRows, CommitConflict, CommitUnknown, Error
 from olapdb.functions.base import Environment
-from olapdb.ingest.invalidate import StaleSlices, dimension_changed, touched_parts, watchers_are
+from olapdb.ingest.dimensions import dimension_changed
+from olapdb.ingest.invalidate import StaleSlices, touched_parts, watchers_are
 from olapdb.ingest.read import Pin, discard, read_rows, read_staged
 from olapdb.ingest.stage import VOID_PARTITION, dimension_requirements, void_part
 from olapdb.ingest.staged import StagedInsert, join_staged

@@ -14,7 +14,7 @@ from olapdb.model.schema import (
     SchemaObject,
     Table,
 )
-from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation
+from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
 from olapdb.types import DataType
 
 
@@ -58,6 +58,9 @@ class FakeSnapshot:
 
     def coverage(self, view_id: str) -> Coverage:
         raise KeyError(view_id)
+
+    def retained(self, view_id: str | None = None) -> tuple[Retained, ...]:
+        return ()
 
     def invalidations(self, view_id: str | None = None) -> tuple[Invalidation, ...]:
         return ()

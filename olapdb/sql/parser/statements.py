@@ -336,13 +336,14 @@ class StatementParser(CreateParser, AlterParser, InsertParser, SystemParser, Sho
 
     def _check(self) -> CheckTable:
         position = self.position(self.advance())
-        if self.sees("ALL"):
-            raise self.refused("CHECK ALL TABLES", "Check each table.")
+        if self.take("ALL", "TABLES"):
+            return CheckTable(None, settings=self.settings_clause(), position=position)
         self.take("TABLE")
         table = self.table_name()
+        partition = None
         if self.keys[self.at] in ("PARTITION", "PART"):
-            raise self.refused("CHECK TABLE of a partition", "Check the whole table.")
-        return CheckTable(table, position=position)
+            partition = self.partition_reference()
+        return CheckTable(table, partition, self.settings_clause(), position=position)
 
     def _transaction(self) -> Transaction:
         position = self.position()

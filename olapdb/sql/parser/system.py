@@ -26,6 +26,8 @@ _CLAUSES: dict[str, tuple[str, ...]] = {
 _EXCLUSIVE = frozenset({"PARTITION", "WHERE", "FROM", "STALE", "SAMPLE", "METADATA"})
 
 _COMMANDS: dict[tuple[str, ...], Literal["", "table", "optional table", "argument"]] = {
+    ("BACKUP", "TO"): "argument",
+    ("RESTORE", "FROM"): "argument",
     ("FLUSH", "LOGS"): "",
     ("FLUSH", "ASYNC", "INSERT", "QUEUE"): "",
     ("STOP", "MERGES"): "optional table",

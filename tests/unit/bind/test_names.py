@@ -82,7 +82,7 @@ def test_view_is_expanded_with_its_own_names() -> None:
     plan = bind("WITH flights AS (SELECT 1 AS carrier) SELECT minutes FROM late")
     assert [n.table for n in walk_nodes(plan.root) if isinstance(n, Scan)] == [FLIGHTS]
     assert plan.names == ("minutes",)
-    assert dict(plan.tables) == {VIEW.id: VIEW.version, FLIGHTS.id: FLIGHTS.version}
+    assert dict(plan.tables) == {VIEW.id: VIEW.revision, FLIGHTS.id: FLIGHTS.revision}
 
 
 def test_materialized_view_reads_its_target_under_its_own_columns() -> None:

@@ -25,7 +25,9 @@ from olapdb.model.changes import (
     Invalidate,
     LeaseLive,
     NameIsFree,
+    NoDependents,
     NotCovered,
+    NoViewSince,
     ObjectIs,
     PartsLive,
     PartsOfPartitionAre,
@@ -36,19 +38,26 @@ from olapdb.model.changes import (
     RemoveCoverage,
     RemoveParts,
     Requirement,
+    RevisionIs,
     SchemaIs,
     TokenIsNew,
     ViewIs,
     ViewsAre,
 )
 from olapdb.model.part import BlockRange, Contribution, NewBlock
-from olapdb.model.schema import Database, MaterializedView, View
+from olapdb.model.schema import Database, MaterializedView, SchemaObject, View
 from olapdb.model.view_state import Check, CoverageRow, Invalidation
 from tests.harness.commits import create_all, insert, make_part, make_table, make_view
 
 
 def apply(catalog: SqliteCatalog, *changes: Change, needs: tuple[Requirement, ...] = ()) -> int:
     return catalog.apply(Commit(needs, changes, "TEST")).number
+
+
+def read(catalog: SqliteCatalog, object_id: str) -> SchemaObject:
+    found = catalog.snapshot().by_id(object_id)
+    assert found is not None
+    return found
 
 
 def holds(catalog: SqliteCatalog, requirement: Requirement) -> bool:
@@ -117,6 +126,9 @@ def test_schema_requirements(catalog: SqliteCatalog, lease: str) -> None:
     assert not holds(catalog, ViewIs("s", 1))
     assert holds(catalog, ObjectIs("v", 1))
     assert not holds(catalog, ObjectIs("v", 2))
+    assert holds(catalog, RevisionIs("v", read(catalog, "v").revision))
+    assert not holds(catalog, RevisionIs("v", 0))
+    assert not holds(catalog, RevisionIs("nothing", 0))
     assert holds(catalog, NameIsFree("default", "x"))
     assert not holds(catalog, NameIsFree("default", "s"))
     assert holds(catalog, DatabaseExists("default"))
@@ -128,13 +140,57 @@ def test_schema_requirements(catalog: SqliteCatalog, lease: str) -> None:
     assert not holds(catalog, LeaseLive(lease))
 
 
+def test_a_put_replaces_what_was_read(catalog: SqliteCatalog) -> None:
+    create_all(catalog)
+    before = read(catalog, "v")
+    apply(catalog, PutObject(replace(before, comment="first")))
+    after = read(catalog, "v")
+    assert after.revision == catalog.snapshot().number > before.revision
+    assert after.version == before.version
+    with pytest.raises(CommitConflict) as caught:
+        apply(catalog, PutObject(replace(before, comment="second")))
+    assert caught.value.requirement == RevisionIs("v", before.revision)
+    assert read(catalog, "v").comment == "first"
+    apply(catalog, DropObject("v"))
+    with pytest.raises(CommitConflict):
+        apply(catalog, PutObject(after))
+    assert catalog.snapshot().by_id("v") is None
+
+
+def test_one_commit_may_put_an_object_twice(catalog: SqliteCatalog) -> None:
+    create_all(catalog)
+    item = read(catalog, "s")
+    first, second = replace(item, comment="a"), replace(item, comment="b")
+    apply(catalog, PutObject(first), PutObject(second))
+    assert read(catalog, "s").comment == "b"
+
+
+@pytest.mark.parametrize("needed", ["s", "t"])
+def test_dependents_are_views_that_read_or_write(catalog: SqliteCatalog, needed: str) -> None:
+    create_all(catalog)
+    assert not holds(catalog, NoDependents(needed))
+    assert holds(catalog, NoDependents(needed, but=("v",)))
+    apply(catalog, DropObject("v"))
+    assert holds(catalog, NoDependents(needed))
+
+
+def test_no_view_since(catalog: SqliteCatalog) -> None:
+    create_all(catalog)
+    seen = catalog.snapshot().number
+    apply(catalog, PutObject(make_table("x")))
+    assert holds(catalog, NoViewSince(seen))
+    apply(catalog, PutObject(replace(read(catalog, "v"), attached=False)))
+    assert not holds(catalog, NoViewSince(seen))
+    assert holds(catalog, NoViewSince(catalog.snapshot().number))
+
+
 def test_views_are_those_attached(catalog: SqliteCatalog) -> None:
     create_all(catalog)
     assert holds(catalog, ViewsAre("s", (("v", 1),)))
     assert not holds(catalog, ViewsAre("s", ()))
     assert not holds(catalog, ViewsAre("s", (("v", 2),)))
     assert holds(catalog, ViewsAre("t", ()))
-    apply(catalog, PutObject(replace(make_view(), attached=False)))
+    apply(catalog, PutObject(replace(read(catalog, "v"), attached=False)))
     assert holds(catalog, ViewsAre("s", ()))
     assert [v.attached for v in catalog.snapshot().views_on("s")] == [False]
 
@@ -174,10 +230,10 @@ def test_data_versions_count_by_partition(catalog: SqliteCatalog, lease: str) ->
 def test_coverage_of_chunks_and_triggers(catalog: SqliteCatalog, lease: str) -> None:
     """Blocks 1..3 come without the view, 4..5 with it; chunks then fill partition p."""
     create_all(catalog)
-    apply(catalog, PutObject(replace(make_view(), attached=False)))
+    apply(catalog, PutObject(replace(read(catalog, "v"), attached=False)))
     for _ in range(3):
         apply(catalog, AddBlock(NewBlock("s", 0), 1), AddPart(make_part("s", partition_id="p")))
-    apply(catalog, PutObject(make_view()))
+    apply(catalog, PutObject(replace(read(catalog, "v"), attached=True)))
     insert(catalog, lease)
     insert(catalog, lease)
     assert holds(catalog, NotCovered("v", "p", (BlockRange(1, 3),)))
@@ -299,7 +355,7 @@ def test_databases_and_names(catalog: SqliteCatalog) -> None:
     assert catalog.snapshot().find("shop", "x") == view
     with pytest.raises(InternalError):
         apply(catalog, PutObject(replace(view, id="y")))
-    apply(catalog, DropObject("x"), needs=(ObjectIs("x", 1),))
+    apply(catalog, DropObject("x"), needs=(RevisionIs("x", 3),))
     apply(catalog, DropDatabase("shop"), needs=(DatabaseIsEmpty("shop"),))
     assert "shop" not in catalog.snapshot().databases
     assert "shop" in old.databases
@@ -309,7 +365,7 @@ def test_databases_and_names(catalog: SqliteCatalog) -> None:
 
 def test_exchange_swaps_two_names_in_one_commit(catalog: SqliteCatalog) -> None:
     create_all(catalog)
-    s, t = make_table("s"), make_table("t")
+    s, t = read(catalog, "s"), read(catalog, "t")
     apply(catalog, PutObject(s.renamed("default", "t")), PutObject(t.renamed("default", "s")))
     found = catalog.snapshot().find("default", "t")
     assert found is not None

@@ -68,11 +68,11 @@ def test_no_merge_crosses_a_fence() -> None:
     assert blocks(runs(state, parts)) == [[1, 2], [3, 4], [5, 6]]
 
 
-def test_parts_that_lack_a_computed_column_wait() -> None:
+def test_parts_that_lack_a_computed_column_merge_with_the_others() -> None:
     columns = (*COLUMNS, Column(3, "x", UINT64, "DEFAULT", "n + 1"))
     table = make_table("s", columns=columns, version=2)
     parts = [part(1), part(2, schema_version=2), part(3, schema_version=2), part(4, rows=0)]
-    assert blocks(runs(TableState(table), parts)) == [[2, 3, 4]]
+    assert blocks(runs(TableState(table), parts)) == [[1, 2, 3, 4]]
 
 
 def test_many_small_parts_merge_and_a_big_one_rests() -> None:

@@ -1,0 +1,216 @@
+"""Slices that are frozen since rows left by retention, and which keys of them are (rule 4).
+
+Rows that leave by retention (TTL, DROP PARTITION with `retain`) stay in the views that have seen
+them.  What they had reached of a target is known as bounds of its sorting key:
+
+    source (month)   202401 leaves       made keys  (2024-01-01, 'a') … (2024-01-31, 'z')
+    target (year)    2024                frozen     those, item by item
+                                         the rest   is compared and recomputed as ever
+
+A key within the bounds is frozen: neither compared, since its rows are gone, nor replaced.  Bounds
+are wider than what was reached, never narrower.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.execute.layout import TableLayout
+from olapdb.ingest.arrays import one_array
+from olapdb.ingest.invalidate import StaleSlices
+from olapdb.ingest.stage import layout_of
+from olapdb.ingest.trigger import Surroundings
+from olapdb.model.fingerprints import check_is_current
+from olapdb.model.part import BlockRange, Part
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.model.view_state import (
+    Cause,
+    FrozenVerdict,
+    KeyBounds,
+    KeyValue,
+    Retained,
+    RetainedSlice,
+)
+
+DISCARD_HINT = "SETTINGS discard_retained = 1 gives them up."
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenKeys:
+    """The frozen keys of one target: bounds by partition (None: of every partition); bounds None
+    freeze the partition as a whole.  Plain data."""
+
+    slices: tuple[tuple[str | None, KeyBounds | None], ...] = ()
+
+    @staticmethod
+    def of(snapshot: Snapshot, target_id: str) -> FrozenKeys:
+        """Of all views that write the target: rows of one key are combined, whoever made them."""
+        found: dict[tuple[str | None, KeyBounds | None], None] = {}
+        for view in snapshot.views_into(target_id):
+            for one in snapshot.retained(view.id):
+                found.update(((s.partition, s.bounds), None) for s in one.slices)
+        return FrozenKeys(tuple(found))
+
+    def __bool__(self) -> bool:
+        return bool(self.slices)
+
+    def in_partition(self, partition: str) -> list[KeyBounds | None]:
+        return [bounds for p, bounds in self.slices if p in (None, partition)]
+
+    def holds(self, partition: str) -> bool:
+        """Whether anything of the partition is frozen."""
+        return bool(self.in_partition(partition))
+
+    def holds_all(self, partition: str) -> bool:
+        """Whether the partition is frozen whatever the key."""
+        return None in self.in_partition(partition)
+
+    def inside(self, layout: TableLayout, partition: str, rows: pa.Table) -> pa.Array:
+        """For each of the target's rows whether its key is frozen; never NULL."""
+        boxes = self.in_partition(partition)
+        if not boxes or not rows.num_rows:
+            return pa.repeat(pa.scalar(False), rows.num_rows)
+        if None in boxes:
+            return pa.repeat(pa.scalar(True), rows.num_rows)
+        keys = [_ordered(one) for one in layout.sorting_keys(rows)]
+        found = pa.repeat(pa.scalar(False), rows.num_rows)
+        for bounds in boxes:
+            assert bounds is not None
+            found = pc.or_(found, _within(bounds, keys, rows.num_rows))
+        return found
+
+    def outside(self, layout: TableLayout, partition: str, rows: pa.Table) -> pa.Table:
+        """The rows whose keys are not frozen."""
+        if not self.holds(partition):
+            return rows
+        return rows.filter(pc.invert(self.inside(layout, partition, rows)))
+
+
+def key_bounds(layout: TableLayout, rows: pa.Table) -> KeyBounds | None:
+    """The bounds of the rows' sorting keys; None for a table without one, or without rows."""
+    if not layout.table.sorting_key or not rows.num_rows:
+        return None
+    low: list[KeyValue] = []
+    high: list[KeyValue] = []
+    nulls: list[bool] = []
+    for values in layout.sorting_keys(rows):
+        ordered = _ordered(values)
+        nulls.append(values.null_count > 0)
+        if ordered is None:
+            low.append(None)
+            high.append(None)
+            continue
+        ends = pc.min_max(ordered)
+        low.append(ends["min"].as_py())
+        high.append(ends["max"].as_py())
+    return KeyBounds(tuple(low), tuple(high), tuple(nulls))
+
+
+def _ordered(values: pa.Array) -> pa.Array | None:
+    """Whole numbers, times and texts as values that bounds can be kept of; None for the rest."""
+    values = one_array(values)
+    if isinstance(values, pa.DictionaryArray):
+        values = values.dictionary_decode()
+    kind = values.type
+    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        return values.view(pa.int32())
+    if pa.types.is_timestamp(kind) or pa.types.is_date64(kind):
+        return values.view(pa.int64())
+    if pa.types.is_boolean(kind):
+        return values.cast(pa.uint8())
+    if pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return values
+    return None
+
+
+def _within(bounds: KeyBounds, keys: list[pa.Array | None], rows: int) -> pa.Array:
+    found = pa.repeat(pa.scalar(True), rows)
+    for values, low, high, nulls in zip(keys, bounds.low, bounds.high, bounds.nulls, strict=True):
+        if values is None:
+            continue
+        if low is None or high is None:
+            own = pc.is_null(values)
+        else:
+            above = pc.greater_equal(values, pa.scalar(low, values.type))
+            own = pc.and_(above, pc.less_equal(values, pa.scalar(high, values.type)))
+        found = pc.and_(found, pc.fill_null(own, nulls))
+    return found
+
+
+# --- gathering what leaves -----------------------------------------------------------------------
+
+
+@dataclass
+class FrozenSlices(StaleSlices):
+    """As `StaleSlices`, for rows that leave by retention: with the bounds of what they reached."""
+
+    bounds: dict[str | None, list[KeyBounds | None]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(view: MaterializedView) -> FrozenSlices:
+        return FrozenSlices(view, {}, {})
+
+    def note(self, target: Table, partition: str, rows: pa.Table, around: Surroundings) -> None:
+        self.bounds.setdefault(partition, []).append(key_bounds(layout_of(target, around), rows))
+
+    def add_all(self, rows: int) -> None:
+        super().add_all(rows)
+        self.bounds.setdefault(None, []).append(None)
+
+    def slices(self, snapshot: Snapshot) -> tuple[RetainedSlice, ...]:
+        return tuple(
+            RetainedSlice(
+                partition, rows, joined_bounds(self.bounds.get(partition, [None])),
+                frozen_verdict(self.view, snapshot, partition),
+            )
+            for partition, rows in self.rows.items()
+        )  # fmt: skip
+
+
+def joined_bounds(several: Iterable[KeyBounds | None]) -> KeyBounds | None:
+    """The narrowest bounds around all of them; None as soon as one has none."""
+    found: KeyBounds | None = None
+    for one in several:
+        if one is None:
+            return None
+        found = one if found is None else found.joined(one)
+    return found
+
+
+def retained_of(
+    view: MaterializedView, side: str, parts: Iterable[Part], rows: int,
+    slices: tuple[RetainedSlice, ...], cause: Cause, statement: str, query_id: str, since_ms: int,
+) -> Retained:  # fmt: skip
+    """One row for the ledger: what left of one partition."""
+    some = list(parts)
+    whole = sum(part.rows for part in some) or 1
+    return Retained(
+        view.id, "target" if side == "target" else "source", some[0].partition_id, rows,
+        sum(part.bytes for part in some) * rows // whole, len(some),
+        BlockRange(
+            min(p.block_range.first for p in some), max(p.block_range.last for p in some)
+        ),
+        slices, cause, statement, query_id, since_ms,
+    )  # fmt: skip
+
+
+def frozen_verdict(
+    view: MaterializedView, snapshot: Snapshot, partition: str | None
+) -> FrozenVerdict:
+    """What is known of the slice now, and stays known of it."""
+    for one in snapshot.invalidations(view.id):
+        if one.cause != "VIEW FAILED" and (
+            partition is None or one.target_partition in (None, partition)
+        ):
+            return "stale"
+    if partition is None:
+        return "covered"
+    for check in snapshot.checks(view.id):
+        if check.target_partition == partition and check_is_current(check, view, snapshot):
+            return "proven" if check.verdict == "equal" else "different"
+    return "covered"

@@ -1,0 +1,38 @@
+"""A statement that changes the schema is run again when another one was faster.
+
+What it read is required by its commit (rule 10), so a lost race changes nothing: it looks anew, and
+does its work, or says what is there now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from olapdb.errors import Aborted, CommitConflict
+from olapdb.model.changes import LeaseLive
+from olapdb.model.snapshot import Snapshot
+from olapdb.statements.context import StatementContext
+
+ATTEMPTS_MAX = 10
+
+_Answer = TypeVar("_Answer")
+
+
+def attempted(context: StatementContext, attempt: Callable[[Snapshot], _Answer]) -> _Answer:
+    """`attempt(newest snapshot)`, which makes one commit of what it reads there; again, bounded,
+    after each CommitConflict. Raises what it raises, CommitConflict after the last attempt."""
+    for _ in range(ATTEMPTS_MAX):
+        try:
+            return attempt(context.snapshot())
+        except CommitConflict as conflict:
+            if isinstance(conflict.requirement, LeaseLive):
+                raise Aborted(
+                    "The lease of this process was revoked: it was taken for dead.",
+                    hint="Nothing was changed; reconnect and run it again.",
+                ) from conflict
+            lost = conflict
+    raise CommitConflict(
+        f"Other statements changed the same objects {ATTEMPTS_MAX} times while this one ran.",
+        hint="Nothing was changed; run it again.",
+    ) from lost

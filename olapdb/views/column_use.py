@@ -1,0 +1,147 @@
+"""Which views need a column of a table, and whether an altered table still serves its views.
+
+A view needs a column where its query reads it (of its source, of a dimension, through plain views
+too), where its query fails or reads other columns without it, or where it writes it.  The binder
+answers, so there is no second notion of names here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from olapdb.bind import BindScope, bind_query
+from olapdb.config import Settings
+from olapdb.errors import AlterOfColumnIsForbidden, Error
+from olapdb.functions.base import Environment
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.plan.nodes import Plan
+from olapdb.sql.parser import parse_query
+from olapdb.views.fit import check_columns
+from olapdb.views.overlay import Overlay
+from olapdb.views.refuse import check_definition
+from olapdb.views.shape import scans
+
+Role: TypeAlias = Literal["source", "target", "dimension"]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnUse:
+    """`view` needs the column of the table that is its `role`."""
+
+    view: MaterializedView
+    role: Role
+
+    @property
+    def name(self) -> str:
+        return f"{self.view.database}.{self.view.name}"
+
+
+def views_needing_column(
+    snapshot: Snapshot, table_id: str, column: str
+) -> tuple[ColumnUse, ...]:
+    """The materialized views that would break, or mean something else, without the column; by
+    (database, name). A view that is broken already needs nothing."""
+    table = snapshot.by_id(table_id)
+    if not isinstance(table, Table):
+        return ()
+    left = tuple(c for c in table.columns if c.name != column)
+    without = Overlay.of(snapshot, replace(table, columns=left))
+    found: list[ColumnUse] = []
+    for view in _views(snapshot):
+        role = _role(view, table_id)
+        if role is None:
+            continue
+        plan = _bound(view, snapshot)
+        if plan is None:
+            continue
+        if role == "target" and column in plan.names:
+            found.append(ColumnUse(view, role))
+        elif _reads(plan, table_id, column) or _bound(view, without) is None:
+            found.append(ColumnUse(view, "source" if role == "source" else "dimension"))
+    return tuple(found)
+
+
+def refuse_needed_column(
+    snapshot: Snapshot, table: Table, column: str, action: str = "DROP"
+) -> None:
+    """AlterOfColumnIsForbidden (524) where a materialized view needs the column, naming the views
+    and the way; `action` is what was asked: "DROP", "CLEAR"."""
+    uses = views_needing_column(snapshot, table.id, column)
+    if not uses:
+        return
+    first = uses[0]
+    does = "writes it" if first.role == "target" else f"reads it of its {first.role}"
+    raise AlterOfColumnIsForbidden(
+        f"Cannot {action} COLUMN {column} of {table.database}.{table.name}: {first.name} {does}"
+        f" (materialized views that need it: {', '.join(dict.fromkeys(u.name for u in uses))}).",
+        hint=f"ALTER TABLE {first.name} MODIFY QUERY to a SELECT without it, then {action} it; or"
+        f" DROP VIEW {first.name}.",
+    )
+
+
+def check_altered(snapshot: Snapshot, altered: Table, action: str) -> None:
+    """Whether every materialized view around the table still works once it is `altered`: its query
+    binds, and fits its target as at CREATE.  AlterOfColumnIsForbidden with the reason where not; a
+    view that is broken already does not count."""
+    after = Overlay.of(snapshot, altered)
+    for view in _views(after):
+        if _role(view, altered.id) is None or _bound(view, snapshot) is None:
+            continue
+        name = f"{view.database}.{view.name}"
+        try:
+            _check(view, name, after)
+        except Error as error:
+            raise AlterOfColumnIsForbidden(
+                f"Cannot {action} {altered.database}.{altered.name}: the materialized view {name}"
+                f" would not fit any more. {error.message}",
+                hint=f"ALTER TABLE {name} MODIFY QUERY first, or DROP VIEW {name}.",
+            ) from error
+
+
+def _check(view: MaterializedView, name: str, after: Snapshot) -> None:
+    source, target = after.by_id(view.source_id), after.by_id(view.target_id)
+    plan = bind_view(view, after)
+    if isinstance(source, Table) and isinstance(target, Table):
+        check_columns(name, plan, target, (), after, Environment(zone=view.zone))
+        check_definition(name, plan, source, target)
+
+
+def bind_view(view: MaterializedView, snapshot: Snapshot, query: str | None = None) -> Plan:
+    """The view's frozen query (or another text) bound as its trigger binds it, not optimized."""
+    scope = BindScope(
+        snapshot=snapshot, database=view.database, settings=Settings(dict(view.settings)),
+        environment=Environment(zone=view.zone, database=view.database),
+    )  # fmt: skip
+    return bind_query(parse_query(view.query if query is None else query), scope)
+
+
+def _bound(view: MaterializedView, snapshot: Snapshot) -> Plan | None:
+    try:
+        return bind_view(view, snapshot)
+    except Error:
+        return None
+
+
+def _reads(plan: Plan, table_id: str, column: str) -> bool:
+    return any(
+        column == name
+        for scan in scans(plan.root) if scan.table.id == table_id
+        for _, name in scan.columns
+    )  # fmt: skip
+
+
+def _role(view: MaterializedView, table_id: str) -> Role | None:
+    if table_id == view.source_id:
+        return "source"
+    if table_id == view.target_id:
+        return "target"
+    return "dimension" if table_id in view.dimension_ids else None
+
+
+def _views(snapshot: Snapshot) -> Iterator[MaterializedView]:
+    for item in snapshot.objects():
+        if isinstance(item, MaterializedView):
+            yield item

@@ -1,0 +1,1 @@
+"""Random schedules on the engine, and beside it a model in plain Python that says what must hold."""

@@ -1,0 +1,233 @@
+"""What a warehouse with views must hold: a model in plain Python, without aggregates or parts.
+
+A table holds pieces: the rows that one block brought to one partition, and who made them.  A view
+has seen some pieces of its source.  Every statement moves pieces; what the engine's tables hold
+is the sum of the pieces, and what a view's target should hold is what the view makes of the
+pieces that it has seen, with the dimension as it is now.
+
+    INSERT s         a piece of s for each partition; each attached view has seen it and makes a
+                     piece of its target, on which the views below fire in turn
+    BACKFILL v       for each partition of the source: the pieces not seen make a piece
+    REPLAY v         the pieces of a slice that views made are replaced by what is seen now
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from tests.schedules.shapes import TABLES, VIEWS, Content, Row, TableShape, ViewShape
+
+
+@dataclass(frozen=True)
+class Piece:
+    """`maker` is the view whose rows these are; None for rows that no view made."""
+
+    slice: str
+    rows: tuple[Row, ...]
+    maker: int | None = None
+
+
+@dataclass(frozen=True)
+class ViewState:
+    """`id` is never reused: rows of a dropped view are nobody's."""
+
+    id: int
+    shape: ViewShape
+    attached: bool = True
+    seen: frozenset[int] = frozenset()
+
+
+@dataclass
+class Model:
+    """`pieces` by table, then by number; `happened` (cause, statement) of all that may have made
+    slices stale; `tokens` those of INSERTs that were acknowledged."""
+
+    names: dict[str, str] = field(default_factory=dict)
+    pieces: dict[str, dict[int, Piece]] = field(default_factory=dict)
+    views: dict[str, ViewState] = field(default_factory=dict)
+    happened: set[tuple[str, str]] = field(default_factory=set)
+    tokens: set[str] = field(default_factory=set)
+    number: int = 0
+
+    def copy(self) -> Model:
+        return Model(
+            dict(self.names), {t: dict(p) for t, p in self.pieces.items()}, dict(self.views),
+            set(self.happened), set(self.tokens), self.number,
+        )  # fmt: skip
+
+    # --- what is there
+
+    def rows(self, table: str) -> list[Row]:
+        return [row for piece in self.pieces[table].values() for row in piece.rows]
+
+    def views_on(self, table: str) -> list[ViewState]:
+        return [v for v in self.views.values() if v.shape.source == table]
+
+    def views_into(self, table: str) -> list[ViewState]:
+        return [v for v in self.views.values() if v.shape.target == table]
+
+    def is_target(self, table: str) -> bool:
+        return bool(self.views_into(table))
+
+    def gap(self, view: ViewState) -> dict[str, dict[int, Piece]]:
+        """The pieces that the view has not seen, by the source's partition."""
+        found: dict[str, dict[int, Piece]] = {}
+        for number, piece in self.pieces[view.shape.source].items():
+            if number not in view.seen:
+                found.setdefault(piece.slice, {})[number] = piece
+        return found
+
+    def bypass(self, table: str) -> dict[int, Piece]:
+        """Pieces of a target that no view of now made."""
+        live = {v.id for v in self.views_into(table)}
+        return {n: p for n, p in self.pieces[table].items() if p.maker not in live}
+
+    def made_of(self, view: ViewState, pieces: Iterable[Piece]) -> list[Row]:
+        read = view.shape.dimension
+        dimension = self.rows(read) if read else []
+        return [
+            made for piece in pieces for row in piece.rows
+            for made in view.shape.make(row, dimension)
+        ]  # fmt: skip
+
+    def seen_pieces(self, view: ViewState) -> list[Piece]:
+        return [p for n, p in self.pieces[view.shape.source].items() if n in view.seen]
+
+    def due(self, view: ViewState, *, with_gap: bool = False) -> dict[str, Content]:
+        """What the view's rows in its target should be, by slice."""
+        source = self.pieces[view.shape.source]
+        pieces = source.values() if with_gap else self.seen_pieces(view)
+        return self._by_slice(TABLES[view.shape.target], self.made_of(view, pieces))
+
+    def holds(self, table: str, accept: Callable[[Piece], bool]) -> dict[str, Content]:
+        rows = [r for p in self.pieces[table].values() if accept(p) for r in p.rows]
+        return self._by_slice(TABLES[table], rows)
+
+    def differing(self, view: ViewState) -> set[str]:
+        """The slices in which the view's rows are not what they should be."""
+        due = self.due(view)
+        made = self.holds(view.shape.target, lambda piece: piece.maker == view.id)
+        return {one for one in {*due, *made} if due.get(one, {}) != made.get(one, {})}
+
+    @staticmethod
+    def _by_slice(shape: TableShape, rows: Iterable[Row]) -> dict[str, Content]:
+        return {one: shape.content(found) for one, found in split(shape, rows).items()}
+
+    # --- what statements do
+
+    def add_rows(self, table: str, rows: Iterable[Row], maker: int | None = None) -> list[int]:
+        """One block and all that its cascade makes; the numbers of the table's new pieces."""
+        added: dict[int, Piece] = {}
+        for slice_, found in split(TABLES[table], rows).items():
+            self.number += 1
+            added[self.number] = Piece(slice_, tuple(found), maker)
+        if not added:
+            return []
+        self.pieces[table].update(added)
+        for view in self.views_on(table):
+            if view.attached:
+                self._see(view, added)
+                self.add_rows(view.shape.target, self.made_of(view, added.values()), view.id)
+        return list(added)
+
+    def _see(self, view: ViewState, numbers: Iterable[int]) -> None:
+        now = self.views[view.shape.key]
+        self.views[view.shape.key] = replace(now, seen=now.seen.union(numbers))
+
+    def create_view(self, key: str) -> None:
+        self.number += 1
+        self.views[key] = ViewState(self.number, VIEWS[key])
+
+    def attach(self, key: str, attached: bool) -> None:
+        self.views[key] = replace(self.views[key], attached=attached)
+
+    def fill(self, key: str, slice_: str) -> None:
+        """One chunk of a backfill: what the view has not seen of a partition of its source."""
+        missed = self.gap(self.views[key]).get(slice_, {})
+        view = self.views[key]
+        self._see(view, missed)
+        self.add_rows(view.shape.target, self.made_of(view, missed.values()), view.id)
+
+    def replay(self, key: str, chosen: Callable[[str], bool], *, discard: bool) -> None:
+        """Swaps in what all views into the target make now, for the chosen slices."""
+        table = self.views[key].shape.target
+        views = self.views_into(table)
+        live = {v.id for v in views}
+        shape = TABLES[table]
+        fresh: list[tuple[int, str, list[Row]]] = []
+        for view in views:
+            for slice_, rows in split(shape, self.made_of(view, self.seen_pieces(view))).items():
+                if chosen(slice_):
+                    fresh.append((view.id, slice_, rows))
+        old = {
+            n for n, p in self.pieces[table].items()
+            if chosen(p.slice) and (discard or p.maker in live)
+        }  # fmt: skip
+        for number in old:
+            del self.pieces[table][number]
+        added: list[int] = []
+        for maker, slice_, rows in fresh:
+            self.number += 1
+            self.pieces[table][self.number] = Piece(slice_, tuple(rows), maker)
+            added.append(self.number)
+        for below in self.views_on(table):
+            # A view that saw some of what is replaced counts the new rows as seen, and is told
+            # that it is stale; for another one they are a gap.
+            if below.seen & old:
+                self._see(below, added)
+
+    def remove_rows(self, table: str, leaves: Callable[[Row], bool]) -> int:
+        """A DELETE; how many rows left."""
+        gone = 0
+        for number, piece in list(self.pieces[table].items()):
+            stay = tuple(row for row in piece.rows if not leaves(row))
+            gone += len(piece.rows) - len(stay)
+            if stay:
+                self.pieces[table][number] = replace(piece, rows=stay)
+            else:
+                del self.pieces[table][number]
+        return gone
+
+    def truncate(self, table: str) -> None:
+        """In a target the coverage leaves with the rows."""
+        self.pieces[table].clear()
+        for view in self.views_into(table):
+            self.views[view.shape.key] = replace(view, seen=frozenset())
+
+    def adopt(self, key: str) -> None:
+        """Rows that no view made are the view's, and what it had not seen counts as seen."""
+        view = self.views[key]
+        for number, piece in self.bypass(view.shape.target).items():
+            self.pieces[view.shape.target][number] = replace(piece, maker=view.id)
+        self._see(view, self.pieces[view.shape.source])
+
+    def all_equal_recomputed(self, key: str) -> bool:
+        """Whether the whole target is what its views make, this one of the rows of its gap too."""
+        view = self.views[key]
+        table = view.shape.target
+        rows = [
+            row for one in self.views_into(table)
+            for row in self.made_of(
+                one, self.pieces[one.shape.source].values() if one == view else self.seen_pieces(one)
+            )
+        ]  # fmt: skip
+        shape = TABLES[table]
+        return shape.content(rows) == shape.content(self.rows(table))
+
+
+def split(shape: TableShape, rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Rows by the id of their partition."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(shape.slice_of(row), []).append(row)
+    return found
+
+
+def tables_of(views: Iterable[str]) -> Iterator[str]:
+    """Sources, dimensions and targets of these views, once each, bases first."""
+    needed = {
+        t for key in views
+        for t in (VIEWS[key].source, VIEWS[key].target, VIEWS[key].dimension) if t
+    }  # fmt: skip
+    return (key for key in TABLES if key in needed)

@@ -1,0 +1,87 @@
+"""What a step of a schedule is. A new kind is one small class in one of the files beside."""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+from olapdb.dbapi.connection import Connection
+from olapdb.errors import Error
+from tests.schedules.model import Model
+
+CATALOG = ("catalog.checked", "catalog.before_commit", "catalog.committed")
+STORE = ("store.written", "store.flushed", "store.renamed", "store.synced")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a statement answered: rows by column, or the ClickHouse name of its error."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    error: str = ""
+    message: str = ""
+
+
+class Untrue(Exception):
+    """The answer cannot be one to this state."""
+
+
+class Operation(ABC):
+    """A frozen dataclass whose fields make it concrete, so that a schedule can be run again.
+
+    `weight` is how often it is drawn beside the others, `stages` where a process may be killed in
+    it, `refusals` the errors that it may answer with: they must have changed nothing.
+    """
+
+    weight: ClassVar[int] = 10
+    stages: ClassVar[tuple[str, ...]] = ()
+    refusals: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    @abstractmethod
+    def draw(cls, model: Model, chance: random.Random) -> Self | None:
+        """One that makes sense now; None where there is none."""
+
+    @abstractmethod
+    def sql(self, model: Model) -> str:
+        """The statement, with the names of now. KeyError where what it names is not there."""
+
+    @abstractmethod
+    def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
+        """Changes the model as the statement does, one commit after another: each `yield` comes
+        before a commit. `answer` None: the process died, there was none. Raises Untrue."""
+
+    def perform(self, connection: Connection, text: str) -> Answer:
+        try:
+            cursor = connection.execute(text)
+            names = [column[0] for column in cursor.description or ()]
+            rows = cursor.fetchall() if names else []
+            return Answer([dict(zip(names, row, strict=True)) for row in rows])
+        except Error as error:
+            return Answer(error=error.name, message=str(error))
+
+    def after(self, model: Model, answer: Answer) -> Model:
+        """The model once the statement has given this answer."""
+        changed = model.copy()
+        if answer.error:
+            if answer.error not in self.refusals:
+                raise Untrue(f"refused: {answer.message}")
+            return changed
+        for _ in self.change(changed, answer):
+            pass
+        return changed
+
+    def prefixes(self, model: Model) -> Iterator[Model]:
+        """Where a process that died in it may have left things: after any of its commits."""
+        changed = model.copy()
+        for _ in self.change(changed, None):
+            yield changed.copy()
+        yield changed
+
+
+def commits(commits_made: int) -> range:
+    """`yield from` helper is not needed for one commit; kept out of the classes' way."""
+    return range(commits_made)

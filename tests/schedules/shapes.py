@@ -1,0 +1,186 @@
+"""The tables and views that random graphs are made of, and what each means in plain Python.
+
+    s --sums--> sums --by_kind--> by_kind --lengths--> lengths
+    r --more_sums--^
+    s --states--> states            s, d --joined--> joined       s --united--> united
+    s --picked--> picked --totals--> totals
+
+A row is a tuple.  A view makes rows of one source row at a time; rows of equal key are joined
+when two contents are compared, never before, so it does not matter how rows were cut into blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from olapdb.execute.layout import partition_id
+from olapdb.types import STRING, UINT8
+
+Row: TypeAlias = tuple[Any, ...]
+Content: TypeAlias = dict[Row, Row]
+"""Rows by key, joined; in a plain MergeTree a row is its own key and the value how often it is."""
+Join: TypeAlias = Callable[[Any, Any], Any]
+
+
+def add(left: int, right: int) -> int:
+    return left + right
+
+
+def unite(left: frozenset[int], right: frozenset[int]) -> frozenset[int]:
+    return left | right
+
+
+def add_pairs(left: tuple[int, int], right: tuple[int, int]) -> tuple[int, int]:
+    return left[0] + right[0], left[1] + right[1]
+
+
+@dataclass(frozen=True)
+class TableShape:
+    """`keys` leading columns are the key, `joins` join the others; without joins every row stays.
+    `partition` is the index of the column of PARTITION BY. `read` makes a model row of an engine
+    row. `by_hand` is a literal row and the model's row of it, where people may write one."""
+
+    key: str
+    ddl: str
+    fields: tuple[str, ...]
+    keys: int
+    joins: tuple[Join, ...] = ()
+    partition: int | None = 0
+    read: Callable[[Sequence[Any]], Row] = tuple
+    by_hand: Callable[[int, str], tuple[str, Row]] | None = None
+
+    def slice_of(self, row: Row) -> str:
+        """The id of the row's partition."""
+        if self.partition is None:
+            return "all"
+        value = row[self.partition]
+        return partition_id([value], [STRING if isinstance(value, str) else UINT8])
+
+    def content(self, rows: Iterable[Row]) -> Content:
+        found: Content = {}
+        for row in rows:
+            key, values = (row[: self.keys], row[self.keys :]) if self.joins else (row, (1,))
+            old = found.get(key)
+            if old is not None:
+                joins = self.joins or (add,)
+                values = tuple(j(a, b) for j, a, b in zip(joins, old, values, strict=True))
+            found[key] = values
+        return found
+
+
+@dataclass(frozen=True)
+class ViewShape:
+    """`query` has the names of its source and dimension to be filled in; `make` is its meaning:
+    a row of the source and all rows of the dimension to rows of the target."""
+
+    key: str
+    source: str
+    target: str
+    query: str
+    make: Callable[[Row, Sequence[Row]], list[Row]]
+    dimension: str | None = None
+    filled: str = ""
+    """The query over the source's rows of one partition, as somebody fills the past by hand."""
+
+
+def _source(key: str) -> TableShape:
+    return TableShape(
+        key,
+        "(p UInt8, k String, u UInt32, n Int64) ENGINE = MergeTree PARTITION BY p ORDER BY (k, u)",
+        ("p", "k", "u", "n"), 4,
+    )  # fmt: skip
+
+
+def _summing(key: str, columns: str, order: str, fields: tuple[str, ...], **more: Any) -> TableShape:
+    ddl = f"({columns}, c UInt64, total Int64) ENGINE = SummingMergeTree {order}"
+    return TableShape(key, ddl, (*fields, "c", "total"), len(fields), (add, add), **more)
+
+
+TABLES: Mapping[str, TableShape] = {
+    one.key: one
+    for one in (
+        _source("s"),
+        _source("r"),
+        TableShape("d", "(k String, f UInt8) ENGINE = MergeTree ORDER BY k", ("k", "f"), 2,
+                   partition=None),
+        _summing("sums", "p UInt8, k String", "PARTITION BY p ORDER BY (p, k)", ("p", "k"),
+                 by_hand=lambda p, k: (f"({p}, '{k}', 1, 50)", (p, k, 1, 50))),
+        TableShape(
+            "states",
+            "(k String, top SimpleAggregateFunction(max, Int64),"
+            " users AggregateFunction(uniqExact, UInt32), mean AggregateFunction(avg, Int64))"
+            " ENGINE = AggregatingMergeTree PARTITION BY k ORDER BY k",
+            ("k", "top", "users", "mean"), 1, (max, unite, add_pairs),
+            read=lambda r: (r[0], r[1], frozenset(r[2]), tuple(_pair(r[3]))),
+        ),
+        _summing("joined", "p UInt8, f UInt8", "PARTITION BY p ORDER BY (p, f)", ("p", "f"),
+                 by_hand=lambda p, k: (f"({p}, 9, 1, 50)", (p, 9, 1, 50))),
+        _summing("united", "p UInt8, what String", "PARTITION BY p ORDER BY (p, what)",
+                 ("p", "what"), by_hand=lambda p, k: (f"({p}, '{k}', 1, 50)", (p, k, 1, 50))),
+        TableShape("picked", "(p UInt8, k String, u UInt32, m Int64) ENGINE = MergeTree"
+                   " PARTITION BY p ORDER BY u", ("p", "k", "u", "m"), 4,
+                   by_hand=lambda p, k: (f"({p}, '{k}', 77, 50)", (p, k, 77, 50))),
+        _summing("by_kind", "k String", "ORDER BY k", ("k",), partition=None,
+                 by_hand=lambda p, k: (f"('{k}', 1, 50)", (k, 1, 50))),
+        _summing("lengths", "l UInt64", "ORDER BY l", ("l",), partition=None),
+        _summing("totals", "p UInt8", "PARTITION BY p ORDER BY p", ("p",)),
+    )
+}  # fmt: skip
+
+
+def _pair(state: Any) -> tuple[int, int]:
+    values = state.values() if isinstance(state, Mapping) else state
+    total, count = values
+    return int(total), int(count)
+
+
+def _join(row: Row, dimension: Sequence[Row]) -> list[Row]:
+    found = [f for k, f in dimension if k == row[1]] or [0]
+    return [(row[0], f, 1, row[3]) for f in found]
+
+
+_COUNTED = "count() AS c, sum(n) AS total"
+
+VIEWS: Mapping[str, ViewShape] = {
+    one.key: one
+    for one in (
+        ViewShape("sums_mv", "s", "sums", f"SELECT p, k, {_COUNTED} FROM {{source}} GROUP BY p, k",
+                  lambda r, d: [(r[0], r[1], 1, r[3])],
+                  filled=f"SELECT p, k, {_COUNTED} FROM {{source}} WHERE p = {{p}} GROUP BY p, k"),
+        ViewShape("more_sums_mv", "r", "sums",
+                  f"SELECT p, k, {_COUNTED} FROM {{source}} WHERE n > 0 GROUP BY p, k",
+                  lambda r, d: [(r[0], r[1], 1, r[3])] if r[3] > 0 else []),
+        ViewShape("states_mv", "s", "states",
+                  "SELECT k, max(n) AS top, uniqExactState(u) AS users, avgState(n) AS mean"
+                  " FROM {source} GROUP BY k",
+                  lambda r, d: [(r[1], r[3], frozenset((r[2],)), (r[3], 1))]),
+        ViewShape("joined_mv", "s", "joined",
+                  "SELECT x.p AS p, y.f AS f, count() AS c, sum(x.n) AS total FROM {source} AS x"
+                  " LEFT JOIN {dimension} AS y ON x.k = y.k GROUP BY p, f",
+                  _join, dimension="d"),
+        ViewShape("united_mv", "s", "united",
+                  f"SELECT p, k AS what, {_COUNTED} FROM {{source}} WHERE n > 0 GROUP BY p, what"
+                  f" UNION ALL SELECT p, concat(k, '-') AS what, {_COUNTED} FROM {{source}}"
+                  " WHERE u > 1 GROUP BY p, what",
+                  lambda r, d: [(r[0], r[1], 1, r[3])] * (r[3] > 0)
+                  + [(r[0], r[1] + "-", 1, r[3])] * (r[2] > 1)),
+        ViewShape("picked_mv", "s", "picked",
+                  "SELECT p, k, u, n * 2 AS m FROM {source} WHERE n > 0",
+                  lambda r, d: [(r[0], r[1], r[2], r[3] * 2)] if r[3] > 0 else [],
+                  filled="SELECT p, k, u, n * 2 AS m FROM {source} WHERE n > 0 AND p = {p}"),
+        ViewShape("by_kind_mv", "sums", "by_kind",
+                  "SELECT k, sum(c) AS c, sum(total) AS total FROM {source} GROUP BY k",
+                  lambda r, d: [(r[1], r[2], r[3])]),
+        ViewShape("lengths_mv", "by_kind", "lengths",
+                  "SELECT length(k) AS l, sum(c) AS c, sum(total) AS total FROM {source} GROUP BY l",
+                  lambda r, d: [(len(r[0]), r[1], r[2])]),
+        ViewShape("totals_mv", "picked", "totals",
+                  "SELECT p, count() AS c, sum(m) AS total FROM {source} GROUP BY p",
+                  lambda r, d: [(r[0], 1, r[3])]),
+    )
+}  # fmt: skip
+
+PARTITIONS = (1, 2, 3)
+KINDS = ("a", "b", "cc")

@@ -1,0 +1,127 @@
+"""What the engine shows after a step, and whether it is the truth about a model.
+
+Every table's rows are read raw and joined here; `system.views` must name what is so: a view that
+is called covered or proven equals its source, and every other one is named with its true cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from olapdb.dbapi.connection import Connection
+from tests.schedules.model import Model, ViewState
+from tests.schedules.shapes import TABLES, Row
+
+
+@dataclass(frozen=True)
+class Observation:
+    """By name: the rows of each table; each view's row of system.views; rows covered and not, by
+    view and partition; (partition or None, cause, statement) of each view's invalidations."""
+
+    rows: Mapping[str, list[dict[str, Any]]]
+    status: Mapping[str, dict[str, Any]]
+    coverage: Mapping[tuple[str, str, str], int]
+    stale: Mapping[str, list[tuple[str | None, str, str]]]
+
+
+def dicts(connection: Connection, query: str) -> list[dict[str, Any]]:
+    cursor = connection.execute(query)
+    names = [column[0] for column in cursor.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+def observe(connection: Connection, model: Model) -> Observation:
+    stale: dict[str, list[tuple[str | None, str, str]]] = {}
+    for one in dicts(connection, "SELECT view, partition_id, cause, statement FROM system.view_invalidations"):  # fmt: skip
+        stale.setdefault(one["view"], []).append(
+            (one["partition_id"], one["cause"], one["statement"])
+        )
+    return Observation(
+        rows={n: dicts(connection, f"SELECT * FROM {n}") for n in model.names.values()},
+        status={one["name"]: one for one in dicts(connection, "SELECT * FROM system.views")},
+        coverage={
+            (one["view"], one["partition_id"], one["status"]): one["rows"]
+            for one in dicts(connection, "SELECT * FROM system.view_coverage")
+        },
+        stale=stale,
+    )  # fmt: skip
+
+
+def untruths(model: Model, seen: Observation) -> Iterator[str]:
+    """In words; nothing where all that is shown is so."""
+    for key, name in model.names.items():
+        shape = TABLES[key]
+        there = shape.content(shape.read([r[f] for f in shape.fields]) for r in seen.rows[name])
+        wanted = shape.content(model.rows(key))
+        if there != wanted:
+            yield f"{name} holds {_apart(there, wanted)}"
+    if set(seen.status) != set(model.views):
+        yield f"the views are {sorted(seen.status)}, should be {sorted(model.views)}"
+        return
+    for view in model.views.values():
+        yield from (f"{view.shape.key}: {what}" for what in _about(model, view, seen))
+
+
+def _apart(there: Mapping[Row, Row], wanted: Mapping[Row, Row]) -> str:
+    keys = sorted(k for k in {*there, *wanted} if there.get(k) != wanted.get(k))[:5]
+    return ", ".join(f"{k}: {there.get(k)} instead of {wanted.get(k)}" for k in keys)
+
+
+def _about(model: Model, view: ViewState, seen: Observation) -> Iterator[str]:
+    key = view.shape.key
+    status = seen.status[key]
+    verdict = status["verdict"]
+    by_hand = model.bypass(view.shape.target)
+    gap = model.gap(view)
+    differing = model.differing(view)
+    named = {slice_ for slice_, _, _ in seen.stale.get(key, ())}
+    if bool(status["attached"]) != view.attached:
+        yield f"attached is {status['attached']}"
+    if differing and None not in named and not differing <= named:
+        yield f"slices {differing - named} are wrong and not named; named are {named}"
+    if differing and verdict != "stale":
+        yield f"is called {verdict}, but slices {differing} are wrong"
+    if verdict == "stale" and not named and not status["stale_slices"]:
+        yield "is called stale, and no slice is named"
+    for slice_, cause, statement in seen.stale.get(key, ()):
+        if (cause, statement) not in model.happened:
+            yield f"slice {slice_} is stale by {cause} of {statement!r}, which did not happen"
+    yield from _gap(model, view, gap, seen)
+    rows = sum(len(piece.rows) for piece in by_hand.values())
+    shape = TABLES[view.shape.target]
+    least = len({(p.slice, k) for p in by_hand.values() for k in shape.content(p.rows)})
+    if not (least <= status["bypass_rows"] <= rows) or (rows and not status["bypass_rows"]):
+        yield f"has {status['bypass_rows']} bypass rows, not between {least} and {rows}"
+    if verdict == "bypassed" and not by_hand:
+        yield "is called bypassed, and no row is by hand"
+    if verdict == "partial" and not gap:
+        yield "is called partial, and has no gap"
+    if verdict in ("covered", "proven") and (gap or by_hand or differing):
+        yield f"is called {verdict}; gap {gap}, by hand {by_hand}, differing {differing}"
+    if verdict not in ("covered", "proven", "partial", "stale", "bypassed"):
+        yield f"is called {verdict}: {status['reason']}"
+
+
+def _gap(
+    model: Model, view: ViewState, gap: Mapping[str, Mapping[int, Any]], seen: Observation
+) -> Iterator[str]:
+    """Exact over a source that keeps its rows; over one that joins them, whether there are any."""
+    source = view.shape.source
+    exact = not TABLES[source].joins
+    pieces: dict[str, dict[str, int]] = {"gap": {}, "covered": {}}
+    for number, piece in model.pieces[source].items():
+        status = "covered" if number in view.seen else "gap"
+        counts = pieces[status]
+        counts[piece.slice] = counts.get(piece.slice, 0) + len(piece.rows)
+    for status, wanted in pieces.items():
+        there = {
+            partition: rows for (name, partition, what), rows in seen.coverage.items()
+            if (name, what) == (view.shape.key, status)
+        }  # fmt: skip
+        if (there != wanted) if exact else (set(there) != set(wanted)):
+            yield f"rows of {source}, {status}: {there}, should be {wanted}"
+    rows = seen.status[view.shape.key]["gap_rows"]
+    if bool(rows) != bool(gap) or (exact and rows != sum(pieces["gap"].values())):
+        yield f"has a gap of {rows} rows, should be {pieces['gap']}"
