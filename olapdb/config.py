@@ -106,6 +106,8 @@ def _session() -> Iterable[SettingDefinition]:
     yield s("insert_deduplication_token", "", "Names the whole INSERT; a second one with it does nothing.")
     yield s("insert_deduplicate", True, "Whether insert_deduplication_token is heeded.")
     yield s("materialized_views_ignore_errors", False, "A failing view leaves a gap, by name, instead of failing the INSERT.")
+    yield s("dimensions", "current", "Whether a change of a joined table makes what new views made with it stale.", only=("current", "at_insert"))
+    yield s("dimension_lookup_rows_max", 50_000_000, "Rows of a view's source that a change of its dimension reads to find what is stale; beyond, all of it is.", minimum=0)
     yield s("log_query_views", True, "Whether system.query_views_log shows the views that an INSERT fires.")
     yield s("parallel_view_processing", False, "Views of one table in parallel; the result is the same.", only=(False,))
     yield s("max_partitions_per_insert_block", 100, "More partitions in one block are an error; 0 means no limit.", minimum=0)
@@ -151,6 +153,9 @@ def _table() -> Iterable[SettingDefinition]:
     yield s("inline_bytes_max", 262_144, "Smaller blocks are kept in the catalog until merged.", minimum=0)
     yield s("max_bytes_to_merge", 2_147_483_648, "A background merge makes no larger part.", minimum=1)
     yield s("allow_nullable_key", False, "Whether keys may be Nullable.")
+    yield s("deduplicate_by", "", "Columns that identify a row: one that was accepted before is dropped by INSERT.")
+    yield s("deduplicate_window", 0, "Seconds for which accepted keys are remembered; 0 means as deduplicate_window_rows says.", minimum=0)
+    yield s("deduplicate_window_rows", 10_000_000, "Accepted keys that are remembered, the newest.", minimum=1)
     yield s("storage_policy", "default", "There is one.", neutral=True)
     yield s("min_bytes_for_wide_part", 0, "Parts have one form.", neutral=True)
     yield s("min_rows_for_wide_part", 0, "Parts have one form.", neutral=True)
@@ -217,6 +222,11 @@ class Settings(Mapping[str, SettingValue]):
 def lookup(name: str) -> SettingDefinition:
     """The definition of a session setting; UnknownSetting with the nearest name otherwise."""
     return _lookup(SESSION_SETTINGS, name, "setting")
+
+
+def is_deduplication(name: str) -> bool:
+    """Whether a table setting is about rows that were delivered before."""
+    return name.startswith("deduplicate_")
 
 
 def table_settings(given: Mapping[str, object]) -> tuple[tuple[str, SettingValue], ...]:

@@ -107,11 +107,10 @@ class Database:
     def executor(self, name: str, settings: Settings) -> Executor:
         """The executor of SETTINGS engine = `name`. Others than in_process come from the entry
         point group `olapdb.executors`, so that the engine never imports them."""
-        threads = settings.integer("backfill_threads") or os.cpu_count() or 1
         if name == "in_process":
-            from olapdb.views.executor import InProcessExecutor
+            from olapdb.views.jobs import default_executor
 
-            return InProcessExecutor(self._store, self.services.cache, threads=threads)
+            return default_executor(self.services, settings)
         if self.location == MEMORY:
             raise BadArguments(
                 f"engine = '{name}' needs a warehouse in a folder; this one is in memory.",

@@ -328,6 +328,46 @@ class AlterOfColumnIsForbidden(ProgrammingError):
     code = 524
 
 
+class NotFoundColumnInBlock(ProgrammingError):
+    name = "NOT_FOUND_COLUMN_IN_BLOCK"
+    code = 10
+
+
+class CannotUpdateColumn(ProgrammingError):
+    name = "CANNOT_UPDATE_COLUMN"
+    code = 420
+
+
+class MultipleAssignments(ProgrammingError):
+    name = "MULTIPLE_ASSIGNMENTS_TO_COLUMN"
+    code = 419
+
+
+class ReadonlySetting(ProgrammingError):
+    name = "READONLY_SETTING"
+    code = 472
+
+
+class NoDefaultValue(ProgrammingError):
+    name = "THERE_IS_NO_DEFAULT_VALUE"
+    code = 116
+
+
+class UnknownCodec(ProgrammingError):
+    name = "UNKNOWN_CODEC"
+    code = 432
+
+
+class TypeNotForTables(ProgrammingError):
+    name = "DATA_TYPE_CANNOT_BE_USED_IN_TABLES"
+    code = 370
+
+
+class EmptyListOfColumns(ProgrammingError):
+    name = "EMPTY_LIST_OF_COLUMNS_PASSED"
+    code = 90
+
+
 class UnsupportedMethod(NotSupportedError):
     """The statement is fine, but this kind of table cannot do it."""
 
@@ -579,6 +619,20 @@ class BypassRows(IntegrityError):
 
     name = "BYPASS_ROWS"
     code = 2003
+
+
+class RetainedRows(IntegrityError):
+    """A slice holds what was made of source rows that have left by retention: it would be lost."""
+
+    name = "RETAINED_ROWS"
+    code = 2006
+
+
+class ViewDiffers(IntegrityError):
+    """A version of a view is not equal to a recomputation from its source."""
+
+    name = "VIEW_DIFFERS"
+    code = 2007
 
 
 class ViewGap(IntegrityError):

@@ -90,6 +90,8 @@ class Result:
         self.query_id = query_id
         self._source: Iterator[pa.RecordBatch] | None = iter(batches)
         self._callbacks: list[Callable[[], None]] = []
+        self.failure: BaseException | None = None
+        """What the query raised while its rows were drawn."""
 
     @property
     def has_columns(self) -> bool:
@@ -130,6 +132,11 @@ class Result:
             for batch in source:
                 if self.names:
                     yield pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            self.failure = error
+            raise
         finally:
             _close_iterator(source)
             self._finish()

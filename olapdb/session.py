@@ -35,14 +35,17 @@ from olapdb.statements import (
     drop,
     explain,
     insert,
+    kill,
     maintain,
     rename,
     select,
     show,
     system_view,
+    undrop,
     views,
 )  # fmt: skip
 from olapdb.statements.context import Engine, Parameters, Progress, StatementContext
+from olapdb.transaction.activity import RunningQuery
 from olapdb.types import DataType
 
 
@@ -80,32 +83,36 @@ class Session:
         return result
 
     def _run(self, statement: nodes.Statement, context: StatementContext) -> Result:
-        started = time.perf_counter()
+        running = _running_query(statement, context)
+        activity = self.engine.services.activity
         with self._lock:
             self._running.add(context.cancelled)
+        activity.begin(running)
 
-        def finished() -> None:
-            context.statistics.elapsed_seconds = time.perf_counter() - started
+        def finished(error: BaseException | None = None, rows: int = 0) -> None:
+            context.statistics.elapsed_seconds = running.elapsed_seconds
+            activity.end(running, rows, error)
             with self._lock:
                 self._running.discard(context.cancelled)
 
         try:
             result = self._answer(statement, context)
         except RecursionError:
-            finished()
-            raise TooDeepRecursion(
+            error = TooDeepRecursion(
                 "The statement's expressions are nested too deeply.",
                 hint="Split it with WITH; write a long chain of OR as IN (…).",
-            ) from None
-        except BaseException:
-            finished()
+            )
+            finished(error)
+            raise error from None
+        except BaseException as error:
+            finished(error)
             raise
         result.query_id = context.query_id
         result.statistics = context.statistics
         if result.has_columns:
-            result.on_close(finished)
+            result.on_close(lambda: finished(result.failure))
         else:
-            finished()
+            finished(rows=max(result.affected_rows, 0))
         return result
 
     def _answer(self, statement: nodes.Statement, context: StatementContext) -> Result:
@@ -168,7 +175,11 @@ class Session:
                 return _transaction(statement)
             case nodes.CheckTable():
                 return check.check_tables(statement, context)
-            case nodes.Update() | nodes.Undrop() | nodes.Kill():
+            case nodes.Kill():
+                return kill.kill(statement, context)
+            case nodes.Undrop():
+                return undrop.undrop(statement, context)
+            case nodes.Update():
                 raise _not_yet(statement)
             case _:
                 raise InternalError(f"No handler for the statement {type(statement).__name__}.")
@@ -273,6 +284,30 @@ class Session:
         show.require_database(statement.database, context.snapshot(), statement.position)
         self.database = statement.database
         return Result()
+
+
+_KINDS = (
+    (nodes.Query, "Select"),
+    ((nodes.CreateDatabase, nodes.CreateTable, nodes.CreateView, nodes.CreateMaterializedView), "Create"),
+    ((nodes.System, nodes.SystemView), "System"),
+    (nodes.CheckTable, "Check"),
+    (nodes.SetSettings, "Set"),
+    (nodes.Kill, "KillQuery"),
+)
+
+
+def _running_query(statement: nodes.Statement, context: StatementContext) -> RunningQuery:
+    kind = next((name for classes, name in _KINDS if isinstance(statement, classes)), None)
+    return RunningQuery(
+        query_id=context.query_id,
+        query=context.text,
+        kind=kind or type(statement).__name__,
+        database=context.database,
+        settings=context.settings.changed,
+        started_ms=int(context.environment.now_seconds * 1000),
+        statistics=context.statistics,
+        cancelled=context.cancelled,
+    )
 
 
 READ_ATTEMPTS_MAX = 10

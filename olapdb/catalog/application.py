@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import assert_never
 
+from olapdb.catalog import dropped
 from olapdb.catalog import statements as sql
-from olapdb.catalog.jobs import close_job, note_chunks
 from olapdb.catalog.deliveries import forget_deliveries, record_keys, record_offset
-from olapdb.catalog.retained import decode_retained, encode_retained, released, widened
+from olapdb.catalog.jobs import close_job, note_chunks
 from olapdb.catalog.requirements import Current, conflict, data_version
+from olapdb.catalog.retained import decode_retained, encode_retained, released, widened
 from olapdb.catalog.snapshot import encode_check
 from olapdb.catalog.state import SchemaState
 from olapdb.errors import DuplicateInsert, InternalError
@@ -31,7 +32,6 @@ from olapdb.model.changes import (
     ForgetDeliveries,
     Invalidate,
     NoteChunks,
-    ObjectIs,
     PartsLive,
     PutObject,
     RaiseDataVersion,
@@ -44,6 +44,7 @@ from olapdb.model.changes import (
     RemoveParts,
     Retain,
     RevisionIs,
+    UndropTable,
 )
 from olapdb.model.encoding import dumps, encode_object, encode_part_rest, object_kind
 from olapdb.model.part import (
@@ -146,6 +147,8 @@ class Application:
                 self._put_object(schema_object)
             case DropObject(object_id):
                 self._drop_object(object_id)
+            case UndropTable():
+                self._undrop(change)
             case _:
                 assert_never(change)
 
@@ -409,7 +412,7 @@ class Application:
     def _drop_object(self, object_id: str) -> None:
         item = self._known_objects().pop(object_id, None)
         if item is None:
-            raise conflict(ObjectIs(object_id, 0))
+            raise conflict(RevisionIs(object_id, 0))
         sql.drop_object(self._connection, object_id=object_id, number=self._number)
         match item:
             case Table():
@@ -419,6 +422,7 @@ class Application:
                         now_ms=self._now_ms,
                     )  # fmt: skip
                     self.emptied.append(owner)
+                dropped.remember(self._connection, item, self._number, self._now_ms)
             case MaterializedView():
                 self._remove_coverage(object_id, None)
                 sql.clear_invalidations(
@@ -435,6 +439,16 @@ class Application:
             case _:
                 assert_never(item)
 
+    def _undrop(self, change: UndropTable) -> None:
+        found = dropped.bring_back(self._connection, change.table_id, self._number)
+        if found is None:
+            raise conflict(RevisionIs(change.table_id, 0), "The table, or a part of it, has been vacuumed.")
+        table, parts = found
+        self._put_object(table)
+        for part in parts:
+            self.added.setdefault(part.table_id, []).append(part)
+        self.emptied += (table.id, detached_table(table.id))
+
     def _known_databases(self) -> dict[str, Database]:
         if self._databases is None:
             self._databases = dict(self._current.schema.databases)
@@ -446,10 +460,12 @@ class Application:
         return self._objects
 
     def _check_names(self) -> None:
-        """Two objects of one name: the commit lacked a NameIsFree."""
-        if self._objects is None:
+        """Two objects of one name: the commit lacked a NameIsFree. An object without a database: it
+        was created while its database was dropped, or the other way round."""
+        if self._objects is None and self._databases is None:
             return
-        names = [(item.database, item.name) for item in self._objects.values()]
+        objects = self._current.schema.by_id if self._objects is None else self._objects
+        names = [(item.database, item.name) for item in objects.values()]
         if len(set(names)) != len(names):
             raise InternalError("A commit would give two objects one name.")
         databases = self._current.schema.databases if self._databases is None else self._databases

@@ -12,6 +12,7 @@ from olapdb.model.changes import Commit, Committed, Requirement
 from olapdb.model.job import JobChunk, JobState, ViewJob
 from olapdb.model.keys import KeyBatch, KeyLedger
 from olapdb.model.part import Part
+from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import SourceOffset
 
@@ -28,6 +29,15 @@ class CommitInfo:
     statement: str
     time_ms: int
     process_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartChange:
+    """A part that `commit` made, or (`dropped`) took away."""
+
+    part: Part
+    dropped: bool
+    commit: CommitInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +60,17 @@ class DroppedPart:
     part: Part
     dropped_commit: int
     dropped_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedTable:
+    """A table as it was when it was dropped. `complete` tells whether all its parts are still
+    there: vacuum forgets them when `old_parts_lifetime` is over."""
+
+    table: Table
+    dropped_commit: int
+    dropped_ms: int
+    complete: bool
 
 
 class Catalog(Protocol):
@@ -175,6 +196,10 @@ class Catalog(Protocol):
         """Parts dropped before that time which no pinned snapshot has, the oldest first."""
         ...
 
+    def dropped_tables(self) -> tuple[DroppedTable, ...]:
+        """As of now, the longest gone first; those that vacuum has forgotten are not listed."""
+        ...
+
     def forget_parts(self, parts: Sequence[DroppedPart]) -> tuple[str, ...]:
         """Removes the rows of dropped parts, after which older snapshots are too old; returns the
         paths that nothing refers to any more (their files may be deleted)."""
@@ -191,6 +216,11 @@ class Catalog(Protocol):
 
     def referenced_paths(self) -> frozenset[str]:
         """Paths of all parts that the catalog knows, dropped ones too."""
+        ...
+
+    def part_changes(self, up_to: int, limit: int) -> tuple[PartChange, ...]:
+        """The newest `limit` up to that commit, newest first; parts that vacuum has forgotten are
+        in none."""
         ...
 
     def copy_to(self, path: str) -> CopyFacts:

@@ -73,7 +73,9 @@ def _reading(path: str) -> Iterator[sqlite3.Connection]:
             f"There is no catalog at {path}.", hint="Name the folder of a backup."
         )
     try:
-        with closing(sqlite3.connect(f"file:{quote(os.path.abspath(path))}?mode=ro&immutable=1", uri=True)) as copy:
+        with closing(
+            sqlite3.connect(f"file:{quote(os.path.abspath(path))}?mode=ro&immutable=1", uri=True)
+        ) as copy:
             yield copy
     except sqlite3.Error as error:
         raise catalog_error(error, path) from error

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from olapdb.catalog import statements as sql
-from olapdb.catalog.jobs import job_state
+from olapdb.catalog.completeness import no_bypass, nothing_missed, nothing_stale
 from olapdb.catalog.deliveries import keys_are_new, offset_is
+from olapdb.catalog.jobs import job_state
 from olapdb.catalog.snapshot import coverage_of_rows
 from olapdb.catalog.state import SchemaState
 from olapdb.errors import CommitConflict, DuplicateInsert
@@ -24,10 +25,13 @@ from olapdb.model.changes import (
     KeysAreNew,
     LeaseLive,
     NameIsFree,
+    NoBypass,
     NoDependents,
     NoPartStraddles,
     NotCovered,
     NothingCovered,
+    NothingMissed,
+    NothingStale,
     NoViewSince,
     ObjectIs,
     OffsetIs,
@@ -36,7 +40,9 @@ from olapdb.model.changes import (
     Requirement,
     RevisionIs,
     SchemaIs,
+    SeenUpTo,
     TokenIsNew,
+    VersionsAre,
     ViewIs,
     ViewsAre,
     WatchersAre,
@@ -93,6 +99,10 @@ def _holds(current: Current, requirement: Requirement) -> bool:
         case NothingCovered(view_id):
             seen = coverage(current, view_id)
             return not seen.everywhere and not any(seen.by_partition.values())
+        case SeenUpTo(view_id, block):
+            seen = coverage(current, view_id)
+            ranges = (*seen.everywhere, *(r for own in seen.by_partition.values() for r in own))
+            return all(one.last <= block for one in ranges)
         case NoPartStraddles(table_id, partition_id, blocks):
             return all(
                 one.contains(part) or not one.overlaps(part)
@@ -116,6 +126,21 @@ def _holds(current: Current, requirement: Requirement) -> bool:
             return all(
                 isinstance(one, Table) or one.revision <= commit for one in schema.by_id.values()
             )
+        case VersionsAre(view_id, versions):
+            beside = {
+                one.id for one in schema.by_id.values()
+                if isinstance(one, MaterializedView) and one.stands_beside == view_id
+            }  # fmt: skip
+            return beside == set(versions)
+        case NothingMissed(view_id):
+            view = schema.by_id.get(view_id)
+            return isinstance(view, MaterializedView) and nothing_missed(
+                connection, current.number, view.source_id, coverage(current, view_id)
+            )
+        case NothingStale(view_id):
+            return nothing_stale(connection, current.number, view_id)
+        case NoBypass(table_id, view_ids):
+            return no_bypass(connection, current.number, table_id, view_ids)
         case JobRuns(job_id):
             return job_state(connection, job_id) == "running"
         case NameIsFree(database, name):

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from olapdb.catalog import statements as sql
+from olapdb.catalog.retained import decode_retained
 from olapdb.catalog.state import SchemaState
 from olapdb.errors import SnapshotTooOld
 from olapdb.model.part import BlockRange, Part, union_ranges
 from olapdb.model.schema import Database, MaterializedView, SchemaObject, Table
-from olapdb.catalog.retained import decode_retained
 from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
 
 if TYPE_CHECKING:

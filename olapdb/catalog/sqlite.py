@@ -18,10 +18,11 @@ from dataclasses import asdict
 from olapdb.catalog import jobs
 from olapdb.catalog import statements as sql
 from olapdb.catalog.application import Application
-from olapdb.catalog.base import CommitInfo, DroppedPart, LeaseInfo
+from olapdb.catalog.base import CommitInfo, DroppedPart, DroppedTable, LeaseInfo, PartChange
 from olapdb.catalog.connections import MEMORY, Connections
-from olapdb.catalog.deliveries import key_batches, key_ledger
 from olapdb.catalog.copies import CopyFacts, copy_catalog, load_copy
+from olapdb.catalog.deliveries import key_batches, key_ledger
+from olapdb.catalog.dropped import list_dropped
 from olapdb.catalog.errors import catalog_error
 from olapdb.catalog.head import Head, refuse_vacuumed
 from olapdb.catalog.opening import open_or_create
@@ -432,6 +433,11 @@ class SqliteCatalog:
             found.close()
         return tuple(DroppedPart(decode_part(*row[:-2]), row[-2], row[-1]) for row in rows)
 
+    def dropped_tables(self) -> tuple[DroppedTable, ...]:
+        self._notice_fork()
+        with self.connections.consistent() as connection:
+            return list_dropped(connection)
+
     def forget_parts(self, parts: Sequence[DroppedPart]) -> tuple[str, ...]:
         if not parts:
             return ()
@@ -471,6 +477,7 @@ class SqliteCatalog:
             for forget in sql.forget_homeless:
                 forget(connection)
             sql.forget_superseded_checks(connection, up_to=horizon)
+            sql.forget_dropped_tables(connection, up_to=horizon)
             sql.forget_commits(connection, before=before)
 
     def forget_leases(self, lease_ids: Sequence[str]) -> None:
@@ -492,6 +499,18 @@ class SqliteCatalog:
         with self.connections.reading() as connection:
             rows = sql.list_commits(connection, since=first, up_to=last).fetchall()
         return iter([CommitInfo(*row) for row in rows])
+
+    def part_changes(self, up_to: int, limit: int) -> tuple[PartChange, ...]:
+        self._notice_fork()
+        with self.connections.reading() as connection:
+            found = sql.part_history(connection, up_to=up_to)
+            rows = found.fetchmany(limit)
+            found.close()
+        return tuple(
+            PartChange(decode_part(*part), bool(dropped), CommitInfo(*commit, process_id=0))
+            for *part, dropped, number, kind, query_id, statement, time_ms in rows
+            for commit in [(number, kind, query_id, statement, time_ms)]
+        )
 
     # --- copies
 

@@ -121,6 +121,27 @@ objects_at = Statement(
 )
 
 
+remember_dropped_table = _insert(t.dropped_tables)
+list_dropped_tables = Statement(
+    lambda: sa.select(*t.dropped_tables.columns).order_by(t.dropped_tables.c.dropped_commit)
+)
+forget_dropped_table = Statement(
+    lambda: sa.delete(t.dropped_tables).where(t.dropped_tables.c.table_id == P("of_table"))
+)
+
+
+def _without_parts() -> Any:
+    """Tables dropped up to `up_to` of whose parts none is left."""
+    kept = sa.exists().where(
+        t.parts.c.dropped_commit == t.dropped_tables.c.dropped_commit,
+        t.parts.c.table_id == t.dropped_tables.c.table_id,
+    )
+    return sa.and_(t.dropped_tables.c.dropped_commit <= P("up_to"), sa.not_(kept))
+
+
+forget_dropped_tables = Statement(lambda: sa.delete(t.dropped_tables).where(_without_parts()))
+
+
 def _schema_changed() -> Any:
     changed: list[Any] = [
         sa.select(sa.literal_column("1")).where(column > P("after"))
@@ -192,6 +213,11 @@ drop_parts = Statement(
     )
     .values(dropped_commit=P("number"), dropped_ms=P("now_ms"))
 )  # fmt: skip
+parts_dropped_with = Statement(
+    lambda: sa.select(*PART_COLUMNS).where(
+        t.parts.c.dropped_commit == P("at_commit"), t.parts.c.table_id.in_(_listed("of_tables"))
+    )
+)
 drop_all_parts = Statement(
     lambda: (
         sa.update(t.parts)
@@ -224,6 +250,23 @@ paths_still_used = Statement(
         t.parts.c.path != sa.literal_column("''"), t.parts.c.path.in_(_listed("paths"))
     )
 )
+
+
+def _part_history() -> Any:
+    """Parts with the commit that made them, and again with the one that dropped them."""
+
+    def joined(at: Any, dropped: int) -> Any:
+        commit = t.commits.c
+        return sa.select(
+            *PART_COLUMNS, sa.literal_column(str(dropped)).label("dropped"), commit.number,
+            commit.kind, commit.query_id, commit.statement, commit.time_ms,
+        ).where(at == commit.number, commit.number <= P("up_to"))  # fmt: skip
+
+    both = sa.union_all(joined(t.parts.c.created_commit, 0), joined(t.parts.c.dropped_commit, 1))
+    return both.order_by(sa.literal_column("number").desc(), sa.literal_column("dropped"))
+
+
+part_history = Statement(_part_history)
 all_parts = Statement(lambda: sa.select(*PART_COLUMNS))
 forget_dropped_parts = Statement(
     lambda: sa.delete(t.parts).where(t.parts.c.dropped_commit <= P("up_to"))
@@ -324,29 +367,39 @@ key_ledger = Statement(
     ).where(t.key_ledgers.c.table_id == P("of_table"))
 )  # fmt: skip
 put_key_ledger = Statement(
-    lambda: sa.insert(t.key_ledgers)
-    .prefix_with("OR REPLACE")
-    .values({c.name: P(c.name) for c in t.key_ledgers.columns})
+    lambda: (
+        sa.insert(t.key_ledgers)
+        .prefix_with("OR REPLACE")
+        .values({c.name: P(c.name) for c in t.key_ledgers.columns})
+    )
 )
 insert_keys = _insert(t.accepted_keys)
 keys_since = Statement(
-    lambda: sa.select(
-        t.accepted_keys.c.first_ordinal, t.accepted_keys.c.segments, t.accepted_keys.c.hashes
+    lambda: (
+        sa.select(
+            t.accepted_keys.c.first_ordinal, t.accepted_keys.c.segments, t.accepted_keys.c.hashes
+        )
+        .where(
+            t.accepted_keys.c.table_id == P("of_table"), t.accepted_keys.c.next_ordinal > P("since")
+        )
+        .order_by(t.accepted_keys.c.first_ordinal)
     )
-    .where(t.accepted_keys.c.table_id == P("of_table"), t.accepted_keys.c.next_ordinal > P("since"))
-    .order_by(t.accepted_keys.c.first_ordinal)
 )
 newest_key_tiers = Statement(
-    lambda: sa.select(
-        t.accepted_keys.c.first_ordinal, t.accepted_keys.c.next_ordinal, t.accepted_keys.c.tier
+    lambda: (
+        sa.select(
+            t.accepted_keys.c.first_ordinal, t.accepted_keys.c.next_ordinal, t.accepted_keys.c.tier
+        )
+        .where(t.accepted_keys.c.table_id == P("of_table"))
+        .order_by(t.accepted_keys.c.first_ordinal.desc())
     )
-    .where(t.accepted_keys.c.table_id == P("of_table"))
-    .order_by(t.accepted_keys.c.first_ordinal.desc())
 )
 oldest_keys = Statement(
-    lambda: sa.select(t.accepted_keys.c.first_ordinal, t.accepted_keys.c.segments)
-    .where(t.accepted_keys.c.table_id == P("of_table"))
-    .order_by(t.accepted_keys.c.first_ordinal)
+    lambda: (
+        sa.select(t.accepted_keys.c.first_ordinal, t.accepted_keys.c.segments)
+        .where(t.accepted_keys.c.table_id == P("of_table"))
+        .order_by(t.accepted_keys.c.first_ordinal)
+    )
 )
 delete_keys_from = Statement(
     lambda: sa.delete(t.accepted_keys).where(
@@ -362,7 +415,9 @@ delete_expired_keys = Statement(
         ),
     )
 )
-key_bytes: Any = sa.func.length(t.accepted_keys.c.hashes) + sa.func.length(t.accepted_keys.c.segments)
+key_bytes: Any = sa.func.length(t.accepted_keys.c.hashes) + sa.func.length(
+    t.accepted_keys.c.segments
+)
 held_key_bytes = Statement(
     lambda: sa.select(sa.func.sum(key_bytes)).where(t.accepted_keys.c.table_id == P("of_table"))
 )
@@ -435,9 +490,11 @@ clear_invalidations = Statement(
 
 insert_retained = _insert(t.retained)
 retained_at = Statement(
-    lambda: sa.select(t.retained.c.row_id, t.retained.c.body)
-    .where(_alive(t.retained))
-    .order_by(t.retained.c.row_id)
+    lambda: (
+        sa.select(t.retained.c.row_id, t.retained.c.body)
+        .where(_alive(t.retained))
+        .order_by(t.retained.c.row_id)
+    )
 )
 retained_of = Statement(
     lambda: sa.select(t.retained.c.row_id, t.retained.c.body).where(
@@ -507,7 +564,15 @@ forget_all_leases = Statement(lambda: sa.delete(t.leases))
 
 # --- history --------------------------------------------------------------------------------------
 
-_VERSIONED = (t.databases, t.objects, t.coverage, t.invalidations, t.checks, t.source_offsets, t.retained)
+_VERSIONED = (
+    t.databases,
+    t.objects,
+    t.coverage,
+    t.invalidations,
+    t.checks,
+    t.source_offsets,
+    t.retained,
+)
 
 
 def _forget(table: sa.Table) -> Statement:
@@ -521,6 +586,7 @@ def _has_history() -> Any:
             for table in _VERSIONED
         ),
         sa.select(sa.literal_column("1")).where(t.commits.c.number < P("before")),
+        sa.select(sa.literal_column("1")).where(_without_parts()),
     )
 
 

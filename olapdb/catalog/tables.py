@@ -47,6 +47,12 @@ objects = sa.Table(
     sa.Index("objects_by_id", "id"),
 )  # fmt: skip
 
+# What UNDROP may bring back; a row goes when vacuum has forgotten the table's parts.
+dropped_tables = sa.Table(
+    "dropped_tables", metadata, _column("table_id", Text, primary_key=True), _column("body", Text),
+    _column("part_count", Int), _column("dropped_commit", Int), _column("dropped_ms", Int),
+)  # fmt: skip
+
 parts = sa.Table(
     "parts", metadata, _column("row_id", Int, primary_key=True), _column("id", Text),
     _column("table_id", Text), _column("partition_id", Text), _column("first_block", Int),

@@ -1,18 +1,53 @@
 """Which slices of which views a change of a table that they join made stale.
 
-A table that a view reads beside its source is one of its dimensions.
+A table that a view reads beside its source is one of its dimensions.  A commit that changes its
+rows names, in itself, the slices of the view's target that the change reaches (`reach`); where that
+cannot be told, all of the target.  The lookup reads the source's rows that the view has seen, so
+the commit requires that it has seen no others, and that no dimension moved meanwhile:
+
+    D: INSERT INTO kinds     looks up events, finds January
+    S: INSERT INTO events    fires with the old kinds, commits a row of February
+    D: commits               refused, or February would hold a row of the old kinds, unnamed
 """
 
 from __future__ import annotations
 
-from olapdb.ingest.invalidate import StaleSlices
-from olapdb.model.changes import Change, DimensionViewsAre, NothingCovered, Requirement
-from olapdb.model.schema import MaterializedView
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from olapdb.errors import Error, QueryWasCancelled
+from olapdb.execute.codes import factorise
+from olapdb.execute.layout import TableLayout
+from olapdb.functions.base import Environment
+from olapdb.ingest.arrays import one_array
+from olapdb.ingest.invalidate import KEY_EXAMPLES_MAX, StaleSlices, key_texts, touched_parts
+from olapdb.ingest.reach import Reach, TableChange
+from olapdb.ingest.read import Pin
+from olapdb.ingest.stage import dimension_requirements, layout_of
+from olapdb.ingest.trigger import LIMITS, Surroundings, bound_view
+from olapdb.model.changes import (
+    Change,
+    DimensionViewsAre,
+    NothingCovered,
+    Requirement,
+    SchemaIs,
+    SeenUpTo,
+)
+from olapdb.model.schema import ENGINE_ROLES, MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Cause
+from olapdb.transaction.services import Services
+
+SOURCE_ROWS_MAX = 50_000_000
+"""`dimension_lookup_rows_max`: the default."""
+SLICES_MAX = 1_000
+"""A change that reaches more partitions of a target than this makes all of it stale."""
 
 
 def dimension_views(snapshot: Snapshot, table_ids: set[str]) -> list[MaterializedView]:
+    """The views that read one of the tables beside their source."""
     return [
         item for item in snapshot.objects()
         if isinstance(item, MaterializedView) and not table_ids.isdisjoint(item.dimension_ids)
@@ -20,24 +55,159 @@ def dimension_views(snapshot: Snapshot, table_ids: set[str]) -> list[Materialize
 
 
 def dimension_changed(
-    snapshot: Snapshot, table_ids: set[str], cause: Cause, statement: str, query_id: str,
-    rows: int, since_ms: int,
-) -> tuple[list[Change], list[Requirement]]:  # fmt: skip
-    """Everything that views made with these tables as dimensions is stale; a view that has made
-    nothing yet is not, and the commit requires that this stays so."""
-    changes: list[Change] = []
+    snapshot: Snapshot,
+    table_ids: set[str],
+    cause: Cause,
+    statement: str,
+    query_id: str,
+    rows: int,
+    since_ms: int,
+    *,
+    services: Services | None = None,
+    changes: Sequence[Change] = (),
+    settings: Mapping[str, object] | None = None,
+) -> tuple[list[Change], list[Requirement]]:
+    """What of the views that have these tables as dimensions a commit makes stale.
+
+    `changes` are the commit's own: rows of parts that it removes and adds are compared, so that
+    equal rows make nothing stale.  Without `services` nothing is looked up, and everything that
+    these views made is stale.  A view that has made nothing yet is not, and the commit requires
+    that this stays so; one whose dimensions are read `at_insert` never is.
+    """
+    found = dimension_views(snapshot, table_ids)
     requirements: list[Requirement] = [
-        DimensionViewsAre(
-            one, tuple((v.id, v.version) for v in dimension_views(snapshot, {one}))
-        )
+        DimensionViewsAre(one, tuple((v.id, v.version) for v in found if one in v.dimension_ids))
         for one in sorted(table_ids)
     ]
-    for view in dimension_views(snapshot, table_ids):
+    made: list[Change] = []
+    moved = {} if services is None or not found else _moved(snapshot, table_ids, changes)
+    for view in found:
+        if view.dimension_mode == "at_insert":
+            continue
         coverage = snapshot.coverage(view.id)
-        if coverage.everywhere or any(coverage.by_partition.values()):
+        if not coverage.everywhere and not any(coverage.by_partition.values()):
+            requirements.append(NothingCovered(view.id))
+            continue
+        stale: StaleSlices | None = None
+        if services is not None and moved is not None:
+            lookup = _Lookup(services, snapshot, view, moved, settings or {})
+            stale = lookup.stale()
+            if stale is not None:
+                requirements += lookup.requirements()
+        if stale is None:
             stale = StaleSlices.of(view)
             stale.add_all(rows)
-            changes += stale.invalidations(cause, statement, query_id, since_ms)
-        else:
-            requirements.append(NothingCovered(view.id))
-    return changes, requirements
+        made += stale.invalidations(cause, statement, query_id, since_ms)
+    return made, list(dict.fromkeys(requirements))
+
+
+def _moved(
+    snapshot: Snapshot, table_ids: set[str], changes: Sequence[Change]
+) -> dict[str, TableChange] | None:
+    """What the commit does to the tables that it changes; None where that cannot be told."""
+    moved: dict[str, TableChange] = {}
+    for table_id in sorted(table_ids):
+        table = snapshot.by_id(table_id)
+        if not isinstance(table, Table):
+            return None
+        change = TableChange.of(table, changes, snapshot)
+        if change is None:
+            return None
+        if not change.is_empty:
+            moved[table_id] = change
+    return moved
+
+
+@dataclass
+class _Lookup:
+    """The slices of one view that changed dimensions reach, at one snapshot."""
+
+    services: Services
+    snapshot: Snapshot
+    view: MaterializedView
+    moved: Mapping[str, TableChange]
+    settings: Mapping[str, object]
+    _unseen: list[Requirement] = field(default_factory=list)
+
+    def stale(self) -> StaleSlices | None:
+        """None where it cannot be told, so that all is stale."""
+        changes = {i: c for i, c in self.moved.items() if i in self.view.dimension_ids}
+        slices = StaleSlices.of(self.view)
+        if not changes:
+            return slices
+        rows_max = int(str(self.settings.get("dimension_lookup_rows_max", SOURCE_ROWS_MAX)))
+        source = self.snapshot.by_id(self.view.source_id)
+        if not rows_max or not isinstance(source, Table) or not _keeps_rows(source, self.view):
+            return None
+        seen, self._unseen = touched_parts(
+            self.view, self.snapshot.parts(source.id), self.snapshot
+        )
+        around = self._around()
+        parts = [part for part in seen if part.rows]
+        try:
+            with Pin(self.services, self.snapshot.number):
+                bound = bound_view(self.view, around)
+                found = Reach(bound, around, changes, parts, rows_max).target_rows()
+                if found is None:
+                    return None
+                for rows in found:
+                    _add(slices, bound.target, rows, around)
+                    if len(slices.rows) > SLICES_MAX:
+                        return None
+        except QueryWasCancelled:
+            raise
+        except (Error, pa.ArrowNotImplementedError):
+            return None  # the view fails on these rows, or they are of types that do not compare
+        return slices
+
+    def requirements(self) -> list[Requirement]:
+        """That what was read is all that the view has seen, and is as it was read."""
+        needed: list[Requirement] = [*self._unseen]
+        for table_id in (self.view.source_id, self.view.target_id):
+            table = self.snapshot.by_id(table_id)
+            assert isinstance(table, Table)
+            needed.append(SchemaIs(table.id, table.version))
+            if table_id == self.view.source_id:
+                needed.append(SeenUpTo(self.view.id, self.snapshot.next_block(table) - 1))
+        needed += [one for one, _ in dimension_requirements(self.view, self.snapshot)]
+        return needed
+
+    def _around(self) -> Surroundings:
+        limits = {name: self.settings[name] for name in LIMITS if name in self.settings}
+        return Surroundings(
+            self.snapshot, self.services.store, self.services.cache,
+            {**dict(self.view.settings), **limits},
+            Environment(zone=self.view.zone, database=self.view.database),
+        )  # fmt: skip
+
+
+def _keeps_rows(source: Table, view: MaterializedView) -> bool:
+    """Whether the rows that fired the view can be found in its source: merges may drop those of
+    Replacing and Collapsing tables, and a Null table keeps none."""
+    if not source.engine.stores_rows or source.engine.name in ENGINE_ROLES:
+        return False
+    return not source.engine.combines or not view.unprovable
+
+
+def _add(slices: StaleSlices, target: Table, rows: pa.Table, around: Surroundings) -> None:
+    """Rows of the target that are stale, as they were and as they should be: keys count once."""
+    if rows.num_rows == 0:
+        return
+    for partition, _, piece in layout_of(target, around).split(_by_key(target, rows)):
+        slices.rows[partition] = slices.rows.get(partition, 0) + piece.num_rows
+        examples = slices.keys.setdefault(partition, [])
+        if len(examples) < KEY_EXAMPLES_MAX:
+            found = key_texts(target, piece, KEY_EXAMPLES_MAX)
+            examples += [one for one in found if one not in examples]
+            del examples[KEY_EXAMPLES_MAX:]
+
+
+def _by_key(target: Table, rows: pa.Table) -> pa.Table:
+    """A row of each sorting key and partition."""
+    layout = TableLayout(target)
+    names = [c.name for c in target.stored_columns
+             if c.name in layout.sorting_columns | layout.partition_columns]  # fmt: skip
+    if not names:
+        return rows
+    distinct = factorise([one_array(rows.column(name)) for name in names], rows.num_rows)
+    return rows.take(pa.array(distinct.first))

@@ -1,6 +1,7 @@
 """INSERT: every block and every view's rows in one commit.
 
-    stage block after block  ->  one commit  ->  on conflict: fire again what changed, bounded
+    admit rows that are new, stage block after block  ->  one commit
+    on conflict: admit anew and fire again what changed, bounded
 
 If a view fails, nothing lands.  If views, targets or dimension tables changed between staging and
 the commit (rule 1), the staged source parts stay as they are and the views fire again on them.
@@ -26,6 +27,8 @@ from olapdb.errors import (
 )  # fmt: skip
 from olapdb.functions.base import Environment
 from olapdb.ingest.dimensions import dimension_changed
+from olapdb.ingest.deduplicate import Admission, refuse_tasks
+from olapdb.ingest.delivery import Delivery, Stretches
 from olapdb.ingest.failures import signed
 from olapdb.ingest.read import Pin, discard, read_staged
 from olapdb.ingest.stage import BlockStager
@@ -39,9 +42,7 @@ from olapdb.model.changes import (
     Committed,
     Invalidate,
     LeaseLive,
-    RecordToken,
     Requirement,
-    TokenIsNew,
 )  # fmt: skip
 from olapdb.model.frozen import FrozenSnapshot, freeze
 from olapdb.model.schema import MaterializedView, Table
@@ -54,6 +55,8 @@ from olapdb.transaction.view_log import ViewExecution
 
 ATTEMPTS_MAX = 10
 """How often an INSERT fires its views anew before it gives up."""
+KEY_ATTEMPTS_MAX = 100
+"""The same where rows are deduplicated: each conflict about keys leaves fewer rows."""
 DIMENSION_ATTEMPTS_MAX = 5
 """After this many, moved dimensions are no conflict: the view's slices are invalidated instead."""
 KEPT_BYTES_MAX = 64 << 20
@@ -62,13 +65,19 @@ KEPT_BYTES_MAX = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class InsertResult:
-    """`commit` is None where there were no rows, or where the token was known (`duplicate`)."""
+    """`commit` is None where there was nothing to insert, or where all of it came before, by its
+    token or its offsets (`duplicate`). `rows` are without `duplicates_dropped`, those whose key was
+    known."""
 
     rows: int
     blocks: int
     commit: int | None
     duplicate: bool = False
     views: tuple[ViewWrite, ...] = ()
+    duplicates_dropped: int = 0
+
+
+DUPLICATE = InsertResult(0, 0, None, duplicate=True)
 
 
 def insert(
@@ -79,6 +88,7 @@ def insert(
     query_id: str = "",
     statement: str = "",
     token: str | None = None,
+    offsets: Stretches = (),
     settings: Mapping[str, object] | None = None,
     environment: Environment | None = None,
     snapshot: Snapshot | None = None,
@@ -87,13 +97,17 @@ def insert(
     """Inserts blocks (see `block.make_blocks`) and all that their views make: all or nothing.
 
     Blocks are drawn one by one and staged, so memory is bounded by a block and what its views
-    hold.  With a `token` that was committed before nothing happens and `duplicate` is set.
-    Raises UnknownTable, TooManyParts, what a view raises (naming it), Aborted when the table was
+    hold; with `deduplicate_by` by 32 bytes for each row besides.  With a `token` that was committed
+    before, or `offsets` that the table has, nothing happens and `duplicate` is set.
+    Raises OffsetHole where the offsets do not follow those that the table has, UnknownTable, TooManyParts, what a view raises (naming it), Aborted when the table was
     altered meanwhile, CommitConflict when others kept changing the views, CommitUnknown.
     """
     snapshot = snapshot or services.catalog.snapshot()
     table = _table(snapshot, table_id)
-    writer = _Writer(services, query_id, statement, token, settings or {},
+    delivery = Delivery.of(services, table, token, offsets)
+    if delivery.came_before():
+        return DUPLICATE
+    writer = _Writer(services, query_id, statement, delivery, settings or {},
                      environment or Environment(zone=services.zone), cancelled)  # fmt: skip
     with writer.pinned(snapshot, table.id):
         return writer.insert(table, blocks, snapshot)
@@ -109,19 +123,28 @@ def commit_staged(
     settings: Mapping[str, object] | None = None,
     environment: Environment | None = None,
 ) -> InsertResult:
-    """One commit of what several tasks staged for one table under this process's lease."""
+    """One commit of what several tasks staged for one table under this process's lease.
+
+    Where the table deduplicates, its keys are read back; blocks with a known one are staged anew."""
     if not staged:
         return InsertResult(0, 0, None)
     joined = join_staged(staged)
-    writer = _Writer(services, query_id, statement, token, settings or {},
-                     environment or Environment(zone=services.zone), None, owns_files=False)  # fmt: skip
     snapshot = services.catalog.snapshot()
+    table = _table(snapshot, joined.table_id)
+    delivery = Delivery.of(services, table, token, ())
+    writer = _Writer(services, query_id, statement, delivery, settings or {},
+                     environment or Environment(zone=services.zone), None, owns_files=False)  # fmt: skip
     with writer.pinned(snapshot, joined.table_id):
+        if delivery.admission is not None:
+            joined = writer.admit_staged(joined, table, delivery.admission, snapshot)
         return writer.publish(joined, None, snapshot)
 
 
 def snapshot_for_insert(snapshot: Snapshot, table_id: str) -> FrozenSnapshot:
-    """What a task without a catalog needs for `stage_insert` into the table."""
+    """What a task without a catalog needs for `stage_insert` into the table.
+
+    NotSupportedError where what tasks stage cannot be deduplicated."""
+    refuse_tasks(_table(snapshot, table_id))
     return freeze(snapshot, (table_id,))
 
 
@@ -152,7 +175,7 @@ class _Writer:
     services: Services
     query_id: str
     statement: str
-    token: str | None
+    delivery: Delivery
     settings: Mapping[str, object]
     environment: Environment
     cancelled: threading.Event | None
@@ -176,7 +199,10 @@ class _Writer:
         kept: list[pa.Table] | None = []
         rows, kept_bytes = 0, 0
         try:
-            for block in blocks:
+            for given in blocks:
+                block = self.delivery.admit(given)
+                if block.num_rows == 0:
+                    continue
                 stager.add_block(table, block)
                 rows += block.num_rows
                 kept_bytes += block.nbytes
@@ -188,7 +214,7 @@ class _Writer:
             self._log(failed, snapshot, lands=False)
             self.discard(failed.paths)
             raise
-        if rows == 0:
+        if rows == 0 and not self.delivery.leaves_a_trace:
             return InsertResult(0, 0, None)
         reach("insert.staged")
         staged = stager.staged(table.id, rows)
@@ -217,18 +243,21 @@ class _Writer:
         self, staged: StagedInsert, kept: list[pa.Table] | None, snapshot: Snapshot
     ) -> InsertResult:
         """Commits, firing again on conflict. `kept` are the blocks, where they are in memory."""
-        for attempt in range(ATTEMPTS_MAX):
+        attempts_max = ATTEMPTS_MAX if self.delivery.admission is None else KEY_ATTEMPTS_MAX
+        for attempt in range(attempts_max):
             give_in = attempt >= DIMENSION_ATTEMPTS_MAX
             reach("insert.before_commit")
             try:
                 committed = self._apply(staged, snapshot, give_in)
             except DuplicateInsert:
                 self.discard(staged.paths)
-                return InsertResult(0, 0, None, duplicate=True)
+                return DUPLICATE
             except CommitConflict:
                 fired_on, snapshot = snapshot, self.services.catalog.snapshot()
+                if self._came_before(staged):
+                    return DUPLICATE
                 with self.pinned(snapshot, staged.table_id):
-                    staged = self._fire_again(staged, kept, fired_on, snapshot)
+                    staged, kept = self._fire_again(staged, kept, fired_on, snapshot)
                 continue
             except CommitUnknown:
                 raise  # nothing is deleted: the files may be the table's now
@@ -239,11 +268,12 @@ class _Writer:
             self._notify(staged)
             self._log(staged, snapshot, lands=True)
             return InsertResult(
-                staged.rows, staged.block_count, committed.number, views=staged.views
-            )
+                staged.rows, staged.block_count, committed.number, views=staged.views,
+                duplicates_dropped=self.delivery.dropped,
+            )  # fmt: skip
         self.discard(staged.paths)
         raise CommitConflict(
-            f"The views of this INSERT's table changed {ATTEMPTS_MAX} times while it ran.",
+            f"The views of this INSERT's table changed {attempts_max} times while it ran.",
             hint="Nothing was inserted; run it again when they are at rest.",
         )
 
@@ -260,15 +290,14 @@ class _Writer:
         written = {c.block.table_id for c in staged.changes if isinstance(c, AddBlock)}
         more, needed = dimension_changed(
             snapshot, written, "DIMENSION CHANGE", self.statement, self.query_id,
-            staged.rows, self.services.clock_ms(),
+            staged.rows, self.services.clock_ms(), services=None if give_in else self.services,
+            changes=staged.changes, settings=self.settings,
         )  # fmt: skip
         changes += more
         requirements += needed
-        if self.token:
-            requirements.append(TokenIsNew(staged.table_id, self.token))
-            changes.append(RecordToken(staged.table_id, self.token))
+        changes += self.delivery.changes()
         return self.services.catalog.apply(
-            Commit(tuple(requirements), tuple(changes), "INSERT", self.query_id, self.statement)
+            Commit((*self.delivery.requirements(), *requirements), tuple(changes), "INSERT", self.query_id, self.statement)
         )
 
     def _moving_dimensions(self, staged: StagedInsert) -> list[Change]:
@@ -283,8 +312,9 @@ class _Writer:
     def _fire_again(
         self, staged: StagedInsert, kept: list[pa.Table] | None, fired_on: Snapshot,
         snapshot: Snapshot,
-    ) -> StagedInsert:  # fmt: skip
-        """The same source parts with the cascade as the views are now."""
+    ) -> tuple[StagedInsert, list[pa.Table] | None]:  # fmt: skip
+        """The same source parts with the cascade as the views are now; with the blocks, where they
+        are in memory. A block with rows that came meanwhile from elsewhere is staged anew."""
         table, before = (_table(one, staged.table_id) for one in (snapshot, fired_on))
         mine = staged.parts_of(staged.table_id)
         versions = {p.part.schema_version for p in mine}
@@ -296,17 +326,52 @@ class _Writer:
                 hint="Nothing was inserted; run it again.",
             )
         stager = self._stager(snapshot)
-        old = {p.part.path for p in mine}
+        still: set[str] = set()
+        blocks: list[pa.Table] = []
+        rows = 0
         try:
+            self.delivery.again(table)
             for index in range(staged.block_count):
                 parts = tuple(p for p in mine if getattr(p.part.blocks, "index", -1) == index)
-                block = kept[index] if kept is not None else self._read_back(table, parts)
-                stager.adopt_block(table, parts, block)
+                before_it = kept[index] if kept is not None else self._read_back(table, parts)
+                block = self.delivery.admit(before_it)
+                if block is before_it:
+                    stager.adopt_block(table, parts, block)
+                    still |= {p.part.path for p in parts}
+                elif block.num_rows:
+                    stager.add_block(table, block)
+                rows += block.num_rows
+                if kept is not None and block.num_rows:
+                    blocks.append(block)
         except BaseException:
             self.discard((*staged.paths, *stager.staged(table.id, 0).paths))
             raise
-        self.discard([path for path in staged.paths if path not in old])
-        return stager.staged(table.id, staged.rows)
+        self.discard([path for path in staged.paths if path not in still])
+        return stager.staged(table.id, rows), None if kept is None else blocks
+
+    def _came_before(self, staged: StagedInsert) -> bool:
+        """Whether another attempt of this INSERT was faster; what was staged is deleted then."""
+        try:
+            before = self.delivery.came_before()
+        except Error:
+            self.discard(staged.paths)
+            raise
+        if before:
+            self.discard(staged.paths)
+        return before
+
+    def admit_staged(
+        self, staged: StagedInsert, table: Table, admission: Admission, snapshot: Snapshot
+    ) -> StagedInsert:
+        """What tasks staged, without rows whose key is known; nearly always that is all of it."""
+        trial = Admission.of(self.services, table)
+        assert trial is not None
+        for one in staged.parts_of(table.id):
+            trial.admit(read_staged(self.services.store, table, one, trial.rule.columns))
+        if trial.dropped:
+            return self._fire_again(staged, None, snapshot, snapshot)[0]
+        admission.take(trial)
+        return staged
 
     def _read_back(self, table: Table, parts: tuple[AddPart, ...]) -> pa.Table:
         """A block from its staged parts: the same rows, sorted."""

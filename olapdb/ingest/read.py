@@ -68,9 +68,11 @@ class _InlineRows:
         return self.rows
 
 
-def read_staged(store: Store, table: Table, staged: AddPart) -> pa.Table:
-    """All rows of a part that is staged, not committed."""
-    names = [c.name for c in table.stored_columns]
+def read_staged(
+    store: Store, table: Table, staged: AddPart, columns: Sequence[str] | None = None
+) -> pa.Table:
+    """All rows of a part that is staged, not committed; of `columns`, or of all that are stored."""
+    names = [c.name for c in table.stored_columns if columns is None or c.name in columns]
     return PartReader(store, _InlineRows(staged.inline_rows), staged.part, table).read(names)
 
 

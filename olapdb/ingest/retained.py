@@ -129,15 +129,20 @@ def _ordered(values: pa.Array) -> pa.Array | None:
 
 
 def _within(bounds: KeyBounds, keys: list[pa.Array | None], rows: int) -> pa.Array:
+    """Items that were added to the key since are not bounded."""
     found = pa.repeat(pa.scalar(True), rows)
-    for values, low, high, nulls in zip(keys, bounds.low, bounds.high, bounds.nulls, strict=True):
+    items = zip(keys, bounds.low, bounds.high, bounds.nulls, strict=False)
+    for values, low, high, nulls in items:
         if values is None:
             continue
         if low is None or high is None:
             own = pc.is_null(values)
         else:
-            above = pc.greater_equal(values, pa.scalar(low, values.type))
-            own = pc.and_(above, pc.less_equal(values, pa.scalar(high, values.type)))
+            try:
+                ends = pa.scalar(low, values.type), pa.scalar(high, values.type)
+            except (pa.ArrowInvalid, pa.ArrowTypeError):
+                continue  # the column's type was changed since: not bounded
+            own = pc.and_(pc.greater_equal(values, ends[0]), pc.less_equal(values, ends[1]))
         found = pc.and_(found, pc.fill_null(own, nulls))
     return found
 

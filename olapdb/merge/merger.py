@@ -41,6 +41,7 @@ from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.storage.reader import PartReader
 from olapdb.storage.writer import StagedPart
+from olapdb.transaction.activity import RunningMerge
 from olapdb.transaction.points import reach
 from olapdb.transaction.services import Services
 from olapdb.transaction.transaction import Transaction
@@ -93,8 +94,22 @@ def merge_parts(
     partition_id = parts[0].partition_id
     if any(p.partition_id != partition_id for p in parts):
         raise InternalError("A merge of several partitions.")
+    running = RunningMerge(
+        table.id, partition_id, tuple(p.name for p in parts), sum(p.rows for p in parts),
+        sum(p.bytes for p in parts),
+    )  # fmt: skip
+    with services.activity.merging(running):
+        return _merge(
+            services, snapshot, table, parts, inline, kind, query_id, statement,
+            layout or layout_of(services, table),
+        )  # fmt: skip
+
+
+def _merge(
+    services: Services, snapshot: Snapshot, table: Table, parts: Sequence[Part], inline: bool,
+    kind: str, query_id: str, statement: str, layout: TableLayout,
+) -> MergeResult:  # fmt: skip
     reach("merge.started")
-    layout = layout or layout_of(services, table)
     ordered = sorted(parts, key=lambda p: (p.block_range.first, p.block_range.last))
     rows = _merged_rows(services, snapshot, layout, ordered)
     reach("merge.read")
@@ -119,7 +134,9 @@ def merge_parts(
         committed = transaction.commit(lambda newest: commit)
     reach("merge.committed")
     part = staged.part if staged is not None else None
-    return MergeResult(table.id, partition_id, tuple(ordered), part, committed.number)
+    return MergeResult(
+        table.id, ordered[0].partition_id, tuple(ordered), part, committed.number
+    )
 
 
 def merge_some(

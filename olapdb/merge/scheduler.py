@@ -150,4 +150,5 @@ class MergeScheduler:
         return not self._stopping.is_set()
 
     def _failed(self, table_id: str, error: Exception) -> None:
+        self._services.activity.count("FailedMerge")
         self.errors.append(FailedMerge(table_id, self._services.clock_ms(), error))

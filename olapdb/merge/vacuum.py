@@ -58,14 +58,14 @@ def _dropped(services: Services, lifetime_seconds: int | None) -> tuple[int, int
 
 
 def _lifetimes(services: Services, lifetime_seconds: int | None) -> dict[str, int]:
-    snapshot = services.catalog.snapshot()
     default = _default(lifetime_seconds)
+    tables = [one.table for one in services.catalog.dropped_tables()]
+    tables += [o for o in services.catalog.snapshot().objects() if isinstance(o, Table)]
     return {
-        item.id: int(item.setting("old_parts_lifetime", default))
+        table.id: int(table.setting("old_parts_lifetime", default))
         if lifetime_seconds is None
         else lifetime_seconds
-        for item in snapshot.objects()
-        if isinstance(item, Table)
+        for table in tables
     }
 
 

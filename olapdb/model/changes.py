@@ -77,6 +77,15 @@ class NothingCovered:
 
 
 @dataclass(frozen=True, slots=True)
+class SeenUpTo:
+    """The view has seen no block of its source after this one (rule 4): the rows among which stale
+    slices were looked up are still all that it has seen."""
+
+    view_id: str
+    block: int
+
+
+@dataclass(frozen=True, slots=True)
 class NoPartStraddles:
     """Each live part of the partition lies within the ranges or beside them (rule 3): a merge may
     have joined a chunk's part with one that came later."""
@@ -259,9 +268,11 @@ class DatabaseIsEmpty:
 
 Requirement: TypeAlias = (
     LeaseLive | SchemaIs | ViewsAre | WatchersAre | DimensionViewsAre | NothingCovered
+    | SeenUpTo
     | NoPartStraddles | ViewIs | DataVersionIs | PartsLive | PartsOfPartitionAre
     | NotCovered | CoverageCommon | TokenIsNew | OffsetIs | KeysAreNew | NameIsFree | ObjectIs
-    | RevisionIs | NoDependents | NoViewSince | JobRuns | DatabaseExists | DatabaseIsEmpty
+    | RevisionIs | NoDependents | NoViewSince | VersionsAre | NothingMissed | NothingStale
+    | NoBypass | JobRuns | DatabaseExists | DatabaseIsEmpty
 )  # fmt: skip
 
 # --- changes --------------------------------------------------------------------------------------
@@ -429,10 +440,19 @@ class DropObject:
     object_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class UndropTable:
+    """Brings a dropped table back under its old name, with its parts and what they were made of; a
+    CommitConflict where vacuum has forgotten any of them."""
+
+    table_id: str
+
+
 Change: TypeAlias = (
     AddBlock | AddPart | RemoveParts | RaiseDataVersion | AddCoverage | RemoveCoverage | Invalidate
     | ClearInvalidations | RecordCheck | RecordToken | RecordOffset | RecordKeys | ForgetDeliveries
-    | NoteChunks | CloseJob | CreateDatabase | DropDatabase | PutObject | DropObject | Retain | ReleaseRetained
+    | NoteChunks | CloseJob | CreateDatabase | DropDatabase | PutObject | DropObject
+    | UndropTable | Retain | ReleaseRetained
 )  # fmt: skip
 
 

@@ -50,11 +50,12 @@ def first_of_each(keys: np.ndarray) -> np.ndarray:
 class KeyRun:
     """Keys of neighbouring ordinals, ordered by their high half to be searched.
 
-    `offsets` are ordinals less `first`; `segment_offsets` and `segment_ms` say from which offset
+    Of the ordinals `first` to `end`, the latter excluded; `offsets` are ordinals less `first`; `segment_offsets` and `segment_ms` say from which offset
     on keys were accepted when, ascending in both.
     """
 
     first: int
+    end: int
     high: np.ndarray
     low: np.ndarray
     offsets: np.ndarray
@@ -68,12 +69,13 @@ class KeyRun:
         order = np.argsort(keys[:, 0], kind="stable")
         ends = np.cumsum(segments["count"])
         return cls(
-            first, keys[order, 0], keys[order, 1], order.astype(np.uint32),
+            first, first + len(keys), keys[order, 0], keys[order, 1], order.astype(np.uint32),
             ends - segments["count"], segments["accepted_ms"].astype(np.int64),
         )  # fmt: skip
 
     def __len__(self) -> int:
         return len(self.high)
+
 
     def found(self, keys: np.ndarray, oldest: int = 0) -> np.ndarray:
         """Whether each key is here with an ordinal of at least `oldest`."""
@@ -115,8 +117,9 @@ class KeyRun:
         times = np.concatenate((self.segment_ms, later.segment_ms))
         skipped = max(int(np.searchsorted(starts, oldest - self.first, "right")) - 1, 0)
         return KeyRun(
-            self.first, high[order], low[order], offsets[order], starts[skipped:], times[skipped:]
-        )
+            self.first, later.end, high[order], low[order], offsets[order], starts[skipped:],
+            times[skipped:],
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -235,6 +235,12 @@ class MaterializedView:
     """Counts the REBUILDs; it names a version that has not, or no longer, the view's own name."""
     revision: int = field(default=0, compare=False)
 
+    @property
+    def dimension_mode(self) -> str:
+        """`current`: what was made with a dimension is stale when that changes; `at_insert`: it
+        stays as it was made."""
+        return str(dict(self.settings).get("dimensions", "current"))
+
     def needs(self, object_id: str) -> bool:
         """Whether the view cannot be without the object: its source, target, or what it reads."""
         ids = (self.source_id, self.target_id, *self.dimension_ids, *self.references)

@@ -102,8 +102,10 @@ class KeyBounds:
 def _around(
     low: KeyValue, high: KeyValue, other_low: KeyValue, other_high: KeyValue
 ) -> tuple[KeyValue, KeyValue]:
-    if low is None or high is None or other_low is None or other_high is None:
-        return None, None
+    if low is None or high is None:  # no value but NULL, or a type that no bounds are kept of
+        return other_low, other_high
+    if other_low is None or other_high is None:
+        return low, high
     # Of one key item, so of one type.
     return min(low, other_low), max(high, other_high)  # type: ignore[type-var]
 

@@ -517,7 +517,10 @@ class Attach(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Undrop(Statement):
+    """UNDROP TABLE name [UUID '…']."""
+
     name: TableName
+    uuid: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -719,7 +722,7 @@ class SystemView(Statement):
 
     action: Lit[
         "BACKFILL", "REPLAY", "RECONCILE", "ADOPT", "REBUILD", "ROLLBACK", "STOP", "START",
-        "CANCEL",
+        "CANCEL", "CANCEL REBUILD",
     ]  # fmt: skip
     view: TableName
     partition: PartitionReference | None = None
@@ -730,6 +733,8 @@ class SystemView(Statement):
     metadata: bool = False
     discard_bypass: bool = False
     settings: tuple[Setting, ...] = ()
+    query: Query | None = None
+    storage: StorageClause | None = None
 
 
 @dataclass(frozen=True, slots=True)

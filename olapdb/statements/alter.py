@@ -14,10 +14,13 @@ from olapdb.statements.context import StatementContext
 from olapdb.statements.create import commit
 from olapdb.statements.maintain import delete
 from olapdb.statements.partitions import find_partition
+from olapdb.statements.views import alter_query
 
 
 def alter(statement: nodes.Alter, context: StatementContext) -> Result:
     """One commit an action; what cannot be done is refused before anything is."""
+    if any(isinstance(action, nodes.ModifyQuery) for action in statement.actions):
+        return alter_query(statement, context)
     context = context.with_settings(statement.settings)
     for action in statement.actions:
         _refuse_unknown(action)

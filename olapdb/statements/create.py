@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from olapdb.config import SettingValue, table_settings
+from olapdb.config import SettingValue, is_deduplication, table_settings
 from olapdb.errors import (
     BadArguments,
     CommitUnknown,
@@ -18,6 +18,7 @@ from olapdb.errors import (
     NotSupportedError,
     TableAlreadyExists,
 )
+from olapdb.ingest.deduplicate import Admission, check_deduplication
 from olapdb.ingest.read import discard
 from olapdb.ingest.stage import StagedInsert, join_staged, stage_insert
 from olapdb.model.changes import (
@@ -147,7 +148,7 @@ def build_table(
     given: dict[str, SettingValue | None] = {s.name: s.value for s in storage.settings}
     settings = table_settings(given) if storage.settings else (like.settings if like else ())
     if not engine.is_merge_tree:
-        settings = ()
+        settings = tuple(s for s in settings if engine.name == "Null" and is_deduplication(s[0]))
     table = Table(
         id=str(uuid.uuid4()),
         database=database,
@@ -171,6 +172,7 @@ def check_table(table: Table, context: StatementContext, snapshot: Snapshot) -> 
     from olapdb.sql.parser import parse_expression
 
     check_engine(table)
+    check_deduplication(table, snapshot)
     scope = context.scope(snapshot)
     nullable_ok = bool(dict(table.settings).get("allow_nullable_key", False))
     for item in table.sorting_key:
@@ -354,9 +356,10 @@ def _existing(
 def _publish(
     made: Table | View, existing: SchemaObject | None, context: StatementContext,
     staged: Sequence[StagedInsert] = (), reads: Sequence[tuple[str, int]] = (),
+    keys: Sequence[Change] = (),
 ) -> None:  # fmt: skip
-    """One commit: what had the name goes, the object comes, with its first rows. `reads` are ids and
-    revisions of what its text names."""
+    """One commit: what had the name goes, the object comes, with its first rows and their keys.
+    `reads` are ids and revisions of what its text names."""
     requirements: list[Requirement] = [DatabaseExists(made.database)]
     requirements += [RevisionIs(*one) for one in reads]
     changes: list[Change] = []
@@ -371,7 +374,7 @@ def _publish(
         rows = join_staged(staged)
         own = SchemaIs(made.id, made.version)  # true only once this commit is made
         requirements += [r for r in rows.requirements if r != own]
-        changes += rows.changes
+        changes += [*rows.changes, *keys]
     commit(context, f"CREATE {type(made).__name__.upper()}", requirements, changes)
 
 
@@ -384,8 +387,10 @@ def _create_filled(
     assert statement.query is not None
     services = context.services
     staged: list[StagedInsert] = []
+    admission = Admission.of(services, table)
     try:
-        for block in query_blocks(table, None, statement.query, context, snapshot):
+        for rows in query_blocks(table, None, statement.query, context, snapshot):
+            block = rows if admission is None else admission.admit(rows)
             staged.append(
                 stage_insert(
                     table, block, snapshot, services.store, services.lease_id,
@@ -393,7 +398,7 @@ def _create_filled(
                     cache=services.cache, cancelled=context.cancelled,
                 )
             )  # fmt: skip
-        _publish(table, existing, context, staged)
+        _publish(table, existing, context, staged, keys=admission.changes() if admission else ())
     except CommitUnknown:
         raise
     except BaseException:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from olapdb.config import is_deduplication
 from olapdb.errors import (
     BadArguments,
     BadTypeOfField,
@@ -156,7 +157,7 @@ def _refuse_clauses(engine: Engine, storage: nodes.StorageClause) -> None:
         ("PARTITION BY", storage.partition_by is not None),
         ("SAMPLE BY", storage.sample_by is not None),
         ("TTL", bool(storage.ttl)),
-        ("SETTINGS", bool(storage.settings)),
+        ("SETTINGS", bool(storage.settings) and not _deduplicates_only(engine, storage)),
     ):
         if given:
             position = storage.engine.position if storage.engine is not None else None
@@ -164,6 +165,11 @@ def _refuse_clauses(engine: Engine, storage: nodes.StorageClause) -> None:
                 f"Engine {engine.name} has no {what}.",
                 hint="Leave the clause out, or use MergeTree.", position=position,
             )  # fmt: skip
+
+
+def _deduplicates_only(engine: Engine, storage: nodes.StorageClause) -> bool:
+    """A Null table stores nothing, but it may drop redelivered rows before its views see them."""
+    return engine.name == "Null" and all(is_deduplication(s.name) for s in storage.settings)
 
 
 # --- columns

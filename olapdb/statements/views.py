@@ -73,6 +73,27 @@ def attach(view: MaterializedView, attached: bool, context: StatementContext) ->
     )
 
 
+def alter_query(statement: nodes.Alter, context: StatementContext) -> Result:
+    """ALTER TABLE view MODIFY QUERY: what the old query made is stale until it is replayed."""
+    from olapdb.views.modify import modify_query
+
+    if len(statement.actions) > 1:
+        raise NotSupportedError(
+            "MODIFY QUERY stands alone in its ALTER TABLE.",
+            hint="Alter the target first, by its own name; then the view's query.",
+            position=statement.position,
+        )
+    (action,) = statement.actions
+    assert isinstance(action, nodes.ModifyQuery)
+    context = context.with_settings(statement.settings)
+    view = context.require_view(context.snapshot(), statement.table)
+    modify_query(
+        context.services, view.id, action.query, database=context.database,
+        settings=context.settings, query_id=context.query_id, statement=context.text,
+    )  # fmt: skip
+    return Result()
+
+
 def executor_of(context: StatementContext) -> Executor:
     """Who computes chunks: SETTINGS engine says."""
     return context.engine.executor(context.settings.text("engine"), context.settings)

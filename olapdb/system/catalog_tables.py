@@ -129,11 +129,29 @@ def _snapshots(context: SystemContext) -> Iterator[Row]:
         )  # fmt: skip
 
 
+def _dropped_tables(context: SystemContext) -> Iterator[Row]:
+    for index, one in enumerate(context.services.catalog.dropped_tables()):
+        table = one.table
+        yield (
+            index, table.database, table.name, table.id, table.engine.name,
+            _time(one.dropped_ms), int(one.complete),
+        )  # fmt: skip
+
+
 TABLES = (
     SystemTable(
         "databases",
         (("name", STRING), ("engine", STRING), ("uuid", STRING), ("comment", STRING)),
         _databases,
+    ),
+    SystemTable(
+        "dropped_tables",
+        (
+            ("index", UINT32), ("database", STRING), ("table", STRING), ("uuid", STRING),
+            ("engine", STRING), ("table_dropped_time", DATETIME), ("complete", UINT8),
+        ),
+        _dropped_tables,
+        "What UNDROP TABLE may bring back, while its parts are complete",
     ),
     SystemTable(
         "tables",

@@ -29,16 +29,20 @@ def engine_full(table: Table) -> str:
     """`MergeTree PARTITION BY … ORDER BY … SETTINGS …`, as system.tables.engine_full."""
     text = str(table.engine)
     if not table.engine.is_merge_tree:
-        return text
+        return text + _settings(table)
     if table.partition_key:
         text += f" PARTITION BY {table.partition_key}"
     order_by = _order_by(table)
     if 0 < table.primary_key < len(order_by):
         text += f" PRIMARY KEY {key_text(table.sorting_key[: table.primary_key])}"
     text += f" ORDER BY {key_text(order_by) if order_by else 'tuple()'}"
-    if table.settings:
-        text += " SETTINGS " + ", ".join(f"{n} = {_setting(v)}" for n, v in table.settings)
-    return text
+    return text + _settings(table)
+
+
+def _settings(table: Table) -> str:
+    if not table.settings:
+        return ""
+    return " SETTINGS " + ", ".join(f"{n} = {_setting(v)}" for n, v in table.settings)
 
 
 def _order_by(table: Table) -> tuple[KeyItem, ...]:

@@ -50,7 +50,7 @@ class SystemTable:
 
 def tables() -> Mapping[str, SystemTable]:
     """All of them, by name."""
-    from olapdb.system import catalog_tables, settings_tables, view_tables
+    from olapdb.system import activity_tables, catalog_tables, settings_tables, view_tables
 
-    made = (*catalog_tables.TABLES, *settings_tables.TABLES, *view_tables.TABLES)
+    made = (*activity_tables.TABLES, *catalog_tables.TABLES, *settings_tables.TABLES, *view_tables.TABLES)
     return {t.name: t for t in made}

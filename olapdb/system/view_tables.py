@@ -92,7 +92,9 @@ def _dependencies(context: SystemContext) -> Iterator[Row]:
         kinds = [("source", view.source_id), ("target", view.target_id)]
         kinds += [("dimension", i) for i in view.dimension_ids]
         for kind, object_id in kinds:
-            yield view.database, view.name, kind, *_names(context.snapshot.by_id(object_id))
+            names = _names(context.snapshot.by_id(object_id))
+            mode = view.dimension_mode if kind == "dimension" else ""
+            yield view.database, view.name, kind, *names, mode
 
 
 def _log(context: SystemContext) -> Iterator[Row]:
@@ -169,7 +171,7 @@ TABLES = (
         "view_dependencies",
         (
             ("database", STRING), ("view", STRING), ("kind", STRING),
-            ("depends_on_database", STRING), ("depends_on", STRING),
+            ("depends_on_database", STRING), ("depends_on", STRING), ("mode", STRING),
         ),
         _dependencies,
     ),

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from olapdb.transaction.activity import Activity
 from olapdb.transaction.cache import Cache
 from olapdb.transaction.view_log import ViewLog
 
@@ -24,7 +25,7 @@ class Services:
     `lease_id` names the files that this process stages; `notify_written(table_id)` tells the merge
     scheduler that a table got parts, and never blocks; `clock_ms` is wall-clock milliseconds;
     `cache` keeps what is made from schema alone: bound triggers, layouts;
-    `view_log` keeps what recent INSERTs' views did.
+    `view_log` keeps what recent INSERTs' views did; `activity` what statements do and did.
     """
 
     catalog: Catalog
@@ -36,3 +37,4 @@ class Services:
     notify_written: Callable[[str], None] = lambda table_id: None
     cache: Cache = field(default_factory=Cache)
     view_log: ViewLog = field(default_factory=ViewLog)
+    activity: Activity = field(default_factory=Activity)

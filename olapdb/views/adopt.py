@@ -44,7 +44,7 @@ from olapdb.sql.parser import parse_query
 from olapdb.storage.writer import write_part
 from olapdb.transaction.points import reach
 from olapdb.transaction.services import Services
-from olapdb.views.backfill import claimed_by
+from olapdb.views.chunking import claimed_by
 from olapdb.views.coverage import GapSlice, covered_parts, gap, is_bypass
 from olapdb.views.executor import Executor
 from olapdb.views.jobs import ATTEMPTS_MAX, Job, Progress, find_view, view_name

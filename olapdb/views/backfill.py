@@ -1,44 +1,31 @@
-"""BACKFILL: fills a view's gap, one source partition a chunk, each published in its own commit.
+"""BACKFILL: fills a view's gap, chunk by chunk, each published in its own commit.
 
-A chunk's commit carries its rows, its coverage and the rows of all views further down, and
-requires that the partition holds what the chunk read and that nobody covered it meanwhile (rule
-3).  So a backfill may be killed anywhere and run again, or run twice at once, while INSERTs go
-on: what is covered is done, what is not is the gap.
+A chunk's commit carries its rows, its coverage and the rows of all views further down (`publish`).
+So a backfill may be killed anywhere and run again, or run twice at once, while INSERTs go on: what
+is covered is done, what is not is the gap.
+
+Staged (`backfill_staging = 1`), chunks wait, invisible, until all are computed; one commit publishes
+them.  A chunk whose partition changed meanwhile is computed again, the others are kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
-from olapdb.errors import BadArguments, CommitConflict, CommitUnknown, Error
-from olapdb.ingest.dimensions import dimension_changed
-from olapdb.ingest.failures import FAILED, NO_PARTITION, signed
+from olapdb.errors import BadArguments, CommitConflict, CommitUnknown
+from olapdb.ingest.failures import FAILED, NO_PARTITION
 from olapdb.ingest.read import Pin, discard
-from olapdb.ingest.stage import dimension_requirements
-from olapdb.model.changes import (
-    AddBlock,
-    AddCoverage,
-    AddPart,
-    Change,
-    ClearInvalidations,
-    Commit,
-    LeaseLive,
-    NoPartStraddles,
-    NotCovered,
-    Requirement,
-    ViewIs,
-)  # fmt: skip
-from olapdb.model.part import BlockRange, Part
+from olapdb.model.changes import ClearInvalidations, Commit, LeaseLive, ViewIs
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
-from olapdb.model.view_state import CoverageRow
 from olapdb.transaction.points import reach
 from olapdb.transaction.services import Services
 from olapdb.views.chunk import FailedChunk, StagedChunk
-from olapdb.views.coverage import GapSlice, gap
+from olapdb.views.chunking import Chunk, Limits, plan_chunks, replan
 from olapdb.views.executor import Executor
 from olapdb.views.jobs import (
     ATTEMPTS_MAX,
@@ -49,30 +36,52 @@ from olapdb.views.jobs import (
     readable_source,
     view_name,
 )  # fmt: skip
+from olapdb.views.publish import Prepared, prepare, publish
 from olapdb.views.verdicts import failures
 
 
 @dataclass(frozen=True, slots=True)
 class BackfillRow:
-    """What became of one chunk. `error` is "" unless it failed; the others were published."""
+    """What became of one chunk. `error` is "" unless it failed; the others were published.
+
+    joined: a merge put its parts into another chunk's. not published: it was computed, but another
+    chunk of a staged backfill failed."""
 
     chunk: int
     partition: str
     parts: int
     rows: int
     target_rows: int
-    status: Literal["published", "failed", "already covered"]
+    status: Literal["published", "failed", "already covered", "joined", "not published"]
     commit: int | None
     elapsed_ms: int
     error: str = ""
 
 
-def plan_backfill(
-    view: MaterializedView, snapshot: Snapshot, partition: str | None = None
-) -> tuple[GapSlice, ...]:
-    """The chunks that a backfill would compute now; `partition` is one of the source's."""
-    slices = gap(view, snapshot)
-    return slices if partition is None else tuple(s for s in slices if s.partition == partition)
+@dataclass(frozen=True, slots=True)
+class PlanRow:
+    """A chunk that a backfill would compute now: of which parts, with which blocks of the source."""
+
+    chunk: int
+    partition: str
+    parts: int
+    rows: int
+    bytes: int
+    first_block: int
+    last_block: int
+
+
+def backfill_plan(
+    snapshot: Snapshot, view: MaterializedView, *, partition: str | None = None,
+    settings: Mapping[str, object] | None = None,
+) -> tuple[PlanRow, ...]:  # fmt: skip
+    """What BACKFILL would do; it changes and computes nothing. Raises what `backfill` raises."""
+    _check_partition(snapshot, view, partition)
+    return tuple(
+        PlanRow(one.index, one.partition, len(one.parts), one.rows, one.recorded().bytes,
+                one.blocks[0].first, one.blocks[-1].last)
+        for one in plan_chunks(view, snapshot, Limits.of(settings or {}), partition)
+    )  # fmt: skip
 
 
 def backfill(
@@ -85,26 +94,26 @@ def backfill(
     query_id: str = "",
     statement: str = "",
     settings: Mapping[str, object] | None = None,
+    stop: threading.Event | None = None,
 ) -> Iterator[BackfillRow]:
     """Yields a row for each chunk once it is committed, or failed; consume it to the end.
 
     No row: there was no gap.  A chunk that fails (its view raises on its rows) leaves its gap and
     stops no other; one whose partition changed meanwhile is computed again, bounded.  Raises
-    UnknownTable, BadArguments for a partition that the source does not have, and
-    QueryNotSupportedInMaterializedView for a source that keeps no rows.
+    UnknownTable, BadArguments for a partition that the source does not have,
+    QueryNotSupportedInMaterializedView for a source that keeps no rows, and QueryWasCancelled.
     """
-    job = Job.of(services, "BACKFILL", executor, progress, query_id, statement, settings)
+    job = Job.of(services, "BACKFILL", executor, progress, query_id, statement, settings, stop)
     snapshot = services.catalog.snapshot()
     view = find_view(snapshot, view_id)
     _check_partition(snapshot, view, partition)
-    slices = plan_backfill(view, snapshot, partition)
-    for index, one in enumerate(slices):
-        job.progress(
-            ChunkEvent("planned", "BACKFILL", view_name(view), index, len(slices), one.partition,
-                       len(one.parts), one.rows)
-        )  # fmt: skip
-    reach("backfill.planned")
-    yield from _rounds(job, view_id, {s.partition: i for i, s in enumerate(slices)}, snapshot)
+    chunks = plan_chunks(view, snapshot, Limits.of(job.settings), partition)
+    for one in chunks:
+        _say(job, view, len(chunks), one, "planned")
+    with job.recorded():
+        job.record.plan(view, [one.recorded() for one in chunks])
+        reach("backfill.planned")
+        yield from _Run(job, view_id, len(chunks), {one.index: one for one in chunks}).rows(snapshot)
     _forget_failures(job, view_id)
 
 
@@ -137,141 +146,199 @@ def _check_partition(snapshot: Snapshot, view: MaterializedView, partition: str 
         )
 
 
-def _rounds(
-    job: Job, view_id: str, wanted: dict[str, int], snapshot: Snapshot
-) -> Iterator[BackfillRow]:
-    """Computes the wanted partitions (with their chunk numbers); conflicts go another round."""
-    total = len(wanted)
-    for attempt in range(ATTEMPTS_MAX):
-        if not wanted:
-            return
-        with Pin(job.services, snapshot.number):
-            view = find_view(snapshot, view_id)
-            slices = {s.partition: s for s in gap(view, snapshot) if s.partition in wanted}
-            for partition in sorted(wanted.keys() - slices.keys()):
-                yield BackfillRow(
-                    wanted.pop(partition), partition, 0, 0, 0, "already covered", None, 0
-                )
-            tasks = [
-                job.task(snapshot, view, s.partition, s.parts, wanted[s.partition], "backfill",
-                         blocks=claimed_by(snapshot, view, s))
-                for s in slices.values()
-            ]  # fmt: skip
-            last = attempt == ATTEMPTS_MAX - 1
-            for outcome in job.executor.run(tasks):
-                row = _finish(job, snapshot, view, slices[outcome.partition], outcome, total, last)
-                if row is not None:
-                    del wanted[outcome.partition]
-                    yield row
-        snapshot = job.services.catalog.snapshot()
+@dataclass
+class _Run:
+    """`pending` chunks are to be computed, `held` ones are computed and wait for their commit
+    (those of a staged backfill only), by number."""
 
+    job: Job
+    view_id: str
+    total: int
+    pending: dict[int, Chunk]
+    held: dict[int, Prepared] = field(default_factory=dict)
+    failed: dict[int, BackfillRow] = field(default_factory=dict)
 
-def _finish(
-    job: Job, snapshot: Snapshot, view: MaterializedView, chunk: GapSlice,
-    outcome: StagedChunk | FailedChunk, total: int, last: bool,
-) -> BackfillRow | None:  # fmt: skip
-    """Publishes a computed chunk; None where it has to be computed again."""
-    index, parts = outcome.index, len(chunk.parts)
+    @property
+    def staging(self) -> bool:
+        return bool(self.job.settings.get("backfill_staging", False))
 
-    def say(phase: str, target_rows: int, commit: int | None, elapsed_ms: int) -> None:
-        job.progress(
-            ChunkEvent(phase, "BACKFILL", view_name(view), index, total, chunk.partition,  # type: ignore[arg-type]
-                       parts, chunk.rows, target_rows, commit, elapsed_ms)
-        )  # fmt: skip
+    def rows(self, snapshot: Snapshot) -> Iterator[BackfillRow]:
+        """Rounds: what a conflict undid is computed again from a newer snapshot."""
+        try:
+            for attempt in range(ATTEMPTS_MAX):
+                last = attempt == ATTEMPTS_MAX - 1
+                with Pin(self.job.services, snapshot.number):
+                    yield from self._round(snapshot, again=attempt > 0, last=last)
+                if self.staging and not self.pending:
+                    yield from self._publish_held(last=last)
+                if not self.pending and not self.held:
+                    return
+                snapshot = self.job.services.catalog.snapshot()
+        except CommitUnknown:
+            self.held.clear()  # the files may be the target's now
+            raise
+        finally:
+            self._discard(*self.held.values())
 
-    if isinstance(outcome, FailedChunk):
-        say("failed", 0, None, 0)
-        return BackfillRow(
-            index, chunk.partition, parts, chunk.rows, 0, "failed", None, 0, str(outcome.error)
-        )
-    say("computed", outcome.target_rows, None, outcome.elapsed_ms)
-    try:
-        commit = _publish(job, snapshot, view, chunk, outcome)
-    except CommitConflict as conflict:
-        _discard(job, outcome)
-        say("conflict", outcome.target_rows, None, outcome.elapsed_ms)
-        if not last:
+    # --- one round
+
+    def _round(self, snapshot: Snapshot, *, again: bool, last: bool) -> Iterator[BackfillRow]:
+        view = find_view(snapshot, self.view_id)
+        held = [one.chunk for one in self.held.values()]
+        if again:
+            left = {one.index: one for one in replan(view, snapshot, self.pending.values(), held)}
+            yield from self._gone(view, snapshot, left)
+            self.pending = left
+            for one in left.values():
+                self.job.record.revise(one.recorded())
+        chunks = dict(self.pending)
+        tasks = [
+            self.job.task(snapshot, view, one.partition, one.parts, one.index, "backfill",
+                          blocks=one.claimed)
+            for one in chunks.values()
+        ]  # fmt: skip
+        for outcome in self.job.executor.run(tasks, self.job.record.stop_requested):
+            row = self._computed(snapshot, view, chunks[outcome.index], outcome, last=last)
+            if row is not None:
+                self.pending.pop(outcome.index)
+                yield row
+
+    def _gone(
+        self, view: MaterializedView, snapshot: Snapshot, left: Mapping[int, Chunk]
+    ) -> Iterator[BackfillRow]:
+        """Rows of the chunks that nothing is left of, since others did it."""
+        coverage = snapshot.coverage(view.id)
+        for index, chunk in self.pending.items():
+            if index in left:
+                continue
+            covered = all(coverage.covers(chunk.partition, one) for one in chunk.blocks)
+            joined = not covered and any(
+                one.partition == chunk.partition and _overlap(one, chunk) for one in left.values()
+            )
+            status: Literal["joined", "already covered"] = "joined" if joined else "already covered"
+            self.job.record.note(index, status)
+            yield BackfillRow(index, chunk.partition, 0, 0, 0, status, None, 0)
+
+    def _computed(
+        self, snapshot: Snapshot, view: MaterializedView, chunk: Chunk,
+        outcome: StagedChunk | FailedChunk, *, last: bool,
+    ) -> BackfillRow | None:  # fmt: skip
+        """Publishes a computed chunk, or holds it (no row, but it is pending no more); None too
+        where it has to be computed again."""
+        if isinstance(outcome, FailedChunk):
+            _say(self.job, view, self.total, chunk, "failed")
+            return self._fail(chunk, str(outcome.error), 0)
+        _say(self.job, view, self.total, chunk, "computed", outcome)
+        try:
+            prepared = prepare(self.job, snapshot, view, chunk, outcome)
+        except BaseException:
+            discard(self.job.services, outcome.staged.paths if outcome.staged else ())
+            raise
+        if self.staging:
+            self.held[chunk.index] = prepared
+            self.pending.pop(chunk.index)
+            self.job.record.note(
+                chunk.index, "computed", target_rows=outcome.target_rows,
+                elapsed_ms=outcome.elapsed_ms,
+            )  # fmt: skip
             return None
-        return BackfillRow(
-            index, chunk.partition, parts, chunk.rows, 0, "failed", None, outcome.elapsed_ms,
-            f"{conflict.message} Its source changed {ATTEMPTS_MAX} times meanwhile.",
-        )
-    except CommitUnknown:
-        raise
-    except Error:
-        _discard(job, outcome)
-        raise
-    reach("backfill.chunk_published")
-    say("published", outcome.target_rows, commit, outcome.elapsed_ms)
+        ends = self.pending.keys() == {chunk.index} and not self.failed
+        try:
+            commit = publish(self.job, [prepared], last=ends)
+        except CommitConflict as conflict:
+            self._discard(prepared)
+            self.job.refuse_cancelled()
+            _say(self.job, view, self.total, chunk, "conflict", outcome)
+            return self._fail(chunk, _exhausted(conflict), outcome.elapsed_ms) if last else None
+        except CommitUnknown:
+            raise
+        except BaseException:
+            self._discard(prepared)
+            raise
+        reach("backfill.chunk_published")
+        _say(self.job, view, self.total, chunk, "published", outcome, commit)
+        return _published(prepared, commit)
+
+    def _fail(self, chunk: Chunk, error: str, elapsed_ms: int) -> BackfillRow:
+        self.job.record.note(chunk.index, "failed", elapsed_ms=elapsed_ms, error=error)
+        row = BackfillRow(
+            chunk.index, chunk.partition, len(chunk.parts), chunk.rows, 0, "failed", None,
+            elapsed_ms, error,
+        )  # fmt: skip
+        self.failed[chunk.index] = row
+        return row
+
+    # --- all at once
+
+    def _publish_held(self, *, last: bool) -> Iterator[BackfillRow]:
+        """The one commit of a staged backfill; nothing of it where a chunk has failed."""
+        waiting = list(self.held.values())
+        if self.failed:
+            self._discard(*waiting)
+            self.held.clear()
+            yield from (_not_published(one) for one in waiting)
+            return
+        if not waiting:
+            return
+        try:
+            commit = publish(self.job, waiting, last=True)
+        except CommitConflict as conflict:
+            self.job.refuse_cancelled()
+            if last:
+                yield from (self._fail(one.chunk, _exhausted(conflict), 0) for one in waiting)
+                self._discard(*waiting)
+                self.held.clear()
+            self._compute_again(waiting)
+            return
+        self.held.clear()
+        reach("backfill.chunk_published")
+        view = find_view(self.job.services.catalog.snapshot(), self.view_id)
+        for one in waiting:
+            _say(self.job, view, self.total, one.chunk, "published", one, commit)
+            yield _published(one, commit)
+
+    def _compute_again(self, waiting: Sequence[Prepared]) -> None:
+        """Those whose requirements no longer hold; the others wait on."""
+        for one in waiting:
+            if one.chunk.index in self.held and self.job.services.catalog.violated(one.requirements):
+                self._discard(self.held.pop(one.chunk.index))
+                self.pending[one.chunk.index] = one.chunk
+
+    def _discard(self, *prepared: Prepared) -> None:
+        for one in prepared:
+            discard(self.job.services, one.staged.paths)
+
+
+def _overlap(one: Chunk, other: Chunk) -> bool:
+    return any(a.overlaps(b) for a in one.blocks for b in other.blocks)
+
+
+def _exhausted(conflict: CommitConflict) -> str:
+    return f"{conflict.message} Its source changed {ATTEMPTS_MAX} times meanwhile."
+
+
+def _published(one: Prepared, commit: int) -> BackfillRow:
+    chunk = one.chunk
     return BackfillRow(
-        index, chunk.partition, parts, chunk.rows, outcome.target_rows, "published", commit,
-        outcome.elapsed_ms,
+        chunk.index, chunk.partition, len(chunk.parts), chunk.rows, one.target_rows, "published",
+        commit, one.elapsed_ms,
     )  # fmt: skip
 
 
-def _publish(
-    job: Job, snapshot: Snapshot, view: MaterializedView, chunk: GapSlice, outcome: StagedChunk
-) -> int:
-    staged = outcome.staged
-    assert staged is not None
-    claimed = claimed_by(snapshot, view, chunk)
-    coverage = [AddCoverage(CoverageRow(view.id, chunk.partition, one)) for one in claimed]
-    requirements = job.read_requirements(snapshot, view, (chunk.partition,))
-    requirements += [NotCovered(view.id, chunk.partition, chunk.blocks), *staged.requirements]
-    requirements.append(NoPartStraddles(view.source_id, chunk.partition, claimed))
-    requirements += _dimensions(snapshot, view)
-    written = {c.block.table_id for c in staged.changes if isinstance(c, AddBlock)}
-    more, needed = dimension_changed(
-        snapshot, written, "DIMENSION CHANGE", job.statement, job.query_id, outcome.target_rows,
-        job.services.clock_ms(),
+def _not_published(one: Prepared) -> BackfillRow:
+    chunk = one.chunk
+    return BackfillRow(
+        chunk.index, chunk.partition, len(chunk.parts), chunk.rows, 0, "not published", None,
+        one.elapsed_ms,
     )  # fmt: skip
-    own = signed(staged.changes, job.statement, job.query_id, job.services.clock_ms())
-    changes: list[Change] = [*own, *coverage, *more]
-    reach("backfill.before_commit")
-    committed = job.services.catalog.apply(
-        Commit((*requirements, *needed), tuple(changes), "BACKFILL", job.query_id, job.statement)
-    )
-    for table_id in {c.part.table_id for c in staged.changes if isinstance(c, AddPart)}:
-        job.services.notify_written(table_id)
-    return committed.number
 
 
-def _dimensions(snapshot: Snapshot, view: MaterializedView) -> list[Requirement]:
-    return [requirement for requirement, _ in dimension_requirements(view, snapshot)]
-
-
-def claimed_by(
-    snapshot: Snapshot, view: MaterializedView, chunk: GapSlice
-) -> tuple[BlockRange, ...]:
-    """The source blocks that the view has seen of the partition once the slice is filled."""
-    source = readable_source(snapshot, view, "BACKFILL")
-    last_block = snapshot.next_block(source) - 1
-    return claimed_ranges(chunk.parts, snapshot.parts(source.id), chunk.partition, last_block)
-
-
-def claimed_ranges(
-    chunk: tuple[Part, ...], live: tuple[Part, ...], partition: str, last_block: int
-) -> tuple[BlockRange, ...]:
-    """The blocks that a chunk covers in its partition: its parts' own, widened over blocks that
-    have no rows there, so that merges of the partition find no holes.
-
-        chunk 3..3, 7..7, another live part 5..5, last block 9  ->  1..4, 6..9
-    """
-    mine = {part.id for part in chunk}
-    others = sorted(
-        part.block_range for part in live if part.partition_id == partition and part.id not in mine
-    )
-    ranges: list[BlockRange] = []
-    first = 1
-    for other in [*others, None]:
-        end = last_block if other is None else other.first - 1
-        inside = [p for p in chunk if first <= p.block_range.first and p.block_range.last <= end]
-        if inside:
-            ranges.append(BlockRange(first, end))
-        first = first if other is None else other.last + 1
-    return tuple(ranges)
-
-
-def _discard(job: Job, outcome: StagedChunk) -> None:
-    if outcome.staged is not None:
-        discard(job.services, outcome.staged.paths)
+def _say(
+    job: Job, view: MaterializedView, total: int, chunk: Chunk, phase: str,
+    outcome: StagedChunk | Prepared | None = None, commit: int | None = None,
+) -> None:  # fmt: skip
+    job.progress(
+        ChunkEvent(phase, "BACKFILL", view_name(view), chunk.index, total, chunk.partition,  # type: ignore[arg-type]
+                   len(chunk.parts), chunk.rows, outcome.target_rows if outcome else 0, commit,
+                   outcome.elapsed_ms if outcome else 0)
+    )  # fmt: skip

@@ -8,6 +8,7 @@ the chunk's distinct keys.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
-from olapdb.errors import Error, InternalError, UnknownTable
+from olapdb.errors import Error, InternalError, QueryWasCancelled, UnknownTable
 from olapdb.execute.combine import combine
 from olapdb.functions.base import Environment
 from olapdb.ingest.block import BLOCK_ROWS_MAX
@@ -93,22 +94,35 @@ class FailedChunk:
     error: Error
 
 
-def compute_chunk(task: ChunkTask, store: Store, cache: Cache | None = None) -> StagedChunk:
+def compute_chunk(
+    task: ChunkTask,
+    store: Store,
+    cache: Cache | None = None,
+    cancelled: threading.Event | None = None,
+) -> StagedChunk:
     """Runs the view over the chunk's rows and stages, or returns, what it makes.
 
-    Publishes nothing; staged files bear the task's lease.  Raises what the view raises, naming it.
+    Publishes nothing; staged files bear the task's lease.  Raises what the view raises, naming it,
+    and QueryWasCancelled once `cancelled` is set; then it has deleted what it had staged.
     """
     started = time.perf_counter_ns()
     around = Surroundings(
-        task.snapshot, store, cache or Cache(), dict(task.settings), task.environment
-    )
+        task.snapshot, store, cache or Cache(), dict(task.settings), task.environment,
+        cancelled or threading.Event(),
+    )  # fmt: skip
     bound = bound_view(task.view, around)
     sink = _Sink(task, around, bound)
     source_rows = 0
-    for block in _source_blocks(task, around, bound):
-        source_rows += block.num_rows
-        sink.add(fire(bound, block, around))
-    staged, rows, target_rows = sink.finish()
+    try:
+        for block in _source_blocks(task, around, bound):
+            if around.cancelled.is_set():
+                raise QueryWasCancelled("The chunk was cancelled.")
+            source_rows += block.num_rows
+            sink.add(fire(bound, block, around))
+        staged, rows, target_rows = sink.finish()
+    except BaseException:
+        sink.discard()
+        raise
     reach(f"{task.purpose}.chunk_computed")
     elapsed_ms = (time.perf_counter_ns() - started) // 1_000_000
     return StagedChunk(
@@ -133,7 +147,7 @@ def _source_blocks(task: ChunkTask, around: Surroundings, bound: BoundView) -> I
     if not isinstance(source, Table):
         raise UnknownTable(f"The source of view {task.view.name} does not exist.")
     columns = _columns_read(bound, source)
-    rows_max = int(str(around.settings.get("max_insert_block_size", BLOCK_ROWS_MAX)))
+    rows_max = _block_rows_max(task, around, columns)
     held: list[pa.Table] = []
     held_rows = 0
     for part in task.parts:
@@ -145,6 +159,18 @@ def _source_blocks(task: ChunkTask, around: Surroundings, bound: BoundView) -> I
             held_rows += piece.num_rows
     if held_rows:
         yield pa.concat_tables(held)
+
+
+def _block_rows_max(task: ChunkTask, around: Surroundings, columns: list[str]) -> int:
+    """As large as an INSERT's block, but no more bytes than one is squashed to, where rows are
+    wide: what a chunk holds of its source at a time."""
+    rows_max = int(str(around.settings.get("max_insert_block_size", BLOCK_ROWS_MAX)))
+    bytes_max = int(str(around.settings.get("min_insert_block_size_bytes", 0)))
+    rows = task.rows
+    held_bytes = sum(part.uncompressed_bytes.get(c, 0) for part in task.parts for c in columns)
+    if not bytes_max or not rows or not held_bytes:
+        return rows_max
+    return max(1, min(rows_max, bytes_max * rows // held_bytes))
 
 
 def _columns_read(bound: BoundView, source: Table) -> list[str]:
@@ -200,6 +226,11 @@ class _Sink:
             self._flush()
         staged = self._stager.staged(self._bound.target.id, self._target_rows)
         return staged, None, self._target_rows
+
+    def discard(self) -> None:
+        """Deletes the files that were staged: no commit will name them."""
+        for path in self._stager.staged(self._bound.target.id, 0).paths:
+            self._around.store.delete(path)
 
     def _chosen(self, made: pa.Table) -> pa.Table:
         wanted = self._task.target_partitions

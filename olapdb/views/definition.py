@@ -36,7 +36,7 @@ MEANING = (
     "join_use_nulls", "final", "union_default_mode", "except_default_mode",
     "intersect_default_mode", "enable_positional_arguments", "prefer_column_name_to_alias",
     "aggregate_functions_null_for_empty", "transform_null_in", "cast_keep_nullable",
-    "group_by_use_nulls", "data_type_default_nullable",
+    "group_by_use_nulls", "data_type_default_nullable", "dimensions",
 )  # fmt: skip
 """Settings that change what a query means; the view keeps them as they are at CREATE."""
 
@@ -131,7 +131,7 @@ def define(
         references=tuple(dict.fromkeys((source.id, *(i for i, _ in plan.tables), *dimensions))),
         settings=tuple(sorted(frozen.items())),
         zone=zone,
-        unprovable=reason,
+        unprovable=reason or _at_insert(dimensions, frozen),
         new_target=snapshot.by_id(chosen.id) is None,
     )
 
@@ -217,6 +217,13 @@ def _dimensions(plan: Plan, source: Table, name: str) -> tuple[str, ...]:
         )
     ids = (one.table.id for one in scans(plan.root) if one.table.id != source.id)
     return tuple(dict.fromkeys(ids))
+
+
+def _at_insert(dimensions: tuple[str, ...], settings: Mapping[str, SettingValue]) -> str:
+    """Why a view with dimensions that are read once cannot be proven; "" for another one."""
+    if not dimensions or settings.get("dimensions") != "at_insert":
+        return ""
+    return "its dimensions are read at_insert: what they held then is not kept."
 
 
 # --- where it writes -----------------------------------------------------------------------------

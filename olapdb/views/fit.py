@@ -14,6 +14,7 @@ from olapdb.errors import (
 )  # fmt: skip
 from olapdb.functions import cast_column
 from olapdb.functions.base import Environment
+from olapdb.ingest.deduplicate import refused_target
 from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.nodes import Plan
@@ -29,11 +30,14 @@ def check_columns(
     snapshot: Snapshot,
     environment: Environment,
 ) -> None:
-    """Raises ThereIsNoColumn, IllegalColumn, TypeMismatch or CannotConvertType.
+    """Raises ThereIsNoColumn, IllegalColumn, TypeMismatch or CannotConvertType; NotSupportedError
+    for a target that drops rows.
 
     `declared` is the column list of the statement, "" types left out; it must say what the target
     has, since that is what is stored.
     """
+    if target.setting("deduplicate_by", ""):
+        raise refused_target(target)
     for column, data_type in zip(plan.names, plan.types, strict=True):
         wanted = target.column(column)
         if wanted is None:
@@ -43,7 +47,7 @@ def check_columns(
                 f"{target.name} does not have.",
                 hint=f"Use AS to give it one of the target's names: {have}.",
             )
-        _check(name, column, data_type, wanted, environment)
+        check_column(name, column, data_type, wanted, environment)
     for one in declared:
         wanted = target.column(one.name)
         if wanted is None or one.name not in plan.names:
@@ -60,9 +64,11 @@ def check_columns(
             )
 
 
-def _check(
+def check_column(
     name: str, column: str, have: DataType, wanted: Column, environment: Environment
 ) -> None:
+    """Whether view `name` may write a column of type `have` into the target's `wanted`; raises as
+    `check_columns` does."""
     target = wanted.type
     if wanted.default_kind in ("MATERIALIZED", "ALIAS"):
         raise IllegalColumn(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from olapdb.errors import QueryNotSupportedInMaterializedView, UnknownTable
 from olapdb.functions.base import Environment
 from olapdb.model.changes import (
+    Change,
     DataVersionIs,
     LeaseLive,
     Requirement,
@@ -17,16 +21,19 @@ from olapdb.model.changes import (
     ViewIs,
 )  # fmt: skip
 from olapdb.model.frozen import freeze
+from olapdb.model.job import ChunkState, JobChunk
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.transaction.services import Services
-from olapdb.views.chunk import ChunkTask, Purpose
-from olapdb.views.executor import Executor, InProcessExecutor
+from olapdb.views.chunk import ChunkTask, FailedChunk, Purpose, StagedChunk
+from olapdb.views.executor import Executor, InProcessExecutor, cancelled
+from olapdb.views.records import JobRecord
 
 ATTEMPTS_MAX = 8
 """How often a chunk, or a replay, is computed anew because what it read changed meanwhile."""
 
+THREADS_DEFAULT_MAX = 4
 
 Operation: TypeAlias = Literal["BACKFILL", "REPLAY", "RECONCILE", "ADOPT"]
 
@@ -63,6 +70,7 @@ class Job:
     operation: Operation
     executor: Executor
     progress: Progress
+    record: JobRecord
     query_id: str = ""
     statement: str = ""
     settings: Mapping[str, object] = field(default_factory=dict)
@@ -77,11 +85,49 @@ class Job:
         query_id: str,
         statement: str,
         settings: Mapping[str, object] | None,
+        stop: threading.Event | None = None,
     ) -> Job:
-        return Job(
-            services, operation, executor or default_executor(services, settings or {}),
-            progress or no_progress, query_id, statement, settings or {},
+        """`stop` is set by whoever cancels the statement."""
+        chosen = settings or {}
+        record = JobRecord(
+            services, operation, query_id=query_id, statement=statement, cancelled=stop,
+            executor=str(chosen.get("engine", "in_process")),
+            staged=operation == "BACKFILL" and bool(chosen.get("backfill_staging", False)),
         )  # fmt: skip
+        return Job(
+            services, operation, executor or default_executor(services, chosen),
+            progress or no_progress, record, query_id, statement, chosen,
+        )  # fmt: skip
+
+    def recorded(self) -> AbstractContextManager[None]:
+        """Ends the job's record with the block: done, failed or cancelled, as it goes."""
+        return self.record.recorded()
+
+    def run(
+        self, view: MaterializedView, tasks: Sequence[ChunkTask]
+    ) -> Iterator[StagedChunk | FailedChunk]:
+        """Computes chunks that are published together, or not at all: recorded as the job's plan,
+        and each as it is computed. Raises QueryWasCancelled once somebody has cancelled the job."""
+        self.record.plan(view, [planned_chunk(task) for task in tasks])
+        for outcome in self.executor.run(tasks, self.record.stop_requested):
+            if isinstance(outcome, FailedChunk):
+                self.record.note(outcome.index, "failed", error=str(outcome.error))
+            else:
+                self.record.note(
+                    outcome.index, "computed", target_rows=outcome.target_rows,
+                    elapsed_ms=outcome.elapsed_ms,
+                )  # fmt: skip
+            yield outcome
+
+    def closing(self, state: ChunkState = "published") -> list[Change]:
+        """What the commit carries that ends the job."""
+        return self.record.closing(state)
+
+    def refuse_cancelled(self) -> None:
+        """Raises QueryWasCancelled where somebody has cancelled the job: why a commit that requires
+        it to run was refused."""
+        if self.record.stop_requested(now=True):
+            raise cancelled()
 
     @property
     def elapsed_ms(self) -> int:
@@ -125,6 +171,7 @@ class Job:
         source = snapshot.by_id(view.source_id)
         needed: list[Requirement] = [
             LeaseLive(self.services.lease_id), ViewIs(view.id, view.version),
+            *self.record.requirements(),
         ]  # fmt: skip
         if source is not None:
             needed.append(SchemaIs(source.id, source.version))
@@ -136,11 +183,24 @@ class Job:
 
 
 def default_executor(services: Services, settings: Mapping[str, object]) -> Executor:
-    """Threads of this process: `backfill_threads`, or one a core."""
-    import os
-
-    threads = int(str(settings.get("backfill_threads", 0))) or os.cpu_count() or 1
+    """Threads of this process: `backfill_threads`, or a few."""
+    threads = chunk_threads(int(str(settings.get("backfill_threads", 0))))
     return InProcessExecutor(services.store, services.cache, threads)
+
+
+def chunk_threads(asked: int) -> int:
+    """How many chunks are computed at a time; 0 asks for one a core, at most four: each holds a
+    block of its source and what it makes of it."""
+    return asked or min(os.cpu_count() or 1, THREADS_DEFAULT_MAX)
+
+
+def planned_chunk(task: ChunkTask) -> JobChunk:
+    """The task as its job's record shows it."""
+    parts = task.parts
+    return JobChunk(
+        task.index, task.partition, len(parts), sum(part.rows for part in parts),
+        sum(part.bytes for part in parts),
+    )  # fmt: skip
 
 
 def _plain(settings: Mapping[str, object]) -> tuple[tuple[str, object], ...]:

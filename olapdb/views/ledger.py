@@ -19,11 +19,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
+from olapdb.model.books import booked
 from olapdb.model.part import BlockRange, Contribution, Part, union_ranges
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Coverage
 from olapdb.views.coverage import covered_parts
+
+__all__ = ["LedgerRow", "booked", "check_ledger", "unbooked_parts"]
 
 PROBLEMS_MAX = 10
 """Problems that a row names; it says how many more there are."""
@@ -58,25 +61,7 @@ def check_ledger(view: MaterializedView, snapshot: Snapshot) -> tuple[LedgerRow,
     )
 
 
-def booked(view_id: str, parts: Iterable[Part]) -> Coverage:
-    """The source blocks that these parts of the target name, in the form of a coverage."""
-    everywhere: list[BlockRange] = []
-    by_partition: dict[str, list[BlockRange]] = {}
-    for one in _contributions(view_id, parts):
-        into = (
-            everywhere
-            if one.source_partition is None
-            else by_partition.setdefault(one.source_partition, [])
-        )
-        into.extend(_ranges(one))
-    return Coverage(
-        view_id, union_ranges(everywhere), {p: union_ranges(r) for p, r in by_partition.items()}
-    )
-
-
-def unbooked_parts(
-    view: MaterializedView, snapshot: Snapshot, books: Coverage
-) -> tuple[Part, ...]:
+def unbooked_parts(view: MaterializedView, snapshot: Snapshot, books: Coverage) -> tuple[Part, ...]:
     """The covered source parts that the books do not name."""
     return tuple(
         part for part in covered_parts(view, snapshot)
@@ -86,10 +71,6 @@ def unbooked_parts(
 
 def _contributions(view_id: str, parts: Iterable[Part]) -> Iterator[Contribution]:
     return (one for part in parts for one in part.contributions if one.view_id == view_id)
-
-
-def _ranges(contribution: Contribution) -> Iterator[BlockRange]:
-    return (blocks for blocks in contribution.blocks if isinstance(blocks, BlockRange))
 
 
 # --- the source ----------------------------------------------------------------------------------
@@ -202,9 +183,7 @@ def _bounded(problems: Sequence[str]) -> tuple[str, ...]:
     return (*problems[:PROBLEMS_MAX], f"and {len(problems) - PROBLEMS_MAX} more")
 
 
-def _verdict(
-    problems: Sequence[str], gap_rows: int
-) -> Literal["covered", "partial", "broken"]:
+def _verdict(problems: Sequence[str], gap_rows: int) -> Literal["covered", "partial", "broken"]:
     if problems:
         return "broken"
     return "partial" if gap_rows else "covered"

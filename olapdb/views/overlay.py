@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from olapdb.model.part import Part
 from olapdb.model.schema import Database, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Snapshot
-from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation
+from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,9 @@ class Overlay:
 
     def checks(self, view_id: str | None = None) -> tuple[Check, ...]:
         return self.below.checks(view_id)
+
+    def retained(self, view_id: str | None = None) -> tuple[Retained, ...]:
+        return self.below.retained(view_id)
 
     def blocks(self, table_id: str) -> tuple[BlockInfo, ...]:
         return self.below.blocks(table_id)

@@ -256,6 +256,7 @@ class _Replay:
         more, needed = dimension_changed(
             now, {target.id}, "DIMENSION CHANGE", self.job.statement, self.job.query_id,
             sum(p.rows for p in removed), self.job.services.clock_ms(),
+            services=self.job.services, changes=changes, settings=self.job.settings,
         )  # fmt: skip
         changes += more
         requirements += needed

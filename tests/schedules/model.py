@@ -41,20 +41,31 @@ class ViewState:
 @dataclass
 class Model:
     """`pieces` by table, then by number; `happened` (cause, statement) of all that may have made
-    slices stale; `tokens` those of INSERTs that were acknowledged."""
+    slices stale; `tokens` those of INSERTs that were acknowledged; `statement` is the one of now."""
 
     names: dict[str, str] = field(default_factory=dict)
     pieces: dict[str, dict[int, Piece]] = field(default_factory=dict)
     views: dict[str, ViewState] = field(default_factory=dict)
     happened: set[tuple[str, str]] = field(default_factory=set)
     tokens: set[str] = field(default_factory=set)
+    statement: str = ""
     number: int = 0
+
+    @classmethod
+    def of(cls, tables: Iterable[str]) -> Model:
+        """Empty tables under their own names."""
+        keys = list(tables)
+        return cls({key: key for key in keys}, {key: {} for key in keys})
 
     def copy(self) -> Model:
         return Model(
             dict(self.names), {t: dict(p) for t, p in self.pieces.items()}, dict(self.views),
-            set(self.happened), set(self.tokens), self.number,
+            set(self.happened), set(self.tokens), self.statement, self.number,
         )  # fmt: skip
+
+    def blame(self, cause: str) -> None:
+        """The statement of now may have made slices stale."""
+        self.happened.add((cause, self.statement))
 
     # --- what is there
 

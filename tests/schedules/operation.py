@@ -81,7 +81,3 @@ class Operation(ABC):
             yield changed.copy()
         yield changed
 
-
-def commits(commits_made: int) -> range:
-    """`yield from` helper is not needed for one commit; kept out of the classes' way."""
-    return range(commits_made)

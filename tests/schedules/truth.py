@@ -32,14 +32,18 @@ def dicts(connection: Connection, query: str) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
-def observe(connection: Connection, model: Model) -> Observation:
+def observe(connection: Connection) -> Observation:
+    names = "SELECT name FROM system.tables WHERE database = 'default' AND engine != 'MaterializedView'"
     stale: dict[str, list[tuple[str | None, str, str]]] = {}
     for one in dicts(connection, "SELECT view, partition_id, cause, statement FROM system.view_invalidations"):  # fmt: skip
         stale.setdefault(one["view"], []).append(
             (one["partition_id"], one["cause"], one["statement"])
         )
     return Observation(
-        rows={n: dicts(connection, f"SELECT * FROM {n}") for n in model.names.values()},
+        rows={
+            one["name"]: dicts(connection, f"SELECT * FROM {one['name']}")
+            for one in dicts(connection, names)
+        },
         status={one["name"]: one for one in dicts(connection, "SELECT * FROM system.views")},
         coverage={
             (one["view"], one["partition_id"], one["status"]): one["rows"]
@@ -51,8 +55,14 @@ def observe(connection: Connection, model: Model) -> Observation:
 
 def untruths(model: Model, seen: Observation) -> Iterator[str]:
     """In words; nothing where all that is shown is so."""
+    if set(seen.rows) != set(model.names.values()):
+        yield f"the tables are {sorted(seen.rows)}, should be {sorted(model.names.values())}"
+        return
     for key, name in model.names.items():
         shape = TABLES[key]
+        if any(not set(shape.fields) <= row.keys() for row in seen.rows[name]):
+            yield f"{name} has the columns {list(seen.rows[name][0])}"
+            return
         there = shape.content(shape.read([r[f] for f in shape.fields]) for r in seen.rows[name])
         wanted = shape.content(model.rows(key))
         if there != wanted:

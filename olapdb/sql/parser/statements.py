@@ -181,7 +181,10 @@ class StatementParser(CreateParser, AlterParser, InsertParser, SystemParser, Sho
     def _undrop(self) -> Undrop:
         position = self.position(self.advance())
         self.expect("TABLE")
-        return Undrop(self.table_name(), position=position)
+        name = self.table_name()
+        uuid = self.string("the table's UUID") if self.take("UUID") else None
+        self.refuse_on_cluster()
+        return Undrop(name, uuid, position=position)
 
     def _truncate(self) -> Truncate:
         position = self.position(self.advance())

@@ -9,8 +9,9 @@ from olapdb.sql.nodes import Expression, PartitionReference, Setting, System, Sy
 from olapdb.sql.parser.definitions import DefinitionParser
 
 Action = Literal[
-    "BACKFILL", "REPLAY", "RECONCILE", "ADOPT", "REBUILD", "ROLLBACK", "STOP", "START", "CANCEL"
-]
+    "BACKFILL", "REPLAY", "RECONCILE", "ADOPT", "REBUILD", "ROLLBACK", "STOP", "START", "CANCEL",
+    "CANCEL REBUILD",
+]  # fmt: skip
 _ACTIONS: dict[str, Action] = {
     "BACKFILL": "BACKFILL", "REPLAY": "REPLAY", "RECONCILE": "RECONCILE", "ADOPT": "ADOPT",
     "REBUILD": "REBUILD", "ROLLBACK": "ROLLBACK", "STOP": "STOP", "START": "START",
@@ -22,6 +23,9 @@ _CLAUSES: dict[str, tuple[str, ...]] = {
     "RECONCILE": ("PARTITION", "SAMPLE", "STALE", "METADATA"),
 }
 """What may stand behind the view's name; SETTINGS always may."""
+
+_STORAGE = frozenset({"ENGINE", "PARTITION", "PRIMARY", "ORDER"})
+"""What may describe the new target of a REBUILD."""
 
 _EXCLUSIVE = frozenset({"PARTITION", "WHERE", "FROM", "STALE", "SAMPLE", "METADATA"})
 
@@ -85,6 +89,8 @@ class SystemParser(DefinitionParser):
         if action is not None and self.key_after(1) == "VIEW":
             self.at += 2
             return self._view_command(action, start)
+        if self.take("CANCEL", "REBUILD", "VIEW"):
+            return self._view_command("CANCEL REBUILD", start)
         for words, what in _COMMANDS.items():
             if self.take(*words):
                 return self._command(" ".join(words), what, start)
@@ -118,9 +124,17 @@ class SystemParser(DefinitionParser):
         from_value: Expression | None = None
         sample: int | None = None
         settings: tuple[Setting, ...] = ()
+        storage, query = None, None
         seen: set[str] = set()
         while not self.ended:
             clause = self.keys[self.at]
+            if action == "REBUILD" and clause in _STORAGE and storage is None:
+                storage, _ = self.storage_clause(with_settings=False)
+                continue
+            if action == "REBUILD" and self.take("AS"):
+                query = self.query()
+                settings += getattr(query, "settings", ())
+                break
             if clause == "SETTINGS":
                 self.advance()
                 settings += self.settings()
@@ -144,10 +158,12 @@ class SystemParser(DefinitionParser):
                     self.expect("BYPASS")
         if not self.ended:
             allowed = ", ".join((*_CLAUSES.get(action, ()), "SETTINGS"))
+            if action == "REBUILD":
+                allowed = f"ENGINE, PARTITION BY, ORDER BY, {allowed}, AS SELECT"
             raise self.expected(f"{allowed} or the end of SYSTEM {action} VIEW")
         return SystemView(
             action, view, partition, where, from_value, "STALE" in seen, sample,
-            "METADATA" in seen, "DISCARD" in seen, settings, position=position,
+            "METADATA" in seen, "DISCARD" in seen, settings, query, storage, position=position,
         )  # fmt: skip
 
     def _check_exclusive(self, action: str, clause: str, seen: set[str]) -> None:

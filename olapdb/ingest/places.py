@@ -1,0 +1,269 @@
+"""Where in a view's plan rows of its source meet rows of a dimension.
+
+    SELECT day, sum(weight) FROM events JOIN kinds USING kind GROUP BY day    the join
+    SELECT day, count() FROM events WHERE kind IN (SELECT kind FROM kinds) …  the WHERE
+
+A row of the source gives something else after the dimension changed only where it meets, there, a
+row that came or left.  That holds as long as the result is made of each row of the source apart,
+up to one GROUP BY; `places` says where it does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.optimize.conditions import all_of, conjuncts
+from olapdb.plan.expressions import (
+    Call,
+    Expression,
+    InSubquery,
+    InValues,
+    ScalarSubquery,
+    columns_of,
+    walk,
+)
+from olapdb.plan.nodes import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Node,
+    Project,
+    Scan,
+    Sort,
+    Union,
+    Values,
+)
+from olapdb.plan.tree import expressions_of, subqueries_of, walk_nodes, with_inputs
+from olapdb.types import UINT8, Float, plain
+
+KEY_VALUES_MAX = 10_000
+"""Parts and row groups are pruned by so many key values at most; the join looks at all of them."""
+
+Path = tuple[int, ...]
+"""The way from a plan's root to a node: which child, level by level."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A join, or a node with `arguments IN (SELECT … FROM dimension)`. `side` is the plan of the
+    rows that the source's rows meet."""
+
+    path: Path
+    side: Node
+    subquery: InSubquery | None = None
+    join: Join | None = None
+
+    @property
+    def by_presence(self) -> bool:
+        """Whether it only counts that a row is there, not how often."""
+        return self.join is None or self.join.strictness in ("SEMI", "ANTI")
+
+
+def places(root: Node, source_id: str, changed: frozenset[str]) -> tuple[Place, ...] | None:
+    """Where rows of the source meet one of the changed tables.
+
+    None where the result is not made of the source's rows one by one (LIMIT, HAVING, a second
+    GROUP BY, a join above a GROUP BY, functions such as rand()) or where what a row meets cannot
+    be told (a scalar subquery over a changed table, ANY joins, which pick a partner).
+    """
+    if any(_is_volatile(e) for node in walk_nodes(root) for e in expressions_of(node)):
+        return None
+    found: list[Place] = []
+    for place in _places(root, source_id, changed, (), grouped=False):
+        if place is None:
+            return None
+        found.append(place)
+    return tuple(found)
+
+
+def all_scans(root: Node) -> Iterator[Scan]:
+    """Every scan of the plan, those of its subqueries too."""
+    for node in walk_nodes(root):
+        if isinstance(node, Scan):
+            yield node
+        for subquery in subqueries_of(node):
+            yield from all_scans(subquery)
+
+
+def reads_one_by_one(side: Node, changed: frozenset[str]) -> bool:
+    """Whether each row of the side is made of one row of a changed table: the rows that differ are
+    then made of the table's rows that differ."""
+    while isinstance(side, Filter | Project):
+        if any(True for _ in subqueries_of(side)):
+            return False
+        side = side.child
+    if not isinstance(side, Scan) or any(True for _ in subqueries_of(side)):
+        return False
+    combines = side.final and side.table.engine.combines
+    return side.table.id in changed and not combines
+
+
+def is_grouped(root: Node) -> bool:
+    return any(isinstance(node, Aggregate) for node in walk_nodes(root))
+
+
+# --- the form of a plan ---------------------------------------------------------------------------
+
+
+def _places(
+    node: Node, source_id: str, changed: frozenset[str], path: Path, *, grouped: bool
+) -> Iterator[Place | None]:
+    """The places at and below the node; None among them where it cannot be told."""
+    if not _reads(node, changed):
+        return
+    if not _reads(node, frozenset({source_id})):
+        yield None  # rows of its own, of which those of the source know nothing
+        return
+    yield from _places_in_expressions(node, changed, path)
+    match node:
+        case Join(left=left, right=right):
+            if not _is_plain(node) or any(_reads(one, changed) for one in subqueries_of(node)):
+                yield None
+            elif _reads(right, changed):
+                known = _is_row_wise(left) and bool(right.schema)
+                known = known and not _reads(right, frozenset({source_id}))
+                yield Place(path, right, join=node) if known else None
+            below: tuple[Node, ...] = (left,)
+        case Aggregate(child=child):
+            if grouped:
+                yield None
+            grouped, below = True, (child,)
+        case Filter(child=child):
+            if not _is_row_wise(child):
+                yield None
+            below = (child,)
+        case Project() | Sort(limit=None) | Distinct(keys=()) | Union():
+            below = node.children()
+        case Scan():
+            below = ()
+        case _:
+            yield None
+            return
+    for at, one in enumerate(below):
+        yield from _places(one, source_id, changed, (*path, at), grouped=grouped)
+
+
+def _places_in_expressions(
+    node: Node, changed: frozenset[str], path: Path
+) -> Iterator[Place | None]:
+    for expression in expressions_of(node):
+        for one in walk(expression):
+            match one:
+                case ScalarSubquery(plan=plan) if _reads(plan, changed):
+                    yield None
+                case InSubquery(plan=plan) if _reads(plan, changed):
+                    known = isinstance(node, Filter | Project | Aggregate | Scan)
+                    known = known and all(_is_row_wise(child) for child in node.children())
+                    known = known and not any(_asks(a, changed) for a in one.arguments)
+                    yield Place(path, plan, subquery=one) if known else None
+
+
+def _asks(expression: Expression, changed: frozenset[str]) -> bool:
+    return any(
+        isinstance(one, ScalarSubquery | InSubquery) and _reads(one.plan, changed)
+        for one in walk(expression)
+    )
+
+
+def _is_row_wise(node: Node) -> bool:
+    """Whether each of the node's rows is made of one row of its left-most table."""
+    match node:
+        case Scan():
+            return True
+        case Join(left=left):
+            return _is_plain(node) and _is_row_wise(left)
+        case Filter(child=child) | Project(child=child) | Sort(child=child, limit=None):
+            return _is_row_wise(child)
+        case Union(inputs=inputs):
+            return all(_is_row_wise(one) for one in inputs)
+        case _:
+            return False
+
+
+def _is_plain(node: Join) -> bool:
+    return node.kind in ("INNER", "LEFT", "CROSS") and node.strictness in ("ALL", "SEMI", "ANTI")
+
+
+def _is_volatile(expression: Expression) -> bool:
+    return any(
+        isinstance(one, Call) and one.function.volatility != "pure" and one.name != "throwIf"
+        for one in walk(expression)
+    )
+
+
+def _reads(node: Node, table_ids: frozenset[str]) -> bool:
+    return any(one.table.id in table_ids for one in all_scans(node))
+
+
+# --- who meets the changed rows -------------------------------------------------------------------
+
+
+def kept_to(root: Node, place: Place, met: pa.Table, keys: Mapping[int, pa.Array]) -> Node:
+    """The plan, its rows at the place kept to those that meet one of the rows `met` of its side.
+
+    `keys` are the values of a join's right keys in `met`, by position: what parts and row groups
+    are pruned by, on both sides of the join."""
+
+    def change(node: Node) -> Node:
+        if place.subquery is not None:
+            return _with_members(node, place.subquery, met)
+        assert isinstance(node, Join)
+        return _with_partners(node, met, keys)
+
+    return _replaced(root, place.path, change)
+
+
+def _with_partners(join: Join, met: pa.Table, keys: Mapping[int, pa.Array]) -> Node:
+    left, right = join.left, join.right
+    for at, values in keys.items():
+        of_left = _one_of(join.left_keys[at], values)
+        of_right = _one_of(join.right_keys[at], values)
+        left = left if of_left is None else Filter(left, of_left)
+        right = right if of_right is None else Filter(right, of_right)
+    partners = Values(join.right.schema, met)
+    kept = Join(
+        left, partners, "LEFT", "SEMI", join.left_keys, join.right_keys, join.residual,
+        join.left.schema,
+    )  # fmt: skip
+    return replace(join, left=kept, right=right)
+
+
+def _with_members(node: Node, subquery: InSubquery, met: pa.Table) -> Node:
+    values = Values(subquery.plan.schema, met)
+    wanted: list[Expression] = [
+        one
+        for argument, column in zip(subquery.arguments, met.columns, strict=True)
+        if (one := _one_of(argument, column.combine_chunks())) is not None
+    ]
+    wanted.append(InSubquery(UINT8, subquery.arguments, values, False))
+    if isinstance(node, Scan):
+        own = conjuncts(node.predicate) if node.predicate is not None else []
+        return replace(node, predicate=all_of([*wanted, *own]))
+    return with_inputs(node, (Filter(node.children()[0], all_of(wanted)),))
+
+
+def _one_of(argument: Expression, values: pa.Array) -> Expression | None:
+    """A condition by which parts and row groups are pruned; None where there is none. It keeps
+    every row that has a partner: the exact condition stays beside it."""
+    arrow = values.type
+    if isinstance(plain(argument.type), Float) or argument.type.arrow != arrow:
+        return None
+    if not columns_of(argument) or pa.types.is_nested(arrow) or pa.types.is_null(arrow):
+        return None
+    distinct = pc.unique(values.drop_null())
+    if len(distinct) > KEY_VALUES_MAX:
+        return None
+    return InValues(UINT8, argument, distinct, tuple(distinct.to_pylist()), False)
+
+
+def _replaced(root: Node, path: Path, change: Callable[[Node], Node]) -> Node:
+    if not path:
+        return change(root)
+    children = list(root.children())
+    children[path[0]] = _replaced(children[path[0]], path[1:], change)
+    return with_inputs(root, tuple(children))

@@ -1,0 +1,213 @@
+"""system.processes, query_log, errors, events, metrics, merges and part_log.
+
+All but the last are of this process, since it opened the warehouse; part_log is the warehouse's.
+Column names are ClickHouse's where it has the column.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping
+
+from olapdb.catalog.base import PartChange
+from olapdb.model.schema import Table
+from olapdb.system.registry import Row, SystemContext, SystemTable
+from olapdb.types import (
+    DATE,
+    DATETIME,
+    FLOAT64,
+    INT32,
+    INT64,
+    STRING,
+    UINT8,
+    UINT64,
+    Array,
+    DataType,
+    DateTime64,
+    Map,
+)
+
+_SETTINGS: DataType = Map(STRING, STRING)
+_NAMES: DataType = Array(STRING)
+_MOMENT: DataType = DateTime64(6)
+
+EVENTS: Mapping[str, str] = {
+    "Query": "Statements begun.",
+    "SelectQuery": "SELECTs begun.",
+    "InsertQuery": "INSERTs begun.",
+    "FailedQuery": "Statements that ended with an error.",
+    "FailedSelectQuery": "SELECTs that ended with an error.",
+    "FailedInsertQuery": "INSERTs that ended with an error.",
+    "SelectedRows": "Rows read by statements.",
+    "SelectedBytes": "Bytes read by statements.",
+    "InsertedRows": "Rows inserted.",
+    "Merge": "Merges committed in the background.",
+    "MergedRows": "Rows that they read.",
+    "FailedMerge": "Merges and vacuums in the background that ended with an error.",
+}
+
+
+def _time(milliseconds: float) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(milliseconds / 1000, tz=datetime.UTC)
+
+
+def _settings_text(settings: Mapping[str, object]) -> dict[str, str]:
+    return {name: str(int(v) if isinstance(v, bool) else v) for name, v in settings.items()}
+
+
+def _processes(context: SystemContext) -> Iterator[Row]:
+    for one in context.services.activity.running():
+        read = one.statistics
+        yield (
+            1, one.query_id, one.elapsed_seconds, int(one.cancelled.is_set()), read.rows_read,
+            read.bytes_read, read.rows_written, read.memory_peak_bytes, one.query, one.kind,
+            one.database, _settings_text(one.settings),
+        )  # fmt: skip
+
+
+def _query_log(context: SystemContext) -> Iterator[Row]:
+    for one in context.services.activity.ended():
+        ended_ms = one.started_ms + one.duration_seconds * 1000
+        yield (
+            "ExceptionWhileProcessing" if one.exception else "QueryFinish",
+            _time(ended_ms).date(), _time(ended_ms), _time(ended_ms), _time(one.started_ms),
+            int(one.duration_seconds * 1000), one.read_rows, one.read_bytes, one.written_rows,
+            one.memory_peak_bytes, one.database, one.query, one.kind, one.exception_code,
+            one.exception, one.query_id, _settings_text(one.settings),
+        )  # fmt: skip
+
+
+def _errors(context: SystemContext) -> Iterator[Row]:
+    for one in sorted(context.services.activity.errors(), key=lambda e: e.name):
+        yield one.name, one.code, one.count, _time(one.last_ms), one.last_message, one.last_query_id
+
+
+def _events(context: SystemContext) -> Iterator[Row]:
+    for name, value in sorted(context.services.activity.events().items()):
+        yield name, value, EVENTS.get(name, ""), name
+
+
+def _metrics(context: SystemContext) -> Iterator[Row]:
+    snapshot = context.snapshot
+    tables = [item for item in snapshot.objects() if isinstance(item, Table)]
+    parts = [part for table in tables for part in snapshot.parts(table.id) if part.rows]
+    leases = context.services.catalog.leases()
+    for name, value, description in (
+        ("Query", len(context.services.activity.running()), "Statements that run in this process."),
+        ("Commit", snapshot.number, "The newest commit of the warehouse."),
+        ("AttachedDatabase", len(snapshot.databases), "Databases."),
+        ("AttachedTable", len(tables), "Tables, those inside of views too."),
+        ("PartsActive", len(parts), "Parts with rows that the newest snapshot has."),
+        ("PartsInline", sum(part.inline for part in parts), "Those that lie in the catalog."),
+        ("Lease", sum(one.state == "live" for one in leases), "Live leases of all processes."),
+    ):  # fmt: skip
+        yield name, value, description, name
+
+
+HISTORY_MAX = 10_000
+_MERGES = ("MERGE", "OPTIMIZE")
+_MUTATIONS = ("DELETE", "UPDATE", "ALTER", "TTL", "MATERIALIZE")
+
+
+def _part_log(context: SystemContext) -> Iterator[Row]:
+    changes = context.services.catalog.part_changes(context.snapshot.number, HISTORY_MAX)
+    merged: dict[int, list[str]] = {}
+    for change in changes:
+        if change.dropped:
+            merged.setdefault(change.commit.number, []).append(change.part.name)
+    for change in reversed(changes):
+        item = context.snapshot.by_id(change.part.table_id)
+        database, name = (item.database, item.name) if item is not None else ("", "")
+        event = _part_event(change)
+        rewritten = event in ("MergeParts", "MutatePart")
+        yield (
+            change.commit.query_id, event, _time(change.commit.time_ms).date(),
+            _time(change.commit.time_ms), database, name, change.part.table_id, change.part.name,
+            change.part.partition_id, change.part.rows, change.part.bytes,
+            merged.get(change.commit.number, []) if rewritten else [], change.part.path,
+            change.commit.kind, change.commit.number,
+        )  # fmt: skip
+
+
+def _part_event(change: PartChange) -> str:
+    if change.dropped:
+        return "RemovePart"
+    if change.commit.kind in _MERGES:
+        return "MergeParts"
+    if change.commit.kind.split()[0] in _MUTATIONS:
+        return "MutatePart"
+    return "NewPart"
+
+
+def _merges(context: SystemContext) -> Iterator[Row]:
+    for one in context.services.activity.merges():
+        table = context.snapshot.by_id(one.table_id)
+        if isinstance(table, Table):
+            yield (
+                table.database, table.name, one.elapsed_seconds, len(one.part_names),
+                list(one.part_names), one.partition_id, 0, one.rows, one.bytes,
+            )  # fmt: skip
+
+
+TABLES = (
+    SystemTable(
+        "processes",
+        (
+            ("is_initial_query", UINT8), ("query_id", STRING), ("elapsed", FLOAT64),
+            ("is_cancelled", UINT8), ("read_rows", UINT64), ("read_bytes", UINT64),
+            ("written_rows", UINT64), ("peak_memory_usage", INT64), ("query", STRING),
+            ("query_kind", STRING), ("current_database", STRING), ("Settings", _SETTINGS),
+        ),
+        _processes,
+    ),
+    SystemTable(
+        "query_log",
+        (
+            ("type", STRING), ("event_date", DATE), ("event_time", DATETIME),
+            ("event_time_microseconds", _MOMENT), ("query_start_time", DATETIME),
+            ("query_duration_ms", UINT64), ("read_rows", UINT64), ("read_bytes", UINT64),
+            ("written_rows", UINT64), ("memory_usage", UINT64), ("current_database", STRING),
+            ("query", STRING), ("query_kind", STRING), ("exception_code", INT32),
+            ("exception", STRING), ("query_id", STRING), ("Settings", _SETTINGS),
+        ),
+        _query_log,
+    ),
+    SystemTable(
+        "errors",
+        (
+            ("name", STRING), ("code", INT32), ("value", UINT64), ("last_error_time", DATETIME),
+            ("last_error_message", STRING), ("query_id", STRING),
+        ),
+        _errors,
+    ),
+    SystemTable(
+        "events",
+        (("event", STRING), ("value", UINT64), ("description", STRING), ("name", STRING)),
+        _events,
+    ),
+    SystemTable(
+        "metrics",
+        (("metric", STRING), ("value", INT64), ("description", STRING), ("name", STRING)),
+        _metrics,
+    ),
+    SystemTable(
+        "part_log",
+        (
+            ("query_id", STRING), ("event_type", STRING), ("event_date", DATE),
+            ("event_time", DATETIME), ("database", STRING), ("table", STRING),
+            ("table_uuid", STRING), ("part_name", STRING), ("partition_id", STRING),
+            ("rows", UINT64), ("size_in_bytes", UINT64), ("merged_from", _NAMES),
+            ("path_on_disk", STRING), ("commit_kind", STRING), ("commit", UINT64),
+        ),
+        _part_log,
+    ),
+    SystemTable(
+        "merges",
+        (
+            ("database", STRING), ("table", STRING), ("elapsed", FLOAT64), ("num_parts", UINT64),
+            ("source_part_names", _NAMES), ("partition_id", STRING), ("is_mutation", UINT8),
+            ("rows_read", UINT64), ("total_size_bytes_compressed", UINT64),
+        ),
+        _merges,
+    ),
+)  # fmt: skip

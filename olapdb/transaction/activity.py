@@ -1,0 +1,176 @@
+"""What this process does and did: running statements, the log of ended ones, counters, errors.
+
+In memory: a log in the warehouse would make a read a write.  What changed the warehouse is in its
+commits (system.snapshots), for good.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from olapdb.errors import Error
+from olapdb.result import QueryStatistics
+
+ENTRIES_MAX = 10_000
+_FAILED_CODE = 1001
+
+
+@dataclass(frozen=True)
+class RunningQuery:
+    """A statement that has not ended; `statistics` grow, `cancelled` ends it."""
+
+    query_id: str
+    query: str
+    kind: str
+    database: str
+    settings: Mapping[str, object]
+    started_ms: int
+    statistics: QueryStatistics
+    cancelled: threading.Event
+    _started: float = field(default_factory=time.perf_counter)
+
+    @property
+    def elapsed_seconds(self) -> float:
+        return time.perf_counter() - self._started
+
+
+@dataclass(frozen=True, slots=True)
+class EndedQuery:
+    """`exception` is "" where the statement succeeded; `written_rows` 0 where it wrote none."""
+
+    query_id: str
+    query: str
+    kind: str
+    database: str
+    settings: Mapping[str, object]
+    started_ms: int
+    duration_seconds: float
+    read_rows: int
+    read_bytes: int
+    written_rows: int
+    memory_peak_bytes: int
+    exception_code: int = 0
+    exception_name: str = ""
+    exception: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorCount:
+    name: str
+    code: int
+    count: int
+    last_ms: int
+    last_message: str
+    last_query_id: str
+
+
+@dataclass(frozen=True)
+class RunningMerge:
+    table_id: str
+    partition_id: str
+    part_names: tuple[str, ...]
+    rows: int
+    bytes: int
+    _started: float = field(default_factory=time.perf_counter)
+
+    @property
+    def elapsed_seconds(self) -> float:
+        return time.perf_counter() - self._started
+
+
+class Activity:
+    """Safe for many threads; the newest `ENTRIES_MAX` ended statements are kept."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: dict[str, RunningQuery] = {}
+        self._ended: deque[EndedQuery] = deque(maxlen=ENTRIES_MAX)
+        self._errors: dict[str, ErrorCount] = {}
+        self._events: Counter[str] = Counter()
+        self._merges: list[RunningMerge] = []
+
+    def begin(self, query: RunningQuery) -> None:
+        with self._lock:
+            self._running[query.query_id] = query
+            self._events["Query"] += 1
+            if query.kind in ("Select", "Insert"):
+                self._events[f"{query.kind}Query"] += 1
+
+    def end(
+        self, query: RunningQuery, written_rows: int, error: BaseException | None = None
+    ) -> None:
+        statistics = query.statistics
+        code, name, message = _described(error)
+        entry = EndedQuery(
+            query.query_id, query.query, query.kind, query.database, query.settings,
+            query.started_ms, query.elapsed_seconds, statistics.rows_read, statistics.bytes_read,
+            written_rows, statistics.memory_peak_bytes, code, name, message,
+        )  # fmt: skip
+        with self._lock:
+            self._running.pop(query.query_id, None)
+            self._ended.append(entry)
+            self._events["SelectedRows"] += statistics.rows_read
+            self._events["SelectedBytes"] += statistics.bytes_read
+            self._events["InsertedRows"] += written_rows if query.kind == "Insert" else 0
+            if error is not None:
+                self._events["FailedQuery"] += 1
+                if query.kind in ("Select", "Insert"):
+                    self._events[f"Failed{query.kind}Query"] += 1
+                before = self._errors.get(name)
+                self._errors[name] = ErrorCount(
+                    name, code, (before.count if before else 0) + 1,
+                    query.started_ms + int(query.elapsed_seconds * 1000), message, query.query_id,
+                )  # fmt: skip
+
+    @contextmanager
+    def merging(self, merge: RunningMerge) -> Iterator[None]:
+        """Shows the merge while it runs, and counts it when it has succeeded."""
+        with self._lock:
+            self._merges.append(merge)
+        try:
+            yield
+            self.count("Merge")
+            self.count("MergedRows", merge.rows)
+        finally:
+            with self._lock:
+                self._merges.remove(merge)
+
+    def merges(self) -> tuple[RunningMerge, ...]:
+        with self._lock:
+            return tuple(self._merges)
+
+    def count(self, event: str, by: int = 1) -> None:
+        with self._lock:
+            self._events[event] += by
+
+    def running(self) -> tuple[RunningQuery, ...]:
+        """Oldest first."""
+        with self._lock:
+            return tuple(self._running.values())
+
+    def ended(self) -> tuple[EndedQuery, ...]:
+        """Oldest first."""
+        with self._lock:
+            return tuple(self._ended)
+
+    def errors(self) -> tuple[ErrorCount, ...]:
+        with self._lock:
+            return tuple(self._errors.values())
+
+    def events(self) -> Mapping[str, int]:
+        """Counters since the warehouse was opened in this process; those of zero are left out."""
+        with self._lock:
+            return {name: value for name, value in self._events.items() if value}
+
+
+def _described(error: BaseException | None) -> tuple[int, str, str]:
+    if error is None:
+        return 0, "", ""
+    if isinstance(error, Error):
+        return error.code, error.name, str(error)
+    return _FAILED_CODE, type(error).__name__, f"{type(error).__name__}: {error}"

@@ -1,0 +1,50 @@
+"""Runs a step in a process of its own that dies, by SIGKILL, at a named stage."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from multiprocessing.connection import Connection as Pipe
+
+import olapdb
+from olapdb.transaction.points import kill_at
+from tests.schedules.operation import Answer, Operation
+
+SECONDS_MAX = 120
+
+_processes = multiprocessing.get_context("forkserver")
+
+
+def run_and_die(
+    folder: str, operation: Operation, text: str, stage: str, count: int
+) -> Answer | None:
+    """None where the process died when it reached the stage for the `count`-th time; else what
+    the statement answered, for it reached the stage less often."""
+    _processes.set_forkserver_preload(["tests.schedules.crash"])
+    ours, theirs = _processes.Pipe(duplex=False)
+    process = _processes.Process(
+        target=_work, args=(theirs, folder, operation, text, stage, count), daemon=True
+    )
+    process.start()
+    theirs.close()
+    try:
+        answer: Answer | None = ours.recv() if ours.poll(SECONDS_MAX) else None
+    except EOFError:
+        answer = None
+    process.join(SECONDS_MAX)
+    ours.close()
+    code = process.exitcode
+    process.close()
+    if code not in (0, -signal.SIGKILL):
+        raise AssertionError(f"The process of {text!r} ended with {code}.")
+    return answer if code == 0 else None
+
+
+def _work(
+    pipe: Pipe, folder: str, operation: Operation, text: str, stage: str, count: int
+) -> None:
+    with olapdb.connect(folder) as connection:
+        connection.execute("SYSTEM STOP MERGES")
+        kill_at(stage, count)
+        pipe.send(operation.perform(connection, text))
+    pipe.close()

@@ -1,0 +1,187 @@
+"""Steps made of others: one that dies, one that another comes between, closing and opening."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import olapdb
+from olapdb.dbapi.connection import Connection
+from olapdb.merge.vacuum import vacuum
+from olapdb.model.changes import Commit, Committed
+from olapdb.transaction.check import check_database
+from tests.schedules.crash import run_and_die
+from tests.schedules.model import Model
+from tests.schedules.operation import Answer, Operation, Untrue
+
+
+class Warehouse:
+    """A folder, its connections, and what was said to it."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.said: list[str] = []
+        self.kills = 0
+        self.meetings = 0
+        self.open()
+
+    def open(self) -> None:
+        self.connection: Connection = olapdb.connect(self.folder)
+        self.connection.execute("SYSTEM STOP MERGES")
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def problems(self) -> list[str]:
+        services = self.connection.database.services
+        return check_database(services.catalog, services.store)
+
+
+class Outcome:
+    """The models that an answer may have led to, and why others were ruled out."""
+
+    def __init__(self) -> None:
+        self.models: list[Model] = []
+        self.reasons: list[str] = []
+
+    def add(self, text: str, make: Callable[[], Model | list[Model]]) -> None:
+        try:
+            made = make()
+        except Untrue as reason:
+            self.reasons.append(f"{text}: {reason}")
+            return
+        except KeyError as name:
+            self.reasons.append(f"{text}: there is no {name}")
+            return
+        self.models += made if isinstance(made, list) else [made]
+
+
+def told(model: Model, text: str) -> Model:
+    changed = model.copy()
+    changed.statement = text
+    return changed
+
+
+@dataclass(frozen=True)
+class Plain:
+    """One statement."""
+
+    operation: Operation
+
+    def take(self, warehouse: Warehouse, models: list[Model]) -> Outcome:
+        text = self.operation.sql(models[0])
+        warehouse.said.append(text)
+        answer = self.operation.perform(warehouse.connection, text)
+        outcome = Outcome()
+        for model in models:
+            outcome.add(text, lambda m=model: self.operation.after(told(m, text), answer))
+        return outcome
+
+
+@dataclass(frozen=True)
+class Reopen:
+    """The last connection is closed, and another one opened."""
+
+    def take(self, warehouse: Warehouse, models: list[Model]) -> Outcome:
+        warehouse.said.append("-- close, open")
+        warehouse.close()
+        warehouse.open()
+        outcome = Outcome()
+        outcome.models = models
+        return outcome
+
+
+@dataclass(frozen=True)
+class Crash:
+    """Another process runs the statement and is killed; `closed`: there is no other one then;
+    `cleaned`: a vacuum comes first of all, and then every file is somebody's."""
+
+    operation: Operation
+    stage: str
+    count: int
+    closed: bool
+    cleaned: bool
+
+    @classmethod
+    def of(cls, operation: Operation, chance: random.Random) -> Crash:
+        return cls(operation, chance.choice(operation.stages), chance.choice((1, 1, 2, 3)),
+                   chance.random() < 0.5, chance.random() < 0.5)  # fmt: skip
+
+    def take(self, warehouse: Warehouse, models: list[Model]) -> Outcome:
+        text = self.operation.sql(models[0])
+        if self.closed:
+            warehouse.close()
+        answer = run_and_die(warehouse.folder, self.operation, text, self.stage, self.count)
+        if self.closed:
+            warehouse.open()
+        died = f"killed at {self.stage}, time {self.count}"
+        warehouse.said.append(f"{text}  -- {died if answer is None else 'not reached: ' + died}")
+        warehouse.kills += answer is None
+        outcome = Outcome()
+        for model in models:
+            if answer is None:
+                outcome.add(text, lambda m=model: list(self.operation.prefixes(told(m, text))))
+            else:
+                outcome.add(text, lambda m=model: self.operation.after(told(m, text), answer))
+        if self.cleaned:
+            vacuum(warehouse.connection.database.services, lifetime_seconds=0)
+            problems = warehouse.problems()
+            if problems:
+                outcome.reasons += problems
+                outcome.models.clear()
+        return outcome
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """`second` runs whole, on another connection, just before the `commit`-th commit of `first`.
+    What both leave must be what they leave one after the other, in one of the two orders."""
+
+    first: Operation
+    second: Operation
+    commit: int
+    weight: ClassVar[int] = 1
+
+    def take(self, warehouse: Warehouse, models: list[Model]) -> Outcome:
+        texts = self.first.sql(models[0]), self.second.sql(models[0])
+        answers = self._perform(warehouse, *texts)
+        warehouse.said.append(f"{texts[0]}  -- and before its commit {self.commit}: {texts[1]}")
+        both = list(zip((self.first, self.second), texts, answers, strict=True))
+        outcome = Outcome()
+        for order in (both[::-1], both):
+            for model in models:
+                outcome.add(" then ".join(o[1] for o in order), lambda m=model, o=order: _after(m, o))
+        return outcome
+
+    def _perform(self, warehouse: Warehouse, text: str, other: str) -> tuple[Answer, Answer]:
+        catalog = warehouse.connection.database.services.catalog
+        apply, answers, commits = catalog.apply, list[Answer](), [0]
+
+        def meddled(commit: Commit) -> Committed:
+            commits[0] += 1
+            if commits[0] == self.commit and not answers:
+                answers.append(Answer(error="UNFINISHED"))
+                with olapdb.connect(warehouse.folder) as second:
+                    answers[0] = self.second.perform(second, other)
+            return apply(commit)
+
+        catalog.apply = meddled  # type: ignore[method-assign]
+        try:
+            first = self.first.perform(warehouse.connection, text)
+        finally:
+            del catalog.apply
+        if answers:
+            warehouse.meetings += 1
+            return first, answers[0]
+        return first, self.second.perform(warehouse.connection, other)
+
+
+def _after(model: Model, order: list[tuple[Operation, str, Answer]]) -> Model:
+    for operation, text, answer in order:
+        model = operation.after(told(model, text), answer)
+    return model
+
+
+Step = Plain | Reopen | Crash | Meeting

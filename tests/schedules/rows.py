@@ -1,0 +1,255 @@
+"""Steps that bring rows and take them away: INSERT, DELETE, TRUNCATE, DROP PARTITION."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tests.schedules.model import Model
+from tests.schedules.operation import CATALOG, STORE, Answer, Operation, Untrue
+from tests.schedules.shapes import KINDS, PARTITIONS, TABLES, Row
+
+INSERT_STAGES = (
+    *STORE, *CATALOG, "insert.source_staged", "insert.view_fired", "insert.staged",
+    "insert.before_commit", "insert.committed",
+)  # fmt: skip
+
+
+def bases(model: Model) -> list[str]:
+    return [key for key in ("s", "r") if key in model.names]
+
+
+def targets(model: Model) -> list[str]:
+    return sorted({view.shape.target for view in model.views.values()})
+
+
+@dataclass(frozen=True)
+class Insert(Operation):
+    """Into a source, in blocks of `cut` rows, as files where `inline` is 0; with a token a second
+    time too."""
+
+    table: str
+    rows: tuple[Row, ...]
+    cut: int
+    inline: int
+    token: str = ""
+    weight: ClassVar[int] = 45
+    stages: ClassVar[tuple[str, ...]] = INSERT_STAGES
+
+    @classmethod
+    def draw(cls, model: Model, chance: random.Random) -> Insert:
+        rows = tuple(
+            (chance.choice(PARTITIONS), chance.choice(KINDS), chance.randint(1, 4),
+             chance.randint(-5, 5))
+            for _ in range(chance.randint(1, 6))
+        )  # fmt: skip
+        token = f"token {chance.randint(1, 4)}" if chance.random() < 0.15 else ""
+        return cls(chance.choice(bases(model)), rows, chance.choice((1, 2, 1_000)),
+                   chance.choice((0, 262_144)), token)  # fmt: skip
+
+    def sql(self, model: Model) -> str:
+        token = f", insert_deduplication_token = '{self.token}'" if self.token else ""
+        values = ", ".join(f"({p}, '{k}', {u}, {n})" for p, k, u, n in self.rows)
+        return (
+            f"INSERT INTO {model.names[self.table]} SETTINGS max_insert_block_size = {self.cut},"
+            f" inline_bytes_max = {self.inline}{token} VALUES {values}"
+        )
+
+    def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
+        yield
+        named = f"{self.table} {self.token}"
+        if self.token and named in model.tokens:
+            return
+        model.add_rows(self.table, self.rows)
+        if self.token:
+            model.tokens.add(named)
+
+
+@dataclass(frozen=True)
+class Copy(Operation):
+    """INSERT SELECT from one source into the other."""
+
+    source: str
+    into: str
+    weight: ClassVar[int] = 4
+    stages: ClassVar[tuple[str, ...]] = INSERT_STAGES
+
+    @classmethod
+    def draw(cls, model: Model, chance: random.Random) -> Copy | None:
+        found = bases(model)
+        if len(found) < 2 or len(model.rows("s")) + len(model.rows("r")) > 60:
+            return None
+        return cls(*chance.sample(found, 2))
+
+    def sql(self, model: Model) -> str:
+        return f"INSERT INTO {model.names[self.into]} SELECT * FROM {model.names[self.source]}"
+
+    def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
+        yield
+        model.add_rows(self.into, model.rows(self.source))
+
+
+@dataclass(frozen=True)
+class WriteByHand(Operation):
+    """Rows into a target that no view makes."""
+
+    table: str
+    at: int
+    kind: str
+    weight: ClassVar[int] = 8
+    stages: ClassVar[tuple[str, ...]] = INSERT_STAGES
+
+    @classmethod
+    def draw(cls, model: Model, chance: random.Random) -> WriteByHand | None:
+        found = [t for t in targets(model) if TABLES[t].by_hand]
+        if not found:
+            return None
+        return cls(chance.choice(found), chance.choice(PARTITIONS), chance.choice(KINDS))
+
+    def sql(self, model: Model) -> str:
+        return f"INSERT INTO {model.names[self.table]} VALUES {self._row()[0]}"
+
+    def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
+        yield
+        model.add_rows(self.table, [self._row()[1]])
+
+    def _row(self) -> tuple[str, Row]:
+        by_hand = TABLES[self.table].by_hand
+        assert by_hand is not None
+        return by_hand(self.at, self.kind)
+
+
+@dataclass(frozen=True)
+class FillByHand(Operation):
+    """A partition of a view's past, as people fill it who have no backfill."""
+
+    view: str
+    at: int
+    weight: ClassVar[int] = 6
+    stages: ClassVar[tuple[str, ...]] = INSERT_STAGES
+
+    @classmethod
+    def draw(cls, model: Model, chance: random.Random) -> FillByHand | None:
+        found = [
+            cls(view.shape.key, p) for view in model.views.values() if view.shape.filled
+            for p in PARTITIONS
+            if (missed := model.gap(view).get(str(p)))
+            and len(missed) == sum(1 for x in model.pieces[view.shape.source].values() if x.slice == str(p))
+        ]  # fmt: skip
+        return chance.choice(found) if found else None
+
+    def sql(self, model: Model) -> str:
+        shape = model.views[self.view].shape
+        query = shape.filled.format(source=model.names[shape.source], p=self.at)
+        return f"INSERT INTO {model.names[shape.target]} {query}"
+
+    def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
+        yield
+        view = model.views[self.view]
+        pieces = [
+            p for p in model.pieces[view.shape.source].values() if p.slice == str(self.at)
+        ]
+        model.add_rows(view.shape.target, model.made_of(view, pieces))
+
+
+@dataclass(frozen=True)
+class ChangeDimension(Operation):
+    """A row more in the dimension."""
+
+    kind: str
+    value: int
+    weight: ClassVar[int] = 5
+    stages: ClassVar[tuple[str, ...]] = INSERT_STAGES
+
+    @classmethod
+    def draw(cls, model: Model, chance: random.Random) -> ChangeDimension | None:
+        if "d" not in model.names or len(model.rows("d")) > 5:
+            return None
+        return cls(chance.choice(KINDS), chance.randint(1, 3))
+
+    def sql(self, model: Model) -> str:
+        return f"INSERT INTO {model.names['d']} VALUES ('{self.kind}', {self.value})"
+
+    def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
+        yield
+        model.blame("DIMENSION CHANGE")
+        model.add_rows("d", [(self.kind, self.value)])
+
+
+@dataclass(frozen=True)
+class Delete(Operation):
+    """Rows of a source, or of the dimension, by the value of a column."""
+
+    table: str
+    column: int
+    value: int | str
+    weight: ClassVar[int] = 9
+    stages: ClassVar[tuple[str, ...]] = (*STORE, *CATALOG, "delete.part_rewritten", "delete.before_commit")  # fmt: skip
+
+    @classmethod
+    def draw(cls, model: Model, chance: random.Random) -> Delete | None:
+        found = [t for t in (*bases(model), "d") if model.pieces.get(t)]
+        found = [t for t in found if not model.is_target(t)]
+        if not found:
+            return None
+        table = chance.choice(found)
+        column = chance.randrange(len(TABLES[table].fields))
+        return cls(table, column, chance.choice(model.rows(table))[column])
+
+    def sql(self, model: Model) -> str:
+        name = TABLES[self.table].fields[self.column]
+        return f"DELETE FROM {model.names[self.table]} WHERE {name} = {self.value!r}"
+
+    def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
+        yield
+        cause = "DIMENSION CHANGE" if self.table == "d" else "DELETE"
+        model.blame(cause)
+        model.remove_rows(self.table, lambda row: row[self.column] == self.value)
+
+
+@dataclass(frozen=True)
+class DropPartition(Operation):
+    """Of a source."""
+
+    table: str
+    at: int
+    weight: ClassVar[int] = 4
+    stages: ClassVar[tuple[str, ...]] = (*CATALOG, "delete.before_commit")
+
+    @classmethod
+    def draw(cls, model: Model, chance: random.Random) -> DropPartition:
+        return cls(chance.choice(bases(model)), chance.choice(PARTITIONS))
+
+    def sql(self, model: Model) -> str:
+        return f"ALTER TABLE {model.names[self.table]} DROP PARTITION {self.at}"
+
+    def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
+        yield
+        model.blame("DROP PARTITION")
+        model.remove_rows(self.table, lambda row: row[0] == self.at)
+
+
+@dataclass(frozen=True)
+class Truncate(Operation):
+    """Of any table: of a target it takes the coverage."""
+
+    table: str
+    weight: ClassVar[int] = 4
+    stages: ClassVar[tuple[str, ...]] = (*CATALOG, "delete.before_commit")
+
+    @classmethod
+    def draw(cls, model: Model, chance: random.Random) -> Truncate:
+        return cls(chance.choice(sorted(model.names)))
+
+    def sql(self, model: Model) -> str:
+        return f"TRUNCATE TABLE {model.names[self.table]}"
+
+    def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
+        yield
+        cause = "DIMENSION CHANGE" if self.table == "d" else "TRUNCATE"
+        model.blame(cause)
+        model.truncate(self.table)
+        if answer is not None and model.pieces[self.table]:
+            raise Untrue("rows are left")

@@ -1,0 +1,264 @@
+"""Draws a schedule from a seed, runs it step by step, and shrinks one that fails."""
+
+from __future__ import annotations
+
+import random
+import re
+import tempfile
+import traceback
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+from olapdb.merge.vacuum import vacuum
+from tests.schedules import rows, upkeep, views
+from tests.schedules.meeting import Crash, Meeting, Plain, Reopen, Step, Warehouse
+from tests.schedules.model import Model, tables_of
+from tests.schedules.operation import Operation
+from tests.schedules.shapes import TABLES, VIEWS
+from tests.schedules.truth import Observation, observe, untruths
+
+OPERATIONS: tuple[type[Operation], ...] = (
+    rows.Insert, rows.Copy, rows.WriteByHand, rows.FillByHand, rows.ChangeDimension, rows.Delete,
+    rows.DropPartition, rows.Truncate,
+    views.CreateView, views.DropView, views.Attach, views.Backfill, views.Replay, views.Reconcile,
+    views.CheckLedger, views.Adopt,
+    upkeep.Optimize, upkeep.Vacuum, upkeep.Rename, upkeep.Exchange,
+)  # fmt: skip
+"""Every kind of step there is: a new one is added here."""
+
+ALONE = (upkeep.Rename, upkeep.Exchange, upkeep.Vacuum, rows.Copy)
+"""Not met by others: a statement names its tables as they were when it was sent."""
+MODELS_MAX = 8
+MENDS_MAX = 30
+
+
+@dataclass
+class Totals:
+    schedules: int = 0
+    steps: int = 0
+    kills: int = 0
+    meetings: int = 0
+    views_checked: int = 0
+    verdicts: dict[str, int] = field(default_factory=dict)
+
+    def add(self, other: Totals) -> None:
+        for name in ("schedules", "steps", "kills", "meetings", "views_checked"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for verdict, number in other.verdicts.items():
+            self.verdicts[verdict] = self.verdicts.get(verdict, 0) + number
+
+    def __str__(self) -> str:
+        verdicts = ", ".join(f"{n} {v}" for v, n in sorted(self.verdicts.items()))
+        return (
+            f"{self.schedules} schedules, {self.steps} steps, {self.kills} kills,"
+            f" {self.meetings} meetings, {self.views_checked} views checked: {verdicts}"
+        )
+
+
+class Failed(AssertionError):
+    """`steps` is the schedule so far, `said` its SQL."""
+
+    def __init__(self, problems: Sequence[str], steps: Sequence[Step], said: Sequence[str]) -> None:
+        super().__init__("\n".join(("", *(f"{line};" for line in said), *problems)))
+        self.problems, self.steps = problems, tuple(steps)
+
+
+class Schedule:
+    """A warehouse with these views' tables, and the models that it may be in: one, until a kill
+    leaves open what had happened and the next look cannot tell."""
+
+    def __init__(self, folder: str, cast: Sequence[str]) -> None:
+        self.warehouse = Warehouse(folder)
+        self.totals = Totals(schedules=1)
+        self.steps: list[Step] = []
+        self.models = [Model.of(tables_of(cast))]
+        self.seen: Observation | None = None
+        for key in self.models[0].names:
+            text = f"CREATE TABLE {key} {TABLES[key].ddl}"
+            self.warehouse.said.append(text)
+            self.warehouse.connection.execute(text)
+
+    def take(self, step: Step) -> None:
+        """Raises Failed where what the engine shows afterwards is true of no model."""
+        try:
+            outcome = step.take(self.warehouse, self.models)
+        except KeyError:
+            return  # what it names is not there, since a step before was left out
+        except Exception as error:  # noqa: BLE001  # an engine that breaks is a finding as well
+            said = [*self.warehouse.said, "-- breaks"]
+            where = "".join(traceback.format_exception(error)[-8:])
+            raise Failed([where], [*self.steps, step], said) from error
+        self.steps.append(step)
+        self.totals.steps += 1
+        seen = self.seen = observe(self.warehouse.connection)
+        reasons = list(outcome.reasons)
+        found: list[Model] = []
+        for model in outcome.models:
+            wrong = list(untruths(model, seen))
+            reasons += wrong
+            if not wrong and model not in found:
+                found.append(model)
+        if not found:
+            raise Failed(reasons, self.steps, self.warehouse.said)
+        self.models = found[:MODELS_MAX]
+        self.totals.views_checked += len(seen.status)
+        for status in seen.status.values():
+            verdict = status["verdict"]
+            self.totals.verdicts[verdict] = self.totals.verdicts.get(verdict, 0) + 1
+
+    def mend(self) -> None:
+        """Does what system.views says, until every view is covered; then each is proven."""
+        for _ in range(MENDS_MAX):
+            self.seen = observe(self.warehouse.connection)
+            ill = {
+                key: one["mend"] for key, one in self.seen.status.items()
+                if one["verdict"] not in ("covered", "proven")
+            }  # fmt: skip
+            if not ill:
+                break
+            key, mend = next(iter(ill.items()))
+            self.take(Plain(_mending(key, mend)))
+            if "ADOPT" in mend and self.models[0].bypass(VIEWS[key].target):
+                self.take(Plain(views.Replay(key, "", True)))
+        else:
+            raise Failed(["views cannot be mended"], self.steps, self.warehouse.said)
+        for key in self.models[0].views:
+            self.take(Plain(views.Reconcile(key)))
+            assert self.seen is not None
+            if self.seen.status[key]["verdict"] != "proven":
+                raise Failed([f"{key} is not proven"], self.steps, self.warehouse.said)
+
+    def finish(self) -> Totals:
+        try:
+            self.mend()
+            vacuum(self.warehouse.connection.database.services, lifetime_seconds=0)
+            problems = self.warehouse.problems()
+            if problems:
+                raise Failed(problems, self.steps, self.warehouse.said)
+        finally:
+            self.close()
+        return self.totals
+
+    def close(self) -> None:
+        self.totals.kills, self.totals.meetings = self.warehouse.kills, self.warehouse.meetings
+        self.warehouse.close()
+
+
+def _mending(key: str, statement: str) -> Operation:
+    match = re.fullmatch(r"SYSTEM (BACKFILL|REPLAY|ADOPT) VIEW \S+(.*)", statement)
+    assert match is not None, f"{key} is mended by {statement!r}"
+    action, rest = match.group(1), match.group(2).strip()
+    if action == "BACKFILL":
+        return views.Backfill(key, None)
+    if action == "ADOPT":
+        return views.Adopt(key)
+    return views.Replay(key, "STALE" if rest == "STALE" else "", rest == "DISCARD BYPASS")
+
+
+# --- drawing -------------------------------------------------------------------------------------
+
+
+def draw_cast(chance: random.Random) -> list[str]:
+    """A few views that hang together: what a chained one reads is made by another."""
+    cast = chance.sample(sorted(VIEWS), chance.randint(1, 4))
+    for key in cast:
+        cast += [k for k, v in VIEWS.items() if v.target == VIEWS[key].source and k not in cast]
+    return cast
+
+
+def draw_operation(model: Model, chance: random.Random) -> Operation:
+    weights = [one.weight for one in OPERATIONS]
+    while True:
+        found = chance.choices(OPERATIONS, weights)[0].draw(model, chance)
+        if found is not None:
+            return found
+
+
+def draw_step(model: Model, chance: random.Random) -> Step:
+    if chance.random() < 0.05:
+        return Reopen()
+    operation = draw_operation(model, chance)
+    lot = chance.random()
+    if lot < 0.07 and operation.stages and not _asks_the_engine(operation):
+        return Crash.of(operation, chance)
+    if lot < 0.25 and not isinstance(operation, ALONE):
+        other = draw_operation(model, chance)
+        if not isinstance(other, ALONE):
+            return Meeting(operation, other, chance.choice((1, 1, 1, 2)))
+    return Plain(operation)
+
+
+def _asks_the_engine(operation: Operation) -> bool:
+    """Whether only the answer tells what was chosen."""
+    return isinstance(operation, views.Replay) and operation.which[:5] in ("STALE", "WHERE")
+
+
+# --- running -------------------------------------------------------------------------------------
+
+
+def run_seed(seed: int) -> Totals:
+    """The whole schedule; raises Failed with the shortest way to what went wrong."""
+    chance = random.Random(seed)
+    cast = draw_cast(chance)
+    with tempfile.TemporaryDirectory() as folder:
+        schedule = Schedule(f"{folder}/warehouse", cast)
+        try:
+            for key in tables_first(cast):
+                if chance.random() < 0.5:
+                    schedule.take(Plain(views.CreateView(key, False)))
+            for _ in range(chance.randint(5, 16)):
+                schedule.take(draw_step(schedule.models[0], chance))
+            return schedule.finish()
+        except Failed as failure:
+            schedule.close()
+            print(f"seed {seed} fails after {len(failure.steps)} steps; shrinking", flush=True)
+            raise shrunk(cast, failure) from None
+
+
+def tables_first(cast: Sequence[str]) -> list[str]:
+    return [key for key in VIEWS if key in cast]
+
+
+def run_steps(cast: Sequence[str], steps: Sequence[Step]) -> Failed | None:
+    """How these steps fail, and the mending after them; None where they do not."""
+    with tempfile.TemporaryDirectory() as folder:
+        schedule = Schedule(f"{folder}/warehouse", cast)
+        try:
+            for step in steps:
+                schedule.take(step)
+            schedule.finish()
+        except Failed as failure:
+            schedule.close()
+            return failure
+    return None
+
+
+def shrunk(cast: Sequence[str], failure: Failed) -> Failed:
+    """Leaves out steps, and what is special about them, as long as it still fails."""
+    again = run_steps(cast, failure.steps)
+    if again is None:
+        return failure  # it takes luck besides
+    best = again
+    for _ in count():
+        for steps in _shorter(best.steps):
+            found = run_steps(cast, steps)
+            if found is not None and len(found.steps) <= len(steps):
+                best = found
+                break
+        else:
+            return best
+    raise AssertionError
+
+
+def _shorter(steps: Sequence[Step]) -> Iterator[list[Step]]:
+    for size in (8, 4, 2, 1):
+        for at in range(len(steps) - size, -1, -1):
+            yield [*steps[:at], *steps[at + size :]]
+    for at, step in enumerate(steps):
+        if isinstance(step, Meeting):
+            yield [*steps[:at], Plain(step.first), Plain(step.second), *steps[at + 1 :]]
+            yield [*steps[:at], Plain(step.first), *steps[at + 1 :]]
+            yield [*steps[:at], Plain(step.second), *steps[at + 1 :]]
+        elif isinstance(step, Crash):
+            yield [*steps[:at], Plain(step.operation), *steps[at + 1 :]]

@@ -1,0 +1,108 @@
+"""Steps that change no row: merges, vacuum, names, closing and opening."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from olapdb.dbapi.connection import Connection
+from olapdb.merge.vacuum import vacuum
+from tests.schedules.model import Model
+from tests.schedules.operation import CATALOG, STORE, Answer, Operation
+
+
+@dataclass(frozen=True)
+class Optimize(Operation):
+    """A merge, whatever it joins."""
+
+    table: str
+    final: bool
+    weight: ClassVar[int] = 14
+    stages: ClassVar[tuple[str, ...]] = (
+        *STORE, *CATALOG, "merge.started", "merge.read", "stage.part_staged",
+        "transaction.before_commit", "merge.committed",
+    )  # fmt: skip
+
+    @classmethod
+    def draw(cls, model: Model, chance: random.Random) -> Optimize:
+        return cls(chance.choice(sorted(model.names)), chance.random() < 0.6)
+
+    def sql(self, model: Model) -> str:
+        return f"OPTIMIZE TABLE {model.names[self.table]}{' FINAL' if self.final else ''}"
+
+    def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
+        yield
+
+
+@dataclass(frozen=True)
+class Vacuum(Operation):
+    """Files that nothing refers to, at once."""
+
+    weight: ClassVar[int] = 5
+    stages: ClassVar[tuple[str, ...]] = (
+        "vacuum.revoked", "vacuum.marked", "vacuum.forgotten", "vacuum.file_deleted",
+    )  # fmt: skip
+
+    @classmethod
+    def draw(cls, model: Model, chance: random.Random) -> Vacuum:
+        return cls()
+
+    def sql(self, model: Model) -> str:
+        return "-- vacuum"
+
+    def perform(self, connection: Connection, text: str) -> Answer:
+        vacuum(connection.database.services, lifetime_seconds=0)
+        return Answer()
+
+    def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
+        yield
+
+
+@dataclass(frozen=True)
+class Rename(Operation):
+    """A table gets another name; what reads and writes it follows."""
+
+    table: str
+    name: str
+    weight: ClassVar[int] = 4
+    stages: ClassVar[tuple[str, ...]] = CATALOG
+
+    @classmethod
+    def draw(cls, model: Model, chance: random.Random) -> Rename:
+        table = chance.choice(sorted(model.names))
+        free = [n for n in (f"{table}0", f"{table}1") if n not in model.names.values()]
+        return cls(table, chance.choice(free))
+
+    def sql(self, model: Model) -> str:
+        if self.name in model.names.values():
+            raise KeyError(self.name)
+        return f"RENAME TABLE {model.names[self.table]} TO {self.name}"
+
+    def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
+        yield
+        model.names[self.table] = self.name
+
+
+@dataclass(frozen=True)
+class Exchange(Operation):
+    """Two tables swap their names; identities stay."""
+
+    left: str
+    right: str
+    weight: ClassVar[int] = 3
+    stages: ClassVar[tuple[str, ...]] = CATALOG
+
+    @classmethod
+    def draw(cls, model: Model, chance: random.Random) -> Exchange | None:
+        found = [key for key in sorted(model.names) if key != "d"]
+        return cls(*chance.sample(found, 2)) if len(found) > 1 else None
+
+    def sql(self, model: Model) -> str:
+        return f"EXCHANGE TABLES {model.names[self.left]} AND {model.names[self.right]}"
+
+    def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
+        yield
+        names = model.names
+        names[self.left], names[self.right] = names[self.right], names[self.left]

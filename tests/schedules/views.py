@@ -1,0 +1,328 @@
+"""Steps about views: CREATE, DROP, DETACH, BACKFILL, REPLAY, RECONCILE, ADOPT."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import ClassVar
+
+from tests.schedules.model import Model, ViewState
+from tests.schedules.operation import CATALOG, STORE, Answer, Operation, Untrue
+from tests.schedules.shapes import KINDS, PARTITIONS, TABLES, VIEWS
+
+
+def any_view(model: Model, chance: random.Random) -> ViewState | None:
+    return chance.choice(list(model.views.values())) if model.views else None
+
+
+@dataclass(frozen=True)
+class CreateView(Operation):
+    """Of those whose tables are there; POPULATE fills the past."""
+
+    view: str
+    populate: bool
+    weight: ClassVar[int] = 14
+    stages: ClassVar[tuple[str, ...]] = (*CATALOG, "backfill.planned", "backfill.before_commit")
+
+    @classmethod
+    def draw(cls, model: Model, chance: random.Random) -> CreateView | None:
+        found = [
+            key for key, shape in VIEWS.items()
+            if key not in model.views
+            and {shape.source, shape.target, shape.dimension} - {None} <= model.names.keys()
+        ]  # fmt: skip
+        return cls(chance.choice(found), chance.random() < 0.2) if found else None
+
+    def sql(self, model: Model) -> str:
+        shape = VIEWS[self.view]
+        if self.view in model.views:
+            raise KeyError(self.view)
+        dimension = model.names[shape.dimension] if shape.dimension else ""
+        query = shape.query.format(source=model.names[shape.source], dimension=dimension)
+        how = "POPULATE " if self.populate else ""
+        return (
+            f"CREATE MATERIALIZED VIEW {self.view} TO {model.names[shape.target]} {how}AS {query}"
+        )
+
+    def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
+        yield
+        model.create_view(self.view)
+        if self.populate:
+            for slice_ in sorted(model.gap(model.views[self.view])):
+                yield
+                model.fill(self.view, slice_)
+
+    def prefixes(self, model: Model) -> Iterator[Model]:
+        """After CREATE any of the chunks may be there, see Backfill."""
+        yield model.copy()
+        made = model.copy()
+        made.create_view(self.view)
+        yield from filled(made, self.view, sorted(made.gap(made.views[self.view])) if self.populate else [])
+
+
+@dataclass(frozen=True)
+class DropView(Operation):
+    """Its target stays, and holds rows of nobody."""
+
+    view: str
+    weight: ClassVar[int] = 3
+    stages: ClassVar[tuple[str, ...]] = CATALOG
+
+    @classmethod
+    def draw(cls, model: Model, chance: random.Random) -> DropView | None:
+        view = any_view(model, chance)
+        return cls(view.shape.key) if view else None
+
+    def sql(self, model: Model) -> str:
+        return f"DROP VIEW {model.views[self.view].shape.key}"
+
+    def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
+        yield
+        del model.views[self.view]
+
+
+@dataclass(frozen=True)
+class Attach(Operation):
+    """DETACH or ATTACH, under either name."""
+
+    view: str
+    attached: bool
+    as_system: bool
+    weight: ClassVar[int] = 12
+    stages: ClassVar[tuple[str, ...]] = CATALOG
+
+    @classmethod
+    def draw(cls, model: Model, chance: random.Random) -> Attach | None:
+        view = any_view(model, chance)
+        return cls(view.shape.key, not view.attached, chance.random() < 0.5) if view else None
+
+    def sql(self, model: Model) -> str:
+        view = model.views[self.view]
+        if view.attached == self.attached:
+            raise KeyError(self.view)
+        words = ("SYSTEM START", "SYSTEM STOP") if self.as_system else ("ATTACH", "DETACH")
+        return f"{words[0] if self.attached else words[1]} VIEW {self.view}"
+
+    def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
+        yield
+        model.attach(self.view, self.attached)
+
+
+def filled(model: Model, view: str, slices: list[str]) -> Iterator[Model]:
+    """With each subset of the chunks: several are computed at a time, and any may be the first."""
+    for count in range(len(slices) + 1):
+        for chosen in combinations(slices, count):
+            some = model.copy()
+            for slice_ in chosen:
+                some.fill(view, slice_)
+            yield some
+
+
+@dataclass(frozen=True)
+class Backfill(Operation):
+    """Of all of the gap, or of the source's partition with this id."""
+
+    view: str
+    partition: str | None
+    weight: ClassVar[int] = 18
+    stages: ClassVar[tuple[str, ...]] = (
+        *STORE, *CATALOG, "backfill.planned", "backfill.chunk_computed", "insert.view_fired",
+        "backfill.before_commit", "backfill.chunk_published",
+    )  # fmt: skip
+
+    @classmethod
+    def draw(cls, model: Model, chance: random.Random) -> Backfill | None:
+        view = any_view(model, chance)
+        if view is None:
+            return None
+        known = sorted({p.slice for p in model.pieces[view.shape.source].values()})
+        only = chance.choice(known) if known and chance.random() < 0.4 else None
+        return cls(view.shape.key, only)
+
+    def sql(self, model: Model) -> str:
+        view = model.views[self.view]
+        known = {p.slice for p in model.pieces[view.shape.source].values()}
+        if self.partition is not None and self.partition not in known:
+            raise KeyError(self.partition)
+        only = f" PARTITION ID '{self.partition}'" if self.partition is not None else ""
+        return f"SYSTEM BACKFILL VIEW {self.view}{only} SETTINGS inline_bytes_max = 0"
+
+    def slices(self, model: Model) -> list[str]:
+        gap = sorted(model.gap(model.views[self.view]))
+        return [one for one in gap if self.partition in (None, one)]
+
+    def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
+        wanted = self.slices(model)
+        if answer is not None:
+            done = sorted(r["partition"] for r in answer.rows if r["status"] == "published")
+            if done != wanted or any(r["status"] == "failed" for r in answer.rows):
+                raise Untrue(f"filled {answer.rows}, the gap is {wanted}")
+        for slice_ in wanted:
+            yield
+            model.fill(self.view, slice_)
+
+    def prefixes(self, model: Model) -> Iterator[Model]:
+        yield from filled(model, self.view, self.slices(model))
+
+
+@dataclass(frozen=True)
+class Replay(Operation):
+    """`which`: "" (all), "STALE", a partition's id, or a condition on the key."""
+
+    view: str
+    which: str
+    discard: bool
+    weight: ClassVar[int] = 16
+    stages: ClassVar[tuple[str, ...]] = (
+        *STORE, *CATALOG, "replay.chunk_computed", "replay.before_commit", "replay.committed",
+    )  # fmt: skip
+    refusals: ClassVar[tuple[str, ...]] = ("BYPASS_ROWS",)
+
+    @classmethod
+    def draw(cls, model: Model, chance: random.Random) -> Replay | None:
+        view = any_view(model, chance)
+        if view is None:
+            return None
+        shape = TABLES[view.shape.target]
+        known = sorted({p.slice for p in model.pieces[shape.key].values()})
+        choices = ["", "STALE", "STALE"]
+        if known:
+            choices.append(f"PARTITION ID '{chance.choice(known)}'")
+        if shape.joins and "k" in shape.fields[: shape.keys]:
+            choices.append(f"WHERE k = '{chance.choice(KINDS)}'")
+        if shape.fields[0] == "p":
+            choices.append(f"WHERE p >= {chance.choice(PARTITIONS)}")
+        return cls(view.shape.key, chance.choice(choices), chance.random() < 0.15)
+
+    def sql(self, model: Model) -> str:
+        model.views[self.view]
+        words = (f"SYSTEM REPLAY VIEW {self.view}", self.which, "DISCARD BYPASS" * self.discard)
+        return " ".join(w for w in words if w) + " SETTINGS inline_bytes_max = 0"
+
+    def after(self, model: Model, answer: Answer) -> Model:
+        if answer.error and not self.named() & {p.slice for p in self._by_hand(model)}:
+            raise Untrue(f"refused without need: {answer.message}")
+        return super().after(model, answer)
+
+    def _by_hand(self, model: Model) -> list[object]:
+        return list(model.bypass(model.views[self.view].shape.target).values())
+
+    def named(self) -> set[str]:
+        """The one partition that is named by its id."""
+        found = self.which.startswith("PARTITION ID")
+        return {self.which.split("'")[1]} if found else set()
+
+    def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
+        yield
+        model.blame("UPSTREAM REPLAY")
+        chosen = self._chosen(model, answer)
+        if answer is not None:
+            differing = {d for v in model.views_into(self._target(model)) for d in model.differing(v)}
+            missing = differing - {r["partition"] for r in answer.rows}
+            if missing and self.which in ("", "STALE"):
+                raise Untrue(f"left out {missing}")
+        model.replay(self.view, chosen, discard=self.discard)
+
+    def _target(self, model: Model) -> str:
+        return model.views[self.view].shape.target
+
+    def _chosen(self, model: Model, answer: Answer | None) -> Callable[[str], bool]:
+        """A replay of stale slices says which they were."""
+        if answer is None or self.which == "":
+            assert self.which == "" or self.named(), "such a replay is not killed"
+            return lambda slice_: not self.named() or slice_ in self.named()
+        done = {row["partition"] for row in answer.rows}
+        return lambda slice_: slice_ in done
+
+
+@dataclass(frozen=True)
+class Reconcile(Operation):
+    """Its verdicts must be the model's."""
+
+    view: str
+    weight: ClassVar[int] = 10
+    stages: ClassVar[tuple[str, ...]] = CATALOG
+
+    @classmethod
+    def draw(cls, model: Model, chance: random.Random) -> Reconcile | None:
+        view = any_view(model, chance)
+        return cls(view.shape.key) if view else None
+
+    def sql(self, model: Model) -> str:
+        return f"SYSTEM RECONCILE VIEW {model.views[self.view].shape.key}"
+
+    def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
+        yield
+        if answer is None:
+            return
+        table = model.views[self.view].shape.target
+        there = model.holds(table, lambda piece: True)
+        rows = [
+            row for view in model.views_into(table)
+            for row in model.made_of(view, model.seen_pieces(view))
+        ]  # fmt: skip
+        due = model._by_slice(TABLES[table], rows)
+        for row in answer.rows:
+            slice_ = row["partition"]
+            equal = there.get(slice_, {}) == due.get(slice_, {})
+            if (row["verdict"] == "equal") != equal:
+                raise Untrue(f"slice {slice_} is called {row['verdict']}: {row}")
+        left = {*there, *due} - {row["partition"] for row in answer.rows}
+        if left:
+            raise Untrue(f"slices {left} were not compared")
+
+
+@dataclass(frozen=True)
+class CheckLedger(Operation):
+    """RECONCILE … METADATA: the ledger always agrees with itself."""
+
+    view: str
+    weight: ClassVar[int] = 6
+
+    @classmethod
+    def draw(cls, model: Model, chance: random.Random) -> CheckLedger | None:
+        view = any_view(model, chance)
+        return cls(view.shape.key) if view else None
+
+    def sql(self, model: Model) -> str:
+        return f"SYSTEM RECONCILE VIEW {model.views[self.view].shape.key} METADATA"
+
+    def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
+        yield
+        broken = [row for row in (answer.rows if answer else ()) if row["verdict"] == "broken"]
+        if broken:
+            raise Untrue(f"the ledger is broken: {broken}")
+
+
+@dataclass(frozen=True)
+class Adopt(Operation):
+    """Succeeds just where the target equals a recomputation of everything."""
+
+    view: str
+    weight: ClassVar[int] = 6
+    stages: ClassVar[tuple[str, ...]] = (*STORE, *CATALOG, "adopt.before_commit", "adopt.committed")
+    refusals: ClassVar[tuple[str, ...]] = ("BYPASS_ROWS",)
+
+    @classmethod
+    def draw(cls, model: Model, chance: random.Random) -> Adopt | None:
+        found = [v.shape.key for v in model.views.values() if model.bypass(v.shape.target)]
+        return cls(chance.choice(found)) if found else None
+
+    def sql(self, model: Model) -> str:
+        return f"SYSTEM ADOPT VIEW {model.views[self.view].shape.key}"
+
+    def after(self, model: Model, answer: Answer) -> Model:
+        if answer.error and model.all_equal_recomputed(self.view):
+            raise Untrue(f"refused what is equal: {answer.message}")
+        return super().after(model, answer)
+
+    def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
+        yield
+        if not model.bypass(model.views[self.view].shape.target):
+            return
+        if model.all_equal_recomputed(self.view):
+            model.adopt(self.view)
+        elif answer is not None:
+            raise Untrue("adopted what is not equal")
