@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from olapdb.dbapi import *  # noqa: F403  (the public names, for type checkers)
+    from olapdb.transaction.rebuild import rebuild_catalog as rebuild_catalog
 
 __version__ = "0.1.0"
 
+_ELSEWHERE = {"rebuild_catalog": "olapdb.transaction.rebuild"}
 _PUBLIC = (
     "BINARY", "Binary", "Connection", "Cursor", "DATETIME", "DataError", "DatabaseError", "Date",
     "DateFromTicks", "Error", "IntegrityError", "InterfaceError", "InternalError", "NUMBER",
@@ -24,14 +26,14 @@ _PUBLIC = (
     "paramstyle", "threadsafety",
 )  # fmt: skip
 
-__all__ = ["__version__", *_PUBLIC]
+__all__ = ["__version__", *_ELSEWHERE, *_PUBLIC]
 
 
 def __getattr__(name: str) -> object:
-    if name in _PUBLIC:
-        import olapdb.dbapi
+    if name in _PUBLIC or name in _ELSEWHERE:
+        from importlib import import_module
 
-        value: object = getattr(olapdb.dbapi, name)
+        value: object = getattr(import_module(_ELSEWHERE.get(name, "olapdb.dbapi")), name)
         globals()[name] = value
         return value
     raise AttributeError(f"module 'olapdb' has no attribute {name!r}")

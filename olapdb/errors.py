@@ -465,6 +465,26 @@ class IncorrectResultOfScalarSubquery(DataError):
     code = 125
 
 
+class IncompatibleColumns(ProgrammingError):
+    name = "INCOMPATIBLE_COLUMNS"
+    code = 122
+
+
+class BadTtlExpression(ProgrammingError):
+    name = "BAD_TTL_EXPRESSION"
+    code = 450
+
+
+class SupportIsDisabled(NotSupportedError):
+    name = "SUPPORT_IS_DISABLED"
+    code = 344
+
+
+class BadDataPartName(ProgrammingError):
+    name = "BAD_DATA_PART_NAME"
+    code = 233
+
+
 class NoSuchDataPart(ProgrammingError):
     name = "NO_SUCH_DATA_PART"
     code = 232
@@ -633,6 +653,23 @@ class ViewDiffers(IntegrityError):
 
     name = "VIEW_DIFFERS"
     code = 2007
+
+
+class ViewLimitExceeded(OperationalError):
+    """A view did more in an INSERT than a `max_view_…` setting allows; nothing was inserted."""
+
+    name = "VIEW_LIMIT_EXCEEDED"
+    code = 2008
+
+
+class BackfillIncomplete(OperationalError):
+    """Some chunks of a backfill failed, which the message names; the others are published.
+
+    `rows` are those of all chunks (`olapdb.views.backfill.BackfillRow`)."""
+
+    name = "BACKFILL_INCOMPLETE"
+    code = 2009
+    rows: tuple[object, ...] = ()
 
 
 class ViewGap(IntegrityError):

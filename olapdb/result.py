@@ -46,6 +46,10 @@ class QueryStatistics:
     granules_total: int = 0
     granules_read: int = 0
     rows_written: int = 0
+    duplicates_dropped: int = 0
+    """Rows that `deduplicate_by` kept out."""
+    duplicate_inserts: int = 0
+    """INSERTs that did nothing, their token or source offsets being known."""
     elapsed_seconds: float = 0.0
     memory_peak_bytes: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
@@ -63,6 +67,31 @@ class QueryStatistics:
             self.parts_read += parts_read
             self.granules_total += granules_total
             self.granules_read += granules_read
+
+
+class InsertedRows(int):
+    """How many rows an INSERT inserted, and what it found to be there already.
+
+    `duplicate`: all of it came before, by its token or its source offsets, and nothing was changed.
+    `duplicates_dropped`: rows that the table's `deduplicate_by` kept out.  `commit`: the number of
+    the commit, None where there was none.
+    """
+
+    duplicate: bool
+    duplicates_dropped: int
+    commit: int | None
+
+    def __new__(
+        cls, rows: int, *, duplicate: bool = False, duplicates_dropped: int = 0,
+        commit: int | None = None,
+    ) -> InsertedRows:  # fmt: skip
+        made = super().__new__(cls, rows)
+        made.duplicate, made.duplicates_dropped = duplicate, duplicates_dropped
+        made.commit = commit
+        return made
+
+    def __getnewargs_ex__(self) -> tuple[tuple[int], dict[str, object]]:
+        return (int(self),), dict(self.__dict__)
 
 
 class Result:

@@ -26,7 +26,7 @@ from olapdb.errors import (
 )
 from olapdb.functions.base import Environment
 from olapdb.model.snapshot import Snapshot
-from olapdb.result import QueryStatistics, Result
+from olapdb.result import InsertedRows, QueryStatistics, Result
 from olapdb.sql import nodes
 from olapdb.statements import (
     alter,
@@ -209,11 +209,12 @@ class Session:
         return Result(affected_rows=affected, query_id=result.query_id)
 
     def insert(
-        self, table: str, data: Any, *, columns: Sequence[str] | None, token: str | None
-    ) -> int:
+        self, table: str, data: Any, *, columns: Sequence[str] | None, token: str | None,
+        offsets: Mapping[str, Sequence[int]] | None = None,
+    ) -> InsertedRows:  # fmt: skip
         """Arrow data into `table` ("name" or "database.name"); rows inserted."""
         context = self._context(f"INSERT INTO {table} FORMAT Arrow", None, None)
-        return insert.run_insert_data(table, data, columns, token, context)
+        return insert.run_insert_data(table, data, columns, token, context, offsets)
 
     def run_on_view(self, text: str, *, progress: Progress | None = None) -> tuple[Any, ...]:
         """The rows of one SYSTEM … VIEW command as the dataclasses that they are."""

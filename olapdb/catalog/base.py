@@ -115,6 +115,19 @@ class Catalog(Protocol):
         all that it holds where it is in another epoch than `epoch`."""
         ...
 
+    def has_deliveries(self, table_id: str) -> bool:
+        """Whether there is anything that ForgetDeliveries would forget, as of now."""
+        ...
+
+    def key_ledger(self, table_id: str) -> KeyLedger:
+        """As of now; an empty one where the table never accepted a key."""
+        ...
+
+    def oldest_key(self, table_id: str, cutoff_ms: int) -> tuple[int, int]:
+        """The ordinal of the oldest key held that was accepted after the cutoff, and when it was;
+        (the next ordinal, 0) where there is none."""
+        ...
+
     def held_key_bytes(self, table_id: str) -> int:
         """What the table's keys take in the catalog."""
         ...

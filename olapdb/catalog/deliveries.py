@@ -9,7 +9,6 @@ have left the window; `oldest` of the ledger cuts through the rows that remain.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -102,11 +101,11 @@ def record_keys(connection: sqlite3.Connection, change: RecordKeys, now_ms: int)
     sql.delete_expired_keys(
         connection, of_table=change.table_id, oldest=oldest, cutoff_ms=cutoff_ms
     )
-    oldest, oldest_ms = _oldest(connection, change.table_id, oldest, cutoff_ms, after)
+    oldest, _ = oldest_key(connection, change.table_id, oldest, cutoff_ms, after)
     _put(
         connection, change.table_id,
         KeyLedger(
-            change.definition, before.epoch, oldest, after, oldest_ms,
+            change.definition, before.epoch, oldest, after,
             now_ms if count else before.newest_ms, before.dropped + change.dropped,
         ),
     )  # fmt: skip
@@ -125,7 +124,7 @@ def _forgotten(connection: sqlite3.Connection, table_id: str, ledger: KeyLedger)
     """Ordinals go on, so that nobody takes what was forgotten for what comes."""
     sql.delete_keys_from(connection, of_table=table_id, first=0)
     return KeyLedger(
-        ledger.definition, ledger.epoch + 1, ledger.next, ledger.next, 0, ledger.newest_ms,
+        ledger.definition, ledger.epoch + 1, ledger.next, ledger.next, ledger.newest_ms,
         ledger.dropped,
     )  # fmt: skip
 
@@ -133,8 +132,7 @@ def _forgotten(connection: sqlite3.Connection, table_id: str, ledger: KeyLedger)
 def _put(connection: sqlite3.Connection, table_id: str, ledger: KeyLedger) -> None:
     sql.put_key_ledger(
         connection, table_id=table_id, definition=ledger.definition, epoch=ledger.epoch,
-        oldest=ledger.oldest, next=ledger.next, oldest_ms=ledger.oldest_ms,
-        newest_ms=ledger.newest_ms, dropped=ledger.dropped,
+        oldest=ledger.oldest, next=ledger.next, newest_ms=ledger.newest_ms, dropped=ledger.dropped,
     )  # fmt: skip
 
 
@@ -179,16 +177,17 @@ def _insert(
     )  # fmt: skip
 
 
-def _oldest(
+def oldest_key(
     connection: sqlite3.Connection, table_id: str, oldest: int, cutoff_ms: int, after: int
 ) -> tuple[int, int]:
-    """The first ordinal that is left, not before `oldest` nor older than the cutoff, and its
-    time; `after` where none is."""
-    row: Sequence[object] | None = sql.oldest_keys(connection, of_table=table_id).fetchone()
-    if row is None:
-        return after, 0
-    first, segments = int(str(row[0])), np.frombuffer(row[1], SEGMENT)  # type: ignore[call-overload]
-    ends = first + np.cumsum(segments["count"])
-    live = (ends > oldest) & (segments["accepted_ms"] > cutoff_ms)
-    at = int(np.argmax(live))
-    return max(oldest, int(ends[at] - segments["count"][at])), int(segments["accepted_ms"][at])
+    """The first ordinal that is held, not before `oldest` and accepted after the cutoff, and when
+    it was; (`after`, 0) where none is."""
+    for row in sql.oldest_keys(connection, of_table=table_id):
+        first, segments = int(row[0]), np.frombuffer(row[1], SEGMENT)
+        ends = first + np.cumsum(segments["count"])
+        live = (ends > oldest) & (segments["accepted_ms"] > cutoff_ms)
+        if live.any():
+            at = int(np.argmax(live))
+            start = int(ends[at] - segments["count"][at])
+            return max(oldest, start), int(segments["accepted_ms"][at])
+    return after, 0

@@ -21,7 +21,7 @@ from olapdb.catalog.application import Application
 from olapdb.catalog.base import CommitInfo, DroppedPart, DroppedTable, LeaseInfo, PartChange
 from olapdb.catalog.connections import MEMORY, Connections
 from olapdb.catalog.copies import CopyFacts, copy_catalog, load_copy
-from olapdb.catalog.deliveries import key_batches, key_ledger
+from olapdb.catalog.deliveries import key_batches, key_ledger, oldest_key
 from olapdb.catalog.dropped import list_dropped
 from olapdb.catalog.errors import catalog_error
 from olapdb.catalog.head import Head, refuse_vacuumed
@@ -161,6 +161,22 @@ class SqliteCatalog:
             if since == ledger.next:
                 return ledger, ()
             return ledger, key_batches(connection, table_id, since)
+
+    def has_deliveries(self, table_id: str) -> bool:
+        self._notice_fork()
+        with self.connections.reading() as connection:
+            return sql.has_deliveries.value(connection, of_table=table_id) is not None
+
+    def key_ledger(self, table_id: str) -> KeyLedger:
+        self._notice_fork()
+        with self.connections.reading() as connection:
+            return key_ledger(connection, table_id) or KeyLedger()
+
+    def oldest_key(self, table_id: str, cutoff_ms: int) -> tuple[int, int]:
+        self._notice_fork()
+        with self.connections.consistent() as connection:
+            ledger = key_ledger(connection, table_id) or KeyLedger()
+            return oldest_key(connection, table_id, ledger.oldest, cutoff_ms, ledger.next)
 
     def held_key_bytes(self, table_id: str) -> int:
         self._notice_fork()

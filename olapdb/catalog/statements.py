@@ -362,8 +362,7 @@ offsets_at = Statement(
 key_ledger = Statement(
     lambda: sa.select(
         t.key_ledgers.c.definition, t.key_ledgers.c.epoch, t.key_ledgers.c.oldest,
-        t.key_ledgers.c.next, t.key_ledgers.c.oldest_ms, t.key_ledgers.c.newest_ms,
-        t.key_ledgers.c.dropped,
+        t.key_ledgers.c.next, t.key_ledgers.c.newest_ms, t.key_ledgers.c.dropped,
     ).where(t.key_ledgers.c.table_id == P("of_table"))
 )  # fmt: skip
 put_key_ledger = Statement(
@@ -415,6 +414,21 @@ delete_expired_keys = Statement(
         ),
     )
 )
+
+
+def _has_deliveries() -> Any:
+    one = sa.literal_column("1")
+    offsets, keys = t.source_offsets, t.accepted_keys
+    return sa.union_all(
+        sa.select(one).where(t.tokens.c.table_id == P("of_table")),
+        sa.select(one).where(
+            offsets.c.table_id == P("of_table"), offsets.c.dropped_commit.is_(None)
+        ),
+        sa.select(one).where(keys.c.table_id == P("of_table")),
+    )
+
+
+has_deliveries = Statement(_has_deliveries)
 key_bytes: Any = sa.func.length(t.accepted_keys.c.hashes) + sa.func.length(
     t.accepted_keys.c.segments
 )

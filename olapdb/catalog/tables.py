@@ -128,8 +128,8 @@ source_offsets = sa.Table(
 key_ledgers = sa.Table(
     "key_ledgers", metadata, _column("table_id", Text, primary_key=True),
     _column("definition", Text), _column("epoch", Int), _column("oldest", Int),
-    _column("next", Int), _column("oldest_ms", Int), _column("newest_ms", Int),
-    _column("dropped", Int), sqlite_with_rowid=False,
+    _column("next", Int), _column("newest_ms", Int), _column("dropped", Int),
+    sqlite_with_rowid=False,
 )  # fmt: skip
 
 # Blobs last: what is asked of a row without its keys then lies before its overflow pages.

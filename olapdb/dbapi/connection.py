@@ -13,7 +13,7 @@ from olapdb.errors import InterfaceError
 if TYPE_CHECKING:
     from olapdb.database import Database
     from olapdb.dbapi.views import Views
-    from olapdb.result import Result
+    from olapdb.result import InsertedRows, Result
     from olapdb.session import Session
     from olapdb.types import DataType
 
@@ -94,14 +94,22 @@ class Connection:
         *,
         columns: Sequence[str] | None = None,
         token: str | None = None,
-    ) -> int:
+        offsets: Mapping[str, Sequence[int]] | None = None,
+    ) -> InsertedRows:
         """Inserts Arrow data: a table, batch, reader, anything with `__arrow_c_stream__`, a pandas
         frame, or a mapping of column name to values. Columns match by name; missing ones take
         their defaults, unknown ones are an error. Returns the number of rows.
 
         One atomic commit with every view.  A second INSERT with the same `token` does nothing.
+        `offsets` say where the rows lie in the streams that they come from, as
+        `{"orders-0": (4711, 4730)}`: from the first, up to, without, the second.  They are stored in
+        the same commit (`system.source_offsets`), and the next INSERT has to begin where they end:
+        one that ends there, or before, came already and does nothing; any other raises OffsetHole.
+
+        The number that is returned has attributes: `duplicate` (token or offsets were known),
+        `duplicates_dropped` (rows that `deduplicate_by` kept out) and `commit`.
         """
-        return self.session.insert(table, data, columns=columns, token=token)
+        return self.session.insert(table, data, columns=columns, token=token, offsets=offsets)
 
     @property
     def views(self) -> Views:

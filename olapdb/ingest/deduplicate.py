@@ -298,18 +298,18 @@ class Admission:
     def again(self, table: Table) -> None:
         """Before the blocks that were admitted are admitted anew, against what is there now.
 
-        Aborted where rows had been dropped by a rule that is another one now, or because of keys
-        that were forgotten: they are not at hand any more.
+        Aborted where the rule is another one now, or rows were dropped because of keys that are
+        forgotten: they are not at hand any more.
         """
         rule, epoch = key_rule(table), self._history.ledger.epoch
-        changed = rule is None or rule.definition != self.rule.definition
-        self.table, self.rule = table, rule or self.rule
         self._look()
-        if (changed and self.dropped) or (self._known and epoch != self._history.ledger.epoch):
+        if rule != self.rule or (self._known and epoch != self._history.ledger.epoch):
             raise Aborted(
-                f"{table.database}.{table.name} forgot its keys while the INSERT ran.",
+                f"{table.database}.{table.name} forgot its keys, or has others, since the INSERT"
+                " began.",
                 hint="Nothing was inserted; run it again.",
             )
+        self.table = table
         self._pending, self._own, self._own_count = [], [], 0
 
     def take(self, trial: Admission) -> None:

@@ -97,12 +97,17 @@ def truncate(
     discard_retained: bool = False,
 ) -> DeleteResult:  # fmt: skip
     """Removes all rows.  In a view's target the coverage leaves with them (rule 5): everything is
-    the view's gap again.  Views that read the table are stale as a whole.
+    the view's gap again.  Views that read the table are stale as a whole.  What tells that rows
+    were delivered before (keys, tokens, source offsets) is forgotten: they may come again.
 
     Raises RetainedRows where a slice is frozen, unless `discard_retained`."""
     change = RowChange(services, "TRUNCATE", query_id, statement)
 
     def attempt(snapshot: Snapshot) -> DeleteResult:
+        forgets = services.catalog.has_deliveries(table_id)
+        if forgets and _stores_nothing(snapshot, table_id):
+            change.apply((), [ForgetDeliveries(table_id)])
+            return NOTHING_LEFT
         table = stored_table(snapshot, table_id, "TRUNCATE")
         parts = snapshot.parts(table.id)
         ids = tuple(sorted(part.id for part in parts))
@@ -135,11 +140,17 @@ def truncate(
             )  # fmt: skip
             changes += more
             requirements += needed
-        if not parts and not snapshot.views_into(table.id):
+        if not parts and not forgets and not snapshot.views_into(table.id):
             return NOTHING_LEFT
+        changes.append(ForgetDeliveries(table.id))
         return DeleteResult(rows, len(parts), change.apply(requirements, changes))
 
     return change.until_published(attempt)
+
+
+def _stores_nothing(snapshot: Snapshot, table_id: str) -> bool:
+    table = snapshot.by_id(table_id)
+    return isinstance(table, Table) and not table.engine.stores_rows
 
 
 # --- what matches --------------------------------------------------------------------------------
@@ -221,6 +232,7 @@ def _staged(services: Services, table: Table, part: Part, rows: pa.Table) -> Add
         partition_id=part.partition_id, partition_value=part.partition_value,
         blocks=part.block_range, lease_id=services.lease_id, contributions=part.contributions,
         level=part.level, inline_bytes_max=rows.nbytes if part.inline else 0,
+        replaces=[part.id],
     )  # fmt: skip
     return AddPart(made.part, made.inline_rows)
 

@@ -96,11 +96,10 @@ def _words(
     """(words of all values one after another, how many each has)"""
     counts = (lengths + 7) >> 3
     length = int(lengths[0])
+    padded = np.zeros(int(counts.sum()) * 8, np.uint8)
     if (lengths == length).all():  # UUIDs and the like: one copy
-        padded = np.zeros((len(lengths), int(counts[0]) * 8), np.uint8)
-        padded[:, :length] = data.reshape(len(lengths), length)
+        padded.reshape(len(lengths), -1)[:, :length] = data.reshape(len(lengths), length)
     else:
-        padded = np.zeros(int(counts.sum()) * 8, np.uint8)
         shift = (np.cumsum(counts) - counts) * 8 - offsets[:-1]
         padded[np.arange(len(data)) + np.repeat(shift, lengths)] = data
-    return padded.reshape(-1).view("<u8"), counts
+    return padded.view("<u8"), counts

@@ -6,95 +6,164 @@ the catalog about the same file, see `attach`.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
-from olapdb.errors import NoSuchDataPart
-from olapdb.ingest.attach import Attached, detached_copies
-from olapdb.ingest.delete import NOTHING_LEFT, DeleteResult
-from olapdb.ingest.leave import RowChange, stored_table
-from olapdb.model.changes import (
-    PartsLive,
-    PartsOfPartitionAre,
-    Requirement,
-)  # fmt: skip
-from olapdb.model.part import Part
+from olapdb.errors import BadArguments, CommitUnknown, Error
+from olapdb.ingest.attach import Incoming, MoveResult, check_structure
+from olapdb.ingest.leave import Leaving, RowChange, stored_table
+from olapdb.ingest.read import read_rows
+from olapdb.ingest.retained import FrozenKeys
+from olapdb.ingest.selection import Selection
+from olapdb.ingest.target_rows import refuse_frozen
+from olapdb.model.changes import AddPart, Change, PartsOfPartitionAre, RemoveParts, Requirement
+from olapdb.model.part import Part, detached_table
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
+from olapdb.transaction.points import reach
+
+NOTHING = MoveResult(0, 0, None)
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Parts of a table: a partition, a part by its name, or (neither given) all of them."""
+def drop_parts(change: RowChange, table_id: str, selection: Selection) -> MoveResult:
+    """Removes them.  The views' slices that their rows reached become stale, or frozen where the
+    change is retention; what leaves a view's target: see `target_rows`.
 
-    partition: str | None = None
-    part: str | None = None
+    Raises RetainedRows for frozen rows, NoSuchDataPart for a part that is not there."""
 
-    def choose(self, snapshot: Snapshot, table: Table, parts: Sequence[Part]) -> tuple[Part, ...]:
-        """Of these parts; NoSuchDataPart where a part of that name is not among them."""
-        if self.part is not None:
-            found = tuple(p for p in parts if p.rows and p.name == self.part)
-            if not found:
-                raise NoSuchDataPart(
-                    f"{table.database}.{table.name} has no part {self.part}.",
-                    hint="system.parts lists the parts; a merge may have joined it with others.",
-                )
-            return found
-        chosen = (p for p in parts if self.partition in (None, p.partition_id))
-        return tuple(p for p in chosen if p.rows)
-
-    def requirements(self, table: Table, parts: Sequence[Part]) -> list[Requirement]:
-        """That these are still the parts that were asked for."""
-        ids = tuple(sorted(part.id for part in parts))
-        if self.part is not None:
-            return [PartsLive(table.id, ids)]
-        if self.partition is not None:
-            return [PartsOfPartitionAre(table.id, self.partition, ids)]
-        partitions: dict[str, list[str]] = {}
-        for part in parts:
-            partitions.setdefault(part.partition_id, []).append(part.id)
-        return [PartsOfPartitionAre(table.id, p, tuple(sorted(i))) for p, i in partitions.items()]
-
-
-def drop_parts(change: RowChange, table_id: str, selection: Selection) -> DeleteResult:
-    """Removes them; the views' slices that their rows reached become stale, or frozen where the
-    change is retention.  A view's target: see `target_rows`."""
-
-    def attempt(snapshot: Snapshot) -> DeleteResult:
+    def attempt(snapshot: Snapshot) -> MoveResult:
         table = stored_table(snapshot, table_id, change.cause)
-        parts = selection.choose(snapshot, table, snapshot.parts(table.id))
-        return remove(change, snapshot, table, selection, parts, (), ())
+        parts = selection.choose(table, snapshot.parts(table.id))
+        return _remove(change, snapshot, table, selection, parts, [])
 
     return change.until_published(attempt)
 
 
-def detach_parts(change: RowChange, table_id: str, selection: Selection) -> DeleteResult:
-    """As `drop_parts`, but the rows can be attached again."""
+def detach_parts(change: RowChange, table_id: str, selection: Selection) -> MoveResult:
+    """As `drop_parts`; the rows are kept beside the table, and ATTACH brings them back."""
 
-    def attempt(snapshot: Snapshot) -> DeleteResult:
+    def attempt(snapshot: Snapshot) -> MoveResult:
         table = stored_table(snapshot, table_id, change.cause)
-        parts = selection.choose(snapshot, table, snapshot.parts(table.id))
-        return remove(
-            change, snapshot, table, selection, parts, (), detached_copies(snapshot, table, parts)
-        )
+        parts = selection.choose(table, snapshot.parts(table.id))
+        kept = [_set_aside(snapshot, table, part) for part in parts]
+        return _remove(change, snapshot, table, selection, parts, kept)
 
     return change.until_published(attempt)
 
 
 def move_parts(
     change: RowChange, table_id: str, selection: Selection, target_id: str
-) -> DeleteResult:
-    """They leave the table and are new blocks of the other one, in one commit."""
+) -> MoveResult:
+    """They leave the table and are new blocks of the other one."""
 
-    def attempt(snapshot: Snapshot) -> DeleteResult:
+    def attempt(snapshot: Snapshot) -> MoveResult:
         table = stored_table(snapshot, table_id, change.cause)
         target = stored_table(snapshot, target_id, change.cause)
-        parts = selection.choose(snapshot, table, snapshot.parts(table.id))
-        if not parts:
-            return NOTHING_LEFT
-        with Attached(change, snapshot, table, target) as attached:
-            return remove(
-                change, snapshot, table, selection, parts, *attached.bring(parts), attached
-            )
+        if table.id == target.id:
+            raise BadArguments("MOVE PARTITION … TO TABLE needs another table than its own.")
+        check_structure(table, target)
+        parts = selection.choose(table, snapshot.parts(table.id))
+        incoming = Incoming(change, snapshot, table, target)
+        return _with_incoming(incoming, table, selection, parts, parts)
 
     return change.until_published(attempt)
+
+
+def replace_parts(
+    change: RowChange, table_id: str, selection: Selection, source_id: str, *, allow_empty: bool
+) -> MoveResult:
+    """The partition of the table leaves, that of the other table comes (and stays there too).
+
+    Raises BadArguments where the other table does not have it, unless `allow_empty`."""
+
+    def attempt(snapshot: Snapshot) -> MoveResult:
+        table = stored_table(snapshot, table_id, change.cause)
+        source = stored_table(snapshot, source_id, change.cause)
+        if table.id == source.id:
+            raise BadArguments("REPLACE PARTITION … FROM needs another table than its own.")
+        check_structure(source, table)
+        coming = selection.choose(source, snapshot.parts(source.id))
+        if not coming and not allow_empty:
+            raise BadArguments(
+                f"{source.database}.{source.name} has no partition {selection.partition}.",
+                hint="SETTINGS allow_replace_partition_from_empty_source = 1 empties the partition.",
+            )
+        leaving = selection.choose(table, snapshot.parts(table.id))
+        incoming = Incoming(change, snapshot, source, table)
+        if selection.partition is not None:  # all of the partition came, not what was there before
+            ids = tuple(sorted(part.id for part in coming))
+            incoming.requirements.append(PartsOfPartitionAre(source.id, selection.partition, ids))
+        return _with_incoming(incoming, table, selection, leaving, coming)
+
+    return change.until_published(attempt)
+
+
+def _with_incoming(
+    incoming: Incoming, table: Table, selection: Selection, leaving: Sequence[Part],
+    coming: Sequence[Part],
+) -> MoveResult:  # fmt: skip
+    """`leaving` go from `table`, `coming` come to the target, in one commit."""
+    try:
+        if coming:
+            incoming.bring(coming)
+        if incoming.target.id != table.id and coming:
+            incoming.also_dimension()
+        done = _remove(
+            incoming.change, incoming.snapshot, table, selection, leaving, incoming.changes,
+            incoming.requirements,
+        )  # fmt: skip
+        if done.commit is None and coming:  # nothing had to leave
+            incoming.also_dimension()
+            needed = [*incoming.requirements, *selection.requirements(table, leaving)]
+            commit = incoming.change.apply(needed, incoming.changes)
+            done = MoveResult(sum(part.rows for part in coming), len(coming), commit)
+    except CommitUnknown:
+        raise
+    except Error:
+        incoming.discard()
+        raise
+    incoming.change.services.notify_written(incoming.target.id)
+    return done
+
+
+def _remove(
+    change: RowChange, snapshot: Snapshot, table: Table, selection: Selection,
+    parts: Sequence[Part], also: Sequence[Change], needed: Sequence[Requirement] = (),
+) -> MoveResult:  # fmt: skip
+    if not parts:
+        return NOTHING
+    _refuse_frozen(change, snapshot, table, parts)
+    leaving = Leaving(change, snapshot, table, parts)
+    around = change.around(snapshot)
+    for part in parts:
+        rows = read_rows(around, table, part) if leaving.reads_rows else None
+        leaving.add(part, rows, part.rows)
+    reach("move.rows_asked")
+    ids = tuple(sorted(part.id for part in parts))
+    commit = leaving.publish(
+        [*selection.requirements(table, parts), *needed], [RemoveParts(table.id, ids), *also]
+    )
+    reach("move.committed")
+    return MoveResult(sum(part.rows for part in parts), len(parts), commit)
+
+
+def _refuse_frozen(
+    change: RowChange, snapshot: Snapshot, table: Table, parts: Sequence[Part]
+) -> None:
+    """Of a partition that goes whole, frozen bounds are enough to refuse."""
+    if change.retain or change.discard_retained:
+        return
+    frozen = FrozenKeys.of(snapshot, table.id)
+    for part in parts:
+        if part.contributions and frozen.holds_all(part.partition_id):
+            refuse_frozen(table, part.partition_id)
+
+
+def _set_aside(snapshot: Snapshot, table: Table, part: Part) -> AddPart:
+    """The part as a detached one: the same bytes, another owner, no claim on source blocks."""
+    kept = replace(
+        part, id=uuid.uuid4().hex, table_id=detached_table(table.id), contributions=(),
+        created_commit=0,
+    )  # fmt: skip
+    return AddPart(kept, snapshot.inline_rows(part) if part.inline else None)

@@ -358,7 +358,7 @@ class Mutation:
                 partition_id=part.partition_id, partition_value=part.partition_value,
                 blocks=part.block_range, lease_id=self.services.lease_id,
                 contributions=part.contributions, level=part.level,
-                inline_bytes_max=INLINE_BYTES_MAX if part.inline else 0,
+                inline_bytes_max=INLINE_BYTES_MAX if part.inline else 0, replaces=[origin.id],
             )  # fmt: skip
             staged = AddPart(made.part, made.inline_rows)
         self.replaced[origin.id] = staged

@@ -339,4 +339,5 @@ def _stage(
         partition_value=with_rows.partition_value, blocks=hull(parts),
         contributions=contributions, level=max(p.level for p in parts) + 1,
         inline_bytes_max=limit if inline and all(p.inline or not p.rows for p in parts) else 0,
+        replaces=[part.id for part in parts],
     )  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -221,8 +221,9 @@ FOOTER_KEY = b"olapdb.part"
 FOOTER_FORMAT = 1
 
 
-def encode_footer(part: Part, table: Table) -> str:
-    """Everything that a lost catalog would need of a part but for what the file itself tells."""
+def encode_footer(part: Part, table: Table, replaces: tuple[str, ...] = ()) -> str:
+    """Everything that a lost catalog would need of a part but for what the file itself tells.
+    `replaces`: ids of the parts whose rows it holds now."""
     facts: Mapping[str, Json] = {
         "format": FOOTER_FORMAT,
         "id": part.id,
@@ -236,5 +237,32 @@ def encode_footer(part: Part, table: Table) -> str:
         "bounds": dict(part.bounds),
         "contributions": encode_contributions(part.contributions),
         "created_ms": part.created_ms,
+        "replaces": list(replaces),
     }
     return dumps(facts)
+
+
+@dataclass(frozen=True, slots=True)
+class FooterFacts:
+    """What a footer tells: the table as it was then, the part without bytes, path and checksum,
+    and the ids of the parts that it stands for."""
+
+    table: Table
+    part: Part
+    replaces: tuple[str, ...]
+
+
+def decode_footer(text: bytes, parse_type: ParseType) -> FooterFacts:
+    """Raises KeyError or ValueError for what is no footer of ours."""
+    facts = json.loads(text)
+    table = decode_object("table", facts["table"], parse_type)
+    if not isinstance(table, Table):
+        raise ValueError("The footer is of no table.")
+    part = Part(
+        id=facts["id"], table_id=facts["table_id"], partition_id=facts["partition_id"],
+        partition_value=decode_value(facts["partition_value"]),  # type: ignore[arg-type]
+        rows=facts["rows"], bytes=0, blocks=decode_blocks(facts["blocks"]), level=facts["level"],
+        schema_version=table.version, created_ms=facts["created_ms"],
+        bounds={name: tuple(one) for name, one in facts["bounds"].items()},
+    )  # fmt: skip
+    return FooterFacts(table, part, tuple(facts.get("replaces", ())))

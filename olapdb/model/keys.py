@@ -134,7 +134,6 @@ class KeyLedger:
     epoch: int = 0
     oldest: int = 0
     next: int = 0
-    oldest_ms: int = 0
     newest_ms: int = 0
     dropped: int = 0
 

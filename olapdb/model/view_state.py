@@ -11,7 +11,7 @@ from olapdb.model.part import BlockRange, Blocks, covers, union_ranges
 Cause: TypeAlias = Literal[
     "DELETE", "UPDATE", "DROP PARTITION", "REPLACE PARTITION", "TTL", "DIMENSION CHANGE",
     "MODIFY QUERY", "UPSTREAM REPLAY", "TRUNCATE", "TARGET CHANGED", "VIEW FAILED",
-    "DETACH PARTITION", "MOVE PARTITION",
+    "DETACH PARTITION", "MOVE PARTITION", "ATTACH PARTITION", "DROP DETACHED PARTITION",
 ]  # fmt: skip
 """VIEW FAILED is no stale slice but the reason of a gap, see `olapdb.ingest.failures`."""
 
@@ -107,7 +107,7 @@ def _around(
     if other_low is None or other_high is None:
         return low, high
     # Of one key item, so of one type.
-    return min(low, other_low), max(high, other_high)  # type: ignore[type-var]
+    return min(low, other_low), max(high, other_high)
 
 
 FrozenVerdict: TypeAlias = Literal["proven", "covered", "stale", "different"]

@@ -14,6 +14,7 @@ from olapdb.errors import Error, QueryWasCancelled
 from olapdb.spark.items import run_items, task_attempts
 from olapdb.spark.tasks import StoreAddress, address_of, run_chunk
 from olapdb.views.chunk import ChunkTask, FailedChunk, StagedChunk
+from olapdb.views.executor import POLL_SECONDS, Stop, cancelled, never
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,7 +55,7 @@ class SparkExecutor:
         """On the store of an open warehouse; NotSupportedError for one in memory."""
         return cls(session, address_of(store), jobs)
 
-    def run(self, tasks: Sequence[ChunkTask]) -> Iterator[Computed]:
+    def run(self, tasks: Sequence[ChunkTask], stop: Stop = never) -> Iterator[Computed]:
         """Yields each chunk as soon as its job is done, one for each task, in any order. Closing
         the iterator early cancels the jobs that run and starts no other."""
         from pyspark import InheritableThread
@@ -75,7 +76,9 @@ class SparkExecutor:
             thread.start()
         try:
             while running:
-                done, running = wait(running, return_when=FIRST_COMPLETED)
+                if stop():
+                    raise cancelled()
+                done, running = wait(running, POLL_SECONDS, FIRST_COMPLETED)
                 for future in done:
                     yield from future.result()
         finally:

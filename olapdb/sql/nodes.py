@@ -735,6 +735,9 @@ class SystemView(Statement):
     settings: tuple[Setting, ...] = ()
     query: Query | None = None
     storage: StorageClause | None = None
+    oldest: int | None = None
+    dry_run: bool = False
+    job: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,12 @@ from dataclasses import replace
 from olapdb.errors import NoSuchColumn, NotSupportedError
 from olapdb.model.changes import PutObject, RevisionIs
 from olapdb.model.schema import SchemaObject
-from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
 from olapdb.statements.create import commit
 from olapdb.statements.maintain import delete
-from olapdb.statements.partitions import find_partition
+from olapdb.statements.partitions import alter_partition, check_partition_action
 from olapdb.statements.views import alter_query
 
 
@@ -23,20 +22,20 @@ def alter(statement: nodes.Alter, context: StatementContext) -> Result:
         return alter_query(statement, context)
     context = context.with_settings(statement.settings)
     for action in statement.actions:
-        _refuse_unknown(action)
+        _refuse_unknown(action, context)
     affected = 0
     for action in statement.actions:
         affected += _alter(statement, action, context)
     return Result(affected_rows=affected)
 
 
-def _refuse_unknown(action: nodes.AlterAction) -> None:
+def _refuse_unknown(action: nodes.AlterAction, context: StatementContext) -> None:
     known = (
         nodes.ModifyComment | nodes.CommentColumn | nodes.DeleteWhere | nodes.PartitionAction
     )
-    if not isinstance(action, known) or (
-        isinstance(action, nodes.PartitionAction) and action.action != "DROP"
-    ):
+    if isinstance(action, nodes.PartitionAction):
+        return check_partition_action(action, context)
+    if not isinstance(action, known):
         what = action.text if isinstance(action, nodes.OtherAction) else _words(action)
         raise NotSupportedError(
             f"ALTER TABLE … {what} is not supported yet.",
@@ -64,7 +63,7 @@ def _alter(statement: nodes.Alter, action: nodes.AlterAction, context: Statement
                 nodes.Delete(statement.table, action.where, action.partition), context
             ).affected_rows
         case nodes.PartitionAction():
-            return _drop_partition(statement, action, context, snapshot)
+            return alter_partition(statement, action, context)
     return 0
 
 
@@ -85,17 +84,3 @@ def _with_column_comment(item: SchemaObject, action: nodes.CommentColumn) -> Sch
         replace(c, comment=action.comment) if c.name == action.name else c for c in item.columns
     )
     return replace(item, columns=columns)
-
-
-def _drop_partition(
-    statement: nodes.Alter, action: nodes.PartitionAction, context: StatementContext,
-    snapshot: Snapshot,
-) -> int:  # fmt: skip
-    from olapdb.ingest.delete import drop_partition
-
-    table = context.require_table(snapshot, statement.table, "DROP PARTITION")
-    partition_id = find_partition(action.partition, table, context, snapshot)
-    result = drop_partition(
-        context.services, table.id, partition_id, query_id=context.query_id, statement=context.text
-    )
-    return result.rows

@@ -18,10 +18,11 @@ from olapdb.errors import (
 )
 from olapdb.functions import default_value
 from olapdb.ingest.block import insertable_columns, make_blocks
-from olapdb.ingest.insert import insert
+from olapdb.ingest.delivery import Stretches, read_offsets, stretches_of
+from olapdb.ingest.insert import InsertResult, insert
 from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
-from olapdb.result import Result
+from olapdb.result import InsertedRows, Result
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
 from olapdb.statements.python_values import mapping_columns, python_column
@@ -37,7 +38,7 @@ def run_insert(statement: nodes.Insert, context: StatementContext) -> Result:
     table = context.require_table(snapshot, statement.table, "INSERT")
     columns = _column_list(statement, table)
     if statement.query is not None:
-        return Result(affected_rows=insert_query(table, columns, statement.query, context))
+        return _answer(insert_query(table, columns, statement.query, context), context)
     if statement.values is None:
         raise NotSupportedError(
             f"INSERT … FORMAT {statement.format or ''} with data in the statement is not supported.",
@@ -45,7 +46,7 @@ def run_insert(statement: nodes.Insert, context: StatementContext) -> Result:
             position=statement.position,
         )
     rows, types = _literal_rows(statement.values, table, columns, context, snapshot)
-    return Result(affected_rows=_write(table, columns, rows, types, context, snapshot))
+    return _answer(_write(table, columns, rows, types, context, snapshot), context)
 
 
 def run_insert_many(
@@ -74,17 +75,21 @@ def run_insert_many(
         arrays.append(python_column(column, values, context.environment))
     data = pa.Table.from_arrays(arrays, names=[c.name for c in fields])
     types = [_nullable(c.type) for c in fields]
-    return Result(affected_rows=_write(table, [c.name for c in fields], data, types, context, snapshot))
+    return _answer(_write(table, [c.name for c in fields], data, types, context, snapshot), context)
+
+
+def _answer(done: InsertedRows, context: StatementContext) -> Result:
+    return Result(affected_rows=int(done), statistics=context.statistics)
 
 
 def insert_query(
     table: Table, columns: Sequence[str] | None, query: nodes.Query, context: StatementContext
-) -> int:
+) -> InsertedRows:
     """The SELECT's rows by position, streamed block by block."""
     present = context.of_the_present()
     snapshot = present.snapshot()
     blocks = query_blocks(table, columns, query, context, snapshot)
-    return _commit(table, blocks, _token(present), present, snapshot)
+    return _commit(table, blocks, _token(present), _offsets(present), present, snapshot)
 
 
 def query_blocks(
@@ -105,8 +110,8 @@ def query_blocks(
 
 def run_insert_data(
     name: str, data: Any, columns: Sequence[str] | None, token: str | None,
-    context: StatementContext,
-) -> int:  # fmt: skip
+    context: StatementContext, offsets: Mapping[str, Sequence[int]] | None = None,
+) -> InsertedRows:  # fmt: skip
     """`connection.insert`: Arrow data by column name."""
     from olapdb.sql.parser import parse_table_name
 
@@ -124,15 +129,15 @@ def run_insert_data(
         environment=context.environment, snapshot=snapshot, null_as_default=False,
         cache=context.services.cache,
     )  # fmt: skip
-    return _commit(table, blocks, token, context, snapshot)
+    return _commit(table, blocks, token, stretches_of(offsets), context, snapshot)
 
 
 def _write(
     table: Table, columns: Sequence[str] | None, data: Any, types: Sequence[DataType],
     context: StatementContext, snapshot: Snapshot,
-) -> int:  # fmt: skip
+) -> InsertedRows:  # fmt: skip
     blocks = _blocks(table, columns, data, types, context, snapshot)
-    return _commit(table, blocks, _token(context), context, snapshot)
+    return _commit(table, blocks, _token(context), _offsets(context), context, snapshot)
 
 
 def _blocks(
@@ -153,17 +158,26 @@ def _token(context: StatementContext) -> str | None:
     return context.settings.text("insert_deduplication_token") or None
 
 
+def _offsets(context: StatementContext) -> Stretches:
+    return read_offsets(context.settings.text("source_offsets"))
+
+
 def _commit(
-    table: Table, blocks: Iterable[pa.Table], token: str | None, context: StatementContext,
-    snapshot: Snapshot,
-) -> int:  # fmt: skip
+    table: Table, blocks: Iterable[pa.Table], token: str | None, offsets: Stretches,
+    context: StatementContext, snapshot: Snapshot,
+) -> InsertedRows:  # fmt: skip
     result = insert(
         context.services, table.id, blocks, query_id=context.query_id,
-        statement=context.text[:4_096], token=token, settings=context.settings,
+        statement=context.text[:4_096], token=token, offsets=offsets, settings=context.settings,
         environment=context.environment, snapshot=snapshot, cancelled=context.cancelled,
     )  # fmt: skip
     context.statistics.rows_written += result.rows
-    return result.rows
+    context.statistics.duplicates_dropped += result.duplicates_dropped
+    context.statistics.duplicate_inserts += result.duplicate
+    return InsertedRows(
+        result.rows, duplicate=result.duplicate, duplicates_dropped=result.duplicates_dropped,
+        commit=result.commit,
+    )  # fmt: skip
 
 
 # --- columns

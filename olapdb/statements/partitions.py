@@ -1,12 +1,21 @@
-"""`PARTITION value` and `PARTITION ID 'x'` as the id of a partition."""
+"""ALTER TABLE … PARTITION and PART: which parts are meant, and what is done with them."""
 
 from __future__ import annotations
 
-from olapdb.errors import BadArguments, NotSupportedError
+from typing import TYPE_CHECKING
+
+from olapdb.errors import BadArguments, NotSupportedError, SupportIsDisabled
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
+
+if TYPE_CHECKING:
+    from olapdb.ingest.leave import RowChange
+    from olapdb.ingest.selection import Selection
+
+_WHOLE_TABLE = ("DROP", "DETACH", "ATTACH", "DROP DETACHED")
+_SINGLE_PARTS = ("DROP", "DETACH", "ATTACH", "DROP DETACHED", "MOVE")
 
 
 def find_partition(
@@ -21,18 +30,20 @@ def find_partition(
             hint="Name one partition by its value or by ID.",
             position=reference.position,
         )
+    given = reference.value
     if not table.partition_key:
+        if _is_empty_tuple(given):
+            return "all"
         raise BadArguments(
-            f"{table.database}.{table.name} has no PARTITION BY; its partition is ID 'all'.",
+            f"{table.database}.{table.name} has no PARTITION BY.",
+            hint="Its one partition is tuple(), or ID 'all'.",
             position=reference.position,
         )
     from olapdb.bind import bind_constant
     from olapdb.execute.layout import TableLayout, json_value, partition_id
 
     types = [e.type for e in TableLayout(table, context.environment).partition_expressions]
-    given = reference.value
-    is_tuple = isinstance(given, nodes.TupleLiteral) and len(types) > 1
-    elements = given.elements if is_tuple and isinstance(given, nodes.TupleLiteral) else (given,)
+    elements = _elements(given) if len(types) > 1 else (given,)
     if len(elements) != len(types):
         raise BadArguments(
             f"PARTITION BY {table.partition_key} has {len(types)} elements, {len(elements)} are given.",
@@ -41,3 +52,128 @@ def find_partition(
     scope = context.scope(snapshot)
     values = [json_value(bind_constant(e, t, scope)) for e, t in zip(elements, types, strict=True)]
     return partition_id(values, types)
+
+
+def _elements(given: nodes.Expression) -> tuple[nodes.Expression, ...]:
+    if isinstance(given, nodes.TupleLiteral):
+        return given.elements
+    if isinstance(given, nodes.Function) and given.name == "tuple":
+        return given.arguments
+    return (given,)
+
+
+def _is_empty_tuple(given: nodes.Expression) -> bool:
+    is_tuple = isinstance(given, nodes.TupleLiteral) or (
+        isinstance(given, nodes.Function) and given.name == "tuple"
+    )
+    return is_tuple and not _elements(given)
+
+
+def find_selection(
+    reference: nodes.PartitionReference, table: Table, context: StatementContext, snapshot: Snapshot
+) -> Selection:
+    """The parts that a reference of any kind names."""
+    from olapdb.ingest.selection import Selection
+
+    if reference.kind == "ALL":
+        return Selection()
+    if reference.kind == "PART":
+        return Selection(part=str(reference.id or _text(reference.value)))
+    return Selection(partition=find_partition(reference, table, context, snapshot))
+
+
+def _text(value: nodes.Expression | None) -> object:
+    return value.value if isinstance(value, nodes.Literal) else value
+
+
+def alter_partition(
+    statement: nodes.Alter, action: nodes.PartitionAction, context: StatementContext
+) -> int:
+    """One commit. The rows that left, or came where none left.
+
+    Raises what `olapdb.ingest.move` and `attach` raise; NotSupportedError for FREEZE and FETCH,
+    SupportIsDisabled for what ClickHouse disables."""
+    from olapdb.ingest import attach, move
+
+    check_partition_action(action, context)
+    snapshot = context.snapshot()
+    table = context.require_table(snapshot, statement.table, f"{action.action} PARTITION")
+    selection = find_selection(action.partition, table, context, snapshot)
+    other = None
+    if action.table is not None:
+        other = context.require_table(snapshot, action.table, f"{action.action} PARTITION")
+    change = _change(action, context)
+    match action.action:
+        case "DROP":
+            return move.drop_parts(change, table.id, selection).rows
+        case "DETACH":
+            return move.detach_parts(change, table.id, selection).rows
+        case "ATTACH" if other is None:
+            return attach.attach_detached(change, table.id, selection).rows
+        case "ATTACH":
+            assert other is not None
+            return attach.attach_from(change, table.id, selection, other.id).rows
+        case "DROP DETACHED":
+            return attach.drop_detached(change, table.id, selection).rows
+        case "MOVE":
+            assert other is not None
+            return move.move_parts(change, table.id, selection, other.id).rows
+        case "REPLACE":
+            assert other is not None
+            return move.replace_parts(
+                change, table.id, selection, other.id,
+                allow_empty=context.settings.boolean("allow_replace_partition_from_empty_source"),
+            ).rows  # fmt: skip
+        case _:
+            raise _unsupported(action)
+
+
+def check_partition_action(action: nodes.PartitionAction, context: StatementContext) -> None:
+    """Refuses by name what is not done, before anything is."""
+    if action.action in ("FREEZE", "FETCH"):
+        raise _unsupported(action)
+    kind = action.partition.kind
+    whole_table = action.action in _WHOLE_TABLE
+    if kind == "ALL" and not whole_table:
+        raise SupportIsDisabled(
+            f"{action.action} PARTITION ALL is not supported.",
+            hint="DROP, DETACH and ATTACH PARTITION ALL are; name the partitions one by one.",
+            position=action.position,
+        )
+    if kind == "PART" and (
+        action.action not in _SINGLE_PARTS or (action.action == "ATTACH" and action.table)
+    ):
+        raise SupportIsDisabled(
+            f"{action.action} PART … FROM is not supported.", hint="Name a partition.",
+            position=action.position,
+        )  # fmt: skip
+    if action.action == "DROP DETACHED" and not context.settings.boolean("allow_drop_detached"):
+        raise SupportIsDisabled(
+            "DROP DETACHED PARTITION deletes rows for good, and is disabled.",
+            hint="SETTINGS allow_drop_detached = 1 enables it.", position=action.position,
+        )  # fmt: skip
+
+
+def _unsupported(action: nodes.PartitionAction) -> NotSupportedError:
+    return NotSupportedError(
+        f"ALTER TABLE … {action.action} PARTITION is not supported.",
+        hint="SYSTEM BACKUP TO 'folder' copies a warehouse; ATTACH PARTITION … FROM shares parts"
+        " with another table.",
+        position=action.position,
+    )
+
+
+def _change(action: nodes.PartitionAction, context: StatementContext) -> RowChange:
+    from olapdb.ingest.leave import RowChange
+
+    causes = {
+        "DROP": "DROP PARTITION", "DETACH": "DETACH PARTITION", "ATTACH": "ATTACH PARTITION",
+        "MOVE": "MOVE PARTITION", "REPLACE": "REPLACE PARTITION",
+        "DROP DETACHED": "DROP DETACHED PARTITION",
+    }  # fmt: skip
+    return RowChange(
+        context.services, causes[action.action], context.query_id, context.text,  # type: ignore[arg-type]
+        context.settings, context.environment,
+        retain=context.settings.boolean("retain") and action.action in ("DROP", "DETACH", "MOVE"),
+        discard_retained=context.settings.boolean("discard_retained"),
+    )  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from olapdb.errors import NotSupportedError
+from olapdb.errors import BackfillIncomplete, NotSupportedError
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result, from_columns
@@ -20,7 +20,10 @@ from olapdb.statements.views import attach, executor_of
 from olapdb.types import FLOAT64, STRING, UINT64, Array, DataType, Nullable
 
 if TYPE_CHECKING:
+    from olapdb.views.backfill import BackfillRow
     from olapdb.views.choose import KeyCondition
+
+FAILURES_NAMED_MAX = 5
 
 _TEXTS = Array(STRING)
 _MAYBE_NUMBER = Nullable(UINT64)
@@ -31,6 +34,11 @@ _COLUMNS: Mapping[str, Mapping[str, DataType]] = {
         "target_rows": UINT64, "status": STRING, "commit": _MAYBE_NUMBER, "elapsed_ms": FLOAT64,
         "error": STRING,
     },
+    "DRY RUN": {
+        "chunk": UINT64, "partition": STRING, "parts": UINT64, "rows": UINT64, "bytes": UINT64,
+        "first_block": UINT64, "last_block": UINT64,
+    },
+    "CANCEL": {"job": STRING, "kind": STRING, "state": STRING, "query_id": STRING},
     "ADOPT": {
         "partition": STRING, "parts": UINT64, "rows": UINT64, "keys_compared": UINT64,
         "source_rows": UINT64, "commit": _MAYBE_NUMBER,
@@ -72,6 +80,10 @@ def rows_of(statement: nodes.SystemView, context: StatementContext) -> tuple[Any
     match _kind(statement):
         case "BACKFILL":
             return _backfill(statement, view, context, snapshot)
+        case "DRY RUN":
+            return _plan(statement, view, context, snapshot)
+        case "CANCEL":
+            return _cancel(statement, view, context)
         case "REPLAY":
             return _replay(statement, view, context, snapshot)
         case "ADOPT":
@@ -83,12 +95,14 @@ def rows_of(statement: nodes.SystemView, context: StatementContext) -> tuple[Any
         case _:
             raise NotSupportedError(
                 f"SYSTEM {statement.action} VIEW is not supported yet.",
-                hint="BACKFILL, REPLAY, RECONCILE, ADOPT, STOP and START are.",
+                hint="BACKFILL, REPLAY, RECONCILE, ADOPT, CANCEL, STOP and START are.",
                 position=statement.position,
             )
 
 
 def _kind(statement: nodes.SystemView) -> str:
+    if statement.dry_run:
+        return "DRY RUN"
     return "METADATA" if statement.metadata else statement.action
 
 
@@ -115,9 +129,54 @@ def _backfill(
     rows = backfill(
         context.services, view.id, partition=_partition(statement, view.source_id, context, snapshot),
         executor=executor_of(context), progress=context.progress, query_id=context.query_id,
-        statement=context.text, settings=context.settings,
+        statement=context.text, settings=context.settings, stop=context.cancelled,
     )  # fmt: skip
-    return tuple(rows)
+    done = tuple(rows)
+    refuse_incomplete(view, done, context.query_id)
+    return done
+
+
+def refuse_incomplete(
+    view: MaterializedView, rows: Sequence[BackfillRow], query_id: str
+) -> None:
+    """BackfillIncomplete, which names the chunks that failed and how to go on."""
+    failed = [row for row in rows if row.status == "failed"]
+    if not failed:
+        return
+    name = f"{view.database}.{view.name}"
+    published = sum(row.status == "published" for row in rows)
+    reasons = "; ".join(
+        f"chunk {row.chunk} of partition {row.partition}: {row.error}"
+        for row in failed[:FAILURES_NAMED_MAX]
+    )
+    more = len(failed) - FAILURES_NAMED_MAX
+    error = BackfillIncomplete(
+        f"{len(failed)} of {len(rows)} chunks of the backfill of {name} failed: {reasons}"
+        f"{f'; and {more} more' if more > 0 else ''}. {published} were published.",
+        hint=f"Mend the view or its source's rows, then SYSTEM BACKFILL VIEW {name} again: it does"
+        " only what is left. SELECT * FROM system.view_job_chunks WHERE query_id ="
+        f" '{query_id}' has all of them.",
+    )
+    error.rows = tuple(rows)
+    raise error
+
+
+def _plan(
+    statement: nodes.SystemView, view: MaterializedView, context: StatementContext,
+    snapshot: Snapshot,
+) -> tuple[Any, ...]:  # fmt: skip
+    from olapdb.views.backfill import backfill_plan
+
+    partition = _partition(statement, view.source_id, context, snapshot)
+    return backfill_plan(snapshot, view, partition=partition, settings=context.settings)
+
+
+def _cancel(
+    statement: nodes.SystemView, view: MaterializedView, context: StatementContext
+) -> tuple[Any, ...]:
+    from olapdb.views.history import cancel_jobs
+
+    return cancel_jobs(context.services, view, statement.job)
 
 
 def _replay(
@@ -130,7 +189,7 @@ def _replay(
         context.services, view.id, partition=_partition(statement, view.target_id, context, snapshot),
         stale=statement.stale, condition=_condition(statement, context),
         discard_bypass=statement.discard_bypass, executor=executor_of(context), progress=context.progress, query_id=context.query_id,
-        statement=context.text, settings=context.settings,
+        statement=context.text, settings=context.settings, stop=context.cancelled,
     )  # fmt: skip
 
 
@@ -152,6 +211,7 @@ def _adopt(view: MaterializedView, context: StatementContext) -> tuple[Any, ...]
     return adopt(
         context.services, view.id, executor=executor_of(context), progress=context.progress,
         query_id=context.query_id, statement=context.text, settings=context.settings,
+        stop=context.cancelled,
     )  # fmt: skip
 
 
@@ -171,7 +231,7 @@ def _reconcile(
 
     return reconcile(
         context.services, view.id, partition=_partition(statement, view.target_id, context, snapshot),
-        sample=statement.sample, stale=statement.stale, executor=executor_of(context),
-        progress=context.progress, query_id=context.query_id, statement=context.text,
-        settings=context.settings,
+        sample=statement.sample, oldest=statement.oldest, stale=statement.stale,
+        executor=executor_of(context), progress=context.progress, query_id=context.query_id,
+        statement=context.text, settings=context.settings, stop=context.cancelled,
     )  # fmt: skip

@@ -62,12 +62,14 @@ def write_part(
     contributions: Iterable[Contribution] = (),
     level: int = 0,
     inline_bytes_max: int = 0,
+    replaces: Iterable[str] = (),
 ) -> StagedPart:
     """Stages one part; invisible until a commit adds it.
 
     `rows` are sorted by the sorting key, of one partition, their columns named, typed and ordered
     as `table.stored_columns`.  0 rows make a void part, at most `inline_bytes_max` bytes (in
-    memory) an inline one.  Raises InternalError for rows that do not fit the table, and the
+    memory) an inline one.  `replaces` are the ids of the parts whose rows it holds now, for a
+    catalog that is rebuilt from footers.  Raises InternalError for rows that do not fit the table, and the
     Store's errors.
     """
     _check_rows(table, rows)
@@ -88,7 +90,9 @@ def write_part(
         return StagedPart(part)
     if rows.nbytes <= inline_bytes_max:
         return _inline_part(part, _layout(store, table), rows)
-    return StagedPart(_file_part(store, part, _layout(store, table), rows, lease_id))
+    return StagedPart(
+        _file_part(store, part, _layout(store, table), rows, lease_id, tuple(replaces))
+    )
 
 
 def part_path(table_id: str, lease_id: str, part_id: str) -> str:
@@ -170,7 +174,10 @@ def _inline_part(part: Part, layout: _Layout, rows: pa.Table) -> StagedPart:
     return StagedPart(staged, data)
 
 
-def _file_part(store: Store, part: Part, layout: _Layout, rows: pa.Table, lease_id: str) -> Part:
+def _file_part(
+    store: Store, part: Part, layout: _Layout, rows: pa.Table, lease_id: str,
+    replaces: tuple[str, ...],
+) -> Part:  # fmt: skip
     table = layout.table
     part = replace(
         part,
@@ -191,7 +198,7 @@ def _file_part(store: Store, part: Part, layout: _Layout, rows: pa.Table, lease_
         ):
             writer.write_table(shaped, row_group_size=row_group_rows(table))
             bounds.update(found())
-            footer = encode_footer(replace(part, bounds=bounds), table)
+            footer = encode_footer(replace(part, bounds=bounds), table, replaces)
             writer.add_key_value_metadata({FOOTER_KEY: footer})
 
     try:
@@ -203,7 +210,7 @@ def _file_part(store: Store, part: Part, layout: _Layout, rows: pa.Table, lease_
         with suppress(OperationalError):
             store.delete(part.path)
         raise
-    compressed, uncompressed = _column_bytes(collected[0], table)
+    compressed, uncompressed = column_bytes(collected[0], table)
     return replace(
         part,
         bytes=size,
@@ -310,8 +317,8 @@ def _sorting_columns(table: Table) -> list[pq.SortingColumn]:
     return sorting
 
 
-def _column_bytes(metadata: pq.FileMetaData, table: Table) -> tuple[dict[str, int], dict[str, int]]:
-    """(compressed, uncompressed) bytes by column, summed over row groups and leaves."""
+def column_bytes(metadata: pq.FileMetaData, table: Table) -> tuple[dict[str, int], dict[str, int]]:
+    """(compressed, uncompressed) bytes by column of the table, summed over row groups and leaves."""
     owners = [name for name, paths in leaf_paths(table).items() for _ in paths]
     compressed = dict.fromkeys(owners, 0)
     uncompressed = dict.fromkeys(owners, 0)

@@ -50,7 +50,16 @@ class SystemTable:
 
 def tables() -> Mapping[str, SystemTable]:
     """All of them, by name."""
-    from olapdb.system import activity_tables, catalog_tables, settings_tables, view_tables
+    from olapdb.system import (
+        activity_tables,
+        catalog_tables,
+        settings_tables,
+        source_tables,
+        view_tables,
+    )
 
-    made = (*activity_tables.TABLES, *catalog_tables.TABLES, *settings_tables.TABLES, *view_tables.TABLES)
+    made = (
+        *activity_tables.TABLES, *catalog_tables.TABLES, *settings_tables.TABLES,
+        *source_tables.TABLES, *view_tables.TABLES,
+    )  # fmt: skip
     return {t.name: t for t in made}

@@ -53,6 +53,7 @@ class Transaction:
         contributions: Iterable[Contribution] = (),
         level: int = 0,
         inline_bytes_max: int = 0,
+        replaces: Iterable[str] = (),
     ) -> StagedPart:
         """`write_part` under the transaction's lease."""
         reach("stage.before_part")
@@ -60,6 +61,7 @@ class Transaction:
             self._services.store, table, rows, partition_id=partition_id,
             partition_value=partition_value, blocks=blocks, lease_id=self._services.lease_id,
             contributions=contributions, level=level, inline_bytes_max=inline_bytes_max,
+            replaces=replaces,
         )  # fmt: skip
         self.adopt(staged)
         reach("stage.part_staged")

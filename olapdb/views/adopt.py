@@ -15,6 +15,7 @@ the bypass parts are still what was compared; rows that triggers add meanwhile d
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -74,6 +75,7 @@ def adopt(
     query_id: str = "",
     statement: str = "",
     settings: Mapping[str, object] | None = None,
+    stop: threading.Event | None = None,
 ) -> tuple[AdoptRow, ...]:
     """A row for each partition that held bypass rows; none where there are none to adopt.
 
@@ -81,10 +83,15 @@ def adopt(
     recomputation, ViewNotProvable for a view that cannot be compared with its source, and
     CommitConflict where what was compared kept changing; then nothing was changed.
     """
-    job = Job.of(services, "ADOPT", executor, progress, query_id, statement, settings)
+    job = Job.of(services, "ADOPT", executor, progress, query_id, statement, settings, stop)
+    with job.recorded():
+        return _until_adopted(job, view_id)
+
+
+def _until_adopted(job: Job, view_id: str) -> tuple[AdoptRow, ...]:
     for _ in range(ATTEMPTS_MAX):
-        snapshot = services.catalog.snapshot()
-        with Pin(services, snapshot.number):
+        snapshot = job.services.catalog.snapshot()
+        with Pin(job.services, snapshot.number):
             view = find_view(snapshot, view_id)
             _refuse_unverifiable(view, snapshot)
             adoption = _Adoption(job, snapshot, view)
@@ -93,7 +100,7 @@ def adopt(
             try:
                 return adoption.run()
             except CommitConflict:
-                continue
+                job.refuse_cancelled()
     raise CommitConflict(
         f"The rows by hand, or the source's, changed {ATTEMPTS_MAX} times while they were compared.",
         hint="Nothing was changed; run it again, after SYSTEM STOP MERGES if need be.",
@@ -143,6 +150,7 @@ class _Adoption:
                 *verdict_changes(
                     self.job, self.snapshot, self.view, rows, complete=True, raised=raised
                 ),
+                *self.job.closing("compared"),
             ]
             reach("adopt.before_commit")
             committed = self.job.services.catalog.apply(
@@ -154,6 +162,7 @@ class _Adoption:
         except Error:
             discard(self.job.services, [one.part.path for one in staged if one.part.path])
             raise
+        self.job.record.ended()
         reach("adopt.committed")
         self.job.services.notify_written(target.id)
         return tuple(self._rows(rows, missed, committed.number))

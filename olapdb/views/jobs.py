@@ -10,8 +10,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from olapdb.errors import QueryNotSupportedInMaterializedView, UnknownTable
+from olapdb.errors import QueryNotSupportedInMaterializedView, QueryWasCancelled, UnknownTable
 from olapdb.functions.base import Environment
+from olapdb.ingest.read import discard
 from olapdb.model.changes import (
     Change,
     DataVersionIs,
@@ -109,15 +110,21 @@ class Job:
         """Computes chunks that are published together, or not at all: recorded as the job's plan,
         and each as it is computed. Raises QueryWasCancelled once somebody has cancelled the job."""
         self.record.plan(view, [planned_chunk(task) for task in tasks])
-        for outcome in self.executor.run(tasks, self.record.stop_requested):
-            if isinstance(outcome, FailedChunk):
-                self.record.note(outcome.index, "failed", error=str(outcome.error))
-            else:
-                self.record.note(
-                    outcome.index, "computed", target_rows=outcome.target_rows,
-                    elapsed_ms=outcome.elapsed_ms,
-                )  # fmt: skip
-            yield outcome
+        staged: list[str] = []
+        try:
+            for outcome in self.executor.run(tasks, self.record.stop_requested):
+                if isinstance(outcome, FailedChunk):
+                    self.record.note(outcome.index, "failed", error=str(outcome.error))
+                else:
+                    staged += outcome.staged.paths if outcome.staged is not None else ()
+                    self.record.note(
+                        outcome.index, "computed", target_rows=outcome.target_rows,
+                        elapsed_ms=outcome.elapsed_ms,
+                    )  # fmt: skip
+                yield outcome
+        except QueryWasCancelled:
+            discard(self.services, staged)
+            raise
 
     def closing(self, state: ChunkState = "published") -> list[Change]:
         """What the commit carries that ends the job."""

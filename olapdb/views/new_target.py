@@ -39,17 +39,22 @@ def columns_for(
     """
     before = {column.name: column.type for column in view.columns}
     after = dict(zip(plan.names, plan.types, strict=True))
+    aggregates, keys = _aggregates(plan), key_columns(old)
     kept: list[Column] = []
     for column in old.columns:
-        if column.name in after:
-            kept.append(_kept(column, before.get(column.name), after[column.name], environment))
-        elif column.name not in before:
+        name = column.name
+        if name in after:
+            same = _kept(column, before.get(name), after[name], environment)
+            if engine != old.engine.name:
+                stored = _stored(name, same.type, aggregates.get(name), engine, keys)
+                same = replace(same, type=stored)
+            kept.append(same)
+        elif name not in before:
             kept.append(column)
     there = {column.name for column in kept}
-    aggregates = _aggregates(plan)
     for name, data_type in after.items():
         if name not in there:
-            stored = _stored(name, data_type, aggregates.get(name), engine, key_columns(old))
+            stored = _stored(name, data_type, aggregates.get(name), engine, keys)
             kept.append(Column(0, name, stored))
     return tuple(replace(column, id=n, since=1) for n, column in enumerate(kept, 1))
 
@@ -70,7 +75,7 @@ def _kept(
 
 def _stored(
     name: str, data_type: DataType, aggregate: str | None, engine: str,
-    keys: tuple[str | None, ...] | list[str | None],
+    keys: tuple[str | None, ...],
 ) -> DataType:  # fmt: skip
     """An AggregatingMergeTree keeps finished sums and extremes as what merges them."""
     if isinstance(plain(data_type), Nothing):

@@ -111,7 +111,7 @@ class Recomputation:
                 tasks.append(self._task(view, partition, parts, len(tasks)))
                 in_gap.append(is_gap)
         found: list[Made] = []
-        for outcome in self.job.executor.run(tasks):
+        for outcome in self.job.run(self.view, tasks):
             if isinstance(outcome, FailedChunk):
                 raise outcome.error
             found.append(Made(outcome.partition, in_gap[outcome.index], rows_of_chunk(outcome)))

@@ -9,6 +9,8 @@ A verdict is stored with a fingerprint of what it is about, and lapses with it (
 
 from __future__ import annotations
 
+import random
+import threading
 from collections.abc import Mapping
 
 from olapdb.errors import BadArguments, CommitConflict, ViewNotProvable
@@ -39,6 +41,7 @@ def reconcile(
     *,
     partition: str | None = None,
     sample: int | None = None,
+    oldest: int | None = None,
     stale: bool = False,
     executor: Executor | None = None,
     progress: Progress | None = None,
@@ -46,22 +49,33 @@ def reconcile(
     statement: str = "",
     settings: Mapping[str, object] | None = None,
     record: bool = True,
+    stop: threading.Event | None = None,
 ) -> tuple[ReconcileRow, ...]:
-    """Recomputes and compares target partitions: one, the stale ones, `sample` of them (those
-    proven longest ago first), or all.
+    """Recomputes and compares target partitions: one, the stale ones, `sample` of them at random,
+    the `oldest` ones (never proven, or whose proof has lapsed or is oldest: for a schedule), or
+    all.
 
     A view that cannot be proven gives one row of verdict "unverifiable" whose cause is the reason.
     An equal verdict also clears older invalidations of its slice: the recomputation disproved
-    them.  `record` False stores nothing.
+    them.  `record` False stores nothing.  Raises QueryWasCancelled.
     """
-    job = Job.of(services, "RECONCILE", executor, progress, query_id, statement, settings)
+    job = Job.of(services, "RECONCILE", executor, progress, query_id, statement, settings, stop)
+    with job.recorded():
+        return _compared(job, view_id, partition, sample, oldest, stale, record)
+
+
+def _compared(
+    job: Job, view_id: str, partition: str | None, sample: int | None, oldest: int | None,
+    stale: bool, record: bool,
+) -> tuple[ReconcileRow, ...]:  # fmt: skip
+    services = job.services
     snapshot = services.catalog.snapshot()
     with Pin(services, snapshot.number):
         view = find_view(snapshot, view_id)
         reason = unverifiable(view, snapshot)
         if reason:
             return (_unverifiable(view, snapshot, reason),)
-        chosen = _chosen(view, snapshot, partition, sample, stale)
+        chosen = _chosen(job, view, snapshot, partition, sample, oldest, stale)
         if chosen is not None and not chosen:
             return ()
         recomputation = Recomputation(job, snapshot, view, chosen)
@@ -105,26 +119,42 @@ def _unverifiable(view: MaterializedView, snapshot: Snapshot, reason: str) -> Re
 
 
 def _chosen(
-    view: MaterializedView, snapshot: Snapshot, partition: str | None, sample: int | None,
-    stale: bool,
+    job: Job, view: MaterializedView, snapshot: Snapshot, partition: str | None,
+    sample: int | None, oldest: int | None, stale: bool,
 ) -> frozenset[str] | None:  # fmt: skip
-    if sum((partition is not None, sample is not None, stale)) > 1:
-        raise BadArguments("RECONCILE VIEW takes one of PARTITION, SAMPLE and STALE.")
+    """The partitions to compare; None for all."""
+    if sum((partition is not None, sample is not None, oldest is not None, stale)) > 1:
+        raise BadArguments("RECONCILE VIEW takes one of PARTITION, SAMPLE, OLDEST and STALE.")
     if partition is not None:
         return frozenset((partition,))
     if stale:
         return stale_slices(snapshot, view)
-    if sample is None:
+    wanted = sample if sample is not None else oldest
+    if wanted is None:
         return None
-    if sample < 1:
-        raise BadArguments("SAMPLE is the number of partitions to compare, at least 1.")
-    proven = {
-        c.target_partition: c.checked_ms for c in snapshot.checks(view.id)
-        if check_is_current(c, view, snapshot)
-    }  # fmt: skip
+    if wanted < 1:
+        word = "OLDEST" if sample is None else "SAMPLE"
+        raise BadArguments(f"{word} is the number of partitions to compare, at least 1.")
+    if sample is None:
+        return frozenset(_by_proof(view, snapshot)[:wanted])
     there = sorted({p.partition_id for p in snapshot.parts(view.target_id) if p.rows})
-    there.sort(key=lambda one: proven.get(one, 0))
-    return frozenset(there[:sample])
+    drawn = random.Random(job.query_id or snapshot.number)
+    return frozenset(drawn.sample(there, min(wanted, len(there))))
+
+
+def _by_proof(view: MaterializedView, snapshot: Snapshot) -> list[str]:
+    """The target's partitions, those first that say least: never compared, then those whose
+    verdict has lapsed, then those proven longest ago."""
+    checks = {check.target_partition: check for check in snapshot.checks(view.id)}
+
+    def age(partition: str) -> tuple[int, int]:
+        check = checks.get(partition)
+        if check is None:
+            return 0, 0
+        return 1 + check_is_current(check, view, snapshot), check.checked_ms
+
+    there = sorted({p.partition_id for p in snapshot.parts(view.target_id) if p.rows})
+    return sorted(there, key=age)
 
 
 def _record(
@@ -134,12 +164,15 @@ def _record(
     writers = snapshot.views_into(view.target_id)
     requirements: list[Requirement] = [LeaseLive(job.services.lease_id)]
     requirements += [ViewIs(one.id, one.version) for one in writers]
-    changes = verdict_changes(job, snapshot, view, rows, complete)
+    requirements += job.record.requirements()
+    changes = verdict_changes(job, snapshot, view, rows, complete) + job.closing("compared")
     try:
         job.services.catalog.apply(
             Commit(tuple(requirements), tuple(changes), "RECONCILE", job.query_id, job.statement)
         )
+        job.record.ended()
     except CommitConflict:
+        job.refuse_cancelled()
         # The definition changed since the snapshot: the verdict is true, but lapsed already.
         return
 

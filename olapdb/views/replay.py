@@ -14,6 +14,7 @@ so the commit says that they have seen it too, and that their slices are stale.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -94,6 +95,7 @@ def replay(
     query_id: str = "",
     statement: str = "",
     settings: Mapping[str, object] | None = None,
+    stop: threading.Event | None = None,
 ) -> tuple[ReplayRow, ...]:
     """Recomputes a target partition, the stale slices, the partitions that a `condition` on the
     target's key touches, or (none given) the whole target.
@@ -101,12 +103,21 @@ def replay(
     All views that write the target are replayed together; source rows in a view's gap stay its
     gap.  Rows that no view made are kept unless `discard_bypass`: an explicit `partition` that
     holds such rows raises BypassRows, the other forms report them in their row.  Nothing to do
-    gives no row.  Raises CommitConflict when the source changed too often meanwhile.
+    gives no row.  Raises CommitConflict when the source changed too often meanwhile, and
+    QueryWasCancelled.
     """
-    job = Job.of(services, "REPLAY", executor, progress, query_id, statement, settings)
+    job = Job.of(services, "REPLAY", executor, progress, query_id, statement, settings, stop)
+    with job.recorded():
+        return _until_swapped(job, view_id, partition, stale, condition, discard_bypass)
+
+
+def _until_swapped(
+    job: Job, view_id: str, partition: str | None, stale: bool, condition: KeyCondition | None,
+    discard_bypass: bool,
+) -> tuple[ReplayRow, ...]:  # fmt: skip
     for _ in range(ATTEMPTS_MAX):
-        snapshot = services.catalog.snapshot()
-        with Pin(services, snapshot.number):
+        snapshot = job.services.catalog.snapshot()
+        with Pin(job.services, snapshot.number):
             view = find_view(snapshot, view_id)
             slices = _chosen(job, snapshot, view, partition, stale, condition)
             if slices is not None and not slices:
@@ -116,6 +127,7 @@ def replay(
             try:
                 return _Replay(job, snapshot, view, slices, discard_bypass).run()
             except CommitConflict:
+                job.refuse_cancelled()
                 job.progress(ChunkEvent("conflict", "REPLAY", view_name(view)))
     raise CommitConflict(
         f"The source or target of the view changed {ATTEMPTS_MAX} times while it was replayed.",
@@ -198,7 +210,7 @@ class _Replay:
         done: dict[int, StagedInsert] = {}
         source_rows = 0
         failed: FailedChunk | None = None
-        for outcome in self.job.executor.run(tasks):
+        for outcome in self.job.run(self.view, tasks):
             if isinstance(outcome, FailedChunk):
                 failed = failed or outcome
                 continue
@@ -260,10 +272,12 @@ class _Replay:
         )  # fmt: skip
         changes += more
         requirements += needed
+        changes += self.job.closing()
         committed = self.job.services.catalog.apply(
             Commit(tuple(requirements), tuple(changes), "REPLAY", self.job.query_id,
                    self.job.statement)
         )  # fmt: skip
+        self.job.record.ended()
         reach("replay.committed")
         self.job.services.notify_written(target.id)
         return tuple(

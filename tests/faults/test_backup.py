@@ -96,7 +96,9 @@ def test_what_is_restored_goes_on(connection: Connection, tmp_path: Path) -> Non
 def test_a_warehouse_in_memory_is_kept_in_a_folder(tmp_path: Path) -> None:
     with olapdb.connect(":memory:") as memory:
         memory.execute("CREATE TABLE t (a UInt32) ENGINE = MergeTree ORDER BY a")
-        memory.execute(f"INSERT INTO t SELECT number FROM numbers({ROWS}) SETTINGS inline_bytes_max = 0")
+        memory.execute(
+            f"INSERT INTO t SELECT number FROM numbers({ROWS}) SETTINGS inline_bytes_max = 0"
+        )
         memory.execute(f"SYSTEM BACKUP TO '{tmp_path / 'kept'}'")
     with olapdb.connect(str(tmp_path / "kept")) as kept:
         assert ask(kept, "SELECT count() FROM t") == [(ROWS,)]

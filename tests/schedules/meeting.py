@@ -180,6 +180,12 @@ class Meeting:
 
 def _after(model: Model, order: list[tuple[Operation, str, Answer]]) -> Model:
     for operation, text, answer in order:
+        try:
+            operation.sql(model)
+        except KeyError as name:
+            if not answer.error:
+                raise Untrue(f"{text} was done, and there is no {name}") from None
+            continue  # it came too late, and said so
         model = operation.after(told(model, text), answer)
     return model
 

@@ -180,9 +180,9 @@ def draw_step(model: Model, chance: random.Random) -> Step:
         return Reopen()
     operation = draw_operation(model, chance)
     lot = chance.random()
-    if lot < 0.07 and operation.stages and not _asks_the_engine(operation):
+    if lot < 0.12 and operation.stages and not _asks_the_engine(operation):
         return Crash.of(operation, chance)
-    if lot < 0.25 and not isinstance(operation, ALONE):
+    if lot < 0.3 and not isinstance(operation, ALONE):
         other = draw_operation(model, chance)
         if not isinstance(other, ALONE):
             return Meeting(operation, other, chance.choice((1, 1, 1, 2)))

@@ -99,9 +99,7 @@ class Attach(Operation):
         return cls(view.shape.key, not view.attached, chance.random() < 0.5) if view else None
 
     def sql(self, model: Model) -> str:
-        view = model.views[self.view]
-        if view.attached == self.attached:
-            raise KeyError(self.view)
+        model.views[self.view]
         words = ("SYSTEM START", "SYSTEM STOP") if self.as_system else ("ATTACH", "DETACH")
         return f"{words[0] if self.attached else words[1]} VIEW {self.view}"
 

@@ -18,16 +18,18 @@ _ACTIONS: dict[str, Action] = {
     "CANCEL": "CANCEL",
 }  # fmt: skip
 _CLAUSES: dict[str, tuple[str, ...]] = {
-    "BACKFILL": ("PARTITION",),
+    "BACKFILL": ("PARTITION", "DRY"),
     "REPLAY": ("PARTITION", "WHERE", "FROM", "STALE", "DISCARD"),
-    "RECONCILE": ("PARTITION", "SAMPLE", "STALE", "METADATA"),
+    "RECONCILE": ("PARTITION", "SAMPLE", "OLDEST", "STALE", "METADATA"),
+    "CANCEL": ("JOB",),
 }
 """What may stand behind the view's name; SETTINGS always may."""
+_CLAUSE_NAMES = {"DISCARD": "DISCARD BYPASS", "DRY": "DRY RUN"}
 
 _STORAGE = frozenset({"ENGINE", "PARTITION", "PRIMARY", "ORDER"})
 """What may describe the new target of a REBUILD."""
 
-_EXCLUSIVE = frozenset({"PARTITION", "WHERE", "FROM", "STALE", "SAMPLE", "METADATA"})
+_EXCLUSIVE = frozenset({"PARTITION", "WHERE", "FROM", "STALE", "SAMPLE", "OLDEST", "METADATA"})
 
 _COMMANDS: dict[tuple[str, ...], Literal["", "table", "optional table", "argument"]] = {
     ("BACKUP", "TO"): "argument",
@@ -116,13 +118,16 @@ class SystemParser(DefinitionParser):
         return System(command, position=position)
 
     def _view_command(self, action: Action, start: int) -> SystemView:
-        """`v [PARTITION p | WHERE c | FROM x | STALE | SAMPLE n | METADATA] [DISCARD BYPASS]`."""
+        """`v [PARTITION p | WHERE c | FROM x | STALE | SAMPLE n | OLDEST n | METADATA]
+        [DISCARD BYPASS] [DRY RUN] [JOB 'id']`."""
         position = self.position(self.tokens[start])
         view = self.table_name()
         partition: PartitionReference | None = None
         where: Expression | None = None
         from_value: Expression | None = None
         sample: int | None = None
+        oldest: int | None = None
+        job: str | None = None
         settings: tuple[Setting, ...] = ()
         storage, query = None, None
         seen: set[str] = set()
@@ -154,16 +159,24 @@ class SystemParser(DefinitionParser):
                     from_value = self.expression()
                 case "SAMPLE":
                     sample = self.integer("the number of slices")
+                case "OLDEST":
+                    oldest = self.integer("the number of slices")
                 case "DISCARD":
                     self.expect("BYPASS")
+                case "DRY":
+                    self.expect("RUN")
+                case "JOB":
+                    job = self.string()
         if not self.ended:
-            allowed = ", ".join((*_CLAUSES.get(action, ()), "SETTINGS"))
+            names = (_CLAUSE_NAMES.get(one, one) for one in _CLAUSES.get(action, ()))
+            allowed = ", ".join((*names, "SETTINGS"))
             if action == "REBUILD":
                 allowed = f"ENGINE, PARTITION BY, ORDER BY, {allowed}, AS SELECT"
             raise self.expected(f"{allowed} or the end of SYSTEM {action} VIEW")
         return SystemView(
             action, view, partition, where, from_value, "STALE" in seen, sample,
-            "METADATA" in seen, "DISCARD" in seen, settings, query, storage, position=position,
+            "METADATA" in seen, "DISCARD" in seen, settings, query, storage, oldest, "DRY" in seen,
+            job, position=position,
         )  # fmt: skip
 
     def _check_exclusive(self, action: str, clause: str, seen: set[str]) -> None:

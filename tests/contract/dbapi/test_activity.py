@@ -78,13 +78,13 @@ def test_the_log_of_parts(connection: Connection) -> None:
 
 
 def test_a_running_statement_is_seen_and_killed(connection: Connection) -> None:
-    raised: list[BaseException] = []
+    raised: list[olapdb.Error] = []
     query = "SELECT sum(number % 7) FROM numbers(100000000000)"
 
     def run() -> None:
         try:
             connection.execute(query).fetchall()
-        except BaseException as error:
+        except olapdb.Error as error:
             raised.append(error)
 
     thread = threading.Thread(target=run)

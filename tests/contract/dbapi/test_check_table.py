@@ -45,7 +45,10 @@ def damage(folder: Path, connection: Connection, partition: str) -> str:
 
 
 def test_a_sound_table(connection: Connection) -> None:
-    assert ask(connection, "CHECK TABLE t") == [("20240101_1_1_0", 1, ""), ("20240102_1_1_0", 1, "")]
+    assert ask(connection, "CHECK TABLE t") == [
+        ("20240101_1_1_0", 1, ""),
+        ("20240102_1_1_0", 1, ""),
+    ]
     assert ask(connection, "CHECK TABLE t PARTITION '2024-01-02'") == [("20240102_1_1_0", 1, "")]
     assert ask(connection, "CHECK TABLE t PART '20240101_1_1_0'") == [("20240101_1_1_0", 1, "")]
     assert ask(connection, "CHECK ALL TABLES")[0] == ("default", "t", "20240101_1_1_0", 1, "")

@@ -11,9 +11,7 @@ class TestCompliance(dbapi20.DatabaseAPI20Test):
     connect_args = ()
     connect_kw_args: dict[str, object] = {}
     ddl1 = f"create table {dbapi20.DatabaseAPI20Test.table_prefix}booze (name varchar(20)) ORDER BY tuple()"
-    ddl2 = (
-        f"create table {dbapi20.DatabaseAPI20Test.table_prefix}barflys (name varchar(20), drink Nullable(String)) ORDER BY tuple()"
-    )
+    ddl2 = f"create table {dbapi20.DatabaseAPI20Test.table_prefix}barflys (name varchar(20), drink Nullable(String)) ORDER BY tuple()"
     lower_func = None
 
     # The suite was written for unittest's old names.

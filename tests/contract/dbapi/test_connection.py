@@ -54,7 +54,9 @@ def test_a_missing_parameter_is_named(connection):
 
 
 def test_description_has_types(connection):
-    cursor = connection.execute("SELECT toUInt8(1) AS n, 'x' AS s, toDate('2024-01-01') AS d, NULL AS z")
+    cursor = connection.execute(
+        "SELECT toUInt8(1) AS n, 'x' AS s, toDate('2024-01-01') AS d, NULL AS z"
+    )
     n, s, d, z = cursor.description
     assert (n[0], str(n[1]), n[6]) == ("n", "UInt8", False)
     assert n[1] == olapdb.NUMBER
@@ -78,10 +80,16 @@ def test_results_are_streamed(connection):
 
 
 def test_insert_takes_arrow_by_name(connection):
-    connection.execute("CREATE TABLE t (k UInt32, v String DEFAULT 'none') ENGINE = MergeTree ORDER BY k")
+    connection.execute(
+        "CREATE TABLE t (k UInt32, v String DEFAULT 'none') ENGINE = MergeTree ORDER BY k"
+    )
     assert connection.insert("t", pa.table({"k": [1, 2]})) == 2
     assert connection.insert("t", {"v": ["x"], "k": [3]}) == 1
-    assert connection.execute("SELECT * FROM t ORDER BY k").fetchall() == [(1, "none"), (2, "none"), (3, "x")]
+    assert connection.execute("SELECT * FROM t ORDER BY k").fetchall() == [
+        (1, "none"),
+        (2, "none"),
+        (3, "x"),
+    ]
     with pytest.raises(olapdb.ProgrammingError, match="nonsense"):
         connection.insert("t", {"k": [4], "nonsense": [1]})
 
@@ -98,11 +106,17 @@ def test_a_bad_value_names_column_row_and_value_and_changes_nothing(connection):
 
 
 def test_executemany_is_one_insert(connection):
-    connection.execute("CREATE TABLE t (k UInt32, v Nullable(String)) ENGINE = MergeTree ORDER BY k")
-    cursor = connection.executemany("INSERT INTO t (k, v) VALUES (?, ?)", [(i, None) for i in range(500)])
+    connection.execute(
+        "CREATE TABLE t (k UInt32, v Nullable(String)) ENGINE = MergeTree ORDER BY k"
+    )
+    cursor = connection.executemany(
+        "INSERT INTO t (k, v) VALUES (?, ?)", [(i, None) for i in range(500)]
+    )
     assert cursor.rowcount == 500
     assert connection.execute("SELECT count(), count(v) FROM t").fetchone() == (500, 0)
-    blocks = connection.execute("SELECT uniqExact(max_block_number) FROM system.parts WHERE table = 't'")
+    blocks = connection.execute(
+        "SELECT uniqExact(max_block_number) FROM system.parts WHERE table = 't'"
+    )
     assert blocks.fetchone() == (1,)
 
 

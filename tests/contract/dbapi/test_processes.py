@@ -49,7 +49,9 @@ def test_readers_see_prefixes_while_one_writes(tmp_path):
             "CREATE TABLE t (batch UInt32, n SimpleAggregateFunction(sum, UInt64)) "
             "ENGINE = AggregatingMergeTree ORDER BY batch"
         )
-        connection.execute("CREATE MATERIALIZED VIEW v TO t AS SELECT batch, count() AS n FROM s GROUP BY batch")
+        connection.execute(
+            "CREATE MATERIALIZED VIEW v TO t AS SELECT batch, count() AS n FROM s GROUP BY batch"
+        )
     readers = [start(READER, folder) for _ in range(2)]
     writer = start(WRITER, folder)
     for process, last in [(writer, "done"), *((r, "seen 60") for r in readers)]:
@@ -67,4 +69,7 @@ def test_two_processes_write_and_nothing_is_lost(tmp_path):
         _, err = process.communicate(timeout=120)
         assert process.returncode == 0, err[-3000:]
     with olapdb.connect(folder) as connection:
-        assert connection.execute("SELECT count(), uniqExact(batch) FROM s").fetchone() == (6000, 60)
+        assert connection.execute("SELECT count(), uniqExact(batch) FROM s").fetchone() == (
+            6000,
+            60,
+        )

@@ -34,7 +34,10 @@ def test_rows_as_they_were(connection: Connection) -> None:
     connection.execute("INSERT INTO t VALUES (3)")
     connection.execute("DELETE FROM t WHERE a = 1")
     assert ask(connection, "SELECT a FROM t ORDER BY a") == [(2,), (3,)]
-    assert ask(connection, f"SELECT a FROM t ORDER BY a SETTINGS snapshot = {before}") == [(1,), (2,)]
+    assert ask(connection, f"SELECT a FROM t ORDER BY a SETTINGS snapshot = {before}") == [
+        (1,),
+        (2,),
+    ]
     parts = f"SELECT sum(rows) FROM system.parts WHERE table = 't' SETTINGS snapshot = {before}"
     assert ask(connection, parts) == [(2,)]
 

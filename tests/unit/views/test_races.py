@@ -26,7 +26,7 @@ from olapdb.transaction.cache import Cache
 from olapdb.transaction.services import Services
 from olapdb.views.backfill import backfill
 from olapdb.views.chunk import ChunkTask, FailedChunk, StagedChunk
-from olapdb.views.executor import InProcessExecutor
+from olapdb.views.executor import InProcessExecutor, Stop, never
 from olapdb.views.replay import replay
 from tests.unit.views.warehouse import DIRECT, READ, VIEW, add, dicts, make, rows, verdict
 
@@ -47,9 +47,11 @@ class Meddling:
     meddle: list[Callable[[], object]] = field(default_factory=list)
     computed: list[str] = field(default_factory=list)
 
-    def run(self, tasks: Sequence[ChunkTask]) -> Iterator[StagedChunk | FailedChunk]:
+    def run(
+        self, tasks: Sequence[ChunkTask], stop: Stop = never
+    ) -> Iterator[StagedChunk | FailedChunk]:
         inner = InProcessExecutor(self.services.store, Cache(), threads=1)
-        for outcome in inner.run(pickle.loads(pickle.dumps(list(tasks)))):
+        for outcome in inner.run(pickle.loads(pickle.dumps(list(tasks))), stop):
             self.computed.append(outcome.partition)
             if self.meddle:
                 self.meddle.pop(0)()

@@ -1,0 +1,240 @@
+"""Whole parts come to a table: from its detached ones, or by reference from another table.
+
+A part that comes is a new block of the table and a row of the catalog about the same file, which
+vacuum keeps as long as any row names it.  Views of the table have not seen the block: it is their
+gap, as rows are that came before they were made.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from olapdb.errors import BadArguments, CommitUnknown, Error, IncompatibleColumns
+from olapdb.ingest.dimensions import dimension_changed
+from olapdb.ingest.leave import RowChange, stored_table
+from olapdb.ingest.read import discard, read_rows
+from olapdb.ingest.selection import Selection
+from olapdb.ingest.trigger import Surroundings
+from olapdb.model.changes import (
+    AddBlock,
+    AddPart,
+    Change,
+    PartsLive,
+    RemoveParts,
+    Requirement,
+    SchemaIs,
+)  # fmt: skip
+from olapdb.model.part import NewBlock, Part, detached_table
+from olapdb.model.schema import Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.storage.writer import write_part
+from olapdb.transaction.points import reach
+from olapdb.transaction.services import Services
+
+
+@dataclass(frozen=True, slots=True)
+class MoveResult:
+    """Rows and parts that came, went or moved; `commit` None where there was nothing to do."""
+
+    rows: int
+    parts: int
+    commit: int | None
+
+
+@dataclass
+class Incoming:
+    """Parts of `source` on their way to `target`, as data for one commit.
+
+    `detached`: the parts are detached ones of the target itself.
+    """
+
+    change: RowChange
+    snapshot: Snapshot
+    source: Table
+    target: Table
+    detached: bool = False
+    requirements: list[Requirement] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+
+    def bring(self, parts: Sequence[Part]) -> None:
+        """In the order of their blocks, each as a block of its own. Parts whose file does not fit
+        the target's columns as it is are written anew."""
+        ordered = sorted(parts, key=lambda p: (p.block_range.first, p.block_range.last, p.id))
+        around = self.change.around(self.snapshot)
+        for index, part in enumerate(ordered):
+            block = NewBlock(self.target.id, index)
+            self.changes.append(AddBlock(block, part.rows, "attach"))
+            self.changes.append(self._moved(part, block, around))
+            reach("attach.part_staged")
+        owner = detached_table(self.source.id) if self.detached else self.source.id
+        self.requirements += [
+            SchemaIs(self.source.id, self.source.version),
+            PartsLive(owner, tuple(sorted(part.id for part in ordered))),
+        ]
+        if self.target.id != self.source.id:
+            self.requirements.append(SchemaIs(self.target.id, self.target.version))
+
+    def also_dimension(self) -> None:
+        """What the rows that come mean to views that join the target; last of all changes."""
+        rows = sum(c.rows for c in self.changes if isinstance(c, AddBlock))
+        more, needed = dimension_changed(
+            self.snapshot, {self.target.id}, "DIMENSION CHANGE", self.change.statement,
+            self.change.query_id, rows, self.change.services.clock_ms(),
+            services=self.change.services, changes=self.changes, settings=self.change.settings,
+        )  # fmt: skip
+        self.changes += more
+        self.requirements += needed
+
+    def discard(self) -> None:
+        discard(self.change.services, self.paths)
+
+    def _moved(self, part: Part, block: NewBlock, around: Surroundings) -> AddPart:
+        same_engine = (
+            self.source.engine == self.target.engine
+            and self.source.sorting_key == self.target.sorting_key
+        )
+        level = part.level if same_engine else 0
+        if fits_as_it_is(part, self.source, self.target):
+            version = part.schema_version if self._same_table else self.target.version
+            made = replace(
+                part, id=uuid.uuid4().hex, table_id=self.target.id, blocks=block, level=level,
+                contributions=(), schema_version=version, created_commit=0,
+                created_ms=self.change.services.clock_ms(),
+            )  # fmt: skip
+            return AddPart(made, self.snapshot.inline_rows(part) if part.inline else None)
+        rows = read_rows(around, self.source, part).select(
+            [column.name for column in self.target.stored_columns]
+        )
+        staged = write_part(
+            self.change.services.store, self.target, rows, partition_id=part.partition_id,
+            partition_value=part.partition_value, blocks=block,
+            lease_id=self.change.services.lease_id, level=level,
+            inline_bytes_max=rows.nbytes if part.inline else 0,
+        )  # fmt: skip
+        if staged.part.path:
+            self.paths.append(staged.part.path)
+        return AddPart(staged.part, staged.inline_rows)
+
+    @property
+    def _same_table(self) -> bool:
+        return self.source.id == self.target.id
+
+
+def fits_as_it_is(part: Part, source: Table, target: Table) -> bool:
+    """Whether the part's bytes mean the same read through the target: columns are found by id, and
+    what a part is too old to have is filled by the table's own defaults."""
+    if source.id == target.id:
+        return True
+    if part.schema_version != source.version:
+        return False
+    ids = {(c.name, c.id) for c in source.stored_columns}
+    return ids == {(c.name, c.id) for c in target.stored_columns}
+
+
+def check_structure(source: Table, target: Table) -> None:
+    """IncompatibleColumns or BadArguments where parts of the one cannot be parts of the other, as
+    in ClickHouse (MergeTreeData::checkStructureAndGetMergeTreeData)."""
+    own = {(c.name, c.type.name) for c in source.stored_columns}
+    wanted = {(c.name, c.type.name) for c in target.stored_columns}
+    names = f"{source.database}.{source.name} and {target.database}.{target.name}"
+    if own != wanted:
+        differing = ", ".join(sorted({f"{name} {kind}" for name, kind in own ^ wanted}))
+        raise IncompatibleColumns(
+            f"Tables {names} have different structure: {differing}.",
+            hint="Partitions go between tables of the same columns; INSERT … SELECT converts.",
+        )
+    for what, one, other in (
+        ("ordering", source.sorting_key, target.sorting_key),
+        ("partition key", source.partition_key, target.partition_key),
+        ("primary key", source.primary_key, target.primary_key),
+    ):
+        if one != other:
+            raise BadArguments(
+                f"Tables {names} have different {what}.",
+                hint="Partitions go between tables of the same keys; INSERT … SELECT sorts anew.",
+            )
+
+
+# --- statements ----------------------------------------------------------------------------------
+
+
+def attach_detached(change: RowChange, table_id: str, selection: Selection) -> MoveResult:
+    """Detached parts are the table's again, as new blocks."""
+
+    def attempt(snapshot: Snapshot) -> MoveResult:
+        table = stored_table(snapshot, table_id, change.cause)
+        parts = selection.choose(table, snapshot.parts(detached_table(table.id)), "detached part")
+        incoming = Incoming(change, snapshot, table, table, detached=True)
+        gone = RemoveParts(detached_table(table.id), tuple(sorted(p.id for p in parts)))
+        return _publish(incoming, parts, [gone])
+
+    return change.until_published(attempt)
+
+
+def attach_from(
+    change: RowChange, table_id: str, selection: Selection, source_id: str
+) -> MoveResult:
+    """Parts of another table are this table's too."""
+
+    def attempt(snapshot: Snapshot) -> MoveResult:
+        table = stored_table(snapshot, table_id, change.cause)
+        source = stored_table(snapshot, source_id, change.cause)
+        check_structure(source, table)
+        parts = selection.choose(source, snapshot.parts(source.id))
+        return _publish(Incoming(change, snapshot, source, table), parts, [])
+
+    return change.until_published(attempt)
+
+
+def drop_detached(change: RowChange, table_id: str, selection: Selection) -> MoveResult:
+    """Detached parts are gone for good."""
+
+    def attempt(snapshot: Snapshot) -> MoveResult:
+        table = stored_table(snapshot, table_id, change.cause)
+        owner = detached_table(table.id)
+        parts = selection.choose(table, snapshot.parts(owner), "detached part")
+        if not parts:
+            return MoveResult(0, 0, None)
+        ids = tuple(sorted(part.id for part in parts))
+        commit = change.apply([PartsLive(owner, ids)], [RemoveParts(owner, ids)])
+        return MoveResult(sum(part.rows for part in parts), len(parts), commit)
+
+    return change.until_published(attempt)
+
+
+def cloned_parts(
+    services: Services, snapshot: Snapshot, source: Table, target: Table, statement: str,
+    query_id: str,
+) -> Incoming:  # fmt: skip
+    """All parts of the source for a table that the same commit makes (CLONE AS)."""
+    change = RowChange(services, "ATTACH PARTITION", query_id, statement)
+    incoming = Incoming(change, snapshot, source, target)
+    parts = [part for part in snapshot.parts(source.id) if part.rows]
+    try:
+        incoming.bring(parts)
+    except Error:
+        incoming.discard()
+        raise
+    own = SchemaIs(target.id, target.version)  # true only once this commit is made
+    incoming.requirements = [one for one in incoming.requirements if one != own]
+    return incoming
+
+
+def _publish(incoming: Incoming, parts: Sequence[Part], also: Sequence[Change]) -> MoveResult:
+    if not parts:
+        return MoveResult(0, 0, None)
+    try:
+        incoming.changes += also
+        incoming.bring(parts)
+        incoming.also_dimension()
+        commit = incoming.change.apply(incoming.requirements, incoming.changes)
+    except CommitUnknown:
+        raise
+    except Error:
+        incoming.discard()
+        raise
+    incoming.change.services.notify_written(incoming.target.id)
+    return MoveResult(sum(part.rows for part in parts), len(parts), commit)

@@ -1,0 +1,52 @@
+"""Which parts of a table a statement about partitions means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from olapdb.errors import NoSuchDataPart
+from olapdb.model.changes import PartsLive, PartsOfPartitionAre, Requirement
+from olapdb.model.part import Part
+from olapdb.model.schema import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """A partition by its id, a part by its name, or (neither given) everything."""
+
+    partition: str | None = None
+    part: str | None = None
+
+    def choose(self, table: Table, parts: Sequence[Part], what: str = "part") -> tuple[Part, ...]:
+        """Of these parts, those with rows; NoSuchDataPart where none bears the name."""
+        if self.part is not None:
+            found = tuple(p for p in parts if p.rows and p.name == self.part)
+            if not found:
+                name = f"{table.database}.{table.name}"
+                if detached:
+                    raise BadDataPartName(
+                        f"{name} has no detached part {self.part}.",
+                        hint="system.detached_parts lists them.",
+                    )
+                raise NoSuchDataPart(
+                    f"{name} has no part {self.part}.",
+                    hint="system.parts lists them; a merge may have joined it with others.",
+                )
+            return found
+        return tuple(p for p in parts if p.rows and self.partition in (None, p.partition_id))
+
+    def requirements(self, table: Table, parts: Sequence[Part]) -> list[Requirement]:
+        """That the chosen parts are still what was asked for."""
+        ids = tuple(sorted(part.id for part in parts))
+        if self.part is not None:
+            return [PartsLive(table.id, ids)]
+        if self.partition is not None:
+            return [PartsOfPartitionAre(table.id, self.partition, ids)]
+        by_partition: dict[str, list[str]] = {}
+        for part in parts:
+            by_partition.setdefault(part.partition_id, []).append(part.id)
+        return [
+            PartsOfPartitionAre(table.id, one, tuple(sorted(own)))
+            for one, own in by_partition.items()
+        ]

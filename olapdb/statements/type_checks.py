@@ -1,0 +1,97 @@
+"""Types that parse, but that no column may have: as ClickHouse refuses them."""
+
+from __future__ import annotations
+
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from olapdb.errors import BadArguments, Error, IllegalTypeOfArgument
+from olapdb.types import (
+    UUID,
+    AggregateFunction,
+    Array,
+    Boolean,
+    DataType,
+    Date,
+    Date32,
+    DateTime,
+    DateTime64,
+    FixedString,
+    Float,
+    Integer,
+    LowCardinality,
+    Map,
+    Nullable,
+    SimpleAggregateFunction,
+    String,
+    Tuple,
+    is_nullable,
+)
+
+FIXED_STRING_BYTES_MAX = 0xFF_FF_FF
+_NOT_IN_NULLABLE = (Array, Map, Nullable, LowCardinality, AggregateFunction)
+_IN_LOW_CARDINALITY = (
+    Integer, Float, Boolean, String, FixedString, Date, Date32, DateTime, UUID,
+)  # fmt: skip
+
+
+def check_type(data_type: DataType, column: str) -> None:
+    """The type and all types in it."""
+    _check_one(data_type, column)
+    for inner in _inner_types(data_type):
+        check_type(inner, column)
+
+
+def _inner_types(data_type: DataType) -> tuple[DataType, ...]:
+    match data_type:
+        case Nullable(inner) | LowCardinality(inner) | Array(inner):
+            return (inner,)
+        case SimpleAggregateFunction(inner=inner):
+            return (inner,)
+        case Map(key, value):
+            return (key, value)
+        case Tuple(elements):
+            return elements
+        case AggregateFunction(arguments=arguments):
+            return arguments
+        case _:
+            return ()
+
+
+def _check_one(data_type: DataType, column: str) -> None:
+    match data_type:
+        case Nullable(inner) if isinstance(inner, _NOT_IN_NULLABLE):
+            raise IllegalTypeOfArgument(
+                f"Column {column}: {inner} cannot be inside Nullable.",
+                hint="An empty array or map says as much."
+                if isinstance(inner, Array | Map)
+                else "Write LowCardinality(Nullable(T)).",
+            )
+        case LowCardinality(inner):
+            bare = inner.inner if isinstance(inner, Nullable) else inner
+            if not isinstance(bare, _IN_LOW_CARDINALITY):
+                raise IllegalTypeOfArgument(
+                    f"Column {column}: LowCardinality is for numbers, strings, Date and DateTime,"
+                    f" not {inner}.",
+                    hint=f"Write {inner}.",
+                )
+        case Map(key, _) if is_nullable(key):
+            raise BadArguments(f"Column {column}: a Map cannot have a key of type {key}.")
+        case FixedString(length) if not 1 <= length <= FIXED_STRING_BYTES_MAX:
+            raise BadArguments(
+                f"Column {column}: FixedString has 1 to {FIXED_STRING_BYTES_MAX} bytes, not {length}."
+            )
+        case DateTime(zone) | DateTime64(zone=zone) if zone is not None:
+            _check_zone(zone, column)
+
+
+def _check_zone(zone: str, column: str) -> None:
+    try:
+        ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise _no_zone(zone, column) from error
+
+
+def _no_zone(zone: str, column: str) -> Error:
+    return BadArguments(
+        f"Column {column}: there is no time zone {zone!r}.", hint="For example 'Europe/Berlin'."
+    )

@@ -1,0 +1,75 @@
+"""system.source_offsets and deduplication: what tells a delivery that came before."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+
+from olapdb.ingest.deduplicate import key_rule
+from olapdb.model.schema import Table
+from olapdb.system.registry import Row, SystemContext, SystemTable
+from olapdb.types import STRING, UINT64, Array, DateTime64, Nullable
+
+
+def _time(milliseconds: int) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(milliseconds / 1000, tz=datetime.UTC)
+
+
+def _tables(context: SystemContext) -> Iterator[Table]:
+    return (item for item in context.snapshot.objects() if isinstance(item, Table))
+
+
+def _source_offsets(context: SystemContext) -> Iterator[Row]:
+    """As of the snapshot of the query: positions and the rows that they speak of agree."""
+    for table in _tables(context):
+        for one in context.services.catalog.source_offsets(table.id, context.snapshot.number):
+            yield (
+                table.database, table.name, one.stream, one.position, one.commit,
+                _time(one.time_ms), one.token,
+            )  # fmt: skip
+
+
+def _deduplication(context: SystemContext) -> Iterator[Row]:
+    """As of now. Keys that have left the window since the last INSERT are not counted."""
+    catalog, now_ms = context.services.catalog, context.services.clock_ms()
+    for table in _tables(context):
+        rule = key_rule(table)
+        if rule is None:
+            continue
+        ledger = catalog.key_ledger(table.id)
+        oldest, oldest_ms = catalog.oldest_key(
+            table.id, now_ms - rule.window_ms if rule.window_ms else -1
+        )
+        held = ledger.next - max(oldest, ledger.next - rule.window_rows)
+        if ledger.definition not in ("", rule.definition):
+            held = 0  # keys of other columns: the next INSERT forgets them
+        yield (
+            table.database, table.name, list(rule.columns), held, ledger.dropped,
+            rule.window_rows, rule.window_ms // 1_000,
+            _time(oldest_ms) if held else None, _time(ledger.newest_ms) if held else None,
+            catalog.held_key_bytes(table.id),
+        )  # fmt: skip
+
+
+TABLES = (
+    SystemTable(
+        "source_offsets",
+        (
+            ("database", STRING), ("table", STRING), ("stream", STRING), ("position", UINT64),
+            ("commit", UINT64), ("time", DateTime64(3)), ("token", STRING),
+        ),
+        _source_offsets,
+        "How far each table has come in the streams that feed it",
+    ),
+    SystemTable(
+        "deduplication",
+        (
+            ("database", STRING), ("table", STRING), ("columns", Array(STRING)),
+            ("keys_held", UINT64), ("rows_dropped", UINT64), ("window_rows", UINT64),
+            ("window_seconds", UINT64), ("oldest", Nullable(DateTime64(3))),
+            ("newest", Nullable(DateTime64(3))), ("bytes", UINT64),
+        ),
+        _deduplication,
+        "The keys of accepted rows that tables with deduplicate_by remember",
+    ),
+)  # fmt: skip

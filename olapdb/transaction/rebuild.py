@@ -1,0 +1,149 @@
+"""A lost catalog made anew from the footers of the parts, for want of a backup.
+
+A footer has its table's schema, its partition and which parts it stands for, so tables and rows
+come back.  What lay in the catalog alone does not: views, rows of small INSERTs that no merge had
+made a file of yet, and which parts were dropped but not vacuumed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from olapdb.catalog.sqlite import SqliteCatalog
+from olapdb.errors import BadArguments, CannotOpenWarehouse, OperationalError
+from olapdb.errors import Error as OlapdbError
+from olapdb.functions import parse_type
+from olapdb.model.changes import AddBlock, AddPart, Change, Commit, CreateDatabase, PutObject
+from olapdb.model.encoding import FOOTER_KEY, FooterFacts, decode_footer
+from olapdb.model.part import NewBlock, Part
+from olapdb.model.schema import Database, Table
+from olapdb.storage.checksum import checksum_of_file
+from olapdb.storage.store import LocalStore, Store
+from olapdb.storage.writer import DATA_FOLDER, column_bytes
+
+CATALOG_FILE = "catalog.sqlite"
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildReport:
+    """What came back. `superseded` parts were left out, since another holds their rows; `unreadable`
+    are files with the reason; `renamed` tables as `old -> new`, where two had one name."""
+
+    tables: tuple[str, ...]
+    parts: int
+    rows: int
+    superseded: int
+    unreadable: tuple[str, ...]
+    renamed: tuple[str, ...]
+
+
+def rebuild_catalog(folder: str | os.PathLike[str]) -> RebuildReport:
+    """Makes `catalog.sqlite` of a warehouse that has lost it. BadArguments where there is one.
+
+    Each part is a new block of its table, in the order in which they were written; of two that
+    may hold the same rows the one that says so stays.  The catalog is there whole or not at all.
+    """
+    root = Path(folder)
+    final = root / CATALOG_FILE
+    if final.exists():
+        raise BadArguments(
+            f"{root} has a catalog.", hint="Move catalog.sqlite away first if it is damaged."
+        )
+    if not (root / DATA_FOLDER).is_dir():
+        raise CannotOpenWarehouse(f"{root} has no folder {DATA_FOLDER}: it is no warehouse.")
+    new = root / f"{CATALOG_FILE}.new"
+    for leftover in root.glob(f"{CATALOG_FILE}.new*"):
+        leftover.unlink()
+    found, unreadable = _read_all(LocalStore(root, read_only=True))
+    gone = {one for facts in found for one in facts.replaces}
+    kept = [facts for facts in found if facts.part.id not in gone]
+    tables = _tables(kept)
+    named, renamed = _named(tables)
+    catalog = SqliteCatalog(new)
+    try:
+        catalog.apply(_commit(kept, named))
+        catalog.copy_to(f"{new}.whole")
+    finally:
+        catalog.close()
+    os.replace(f"{new}.whole", final)
+    for leftover in root.glob(f"{CATALOG_FILE}.new*"):
+        leftover.unlink()
+    return RebuildReport(
+        tuple(sorted(f"{t.database}.{t.name}" for t in named.values())), len(kept),
+        sum(facts.part.rows for facts in kept), len(found) - len(kept), tuple(unreadable), renamed,
+    )  # fmt: skip
+
+
+def _read_all(store: Store) -> tuple[list[FooterFacts], list[str]]:
+    """The facts of every file that reads as a part, oldest first, and why others do not."""
+    found, unreadable = [], []
+    for file in store.list(f"{DATA_FOLDER}/"):
+        if not file.path.endswith(".parquet"):
+            continue  # what a killed writer left
+        try:
+            found.append(_read(store, file.path, file.bytes))
+        except (OlapdbError, OSError, KeyError, ValueError, pa.ArrowException) as error:
+            unreadable.append(f"{file.path}: {error}")
+    return sorted(found, key=lambda facts: (facts.part.created_ms, facts.part.id)), unreadable
+
+
+def _read(store: Store, path: str, size: int) -> FooterFacts:
+    with store.open_input(path) as source:
+        file = pq.ParquetFile(source, page_checksum_verification=True)
+        facts = decode_footer((file.metadata.metadata or {})[FOOTER_KEY], parse_type)
+        if file.metadata.num_rows != facts.part.rows:
+            raise OperationalError(f"has {file.metadata.num_rows} rows, not {facts.part.rows}")
+        for _ in file.iter_batches():  # every page against its checksum
+            pass
+        compressed, uncompressed = column_bytes(file.metadata, facts.table)
+        part = replace(
+            facts.part, bytes=size, path=path, checksum=checksum_of_file(source),
+            granules=file.metadata.num_row_groups, compressed_bytes=compressed,
+            uncompressed_bytes=uncompressed,
+        )  # fmt: skip
+    return replace(facts, part=part)
+
+
+def _tables(kept: list[FooterFacts]) -> Mapping[str, Table]:
+    """The newest schema of each table, by id."""
+    newest: dict[str, Table] = {}
+    for facts in kept:
+        known = newest.get(facts.table.id)
+        if known is None or facts.table.version >= known.version:
+            newest[facts.table.id] = facts.table
+    return newest
+
+
+def _named(tables: Mapping[str, Table]) -> tuple[dict[str, Table], tuple[str, ...]]:
+    """Footers know the names of then: where two tables have one name, the later ones get another."""
+    taken: set[tuple[str, str]] = set()
+    named, renamed = {}, []
+    for table in sorted(tables.values(), key=lambda t: (t.created_ms, t.id)):
+        name = table.name
+        if (table.database, name) in taken:
+            name = f"{table.name}_{table.id[:8]}"
+            renamed.append(f"{table.database}.{table.name} -> {table.database}.{name}")
+        taken.add((table.database, name))
+        named[table.id] = replace(table, name=name, revision=0)
+    return named, tuple(renamed)
+
+
+def _commit(kept: list[FooterFacts], tables: Mapping[str, Table]) -> Commit:
+    changes: list[Change] = [
+        CreateDatabase(Database(f"rebuilt-{name}", name))
+        for name in sorted({table.database for table in tables.values()} - {"default"})
+    ]
+    changes += [PutObject(table) for table in tables.values()]
+    counts: dict[str, int] = {}
+    for facts in kept:
+        block = NewBlock(facts.part.table_id, counts.get(facts.part.table_id, 0))
+        counts[facts.part.table_id] = block.index + 1
+        part: Part = replace(facts.part, blocks=block, contributions=())
+        changes += [AddBlock(block, part.rows, "attach"), AddPart(part)]
+    return Commit((), tuple(changes), "REBUILD CATALOG")
