@@ -186,14 +186,33 @@ class OlapdbAdapter(SQLAdapter):
         self, new: OlapdbRelation, current: OlapdbRelation | None, backup: OlapdbRelation | None
     ) -> str:
         """`new` takes the name of `current`, which becomes `backup`: at once, so that readers see
-        the one or the other. Where both are tables, EXCHANGE leaves the old one under `new`'s
-        name."""
+        the one or the other.  A table that triggers join stays the same table and gets the rows of
+        `new`, so that they go on with them; what differs says which of their slices are stale."""
         if current is None or backup is None:
             raise DbtRuntimeError("swap_in needs a current relation and a name for its backup.")
         self._refuse_sources(current)
+        if RelationType.View not in (new.type, current.type) and self.warehouse().readers(
+            current.schema or "", current.identifier or "", kind="dimension"
+        ):
+            self._replace_dimension(new, current)
+            return ""
         target = new.incorporate(path=dict(current.path.to_dict()), type=new.type)
         self._rename([(current, backup), (new, target)])
         return ""
+
+    def _replace_dimension(self, new: OlapdbRelation, current: OlapdbRelation) -> None:
+        """`current` as `new` is defined, with its rows, in one statement; `new` is dropped."""
+        found = self.warehouse().rows(
+            "SELECT engine_full FROM system.tables "
+            f"WHERE database = {string_literal(new.schema or '')} "
+            f"AND name = {string_literal(new.identifier or '')}"
+        )
+        self.execute(
+            f"CREATE OR REPLACE TABLE {current.render()} ENGINE = {found[0]['engine_full']} "
+            f"AS SELECT * FROM {new.render()}",
+            auto_begin=False,
+        )
+        self.drop_relation(new)
 
     @available.parse(lambda *a, **k: True)
     def is_plain_view(self, relation: OlapdbRelation) -> bool:

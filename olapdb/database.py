@@ -52,7 +52,7 @@ class Database:
         if not read_only:
             from olapdb.merge.scheduler import MergeScheduler
 
-            self._scheduler = MergeScheduler(self.services)
+            self._scheduler = MergeScheduler(self.services, expire=_expire)
             self._scheduler.start()
         self.engine = Engine(
             services=self.services,
@@ -175,3 +175,9 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CannotOpenWarehouse(f"Cannot make the folder {folder}: {error.strerror}.") from error
+
+
+def _expire(services: Services, table_id: str) -> None:
+    from olapdb.ingest.ttl import apply_ttl
+
+    apply_ttl(services, table_id)

@@ -430,6 +430,16 @@ class CannotConvertType(DataError):
     code = 70
 
 
+class SizesOfArraysDoNotMatch(DataError):
+    name = "SIZES_OF_ARRAYS_DONT_MATCH"
+    code = 190
+
+
+class IllegalPrewhere(ProgrammingError):
+    name = "ILLEGAL_PREWHERE"
+    code = 182
+
+
 class TypeMismatch(DataError):
     name = "TYPE_MISMATCH"
     code = 53

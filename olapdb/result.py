@@ -52,6 +52,8 @@ class QueryStatistics:
     """INSERTs that did nothing, their token or source offsets being known."""
     elapsed_seconds: float = 0.0
     memory_peak_bytes: int = 0
+    warnings: list[str] = field(default_factory=list)
+    """What was done all the same, but should be known: a view beyond a guardrail."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def add_read(self, rows: int, read_bytes: int) -> None:

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
+from olapdb.bind.placeholders import positional_count, refuse_surplus
 from olapdb.config import Settings
 from olapdb.errors import (
     BadArguments,
@@ -37,6 +38,7 @@ from olapdb.statements import (
     insert,
     kill,
     maintain,
+    mutations,
     rename,
     select,
     show,
@@ -76,6 +78,8 @@ class Session:
         statements = _parse_any(text)
         if not statements:
             return Result()
+        if parameters:
+            refuse_surplus(_positional(text), parameters)
         result = Result()
         for statement in statements:
             result.close()
@@ -180,7 +184,7 @@ class Session:
             case nodes.Undrop():
                 return undrop.undrop(statement, context)
             case nodes.Update():
-                raise _not_yet(statement)
+                return mutations.update(statement, context)
             case _:
                 raise InternalError(f"No handler for the statement {type(statement).__name__}.")
 
@@ -194,6 +198,7 @@ class Session:
             raise BadArguments("executemany() takes exactly one statement.")
         if not sets:
             return Result(affected_rows=0)
+        refuse_surplus(_positional(text), max(sets, key=_length))
         if isinstance(statements[0], nodes.Insert):
             context = self._context(text, None, None)
             merged = insert.run_insert_many(statements[0], sets, context)
@@ -316,6 +321,22 @@ READ_ATTEMPTS_MAX = 10
 _PARSE_CACHE_TEXT_MAX = 16_384
 
 
+@lru_cache(maxsize=512)
+def _counted(text: str) -> int:
+    return positional_count(_parse(text))
+
+
+def _positional(text: str) -> int:
+    """How many parameters the text takes by position."""
+    if len(text) <= _PARSE_CACHE_TEXT_MAX:
+        return _counted(text)
+    return positional_count(_parse_any(text))
+
+
+def _length(parameters: object) -> int:
+    return len(parameters) if isinstance(parameters, Sequence) else 0
+
+
 def _parse_any(text: str) -> tuple[nodes.Statement, ...]:
     """Long texts (literal VALUES) are not worth remembering."""
     if len(text) <= _PARSE_CACHE_TEXT_MAX:
@@ -330,12 +351,3 @@ def _transaction(statement: nodes.Transaction) -> Result:
             position=statement.position,
         )
     return Result()
-
-
-def _not_yet(statement: nodes.Statement) -> NotSupportedError:
-    name = type(statement).__name__.upper()
-    return NotSupportedError(
-        f"{name} is a ClickHouse statement that olapdb does not have yet.",
-        hint="DELETE FROM … WHERE, INSERT and SYSTEM REPLAY VIEW are there.",
-        position=statement.position,
-    )

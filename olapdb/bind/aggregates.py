@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from olapdb import functions
@@ -114,6 +114,12 @@ class Grouping:
             return None
 
         return transform(expression, change)
+
+    def over_rows(self) -> Iterator[Expression]:
+        """What the groups compute of the rows: keys, and arguments of aggregates."""
+        yield from (key for _, key in self.keys)
+        for _, call in self.aggregates:
+            yield from call.arguments
 
     def _aggregate_name(self, reference: AggregateRef) -> str:
         name = self._by_aggregate.get(reference)

@@ -23,13 +23,21 @@ from olapdb.errors import (
     BadArguments,
     CyclicAliases,
     Error,
+    IllegalTypeOfArgument,
     IllegalTypeOfColumnForFilter,
     InternalError,
     NotSupportedError,
     NumberOfArgumentsDoesntMatch,
     UnknownIdentifier,
 )
-from olapdb.plan.expressions import ColumnRef, Constant, Expression, walk
+from olapdb.plan.expressions import (
+    ColumnRef,
+    Constant,
+    Expression,
+    Unnested,
+    element_type,
+    walk,
+)
 from olapdb.sql import nodes as sql
 from olapdb.types import DataType, Nothing, Tuple, is_nullable, is_number, make_nullable, plain
 
@@ -38,7 +46,6 @@ if TYPE_CHECKING:
     from olapdb.bind.scope import Surroundings
 
 _REFUSED = {
-    "arrayjoin": "arrayJoin is not supported yet: it multiplies rows.",
     "grouping": "grouping() is not supported yet, as GROUPING SETS, ROLLUP and CUBE are not.",
     "untuple": "untuple is not supported yet; name the elements: t.1, t.2.",
 }
@@ -58,6 +65,8 @@ class ExpressionBinder:
         self.queries, self.relation, self.surroundings = queries, relation, surroundings
         self.aliases = aliases or {}
         self.environment = queries.scope.environment
+        self.may_unnest = False
+        """Whether arrayJoin() may be used: the caller makes an ArrayJoin of each Unnested."""
         self._binding: list[str] = []
         self._bound_aliases: dict[str, Expression] = {}
 
@@ -254,6 +263,8 @@ class ExpressionBinder:
             )
         if folded in _CASTS and len(node.arguments) == 2:
             return self._cast_to_text(node)
+        if folded == "arrayjoin":
+            return self._array_join(node)
         if folded == "casewithexpression":
             return self._case(node)
         return self.call(node.name, self.bind_all(node.arguments))
@@ -274,6 +285,22 @@ class ExpressionBinder:
             name, arguments = f"{name}If", (*arguments, node.filter)
         parameters = self.bind_all(node.parameters)
         return resolve_call(name, parameters, self.bind_all(arguments))
+
+    def _array_join(self, node: sql.Function) -> Expression:
+        if not self.may_unnest:
+            raise NotSupportedError(
+                "arrayJoin() makes several rows of one: it belongs into a SELECT of its own.",
+                hint="Use the clause ARRAY JOIN, or a subquery.",
+            )
+        if len(node.arguments) != 1:
+            raise NumberOfArgumentsDoesntMatch("arrayJoin takes one argument.")
+        (argument,) = self.bind_all(node.arguments)
+        data_type = element_type(argument.type)
+        if data_type is None:
+            raise IllegalTypeOfArgument(
+                f"The argument of arrayJoin must be an Array or a Map, not {argument.type}."
+            )
+        return Unnested(data_type, argument)
 
     def _case(self, node: sql.Function) -> Expression:
         """`CASE x WHEN a THEN b … ELSE z END` is `multiIf(x = a, b, …, z)`."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from olapdb.bind import constants
 from olapdb.bind.aggregates import Grouping, aggregate_refs, implicit_keys, refuse_aggregates
+from olapdb.bind.array_joins import Unnesting, refuse_unnested, with_prewhere
 from olapdb.bind.expressions import ExpressionBinder, bind_condition
 from olapdb.bind.relation import Relation
 from olapdb.bind.result_names import result_name
@@ -60,8 +61,9 @@ def bind_select(queries: QueryBinder, select: sql.Select, surroundings: Surround
     _refuse(select)
     aliases = _aliases(select)
     surroundings = with_clause(queries, select, surroundings)
-    relation = bind_source(queries, select.source, queries.below(surroundings))
+    relation = bind_source(queries, select.source, queries.below(surroundings), aliases)
     binder = ExpressionBinder(queries, relation, surroundings, aliases)
+    binder.may_unnest = True
     return _SelectBinding(queries, select, binder).bind()
 
 
@@ -148,7 +150,8 @@ class _SelectBinding:
         having = bind_condition(self.binder, select.having, "HAVING") if select.having else None
         orders = list(self._orders(items))
         limit_by = self._limit_by_keys(items)
-        node = _filtered(self.binder.relation, prewhere, where, select)
+        rows = Unnesting(self.queries.names)
+        node = _filtered(self.binder.relation, prewhere, where, select, rows)
         expressions = [i.expression for i in items]
         aggregated = keys is not None or any(
             aggregate_refs(e)
@@ -166,10 +169,15 @@ class _SelectBinding:
                 replace(o, expression=grouping.over(o.expression, o.position)) for o in orders
             ]
             limit_by = [grouping.over(e, select.position) for e in limit_by]
-            node = self._aggregate(node, grouping)
+            node = self._aggregate(node, grouping, rows)
+            rows = Unnesting(self.queries.names)
         if having is not None:
-            node = plan.Filter(node, having)
-        return self._projected(node, items, orders, limit_by)
+            node = plan.Filter(rows.below(node, (having,)), rows.over(having))
+        needed = (i.expression for i in items), (o.expression for o in orders), limit_by
+        node = rows.below(node, (e for clause in needed for e in clause))
+        items = [replace(i, expression=rows.over(i.expression)) for i in items]
+        orders = [replace(o, expression=rows.over(o.expression)) for o in orders]
+        return self._projected(node, items, orders, [rows.over(e) for e in limit_by])
 
     # --- binding the clauses
 
@@ -286,9 +294,10 @@ class _SelectBinding:
 
     # --- building
 
-    def _aggregate(self, node: plan.Node, grouping: Grouping) -> plan.Node:
-        keys = tuple(grouping.keys)
-        aggregates = tuple(grouping.aggregates)
+    def _aggregate(self, node: plan.Node, grouping: Grouping, rows: Unnesting) -> plan.Node:
+        node = rows.below(node, grouping.over_rows())
+        keys = tuple((name, rows.over(key)) for name, key in grouping.keys)
+        aggregates = tuple((name, rows.over_call(call)) for name, call in grouping.aggregates)
         only_constants = grouping.only_constants
         if only_constants and not aggregates:
             name = self.queries.names.unique("group")
@@ -404,23 +413,25 @@ def _filtered(
     prewhere: Expression | None,
     where: Expression | None,
     select: sql.Select,
+    rows: Unnesting,
 ) -> plan.Node:
     """PREWHERE of a FINAL table comes before its rows are combined; else it is a WHERE."""
     node = relation.build()
     if prewhere is not None:
-        if not isinstance(select.source, sql.TableReference):
+        source = select.source
+        while isinstance(source, sql.ArrayJoin):
+            source = source.source
+        if not isinstance(source, sql.TableReference):
             raise NotSupportedError(
                 "PREWHERE is for a single table.",
                 hint="Use WHERE: conditions are pushed down to the tables.",
                 position=select.position,
             )
-        if isinstance(node, plan.Scan) and node.final:
-            fields = zip(node.columns, node.types, strict=True)
-            needed = tuple((unique, name, t) for (unique, name), t in fields)
-            node = replace(node, prewhere=prewhere, predicate_columns=needed)
-        else:
-            node = plan.Filter(node, prewhere)
-    return plan.Filter(node, where) if where is not None else node
+        refuse_unnested(prewhere, "PREWHERE")
+        node = with_prewhere(node, prewhere)
+    if where is None:
+        return node
+    return plan.Filter(rows.below(node, (where,)), rows.over(where))
 
 
 def _key_name(key: Expression, name: str) -> str:

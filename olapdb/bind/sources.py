@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from olapdb.bind import constants
+from olapdb.bind.array_joins import bind_array_join
 from olapdb.bind.expressions import ExpressionBinder
 from olapdb.bind.joins import bind_join
 from olapdb.bind.names import suggestion
@@ -42,9 +43,13 @@ SYSTEM_DATABASES = frozenset({"system", "information_schema", "INFORMATION_SCHEM
 
 
 def bind_source(
-    queries: QueryBinder, source: sql.Relation | None, surroundings: Surroundings
+    queries: QueryBinder,
+    source: sql.Relation | None,
+    surroundings: Surroundings,
+    aliases: Mapping[str, sql.Expression] | None = None,
 ) -> Relation:
-    """The relation of a FROM clause; one row without columns where there is none."""
+    """The relation of a FROM clause; one row without columns where there is none. `aliases` are
+    those of the SELECT, which ARRAY JOIN may use."""
     match source:
         case None:
             return Relation((), _one_row)
@@ -59,7 +64,8 @@ def bind_source(
         case sql.Join():
             return bind_join(queries, source, surroundings, bind_source)
         case sql.ArrayJoin():
-            raise NotSupportedError("ARRAY JOIN is not supported yet.", position=source.position)
+            inner = bind_source(queries, source.source, surroundings, aliases)
+            return bind_array_join(queries, source, inner, surroundings, aliases or {})
         case _:
             raise InternalError(f"The binder does not know {type(source).__name__}.")
 

@@ -19,6 +19,7 @@ from olapdb.model.keys import (
     SEGMENT,
     KeyBatch,
     KeyLedger,
+    SortedKeys,
     keys_of_bytes,
     segments_to_bytes,
 )
@@ -45,9 +46,7 @@ def offset_is(connection: sqlite3.Connection, requirement: OffsetIs) -> bool:
 def record_offset(
     connection: sqlite3.Connection, change: RecordOffset, number: int, now_ms: int
 ) -> None:
-    sql.drop_offset(
-        connection, of_table=change.table_id, of_stream=change.stream, number=number
-    )
+    sql.drop_offset(connection, of_table=change.table_id, of_stream=change.stream, number=number)
     sql.insert_offset(
         connection, table_id=change.table_id, stream=change.stream, position=change.position,
         token=change.token, time_ms=now_ms, created_commit=number, dropped_commit=None,
@@ -62,9 +61,7 @@ def key_ledger(connection: sqlite3.Connection, table_id: str) -> KeyLedger | Non
     return None if row is None else KeyLedger(*row)
 
 
-def key_batches(
-    connection: sqlite3.Connection, table_id: str, since: int
-) -> tuple[KeyBatch, ...]:
+def key_batches(connection: sqlite3.Connection, table_id: str, since: int) -> tuple[KeyBatch, ...]:
     """The rows that hold the ordinals from `since` on; the first may begin before it."""
     rows = sql.keys_since(connection, of_table=table_id, since=since)
     return tuple(KeyBatch(*row) for row in rows)
@@ -76,7 +73,7 @@ def keys_are_new(connection: sqlite3.Connection, requirement: KeysAreNew) -> boo
         return False
     if ledger.next == requirement.seen or not requirement.keys:
         return True
-    keys = keys_of_bytes(requirement.keys)
+    keys = SortedKeys.of(keys_of_bytes(requirement.keys))
     since = max(requirement.seen, ledger.oldest)
     return not any(
         batch.run_since(since).found(keys).any()

@@ -49,13 +49,9 @@ _close = Statement(
     )
 )
 _state_of = Statement(lambda: sa.select(_JOBS.c.state).where(_JOBS.c.id == P("job")))
-_all_jobs = Statement(
-    lambda: sa.select(*_JOB_COLUMNS).order_by(_JOBS.c.started_ms, _JOBS.c.id)
-)
+_all_jobs = Statement(lambda: sa.select(*_JOB_COLUMNS).order_by(_JOBS.c.started_ms, _JOBS.c.id))
 _all_chunks = Statement(
-    lambda: sa.select(_CHUNKS.c.job_id, *_CHUNK_COLUMNS).order_by(
-        _CHUNKS.c.job_id, _CHUNKS.c.chunk
-    )
+    lambda: sa.select(_CHUNKS.c.job_id, *_CHUNK_COLUMNS).order_by(_CHUNKS.c.job_id, _CHUNKS.c.chunk)
 )
 
 
@@ -76,9 +72,7 @@ def _surplus_jobs() -> sa.Select[tuple[str]]:
     )  # fmt: skip
 
 
-_forget_chunks = Statement(
-    lambda: sa.delete(_CHUNKS).where(_CHUNKS.c.job_id.in_(_surplus_jobs()))
-)
+_forget_chunks = Statement(lambda: sa.delete(_CHUNKS).where(_CHUNKS.c.job_id.in_(_surplus_jobs())))
 _forget_jobs = Statement(lambda: sa.delete(_JOBS).where(_JOBS.c.id.in_(_surplus_jobs())))
 
 

@@ -152,6 +152,14 @@ class SqliteSnapshot:
             rows = sql.blocks_at(connection, of_table=table_id, at_commit=self._number).fetchall()
         return tuple(BlockInfo(*row) for row in rows)
 
+    def block_span(self, table_id: str, blocks: BlockRange) -> tuple[int, int]:
+        with self._catalog.connections.reading() as connection:
+            count, oldest_ms = sql.block_span_at(
+                connection, of_table=table_id, first=blocks.first, last=blocks.last,
+                at_commit=self._number,
+            ).fetchone()  # fmt: skip
+        return count, oldest_ms or 0
+
 
 def coverage_of_rows(
     view_id: str, rows: Iterable[tuple[str | None, int, int]], last_block: int | None

@@ -305,6 +305,12 @@ blocks_at = Statement(
     .where(t.blocks.c.table_id == P("of_table"), t.blocks.c.commit_number <= P("at_commit"))
     .order_by(t.blocks.c.number)
 )  # fmt: skip
+block_span_at = Statement(
+    lambda: sa.select(sa.func.count(), sa.func.min(t.blocks.c.created_ms)).where(
+        t.blocks.c.table_id == P("of_table"), t.blocks.c.number >= P("first"),
+        t.blocks.c.number <= P("last"), t.blocks.c.commit_number <= P("at_commit"),
+    )
+)  # fmt: skip
 insert_data_version = _insert(t.data_versions)
 data_version_at = Statement(
     lambda: sa.select(sa.func.max(t.data_versions.c.version)).where(
@@ -417,7 +423,7 @@ delete_expired_keys = Statement(
 
 
 def _has_deliveries() -> Any:
-    one = sa.literal_column("1")
+    one: Any = sa.literal_column("1")
     offsets, keys = t.source_offsets, t.accepted_keys
     return sa.union_all(
         sa.select(one).where(t.tokens.c.table_id == P("of_table")),

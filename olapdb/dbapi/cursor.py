@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from olapdb.dbapi.rows import python_rows
 from olapdb.dbapi.types import display_size, precision_and_scale
-from olapdb.errors import InterfaceError, NotSupportedError, ProgrammingError
+from olapdb.errors import InterfaceError, NotSupportedError, ProgrammingError, Warning
 from olapdb.result import QueryStatistics, Result
 from olapdb.types import DataType, is_nullable
 
@@ -70,6 +70,14 @@ class Cursor:
             (n, t, display_size(t), None, *precision_and_scale(t), is_nullable(t))
             for n, t in zip(self._result.names, self._result.types, strict=True)
         )
+
+    @property
+    def messages(self) -> list[tuple[type[Warning], str]]:
+        """What the last statement did all the same, but should be known, as (Warning, text): an
+        optional extension of PEP 249."""
+        if self._result is None:
+            return []
+        return [(Warning, text) for text in self._result.statistics.warnings]
 
     @property
     def rowcount(self) -> int:

@@ -27,9 +27,11 @@ if TYPE_CHECKING:
     from olapdb.views.coverage import CoverageSlice
     from olapdb.views.jobs import ChunkEvent
     from olapdb.views.ledger import LedgerRow
+    from olapdb.views.rebuild import RebuildRow
     from olapdb.views.recompute import ReconcileRow
     from olapdb.views.replay import ReplayRow
     from olapdb.views.status import ViewStatus
+    from olapdb.views.versions import RolledBack
 
     Progress = Callable[[ChunkEvent], None]
 
@@ -194,13 +196,63 @@ class ViewHandle:
         equals a recomputation from all source rows; BypassRows, and nothing changed, where not."""
         return self._run("ADOPT", "", engine, progress)
 
+    def modify(self, query: str) -> None:
+        """Gives the view another SELECT over the same source; what the old one made is stale until
+        `replay(stale=True)`. The same SELECT again changes nothing."""
+        self._session.execute(f"ALTER TABLE {self.name} MODIFY QUERY {query}").close()
+
+    def rebuild(
+        self,
+        query: str | None = None,
+        *,
+        storage: str = "",
+        engine: str | None = None,
+        progress: Progress | None = None,
+    ) -> tuple[RebuildRow, ...]:
+        """Builds a new version beside this one, proves it, and swaps the two; run again, it goes on.
+
+        `query` None: the same SELECT into a fresh target; `storage` describes that otherwise
+        ("ORDER BY (kind, day)"). The handle then stands for what has the name. Where the new
+        version differs from a recomputation it raises, and nothing was swapped.
+        """
+        name = self._names()
+        rows = self._run(
+            "REBUILD", storage, engine, progress, "" if query is None else f"AS {query}"
+        )
+        self._follow(name)
+        return rows
+
+    def cancel_rebuild(self) -> None:
+        """Gives up the version that `rebuild` is making; BadArguments where there is none."""
+        self._session.execute(f"SYSTEM CANCEL REBUILD VIEW {self.name}").close()
+
+    def rollback(self) -> tuple[RolledBack, ...]:
+        """Gives the name back to the version that the last rebuild replaced, at once; the handle
+        then stands for that."""
+        name = self._names()
+        rows = self._run("ROLLBACK", "", None, None)
+        self._follow(name)
+        return rows
+
+    def _names(self) -> tuple[str, str]:
+        view = self._view(self._session.snapshot())
+        return view.database, view.name
+
+    def _follow(self, name: tuple[str, str]) -> None:
+        from olapdb.model.schema import MaterializedView
+
+        found = self._session.snapshot().find(*name)
+        if isinstance(found, MaterializedView):
+            self._view_id = found.id
+
     def _run(
-        self, operation: str, clauses: str, engine: str | None, progress: Progress | None
-    ) -> tuple[Any, ...]:
+        self, operation: str, clauses: str, engine: str | None, progress: Progress | None,
+        query: str = "",
+    ) -> tuple[Any, ...]:  # fmt: skip
         from olapdb.sql.literals import quote_string
 
         settings = "" if engine is None else f"SETTINGS engine = {quote_string(engine)}"
-        words = ("SYSTEM", operation, "VIEW", self.name, clauses.strip(), settings)
+        words = ("SYSTEM", operation, "VIEW", self.name, clauses.strip(), settings, query)
         text = " ".join(word for word in words if word)
         return self._session.run_on_view(text, progress=progress)
 

@@ -50,10 +50,21 @@ class DefaultColumn:
 
 
 @dataclass(frozen=True)
+class CheckConstraint:
+    """A condition that every row of an INSERT must fulfil; NULL does not."""
+
+    name: str
+    text: str
+    condition: Expression
+
+
+@dataclass(frozen=True)
 class DefaultColumns:
-    """How each column of a table is made where it was not given, in the table's order."""
+    """How each column of a table is made where it was not given, in the table's order; and what
+    rows must fulfil once it is."""
 
     columns: tuple[DefaultColumn, ...]
+    constraints: tuple[CheckConstraint, ...] = ()
 
     @staticmethod
     def of(
@@ -117,7 +128,11 @@ def bind_defaults(table: Table, snapshot: Snapshot, environment: Environment) ->
         if column.default:
             expression = bind_expression(parse_expression(column.default), table, scope)
         made.append(DefaultColumn(column.name, column.type, column.stored, expression))
-    return DefaultColumns(tuple(made))
+    constraints = tuple(
+        CheckConstraint(name, text, bind_expression(parse_expression(text), table, scope))
+        for name, text in table.constraints
+    )
+    return DefaultColumns(tuple(made), constraints)
 
 
 def read_filled(

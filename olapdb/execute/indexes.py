@@ -16,6 +16,7 @@ from olapdb.execute.run import run_node
 from olapdb.execute.selection import PartSelection, Selector, conjuncts, live_parts
 from olapdb.execute.subqueries import answer_subqueries
 from olapdb.model.part import Part
+from olapdb.model.schema import SkipIndex
 from olapdb.plan.explain import explain, show
 from olapdb.plan.expressions import Expression, columns_of
 from olapdb.plan.nodes import Node, Plan, Scan
@@ -84,16 +85,37 @@ class _ScanIndexes:
             selected = left
         elif not layout.sorting_columns:
             selected = self._selector(None, partitions=True).select(kept).parts
+        asked: frozenset[str] = frozenset()
+        every = self._selector(None, partitions=True, indexes=None).indexes
+        for name, used in every.items():
+            asked |= {name}
+            left = self._selector(None, partitions=True, indexes=asked).select(kept).parts
+            body += self._skip_step(used.index, selected, left)
+            selected = left
         yield f"Parts: {len(selected)} | Granules: {sum(p.granules for p in selected)}"
         yield "Indexes:"
         yield from (f"  {line}" for line in body)
         yield f"  Ranges: {sum(_ranges(part) for part in selected)}"
 
-    def _selector(self, columns: frozenset[str] | None, *, partitions: bool) -> Selector:
+    def _selector(
+        self, columns: frozenset[str] | None, *, partitions: bool,
+        indexes: frozenset[str] | None = frozenset(),
+    ) -> Selector:  # fmt: skip
         return Selector(
             self._scan, self._condition, self._layout, self._context,
-            columns=columns, partitions=partitions,
+            columns=columns, partitions=partitions, indexes=indexes,
         )  # fmt: skip
+
+    def _skip_step(
+        self, index: SkipIndex, before: Sequence[PartSelection], after: Sequence[PartSelection]
+    ) -> list[str]:
+        return [
+            "Skip",
+            f"  Name: {index.name}",
+            f"  Description: {index.type} GRANULARITY {index.granularity}",
+            f"  Parts: {len(after)}/{len(before)}",
+            f"  Granules: {_granules(after)}/{_granules(before)}",
+        ]
 
     def _step(
         self,

@@ -16,7 +16,7 @@ from olapdb.execute.evaluate import evaluate_array
 from olapdb.execute.key_values import is_constant, key_values
 from olapdb.execute.ordering import OrderColumn, is_sorted, sort_indices
 from olapdb.functions.base import Environment
-from olapdb.model.schema import Table
+from olapdb.model.schema import SkipIndex, Table
 from olapdb.plan.expressions import Call, ColumnRef, Expression, columns_of
 from olapdb.types import DataType, Date, Date32, Integer, Tuple, plain
 
@@ -50,6 +50,25 @@ class TableLayout:
         if isinstance(bound, Call) and bound.name == "tuple":
             return bound.arguments
         return (bound,)
+
+    @cached_property
+    def index_expressions(self) -> tuple[tuple[SkipIndex, Expression], ...]:
+        """The skip indexes with their expressions over the table's columns."""
+        return tuple((index, self._bind(index.expression)) for index in self.table.indexes)
+
+    def index_values(self, rows: pa.Table) -> dict[str, pa.Array]:
+        """What each skip index is made of, by its name; in the rows' order."""
+        if not self.table.indexes or not rows.num_rows:
+            return {}
+        used = frozenset().union(*(columns_of(e) for _, e in self.index_expressions))
+        batch = _batch(rows, used)
+        return {
+            # Arrow calls lists equal whose items are named otherwise; their types' text is not.
+            index.name: evaluate_array(expression, batch, self._environment).cast(
+                expression.type.arrow
+            )
+            for index, expression in self.index_expressions
+        }
 
     @cached_property
     def key_columns(self) -> frozenset[str]:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from olapdb.errors import InternalError
 from olapdb.execute.aggregate import aggregate_batches, coded_keys
+from olapdb.execute.array_join import array_join_batches
 from olapdb.execute.batches import checked
 from olapdb.execute.context import ExecutionContext
 from olapdb.execute.distinct import distinct_batches, set_difference_batches
@@ -66,6 +67,8 @@ def _operator(node: nodes.Node, context: ExecutionContext) -> Iterator[pa.Record
             return filter_batches(node, run_node(child, context), context)
         case nodes.Project(child=child):
             return project_batches(node, run_node(child, context), context)
+        case nodes.ArrayJoin(child=child):
+            return array_join_batches(node, run_node(child, context), context)
         case nodes.Aggregate(child=child):
             return aggregate_batches(node, _aggregated(node, child, context), context)
         case nodes.Join(left=left, right=right):

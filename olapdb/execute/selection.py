@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ import pyarrow as pa
 from olapdb.execute.context import ExecutionContext
 from olapdb.execute.layout import TableLayout
 from olapdb.execute.prune import Candidates, Interval, interval_of_bounds, keep_candidates
+from olapdb.execute.skipping import UsedIndex, by_row_group, kept_blocks, usable
 from olapdb.model.columns import PartColumns
 from olapdb.model.part import ColumnBounds, Part
 from olapdb.plan.expressions import Call, ColumnRef, Expression, columns_of, transform
@@ -85,8 +87,10 @@ class Selector:
         *,
         columns: frozenset[str] | None = None,
         partitions: bool = True,
+        indexes: frozenset[str] | None = None,
     ) -> None:
-        """`columns` (of the table) and `partitions` limit what is looked at, for EXPLAIN."""
+        """`columns` (of the table), `partitions` and `indexes` (names of skip indexes) limit what
+        is looked at, for EXPLAIN."""
         self._scan = scan
         self._condition = condition
         self._layout = layout
@@ -99,14 +103,15 @@ class Selector:
         }
         self._bounded = columns
         self._partitions = partitions
+        self._only_indexes = indexes
         self._part_columns = PartColumns(scan.table)
 
     def select(self, parts: Sequence[Part]) -> Selection:
         """The parts and row groups that may hold a row which the condition keeps."""
         granules_total = sum(max(part.granules, 1) for part in parts)
-        kept = self.keep_parts(parts)
+        kept = [self._skipped(one) for one in self._groups(self.keep_parts(parts))]
         return Selection(
-            tuple(s for s in self._groups(kept) if s.groups is None or s.groups),
+            tuple(s for s in kept if s.groups is None or s.groups),
             len(parts),
             granules_total,
         )
@@ -140,6 +145,36 @@ class Selector:
             for selection, own in zip(several, np.split(keep, ends), strict=True)
         }
         return [pruned.get(selection.part.id, selection) for selection in whole]
+
+    @cached_property
+    def indexes(self) -> Mapping[str, UsedIndex]:
+        """The skip indexes that the condition may be asked of, by name."""
+        if not self._scan.table.indexes or self._condition is None:
+            return {}
+        if not self._context.settings.get("use_skip_indexes", True):
+            return {}
+        expressions = [
+            (index, named)
+            for index, expression in self._layout.index_expressions
+            if (named := self._in_scan_names(expression)) is not None
+            and (self._only_indexes is None or index.name in self._only_indexes)
+        ]
+        return usable(expressions, list(conjuncts(self._condition)))
+
+    def _skipped(self, selection: PartSelection) -> PartSelection:
+        """By the part's skip indexes."""
+        if not self.indexes or selection.part.inline:
+            return selection
+        total = max(selection.part.granules, 1)
+        keep = np.ones(total, bool)
+        for used in self.indexes.values():
+            batch = selection.reader.skip_index(used.index, used.arrow)
+            if batch is not None:
+                blocks = kept_blocks(used, batch, self._context.environment)
+                keep &= by_row_group(blocks, used.index.granularity, total)
+        if selection.groups is not None:
+            keep = keep[list(selection.groups)]
+        return _pruned(selection, keep)
 
     def _opened(self, parts: Sequence[Part]) -> Sequence[Part]:
         """The parts, the footers of those with several row groups read; by threads where they
@@ -233,10 +268,11 @@ def _pruned(selection: PartSelection, keep: np.ndarray) -> PartSelection:
     if keep.all():
         return selection
     kept = np.flatnonzero(keep)
+    groups = selection.groups
     return PartSelection(
         selection.part,
         selection.reader,
-        tuple(selection.reader.row_groups[at].index for at in kept),
+        tuple(int(at) if groups is None else groups[at] for at in kept),
         tuple(selection.group_rows[at] for at in kept),
         tuple(selection.group_offsets[at] for at in kept),
     )

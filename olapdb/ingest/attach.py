@@ -26,6 +26,7 @@ from olapdb.model.changes import (
     Requirement,
     SchemaIs,
 )  # fmt: skip
+from olapdb.model.columns import settled_version
 from olapdb.model.part import NewBlock, Part, detached_table
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
@@ -98,7 +99,7 @@ class Incoming:
         )
         level = part.level if same_engine else 0
         if fits_as_it_is(part, self.source, self.target):
-            version = part.schema_version if self._same_table else self.target.version
+            version = part.schema_version if self._same_table else _newest_version(self.target)
             made = replace(
                 part, id=uuid.uuid4().hex, table_id=self.target.id, blocks=block, level=level,
                 contributions=(), schema_version=version, created_commit=0,
@@ -123,12 +124,18 @@ class Incoming:
         return self.source.id == self.target.id
 
 
+def _newest_version(table: Table) -> int:
+    """A version that has all of the table's columns (a table that is being made is of the first,
+    while columns may say since which they are)."""
+    return max(table.version, settled_version(table))
+
+
 def fits_as_it_is(part: Part, source: Table, target: Table) -> bool:
     """Whether the part's bytes mean the same read through the target: columns are found by id, and
     what a part is too old to have is filled by the table's own defaults."""
     if source.id == target.id:
         return True
-    if part.schema_version != source.version:
+    if part.schema_version < settled_version(source):
         return False
     ids = {(c.name, c.id) for c in source.stored_columns}
     return ids == {(c.name, c.id) for c in target.stored_columns}
@@ -166,7 +173,7 @@ def attach_detached(change: RowChange, table_id: str, selection: Selection) -> M
 
     def attempt(snapshot: Snapshot) -> MoveResult:
         table = stored_table(snapshot, table_id, change.cause)
-        parts = selection.choose(table, snapshot.parts(detached_table(table.id)), "detached part")
+        parts = selection.choose(table, snapshot.parts(detached_table(table.id)), detached=True)
         incoming = Incoming(change, snapshot, table, table, detached=True)
         gone = RemoveParts(detached_table(table.id), tuple(sorted(p.id for p in parts)))
         return _publish(incoming, parts, [gone])
@@ -195,7 +202,7 @@ def drop_detached(change: RowChange, table_id: str, selection: Selection) -> Mov
     def attempt(snapshot: Snapshot) -> MoveResult:
         table = stored_table(snapshot, table_id, change.cause)
         owner = detached_table(table.id)
-        parts = selection.choose(table, snapshot.parts(owner), "detached part")
+        parts = selection.choose(table, snapshot.parts(owner), detached=True)
         if not parts:
             return MoveResult(0, 0, None)
         ids = tuple(sorted(part.id for part in parts))

@@ -33,6 +33,7 @@ from olapdb.execute.defaults import DefaultColumns
 from olapdb.functions import cast_column
 from olapdb.functions.base import Environment
 from olapdb.ingest.arrays import one_array
+from olapdb.ingest.constraints import check_constraints
 from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.transaction.cache import Cache
@@ -82,6 +83,10 @@ class BlockMaker:
         if self.null_as_default:
             given = self._without_nulls(given, rows, environment)
         full = self.defaults.complete(given, rows, environment)
+        if self.defaults.constraints:
+            check_constraints(
+                self.defaults.constraints, self.table, full, rows, environment, first_row
+            )
         stored = self.table.stored_columns
         return pa.Table.from_arrays([full[c.name] for c in stored], names=[c.name for c in stored])
 

@@ -36,7 +36,7 @@ from olapdb.errors import (
 from olapdb.ingest.arrays import one_array
 from olapdb.ingest.key_hashes import row_keys
 from olapdb.model.changes import Change, KeysAreNew, RecordKeys, Requirement
-from olapdb.model.keys import SEGMENT, KeyLedger, KeyRun, first_of_each, keys_to_bytes, no_keys
+from olapdb.model.keys import KeyLedger, KeyRun, SortedKeys, keys_to_bytes, no_keys
 from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.transaction.services import Services
@@ -57,6 +57,7 @@ from olapdb.types import (
 WINDOW_ROWS_DEFAULT = 10_000_000
 WINDOW_ROWS_MAX = 100_000_000
 """Of a table: about 2 GB of memory in each process that inserts into it, 1.6 GB in the catalog."""
+_NO_TIMES = np.zeros(0, np.int64)
 _KEY_TYPES = (
     Integer, String, FixedString, UUID, Date, Date32, DateTime, DateTime64, Decimal, Boolean,
 )  # fmt: skip
@@ -195,7 +196,7 @@ class KeyHistory:
         first = next((ordinal for ordinal in later if ordinal is not None), self.ledger.next)
         return max(oldest, first)
 
-    def found(self, keys: np.ndarray, oldest: int) -> np.ndarray:
+    def found(self, keys: SortedKeys, oldest: int) -> np.ndarray:
         """Whether each key is among those from the ordinal `oldest` on."""
         found = np.zeros(len(keys), bool)
         for run in self.runs:
@@ -273,15 +274,16 @@ class Admission:
     def admit(self, block: pa.Table) -> pa.Table:
         """The rows of the block that are new, in their order; the block itself where all are."""
         keys, whole = self.keys_of(block)
-        fresh = whole & ~self._history.found(keys, self._oldest)
-        self._known += int(whole.sum() - fresh.sum())
+        fresh = SortedKeys.of(keys, None if whole.all() else np.flatnonzero(whole))
+        known = self._history.found(fresh, self._oldest)
+        self._known += int(known.sum())
         for run in self._own:
-            fresh &= ~run.found(keys, 0)
-        at = np.flatnonzero(fresh)
-        first = first_of_each(keys[at])
-        self._accept(keys[at[first]])
+            known |= run.found(fresh)
+        fresh = fresh.where(~known)
+        fresh = fresh.where(fresh.first_of_each())
+        self._accept(keys, fresh)
         stays = ~whole
-        stays[at[first]] = True
+        stays[fresh.rows] = True
         gone = len(stays) - int(stays.sum())
         self.dropped += gone
         return block.filter(pa.array(stays)) if gone else block
@@ -337,12 +339,16 @@ class Admission:
         self._history = history
         self._oldest = history.oldest(self.rule, self.services.clock_ms())
 
-    def _accept(self, keys: np.ndarray) -> None:
-        if not len(keys):
+    def _accept(self, keys: np.ndarray, fresh: SortedKeys) -> None:
+        if not len(fresh):
             return
-        self._pending.append(keys)
-        run = KeyRun.of(self._own_count, keys, np.zeros(0, SEGMENT))
-        self._own_count += len(keys)
+        accepted = np.zeros(len(keys), bool)
+        accepted[fresh.rows] = True
+        self._pending.append(keys[accepted])
+        before = self._own_count
+        self._own_count += len(fresh)
+        offsets = (np.cumsum(accepted) - 1)[fresh.rows].astype(np.uint32)
+        run = KeyRun(before, self._own_count, fresh.high, fresh.low, offsets, _NO_TIMES, _NO_TIMES)
         _append(self._own, run, 0)
 
     def _accepted(self) -> bytes:

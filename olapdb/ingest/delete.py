@@ -27,6 +27,7 @@ from olapdb.ingest.target_rows import refuse_frozen
 from olapdb.model.changes import (
     AddPart,
     Change,
+    ForgetDeliveries,
     PartsLive,
     PartsOfPartitionAre,
     ReleaseRetained,
@@ -158,9 +159,10 @@ def _stores_nothing(snapshot: Snapshot, table_id: str) -> bool:
 
 def matching(
     change: RowChange, snapshot: Snapshot, table: Table, condition: nodes.Expression,
-    partition_id: str | None, parameters: Parameters = None,
+    partition_id: str | None, parameters: Parameters = None, among: Sequence[Part] | None = None,
 ) -> list[tuple[Part, np.ndarray]]:  # fmt: skip
-    """Each part with matching rows, and their offsets in it."""
+    """Each part with matching rows, and their offsets in it; only of the parts `among`, where
+    given."""
     if partition_id is not None:
         same = nodes.Function(
             "equals", (nodes.Identifier(("_partition_id",)), nodes.Literal(partition_id))
@@ -177,7 +179,7 @@ def matching(
     )  # fmt: skip
     context = ExecutionContext(
         snapshot=snapshot, store=change.services.store, settings=change.settings,
-        environment=change.environment,
+        environment=change.environment, parts={} if among is None else {table.id: tuple(among)},
     )  # fmt: skip
     by_name = {part.name: part for part in snapshot.parts(table.id) if part.rows}
     offsets: dict[str, list[np.ndarray]] = {}

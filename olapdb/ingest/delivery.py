@@ -74,7 +74,7 @@ def read_offsets(text: str) -> Stretches:
 
 
 _FORM = "Give offsets={'orders-0': (4711, 4730)}: from, and the first that does not belong to it."
-_JSON = 'Give source_offsets = \'{"orders-0": [4711, 4730]}\'.'
+_JSON = "Give source_offsets = '{\"orders-0\": [4711, 4730]}'."
 
 
 def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -137,11 +137,9 @@ class _Lookup:
             return slices
         rows_max = int(str(self.settings.get("dimension_lookup_rows_max", SOURCE_ROWS_MAX)))
         source = self.snapshot.by_id(self.view.source_id)
-        if not rows_max or not isinstance(source, Table) or not _keeps_rows(source, self.view):
+        if not rows_max or not isinstance(source, Table) or not _keeps_rows(source):
             return None
-        seen, self._unseen = touched_parts(
-            self.view, self.snapshot.parts(source.id), self.snapshot
-        )
+        seen, self._unseen = touched_parts(self.view, self.snapshot.parts(source.id), self.snapshot)
         around = self._around()
         parts = [part for part in seen if part.rows]
         try:
@@ -181,12 +179,11 @@ class _Lookup:
         )  # fmt: skip
 
 
-def _keeps_rows(source: Table, view: MaterializedView) -> bool:
-    """Whether the rows that fired the view can be found in its source: merges may drop those of
-    Replacing and Collapsing tables, and a Null table keeps none."""
-    if not source.engine.stores_rows or source.engine.name in ENGINE_ROLES:
-        return False
-    return not source.engine.combines or not view.unprovable
+def _keeps_rows(source: Table) -> bool:
+    """Whether what fired the view can be found in its source: merges drop rows of Replacing and
+    Collapsing tables, and a Null table keeps none.  Those of Summing and Aggregating tables join
+    what a recomputation joins too."""
+    return source.engine.stores_rows and source.engine.name not in ENGINE_ROLES
 
 
 def _add(slices: StaleSlices, target: Table, rows: pa.Table, around: Surroundings) -> None:

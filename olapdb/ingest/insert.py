@@ -26,9 +26,9 @@ from olapdb.errors import (
     UnknownTable,
 )  # fmt: skip
 from olapdb.functions.base import Environment
-from olapdb.ingest.dimensions import dimension_changed
 from olapdb.ingest.deduplicate import Admission, refuse_tasks
 from olapdb.ingest.delivery import Delivery, Stretches
+from olapdb.ingest.dimensions import dimension_changed
 from olapdb.ingest.failures import signed
 from olapdb.ingest.read import Pin, discard, read_staged
 from olapdb.ingest.stage import BlockStager
@@ -409,7 +409,8 @@ class _Writer:
                     f"{view.database}.{view.name}", view.query,
                     "" if target is None else f"{target.database}.{target.name}",
                     one.rows_read, one.bytes_read, one.rows_written, one.bytes_written,
-                    one.exception_code, one.exception, lands,
+                    one.exception_code, one.exception, lands, one.parts, one.peak_bytes,
+                    one.warnings,
                 )
             )  # fmt: skip
 

@@ -118,7 +118,10 @@ class Leaving:
             one for view in snapshot.views_on(table.id) if (one := self._watch(view)) is not None
         ]
         self._target = (
-            TargetRows(snapshot, table, self._around, change.retain, change.discard_retained)
+            TargetRows(
+                snapshot, table, self._around, change.retain or change.cause == "TTL",
+                change.discard_retained,
+            )  # fmt: skip
             if snapshot.views_into(table.id)
             else None
         )

@@ -1,17 +1,17 @@
 """Which rows of a view's target a change of its dimensions reaches: its plan, asked twice.
 
-    what changed     the joined side is run on the dimension as it was and as it will be; the rows
-                     that differ are the changed ones, columns that the view does not read count not
-    who meets it     the source's rows are kept to those that join a changed one, by key and by the
-                     rest of the ON condition (a policy with effective dates: just those days)
-    what differs     the view runs over these, with the dimension as it was and as it will be; rows
-                     of the target that differ are what is stale
+what changed     the joined side is run on the dimension as it was and as it will be; the rows
+                 that differ are the changed ones, columns that the view does not read count not
+who meets it     the source's rows are kept to those that join a changed one, by key and by the
+                 rest of the ON condition (a policy with effective dates: just those days)
+what differs     the view runs over these, with the dimension as it was and as it will be; rows
+                 of the target that differ are what is stale
 
-    view      SELECT day, kind, sum(weight) AS w FROM events JOIN kinds USING kind GROUP BY day, kind
-    change    ALTER TABLE kinds UPDATE weight = 2 WHERE kind = 'a'
-    changed   (a, 1) and (a, 2)
-    met by    rows of events with kind = 'a'; parts and row groups are pruned by their bounds
-    stale     (2024-01-01, a), (2024-02-03, a)
+view      SELECT day, kind, sum(weight) AS w FROM events JOIN kinds USING kind GROUP BY day, kind
+change    ALTER TABLE kinds UPDATE weight = 2 WHERE kind = 'a'
+changed   (a, 1) and (a, 2)
+met by    rows of events with kind = 'a'; parts and row groups are pruned by their bounds
+stale     (2024-01-01, a), (2024-02-03, a)
 """
 
 from __future__ import annotations
@@ -119,9 +119,7 @@ class Reach:
         """Rows of the target's stored columns that the change adds, takes or alters, and perhaps
         others. None where that cannot be told, or where too many rows of the source would have to
         be read.  Raises what the view raises."""
-        found = places(
-            self.bound.plan.root, self.bound.view.source_id, frozenset(self.changes)
-        )
+        found = places(self.bound.plan.root, self.bound.view.source_id, frozenset(self.changes))
         if found is None:
             return None
         plans = [plan for place in found if (plan := self._plan(place)) is not None]
@@ -151,8 +149,7 @@ class Reach:
         plan = Plan(side, tuple((f.name, f.name) for f in side.schema))
         alone = reads_one_by_one(side, frozenset(self.changes))
         before, after = (
-            run(plan, self._context(after=after, alone=alone)).read_all()
-            for after in (False, True)
+            run(plan, self._context(after=after, alone=alone)).read_all() for after in (False, True)
         )
         return difference(before, after, by_presence=place.by_presence and not alone)
 

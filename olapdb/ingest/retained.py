@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.execute.layout import TableLayout
-from olapdb.ingest.arrays import one_array
 from olapdb.ingest.invalidate import StaleSlices
 from olapdb.ingest.stage import layout_of
 from olapdb.ingest.trigger import Surroundings
@@ -113,7 +112,6 @@ def key_bounds(layout: TableLayout, rows: pa.Table) -> KeyBounds | None:
 
 def _ordered(values: pa.Array) -> pa.Array | None:
     """Whole numbers, times and texts as values that bounds can be kept of; None for the rest."""
-    values = one_array(values)
     if isinstance(values, pa.DictionaryArray):
         values = values.dictionary_decode()
     kind = values.type

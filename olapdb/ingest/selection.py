@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from olapdb.errors import NoSuchDataPart
+from olapdb.errors import BadDataPartName, NoSuchDataPart
 from olapdb.model.changes import PartsLive, PartsOfPartitionAre, Requirement
 from olapdb.model.part import Part
 from olapdb.model.schema import Table
@@ -18,8 +18,11 @@ class Selection:
     partition: str | None = None
     part: str | None = None
 
-    def choose(self, table: Table, parts: Sequence[Part], what: str = "part") -> tuple[Part, ...]:
-        """Of these parts, those with rows; NoSuchDataPart where none bears the name."""
+    def choose(
+        self, table: Table, parts: Sequence[Part], *, detached: bool = False
+    ) -> tuple[Part, ...]:
+        """Of these parts, those with rows; NoSuchDataPart, or BadDataPartName for detached parts,
+        where none bears the name."""
         if self.part is not None:
             found = tuple(p for p in parts if p.rows and p.name == self.part)
             if not found:

@@ -21,8 +21,10 @@ from olapdb.execute.layout import TableLayout
 from olapdb.execute.survivors import check_markers
 from olapdb.functions.base import Environment
 from olapdb.ingest.failures import failure_note
-from olapdb.ingest.staged import StagedInsert, ViewWrite, join_staged
-from olapdb.ingest.trigger import Surroundings, bound_view, fire, pushing_to
+from olapdb.ingest.limits import Cost, ViewLimits
+from olapdb.ingest.parallel import run_branches
+from olapdb.ingest.staged import StagedInsert, ViewWrite, join_staged, join_views, shifted
+from olapdb.ingest.trigger import NO_LIMITS, Surroundings, bound_view, fire, pushing_to
 from olapdb.model.changes import (
     AddBlock,
     AddCoverage,
@@ -37,6 +39,7 @@ from olapdb.model.part import Blocks, Contribution, NewBlock, Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import CoverageRow
+from olapdb.result import QueryStatistics
 from olapdb.storage.store import Store
 from olapdb.storage.writer import write_part
 from olapdb.transaction.cache import Cache
@@ -82,17 +85,25 @@ def stage_insert(
 class BlockStager:
     """Collects the parts, coverage and requirements of blocks that one commit will publish.
 
-    `inline` False keeps every part out of the catalog (a cluster's tasks).
+    `inline` False keeps every part out of the catalog (a cluster's tasks).  `parallel` None: as
+    the setting parallel_view_processing says; `earlier` is what the views did before, in the same
+    INSERT.
     """
 
     around: Surroundings
     lease_id: str
     inline: bool = True
+    parallel: bool | None = None
+    earlier: tuple[ViewWrite, ...] = ()
     _changes: list[Change] = field(default_factory=list)
     _requirements: dict[Requirement, None] = field(default_factory=dict)
     _dimensions: dict[tuple[str, str], None] = field(default_factory=dict)
     _views: list[ViewWrite] = field(default_factory=list)
     _next_index: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.parallel is None:
+            self.parallel = bool(self.around.settings.get("parallel_view_processing", False))
 
     def add_block(self, table: Table, block: pa.Table) -> NewBlock:
         """A block of rows that no view made, and all that it triggers."""
@@ -167,6 +178,7 @@ class BlockStager:
                 lease_id=self.lease_id,
                 contributions=_without_blocks(contributions) if again else contributions,
                 inline_bytes_max=self._inline_bytes(table, rows),
+                index_values=layout_of(table, self.around).index_values(rows) if table.indexes else None,
             )  # fmt: skip
             self._changes.append(AddPart(staged.part, staged.inline_rows))
             if booked is not None:
@@ -221,14 +233,53 @@ class BlockStager:
             for view in views:
                 self._cover_void(view, number, depth)
             return
+        if len(views) > 1 and self.parallel:
+            self._fire_in_parallel(views, block, number, depth)
+            return
         for view in views:
             self._fire(view, block, number, depth)
+
+    def _fire_in_parallel(
+        self, views: tuple[MaterializedView, ...], block: pa.Table, number: NewBlock, depth: int
+    ) -> None:
+        """Each view into a branch; what was staged and is not absorbed goes again."""
+        branches = {
+            view.id: BlockStager(self.around, self.lease_id, self.inline, False, tuple(self._views))
+            for view in views
+        }
+        of = {view.id: view for view in views}
+        absorbed: set[str] = set()
+
+        def absorb(view_id: str) -> None:
+            absorbed.add(view_id)
+            self._absorb(branches[view_id])
+
+        def fire_branch(view_id: str) -> None:
+            branches[view_id]._fire(of[view_id], block, number, depth)
+
+        try:
+            run_branches(list(branches), fire_branch, absorb, self.around.settings)
+        finally:
+            for view_id in branches.keys() - absorbed:
+                branches[view_id]._undo(0, {})
+
+    def _absorb(self, branch: BlockStager) -> None:
+        """What a branch has staged, its new blocks numbered on from ours."""
+        shifts = {table_id: self._next_index.get(table_id, 0) for table_id in branch._next_index}
+        self._changes += [shifted(change, shifts) for change in branch._changes]
+        for table_id, count in branch._next_index.items():
+            self._next_index[table_id] = shifts[table_id] + count
+        self._requirements.update(branch._requirements)
+        self._dimensions.update(branch._dimensions)
+        self._views += branch._views
 
     def _fire(self, view: MaterializedView, block: pa.Table, number: NewBlock, depth: int) -> None:
         started = time.perf_counter_ns()
         mark = len(self._changes), dict(self._next_index)
+        statistics = QueryStatistics()
         try:
-            target, made, new = self._trigger(view, block, number)
+            target, made, new = self._trigger(view, block, number, statistics)
+            write = self._measured(view, block, made, mark[0], started, statistics)
         except Error as error:
             self._views.append(
                 ViewWrite(view.id, block.num_rows, 0, time.perf_counter_ns() - started,
@@ -239,16 +290,34 @@ class BlockStager:
             self._undo(*mark)
             self._changes.append(failure_note(view, block.num_rows, error))
             return
-        elapsed = time.perf_counter_ns() - started
-        self._views.append(
-            ViewWrite(view.id, block.num_rows, made.num_rows, elapsed, bytes_read=block.nbytes,
-                      bytes_written=made.nbytes)
-        )  # fmt: skip
+        self._views.append(write)
         reach("insert.view_fired")
         self.cascade(target, made, new, depth + 1)
 
+    def _measured(
+        self, view: MaterializedView, block: pa.Table, made: pa.Table, mark: int, started: int,
+        statistics: QueryStatistics,
+    ) -> ViewWrite:  # fmt: skip
+        """What the firing came to; ViewLimitExceeded where the view has cost the INSERT too much."""
+        parts = sum(isinstance(c, AddPart) and c.part.rows > 0 for c in self._changes[mark:])
+        peak_bytes = max(statistics.memory_peak_bytes, made.nbytes)
+        write = ViewWrite(
+            view.id, block.num_rows, made.num_rows, time.perf_counter_ns() - started,
+            bytes_read=block.nbytes, bytes_written=made.nbytes, parts=parts, peak_bytes=peak_bytes,
+        )  # fmt: skip
+        limits = ViewLimits.of(self.around.settings)
+        if limits == NO_LIMITS:
+            return write
+        before = [one for one in (*self.earlier, *self._views) if one.view_id == view.id]
+        (total,) = join_views((*before, write))
+        cost = Cost(
+            total.elapsed_ns, made.num_rows / max(1, block.num_rows), total.parts, peak_bytes
+        )
+        return replace(write, warnings=limits.check(view, cost))
+
     def _trigger(
-        self, view: MaterializedView, block: pa.Table, number: NewBlock
+        self, view: MaterializedView, block: pa.Table, number: NewBlock,
+        statistics: QueryStatistics,
     ) -> tuple[Table, pa.Table, NewBlock]:
         """Stages what the view makes of the block: its target, the rows, their block."""
         target = self._target(view)
@@ -256,7 +325,8 @@ class BlockStager:
             bound = bound_view(view, self.around)
         except Error as error:
             raise pushing_to(view, error) from error
-        made = fire(bound, block, self.around)
+        limits = ViewLimits.of(self.around.settings)
+        made = fire(bound, block, self.around, limits=limits, statistics=statistics)
         self._require_dimensions(view)
         contribution = Contribution(
             view.id, view.version, view.source_id, None, (number,), made.num_rows
@@ -333,7 +403,7 @@ def _without_blocks(contributions: tuple[Contribution, ...]) -> tuple[Contributi
 
 def layout_of(table: Table, around: Surroundings) -> TableLayout:
     """The table's layout, its keys bound once for each version of the table."""
-    key = ("layout", table.id, table.version)
+    key = ("layout", table.id, table.version, table.indexes)
     return around.cache.get_or_make(key, lambda: TableLayout(table))
 
 

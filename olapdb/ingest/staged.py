@@ -6,7 +6,7 @@ tasks staged into one commit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -25,7 +25,9 @@ from olapdb.model.part import Blocks, Contribution, NewBlock
 class ViewWrite:
     """One view's work in an INSERT: rows of blocks that it read, rows that it wrote.
 
-    `exception` is what it raised, first, with its code; "" where it succeeded."""
+    `exception` is what it raised, first, with its code; "" where it succeeded.  `parts` are those
+    that it wrote itself, `peak_bytes` what it held at most, `warnings` the guardrails that it
+    passed."""
 
     view_id: str
     rows_read: int
@@ -36,6 +38,9 @@ class ViewWrite:
     bytes_written: int = 0
     exception: str = ""
     exception_code: int = 0
+    parts: int = 0
+    peak_bytes: int = 0
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +89,7 @@ def join_staged(staged: Sequence[StagedInsert]) -> StagedInsert:
             if isinstance(change, AddBlock):
                 table_id = change.block.table_id
                 counts[table_id] = counts.get(table_id, 0) + 1
-            changes.append(_shift(change, shifts))
+            changes.append(shifted(change, shifts))
     return StagedInsert(
         table_id=staged[0].table_id,
         snapshot=min(one.snapshot for one in staged),
@@ -93,11 +98,12 @@ def join_staged(staged: Sequence[StagedInsert]) -> StagedInsert:
         requirements=_unique(r for one in staged for r in one.requirements),
         changes=tuple(changes),
         dimensions=_unique(d for one in staged for d in one.dimensions),
-        views=_join_views(w for one in staged for w in one.views),
+        views=join_views(w for one in staged for w in one.views),
     )
 
 
-def _shift(change: Change, shifts: dict[str, int]) -> Change:
+def shifted(change: Change, shifts: Mapping[str, int]) -> Change:
+    """The change with its new blocks numbered on, by table; those of other tables stay."""
     match change:
         case AddBlock(block=block):
             return replace(change, block=_shift_block(block, shifts))
@@ -111,21 +117,21 @@ def _shift(change: Change, shifts: dict[str, int]) -> Change:
             return change
 
 
-def _shift_block(block: NewBlock, shifts: dict[str, int]) -> NewBlock:
+def _shift_block(block: NewBlock, shifts: Mapping[str, int]) -> NewBlock:
     return NewBlock(block.table_id, block.index + shifts.get(block.table_id, 0))
 
 
-def _shift_blocks(blocks: Blocks, shifts: dict[str, int]) -> Blocks:
+def _shift_blocks(blocks: Blocks, shifts: Mapping[str, int]) -> Blocks:
     return _shift_block(blocks, shifts) if isinstance(blocks, NewBlock) else blocks
 
 
-def _shift_contribution(contribution: Contribution, shifts: dict[str, int]) -> Contribution:
+def _shift_contribution(contribution: Contribution, shifts: Mapping[str, int]) -> Contribution:
     return replace(
         contribution, blocks=tuple(_shift_blocks(b, shifts) for b in contribution.blocks)
     )
 
 
-def _join_views(writes: Iterable[ViewWrite]) -> tuple[ViewWrite, ...]:
+def join_views(writes: Iterable[ViewWrite]) -> tuple[ViewWrite, ...]:
     joined: dict[str, ViewWrite] = {}
     for one in writes:
         have = joined.get(one.view_id)
@@ -139,6 +145,9 @@ def _join_views(writes: Iterable[ViewWrite]) -> tuple[ViewWrite, ...]:
             have.bytes_written + one.bytes_written,
             have.exception or one.exception,
             have.exception_code or one.exception_code,
+            have.parts + one.parts,
+            max(have.peak_bytes, one.peak_bytes),
+            _unique((*have.warnings, *one.warnings)),
         )  # fmt: skip
     return tuple(joined.values())
 

@@ -14,17 +14,19 @@ import pyarrow as pa
 
 from olapdb.bind import BindScope, bind_query
 from olapdb.config import Settings
-from olapdb.errors import Error, InternalError, UnknownTable
+from olapdb.errors import Error, InternalError, MemoryLimitExceeded, UnknownTable
 from olapdb.execute import ExecutionContext, run
 from olapdb.execute.defaults import DefaultColumns
 from olapdb.functions.base import Environment
 from olapdb.ingest.arrays import one_array
 from olapdb.ingest.block import BlockMaker
+from olapdb.ingest.limits import ViewLimits, over_memory
 from olapdb.model.part import Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.optimize import optimize
 from olapdb.plan.nodes import Plan
+from olapdb.result import QueryStatistics
 from olapdb.sql.parser import parse_query
 from olapdb.storage.store import Store
 from olapdb.transaction.cache import Cache
@@ -53,6 +55,7 @@ class BoundView:
     maker: BlockMaker
 
 
+NO_LIMITS = ViewLimits()
 LIMITS = ("max_memory_usage", "max_execution_time", "max_threads")
 
 
@@ -72,13 +75,16 @@ def fire(
     around: Surroundings,
     *,
     parts: Mapping[str, Sequence[Part]] | None = None,
+    limits: ViewLimits | None = None,
+    statistics: QueryStatistics | None = None,
 ) -> pa.Table:
     """The block of the target that the view makes of a block of its source.
 
     Every occurrence of the source is the block; other tables are read at the snapshot, `parts` of
-    them where given.  Errors name the view: "while pushing to view db.v".
+    them where given.  Errors name the view: "while pushing to view db.v".  `limits` cap its memory;
+    `statistics`, where given, hear what it held.
     """
-    view = bound.view
+    view, limits = bound.view, limits or NO_LIMITS
     environment = _environment(view, around.environment)
     context = ExecutionContext(
         snapshot=around.snapshot,
@@ -88,11 +94,19 @@ def fire(
         blocks={view.source_id: block},
         parts=dict(parts or {}),
         cancelled=around.cancelled,
+        statistics=statistics or QueryStatistics(),
     )
+    cap_bytes = limits.memory_cap_bytes
+    if cap_bytes and cap_bytes < context.memory.limit_bytes:
+        context.memory.limit_bytes = cap_bytes
     try:
         rows = run(bound.plan, context).read_all()
         arrays = [one_array(column) for column in rows.columns]
         return bound.maker.make(arrays, rows.num_rows, environment)
+    except MemoryLimitExceeded as error:
+        if context.memory.limit_bytes == cap_bytes:
+            raise over_memory(view, limits, error) from error
+        raise pushing_to(view, error) from error
     except Error as error:
         raise pushing_to(view, error) from error
 

@@ -115,7 +115,7 @@ def _merge(
     reach("merge.read")
     ids = tuple(part.id for part in ordered)
     with Transaction(services, attempts_max=1) as transaction:
-        staged = _stage(transaction, table, ordered, rows, inline)
+        staged = _stage(transaction, layout, ordered, rows, inline)
         changes: list[Change] = [RemoveParts(table.id, ids)]
         if staged is not None:
             changes.append(AddPart(staged.part, staged.inline_rows))
@@ -327,8 +327,10 @@ def _stored_schema(table: Table) -> pa.Schema:
 
 
 def _stage(
-    transaction: Transaction, table: Table, parts: Sequence[Part], rows: pa.Table, inline: bool
-) -> StagedPart | None:
+    transaction: Transaction, layout: TableLayout, parts: Sequence[Part], rows: pa.Table,
+    inline: bool,
+) -> StagedPart | None:  # fmt: skip
+    table = layout.table
     contributions = joined_contributions(parts)
     if rows.num_rows == 0 and not contributions:
         return None
@@ -339,5 +341,5 @@ def _stage(
         partition_value=with_rows.partition_value, blocks=hull(parts),
         contributions=contributions, level=max(p.level for p in parts) + 1,
         inline_bytes_max=limit if inline and all(p.inline or not p.rows for p in parts) else 0,
-        replaces=[part.id for part in parts],
+        replaces=[part.id for part in parts], index_values=layout.index_values(rows),
     )  # fmt: skip

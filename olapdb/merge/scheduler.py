@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from olapdb.errors import CommitConflict, Error
@@ -15,6 +16,8 @@ from olapdb.transaction.services import Services
 
 SWEEP_SECONDS = 30.0
 """How often all tables are looked at: parts become worth merging by age alone."""
+TTL_SECONDS = 14_400
+"""`merge_with_ttl_timeout`: the default."""
 QUIET_SECONDS = 0.1
 DELAY_SECONDS_MAX = 0.5
 """Work begins once no table was notified for so long, or so long after the first was.  A merge of
@@ -44,8 +47,14 @@ class MergeScheduler:
     tried again at the next sweep.
     """
 
-    def __init__(self, services: Services, *, sweep_seconds: float = SWEEP_SECONDS) -> None:
+    def __init__(
+        self, services: Services, *, sweep_seconds: float = SWEEP_SECONDS,
+        expire: Callable[[Services, str], object] | None = None,
+    ) -> None:  # fmt: skip
+        """`expire` removes what of a table has expired by its TTL."""
         self._services = services
+        self._expire = expire
+        self._expired_at: dict[str, float] = {}
         self._sweep_seconds = sweep_seconds
         self._pending: set[str] = set()
         self._notified = 0
@@ -119,6 +128,7 @@ class MergeScheduler:
 
     def _work_on(self, table_id: str) -> None:
         """Merges until nothing is worth it; bounded by the conflicts that others cause."""
+        self._remove_expired(table_id)
         conflicts = 0
         while not self._stopping.is_set():
             try:
@@ -136,6 +146,24 @@ class MergeScheduler:
             self.merges.append(done)
             # INSERTs first: the interpreter and the disk are theirs too.
             self._stopping.wait(PAUSE_SECONDS)
+
+    def _remove_expired(self, table_id: str) -> None:
+        """What has expired leaves before the merges, which then do not write it again; at most
+        once in `merge_with_ttl_timeout`."""
+        table = self._services.catalog.snapshot().by_id(table_id)
+        if self._expire is None or not isinstance(table, Table) or not table.ttl:
+            return
+        timeout = float(table.setting("merge_with_ttl_timeout", TTL_SECONDS))
+        now = time.monotonic()
+        if now - self._expired_at.get(table_id, -timeout) < timeout:
+            return
+        self._expired_at[table_id] = now
+        try:
+            self._expire(self._services, table_id)
+        except CommitConflict:
+            self._expired_at.pop(table_id)
+        except FAILURES as error:
+            self._failed(table_id, error)
 
     def _sweep(self) -> None:
         try:

@@ -23,6 +23,7 @@ from olapdb.model.schema import (
     MaterializedView,
     PastColumn,
     SchemaObject,
+    SkipIndex,
     Table,
     View,
 )
@@ -173,6 +174,11 @@ def encode_object(schema_object: SchemaObject) -> str:
                 body["columns"] = encode_columns(value)
             case "engine":
                 body["engine"] = [value.name, list(value.arguments)]
+            case "indexes":
+                body["indexes"] = [
+                    [i.name, i.expression, i.type, list(i.columns), i.argument, i.granularity]
+                    for i in value
+                ]
             case "past":
                 body["past"] = [[p.column_id, p.before, p.name, p.bounds_hold] for p in value]
             case "sorting_key":
@@ -192,6 +198,10 @@ def decode_object(kind: str, text: str, parse_type: ParseType) -> SchemaObject:
                 arguments[name] = decode_columns(value, parse_type)
             case "engine":
                 arguments[name] = Engine(value[0], tuple(value[1]))
+            case "indexes":
+                arguments[name] = tuple(
+                    SkipIndex(n, e, t, tuple(columns), *rest) for n, e, t, columns, *rest in value
+                )
             case "past":
                 arguments[name] = tuple(PastColumn(*one) for one in value)
             case "sorting_key":

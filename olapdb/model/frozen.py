@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from olapdb.errors import InternalError
-from olapdb.model.part import Part
+from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import Database, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
@@ -76,6 +76,9 @@ class FrozenSnapshot:
         raise InternalError("A frozen snapshot holds no checks.")
 
     def blocks(self, table_id: str) -> tuple[BlockInfo, ...]:
+        raise InternalError("A frozen snapshot holds no block log.")
+
+    def block_span(self, table_id: str, blocks: BlockRange) -> tuple[int, int]:
         raise InternalError("A frozen snapshot holds no block log.")
 
     def _views(

@@ -34,16 +34,40 @@ def segments_to_bytes(segments: Iterable[tuple[int, int]]) -> bytes:
     return np.array(list(segments), SEGMENT).tobytes()
 
 
-def first_of_each(keys: np.ndarray) -> np.ndarray:
-    """Whether each key appears here for the first time."""
-    first = np.ones(len(keys), bool)
-    high = np.sort(keys[:, 0])
-    if not (high[1:] == high[:-1]).any():
-        return first  # the common case needs no order of rows
-    order = np.lexsort((keys[:, 1], keys[:, 0]))  # stable: the first row of a key stays first
-    ordered = keys[order]
-    first[order[1:]] = (ordered[1:] != ordered[:-1]).any(axis=1)
-    return first
+@dataclass(frozen=True)
+class SortedKeys:
+    """Keys in the order of their high halves; `rows` says where each was before."""
+
+    high: np.ndarray
+    low: np.ndarray
+    rows: np.ndarray
+
+    @classmethod
+    def of(cls, keys: np.ndarray, rows: np.ndarray | None = None) -> SortedKeys:
+        """All keys, or those of `rows`."""
+        high = keys[:, 0] if rows is None else keys[rows, 0]
+        order = np.argsort(high)
+        at = order if rows is None else rows[order]
+        return cls(high[order], keys[at, 1], at)
+
+    def __len__(self) -> int:
+        return len(self.high)
+
+    def where(self, mask: np.ndarray) -> SortedKeys:
+        return SortedKeys(self.high[mask], self.low[mask], self.rows[mask])
+
+    def first_of_each(self) -> np.ndarray:
+        """Whether each key is the one of the smallest row among its equals."""
+        first = np.ones(len(self), bool)
+        same = self.high[1:] == self.high[:-1]
+        if not same.any():
+            return first
+        shared = np.flatnonzero(np.append(same, False) | np.append(False, same))
+        high, low, rows = self.high[shared], self.low[shared], self.rows[shared]
+        order = np.lexsort((rows, low, high))
+        again = (high[order[1:]] == high[order[:-1]]) & (low[order[1:]] == low[order[:-1]])
+        first[shared[order[1:][again]]] = False
+        return first
 
 
 @dataclass(frozen=True)
@@ -66,34 +90,32 @@ class KeyRun:
     def of(cls, first: int, keys: np.ndarray, segments: np.ndarray) -> KeyRun:
         """Keys in the order of their ordinals, of which `first` is the first one's; `segments` of
         dtype SEGMENT."""
-        order = np.argsort(keys[:, 0], kind="stable")
+        ordered = SortedKeys.of(keys)
         ends = np.cumsum(segments["count"])
         return cls(
-            first, first + len(keys), keys[order, 0], keys[order, 1], order.astype(np.uint32),
+            first, first + len(keys), ordered.high, ordered.low, ordered.rows.astype(np.uint32),
             ends - segments["count"], segments["accepted_ms"].astype(np.int64),
         )  # fmt: skip
 
     def __len__(self) -> int:
         return len(self.high)
 
-
-    def found(self, keys: np.ndarray, oldest: int = 0) -> np.ndarray:
-        """Whether each key is here with an ordinal of at least `oldest`."""
+    def found(self, keys: SortedKeys, oldest: int = 0) -> np.ndarray:
+        """Whether each key is here with an ordinal of at least `oldest`; as `keys` are ordered."""
         found = np.zeros(len(keys), bool)
-        order = np.argsort(keys[:, 0])  # neighbours in the search are neighbours in memory
-        wanted = keys[order]
-        at = np.searchsorted(self.high, wanted[:, 0], "left")
-        stop = np.searchsorted(self.high, wanted[:, 0], "right")
-        waiting = np.flatnonzero(at < stop)
-        at, stop = at[waiting], stop[waiting]
+        at = np.searchsorted(self.high, keys.high)
+        waiting = np.flatnonzero(at < len(self))
+        at = at[waiting]
         oldest_offset = max(oldest - self.first, 0)
         # One step a key that shares the high half: nearly always one in all.
         while len(waiting):
-            hit = (self.low[at] == wanted[waiting, 1]) & (self.offsets[at] >= oldest_offset)
-            found[order[waiting[hit]]] = True
+            same = self.high[at] == keys.high[waiting]
+            waiting, at = waiting[same], at[same]
+            hit = (self.low[at] == keys.low[waiting]) & (self.offsets[at] >= oldest_offset)
+            found[waiting[hit]] = True
             at = at + 1
-            more = ~hit & (at < stop)
-            waiting, at, stop = waiting[more], at[more], stop[more]
+            more = ~hit & (at < len(self))
+            waiting, at = waiting[more], at[more]
         return found
 
     def oldest_after(self, cutoff_ms: int) -> int | None:

@@ -134,6 +134,30 @@ class Database:
     comment: str = ""
 
 
+IndexType: TypeAlias = Literal["minmax", "set", "bloom_filter"]
+
+
+@dataclass(frozen=True, slots=True)
+class SkipIndex:
+    """`expression` is SQL text over `columns`; `argument` the most values of a set (0: any number)
+    or the rate of false positives of a bloom_filter; `granularity` is in granules."""
+
+    name: str
+    expression: str
+    type: IndexType
+    columns: tuple[str, ...]
+    argument: float = 0.0
+    granularity: int = 1
+
+    @property
+    def type_full(self) -> str:
+        """As it is written: `set(100)`."""
+        if self.type == "minmax":
+            return "minmax"
+        text = str(int(self.argument)) if self.type == "set" else repr(self.argument)
+        return f"{self.type}({text})"
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """`sorting_key` () means ORDER BY tuple(); `primary_key` is how many of its items are the
@@ -154,6 +178,7 @@ class Table:
     created_ms: int = 0
     ttl: str = ""
     constraints: tuple[tuple[str, str], ...] = ()
+    indexes: tuple[SkipIndex, ...] = ()
     past: tuple[PastColumn, ...] = ()
     last_column_id: int = 0
     """The highest id that a dropped column had."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from olapdb.model.part import Part
+from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import Database, MaterializedView, SchemaObject, Table
 from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
 
@@ -67,3 +67,8 @@ class Snapshot(Protocol):
         ...
 
     def blocks(self, table_id: str) -> tuple[BlockInfo, ...]: ...
+
+    def block_span(self, table_id: str, blocks: BlockRange) -> tuple[int, int]:
+        """(how many of these blocks there are, when the oldest of them came in milliseconds or 0),
+        without reading the log of all."""
+        ...

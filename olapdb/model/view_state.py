@@ -15,7 +15,7 @@ Cause: TypeAlias = Literal[
 ]  # fmt: skip
 """VIEW FAILED is no stale slice but the reason of a gap, see `olapdb.ingest.failures`."""
 
-Verdict: TypeAlias = Literal["equal", "different", "unverifiable"]
+Verdict: TypeAlias = Literal["equal", "different", "unverifiable", "retained"]
 
 
 @dataclass(frozen=True, slots=True)

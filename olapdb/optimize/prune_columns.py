@@ -11,6 +11,7 @@ from olapdb.errors import InternalError
 from olapdb.plan.expressions import ColumnRef, Expression, columns_of
 from olapdb.plan.nodes import (
     Aggregate,
+    ArrayJoin,
     Distinct,
     Field,
     Filter,
@@ -55,6 +56,10 @@ def _prune(node: Node, needed: Names) -> Node:
             kept_expressions = tuple((n, e) for n, e in node.expressions if n in needed)
             child = _prune(node.child, _used(e for _, e in kept_expressions))
             return Project(child, kept_expressions)
+        case ArrayJoin():
+            beside = tuple(f for f in node.kept if f.name in needed)
+            used = frozenset(f.name for f in beside) | _used(e for _, e in node.arrays)
+            return replace(node, child=_prune(node.child, used), kept=beside)
         case Aggregate():
             aggregates = tuple((n, a) for n, a in node.aggregates if n in needed)
             arguments = (e for _, call in aggregates for e in call.arguments)

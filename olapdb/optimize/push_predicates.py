@@ -9,6 +9,7 @@ from olapdb.optimize.conditions import all_of, conjuncts, is_repeatable, substit
 from olapdb.plan.expressions import ColumnRef, Expression, columns_of
 from olapdb.plan.nodes import (
     Aggregate,
+    ArrayJoin,
     Distinct,
     Filter,
     Join,
@@ -38,6 +39,8 @@ def _push(node: Node, conditions: list[Expression]) -> Node:
             return _push(node.child, [*parts, *conditions])
         case Project():
             return _through_project(node, conditions)
+        case ArrayJoin():
+            return _through_array_join(node, conditions)
         case Aggregate():
             return _through_aggregate(node, conditions)
         case Join():
@@ -69,6 +72,17 @@ def _through_project(node: Project, conditions: list[Expression]) -> Node:
         (down if movable else stay).append(condition)
     child = _push(node.child, [substitute(c, by_name) for c in down])
     return _filtered(replace(node, child=child), stay)
+
+
+def _through_array_join(node: ArrayJoin, conditions: list[Expression]) -> Node:
+    """A condition on what the arrays stand beside keeps or drops all elements of a row."""
+    kept = {f.name for f in node.kept}
+    down: list[Expression] = []
+    stay: list[Expression] = []
+    for condition in conditions:
+        movable = is_repeatable(condition) and columns_of(condition) <= kept
+        (down if movable else stay).append(condition)
+    return _filtered(replace(node, child=_push(node.child, down)), stay)
 
 
 def _through_aggregate(node: Aggregate, conditions: list[Expression]) -> Node:

@@ -18,6 +18,7 @@ from olapdb.plan.expressions import (
 )
 from olapdb.plan.nodes import (
     Aggregate,
+    ArrayJoin,
     Distinct,
     Filter,
     Join,
@@ -78,6 +79,8 @@ def _title(node: Node) -> str:
             return "Filter"
         case Project():
             return "Expression"
+        case ArrayJoin():
+            return f"ArrayJoin ({'LEFT ' if node.left else ''}ARRAY JOIN)"
         case Aggregate():
             return "Aggregating"
         case Join():
@@ -119,6 +122,8 @@ def _facts(node: Node) -> Iterator[str]:
         case Project():
             computed = [_named(n, e) for n, e in node.expressions]
             yield f"Columns: {', '.join(computed) or 'none'}"
+        case ArrayJoin():
+            yield f"Arrays: {', '.join(_named(n, e) for n, e in node.arrays)}"
         case Aggregate():
             yield f"Keys: {', '.join(_named(n, e) for n, e in node.keys) or 'none'}"
             if node.aggregates:

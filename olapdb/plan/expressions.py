@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from olapdb.functions.base import Aggregate, ScalarCall
-from olapdb.types import DataType
+from olapdb.types import Array, DataType, Map, Tuple, plain
 
 if TYPE_CHECKING:
     from olapdb.plan.nodes import Node
@@ -95,6 +95,27 @@ class InSubquery(Expression):
 
 
 @dataclass(frozen=True, slots=True)
+class Unnested(Expression):
+    """arrayJoin(argument): an element of an array, until the binder has made an ArrayJoin of it. No
+    plan holds one."""
+
+    argument: Expression
+
+    def children(self) -> tuple[Expression, ...]:
+        return (self.argument,)
+
+
+def element_type(data_type: DataType) -> DataType | None:
+    """The type of an element of an Array; of a Map a tuple of key and value; else None."""
+    inner = plain(data_type)
+    if isinstance(inner, Array):
+        return inner.inner
+    if isinstance(inner, Map):
+        return Tuple((inner.key, inner.value), ("keys", "values"))
+    return None
+
+
+@dataclass(frozen=True, slots=True)
 class AggregateCall:
     """An aggregate of an Aggregate node; its arguments are expressions over the child."""
 
@@ -112,7 +133,7 @@ def with_children(expression: Expression, children: tuple[Expression, ...]) -> E
     match expression:
         case Call():
             return replace(expression, arguments=children)
-        case Cast() | InValues():
+        case Cast() | InValues() | Unnested():
             return replace(expression, argument=children[0])
         case InSubquery():
             return replace(expression, arguments=children)

@@ -12,7 +12,7 @@ from typing import Literal
 import pyarrow as pa
 
 from olapdb.model.schema import Table
-from olapdb.plan.expressions import AggregateCall, Expression
+from olapdb.plan.expressions import AggregateCall, Expression, element_type
 from olapdb.types import DataType
 
 
@@ -128,6 +128,33 @@ class Project(Node):
     @property
     def schema(self) -> Schema:
         return tuple(Field(n, e.type) for n, e in self.expressions)
+
+    def children(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+
+@dataclass(frozen=True)
+class ArrayJoin(Node):
+    """A row for each element of the `arrays` (unique name of the element, an Array or Map over the
+    child), which are joined side by side and must be of equal length in each row.
+
+    A row without elements is dropped; with `left` it stays, once, with default values.  Schema:
+    `kept`, fields of the child's, then the elements.
+    """
+
+    child: Node
+    kept: Schema
+    arrays: tuple[tuple[str, Expression], ...]
+    left: bool
+
+    @property
+    def schema(self) -> Schema:
+        elements = []
+        for name, array in self.arrays:
+            data_type = element_type(array.type)
+            assert data_type is not None, array.type
+            elements.append(Field(name, data_type))
+        return (*self.kept, *elements)
 
     def children(self) -> tuple[Node, ...]:
         return (self.child,)

@@ -17,6 +17,7 @@ from olapdb.plan.expressions import (
 )
 from olapdb.plan.nodes import (
     Aggregate,
+    ArrayJoin,
     Distinct,
     Filter,
     Join,
@@ -40,7 +41,10 @@ def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
     if all(new is old for new, old in zip(inputs, node.children(), strict=True)):
         return node
     match node:
-        case Filter() | Project() | Aggregate() | Sort() | Limit() | LimitBy() | Distinct():
+        case (
+            Filter() | Project() | ArrayJoin() | Aggregate() | Sort() | Limit() | LimitBy()
+            | Distinct()
+        ):  # fmt: skip
             return replace(node, child=inputs[0])
         case Join() | SetDifference():
             return replace(node, left=inputs[0], right=inputs[1])
@@ -55,7 +59,7 @@ def expressions_of(node: Node) -> tuple[Expression, ...]:
     match node:
         case Filter(predicate=predicate):
             return (predicate,)
-        case Project(expressions=pairs):
+        case Project(expressions=pairs) | ArrayJoin(arrays=pairs):
             return tuple(e for _, e in pairs)
         case Aggregate(keys=keys, aggregates=aggregates):
             arguments = (a for _, call in aggregates for a in call.arguments)
@@ -87,6 +91,8 @@ def map_expressions(node: Node, change: Change) -> Node:
             return replace(node, predicate=change(node.predicate))
         case Project():
             return replace(node, expressions=tuple((n, change(e)) for n, e in node.expressions))
+        case ArrayJoin():
+            return replace(node, arrays=tuple((n, change(e)) for n, e in node.arrays))
         case Aggregate():
             return replace(
                 node,

@@ -575,6 +575,7 @@ class DropColumn(AlterAction):
 class ClearColumn(AlterAction):
     name: str
     partition: PartitionReference | None = None
+    if_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -621,6 +622,11 @@ class ModifyTtl(AlterAction):
     """`ttl` empty: REMOVE TTL."""
 
     ttl: tuple[TtlItem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MaterializeTtl(AlterAction):
+    partition: PartitionReference | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,81 +1,316 @@
-"""ALTER TABLE: comments, DELETE and DROP PARTITION; the rest is refused by its name."""
+"""ALTER TABLE: all actions of one statement are one commit.
+
+    actions -> draft (the table to be) -> checks, views -> rows that must be read or rewritten
+            -> one commit: the table, the views that follow it, the parts, what became stale
+
+Actions on partitions (`statements/partitions.py`) and MODIFY QUERY (`statements/views.py`) stand
+alone.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from olapdb.errors import NoSuchColumn, NotSupportedError
-from olapdb.model.changes import PutObject, RevisionIs
-from olapdb.model.schema import SchemaObject
+from olapdb.errors import (
+    AlterOfColumnIsForbidden,
+    CommitUnknown,
+    Error,
+    IncorrectQuery,
+    NotFoundColumnInBlock,
+    NotSupportedError,
+    ProgrammingError,
+)
+from olapdb.ingest.mutation import Mutation
+from olapdb.ingest.read import Pin
+from olapdb.ingest.reread import Rereading
+from olapdb.ingest.steps import Step
+from olapdb.model.changes import (
+    Change,
+    LeaseLive,
+    NoViewSince,
+    PutObject,
+    Requirement,
+    RevisionIs,
+)
+from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
+from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
 from olapdb.sql import nodes
+from olapdb.statements.attempts import attempted
+from olapdb.statements.columns import Draft
 from olapdb.statements.context import StatementContext
-from olapdb.statements.create import commit
+from olapdb.statements.create import check_table, commit
+from olapdb.statements.engines import check_engine
+from olapdb.statements.indexes import alter_index
 from olapdb.statements.maintain import delete
+from olapdb.statements.mutations import step_of, surroundings
 from olapdb.statements.partitions import alter_partition, check_partition_action
+from olapdb.statements.table_changes import modify_order_by, modify_settings
+from olapdb.statements.ttl import materialize_ttl, modified_ttl
 from olapdb.statements.views import alter_query
+from olapdb.transaction.points import reach
+from olapdb.views.column_rename import follow_column_rename
+from olapdb.views.column_use import bind_view, check_altered, refuse_needed_column
+from olapdb.views.overlay import Overlay
+
+_COMMENTS = nodes.ModifyComment | nodes.CommentColumn
+_COLUMNS = (
+    nodes.AddColumn | nodes.DropColumn | nodes.RenameColumn | nodes.ModifyColumn
+    | nodes.ConstraintAction | nodes.IndexAction | nodes.ModifyOrderBy | nodes.ModifySetting
+    | nodes.ModifyTtl
+)  # fmt: skip
+_ROWS = (
+    nodes.UpdateWhere | nodes.DeleteWhere | nodes.ClearColumn | nodes.MaterializeColumn
+)  # fmt: skip
 
 
 def alter(statement: nodes.Alter, context: StatementContext) -> Result:
-    """One commit an action; what cannot be done is refused before anything is."""
-    if any(isinstance(action, nodes.ModifyQuery) for action in statement.actions):
+    """What cannot be done is refused before anything is."""
+    actions = statement.actions
+    if any(isinstance(action, nodes.ModifyQuery) for action in actions):
         return alter_query(statement, context)
     context = context.with_settings(statement.settings)
-    for action in statement.actions:
-        _refuse_unknown(action, context)
-    affected = 0
-    for action in statement.actions:
-        affected += _alter(statement, action, context)
-    return Result(affected_rows=affected)
+    for action in actions:
+        _refuse_unknown(action, context, alone=len(actions) == 1)
+    if any(isinstance(action, nodes.PartitionAction) for action in actions):
+        return _alter_partitions(statement, context)
+    match actions:
+        case (nodes.MaterializeTtl(partition=partition),):
+            return materialize_ttl(statement.table, partition, context)
+        case (nodes.DeleteWhere(where=where, partition=partition),):
+            return delete(nodes.Delete(statement.table, where, partition), context)
+    tried: set[str] = set()
+    rows = attempted(context, lambda snapshot: _attempt(statement, context, snapshot, tried))
+    if any(isinstance(a, nodes.ModifyTtl) and a.ttl for a in actions) and context.settings.boolean(
+        "materialize_ttl_after_modify"
+    ):
+        rows += materialize_ttl(statement.table, None, context).affected_rows
+    return Result(affected_rows=rows)
 
 
-def _refuse_unknown(action: nodes.AlterAction, context: StatementContext) -> None:
-    known = (
-        nodes.ModifyComment | nodes.CommentColumn | nodes.DeleteWhere | nodes.PartitionAction
-    )
+def _refuse_unknown(action: nodes.AlterAction, context: StatementContext, *, alone: bool) -> None:
     if isinstance(action, nodes.PartitionAction):
-        return check_partition_action(action, context)
-    if not isinstance(action, known):
+        check_partition_action(action, context)
+        return
+    if isinstance(action, nodes.MaterializeTtl) and alone:
+        return
+    if not isinstance(action, _COMMENTS | _COLUMNS | _ROWS):
         what = action.text if isinstance(action, nodes.OtherAction) else _words(action)
         raise NotSupportedError(
-            f"ALTER TABLE … {what} is not supported yet.",
-            hint="MODIFY COMMENT, COMMENT COLUMN, DELETE WHERE and DROP PARTITION are.",
+            f"ALTER TABLE … {what} is not supported.",
+            hint="Columns, constraints, ORDER BY, settings, partitions, UPDATE and DELETE can be"
+            " altered; see docs/differences.md.",
             position=action.position,
         )
 
 
 def _words(action: nodes.AlterAction) -> str:
-    if isinstance(action, nodes.PartitionAction):
-        return f"{action.action} PARTITION"
     name = type(action).__name__
     return "".join(f" {c}" if c.isupper() else c.upper() for c in name).strip().upper()
 
 
-def _alter(statement: nodes.Alter, action: nodes.AlterAction, context: StatementContext) -> int:
-    snapshot = context.snapshot()
-    match action:
-        case nodes.ModifyComment(comment=comment):
-            _put(context, replace(context.require(snapshot, statement.table), comment=comment))
-        case nodes.CommentColumn():
-            _put(context, _with_column_comment(context.require(snapshot, statement.table), action))
-        case nodes.DeleteWhere():
-            return delete(
-                nodes.Delete(statement.table, action.where, action.partition), context
-            ).affected_rows
-        case nodes.PartitionAction():
-            return alter_partition(statement, action, context)
-    return 0
+def _alter_partitions(statement: nodes.Alter, context: StatementContext) -> Result:
+    """One commit an action: each is about rows of its own."""
+    affected = 0
+    for action in statement.actions:
+        if not isinstance(action, nodes.PartitionAction):
+            raise NotSupportedError(
+                "An action on partitions stands apart from other actions.",
+                hint="Make two ALTER TABLE of it.", position=action.position,
+            )  # fmt: skip
+        affected += alter_partition(statement, action, context)
+    return Result(affected_rows=affected)
+
+
+# --- one attempt ---------------------------------------------------------------------------------
+
+
+def _attempt(
+    statement: nodes.Alter, context: StatementContext, snapshot: Snapshot, tried: set[str]
+) -> int:
+    """The rows that were changed."""
+    found = context.require(snapshot, statement.table)
+    only_comments = all(isinstance(action, _COMMENTS) for action in statement.actions)
+    if only_comments:
+        _put(context, _commented(found, statement))
+        return 0
+    table = _table(found, statement, context, snapshot)
+    draft, steps = _drafted(statement, table, context, snapshot)
+    return _publish(draft, steps, statement, context, snapshot, tried)
+
+
+def _table(
+    found: SchemaObject, statement: nodes.Alter, context: StatementContext, snapshot: Snapshot
+) -> Table:
+    """The table to alter. The columns of a view are those of its query; its rows may be mutated
+    where they are its own."""
+    if not isinstance(found, Table) and any(isinstance(a, _COLUMNS) for a in statement.actions):
+        fix = "ALTER TABLE … MODIFY QUERY changes what the view makes"
+        raise NotSupportedError(
+            f"{found.database}.{found.name} is a view: its columns are those of its query.",
+            hint=f"{fix}; its target is altered by its own name."
+            if isinstance(found, MaterializedView)
+            else "CREATE OR REPLACE VIEW gives it other columns.",
+            position=statement.table.position,
+        )
+    table = context.require_table(snapshot, statement.table, "ALTER")
+    if table.engine.name in ("Log", "TinyLog", "StripeLog"):
+        raise NotSupportedError(
+            f"ALTER TABLE of {table.database}.{table.name}: {table.engine.name} keeps its columns.",
+            hint="CREATE a MergeTree table and INSERT … SELECT the rows.",
+            position=statement.table.position,
+        )
+    return table
+
+
+def _drafted(
+    statement: nodes.Alter, table: Table, context: StatementContext, snapshot: Snapshot
+) -> tuple[Draft, list[Step]]:
+    draft = Draft(table, context.settings.boolean("data_type_default_nullable"))
+    steps: list[Step] = []
+    for action in statement.actions:
+        match action:
+            case nodes.AddColumn():
+                draft.add(action)
+            case nodes.DropColumn():
+                draft.drop(action)
+            case nodes.RenameColumn():
+                draft.rename(action)
+            case nodes.ModifyColumn():
+                draft.modify(action)
+            case nodes.CommentColumn():
+                draft.comment(action)
+            case nodes.ModifyComment(comment=comment):
+                draft.table = replace(draft.table, comment=comment)
+            case nodes.ConstraintAction():
+                draft.constraint(action)
+            case nodes.IndexAction():
+                draft.table = alter_index(action, draft.table, context, snapshot)
+            case nodes.ModifyOrderBy():
+                modify_order_by(draft, action, context.scope(snapshot))
+            case nodes.ModifySetting():
+                modify_settings(draft, action)
+            case nodes.ModifyTtl():
+                ttl = modified_ttl(action, draft.table, context.scope(snapshot))
+                draft.table = replace(draft.table, ttl=ttl)
+            case _:
+                steps += step_of(action, draft.table, context, snapshot)
+    return draft, steps
+
+
+def _publish(
+    draft: Draft, steps: list[Step], statement: nodes.Alter, context: StatementContext,
+    snapshot: Snapshot, tried: set[str],
+) -> int:  # fmt: skip
+    before = draft.before
+    after = before if draft.table == before else draft.finished()
+    if after is before and not steps:
+        return 0
+    views = _checked(draft, after, context, snapshot)
+    services = context.services
+    with Pin(services, snapshot.number):
+        mutation = Mutation(
+            services, snapshot, after, surroundings(context, snapshot), context.query_id,
+            context.text[:65_536], context.parameters,
+        )  # fmt: skip
+        rereading = Rereading(before, after, tried)
+        try:
+            rereading.apply(mutation)
+            for step in steps:
+                mutation.run(step)
+            needed, changes = mutation.commit_data()
+            requirements: list[Requirement] = [
+                LeaseLive(services.lease_id), RevisionIs(before.id, before.revision), *needed
+            ]  # fmt: skip
+            changes += rereading.told_by_writers(mutation)
+            if after is not before:
+                requirements.append(NoViewSince(snapshot.number))
+                puts: list[Change] = [PutObject(one) for one in (after, *views)]
+                changes = [*puts, *changes]
+            if changes:
+                reach("alter.before_commit")
+                commit(context, _kind(statement), requirements, changes)
+        except CommitUnknown:
+            raise
+        except BaseException:
+            mutation.discard()
+            raise
+    services.notify_written(before.id)
+    return mutation.rows
+
+
+def _checked(
+    draft: Draft, after: Table, context: StatementContext, snapshot: Snapshot
+) -> list[MaterializedView | View]:
+    """The views whose text follows a rename; everything else about the altered table is right."""
+    if after is draft.before:
+        return []
+    try:
+        check_engine(after)
+    except ProgrammingError as error:
+        raise AlterOfColumnIsForbidden(error.message, hint=error.hint) from error
+    check_table(after, context, snapshot)
+    kept = {column.id for column in after.columns}
+    for column in draft.before.columns:
+        if column.id not in kept and after.column(column.name) is None:
+            refuse_needed_column(snapshot, draft.before, column.name)
+    moved: dict[str, MaterializedView | View] = {}
+    seen: Snapshot = snapshot
+    for old, new in draft.renamed:
+        for view in follow_column_rename(seen, after, old, new):
+            moved[view.id] = view
+        seen = Overlay.of(snapshot, *moved.values())
+    check_altered(seen, after, "alter")
+    _check_moved(list(moved.values()), Overlay.of(snapshot, after, *moved.values()), after)
+    return list(moved.values())
+
+
+def _check_moved(views: list[MaterializedView | View], after: Snapshot, table: Table) -> None:
+    for view in views:
+        if not isinstance(view, MaterializedView):
+            continue
+        try:
+            bind_view(view, after)
+        except Error as error:
+            name = f"{view.database}.{view.name}"
+            raise AlterOfColumnIsForbidden(
+                f"Cannot alter {table.database}.{table.name}: {name} would not bind any more."
+                f" {error.message}",
+                hint=f"ALTER TABLE {name} MODIFY QUERY first, or DROP VIEW {name}.",
+            ) from error
+
+
+def _kind(statement: nodes.Alter) -> str:
+    """What system.snapshots says; mutations are found by it."""
+    if any(isinstance(action, nodes.UpdateWhere) for action in statement.actions):
+        return "UPDATE"
+    return "ALTER"
+
+
+# --- comments ------------------------------------------------------------------------------------
 
 
 def _put(context: StatementContext, item: SchemaObject) -> None:
     commit(context, "ALTER", [RevisionIs(item.id, item.revision)], [PutObject(item)])
 
 
+def _commented(item: SchemaObject, statement: nodes.Alter) -> SchemaObject:
+    """A comment means nothing: the version stays."""
+    for action in statement.actions:
+        if isinstance(action, nodes.ModifyComment):
+            item = replace(item, comment=action.comment)
+        elif isinstance(action, nodes.CommentColumn):
+            item = _with_column_comment(item, action)
+        else:
+            raise IncorrectQuery("Only comments are changed here.", position=action.position)
+    return item
+
+
 def _with_column_comment(item: SchemaObject, action: nodes.CommentColumn) -> SchemaObject:
     if all(c.name != action.name for c in item.columns):
         if action.if_exists:
             return item
-        raise NoSuchColumn(
+        raise NotFoundColumnInBlock(
             f"{item.database}.{item.name} has no column {action.name}.",
             hint=f"It has {', '.join(c.name for c in item.columns)}.",
             position=action.position,

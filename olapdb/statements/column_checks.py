@@ -18,7 +18,9 @@ from olapdb.errors import (
     IllegalColumn,
     IllegalTypeOfArgument,
     NoDefaultValue,
+    NotSupportedError,
     TypeNotForTables,
+    UnknownIdentifier,
 )
 from olapdb.execute.evaluate import evaluate_array
 from olapdb.functions import cast_column
@@ -26,6 +28,7 @@ from olapdb.model.schema import Column, Table
 from olapdb.plan.expressions import Call, Expression, columns_of
 from olapdb.plan.expressions import walk as walk_expression
 from olapdb.sql import nodes
+from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_expression
 from olapdb.statements.type_checks import check_type
 from olapdb.storage.codec import column_codec
@@ -38,9 +41,12 @@ def check_columns(table: Table, scope: BindScope) -> None:
     for column in table.columns:
         check_type(column.type, column.name)
         if isinstance(plain(column.type), Nothing):
-            raise TypeNotForTables(f"Data type {column.type} of column {column.name} cannot be stored.")
+            raise TypeNotForTables(
+                f"Data type {column.type} of column {column.name} cannot be stored."
+            )
         if column.stored:
             column_codec(column, table)
+    _check_keys(table)
     _check_circles(table)
     for column in table.columns:
         if column.default:
@@ -92,6 +98,20 @@ def _check_names(table: Table) -> None:
         )
 
 
+def _check_keys(table: Table) -> None:
+    """Rows are sorted and split by what is stored."""
+    texts = [item.expression for item in table.sorting_key]
+    for text in (*texts, *((table.partition_key,) if table.partition_key else ())):
+        for name in sorted(names_in(text, table)):
+            column = table.column(name)
+            if column is not None and not column.stored:
+                raise UnknownIdentifier(
+                    f"The key {text} of {table.database}.{table.name} names {name}, which is"
+                    f" {column.default_kind} and not stored.",
+                    hint="Make the column MATERIALIZED, or write its expression into the key.",
+                )
+
+
 def _check_circles(table: Table) -> None:
     """Defaults may use each other, but not in a circle."""
     needs = {c.name: names_in(c.default, table) for c in table.columns if c.default}
@@ -100,7 +120,9 @@ def _check_circles(table: Table) -> None:
         ready = [n for n, used in open_columns.items() if not used & open_columns.keys()]
         if not ready:
             names = ", ".join(sorted(open_columns))
-            raise CyclicAliases(f"The default expressions of these columns need each other: {names}.")
+            raise CyclicAliases(
+                f"The default expressions of these columns need each other: {names}."
+            )
         for name in ready:
             del open_columns[name]
 
@@ -154,3 +176,12 @@ def _check_constraint(table: Table, name: str, text: str, scope: BindScope) -> N
             hint="Write a comparison.",
         )
 
+
+def constraint_of(definition: nodes.ConstraintDefinition) -> tuple[str, str]:
+    """(name, condition); an ASSUME is refused, as nobody would check it."""
+    if definition.kind == "ASSUME":
+        raise NotSupportedError(
+            f"Constraint {definition.name}: ASSUME is not supported.",
+            hint="Write CHECK: then it is true, and not assumed.", position=definition.position,
+        )  # fmt: skip
+    return definition.name, to_sql(definition.expression)

@@ -20,6 +20,7 @@ from olapdb.errors import (
     BadArguments,
     DuplicateColumn,
     IllegalColumn,
+    NoSuchColumn,
     NotFoundColumnInBlock,
     NotSupportedError,
     UnknownIdentifier,
@@ -30,7 +31,7 @@ from olapdb.model.schema import Column, PastColumn, Table
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_expression
-from olapdb.statements.column_checks import names_in
+from olapdb.statements.column_checks import constraint_of, names_in
 from olapdb.storage.bounds import bounds_hold
 from olapdb.types import DataType, is_nullable, make_nullable, plain
 
@@ -159,7 +160,17 @@ class Draft:
             for c in self.table.columns
         )
         constraints = tuple((name, text(check)) for name, check in self.table.constraints)
-        self.table = replace(self.table, columns=columns, constraints=constraints)
+        indexes = tuple(
+            replace(
+                index,
+                expression=text(index.expression),
+                columns=tuple(
+                    sorted(action.new_name if c == action.name else c for c in index.columns)
+                ),
+            )
+            for index in self.table.indexes
+        )
+        self.table = replace(self.table, columns=columns, constraints=constraints, indexes=indexes)
         self.renamed.append((action.name, action.new_name))
 
     # --- MODIFY
@@ -208,7 +219,7 @@ class Draft:
     def _removed(self, old: Column, action: nodes.ModifyColumn) -> Column:
         what = str(action.remove)
         there = {"COMMENT": old.comment, "CODEC": old.codec, "TTL": "", "SETTINGS": ""}
-        if not (there[what] if what in there else old.default_kind == what):
+        if not there.get(what, old.default_kind == what):
             raise BadArguments(
                 f"Column {old.name} of {self._where} has no {what}: it cannot be removed.",
                 position=action.position,
@@ -289,7 +300,7 @@ class Draft:
         if after is not None:
             names = [c.name for c in columns]
             if after not in names:
-                raise NotFoundColumnInBlock(
+                raise NoSuchColumn(
                     f"There is no column {after} in {self._where} to put {column.name} after.",
                     hint=f"It has {', '.join(names)}.", position=action.position,
                 )  # fmt: skip
@@ -321,16 +332,8 @@ class Draft:
     def _expressions(self) -> Iterator[tuple[str, str]]:
         for name, text in self.table.constraints:
             yield f"constraint {name}", text
-
-
-def constraint_of(definition: nodes.ConstraintDefinition) -> tuple[str, str]:
-    """(name, condition); an ASSUME is refused, as nobody would check it."""
-    if definition.kind == "ASSUME":
-        raise NotSupportedError(
-            f"Constraint {definition.name}: ASSUME is not supported.",
-            hint="Write CHECK: then it is true, and not assumed.", position=definition.position,
-        )  # fmt: skip
-    return definition.name, to_sql(definition.expression)
+        for index in self.table.indexes:
+            yield f"index {index.name}", index.expression
 
 
 def renamed_in(text: str, table: Table, old: str, new: str) -> str:

@@ -34,6 +34,7 @@ from olapdb.model.changes import (
     RevisionIs,
     SchemaIs,
 )
+from olapdb.model.columns import fresh_columns
 from olapdb.model.schema import Column, Database, Engine, KeyItem, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.expressions import Call, Expression, walk
@@ -42,9 +43,11 @@ from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.statements import select
 from olapdb.statements.attempts import attempted
+from olapdb.statements.column_checks import check_columns, constraint_of
 from olapdb.statements.context import StatementContext, refuse_dependents
 from olapdb.statements.engines import check_engine, engine_of, with_version
 from olapdb.statements.insert import query_blocks
+from olapdb.statements.replace import is_dimension_only, publish_successor, successor
 from olapdb.statements.show import require_database
 from olapdb.types import (
     AggregateFunction,
@@ -113,9 +116,11 @@ def _create_table(
     if existing is not None and statement.if_not_exists:
         return Result()
     table = build_table(statement, context, snapshot)
+    if isinstance(existing, Table) and is_dimension_only(snapshot, existing):
+        table = successor(table, existing, snapshot)
     if statement.query is not None and not statement.empty:
         return _create_filled(statement, table, existing, context, snapshot)
-    _publish(table, existing, context)
+    _publish(table, existing, context, snapshot)
     return Result()
 
 
@@ -131,8 +136,7 @@ def build_table(
             position=statement.position,
         )  # fmt: skip
     for what, clause in (
-        ("PROJECTION", statement.projections), ("INDEX", statement.indexes),
-        ("CONSTRAINT", statement.constraints), ("TTL", statement.storage.ttl),
+        ("PROJECTION", statement.projections),
         ("SAMPLE BY", statement.storage.sample_by),
     ):  # fmt: skip
         if clause:
@@ -161,9 +165,27 @@ def build_table(
         settings=settings,
         comment=statement.comment,
         created_ms=context.services.clock_ms(),
+        constraints=_constraints(statement, like),
     )
     check_table(table, context, snapshot)
+    table = replace(table, ttl=_ttl(statement, like, table, context, snapshot))
+    if statement.indexes:
+        from olapdb.statements.indexes import add_indexes
+
+        return add_indexes(statement.indexes, table, context, snapshot)
     return table
+
+
+def _ttl(
+    statement: nodes.CreateTable, like: Table | None, table: Table, context: StatementContext,
+    snapshot: Snapshot,
+) -> str:  # fmt: skip
+    from olapdb.statements.ttl import ttl_text
+
+    items = statement.storage.ttl
+    if not items and like is not None and table.engine.is_merge_tree:
+        return like.ttl if statement.storage.engine is None else ""
+    return ttl_text(items, table, context.scope(snapshot))
 
 
 def check_table(table: Table, context: StatementContext, snapshot: Snapshot) -> None:
@@ -183,9 +205,7 @@ def check_table(table: Table, context: StatementContext, snapshot: Snapshot) -> 
         _check_key(table.partition_key, bound, "partition key", nullable_ok)
         if isinstance(plain(bound.type), Float):
             raise BadArguments(f"Partition key {table.partition_key} is a floating-point number.")
-    for column in table.columns:
-        if column.default:
-            bind_expression(parse_expression(column.default), table, scope)
+    check_columns(table, scope)
 
 
 def _check_key(text: str, bound: Expression, what: str, nullable_ok: bool) -> None:
@@ -221,7 +241,7 @@ def _columns(
     if statement.columns:
         made = columns_of(statement.columns, context, snapshot)
     elif like is not None:
-        return like.columns
+        return fresh_columns(like.columns)
     elif statement.query is not None:
         plan = select.plan_query(statement.query, context, snapshot)
         made = tuple(
@@ -239,6 +259,14 @@ def _columns(
             raise DuplicateColumn(f"Column {column.name} appears twice.", position=statement.position)
         seen.add(column.name)
     return made
+
+
+def _constraints(
+    statement: nodes.CreateTable, like: Table | None
+) -> tuple[tuple[str, str], ...]:
+    if statement.constraints or like is None or statement.columns:
+        return tuple(constraint_of(one) for one in statement.constraints)
+    return like.constraints
 
 
 def _storable(data_type: DataType) -> DataType:
@@ -307,7 +335,7 @@ def _keys(
     if storage.order_by is None:
         sorting = tuple(KeyItem(text) for text in primary)
     else:
-        sorting = tuple(_key_items(storage.order_by))
+        sorting = tuple(key_items(storage.order_by))
     if primary and primary != tuple(i.expression for i in sorting[: len(primary)]):
         raise BadArguments("The primary key must be a prefix of ORDER BY.")
     partition = "" if storage.partition_by is None else to_sql(storage.partition_by)
@@ -327,7 +355,7 @@ def _flat(expressions: Sequence[nodes.Expression]) -> list[nodes.Expression]:
     return flat
 
 
-def _key_items(items: Sequence[nodes.OrderItem]) -> list[KeyItem]:
+def key_items(items: Sequence[nodes.OrderItem]) -> list[KeyItem]:
     made: list[KeyItem] = []
     for item in items:
         if item.nulls_first is not None or item.collate is not None:
@@ -349,13 +377,14 @@ def _existing(
             hint="Say IF NOT EXISTS or CREATE OR REPLACE, or DROP it first.",
             position=name.position,
         )
-    refuse_dependents(snapshot, existing, "replace")
+    if isinstance(statement, nodes.CreateView) or not is_dimension_only(snapshot, existing):
+        refuse_dependents(snapshot, existing, "replace")
     return existing
 
 
 def _publish(
     made: Table | View, existing: SchemaObject | None, context: StatementContext,
-    staged: Sequence[StagedInsert] = (), reads: Sequence[tuple[str, int]] = (),
+    snapshot: Snapshot, staged: Sequence[StagedInsert] = (), reads: Sequence[tuple[str, int]] = (),
     keys: Sequence[Change] = (),
 ) -> None:  # fmt: skip
     """One commit: what had the name goes, the object comes, with its first rows and their keys.
@@ -363,6 +392,13 @@ def _publish(
     requirements: list[Requirement] = [DatabaseExists(made.database)]
     requirements += [RevisionIs(*one) for one in reads]
     changes: list[Change] = []
+    if isinstance(existing, Table) and isinstance(made, Table) and made.id == existing.id:
+        rows = join_staged(staged) if staged else None
+        publish_successor(
+            made, existing, context, snapshot, rows.requirements if rows else (),
+            [*rows.changes, *keys] if rows else (),
+        )  # fmt: skip
+        return
     if existing is None:
         requirements.append(NameIsFree(made.database, made.name))
     else:
@@ -398,7 +434,8 @@ def _create_filled(
                     cache=services.cache, cancelled=context.cancelled,
                 )
             )  # fmt: skip
-        _publish(table, existing, context, staged, keys=admission.changes() if admission else ())
+        keys = admission.changes() if admission else ()
+        _publish(table, existing, context, snapshot, staged, keys=keys)
     except CommitUnknown:
         raise
     except BaseException:
@@ -441,7 +478,7 @@ def _create_view(
         comment=statement.comment,
         created_ms=context.services.clock_ms(),
     )
-    _publish(made, existing, context, reads=plan.tables)
+    _publish(made, existing, context, snapshot, reads=plan.tables)
     return Result()
 
 

@@ -19,7 +19,7 @@ from olapdb.errors import (
 from olapdb.functions import default_value
 from olapdb.ingest.block import insertable_columns, make_blocks
 from olapdb.ingest.delivery import Stretches, read_offsets, stretches_of
-from olapdb.ingest.insert import InsertResult, insert
+from olapdb.ingest.insert import insert
 from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import InsertedRows, Result
@@ -173,6 +173,7 @@ def _commit(
     )  # fmt: skip
     context.statistics.rows_written += result.rows
     context.statistics.duplicates_dropped += result.duplicates_dropped
+    context.statistics.warnings += [one for write in result.views for one in write.warnings]
     context.statistics.duplicate_inserts += result.duplicate
     return InsertedRows(
         result.rows, duplicate=result.duplicate, duplicates_dropped=result.duplicates_dropped,

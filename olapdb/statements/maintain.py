@@ -39,20 +39,21 @@ def truncate(statement: nodes.Truncate, context: StatementContext) -> Result:
         return Result()
     table = context.require_table(snapshot, statement.table, "TRUNCATE")
     result = truncate_table(
-        context.services, table.id, query_id=context.query_id, statement=context.text
-    )
+        context.services, table.id, query_id=context.query_id, statement=context.text,
+        discard_retained=context.settings.boolean("discard_retained"),
+    )  # fmt: skip
     return Result(affected_rows=result.rows)
 
 
 def optimize(statement: nodes.Optimize, context: StatementContext) -> Result:
     """OPTIMIZE TABLE t [PARTITION p] [FINAL]: merges now, and waits for it."""
+    from olapdb.ingest.ttl import apply_ttl
     from olapdb.merge.merger import optimize as optimize_table
 
-    for what, given in (("DEDUPLICATE", statement.deduplicate), ("CLEANUP", statement.cleanup)):
-        if given:
-            raise NotSupportedError(
-                f"OPTIMIZE … {what} is not supported yet.", position=statement.position
-            )
+    if statement.cleanup:
+        raise NotSupportedError(
+            "OPTIMIZE … CLEANUP is not supported yet.", position=statement.position
+        )
     context = context.with_settings(statement.settings)
     snapshot = context.snapshot()
     table = context.require_table(snapshot, statement.table, "OPTIMIZE")
@@ -64,6 +65,15 @@ def optimize(statement: nodes.Optimize, context: StatementContext) -> Result:
     partition = None
     if statement.partition is not None:
         partition = find_partition(statement.partition, table, context, snapshot)
+    if statement.deduplicate:
+        from olapdb.statements.mutations import deduplicate
+
+        deduplicate(statement, table, partition, context, snapshot)
+    if table.ttl:
+        apply_ttl(
+            context.services, table.id, partition_id=partition, query_id=context.query_id,
+            statement=context.text, settings=context.settings,
+        )  # fmt: skip
     optimize_table(
         context.services, table.id, partition_id=partition, final=statement.final,
         query_id=context.query_id, statement=context.text,

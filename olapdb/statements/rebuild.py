@@ -31,7 +31,7 @@ def rebuild(
         context.services, view.id, _builder(storage, context), query=statement.query,
         engine=engine, reshaped=storage is not None, database=context.database,
         executor=executor_of(context), progress=context.progress, query_id=context.query_id,
-        statement=context.text, settings=context.settings,
+        statement=context.text, settings=context.settings, stop=context.cancelled,
     ).run()  # fmt: skip
 
 

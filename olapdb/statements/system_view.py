@@ -14,6 +14,7 @@ from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
+from olapdb.statements import rebuild
 from olapdb.statements.context import StatementContext
 from olapdb.statements.partitions import find_partition
 from olapdb.statements.views import attach, executor_of
@@ -46,6 +47,7 @@ _COLUMNS: Mapping[str, Mapping[str, DataType]] = {
     "REPLAY": {
         "partition": STRING, "source_rows": UINT64, "rows_before": UINT64, "rows_after": UINT64,
         "bypass_rows": UINT64, "status": STRING, "commit": _MAYBE_NUMBER,
+        "retained_rows": UINT64,
     },
     "METADATA": {
         "table": STRING, "partition": STRING, "parts": UINT64, "rows": UINT64,
@@ -55,6 +57,15 @@ _COLUMNS: Mapping[str, Mapping[str, DataType]] = {
         "partition": STRING, "snapshot": UINT64, "keys_compared": UINT64, "missing": UINT64,
         "extra": UINT64, "differing": UINT64, "largest_difference": FLOAT64, "examples": _TEXTS,
         "bypass_rows": UINT64, "gap_rows": UINT64, "causes": _TEXTS, "verdict": STRING,
+        "retained_rows": UINT64,
+    },
+    "REBUILD": {
+        "step": STRING, "view": STRING, "target": STRING, "partition": STRING, "rows": UINT64,
+        "status": STRING, "commit": _MAYBE_NUMBER,
+    },
+    "ROLLBACK": {
+        "view": STRING, "replaced": STRING, "target": STRING, "kept_target": STRING,
+        "verdict": STRING, "mend": STRING, "commit": UINT64,
     },
 }  # fmt: skip
 
@@ -65,6 +76,10 @@ def system_view(statement: nodes.SystemView, context: StatementContext) -> Resul
         context = context.with_settings(statement.settings)
         view = context.require_view(context.snapshot(), statement.view)
         attach(view, statement.action == "START", context)
+        return Result()
+    if statement.action == "CANCEL REBUILD":
+        context = context.with_settings(statement.settings)
+        rebuild.cancel(context.require_view(context.snapshot(), statement.view), context)
         return Result()
     found = rows_of(statement, context)
     columns = _COLUMNS[_kind(statement)]
@@ -92,10 +107,14 @@ def rows_of(statement: nodes.SystemView, context: StatementContext) -> tuple[Any
             return _ledger(view, snapshot)
         case "RECONCILE":
             return _reconcile(statement, view, context, snapshot)
+        case "REBUILD":
+            return rebuild.rebuild(statement, view, context)
+        case "ROLLBACK":
+            return rebuild.rollback(view, context)
         case _:
             raise NotSupportedError(
                 f"SYSTEM {statement.action} VIEW is not supported yet.",
-                hint="BACKFILL, REPLAY, RECONCILE, ADOPT, CANCEL, STOP and START are.",
+                hint="BACKFILL, REPLAY, RECONCILE, ADOPT, REBUILD, ROLLBACK, CANCEL, STOP and START are.",
                 position=statement.position,
             )
 
@@ -136,9 +155,7 @@ def _backfill(
     return done
 
 
-def refuse_incomplete(
-    view: MaterializedView, rows: Sequence[BackfillRow], query_id: str
-) -> None:
+def refuse_incomplete(view: MaterializedView, rows: Sequence[BackfillRow], query_id: str) -> None:
     """BackfillIncomplete, which names the chunks that failed and how to go on."""
     failed = [row for row in rows if row.status == "failed"]
     if not failed:
@@ -193,9 +210,7 @@ def _replay(
     )  # fmt: skip
 
 
-def _condition(
-    statement: nodes.SystemView, context: StatementContext
-) -> KeyCondition | None:
+def _condition(statement: nodes.SystemView, context: StatementContext) -> KeyCondition | None:
     from olapdb.views.choose import KeyCondition
 
     if statement.where is not None:

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 
 FOOTERS_MAX = 4096
 INLINE_BYTES_MAX = 64 << 20
+INDEX_BYTES_MAX = 64 << 20
 
 Value = TypeVar("Value")
 
@@ -57,7 +58,7 @@ class BoundedCache(Generic[Value]):
 class PartCache:
     """`footers` by path and `inline` decoded rows by part id, both only when their checksum was
     right; `layouts` by table id, what the writer derives from a table; `defaults`, by whoever reads
-    columns that parts lack."""
+    columns that parts lack; `indexes`, skip indexes by (path, name)."""
 
     def __init__(
         self, footers_max: int = FOOTERS_MAX, inline_bytes_max: int = INLINE_BYTES_MAX
@@ -66,6 +67,7 @@ class PartCache:
         self.inline: BoundedCache[object] = BoundedCache(inline_bytes_max)
         self.layouts: BoundedCache[object] = BoundedCache(footers_max)
         self.defaults: BoundedCache[object] = BoundedCache(footers_max)
+        self.indexes: BoundedCache[object] = BoundedCache(INDEX_BYTES_MAX)
 
     def forget(self, path: str) -> None:
         self.footers.forget(path)

@@ -19,9 +19,10 @@ from olapdb.functions import cast_column, parse_type
 from olapdb.functions.base import Environment
 from olapdb.model.columns import PartColumns
 from olapdb.model.part import ColumnBounds, Part
-from olapdb.model.schema import Column, Table
+from olapdb.model.schema import Column, SkipIndex, Table
 from olapdb.storage.bounds import bounds_hold, has_bounds, statistics_bounds
 from olapdb.storage.checksum import mismatch, verify_inline, verify_open
+from olapdb.storage.skip_indexes import METADATA_PREFIX, IndexPlace, parse_index
 from olapdb.storage.store import Store
 from olapdb.types import DataType, Float, plain
 
@@ -132,6 +133,32 @@ class PartReader:
         if self._part.inline:
             return column.id in _ids(self._inline_table().schema)
         return column.id in self._footer().columns
+
+    def skip_index(self, index: SkipIndex, arrow: pa.DataType) -> pa.RecordBatch | None:
+        """The part's index, a row for each block of `index.granularity` row groups (see
+        `storage.skip_indexes`); None where it was written before the index was as it is now, over
+        values of the type `arrow`."""
+        if self._part.inline or not self._part.rows:
+            return None
+        text = (self._footer().metadata.metadata or {}).get(
+            f"{METADATA_PREFIX}{index.name}".encode()
+        )
+        if text is None:
+            return None
+        place = IndexPlace.of_json(text)
+        if not place.serves(index, self._table, arrow):
+            return None
+        key = (self._part.path, index.name)
+        kept = self._store.cache.indexes.get(key)
+        if isinstance(kept, pa.RecordBatch):
+            return kept
+        try:
+            with self._store.open_input(self._part.path) as source:
+                batch = parse_index(place, source.read_at(place.size_bytes, place.offset))
+        except (OSError, pa.ArrowException, CorruptedData) as error:
+            raise _corrupted(self._part, error) from error
+        self._store.cache.indexes.put(key, batch, place.size_bytes)
+        return batch
 
     def bounds_of(self, name: str, group: int) -> ColumnBounds | None:
         """Bounds of one column in one row group, None where they are not known."""

@@ -25,6 +25,7 @@ from olapdb.model.schema import Column, Table
 from olapdb.storage.bounds import key_columns, table_bounds
 from olapdb.storage.checksum import checksum_of_bytes, checksum_of_file
 from olapdb.storage.codec import column_codec
+from olapdb.storage.skip_indexes import METADATA_PREFIX, build_index, place_of
 from olapdb.storage.store import Store
 from olapdb.types import (
     AggregateFunction,
@@ -63,12 +64,14 @@ def write_part(
     level: int = 0,
     inline_bytes_max: int = 0,
     replaces: Iterable[str] = (),
+    index_values: Mapping[str, pa.Array] | None = None,
 ) -> StagedPart:
     """Stages one part; invisible until a commit adds it.
 
     `rows` are sorted by the sorting key, of one partition, their columns named, typed and ordered
     as `table.stored_columns`.  0 rows make a void part, at most `inline_bytes_max` bytes (in
-    memory) an inline one.  `replaces` are the ids of the parts whose rows it holds now, for a
+    memory) an inline one.  `index_values`: what the table's skip indexes are
+    made of, by name; a part without them is not skipped by them.  `replaces` are the ids of the parts whose rows it holds now, for a
     catalog that is rebuilt from footers.  Raises InternalError for rows that do not fit the table, and the
     Store's errors.
     """
@@ -91,7 +94,9 @@ def write_part(
     if rows.nbytes <= inline_bytes_max:
         return _inline_part(part, _layout(store, table), rows)
     return StagedPart(
-        _file_part(store, part, _layout(store, table), rows, lease_id, tuple(replaces))
+        _file_part(
+            store, part, _layout(store, table), rows, lease_id, tuple(replaces), index_values or {}
+        )
     )
 
 
@@ -176,7 +181,7 @@ def _inline_part(part: Part, layout: _Layout, rows: pa.Table) -> StagedPart:
 
 def _file_part(
     store: Store, part: Part, layout: _Layout, rows: pa.Table, lease_id: str,
-    replaces: tuple[str, ...],
+    replaces: tuple[str, ...], index_values: Mapping[str, pa.Array],
 ) -> Part:  # fmt: skip
     table = layout.table
     part = replace(
@@ -197,6 +202,13 @@ def _file_part(
             ) as writer,
         ):
             writer.write_table(shaped, row_group_size=row_group_rows(table))
+            for index in table.indexes:
+                if index.name in index_values:
+                    values = index_values[index.name]
+                    data = build_index(index, values, row_group_rows(table))
+                    place = place_of(index, table, values.type, sink.tell(), data)
+                    sink.write(data)
+                    writer.add_key_value_metadata({METADATA_PREFIX + index.name: place.to_json()})
             bounds.update(found())
             footer = encode_footer(replace(part, bounds=bounds), table, replaces)
             writer.add_key_value_metadata({FOOTER_KEY: footer})

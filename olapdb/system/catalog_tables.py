@@ -121,6 +121,15 @@ def _parts(context: SystemContext) -> Iterator[Row]:
             )  # fmt: skip
 
 
+def _indexes(context: SystemContext) -> Iterator[Row]:
+    for item in context.snapshot.objects():
+        for index in item.indexes if isinstance(item, Table) else ():
+            yield (
+                item.database, item.name, index.name, index.type, index.type_full,
+                index.expression, index.granularity,
+            )  # fmt: skip
+
+
 def _snapshots(context: SystemContext) -> Iterator[Row]:
     for entry in context.services.catalog.commits(up_to=context.snapshot.number):
         yield (
@@ -190,6 +199,14 @@ TABLES = (
             ("modification_time", DATETIME), ("commit", UINT64),
         ),
         _parts,
+    ),
+    SystemTable(
+        "data_skipping_indices",
+        (
+            ("database", STRING), ("table", STRING), ("name", STRING), ("type", STRING),
+            ("type_full", STRING), ("expr", STRING), ("granularity", UINT64),
+        ),
+        _indexes,
     ),
     SystemTable(
         "snapshots",

@@ -36,6 +36,8 @@ def engine_full(table: Table) -> str:
     if 0 < table.primary_key < len(order_by):
         text += f" PRIMARY KEY {key_text(table.sorting_key[: table.primary_key])}"
     text += f" ORDER BY {key_text(order_by) if order_by else 'tuple()'}"
+    if table.ttl:
+        text += f" TTL {table.ttl}"
     return text + _settings(table)
 
 
@@ -65,12 +67,17 @@ def key_list(items: tuple[KeyItem, ...]) -> str:
 
 
 def _create_table(table: Table) -> str:
+    indexes = "".join(
+        f", INDEX {quote_identifier(i.name)} {i.expression} TYPE {i.type_full}"
+        f" GRANULARITY {i.granularity}"
+        for i in table.indexes
+    )
     constraints = "".join(
         f", CONSTRAINT {quote_identifier(n)} CHECK {e}" for n, e in table.constraints
     )
     return (
         f"CREATE TABLE {qualified(table.database, table.name)} "
-        f"({_columns(table.columns)}{constraints}) ENGINE = {engine_full(table)}"
+        f"({_columns(table.columns)}{indexes}{constraints}) ENGINE = {engine_full(table)}"
         f"{_comment(table.comment)}"
     )
 

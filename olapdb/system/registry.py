@@ -53,13 +53,14 @@ def tables() -> Mapping[str, SystemTable]:
     from olapdb.system import (
         activity_tables,
         catalog_tables,
+        job_tables,
         settings_tables,
         source_tables,
         view_tables,
     )
 
     made = (
-        *activity_tables.TABLES, *catalog_tables.TABLES, *settings_tables.TABLES,
-        *source_tables.TABLES, *view_tables.TABLES,
+        *activity_tables.TABLES, *catalog_tables.TABLES, *job_tables.TABLES,
+        *settings_tables.TABLES, *source_tables.TABLES, *view_tables.TABLES,
     )  # fmt: skip
     return {t.name: t for t in made}

@@ -11,6 +11,7 @@ from olapdb.system.registry import Row, SystemContext, SystemTable
 from olapdb.types import (
     FLOAT64,
     INT32,
+    INT64,
     STRING,
     UINT8,
     UINT64,
@@ -19,9 +20,11 @@ from olapdb.types import (
     Date,
     DateTime,
     DateTime64,
+    Map,
     Nullable,
 )  # fmt: skip
 from olapdb.views.coverage import coverage_rows
+from olapdb.views.history import running_jobs
 from olapdb.views.status import view_status
 from olapdb.views.verdicts import check_is_current
 
@@ -45,7 +48,10 @@ def _time(milliseconds: int) -> datetime.datetime | None:
 
 
 def _views(context: SystemContext) -> Iterator[Row]:
-    snapshot = context.snapshot
+    snapshot, now_ms = context.snapshot, context.services.clock_ms()
+    running: dict[str, list[str]] = {}
+    for job in running_jobs(context.services.catalog):
+        running.setdefault(job.view_id, []).append(job.id)
     for view in _views_of(context):
         status = view_status(view, snapshot)
         source, target = snapshot.by_id(view.source_id), snapshot.by_id(view.target_id)
@@ -55,6 +61,9 @@ def _views(context: SystemContext) -> Iterator[Row]:
             view.version, int(view.attached), status.verdict, status.reason, status.covered_rows,
             status.gap_rows, status.gap_parts, status.bypass_rows, len(status.stale),
             _time(oldest), _time(status.last_check_ms), status.mend, view.comment,
+            status.gap_blocks, _time(status.gap_since_ms),
+            max(0, now_ms - status.gap_since_ms) // 1_000 if status.gap_since_ms else 0,
+            status.retained_rows, _time(status.last_proof_ms), running.get(view.id, []),
         )  # fmt: skip
 
 
@@ -104,8 +113,9 @@ def _log(context: SystemContext) -> Iterator[Row]:
         yield (
             at.date(), at.replace(microsecond=0), at, one.duration_ns // 1_000_000, one.query_id,
             one.view_name, one.view_id, "Materialized", one.view_query, one.target_name,
-            one.rows_read, one.bytes_read, one.rows_written, one.bytes_written, status,
-            one.exception_code, one.exception, int(one.lands),
+            one.rows_read, one.bytes_read, one.rows_written, one.bytes_written,
+            one.peak_bytes, {}, status, one.exception_code, one.exception, "", int(one.lands),
+            one.parts, list(one.warnings),
         )  # fmt: skip
 
 
@@ -118,8 +128,10 @@ TABLES = (
             ("initial_query_id", STRING), ("view_name", STRING), ("view_uuid", STRING),
             ("view_type", STRING), ("view_query", STRING), ("view_target", STRING),
             ("read_rows", UINT64), ("read_bytes", UINT64), ("written_rows", UINT64),
-            ("written_bytes", UINT64), ("status", STRING), ("exception_code", INT32),
-            ("exception", STRING), ("insert_landed", UINT8),
+            ("written_bytes", UINT64), ("peak_memory_usage", INT64),
+            ("ProfileEvents", Map(STRING, UINT64)), ("status", STRING), ("exception_code", INT32),
+            ("exception", STRING), ("stack_trace", STRING), ("insert_landed", UINT8),
+            ("written_parts", UINT64), ("warnings", Array(STRING)),
         ),
         _log,
         "What views did in INSERTs of this process, the newest 10,000, in memory.",
@@ -134,7 +146,9 @@ TABLES = (
             ("reason", STRING), ("covered_rows", UINT64), ("gap_rows", UINT64),
             ("gap_parts", UINT64), ("bypass_rows", UINT64), ("stale_slices", UINT64),
             ("oldest_stale", _MAYBE_TIME), ("last_check", _MAYBE_TIME), ("mend", STRING),
-            ("comment", STRING),
+            ("comment", STRING), ("lag_blocks", UINT64), ("lag_since", _MAYBE_TIME),
+            ("lag_seconds", UINT64), ("retained_rows", UINT64), ("last_proof", _MAYBE_TIME),
+            ("running_jobs", Array(STRING)),
         ),
         _views,
     ),

@@ -10,7 +10,7 @@ nothing is, for they may be the table's now (vacuum finds out, once the lease ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -54,6 +54,7 @@ class Transaction:
         level: int = 0,
         inline_bytes_max: int = 0,
         replaces: Iterable[str] = (),
+        index_values: Mapping[str, pa.Array] | None = None,
     ) -> StagedPart:
         """`write_part` under the transaction's lease."""
         reach("stage.before_part")
@@ -61,7 +62,7 @@ class Transaction:
             self._services.store, table, rows, partition_id=partition_id,
             partition_value=partition_value, blocks=blocks, lease_id=self._services.lease_id,
             contributions=contributions, level=level, inline_bytes_max=inline_bytes_max,
-            replaces=replaces,
+            replaces=replaces, index_values=index_values,
         )  # fmt: skip
         self.adopt(staged)
         reach("stage.part_staged")

@@ -28,6 +28,9 @@ class ViewExecution:
     exception_code: int = 0
     exception: str = ""
     lands: bool = True
+    parts: int = 0
+    peak_bytes: int = 0
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

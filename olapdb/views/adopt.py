@@ -20,8 +20,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from olapdb.bind.syntax import walk
-from olapdb.errors import BypassRows, CommitConflict, CommitUnknown, Error, ViewNotProvable
+from olapdb.errors import (
+    BypassRows,
+    CommitConflict,
+    CommitUnknown,
+    Error,
+    RetainedRows,
+    ViewNotProvable,
+)  # fmt: skip
 from olapdb.ingest.read import Pin, discard, read_rows
+from olapdb.ingest.retained import FrozenKeys
 from olapdb.ingest.stage import dimension_requirements, layout_of
 from olapdb.model.changes import (
     AddCoverage,
@@ -136,6 +144,7 @@ class _Adoption:
         made = recomputation.expected()
         rows = recomputation.compare(made)
         self._refuse_different(rows)
+        self._refuse_frozen()
         missed, target = gap(self.view, self.snapshot), recomputation.target
         # A replay that is under way must not take the rows for some that it has recomputed.
         raised = frozenset(part.partition_id for part in self.by_hand)
@@ -166,6 +175,19 @@ class _Adoption:
         reach("adopt.committed")
         self.job.services.notify_written(target.id)
         return tuple(self._rows(rows, missed, committed.number))
+
+    def _refuse_frozen(self) -> None:
+        """Rows by hand beside what retention froze cannot be compared with anything."""
+        frozen = FrozenKeys.of(self.snapshot, self.view.target_id)
+        for part in self.by_hand:
+            if frozen.holds(part.partition_id):
+                raise RetainedRows(
+                    f"ADOPT VIEW {view_name(self.view)}: source rows of partition"
+                    f" {part.partition_id} have left by retention, so rows by hand there cannot be"
+                    " proven.",
+                    hint=f"SYSTEM REPLAY VIEW {view_name(self.view)} PARTITION ID"
+                    f" '{part.partition_id}' DISCARD BYPASS removes them.",
+                )
 
     # --- what is adopted
 
@@ -260,7 +282,7 @@ class _Adoption:
     # --- what is not
 
     def _refuse_different(self, rows: Sequence[ReconcileRow]) -> None:
-        wrong = [row for row in rows if row.verdict != "equal"]
+        wrong = [row for row in rows if row.verdict not in ("equal", "retained")]
         if not wrong:
             return
         first, name = wrong[0], view_name(self.view)

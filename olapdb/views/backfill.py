@@ -113,7 +113,9 @@ def backfill(
     with job.recorded():
         job.record.plan(view, [one.recorded() for one in chunks])
         reach("backfill.planned")
-        yield from _Run(job, view_id, len(chunks), {one.index: one for one in chunks}).rows(snapshot)
+        yield from _Run(job, view_id, len(chunks), {one.index: one for one in chunks}).rows(
+            snapshot
+        )
     _forget_failures(job, view_id)
 
 
@@ -300,7 +302,9 @@ class _Run:
     def _compute_again(self, waiting: Sequence[Prepared]) -> None:
         """Those whose requirements no longer hold; the others wait on."""
         for one in waiting:
-            if one.chunk.index in self.held and self.job.services.catalog.violated(one.requirements):
+            if one.chunk.index in self.held and self.job.services.catalog.violated(
+                one.requirements
+            ):
                 self._discard(self.held.pop(one.chunk.index))
                 self.pending[one.chunk.index] = one.chunk
 

@@ -21,6 +21,7 @@ from olapdb.execute.combine import combine
 from olapdb.functions.base import Environment
 from olapdb.ingest.block import BLOCK_ROWS_MAX
 from olapdb.ingest.read import read_pieces
+from olapdb.ingest.retained import FrozenKeys
 from olapdb.ingest.stage import BlockStager, layout_of
 from olapdb.ingest.staged import StagedInsert
 from olapdb.ingest.trigger import BoundView, Surroundings, bound_view, fire
@@ -55,6 +56,8 @@ class ChunkTask:
     environment: Environment = field(default_factory=Environment)
     target_partitions: frozenset[str] | None = None
     blocks: tuple[BlockRange, ...] = ()
+    frozen: FrozenKeys = field(default_factory=FrozenKeys)
+    """Keys of the target that a replay leaves as they are."""
 
     @property
     def view(self) -> MaterializedView:
@@ -233,11 +236,15 @@ class _Sink:
             self._around.store.delete(path)
 
     def _chosen(self, made: pa.Table) -> pa.Table:
-        wanted = self._task.target_partitions
-        if wanted is None or made.num_rows == 0:
+        wanted, frozen = self._task.target_partitions, self._task.frozen
+        if (wanted is None and not frozen) or made.num_rows == 0:
             return made
-        pieces = layout_of(self._bound.target, self._around).split(made)
-        kept = [rows for partition, _, rows in pieces if partition in wanted]
+        layout = layout_of(self._bound.target, self._around)
+        kept = [
+            frozen.outside(layout, partition, rows)
+            for partition, _, rows in layout.split(made)
+            if wanted is None or partition in wanted
+        ]
         return pa.concat_tables(kept) if kept else made.slice(0, 0)
 
     def _hold(self, rows: pa.Table) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from olapdb.model.job import JobChunk
-from olapdb.model.part import BlockRange, Part, union_ranges
+from olapdb.model.part import BlockRange, Part, subtract_ranges, union_ranges
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.views.coverage import GapSlice, gap
@@ -155,7 +155,7 @@ def claims_of(
     last_block = snapshot.next_block(source) - 1
     everything = tuple(part for group in groups for part in group)
     claimed = claimed_ranges(everything, snapshot.parts(source.id), partition, last_block)
-    unseen = _without(claimed, snapshot.coverage(view.id).ranges(partition))
+    unseen = subtract_ranges(claimed, snapshot.coverage(view.id).ranges(partition))
     starts = [min(part.block_range.first for part in group) for group in groups]
     ends = [*(start - 1 for start in starts[1:]), last_block]
     firsts = [1, *starts[1:]]
@@ -194,28 +194,8 @@ def claimed_ranges(
     return tuple(ranges)
 
 
-def _within(
-    ranges: Iterable[BlockRange], first: int, last: int
-) -> tuple[BlockRange, ...]:
+def _within(ranges: Iterable[BlockRange], first: int, last: int) -> tuple[BlockRange, ...]:
     return tuple(
         BlockRange(max(one.first, first), min(one.last, last))
         for one in ranges if one.first <= last and first <= one.last
     )  # fmt: skip
-
-
-def _without(
-    ranges: Iterable[BlockRange], taken: Sequence[BlockRange]
-) -> tuple[BlockRange, ...]:
-    """`ranges` less `taken`, which is sorted and disjoint."""
-    left: list[BlockRange] = []
-    for one in ranges:
-        first = one.first
-        for other in taken:
-            if other.last < first or other.first > one.last:
-                continue
-            if other.first > first:
-                left.append(BlockRange(first, other.first - 1))
-            first = other.last + 1
-        if first <= one.last:
-            left.append(BlockRange(first, one.last))
-    return tuple(left)

@@ -39,11 +39,12 @@ class GapSlice:
 
 @dataclass(frozen=True, slots=True)
 class CoverageSlice:
-    """One row of system.view_coverage: a source partition's covered, or uncovered, rows."""
+    """One row of system.view_coverage: a source partition's covered, or uncovered, rows; or those
+    that have left it by retention, while what the view made of them stays."""
 
     view_id: str
     partition: str
-    status: Literal["covered", "gap"]
+    status: Literal["covered", "gap", "retained"]
     parts: int
     rows: int
     bytes: int
@@ -71,19 +72,28 @@ def covered_parts(view: MaterializedView, snapshot: Snapshot) -> tuple[Part, ...
 
 
 def coverage_rows(view: MaterializedView, snapshot: Snapshot) -> tuple[CoverageSlice, ...]:
-    """Covered and uncovered rows by source partition; none for a source that stores nothing."""
+    """Covered, uncovered and retained rows by source partition; none for a source that stores
+    nothing."""
     coverage = snapshot.coverage(view.id)
     slices: dict[tuple[str, Literal["covered", "gap"]], list[Part]] = {}
     for part in _with_rows(snapshot.parts(view.source_id)):
         slices.setdefault((part.partition_id, _status(coverage, part)), []).append(part)
-    return tuple(
+    found = [
         CoverageSlice(
             view.id, partition, status, len(parts), sum(p.rows for p in parts),
             sum(p.bytes for p in parts), min(p.block_range.first for p in parts),
             max(p.block_range.last for p in parts),
         )
-        for (partition, status), parts in sorted(slices.items())
-    )  # fmt: skip
+        for (partition, status), parts in slices.items()
+    ]  # fmt: skip
+    found += [
+        CoverageSlice(
+            view.id, one.partition, "retained", one.parts, one.rows, one.bytes, one.blocks.first,
+            one.blocks.last,
+        )
+        for one in snapshot.retained(view.id) if one.side == "source"
+    ]  # fmt: skip
+    return tuple(sorted(found, key=lambda one: (one.partition, one.status)))
 
 
 def _status(coverage: Coverage, part: Part) -> Literal["covered", "gap"]:

@@ -90,7 +90,7 @@ def cancel_jobs(
     """Cancels the view's running jobs, or the one of that id; a row for each.
 
     Raises BadArguments where the view has no such job."""
-    jobs = [one for one in view_jobs(services.catalog, view.id)]
+    jobs = view_jobs(services.catalog, view.id)
     if job_id is None:
         chosen = [one for one in jobs if one.state == "running"]
     else:

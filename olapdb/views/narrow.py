@@ -106,18 +106,21 @@ def _condition(
     target: Table, snapshot: Snapshot, slices: frozenset[str], environment: Environment
 ) -> nodes.Expression | None:
     """`partition key = value` of any of the slices, over the target's columns; None where a slice
-    has no part to tell its value, or a value has no literal."""
-    values = {
+    has neither a part nor a number for an id to tell its value, or a value has no literal."""
+    key = parse_expression(target.partition_key)
+    keys = key.elements if isinstance(key, nodes.TupleLiteral) else (key,)
+    types = [e.type for e in TableLayout(target, environment).partition_expressions]
+    if len(keys) != len(types):
+        return None
+    values: dict[str, tuple[object, ...]] = {}
+    if len(types) == 1 and isinstance(types[0], Integer):
+        values = {one: (int(one),) for one in slices if one.removeprefix("-").isdecimal()}
+    values |= {
         p.partition_id: p.partition_value
         for p in snapshot.parts(target.id)
         if p.partition_id in slices
     }
     if values.keys() != slices or not values:
-        return None
-    key = parse_expression(target.partition_key)
-    keys = key.elements if isinstance(key, nodes.TupleLiteral) else (key,)
-    types = [e.type for e in TableLayout(target, environment).partition_expressions]
-    if len(keys) != len(types):
         return None
     alternatives = []
     for value in values.values():

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from olapdb.model.part import Part
+from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import Database, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
@@ -82,6 +82,9 @@ class Overlay:
 
     def blocks(self, table_id: str) -> tuple[BlockInfo, ...]:
         return self.below.blocks(table_id)
+
+    def block_span(self, table_id: str, blocks: BlockRange) -> tuple[int, int]:
+        return self.below.block_span(table_id, blocks)
 
     def _hidden(self, item: SchemaObject) -> bool:
         return item.id in self.changed or item.id in self.removed

@@ -14,6 +14,7 @@ candidate is whole in its very commit: no gap, nothing stale, no rows by hand.
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,11 +25,9 @@ from olapdb.errors import (
     CommitConflict,
     CommitUnknown,
     Error,
-    RetainedRows,
     UnknownTable,
     ViewDiffers,
     ViewGap,
-    ViewNotProvable,
 )  # fmt: skip
 from olapdb.functions.base import Environment
 from olapdb.model.changes import (
@@ -55,19 +54,23 @@ from olapdb.transaction.points import reach
 from olapdb.transaction.services import Services
 from olapdb.views.backfill import backfill
 from olapdb.views.change import drop_view, versions_of
-from olapdb.views.coverage import gap, stores_rows
+from olapdb.views.coverage import gap
 from olapdb.views.definition import Definition, define
 from olapdb.views.executor import Executor
-from olapdb.views.jobs import Progress, find_view, readable_source, view_name
+from olapdb.views.jobs import Progress, find_view, view_name
 from olapdb.views.new_target import columns_for
+from olapdb.views.rebuild_checks import (
+    refuse_lost_rows,
+    refuse_rebuild,
+    refuse_unprovable,
+    refuse_version,
+)  # fmt: skip
 from olapdb.views.reconcile import reconcile
 from olapdb.views.replay import replay
 from olapdb.views.verdicts import stale_slices
 from olapdb.views.versions import (
     Exchange,
     candidate_of,
-    refuse_bypass,
-    refuse_dependents,
     target_of,
     version_name,
 )  # fmt: skip
@@ -112,6 +115,7 @@ class Rebuild:
     query_id: str = ""
     statement: str = ""
     settings: Mapping[str, object] | None = None
+    stop: threading.Event | None = None
 
     def run(self) -> tuple[RebuildRow, ...]:
         """Builds, or goes on building, and swaps; a row for each step.
@@ -141,7 +145,7 @@ class Rebuild:
         for _ in range(ROUNDS_MAX):
             snapshot = self.services.catalog.snapshot()
             view = find_view(snapshot, self.view_id)
-            _refuse_version(snapshot, view)
+            refuse_version(snapshot, view)
             candidate = candidate_of(snapshot, view)
             if candidate is not None:
                 return self._resume(snapshot, view, candidate)
@@ -208,7 +212,7 @@ class Rebuild:
             return self.build_target(old, columns, name)
 
         definition = self._defined(snapshot, view, target)
-        _refuse_unprovable(snapshot, view, definition)
+        refuse_unprovable(snapshot, view, definition)
         candidate = definition.applied_to(
             replace(
                 view, id=view_id, name=version_name(view.name, generation), version=1, revision=0,
@@ -264,7 +268,7 @@ class Rebuild:
                 break
             for one in backfill(
                 self.services, candidate_id, executor=self.executor, progress=self.progress,
-                query_id=self.query_id, statement=self.statement, settings=self.settings,
+                query_id=self.query_id, statement=self.statement, settings=self.settings, stop=self.stop,
             ):  # fmt: skip
                 if one.status == "failed":
                     raise ViewGap(f"A chunk of partition {one.partition} failed: {one.error}")
@@ -282,7 +286,7 @@ class Rebuild:
             for one in replay(
                 self.services, candidate_id, stale=True, executor=self.executor,
                 progress=self.progress, query_id=self.query_id, statement=self.statement,
-                settings=self.settings,
+                settings=self.settings, stop=self.stop,
             )
         ]  # fmt: skip
 
@@ -291,6 +295,7 @@ class Rebuild:
         compared = reconcile(
             self.services, candidate_id, executor=self.executor, progress=self.progress,
             query_id=self.query_id, statement=self.statement, settings=self.settings,
+            stop=self.stop,
         )  # fmt: skip
         now, view = self._candidate(candidate_id)
         different = [one for one in compared if one.verdict not in ("equal", "retained")]
@@ -389,76 +394,7 @@ def cancel_rebuild(
     drop_view(services, candidate.id, query_id=query_id, statement=statement)
 
 
-# --- what is refused -----------------------------------------------------------------------------
-
-
-def refuse_rebuild(snapshot: Snapshot, view: MaterializedView) -> None:
-    """Where another version could not take the view's place without losing something."""
-    name = view_name(view)
-    if not view.attached:
-        raise BadArguments(
-            f"View {name} is detached: INSERTs do not fire it, but would fire its new version.",
-            hint=f"SYSTEM START VIEW {name} first.",
-        )
-    readable_source(snapshot, view, "REBUILD")
-    if not stores_rows(snapshot, view.target_id):
-        raise ViewNotProvable(
-            f"REBUILD VIEW {name}: its target keeps no rows that could be compared.",
-            hint=f"CREATE OR REPLACE MATERIALIZED VIEW {name} TO a table that stores rows.",
-        )
-    refuse_dependents(snapshot, view)
-    refuse_bypass(snapshot, view)
-    left = sum(one.rows for one in snapshot.retained(view.id) if one.side == "source")
-    if left:
-        raise RetainedRows(
-            f"REBUILD VIEW {name}: {left} rows of its source have left by retention; a new version"
-            " could not be made of them.",
-            hint=f"ALTER TABLE {name} MODIFY QUERY keeps what was made of them.",
-        )
-
-
-def _refuse_version(snapshot: Snapshot, view: MaterializedView) -> None:
-    if not view.standing:
-        return
-    beside = snapshot.by_id(view.stands_beside)
-    name = f"{beside.database}.{beside.name}" if beside is not None else "the view"
-    raise BadArguments(
-        f"{view_name(view)} is a version of {name}.", hint=f"SYSTEM REBUILD VIEW {name}."
-    )
-
-
-def _refuse_unprovable(
-    snapshot: Snapshot, view: MaterializedView, definition: Definition
-) -> None:
-    reason = definition.unprovable
-    if not reason and not stores_rows(snapshot, definition.source.id):
-        reason = "The source keeps no rows that could be read again."
-    if reason:
-        raise ViewNotProvable(
-            f"REBUILD VIEW {view_name(view)}: the new version could not be proven. {reason}",
-            hint=f"CREATE OR REPLACE MATERIALIZED VIEW {view_name(view)} replaces it unproven.",
-        )
-
-
-def refuse_lost_rows(
-    snapshot: Snapshot, view: MaterializedView, candidate: MaterializedView
-) -> None:
-    """RetainedRows where source rows left by retention before the candidate had seen them."""
-    if view.source_id != candidate.source_id:
-        return
-    had, has = (_retained(snapshot, one) for one in (view, candidate))
-    lost = {partition: rows for partition, rows in had.items() if has.get(partition, 0) < rows}
-    if lost:
-        listed = ", ".join(f"{p or 'all'}: {n}" for p, n in sorted(lost.items()))
-        raise RetainedRows(
-            "Source rows left by retention before the new version had seen them (by partition:"
-            f" {listed}); only {view_name(view)} has what was made of them."
-        )
-
-
-def _retained(snapshot: Snapshot, view: MaterializedView) -> dict[str, int]:
-    kept = (one for one in snapshot.retained(view.id) if one.side == "source")
-    return {one.partition: one.rows for one in kept}
+# --- facts ----------------------------------------------------------------------------------------
 
 
 def _next_generation(snapshot: Snapshot, view: MaterializedView) -> int:

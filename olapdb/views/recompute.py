@@ -7,12 +7,13 @@ view's own block function; what is there from the target's parts, as a full merg
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from olapdb.ingest.keys import key_columns
 from olapdb.ingest.read import read_rows
+from olapdb.ingest.retained import FrozenKeys
 from olapdb.ingest.stage import layout_of
 from olapdb.ingest.trigger import Surroundings
 from olapdb.model.part import Part
@@ -35,6 +36,8 @@ class ReconcileRow:
 
     `gap_rows` are source rows (of the whole view) that it has not seen; `causes` say why a slice
     differs as far as the ledger knows; `examples` are keys with what is wrong with them.
+    `retained_rows` of the target were not compared: their source rows have left by retention;
+    verdict "retained" says that nothing else was there.
     """
 
     partition: str
@@ -49,6 +52,7 @@ class ReconcileRow:
     gap_rows: int
     causes: tuple[str, ...]
     verdict: Verdict
+    retained_rows: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +92,21 @@ class Recomputation:
         found = []
         gap_rows = sum(s.rows for s in gap(self.view, self.snapshot))
         by_hand = bypass(self.view, self.snapshot)
+        frozen, layout = FrozenKeys.of(self.snapshot, target.id), layout_of(target, self.around())
         for index, one in enumerate(partitions or [NOTHING_THERE]):
-            difference = _compare(target, expected.get(one, empty), actual.get(one, empty))
-            found.append(self._row(one, difference, gap_rows, by_hand.get(one, 0)))
+            there = actual.get(one, empty)
+            comparable = frozen.outside(layout, one, there)
+            difference = _compare(
+                target, frozen.outside(layout, one, expected.get(one, empty)), comparable
+            )
+            row = self._row(one, difference, gap_rows, by_hand.get(one, 0))
+            if frozen.holds(one):
+                nothing = difference.equal and not difference.keys_compared
+                row = replace(
+                    row, retained_rows=there.num_rows - comparable.num_rows,
+                    verdict="retained" if nothing else row.verdict,
+                )  # fmt: skip
+            found.append(row)
             self.job.progress(
                 ChunkEvent("compared", self.job.operation, view_name(self.view), index,
                            max(len(partitions), 1), one, 0, difference.keys_compared,

@@ -32,6 +32,7 @@ from olapdb.views.coverage import bypass, gap, stores_rows
 from olapdb.views.executor import Executor
 from olapdb.views.jobs import Job, Progress, find_view, readable_source, view_name
 from olapdb.views.recompute import NOTHING_THERE, Recomputation, ReconcileRow
+from olapdb.views.retention import frozen_stale
 from olapdb.views.verdicts import check_is_current, fingerprint, stale_slices
 
 
@@ -190,9 +191,11 @@ def verdict_changes(
         print_of = fingerprint(view, snapshot, row.partition, raised)
         for one in writers:
             changes.append(RecordCheck(_check(job, one, row, print_of)))
-            if row.verdict == "equal":
+            if row.verdict in ("equal", "retained"):
                 changes.append(ClearInvalidations(one.id, row.partition, snapshot.number))
-    if complete and all(row.verdict == "equal" for row in rows):
+    right = [row.partition for row in rows if row.verdict in ("equal", "retained")]
+    changes += frozen_stale(writers, right, snapshot)
+    if complete and len(right) == len(rows):
         changes += [ClearInvalidations(one.id, None, snapshot.number) for one in writers]
     return changes
 

@@ -258,6 +258,10 @@ class _Check:
         for node in _path(child):
             if isinstance(node, nodes.Filter) and not self._over_keys(node.child, node.predicate):
                 return f"It filters by columns outside the ORDER BY of {where}, which merges rows."
+            if isinstance(node, nodes.ArrayJoin) and not all(
+                self._over_keys(node.child, array) for _, array in node.arrays
+            ):
+                return f"It joins arrays outside the ORDER BY of {where}, which merges rows."
         return ""
 
     def _over_keys(self, node: nodes.Node, expression: object) -> bool:

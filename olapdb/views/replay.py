@@ -15,8 +15,8 @@ so the commit says that they have seen it too, and that their slices are stale.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ from olapdb.functions.base import Environment
 from olapdb.ingest.dimensions import dimension_changed
 from olapdb.ingest.invalidate import StaleSlices, touched_parts, watchers_are
 from olapdb.ingest.read import Pin, discard, read_rows, read_staged
+from olapdb.ingest.retained import FrozenKeys
 from olapdb.ingest.stage import VOID_PARTITION, dimension_requirements, void_part
 from olapdb.ingest.staged import StagedInsert, join_staged
 from olapdb.ingest.trigger import Surroundings
@@ -65,21 +66,30 @@ from olapdb.views.jobs import (
 )  # fmt: skip
 from olapdb.views.ledger import booked, unbooked_parts
 from olapdb.views.narrow import reaching_parts
+from olapdb.views.retention import (
+    frozen_rows,
+    frozen_stale,
+    kept_part,
+    refuse_retained,
+    released,
+)
 from olapdb.views.verdicts import stale_slices
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayRow:
     """One partition of the target: rows of views before and after; `bypass_rows` were kept or
-    discarded, as `status` says."""
+    discarded, as `status` says.  `retained_rows` of those after are frozen: they were kept as they
+    were."""
 
     partition: str
     source_rows: int
     rows_before: int
     rows_after: int
     bypass_rows: int
-    status: Literal["replayed", "bypass kept", "bypass discarded"]
+    status: Literal["replayed", "bypass kept", "bypass discarded", "retained"]
     commit: int
+    retained_rows: int = 0
 
 
 def replay(
@@ -103,7 +113,9 @@ def replay(
     All views that write the target are replayed together; source rows in a view's gap stay its
     gap.  Rows that no view made are kept unless `discard_bypass`: an explicit `partition` that
     holds such rows raises BypassRows, the other forms report them in their row.  Nothing to do
-    gives no row.  Raises CommitConflict when the source changed too often meanwhile, and
+    gives no row.  Frozen keys of slices whose source rows left by retention stay as they are; an
+    explicit `partition` of which nothing else is left raises RetainedRows; the setting
+    `discard_retained` recomputes them from what is left.  Raises CommitConflict when the source changed too often meanwhile, and
     QueryWasCancelled.
     """
     job = Job.of(services, "REPLAY", executor, progress, query_id, statement, settings, stop)
@@ -125,7 +137,10 @@ def _until_swapped(
             if partition is not None and not discard_bypass:
                 _refuse_bypass(snapshot, view, partition)
             try:
-                return _Replay(job, snapshot, view, slices, discard_bypass).run()
+                return _Replay(
+                    job, snapshot, view, slices, discard_bypass, partition is not None,
+                    _frozen_keys(job, snapshot, view),
+                ).run()  # fmt: skip
             except CommitConflict:
                 job.refuse_cancelled()
                 job.progress(ChunkEvent("conflict", "REPLAY", view_name(view)))
@@ -133,6 +148,12 @@ def _until_swapped(
         f"The source or target of the view changed {ATTEMPTS_MAX} times while it was replayed.",
         hint="Nothing was changed; run it again, after SYSTEM STOP MERGES if need be.",
     )
+
+
+def _frozen_keys(job: Job, snapshot: Snapshot, view: MaterializedView) -> FrozenKeys:
+    if job.settings.get("discard_retained", False):
+        return FrozenKeys()
+    return FrozenKeys.of(snapshot, view.target_id)
 
 
 def _chosen(
@@ -172,6 +193,9 @@ class _Replay:
     view: MaterializedView
     slices: frozenset[str] | None
     discard_bypass: bool
+    explicit: bool
+    frozen: FrozenKeys
+    kept_paths: list[str] = field(default_factory=list)
 
     def run(self) -> tuple[ReplayRow, ...]:
         views = list(self.snapshot.views_into(self.view.target_id))
@@ -182,8 +206,7 @@ class _Replay:
         except CommitUnknown:
             raise
         except Error:
-            if staged is not None:
-                discard(self.job.services, staged.paths)
+            discard(self.job.services, (*(staged.paths if staged else ()), *self.kept_paths))
             raise
 
     # --- recompute
@@ -201,10 +224,9 @@ class _Replay:
         for view in views:
             readable_source(self.snapshot, view, "REPLAY")
             for partition, parts in by_partition(self._read_parts(view)).items():
-                tasks.append(
-                    self.job.task(self.snapshot, view, partition, parts, len(tasks), "replay",
-                                  self.slices, self._stands_for(view, partition))
-                )  # fmt: skip
+                task = self.job.task(self.snapshot, view, partition, parts, len(tasks), "replay",
+                                     self.slices, self._stands_for(view, partition))  # fmt: skip
+                tasks.append(replace(task, frozen=self.frozen))
         for task in tasks:
             self._say("planned", task.index, len(tasks), task.partition, task.rows, 0)
         done: dict[int, StagedInsert] = {}
@@ -248,7 +270,7 @@ class _Replay:
         made_here = frozenset(view.id for view in views)
         removed = [
             part for parts in old.values() for part in parts
-            if self.discard_bypass or not is_bypass(part, made_here) or not part.rows
+            if not self._stays(part, made_here)
         ]  # fmt: skip
         requirements = self._requirements(views, target, old, fence)
         changes: list[Change] = []
@@ -257,9 +279,17 @@ class _Replay:
         new: list[Change] = [] if staged is None else list(staged.changes)
         if staged is not None:
             requirements += staged.requirements
+        with Pin(self.job.services, now.number):
+            kept = self._kept(now, target, removed, made_here, new)
+        new += kept
+        self._refuse_retained(old, added, kept, made_here)
         new += self._left_over(now, views, target, removed, new)
         changes += new
         changes += [RaiseDataVersion(target.id, partition) for partition in sorted(old)]
+        if self.job.settings.get("discard_retained", False):
+            changes += released(views, self.slices, self.snapshot)
+        else:
+            changes += frozen_stale(views, self.slices, self.snapshot)
         changes += self._cleared(views, sorted(old))
         with Pin(self.job.services, now.number):
             more, needed = self._downstream(now, target, removed, new)
@@ -281,9 +311,78 @@ class _Replay:
         reach("replay.committed")
         self.job.services.notify_written(target.id)
         return tuple(
-            self._row(partition, parts, added, made_here, source_rows, committed.number)
+            self._row(partition, parts, added, made_here, source_rows, committed.number, kept)
             for partition, parts in sorted(old.items())
         )
+
+    # --- what retention froze
+
+    def _stays(self, part: Part, made_here: frozenset[str]) -> bool:
+        """Rows that no view made, unless they are discarded; partitions that are frozen whole."""
+        if not part.rows:
+            return False
+        if is_bypass(part, made_here):
+            return not self.discard_bypass
+        return self.frozen.holds_all(part.partition_id)
+
+    def _kept(
+        self, now: Snapshot, target: Table, removed: Iterable[Part], made_here: frozenset[str],
+        new: Sequence[Change],
+    ) -> list[Change]:  # fmt: skip
+        """The frozen rows among those that are replaced, as parts of their own: one for each
+        partition and the views that made them."""
+        groups: dict[tuple[str, frozenset[str]], list[Part]] = {}
+        for part in removed:
+            if (
+                part.rows
+                and not is_bypass(part, made_here)
+                and self.frozen.holds(part.partition_id)
+            ):
+                makers = frozenset(c.view_id for c in part.contributions)
+                groups.setdefault((part.partition_id, makers), []).append(part)
+        around = self._around(now)
+        found: list[Change] = []
+        index = sum(
+            1 for one in new if isinstance(one, AddBlock) and one.block.table_id == target.id
+        )
+        for (partition, _), parts in sorted(groups.items(), key=lambda one: one[0][0]):
+            rows = frozen_rows(target, self.frozen, partition, parts, around)
+            if rows is None:
+                continue
+            number = NewBlock(target.id, index)
+            added = [
+                one.part for one in new
+                if isinstance(one, AddPart) and one.part.partition_id == partition
+            ]  # fmt: skip
+            made = kept_part(
+                target, rows, parts, number, added, now, around, self.job.services.lease_id
+            )
+            if made.part.path:
+                self.kept_paths.append(made.part.path)
+            found += [AddBlock(number, rows.num_rows, "backfill"), made]
+            index += 1
+        return found
+
+    def _refuse_retained(
+        self, old: Mapping[str, list[Part]], added: Iterable[AddPart], kept: Iterable[Change],
+        made_here: frozenset[str],
+    ) -> None:  # fmt: skip
+        """RetainedRows where one partition was asked for, and all of it is frozen."""
+        if not self.explicit or self.slices is None:
+            return
+        for partition in self.slices:
+            if not self.frozen.holds(partition):
+                continue
+            made = sum(p.rows for p in old[partition] if not is_bypass(p, made_here))
+            new = sum(a.part.rows for a in added if a.part.partition_id == partition)
+            if not new and (self.frozen.holds_all(partition) or made == _rows_of(kept, partition)):
+                refuse_retained(self.view, partition)
+
+    def _around(self, snapshot: Snapshot) -> Surroundings:
+        return Surroundings(
+            snapshot, self.job.services.store, self.job.services.cache, self.job.settings,
+            Environment(zone=self.job.services.zone, query_id=self.job.query_id),
+        )  # fmt: skip
 
     def _replaced(
         self, now: Snapshot, target: Table, fence: int, more: set[str]
@@ -359,10 +458,7 @@ class _Replay:
     ) -> tuple[list[Change], list[Requirement]]:
         """Views on the target: what they made of the replaced rows is stale; the new block counts
         as seen, since their own replay will read it."""
-        around = Surroundings(
-            now, self.job.services.store, self.job.services.cache, self.job.settings,
-            Environment(zone=self.job.services.zone, query_id=self.job.query_id),
-        )  # fmt: skip
+        around = self._around(now)
         changes: list[Change] = []
         requirements: list[Requirement] = [watchers_are(now, target.id)]
         with_rows = [part for part in removed if part.rows]
@@ -379,6 +475,7 @@ class _Replay:
                     slices.add(self._read(target, change), around)
                 if isinstance(change, AddBlock) and change.block.table_id == target.id:
                     changes.append(AddCoverage(CoverageRow(view.id, None, change.block)))
+            changes += _booked_below(now, view, new, changes)
             changes += slices.invalidations(
                 "UPSTREAM REPLAY", self.job.statement, self.job.query_id,
                 self.job.services.clock_ms(),
@@ -390,12 +487,46 @@ class _Replay:
 
     def _row(
         self, partition: str, old: list[Part], added: Iterable[AddPart],
-        made_here: frozenset[str], source_rows: int, commit: int,
+        made_here: frozenset[str], source_rows: int, commit: int, kept: Iterable[Change],
     ) -> ReplayRow:  # fmt: skip
         by_hand = sum(p.rows for p in old if is_bypass(p, made_here))
-        status: Literal["replayed", "bypass kept", "bypass discarded"] = "replayed"
-        if by_hand:
-            status = "bypass discarded" if self.discard_bypass else "bypass kept"
+        frozen = _rows_of(kept, partition)
+        if self.frozen.holds_all(partition):
+            frozen = sum(p.rows for p in old) - by_hand
         after = sum(a.part.rows for a in added if a.part.partition_id == partition)
         before = sum(p.rows for p in old) - by_hand
-        return ReplayRow(partition, source_rows, before, after, by_hand, status, commit)
+        status: Literal["replayed", "bypass kept", "bypass discarded", "retained"] = "replayed"
+        if by_hand:
+            status = "bypass discarded" if self.discard_bypass else "bypass kept"
+        elif frozen and not after:
+            status = "retained"
+        return ReplayRow(
+            partition, source_rows, before, after + frozen, by_hand, status, commit, frozen
+        )
+
+
+def _rows_of(kept: Iterable[Change], partition: str) -> int:
+    return sum(
+        one.part.rows for one in kept
+        if isinstance(one, AddPart) and one.part.partition_id == partition
+    )  # fmt: skip
+
+
+def _booked_below(
+    now: Snapshot, view: MaterializedView, new: Iterable[Change], before: Iterable[Change]
+) -> list[Change]:
+    """A void part of the view's target that names the new blocks of its source: they count as
+    seen, and bring rows with the view's own replay only."""
+    blocks = tuple(
+        one.block for one in new
+        if isinstance(one, AddBlock) and one.block.table_id == view.source_id
+    )  # fmt: skip
+    target = now.by_id(view.target_id)
+    if not blocks or not isinstance(target, Table) or not target.engine.stores_rows:
+        return []
+    of_target = [
+        one for one in before if isinstance(one, AddBlock) and one.block.table_id == target.id
+    ]
+    number = NewBlock(target.id, len(of_target))
+    made = Contribution(view.id, view.version, view.source_id, None, blocks, 0)
+    return [AddBlock(number, 0, "backfill"), AddPart(void_part(target, number, (made,)))]

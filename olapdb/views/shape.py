@@ -132,6 +132,11 @@ class _Walker:
                 self.joins.append(f"{strictness} {kind}" if strictness != "ALL" else kind)
                 self.selective = self.selective or kind != "LEFT" or strictness != "ALL"
                 self.down(left)
+            case nodes.ArrayJoin(child=child, kept=kept, left=left):
+                beside = {f.name for f in kept}
+                self.at = {n: u if u in beside else None for n, u in self.at.items()}
+                self.selective = self.selective or not left
+                self.down(child)
             case nodes.Union(inputs=inputs):
                 self.above.append("UNION ALL in a subquery")
                 self.down(inputs[0])
@@ -269,6 +274,8 @@ def traced(node: nodes.Node, column: str) -> Source | None:
             return traced(child, expression.name) if isinstance(expression, ColumnRef) else None
         case nodes.Filter(child=child) | nodes.Sort(child=child):
             return traced(child, column)
+        case nodes.ArrayJoin(child=child, kept=kept):
+            return traced(child, column) if any(f.name == column for f in kept) else None
         case nodes.Join(left=left, right=right):
             side = left if any(f.name == column for f in left.schema) else right
             return traced(side, column)

@@ -7,19 +7,22 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from olapdb.ingest.failures import FAILED
+from olapdb.model.part import subtract_ranges, union_ranges
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Check
-from olapdb.views.coverage import bypass, coverage_rows, stores_rows
+from olapdb.views.coverage import bypass, coverage_rows, gap, stores_rows
 from olapdb.views.jobs import view_name
+from olapdb.views.retention import retained_words
 from olapdb.views.verdicts import check_is_current, failures
 
 Health: TypeAlias = Literal[
-    "proven", "covered", "partial", "stale", "bypassed", "unproven", "broken"
+    "proven", "covered", "partial", "stale", "retained", "bypassed", "unproven", "broken"
 ]
 """broken: a table that it needs is gone. stale: a slice is known to differ, or may since an input
 changed. bypassed: the target holds rows that no view made. partial: there is a gap. unproven: it
-cannot be proven. proven: every partition of the target was compared, equal, and nothing moved
+cannot be proven. retained: rows of its source have left by retention, and what it made of them is
+frozen; nothing else is amiss. proven: every partition of the target was compared, equal, and nothing moved
 since. covered: none of these."""
 
 
@@ -38,7 +41,11 @@ class StaleSlice:
 
 @dataclass(frozen=True, slots=True)
 class ViewStatus:
-    """`reason` says why the verdict is what it is, `mend` is SQL, both "" where all is well."""
+    """`reason` says why the verdict is what it is, `mend` is SQL, both "" where all is well.
+
+    The view is `gap_blocks` blocks behind its source, the oldest of which came at `gap_since_ms`.
+    `last_check_ms` is when it was compared last, `last_proof_ms` when with an equal outcome that
+    still holds.  Times are 0 where there is none."""
 
     view_id: str
     verdict: Health
@@ -51,6 +58,10 @@ class ViewStatus:
     stale: tuple[StaleSlice, ...]
     last_check_ms: int
     mend: str
+    gap_blocks: int = 0
+    gap_since_ms: int = 0
+    retained_rows: int = 0
+    last_proof_ms: int = 0
 
 
 def view_status(view: MaterializedView, snapshot: Snapshot) -> ViewStatus:
@@ -66,6 +77,7 @@ def view_status(view: MaterializedView, snapshot: Snapshot) -> ViewStatus:
     stale = _stale(view, snapshot, checks)
     gap_rows = sum(s.rows for s in gaps)
     verdict, reason, mend = _verdict(view, snapshot, gap_rows, by_hand, stale, checks)
+    gap_blocks, gap_since_ms = _lag(view, snapshot) if gaps else (0, 0)
     return ViewStatus(
         view_id=view.id,
         verdict=verdict,
@@ -78,7 +90,19 @@ def view_status(view: MaterializedView, snapshot: Snapshot) -> ViewStatus:
         stale=stale,
         last_check_ms=max((c.checked_ms for c in snapshot.checks(view.id)), default=0),
         mend=mend,
+        gap_blocks=gap_blocks,
+        gap_since_ms=gap_since_ms,
+        retained_rows=sum(s.rows for s in slices if s.status == "retained"),
+        last_proof_ms=max((c.checked_ms for c in checks if c.verdict == "equal"), default=0),
     )
+
+
+def _lag(view: MaterializedView, snapshot: Snapshot) -> tuple[int, int]:
+    """How many blocks of the source the view has not seen whole, and when the oldest came."""
+    missed = union_ranges(part.block_range for one in gap(view, snapshot) for part in one.parts)
+    missed = subtract_ranges(missed, snapshot.coverage(view.id).everywhere)
+    spans = [snapshot.block_span(view.source_id, one) for one in missed]
+    return sum(count for count, _ in spans), min((ms for _, ms in spans if ms), default=0)
 
 
 def _broken(view: MaterializedView, snapshot: Snapshot) -> str:
@@ -132,9 +156,14 @@ def _verdict(
     if gap_rows:
         reason = f"It has not seen {gap_rows} rows.{_why(view, snapshot)}"
         return "partial", reason, f"SYSTEM BACKFILL VIEW {name}"
-    equal = {c.target_partition for c in checks if c.verdict == "equal"}
+    equal = {c.target_partition for c in checks if c.verdict in ("equal", "retained")}
     there = {p.partition_id for p in snapshot.parts(view.target_id) if p.rows}
-    if checks and there <= equal:
+    proven = bool(checks) and there <= equal
+    kept = retained_words(view, snapshot)
+    if kept:
+        rest = " The rest is proven." if proven else ""
+        return "retained", kept + rest, "" if proven else f"SYSTEM RECONCILE VIEW {name}"
+    if proven:
         return "proven", "", ""
     return "covered", "", f"SYSTEM RECONCILE VIEW {name}"
 

@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from marginal import measure
+
 SOURCE = "(k UInt64, day Date, name String, v Float64) ENGINE = MergeTree PARTITION BY toYYYYMM(day) ORDER BY k"
 TARGET = (
     "(day Date, name String, n SimpleAggregateFunction(sum, UInt64), "
@@ -70,7 +72,9 @@ def both(name: str, *statements: str, prepare: Sequence[str] = ()) -> Case:
 
 
 def values(count: int) -> str:
-    return ", ".join(f"({i}, '2024-01-{1 + i % 28:02}', 'name {i % 10}', {i / 7})" for i in range(count))
+    return ", ".join(
+        f"({i}, '2024-01-{1 + i % 28:02}', 'name {i % 10}', {i / 7})" for i in range(count)
+    )
 
 
 def insert_cases() -> list[Case]:
@@ -81,7 +85,9 @@ def insert_cases() -> list[Case]:
             prepare = [f"CREATE TABLE {table} {SOURCE}"]
             if has_view:
                 prepare.append(f"CREATE TABLE {table}_t {TARGET}")
-                prepare.append(f"CREATE MATERIALIZED VIEW {table}_m TO {table}_t {VIEW.format(source=table)}")
+                prepare.append(
+                    f"CREATE MATERIALIZED VIEW {table}_m TO {table}_t {VIEW.format(source=table)}"
+                )
             if rows == 100:
                 timed = tuple(f"INSERT INTO {table} VALUES {values(100)}" for _ in range(10))
                 label = f"insert 100 rows, 10 times{suffix}"
@@ -106,7 +112,10 @@ def read_cases() -> list[Case]:
 
 def backfill_case() -> Case:
     """A view over rows that were there before: SYSTEM BACKFILL here, INSERT SELECT there."""
-    prepare = (f"CREATE TABLE b {SOURCE}", f"INSERT INTO b {ROWS.format(days=250, start=0, count=3_000_000)}")
+    prepare = (
+        f"CREATE TABLE b {SOURCE}",
+        f"INSERT INTO b {ROWS.format(days=250, start=0, count=3_000_000)}",
+    )
     made = ("CREATE TABLE b_t{round} " + TARGET,
             "CREATE MATERIALIZED VIEW b_m{round} TO b_t{round} " + VIEW.format(source="b"))  # fmt: skip
     return Case(
@@ -140,11 +149,27 @@ def run(cases: Sequence[Case], rounds: int) -> list[tuple[str, float, float, flo
     return outcome
 
 
+def run_views(rounds: int) -> None:
+    """What one more view costs an INSERT, see `marginal`."""
+    ours, theirs = Worker("olapdb"), Worker("chdb")
+    try:
+        for one in measure(ours, theirs, rounds):
+            print(one, flush=True)
+    finally:
+        ours.close()
+        theirs.close()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", choices=("views", "statements"), help="part of it")
     arguments = parser.parse_args()
     print(f"{'olapdb / chDB, median of ' + str(arguments.rounds):<36} {'ratio':>8}")
+    if arguments.only != "statements":
+        run_views(arguments.rounds)
+    if arguments.only == "views":
+        return
     run([*insert_cases(), *read_cases(), backfill_case()], arguments.rounds)
 
 

@@ -19,7 +19,9 @@ def olapdb_engine(folder: Path) -> Callable[[str], object]:
     connection = olapdb.connect(folder / "warehouse")
     connection.execute("CREATE DATABASE bench")
     connection.execute("USE bench")
-    return lambda sql: connection.execute(sql).fetch_arrow_table() if _reads(sql) else connection.execute(sql)
+    return lambda sql: (
+        connection.execute(sql).fetch_arrow_table() if _reads(sql) else connection.execute(sql)
+    )
 
 
 def chdb_engine(folder: Path) -> Callable[[str], object]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from olapdb.model.part import Part
+from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import (
     Column,
     Database,
@@ -70,6 +70,9 @@ class FakeSnapshot:
 
     def blocks(self, table_id: str) -> tuple[BlockInfo, ...]:
         return ()
+
+    def block_span(self, table_id: str, blocks: BlockRange) -> tuple[int, int]:
+        return 0, 0
 
 
 def table(

@@ -23,7 +23,8 @@ from olapdb.dbapi.connection import Connection
 from olapdb.errors import Error
 from olapdb.execute.layout import TableLayout, partition_id
 from olapdb.merge.vacuum import vacuum
-from olapdb.model.changes import Commit, Committed
+from olapdb.model.changes import Commit, Committed, RemoveCoverage
+from olapdb.model.part import BlockRange
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.transaction.check import check_database
@@ -32,6 +33,7 @@ from olapdb.views.coverage import is_bypass
 from olapdb.views.verdicts import check_is_current
 from tests.protocol.explore import Program, Scenario
 from tests.protocol.operations import Backfill, ChangeView, Delete, Insert, Merge, Truncate
+from tests.protocol.planted import Fault
 from tests.protocol.repairs import Read, Reconcile, Replay, Vacuum
 from tests.protocol.turn import Operation
 
@@ -108,12 +110,17 @@ class Performer:
 
 
 class Performance:
-    """A scenario on a warehouse in a folder; `problems` are what its steps brought to light."""
+    """A scenario on a warehouse in a folder; `problems` are what its steps brought to light. A
+    `fault` is planted once the history is over."""
 
-    def __init__(self, folder: Path, scenario: Scenario) -> None:
-        self.folder, self.scenario = str(folder), scenario
+    def __init__(self, folder: Path, scenario: Scenario, fault: Fault | None = None) -> None:
+        self.folder, self.scenario, self.fault = str(folder), scenario, fault
         self.problems: list[str] = []
         self.current = threading.local()
+        self.owed: set[tuple[str, int]] = set()
+        self.acknowledged: set[str] = set()
+        self.removed: set[str] = set()
+        self._by_hand: Counter[Row] = Counter()
         self._definitions = 0
         self._counting = threading.Lock()
 
@@ -125,6 +132,8 @@ class Performance:
                 self._checker.execute(text)
             for operation in self.scenario.history:
                 self.perform(operation, self._checker)
+            if self.fault is not None:
+                stack.enter_context(self.fault.planted(self._checker.database.services.catalog))
             stack.enter_context(self._stopping_commits())
             stack.enter_context(watching(self._reached))
             actors = [
@@ -146,7 +155,8 @@ class Performance:
 
     def _step(self, actor: Performer, index: int) -> None:
         actor.advance()
-        self.problems += [f"after a step of {index}: {one}" for one in found(self._checker)]
+        told = [*found(self._checker), *self._missed(), *self._lost()]
+        self.problems += [f"after a step of {index}: {one}" for one in told]
 
     # --- where actors stop
 
@@ -157,13 +167,60 @@ class Performance:
 
         def stopping(commit: Commit) -> Committed:
             self._reached("replay.before_commit")
-            return apply(commit)
+            committed = apply(commit)
+            self._note_owed(commit, committed)
+            return committed
 
         catalog.apply = stopping  # type: ignore[method-assign]
         try:
             yield
         finally:
-            del catalog.apply
+            catalog.apply = apply  # type: ignore[method-assign]
+
+    def _note_owed(self, commit: Commit, committed: Committed) -> None:
+        """Blocks that came while a view was attached: it has to have seen them, but for those of a
+        replay, which may be its gap, and those of a target whose coverage left."""
+        snapshot = self._checker.database.services.catalog.snapshot()
+        gone = {one.view_id for one in commit.changes if isinstance(one, RemoveCoverage)}
+        self.owed = {one for one in self.owed if one[0] not in gone}
+        if commit.kind != "REPLAY":
+            self.owed |= {
+                (view.id, number)
+                for block, number in committed.blocks
+                for view in snapshot.views_on(block.table_id) if view.attached
+            }  # fmt: skip
+
+    def _missed(self) -> Iterator[str]:
+        snapshot = self._checker.database.services.catalog.snapshot()
+        for view_id, number in sorted(self.owed):
+            view = snapshot.by_id(view_id)
+            if not isinstance(view, MaterializedView):
+                continue
+            coverage = snapshot.coverage(view_id)
+            for part in snapshot.parts(view.source_id):
+                block = BlockRange(number, number)
+                there = part.rows and part.block_range.contains(block)
+                if there and not coverage.covers(part.partition_id, block):
+                    yield f"{view.name} was attached and missed block {number}"
+
+    def _lost(self) -> Iterator[str]:
+        """Acknowledged rows that are not there, deleted ones that are, and rows that no view made
+        and nobody asked to go."""
+        there = {row[0] for row in self._checker.execute("SELECT id FROM s").fetchall()}
+        if self.acknowledged - self.removed - there:
+            yield f"rows are lost: {self.acknowledged - self.removed - there}"
+        if self.removed & there:
+            yield f"deleted rows are back: {self.removed & there}"
+        operations = [o for program in self.scenario.programs for o in program]
+        if any(isinstance(o, Truncate) or getattr(o, "discard_bypass", False) for o in operations):
+            return
+        snapshot = self._checker.database.services.catalog.snapshot()
+        target = snapshot.find("default", "t")
+        assert isinstance(target, Table)
+        made, everything = _actual(self._checker, snapshot, target)
+        if self._by_hand - (everything - made):
+            yield f"rows of nobody are gone: {self._by_hand - (everything - made)}"
+        self._by_hand = everything - made
 
     def _reached(self, stage: str) -> None:
         actor = getattr(self.current, "actor", None)
@@ -179,10 +236,20 @@ class Performance:
                 vacuum(connection.database.services, lifetime_seconds=0)
                 return
             text = self._text(operation, connection)
+            known = set(self.acknowledged)
             if text:
-                connection.execute(text).fetchall()
+                self._run(connection, text)
+            if isinstance(operation, Insert) and operation.table == "s":
+                self.acknowledged |= set(operation.rows)
+            if isinstance(operation, Delete):
+                self.removed |= known & set(operation.rows)
         except Error:
             return
+
+    def _run(self, connection: Connection, text: str) -> None:
+        cursor = connection.execute(text)
+        if cursor.description is not None:
+            cursor.fetchall()
 
     def _text(self, operation: Operation, connection: Connection) -> str:
         match operation:
@@ -192,7 +259,7 @@ class Performance:
                 values = ", ".join(f"({hand.format(row, row[0])})" for row in rows)
                 return f"INSERT INTO {table} VALUES {values}"
             case ChangeView():
-                return self._change(operation)
+                return self._change(operation, connection)
             case Delete(rows):
                 return f"DELETE FROM s WHERE id IN ({', '.join(repr(r) for r in rows)})"
             case Truncate(table):
@@ -211,15 +278,25 @@ class Performance:
                 return "SELECT count() FROM s"
         raise AssertionError(f"No statement for {operation}.")
 
-    def _change(self, operation: ChangeView) -> str:
-        if operation.kind != "CREATE":
+    def _change(self, operation: ChangeView, connection: Connection) -> str:
+        if operation.kind not in ("CREATE", "MODIFY"):
             return f"{operation.kind} VIEW {operation.name}"
+        head = f"CREATE MATERIALIZED VIEW {operation.name} TO {operation.target} AS"
+        source, reads_dimension = operation.source, operation.reads_dimension
+        if operation.kind == "MODIFY":
+            snapshot = connection.database.services.catalog.snapshot()
+            view = snapshot.find("default", operation.name)
+            if not isinstance(view, MaterializedView):
+                return ""
+            found_source = snapshot.by_id(view.source_id)
+            assert found_source is not None
+            source, reads_dimension = found_source.name, bool(view.dimension_ids)
+            head = f"ALTER TABLE {operation.name} MODIFY QUERY"
         with self._counting:
             self._definitions += 1
             definition = f"{operation.name}@{self._definitions}"
-        query = CHAINED if operation.source == "t" else PLAIN
-        query = WITH_DIMENSION if operation.reads_dimension else query
-        head = f"CREATE MATERIALIZED VIEW {operation.name} TO {operation.target} AS"
+        query = CHAINED if source == "t" else PLAIN
+        query = WITH_DIMENSION if reads_dimension else query
         return f"{head} {query.format(d=definition)}"
 
     def _writer(self, connection: Connection, table: str) -> str:
@@ -336,8 +413,7 @@ def _partition_ids(snapshot: Snapshot, target: Table, slice_: str) -> frozenset[
 def performable(programs: Sequence[Program]) -> bool:
     """Whether the engine has a statement for each operation."""
     return not any(
-        (isinstance(one, ChangeView) and one.kind == "MODIFY")
-        or (isinstance(one, Vacuum) and one.suspects)
+        (isinstance(one, Vacuum) and one.suspects)
         or (isinstance(one, Insert) and (one.token or one.unknown))
         for program in programs for one in program
     )  # fmt: skip

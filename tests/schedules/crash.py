@@ -12,6 +12,16 @@ from tests.schedules.operation import Answer, Operation
 
 SECONDS_MAX = 120
 
+LOADED = (
+    "tests.schedules.schedule", "pyarrow.compute", "pyarrow.parquet", "pyarrow.acero",
+    "olapdb.database", "olapdb.ingest.insert", "olapdb.ingest.delete", "olapdb.merge.merger",
+    "olapdb.merge.scheduler", "olapdb.storage.store", "olapdb.catalog.sqlite", "olapdb.sql.parser",
+    "olapdb.views.create", "olapdb.views.backfill", "olapdb.views.replay", "olapdb.views.adopt",
+    "olapdb.views.reconcile", "olapdb.views.executor", "olapdb.views.status", "olapdb.functions",
+    "olapdb.execute",
+)  # fmt: skip
+"""By the process that the others are forked from: what they would load one by one."""
+
 _processes = multiprocessing.get_context("forkserver")
 
 
@@ -20,7 +30,7 @@ def run_and_die(
 ) -> Answer | None:
     """None where the process died when it reached the stage for the `count`-th time; else what
     the statement answered, for it reached the stage less often."""
-    _processes.set_forkserver_preload(["tests.schedules.crash"])
+    _processes.set_forkserver_preload(list(LOADED))
     ours, theirs = _processes.Pipe(duplex=False)
     process = _processes.Process(
         target=_work, args=(theirs, folder, operation, text, stage, count), daemon=True
@@ -40,9 +50,7 @@ def run_and_die(
     return answer if code == 0 else None
 
 
-def _work(
-    pipe: Pipe, folder: str, operation: Operation, text: str, stage: str, count: int
-) -> None:
+def _work(pipe: Pipe, folder: str, operation: Operation, text: str, stage: str, count: int) -> None:
     with olapdb.connect(folder) as connection:
         connection.execute("SYSTEM STOP MERGES")
         kill_at(stage, count)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,16 +13,19 @@ from olapdb.dbapi.connection import Connection
 from olapdb.merge.vacuum import vacuum
 from olapdb.model.changes import Commit, Committed
 from olapdb.transaction.check import check_database
+from tests.protocol.planted import Fault
 from tests.schedules.crash import run_and_die
 from tests.schedules.model import Model
 from tests.schedules.operation import Answer, Operation, Untrue
 
 
 class Warehouse:
-    """A folder, its connections, and what was said to it."""
+    """A folder, its connection, and what was said to it. A `fault` is planted in the engine of
+    this process while the connection is open."""
 
-    def __init__(self, folder: str) -> None:
-        self.folder = folder
+    def __init__(self, folder: str, fault: Fault | None = None) -> None:
+        self.folder, self.fault = folder, fault
+        self._planted = ExitStack()
         self.said: list[str] = []
         self.kills = 0
         self.meetings = 0
@@ -30,8 +34,12 @@ class Warehouse:
     def open(self) -> None:
         self.connection: Connection = olapdb.connect(self.folder)
         self.connection.execute("SYSTEM STOP MERGES")
+        if self.fault is not None:
+            catalog = self.connection.database.services.catalog
+            self._planted.enter_context(self.fault.planted(catalog))
 
     def close(self) -> None:
+        self._planted.close()
         self.connection.close()
 
     def problems(self) -> list[str]:
@@ -152,7 +160,9 @@ class Meeting:
         outcome = Outcome()
         for order in (both[::-1], both):
             for model in models:
-                outcome.add(" then ".join(o[1] for o in order), lambda m=model, o=order: _after(m, o))
+                outcome.add(
+                    " then ".join(o[1] for o in order), lambda m=model, o=order: _after(m, o)
+                )
         return outcome
 
     def _perform(self, warehouse: Warehouse, text: str, other: str) -> tuple[Answer, Answer]:
@@ -171,7 +181,7 @@ class Meeting:
         try:
             first = self.first.perform(warehouse.connection, text)
         finally:
-            del catalog.apply
+            catalog.apply = apply  # type: ignore[method-assign]
         if answers:
             warehouse.meetings += 1
             return first, answers[0]

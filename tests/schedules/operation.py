@@ -63,6 +63,11 @@ class Operation(ABC):
         except Error as error:
             return Answer(error=error.name, message=str(error))
 
+    @property
+    def asks(self) -> bool:
+        """Whether only the answer tells what was done: a model alone cannot follow."""
+        return False
+
     def after(self, model: Model, answer: Answer) -> Model:
         """The model once the statement has given this answer."""
         changed = model.copy()
@@ -80,4 +85,3 @@ class Operation(ABC):
         for _ in self.change(changed, None):
             yield changed.copy()
         yield changed
-

@@ -148,9 +148,7 @@ class FillByHand(Operation):
     def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
         yield
         view = model.views[self.view]
-        pieces = [
-            p for p in model.pieces[view.shape.source].values() if p.slice == str(self.at)
-        ]
+        pieces = [p for p in model.pieces[view.shape.source].values() if p.slice == str(self.at)]
         model.add_rows(view.shape.target, model.made_of(view, pieces))
 
 

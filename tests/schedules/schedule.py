@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from olapdb.merge.vacuum import vacuum
+from tests.protocol.planted import Fault
 from tests.schedules import rows, upkeep, views
 from tests.schedules.meeting import Crash, Meeting, Plain, Reopen, Step, Warehouse
 from tests.schedules.model import Model, tables_of
@@ -68,8 +69,8 @@ class Schedule:
     """A warehouse with these views' tables, and the models that it may be in: one, until a kill
     leaves open what had happened and the next look cannot tell."""
 
-    def __init__(self, folder: str, cast: Sequence[str]) -> None:
-        self.warehouse = Warehouse(folder)
+    def __init__(self, folder: str, cast: Sequence[str], fault: Fault | None = None) -> None:
+        self.warehouse = Warehouse(folder, fault)
         self.totals = Totals(schedules=1)
         self.steps: list[Step] = []
         self.models = [Model.of(tables_of(cast))]
@@ -85,7 +86,7 @@ class Schedule:
             outcome = step.take(self.warehouse, self.models)
         except KeyError:
             return  # what it names is not there, since a step before was left out
-        except Exception as error:  # noqa: BLE001  # an engine that breaks is a finding as well
+        except Exception as error:  # an engine that breaks is a finding as well
             said = [*self.warehouse.said, "-- breaks"]
             where = "".join(traceback.format_exception(error)[-8:])
             raise Failed([where], [*self.steps, step], said) from error
@@ -180,7 +181,7 @@ def draw_step(model: Model, chance: random.Random) -> Step:
         return Reopen()
     operation = draw_operation(model, chance)
     lot = chance.random()
-    if lot < 0.12 and operation.stages and not _asks_the_engine(operation):
+    if lot < 0.12 and operation.stages and not operation.asks:
         return Crash.of(operation, chance)
     if lot < 0.3 and not isinstance(operation, ALONE):
         other = draw_operation(model, chance)
@@ -189,20 +190,16 @@ def draw_step(model: Model, chance: random.Random) -> Step:
     return Plain(operation)
 
 
-def _asks_the_engine(operation: Operation) -> bool:
-    """Whether only the answer tells what was chosen."""
-    return isinstance(operation, views.Replay) and operation.which[:5] in ("STALE", "WHERE")
-
-
 # --- running -------------------------------------------------------------------------------------
 
 
-def run_seed(seed: int) -> Totals:
-    """The whole schedule; raises Failed with the shortest way to what went wrong."""
+def run_seed(seed: int, fault: Fault | None = None) -> Totals:
+    """The whole schedule; raises Failed with the shortest way to what went wrong (with a fault:
+    with just the way)."""
     chance = random.Random(seed)
     cast = draw_cast(chance)
     with tempfile.TemporaryDirectory() as folder:
-        schedule = Schedule(f"{folder}/warehouse", cast)
+        schedule = Schedule(f"{folder}/warehouse", cast, fault)
         try:
             for key in tables_first(cast):
                 if chance.random() < 0.5:
@@ -212,6 +209,8 @@ def run_seed(seed: int) -> Totals:
             return schedule.finish()
         except Failed as failure:
             schedule.close()
+            if fault is not None:
+                raise
             print(f"seed {seed} fails after {len(failure.steps)} steps; shrinking", flush=True)
             raise shrunk(cast, failure) from None
 

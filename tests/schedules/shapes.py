@@ -93,7 +93,9 @@ def _source(key: str) -> TableShape:
     )  # fmt: skip
 
 
-def _summing(key: str, columns: str, order: str, fields: tuple[str, ...], **more: Any) -> TableShape:
+def _summing(
+    key: str, columns: str, order: str, fields: tuple[str, ...], **more: Any
+) -> TableShape:
     ddl = f"({columns}, c UInt64, total Int64) ENGINE = SummingMergeTree {order}"
     return TableShape(key, ddl, (*fields, "c", "total"), len(fields), (add, add), **more)
 

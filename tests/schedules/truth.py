@@ -33,7 +33,9 @@ def dicts(connection: Connection, query: str) -> list[dict[str, Any]]:
 
 
 def observe(connection: Connection) -> Observation:
-    names = "SELECT name FROM system.tables WHERE database = 'default' AND engine != 'MaterializedView'"
+    names = (
+        "SELECT name FROM system.tables WHERE database = 'default' AND engine != 'MaterializedView'"
+    )
     stale: dict[str, list[tuple[str | None, str, str]]] = {}
     for one in dicts(connection, "SELECT view, partition_id, cause, statement FROM system.view_invalidations"):  # fmt: skip
         stale.setdefault(one["view"], []).append(

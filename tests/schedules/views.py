@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import ClassVar
 
-from tests.schedules.model import Model, ViewState
+from tests.schedules.model import Model, Piece, ViewState
 from tests.schedules.operation import CATALOG, STORE, Answer, Operation, Untrue
 from tests.schedules.shapes import KINDS, PARTITIONS, TABLES, VIEWS
 
@@ -59,7 +59,9 @@ class CreateView(Operation):
         yield model.copy()
         made = model.copy()
         made.create_view(self.view)
-        yield from filled(made, self.view, sorted(made.gap(made.views[self.view])) if self.populate else [])
+        yield from filled(
+            made, self.view, sorted(made.gap(made.views[self.view])) if self.populate else []
+        )
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,7 @@ class Backfill(Operation):
         *STORE, *CATALOG, "backfill.planned", "backfill.chunk_computed", "insert.view_fired",
         "backfill.before_commit", "backfill.chunk_published",
     )  # fmt: skip
+    refusals: ClassVar[tuple[str, ...]] = ("BAD_ARGUMENTS",)
 
     @classmethod
     def draw(cls, model: Model, chance: random.Random) -> Backfill | None:
@@ -140,12 +143,16 @@ class Backfill(Operation):
         return cls(view.shape.key, only)
 
     def sql(self, model: Model) -> str:
-        view = model.views[self.view]
-        known = {p.slice for p in model.pieces[view.shape.source].values()}
-        if self.partition is not None and self.partition not in known:
-            raise KeyError(self.partition)
+        model.views[self.view]
         only = f" PARTITION ID '{self.partition}'" if self.partition is not None else ""
         return f"SYSTEM BACKFILL VIEW {self.view}{only} SETTINGS inline_bytes_max = 0"
+
+    def after(self, model: Model, answer: Answer) -> Model:
+        source = model.views[self.view].shape.source
+        known = {p.slice for p in model.pieces[source].values()}
+        if answer.error and self.partition in known:
+            raise Untrue(f"does not know the partition: {answer.message}")
+        return super().after(model, answer)
 
     def slices(self, model: Model) -> list[str]:
         gap = sorted(model.gap(model.views[self.view]))
@@ -204,7 +211,12 @@ class Replay(Operation):
             raise Untrue(f"refused without need: {answer.message}")
         return super().after(model, answer)
 
-    def _by_hand(self, model: Model) -> list[object]:
+    @property
+    def asks(self) -> bool:
+        """Which slices are stale, or match, the engine says."""
+        return self.which != "" and not self.named()
+
+    def _by_hand(self, model: Model) -> list[Piece]:
         return list(model.bypass(model.views[self.view].shape.target).values())
 
     def named(self) -> set[str]:
@@ -217,7 +229,9 @@ class Replay(Operation):
         model.blame("UPSTREAM REPLAY")
         chosen = self._chosen(model, answer)
         if answer is not None:
-            differing = {d for v in model.views_into(self._target(model)) for d in model.differing(v)}
+            differing = {
+                d for v in model.views_into(self._target(model)) for d in model.differing(v)
+            }
             missing = differing - {r["partition"] for r in answer.rows}
             if missing and self.which in ("", "STALE"):
                 raise Untrue(f"left out {missing}")
@@ -229,7 +243,7 @@ class Replay(Operation):
     def _chosen(self, model: Model, answer: Answer | None) -> Callable[[str], bool]:
         """A replay of stale slices says which they were."""
         if answer is None or self.which == "":
-            assert self.which == "" or self.named(), "such a replay is not killed"
+            assert not self.asks, "such a replay is not killed"
             return lambda slice_: not self.named() or slice_ in self.named()
         done = {row["partition"] for row in answer.rows}
         return lambda slice_: slice_ in done

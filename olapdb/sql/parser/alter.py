@@ -17,6 +17,7 @@ from olapdb.sql.nodes import (
     Expression,
     IndexAction,
     MaterializeColumn,
+    MaterializeTtl,
     ModifyColumn,
     ModifyComment,
     ModifyOrderBy,
@@ -176,10 +177,9 @@ class AlterParser(DefinitionParser):
     def _clear(self) -> AlterAction | None:
         position = self.position(self.advance())
         if self.take("COLUMN"):
-            if self.sees("IF", "EXISTS"):
-                return None
+            if_exists = self.if_exists()
             name = self.dotted_name("a column")
-            return ClearColumn(name, self._in_partition(), position=position)
+            return ClearColumn(name, self._in_partition(), if_exists, position=position)
         if self.take("INDEX"):
             if self.sees("IF", "EXISTS"):
                 return None
@@ -214,7 +214,9 @@ class AlterParser(DefinitionParser):
                 return None
             name = self.identifier("the name of an index")
             return None if self.sees("IN") else IndexAction("MATERIALIZE", name, position=position)
-        if self.keys[self.at] in ("PROJECTION", "STATISTICS", "TTL"):
+        if self.take("TTL"):
+            return MaterializeTtl(self._in_partition(), position=position)
+        if self.keys[self.at] in ("PROJECTION", "STATISTICS"):
             return None
         raise self.expected("COLUMN, INDEX, PROJECTION or TTL")
 

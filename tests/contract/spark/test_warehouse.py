@@ -11,6 +11,7 @@ import pytest
 
 import olapdb
 from olapdb.errors import (
+    BackfillIncomplete,
     CannotConvertType,
     CannotInsertNull,
     DataError,
@@ -204,11 +205,12 @@ def test_a_failing_chunk_stops_no_other(spark: SparkSession, connection: olapdb.
         "CREATE MATERIALIZED VIEW picky_mv TO picky AS SELECT day, "
         "throwIf(day = toDate('2024-02-03'), 'a bad day') AS failed FROM events"
     )
-    rows = connection.execute("SYSTEM BACKFILL VIEW picky_mv SETTINGS engine = 'spark'").fetchall()
-    status = {row[1]: row[5] for row in rows}
+    with pytest.raises(BackfillIncomplete, match="a bad day") as raised:
+        connection.execute("SYSTEM BACKFILL VIEW picky_mv SETTINGS engine = 'spark'")
+    status = {row.partition: row.status for row in raised.value.rows}
     assert status == {"202401": "published", "202402": "failed", "202403": "published"}
-    (message,) = [row[8] for row in rows if row[1] == "202402"]
-    assert "a bad day" in message
+    (job,) = connection.execute("SELECT state, executor FROM system.view_jobs").fetchall()
+    assert job[:] == ("failed", "spark")
 
 
 def test_rows_come_back_by_files_and_by_tasks(

@@ -158,8 +158,6 @@ def test_ambiguity_is_an_error_where_wanted() -> None:
         ("SELECT sum(delay) OVER () FROM flights", "OVER"),
         ("SELECT carrier, count() FROM flights GROUP BY carrier WITH TOTALS", "WITH TOTALS"),
         ("SELECT carrier, count() FROM flights GROUP BY ROLLUP(carrier)", "ROLLUP"),
-        ("SELECT arrayJoin([1, 2])", "arrayJoin"),
-        ("SELECT x FROM flights ARRAY JOIN [1] AS x", "ARRAY JOIN"),
         ("SELECT arrayMap(x -> x, [1])", "lambda"),
         ("SELECT delay FROM flights SAMPLE 0.1", "SAMPLE"),
         ("SELECT delay FROM flights QUALIFY delay > 1", "QUALIFY"),

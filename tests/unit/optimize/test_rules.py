@@ -52,6 +52,21 @@ CASES = {
                   Filter: name != 'x'
         """,
     ),
+    "a condition on what stands beside the arrays goes below ARRAY JOIN, and nothing else is read": (
+        "SELECT carrier, x FROM (SELECT carrier, delay, day, x FROM flights ARRAY JOIN [1, 2] AS x) "
+        "WHERE carrier = 'UA' AND x > 1 AND delay > x",
+        """
+        Expression
+            Columns: carrier, x
+          Filter
+              Condition: (x > 1) AND (delay > x)
+            ArrayJoin (ARRAY JOIN)
+                Arrays: [1, 2] AS x
+              ReadFromMergeTree (default.flights)
+                  Columns: carrier, delay
+                  Filter: carrier = 'UA'
+        """,
+    ),
     "not to the side whose missing rows are filled in": (
         "SELECT delay FROM flights LEFT JOIN carriers ON flights.carrier = carriers.carrier "
         "WHERE name = ''",

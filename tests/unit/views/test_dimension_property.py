@@ -83,7 +83,9 @@ def connection() -> Iterator[Connection]:
         opened.execute(
             f"CREATE TABLE newest {columns} ENGINE = ReplacingMergeTree(weight) ORDER BY (label)"
         )
-        opened.execute("CREATE TABLE labels (label String, name String) ENGINE = MergeTree ORDER BY label")
+        opened.execute(
+            "CREATE TABLE labels (label String, name String) ENGINE = MergeTree ORDER BY label"
+        )
         yield opened
 
 
@@ -156,7 +158,9 @@ def test_what_differs_is_named(connection: Connection, form: str, seed: int) -> 
         assert differing(connection, form) == set()
         change = some_change(dice)
         connection.execute(change)
-        stale = {p for (p,) in rows(connection, "SELECT partition_id FROM system.view_invalidations")}
+        stale = {
+            p for (p,) in rows(connection, "SELECT partition_id FROM system.view_invalidations")
+        }
         wrong = differing(connection, form)
         if None not in stale:
             new = {one for one in wrong if one.startswith("new ")}

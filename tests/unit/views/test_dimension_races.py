@@ -75,8 +75,12 @@ class Race:
                    " WHERE status = 'gap'")  # fmt: skip
         expected = dict(self._by_month(f"({query})"))
         actual = dict(self._by_month("t"))
-        wrong = {str(m) for m in expected.keys() | actual.keys() if expected.get(m) != actual.get(m)}
-        stale = {p for (p,) in rows(self.second, "SELECT partition_id FROM system.view_invalidations")}
+        wrong = {
+            str(m) for m in expected.keys() | actual.keys() if expected.get(m) != actual.get(m)
+        }
+        stale = {
+            p for (p,) in rows(self.second, "SELECT partition_id FROM system.view_invalidations")
+        }
         return set() if None in stale else wrong - stale - {p for (p,) in gap}
 
     def _by_month(self, relation: str) -> list[tuple[object, ...]]:
@@ -99,7 +103,9 @@ def race(tmp_path: Path) -> Iterator[Race]:
             "CREATE TABLE events (month UInt8, kind String, amount Int64) ENGINE = MergeTree "
             "PARTITION BY month ORDER BY kind"
         )
-        first.execute("CREATE TABLE kinds (kind String, weight Int64) ENGINE = MergeTree ORDER BY kind")
+        first.execute(
+            "CREATE TABLE kinds (kind String, weight Int64) ENGINE = MergeTree ORDER BY kind"
+        )
         first.execute(
             "CREATE TABLE t (month UInt8, kind String, w Int64) ENGINE = SummingMergeTree "
             "PARTITION BY month ORDER BY (month, kind)"
@@ -137,7 +143,9 @@ def test_the_other_way_round(race: Race, meanwhile: str, change: str) -> None:
 
 
 def test_a_view_that_appears_meanwhile(race: Race) -> None:
-    race.run("INSERT INTO kinds VALUES ('a', 10)", VIEW.format(kinds="kinds"), "SYSTEM BACKFILL VIEW v")
+    race.run(
+        "INSERT INTO kinds VALUES ('a', 10)", VIEW.format(kinds="kinds"), "SYSTEM BACKFILL VIEW v"
+    )
     assert race.unnamed("kinds") == set()
 
 

@@ -1,0 +1,50 @@
+"""CHECK constraints: whether rows that are about to be written may be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.errors import ViolatedConstraint
+from olapdb.execute.defaults import CheckConstraint
+from olapdb.execute.evaluate import evaluate_predicate
+from olapdb.functions import display
+from olapdb.functions.base import Environment
+from olapdb.model.schema import Table
+from olapdb.plan.expressions import columns_of
+
+
+def check_constraints(
+    constraints: tuple[CheckConstraint, ...], table: Table, columns: Mapping[str, pa.Array],
+    rows: int, environment: Environment, first_row: int,
+) -> None:  # fmt: skip
+    """Raises ViolatedConstraint for the first row that breaks one, with the values that it has in
+    the columns that the condition names. `first_row` counts for the row's number."""
+    for one in constraints:
+        names = sorted(columns_of(one.condition))
+        arrays = [columns[name] for name in names] or [pa.nulls(rows)]
+        batch = pa.RecordBatch.from_arrays(arrays, names=names or ["-"])
+        kept = pc.fill_null(evaluate_predicate(one.condition, batch, environment), False)
+        if kept.true_count == rows:
+            continue
+        row = int(pc.index(kept, False).as_py())
+        raise _violated(one, table, batch.slice(row, 1), names, first_row + row)
+
+
+def _violated(
+    constraint: CheckConstraint, table: Table, row: pa.RecordBatch, names: list[str], number: int
+) -> ViolatedConstraint:
+    values = []
+    for name in names:
+        column = table.column(name)
+        assert column is not None
+        text = display(row.column(name), column.type)[0]
+        values.append(f"{name} = {'NULL' if text is None else text}")
+    return ViolatedConstraint(
+        f"Constraint {constraint.name} of {table.database}.{table.name} is violated at row"
+        f" {number + 1}. Expression: ({constraint.text}). Column values: {', '.join(values)}.",
+        hint="Nothing was inserted. Correct the row, or ALTER TABLE … DROP CONSTRAINT"
+        f" {constraint.name}.",
+    )

@@ -1,0 +1,100 @@
+"""Guardrails: what one view may cost an INSERT.
+
+Every `max_view_…` setting is off at 0.  A view beyond one of them fails like a view that raises
+(`view_limits_mode = 'throw'`: nothing of the INSERT lands, or its block is the view's gap, as
+`materialized_views_ignore_errors` says), or is only warned about (`'warn'`).  Time is looked at
+when a block is done, memory while it is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from olapdb.errors import MemoryLimitExceeded, ViewLimitExceeded
+from olapdb.model.schema import MaterializedView
+
+SETTINGS = (
+    "max_view_milliseconds", "max_view_rows_expansion", "max_view_parts", "max_view_memory_usage",
+)  # fmt: skip
+HINT = (
+    "Let the view make less of a block, raise the setting (0 is no limit), or set view_limits_mode"
+    " = 'warn'."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one view has cost an INSERT so far; `expansion` is that of its last block."""
+
+    elapsed_ns: int
+    expansion: float
+    parts: int
+    peak_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ViewLimits:
+    milliseconds: int = 0
+    rows_expansion: float = 0.0
+    parts: int = 0
+    memory_bytes: int = 0
+    throws: bool = True
+
+    @classmethod
+    def of(cls, settings: Mapping[str, object]) -> ViewLimits:
+        return cls(
+            int(str(settings.get("max_view_milliseconds", 0))),
+            float(str(settings.get("max_view_rows_expansion", 0.0))),
+            int(str(settings.get("max_view_parts", 0))),
+            int(str(settings.get("max_view_memory_usage", 0))),
+            settings.get("view_limits_mode", "throw") != "warn",
+        )
+
+    @property
+    def memory_cap_bytes(self) -> int:
+        """What the view's query must not pass while it runs; 0: it is looked at afterwards."""
+        return self.memory_bytes if self.throws else 0
+
+    def check(self, view: MaterializedView, cost: Cost) -> tuple[str, ...]:
+        """The warnings; ViewLimitExceeded for the first of them where the mode is to throw."""
+        found = tuple(self._exceeded(f"{view.database}.{view.name}", cost))
+        if found and self.throws:
+            raise ViewLimitExceeded(f"{found[0]}", hint=HINT)
+        return found
+
+    def _exceeded(self, name: str, cost: Cost) -> list[str]:
+        found: list[str] = []
+        elapsed_ms = cost.elapsed_ns / 1_000_000
+        if self.milliseconds and elapsed_ms > self.milliseconds:
+            found.append(
+                f"View {name} has taken {elapsed_ms:.1f} ms of the INSERT; max_view_milliseconds is"
+                f" {self.milliseconds}."
+            )
+        if self.rows_expansion and cost.expansion > self.rows_expansion:
+            found.append(
+                f"View {name} made {cost.expansion:.2f} rows of each row of its block;"
+                f" max_view_rows_expansion is {self.rows_expansion:g}."
+            )
+        if self.parts and cost.parts > self.parts:
+            found.append(
+                f"View {name} has written {cost.parts} parts in the INSERT; max_view_parts is"
+                f" {self.parts}."
+            )
+        if self.memory_bytes and cost.peak_bytes > self.memory_bytes:
+            found.append(
+                f"View {name} held {cost.peak_bytes:,} bytes; max_view_memory_usage is"
+                f" {self.memory_bytes:,}."
+            )
+        return found
+
+
+def over_memory(
+    view: MaterializedView, limits: ViewLimits, error: MemoryLimitExceeded
+) -> ViewLimitExceeded:
+    """The same failure, by the name of the setting that caused it."""
+    return ViewLimitExceeded(
+        f"View {view.database}.{view.name} would hold more than {limits.memory_bytes:,} bytes;"
+        f" max_view_memory_usage is that. {error.message}",
+        hint=HINT,
+    )

@@ -1,0 +1,461 @@
+"""Rows of parts rewritten by the steps of one statement, and what its commit must say of it.
+
+Parts are immutable: a part with changed rows is replaced by one of the same blocks.  The steps see
+each other's rows, but nobody else sees any of them before the commit, which raises the data
+version of each partition and names the slices of views that the rows, as they were and as they
+are, belong to (rule 4):
+
+    UPDATE v = v + 1 WHERE k = 2, DELETE WHERE v > 9
+    step 1   part a -> a1 (staged)          step 2   a1 -> a2 (staged; a1 is thrown away)
+    commit   - a   + a2   raise(partition of a)   invalidate(what a's changed rows reached, and a2's)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import TypeAlias, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.bind import BindScope, bind_expression, bind_query
+from olapdb.errors import (
+    CommitConflict,
+    Error,
+    HaveDependentObjects,
+    UnsupportedMethod,
+)
+from olapdb.execute import ExecutionContext, run
+from olapdb.execute.batches import single_chunk
+from olapdb.execute.codes import factorise
+from olapdb.execute.defaults import DefaultColumns
+from olapdb.ingest.dimensions import dimension_changed
+from olapdb.ingest.invalidate import StaleSlices, touched_parts, watchers_are
+from olapdb.ingest.read import discard, read_rows
+from olapdb.ingest.rewritten import Rewritten
+from olapdb.ingest.stage import INLINE_BYTES_MAX, VOID_PARTITION, dimension_requirements
+from olapdb.ingest.steps import (
+    DeduplicateStep,
+    DeleteStep,
+    FillNullsStep,
+    SetStep,
+    Step,
+    WriteDownStep,
+    check_assignments,
+)
+from olapdb.ingest.trigger import Surroundings, bound_view
+from olapdb.model.changes import (
+    AddPart,
+    Change,
+    PartsLive,
+    PartsOfPartitionAre,
+    RaiseDataVersion,
+    RemoveParts,
+    Requirement,
+)
+from olapdb.model.part import Part
+from olapdb.model.schema import Column, MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.optimize import optimize
+from olapdb.plan.nodes import Node, Scan
+from olapdb.plan.tree import subqueries_of, walk_nodes
+from olapdb.sql import nodes
+from olapdb.storage.writer import write_part
+from olapdb.transaction.cache import Cache
+from olapdb.transaction.points import reach
+from olapdb.transaction.services import Services
+from olapdb.types import make_nullable
+
+Parameters: TypeAlias = Sequence[object] | Mapping[str, object] | None
+
+
+@dataclass
+class Mutation:
+    """Steps over `table`, which may be newer than the snapshot's (an ALTER that is not made yet).
+
+    `replaced` has the live parts that are not as they were, with what stands for them; `whole`
+    tells that the parts must be just those of the snapshot at the commit."""
+
+    services: Services
+    snapshot: Snapshot
+    table: Table
+    settings_of: Surroundings
+    query_id: str
+    statement: str
+    parameters: Parameters = None
+    rows: int = 0
+    whole: bool = False
+    replaced: dict[str, AddPart | None] = field(default_factory=dict)
+    partitions: dict[str, None] = field(default_factory=dict)
+    _stale: dict[str, StaleSlices] = field(default_factory=dict)
+    _read: dict[str, frozenset[str]] = field(default_factory=dict)
+    _touched: dict[str, Part] = field(default_factory=dict)
+    _cache: Cache = field(default_factory=Cache)
+
+    def run(self, step: Step) -> None:
+        """Rewrites what the step changes; nothing is visible."""
+        if not self.table.engine.is_merge_tree:
+            raise UnsupportedMethod(
+                f"Mutations need a table of the MergeTree family, not {self.table.engine.name}.",
+                hint="TRUNCATE TABLE and INSERT the rows anew.",
+            )
+        match step:
+            case SetStep():
+                self._set(step)
+            case DeleteStep():
+                self._delete(step)
+            case DeduplicateStep():
+                self._deduplicate(step)
+            case WriteDownStep():
+                self._write_down(step)
+            case FillNullsStep():
+                self._fill_nulls(step)
+
+    def reread(self, columns: frozenset[str]) -> None:
+        """Rows that nobody rewrites read otherwise from now on, in these columns of the snapshot's
+        table: for the views that is as if they had been updated."""
+        base = self.settings_of
+        around = Surroundings(
+            self.snapshot, self.services.store, self.services.cache, base.settings,
+            base.environment, base.cancelled,
+        )  # fmt: skip
+        parts = [part for part in self.snapshot.parts(self.table.id) if part.rows]
+        for part in parts:
+            self.partitions[part.partition_id] = None
+            self._touched[part.id] = part
+        self.whole = True
+        for view in self.snapshot.views_on(self.table.id):
+            seen, _ = touched_parts(view, parts, self.snapshot)
+            if seen and self._columns_of(view, around) & columns:
+                slices = self._stale.setdefault(view.id, StaleSlices.of(view))
+                slices.add_all(sum(part.rows for part in seen))
+
+    def commit_data(self) -> tuple[list[Requirement], list[Change]]:
+        """What the steps came to: requirements (of the rows, not of the schema) and changes."""
+        requirements: list[Requirement] = []
+        changes: list[Change] = []
+        if self.whole:
+            every = tuple(sorted(part.id for part in self.snapshot.parts(self.table.id)))
+            requirements.append(PartsOfPartitionAre(self.table.id, None, every))
+        if self.replaced:
+            ids = tuple(sorted(self.replaced))
+            requirements.append(PartsLive(self.table.id, ids))
+            changes.append(RemoveParts(self.table.id, ids))
+            changes += [staged for staged in self.replaced.values() if staged is not None]
+        if not self.partitions:
+            return requirements, changes
+        for partition in (VOID_PARTITION, *self.partitions):
+            changes.append(RaiseDataVersion(self.table.id, partition))
+        requirements.append(watchers_are(self.snapshot, self.table.id))
+        touched = tuple(self._touched.values())
+        now = self.services.clock_ms()
+        for view in self.snapshot.views_on(self.table.id):
+            seen, unseen = touched_parts(view, touched, self.snapshot)
+            requirements += unseen
+            if seen:
+                requirements += [one for one, _ in dimension_requirements(view, self.snapshot)]
+            if view.id in self._stale:
+                changes += self._stale[view.id].invalidations(
+                    "UPDATE", self.statement, self.query_id, now
+                )
+        more, needed = dimension_changed(
+            self.snapshot, {self.table.id}, "DIMENSION CHANGE", self.statement, self.query_id,
+            self.rows, now, services=self.services, changes=changes,
+            settings=self.settings_of.settings,
+        )  # fmt: skip
+        return [*requirements, *needed], [*changes, *more]
+
+    def discard(self) -> None:
+        """Deletes what was staged, for a commit that surely did not happen."""
+        staged = [one.part.path for one in self.replaced.values() if one is not None]
+        discard(self.services, [path for path in staged if path])
+        self.replaced.clear()
+
+    # --- the steps
+
+    def _set(self, step: SetStep) -> None:
+        check_assignments(self.table, [name for name, _ in step.assignments])
+        self._refuse_target("UPDATE")
+        changed = {name for name, _ in step.assignments}
+        defaults = self._defaults()
+        given = changed | set(step.recompute)
+        again = [*step.recompute, *_computed_from(self.table, defaults, given)]
+        written = frozenset((*changed, *again))
+        for part, found in self._matching(step):
+            rows = read_rows(self._around(), self.table, part)
+            at = found.column("_part_offset").to_numpy().astype(np.int64)
+            leaving = rows.take(pa.array(at))
+            arriving = _with_columns(leaving, {n: found.column(n) for n in changed})
+            if again:
+                kept = {n: single_chunk(arriving.column(n)) for n in arriving.column_names
+                        if n not in again}  # fmt: skip
+                full = defaults.complete(kept, len(at), self.settings_of.environment, again)
+                arriving = _with_columns(arriving, {n: full[n] for n in again})
+            made = _with_columns(
+                rows, {n: _scattered(rows.column(n), at, arriving.column(n)) for n in written}
+            )
+            self._invalidate(part, written, (leaving, arriving))
+            self._stage(part, made, leaving.num_rows)
+
+    def _delete(self, step: DeleteStep) -> None:
+        self._refuse_target("DELETE beside other actions")
+        for part, found in self._matching(step):
+            gone = np.zeros(part.rows, dtype=bool)
+            gone[found.column("_part_offset").to_numpy().astype(np.int64)] = True
+            self._remove(part, gone)
+
+    def _deduplicate(self, step: DeduplicateStep) -> None:
+        grouped: dict[str, list[Part]] = {}
+        for part in self._parts():
+            if step.partition_id in (None, part.partition_id):
+                grouped.setdefault(part.partition_id, []).append(part)
+        for parts in grouped.values():
+            parts.sort(key=lambda p: (p.block_range.first, p.block_range.last))
+            rows = pa.concat_tables(
+                read_rows(self._around(), self.table, part, step.columns) for part in parts
+            )
+            values = [single_chunk(rows.column(name)) for name in step.columns]
+            gone = np.ones(rows.num_rows, dtype=bool)
+            gone[factorise(values, rows.num_rows).first] = False
+            if not gone.any():
+                continue
+            self._refuse_target("OPTIMIZE … DEDUPLICATE")
+            ends = np.cumsum([part.rows for part in parts])[:-1]
+            for part, own in zip(parts, np.split(gone, ends), strict=True):
+                if own.any():
+                    self._remove(part, own)
+
+    def _remove(self, part: Part, gone: np.ndarray) -> None:
+        rows = read_rows(self._around(), self.table, part)
+        mask = pa.array(gone)
+        leaving = rows.filter(mask)
+        everything = frozenset(c.name for c in self.table.columns)
+        self._invalidate(part, everything, (leaving,))
+        self._stage(part, rows.filter(pc.invert(mask)), leaving.num_rows)
+
+    def _write_down(self, step: WriteDownStep) -> None:
+        column = self.table.column(step.column)
+        assert column is not None
+        for part in self._parts():
+            if part.rows and part.schema_version < column.since:
+                rows = read_rows(self._around(), self.table, part)
+                self._stage(part, rows, 0, changes_rows=False)
+
+    def _refuse_target(self, action: str) -> None:
+        """What a view wrote is what it makes of its source; rows of it are not set by hand."""
+        views = self.snapshot.views_into(self.table.id)
+        if not views:
+            return
+        name = f"{views[0].database}.{views[0].name}"
+        source = self.snapshot.by_id(views[0].source_id)
+        where = f"{source.database}.{source.name}" if source is not None else "its source"
+        raise HaveDependentObjects(
+            f"{action}: {self.table.database}.{self.table.name} is written by view {name}, which"
+            " claims to hold what its query makes.",
+            hint=f"Change the rows of {where} and run SYSTEM REPLAY VIEW {name} STALE.",
+        )
+
+    def _fill_nulls(self, step: FillNullsStep) -> None:
+        wide = replace(
+            self.table,
+            columns=tuple(
+                replace(c, type=make_nullable(c.type)) if c.name in step.columns else c
+                for c in self.table.columns
+            ),
+        )
+        for part in self._parts():
+            base = self._around()
+            visible = cast(Snapshot, Rewritten(self.snapshot, wide, self.replaced))
+            rows = read_rows(replace(base, snapshot=visible, cache=Cache()), wide, part)
+            holed = [name for name in step.columns if rows.column(name).null_count]
+            if not holed:
+                continue
+            kept = {n: single_chunk(rows.column(n)) for n in rows.column_names if n not in holed}
+            full = self._defaults().complete(kept, part.rows, base.environment, holed)
+            filled = {
+                n: pc.if_else(pc.is_valid(rows.column(n)), rows.column(n), full[n]) for n in holed
+            }
+            made = _with_columns(rows, {n: single_chunk(filled[n]) for n in holed})
+            nulls = [pc.is_null(single_chunk(rows.column(n))) for n in holed]
+            changed = reduce(pc.or_, nulls)
+            self._invalidate(part, frozenset(holed), (rows.filter(changed), made.filter(changed)))
+            self._stage(part, made, changed.true_count)
+
+    # --- rows
+
+    def _around(self) -> Surroundings:
+        """The rows as the steps so far left them. Not the services' cache: what is bound here is
+        a version of the table that may never come to be."""
+        base = self.settings_of
+        return Surroundings(
+            self._visible(), self.services.store, self._cache, base.settings, base.environment,
+            base.cancelled,
+        )  # fmt: skip
+
+    def _visible(self) -> Snapshot:
+        return cast(Snapshot, Rewritten(self.snapshot, self.table, self.replaced))
+
+    def _parts(self) -> list[Part]:
+        return [part for part in self._visible().parts(self.table.id) if part.rows]
+
+    def _defaults(self) -> DefaultColumns:
+        return DefaultColumns.of(
+            self.table, self._visible(), self.settings_of.environment, self._cache
+        )
+
+    def _matching(self, step: SetStep | DeleteStep) -> list[tuple[Part, pa.Table]]:
+        """Each part with matching rows: their offsets, and the assigned values under the columns'
+        names."""
+        assignments = step.assignments if isinstance(step, SetStep) else ()
+        values = tuple(
+            nodes.Alias(nodes.Cast(value, _column(self.table, name).type), f"\0{name}")
+            for name, value in assignments
+        )
+        query = nodes.Select(
+            columns=(nodes.Identifier(("_part",)), nodes.Identifier(("_part_offset",)), *values),
+            source=nodes.TableReference(nodes.TableName(self.table.name, self.table.database)),
+            where=_in_partition(step.where, step.partition_id),
+        )
+        around = self._around()
+        scope = BindScope(
+            snapshot=around.snapshot, database=around.environment.database,
+            settings=around.settings, environment=around.environment,  # type: ignore[arg-type]
+            parameters=self.parameters or (),
+        )  # fmt: skip
+        context = ExecutionContext(
+            snapshot=around.snapshot, store=around.store, settings=around.settings,
+            environment=around.environment, cancelled=around.cancelled,
+        )  # fmt: skip
+        for _, value in assignments:
+            bind_expression(value, self.table, scope)  # an aggregate is told as what it is
+        found = run(optimize(bind_query(query, scope)), context).read_all()
+        names = ["_part", "_part_offset", *(name for name, _ in assignments)]
+        found = found.rename_columns(names)
+        return [
+            (part, found.filter(pc.equal(found.column("_part"), part.name)).combine_chunks())
+            for part in self._parts_named(found)
+        ]
+
+    def _parts_named(self, found: pa.Table) -> list[Part]:
+        names = set(pc.unique(found.column("_part")).to_pylist())
+        return [part for part in self._parts() if part.name in names]
+
+    # --- what comes of them
+
+    def _stage(self, part: Part, rows: pa.Table, count: int, *, changes_rows: bool = True) -> None:
+        """`rows` stand for the part from now on; `part` is live, or staged by an earlier step."""
+        origin, before = self._origin(part)
+        staged = None
+        if rows.num_rows or part.contributions:
+            made = write_part(
+                self.services.store, self.table, rows,
+                partition_id=part.partition_id, partition_value=part.partition_value,
+                blocks=part.block_range, lease_id=self.services.lease_id,
+                contributions=part.contributions, level=part.level,
+                inline_bytes_max=INLINE_BYTES_MAX if part.inline else 0, replaces=[origin.id],
+            )  # fmt: skip
+            staged = AddPart(made.part, made.inline_rows)
+        self.replaced[origin.id] = staged
+        if before is not None and before.part.path:
+            discard(self.services, [before.part.path])
+        if changes_rows:
+            self.rows += count
+            self.partitions[part.partition_id] = None
+            self._touched[origin.id] = origin
+        reach("update.part_rewritten")
+
+    def _origin(self, part: Part) -> tuple[Part, AddPart | None]:
+        """The live part that `part` is, or stands for."""
+        for live in self.snapshot.parts(self.table.id):
+            staged = self.replaced.get(live.id)
+            if live.id == part.id or (staged is not None and staged.part.id == part.id):
+                return live, staged
+        raise CommitConflict(f"Part {part.id} is not of the snapshot.")
+
+    def _invalidate(self, part: Part, written: frozenset[str], changed: Iterable[pa.Table]) -> None:
+        """The slices of the views that have seen the part and read a column that changes."""
+        origin, _ = self._origin(part)
+        base = self.settings_of
+        around = Surroundings(
+            self.snapshot, self.services.store, self.services.cache, base.settings,
+            base.environment, base.cancelled,
+        )  # fmt: skip
+        for view in self.snapshot.views_on(self.table.id):
+            seen, _ = touched_parts(view, (origin,), self.snapshot)
+            if not seen or not self._columns_of(view, around) & written:
+                continue
+            slices = self._stale.setdefault(view.id, StaleSlices.of(view))
+            for rows in changed:
+                slices.add(rows, around)
+
+    def _columns_of(self, view: MaterializedView, around: Surroundings) -> frozenset[str]:
+        """The columns of the table that the view reads; all of them where it is broken."""
+        if view.id not in self._read:
+            try:
+                plan = bound_view(view, around).plan
+            except Error:
+                self._read[view.id] = frozenset(c.name for c in self.table.columns)
+            else:
+                self._read[view.id] = columns_read(plan.root, self.table.id)
+        return self._read[view.id]
+
+
+def columns_read(root: Node, table_id: str) -> frozenset[str]:
+    """The columns of the table that a plan reads, in subqueries too."""
+    found: set[str] = set()
+    for node in walk_nodes(root):
+        if isinstance(node, Scan) and node.table.id == table_id:
+            found.update(column for _, column in node.columns)
+            found.update(column for _, column, _ in node.predicate_columns)
+        for inner in subqueries_of(node):
+            found |= columns_read(inner, table_id)
+    return frozenset(found)
+
+
+def _computed_from(table: Table, defaults: DefaultColumns, changed: set[str]) -> list[str]:
+    """MATERIALIZED columns whose value hangs on the changed ones, directly or through another."""
+    needs = {c.name: c.needs for c in defaults.columns}
+    found: list[str] = []
+    reached = set(changed)
+    waiting = [c.name for c in table.columns if c.default_kind == "MATERIALIZED"]
+    while True:
+        more = [n for n in waiting if n not in reached and needs[n] & reached]
+        if not more:
+            return found
+        found += more
+        reached.update(more)
+
+
+def _column(table: Table, name: str) -> Column:
+    column = table.column(name)
+    assert column is not None
+    return column
+
+
+def _in_partition(
+    where: nodes.Expression | None, partition_id: str | None
+) -> nodes.Expression | None:
+    if partition_id is None:
+        return where
+    same = nodes.Function(
+        "equals", (nodes.Identifier(("_partition_id",)), nodes.Literal(partition_id))
+    )
+    return same if where is None else nodes.Function("and", (same, where))
+
+
+def _with_columns(rows: pa.Table, columns: Mapping[str, pa.Array]) -> pa.Table:
+    for name, values in columns.items():
+        at = rows.schema.get_field_index(name)
+        rows = rows.set_column(at, name, values.cast(rows.schema.field(at).type))
+    return rows
+
+
+def _scattered(values: pa.ChunkedArray, at: np.ndarray, new: pa.ChunkedArray) -> pa.Array:
+    """`values` with `new[i]` at position `at[i]`."""
+    take = np.arange(len(values))
+    take[at] = len(values) + np.arange(len(at))
+    both = pa.concat_arrays([single_chunk(values), single_chunk(new).cast(values.type)])
+    return both.take(pa.array(take))

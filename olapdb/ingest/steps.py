@@ -1,0 +1,83 @@
+"""What a mutation does to rows, step by step: plain data, and what an UPDATE may not set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from olapdb.errors import CannotUpdateColumn, MultipleAssignments, NoSuchColumn
+from olapdb.execute.layout import TableLayout
+from olapdb.model.schema import Table
+from olapdb.sql import nodes
+
+
+@dataclass(frozen=True, slots=True)
+class SetStep:
+    """`UPDATE a = x, b = y WHERE …`; `where` None: every row. `recompute` names MATERIALIZED
+    columns whose expression is evaluated again for these rows."""
+
+    assignments: tuple[tuple[str, nodes.Expression], ...]
+    where: nodes.Expression | None
+    partition_id: str | None = None
+    recompute: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteStep:
+    where: nodes.Expression
+    partition_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WriteDownStep:
+    """Parts that are too old to hold the column get it, as it is read: no row changes."""
+
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class FillNullsStep:
+    """Columns that are Nullable no more: where a part has a NULL, it gets the column's default."""
+
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeduplicateStep:
+    """Of rows of a partition that are equal in these columns the first one stays."""
+
+    columns: tuple[str, ...]
+    partition_id: str | None = None
+
+
+Step: TypeAlias = SetStep | DeleteStep | DeduplicateStep | WriteDownStep | FillNullsStep
+
+
+def check_assignments(table: Table, names: Sequence[str]) -> None:
+    """Refuses what an UPDATE may not set: keys and engines' columns (they decide where a row lies,
+    and which of two stays), MATERIALIZED columns, and what is no stored column."""
+    layout = TableLayout(table)
+    keys = layout.sorting_columns | layout.partition_columns
+    roles = {table.engine.version, table.engine.sign, table.engine.is_deleted} - {None}
+    where = f"{table.database}.{table.name}"
+    for name in names:
+        column = table.column(name)
+        if column is None or not column.stored:
+            have = ", ".join(c.name for c in table.stored_columns)
+            raise NoSuchColumn(
+                f"There is no stored column {name} in {where}.", hint=f"It has {have}."
+            )
+        if name in keys or name in roles:
+            raise CannotUpdateColumn(
+                f"Cannot UPDATE key column {name} of {where}.",
+                hint="DELETE the rows and INSERT them anew.",
+            )
+        if column.default_kind == "MATERIALIZED":
+            raise CannotUpdateColumn(
+                f"Cannot UPDATE MATERIALIZED column {name} of {where}: it is computed.",
+                hint="UPDATE the columns that it is computed from.",
+            )
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise MultipleAssignments(f"Column {twice} is assigned twice in one UPDATE.")

@@ -1,0 +1,98 @@
+"""CREATE OR REPLACE of a table that views join: it stays the same table, with other rows.
+
+A view knows its dimensions by identity, so a table in the old one's stead would leave it reading
+what nobody sees any more.  Where views read the table beside their source, and nothing else, the
+new definition takes over its identity; the rows that differ say which slices are stale.  This is
+what a dbt run does to the model of a dimension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from olapdb.ingest.dimensions import dimension_changed, dimension_views
+from olapdb.ingest.leave import raised
+from olapdb.model.changes import (
+    Change,
+    Commit,
+    NoDependents,
+    PartsOfPartitionAre,
+    PutObject,
+    RemoveParts,
+    Requirement,
+    RevisionIs,
+    SchemaIs,
+)
+from olapdb.model.schema import Column, MaterializedView, SchemaObject, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.statements.context import StatementContext
+from olapdb.views.impact import check_altered
+
+
+def is_dimension_only(snapshot: Snapshot, item: SchemaObject) -> bool:
+    """Whether views read the table beside their source, and none as its source or target."""
+    if not isinstance(item, Table) or not dimension_views(snapshot, {item.id}):
+        return False
+    if item.setting("deduplicate_by", ""):
+        return False  # the keys of the old rows would keep the new ones out
+    return all(
+        item.id in one.dimension_ids and item.id not in (one.source_id, one.target_id)
+        for one in snapshot.objects()
+        if isinstance(one, MaterializedView) and one.needs(item.id)
+    )
+
+
+def successor(made: Table, existing: Table, snapshot: Snapshot) -> Table:
+    """The new definition with the old identity; columns of the same name and type stay the same.
+
+    AlterOfColumnIsForbidden where a view would not fit any more."""
+    newest = max((column.id for column in existing.columns), default=0)
+    columns: list[Column] = []
+    for column in made.columns:
+        old = existing.column(column.name)
+        if old is not None and old.type == column.type:
+            columns.append(replace(column, id=old.id))
+        else:
+            newest += 1
+            columns.append(replace(column, id=newest))
+    table = replace(
+        made, id=existing.id, columns=tuple(columns), version=existing.version + 1,
+        revision=existing.revision,
+    )  # fmt: skip
+    check_altered(snapshot, table, "replace")
+    return table
+
+
+def publish_successor(
+    made: Table,
+    existing: Table,
+    context: StatementContext,
+    snapshot: Snapshot,
+    requirements: Sequence[Requirement],
+    changes: Sequence[Change],
+) -> None:
+    """One commit: the old rows go, definition and new rows (`changes`) come, and what of the views
+    differs is stale."""
+    services = context.services
+    parts = snapshot.parts(existing.id)
+    ids = tuple(sorted(part.id for part in parts))
+    rows = sum(part.rows for part in parts)
+    all_changes: list[Change] = [RemoveParts(existing.id, ids)] if ids else []
+    all_changes += [PutObject(made), *raised(existing, parts), *changes]
+    stale, needed = dimension_changed(
+        snapshot, {existing.id}, "DIMENSION CHANGE", context.text[:65_536], context.query_id, rows,
+        services.clock_ms(), services=services, changes=all_changes, settings=context.settings,
+    )  # fmt: skip
+    views = tuple(view.id for view in dimension_views(snapshot, {existing.id}))
+    own = SchemaIs(made.id, made.version)  # true only once this commit is made
+    commit = Commit(
+        (
+            RevisionIs(existing.id, existing.revision), NoDependents(existing.id, but=views),
+            PartsOfPartitionAre(existing.id, None, ids),
+            *(one for one in dict.fromkeys((*requirements, *needed)) if one != own),
+        ),
+        (*all_changes, *stale), "CREATE TABLE", context.query_id, context.text[:65_536],
+    )  # fmt: skip
+    services.catalog.apply(commit)
+    services.notify_written(made.id)

@@ -1,0 +1,174 @@
+"""Skip indexes of a part: for each block of granules, what an expression's values can be.
+
+An index lies in the Parquet file between the last row group and the footer, as an Arrow IPC
+stream of one record batch with a row for each block; the footer's metadata says where
+(`olapdb.index.<name>`).  Other readers of Parquet do not see it.
+
+    minmax         low, high (of the expression's type), nulls
+    set(n)         values, a list, null where there are more than n
+    bloom_filter   bits, hashes; a value is in where all its `hashes` bits are set.  Bit i of a value
+                   with hash h is (low half + i * high half) modulo the number of bits (Kirsch and
+                   Mitzenmacher 2006), h by olapdb.functions.hashing
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.errors import CorruptedData
+from olapdb.functions.hashing import hash_values
+from olapdb.model.schema import SkipIndex, Table
+
+METADATA_PREFIX = "olapdb.index."
+DEFAULT_FALSE_POSITIVES = 0.025
+_BITS_MIN = 64
+_SETTINGS = ("expression", "type", "argument", "granularity")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexPlace:
+    """Where a file has an index, and of what: the ids of the columns that it was made of."""
+
+    offset: int
+    size_bytes: int
+    crc: int
+    column_ids: tuple[int, ...]
+    value_type: str
+    expression: str
+    type: str
+    argument: float
+    granularity: int
+
+    def to_json(self) -> str:
+        return json.dumps({name: getattr(self, name) for name in self.__dataclass_fields__})
+
+    @classmethod
+    def of_json(cls, text: bytes) -> IndexPlace:
+        facts = json.loads(text)
+        return cls(**{**facts, "column_ids": tuple(facts["column_ids"])})
+
+    def serves(self, index: SkipIndex, table: Table, arrow: pa.DataType) -> bool:
+        """Whether it is the table's index as that is now, over values of the type `arrow`: a column
+        that was dropped and added again, renamed or given another type makes another one."""
+        if self.value_type != str(arrow):
+            return False
+        if any(getattr(self, name) != getattr(index, name) for name in _SETTINGS):
+            return False
+        return self.column_ids == column_ids(index, table)
+
+
+def column_ids(index: SkipIndex, table: Table) -> tuple[int, ...]:
+    found = (table.column(name) for name in index.columns)
+    return tuple(column.id if column is not None else 0 for column in found)
+
+
+def build_index(index: SkipIndex, values: pa.Array, granule_rows: int) -> bytes:
+    """The index over a part's values, in the part's order."""
+    blocks = list(_blocks(values, granule_rows * index.granularity))
+    match index.type:
+        case "minmax":
+            batch = _minmax(blocks, values.type)
+        case "set":
+            batch = _sets(blocks, values.type, int(index.argument))
+        case "bloom_filter":
+            batch = _blooms(blocks, index.argument)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def place_of(
+    index: SkipIndex, table: Table, arrow: pa.DataType, offset: int, data: bytes
+) -> IndexPlace:
+    return IndexPlace(
+        offset, len(data), zlib.crc32(data), column_ids(index, table), str(arrow),
+        index.expression, index.type, index.argument, index.granularity,
+    )  # fmt: skip
+
+
+def parse_index(place: IndexPlace, data: bytes) -> pa.RecordBatch:
+    """CorruptedData for bytes that are not those that were written."""
+    if zlib.crc32(data) != place.crc:
+        raise CorruptedData(f"The index on {place.expression} is damaged.")
+    with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
+        return reader.read_next_batch()
+
+
+def bloom_contains(batch: pa.RecordBatch, hashes: np.ndarray) -> np.ndarray:
+    """Which blocks may have any of the hashed values; bool, shape (blocks,)."""
+    found = np.zeros(batch.num_rows, bool)
+    for at, (bits, count) in enumerate(
+        zip(batch.column("bits"), batch.column("hashes").to_pylist(), strict=True)
+    ):
+        stored = np.frombuffer(bits.as_buffer(), np.uint8)
+        places = _places(hashes, count, len(stored) * 8)
+        set_bits = (stored[places >> np.uint64(3)] >> (places & np.uint64(7)).astype(np.uint8)) & 1
+        found[at] = bool(set_bits.all(axis=1).any())
+    return found
+
+
+def _blocks(values: pa.Array, rows: int) -> Iterator[pa.Array]:
+    for start in range(0, len(values), rows):
+        yield values.slice(start, rows)
+
+
+def _minmax(blocks: list[pa.Array], arrow: pa.DataType) -> pa.RecordBatch:
+    ends = [pc.min_max(block) for block in blocks]
+    return pa.record_batch(
+        {
+            "low": pa.array([end["min"].as_py() for end in ends], type=arrow),
+            "high": pa.array([end["max"].as_py() for end in ends], type=arrow),
+            "nulls": pa.array([block.null_count for block in blocks], type=pa.int64()),
+        }
+    )
+
+
+def _sets(blocks: list[pa.Array], arrow: pa.DataType, most: int) -> pa.RecordBatch:
+    distinct = [pc.unique(block) for block in blocks]
+    kept = [one if not most or len(one) <= most else None for one in distinct]
+    lengths = [0 if one is None else len(one) for one in kept]
+    flat = pa.concat_arrays([one for one in kept if one is not None] or [pa.array([], arrow)])
+    offsets = pa.array(np.concatenate(([0], np.cumsum(lengths))), type=pa.int32())
+    mask = pa.array([one is None for one in kept])
+    return pa.record_batch({"values": pa.ListArray.from_arrays(offsets, flat, mask=mask)})
+
+
+def _blooms(blocks: list[pa.Array], false_positives: float) -> pa.RecordBatch:
+    made = [_bloom(block, false_positives) for block in blocks]
+    return pa.record_batch(
+        {
+            "bits": pa.array([bits for bits, _ in made], type=pa.binary()),
+            "hashes": pa.array([count for _, count in made], type=pa.uint8()),
+        }
+    )
+
+
+def _bloom(values: pa.Array, false_positives: float) -> tuple[bytes, int]:
+    """Of optimal size for the block's distinct values."""
+    if pa.types.is_list(values.type):
+        values = pc.list_flatten(values)
+    hashes = np.unique(hash_values(pc.drop_null(values)))
+    per_value = -math.log(false_positives) / math.log(2) ** 2
+    bits = max(_BITS_MIN, -(-math.ceil(len(hashes) * per_value) // 8) * 8)
+    count = max(1, round(per_value * math.log(2)))
+    filled = np.zeros(bits, bool)
+    filled[_places(hashes, count, bits).ravel()] = True
+    return np.packbits(filled, bitorder="little").tobytes(), count
+
+
+def _places(hashes: np.ndarray, count: int, bits: int) -> np.ndarray:
+    """Bit numbers, shape (values, count)."""
+    low = hashes & np.uint64(0xFFFFFFFF)
+    high = (hashes >> np.uint64(32)) | np.uint64(1)
+    steps = np.arange(count, dtype=np.uint64)
+    return (low[:, None] + steps[None, :] * high[:, None]) % np.uint64(bits)

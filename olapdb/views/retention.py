@@ -1,0 +1,156 @@
+"""What retention froze, as replay, reconciliation and status see it.
+
+A frozen key of a target is left as it is: neither compared nor replaced, see
+`olapdb.ingest.retained`.  What else its slice holds is compared and recomputed as ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from olapdb.errors import BadArguments, RetainedRows
+from olapdb.execute.combine import combine
+from olapdb.ingest.failures import FAILED
+from olapdb.ingest.read import read_rows
+from olapdb.ingest.retained import DISCARD_HINT, FrozenKeys
+from olapdb.ingest.stage import layout_of
+from olapdb.ingest.trigger import Surroundings
+from olapdb.merge.merger import joined_contributions
+from olapdb.model.books import booked, without_names
+from olapdb.model.changes import AddPart, Change, ReleaseRetained, Retain
+from olapdb.model.part import Blocks, Contribution, Part
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.model.view_state import FrozenVerdict
+from olapdb.storage.writer import write_part
+from olapdb.views.jobs import view_name
+
+SLICES_NAMED_MAX = 5
+
+
+def frozen_rows(
+    table: Table, frozen: FrozenKeys, partition: str, parts: Iterable[Part], around: Surroundings
+) -> pa.Table | None:
+    """The rows of these parts whose keys are frozen, as a merge would leave them; None where there
+    are none."""
+    layout = layout_of(table, around)
+    pieces = []
+    for part in parts:
+        rows = read_rows(around, table, part)
+        kept = rows.filter(frozen.inside(layout, partition, rows))
+        if kept.num_rows:
+            pieces.append(kept.replace_schema_metadata(None))
+    if not pieces:
+        return None
+    rows = layout.sort(pa.concat_tables(pieces))
+    return combine(table, rows) if table.engine.combines else rows
+
+
+def kept_part(
+    table: Table, rows: pa.Table, of: Sequence[Part], number: Blocks, new: Iterable[Part],
+    snapshot: Snapshot, around: Surroundings, lease_id: str,
+) -> AddPart:  # fmt: skip
+    """The frozen rows of the parts that a replay replaces, as a part of their own; it names what
+    those named and the recomputed parts do not."""
+    contributions = _names_left(of, new, snapshot, rows.num_rows)
+    staged = write_part(
+        around.store, table, rows, partition_id=of[0].partition_id,
+        partition_value=of[0].partition_value, blocks=number, lease_id=lease_id,
+        contributions=contributions, level=max(part.level for part in of),
+        inline_bytes_max=rows.nbytes if all(part.inline for part in of) else 0,
+    )  # fmt: skip
+    return AddPart(staged.part, staged.inline_rows)
+
+
+def _names_left(
+    of: Sequence[Part], new: Iterable[Part], snapshot: Snapshot, rows: int
+) -> list[Contribution]:
+    added = list(new)
+    kept: list[Contribution] = []
+    for one in joined_contributions(of):
+        again = booked(one.view_id, added)
+        source = {p.partition_id for p in snapshot.parts(one.source_id) if p.rows}
+        left = [replace(one, rows=0)]
+        for partition, ranges in again.by_partition.items():
+            others = sorted(source - {partition})
+            left = [x for each in left for x in without_names(each, partition, ranges, others)]
+        kept += left or [replace(one, rows=0, blocks=())]
+    # Merges only ever join rows: what was brought is what is kept.
+    return [replace(kept[0], rows=rows), *kept[1:]]
+
+
+def refuse_retained(view: MaterializedView, partition: str) -> None:
+    raise RetainedRows(
+        f"Partition {partition} of the target of {view_name(view)} holds what was made of source"
+        " rows that have left by retention; nothing else of it can be recomputed.",
+        hint=f"SYSTEM REPLAY VIEW {view_name(view)} PARTITION ID '{partition}' {DISCARD_HINT}",
+    )
+
+
+def released(
+    views: Iterable[MaterializedView], slices: frozenset[str] | None, snapshot: Snapshot
+) -> list[Change]:
+    """What was frozen of the slices is not any more (None: of all). Raises BadArguments for a
+    partition where it is not known which partitions the rows had reached."""
+    views = list(views)
+    if slices is None:
+        return [ReleaseRetained(view.id, None, snapshot.number) for view in views]
+    for view in views:
+        for one in snapshot.retained(view.id):
+            if any(s.partition is None for s in one.slices):
+                raise BadArguments(
+                    f"It is not known which slices of {view_name(view)} the retained rows reached.",
+                    hint=f"SYSTEM REPLAY VIEW {view_name(view)} {DISCARD_HINT}",
+                )
+    return [
+        ReleaseRetained(view.id, partition, snapshot.number)
+        for view in views for partition in sorted(slices)
+    ]  # fmt: skip
+
+
+def frozen_stale(
+    views: Iterable[MaterializedView], partitions: Iterable[str] | None, snapshot: Snapshot
+) -> list[Change]:
+    """Marks of these slices are about to be cleared, but what is frozen of them stays as it is:
+    it is remembered as stale from now on."""
+    wanted = None if partitions is None else set(partitions)
+    changes: list[Change] = []
+    for view in views:
+        stale = [i.target_partition for i in snapshot.invalidations(view.id) if i.cause != FAILED]
+        for one in snapshot.retained(view.id):
+            slices = tuple(
+                replace(s, rows=0, verdict="stale") for s in one.slices
+                if s.verdict != "stale"
+                and (wanted is None or s.partition is None or s.partition in wanted)
+                and (None in stale or s.partition is None or s.partition in stale)
+            )  # fmt: skip
+            if stale and slices:
+                changes.append(Retain(replace(one, rows=0, bytes=0, parts=0, slices=slices)))
+    return changes
+
+
+def retained_words(view: MaterializedView, snapshot: Snapshot) -> str:
+    """What system.views says of retained slices; "" where there are none."""
+    kept = [one for one in snapshot.retained(view.id) if one.slices]
+    if not kept:
+        return ""
+    verdicts: dict[str, FrozenVerdict] = {}
+    order: tuple[FrozenVerdict, ...] = ("proven", "covered", "stale", "different")
+    for one in kept:
+        for s in one.slices:
+            known = verdicts.get(s.partition or "any", s.verdict)
+            verdicts[s.partition or "any"] = max(known, s.verdict, key=order.index)
+    listed = [f"{p} ({v})" for p, v in sorted(verdicts.items())[:SLICES_NAMED_MAX]]
+    more = len(verdicts) - len(listed)
+    causes = ", ".join(dict.fromkeys(one.cause for one in kept))
+    source = sum(one.rows for one in kept if one.side == "source")
+    target = sum(one.rows for one in kept if one.side == "target")
+    what = [f"{source} rows of its source"] if source else []
+    what += [f"{target} rows of its target"] if target else []
+    return (
+        f"{' and '.join(what) or 'Rows'} have left by retention ({causes}); frozen with their last"
+        f" verdict: {', '.join(listed)}{f' and {more} more' if more > 0 else ''}."
+    )

@@ -1,0 +1,64 @@
+"""A parameter that no placeholder takes is an error, as one that is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import olapdb
+from olapdb.dbapi.connection import Connection
+from olapdb.errors import ProgrammingError
+
+
+@pytest.fixture
+def connection() -> Iterator[Connection]:
+    with olapdb.connect() as made:
+        made.execute("CREATE TABLE t (x Int64, s String) ENGINE = MergeTree ORDER BY x")
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("text", "taken"),
+    [
+        ("SELECT 1", 0),
+        ("SELECT ?", 1),
+        ("SELECT '?', ?", 1),
+        ("SELECT $2, $1", 2),
+        ("SELECT x FROM t WHERE x IN (SELECT ? + 1) AND s = ?", 2),
+        ("INSERT INTO t VALUES (?, ?)", 2),
+        ("INSERT INTO t VALUES (?, ?), (3, 'what?'), (?, ?)", 4),
+        ("INSERT INTO t VALUES (1, 'why?')", 0),
+        ("INSERT INTO t SELECT ?, ?", 2),
+        ("DELETE FROM t WHERE x = ?", 1),
+    ],
+)
+def test_the_number_must_be_right(connection: Connection, text: str, taken: int) -> None:
+    values = [1, "a"] * 3
+    if "s = ?" not in text and "VALUES" not in text and "INSERT" not in text:
+        values = [1] * 6
+    connection.execute(text, values[:taken])
+    with pytest.raises(ProgrammingError, match=f"takes {taken} parameters, {taken + 1} were given"):
+        connection.execute(text, values[: taken + 1])
+    if taken:
+        with pytest.raises(ProgrammingError):
+            connection.execute(text, values[: taken - 1])
+
+
+def test_nothing_is_inserted_with_too_many(connection: Connection) -> None:
+    with pytest.raises(ProgrammingError):
+        connection.execute("INSERT INTO t VALUES (?, ?)", (1, "a", "b"))
+    with pytest.raises(ProgrammingError):
+        connection.cursor().executemany("INSERT INTO t VALUES (?, ?)", [(1, "a"), (2, "b", "c")])
+    assert connection.execute("SELECT count() FROM t").fetchall() == [(0,)]
+
+
+def test_names_that_are_not_used_are_no_error(connection: Connection) -> None:
+    found = connection.execute("SELECT :a", {"a": 1, "b": 2}).fetchall()
+    assert found == [(1,)]
+
+
+def test_several_statements_share_their_parameters(connection: Connection) -> None:
+    assert connection.execute("SELECT ?; SELECT ?", (1, 2)).fetchall() == [(2,)]
+    with pytest.raises(ProgrammingError, match="takes 2"):
+        connection.execute("SELECT ?; SELECT ?", (1, 2, 3))

@@ -1,0 +1,65 @@
+"""A dimension that dbt builds: each run replaces its rows, and only what they reach is stale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from dbt.tests.util import run_dbt
+
+import olapdb
+from olapdb.dbapi.connection import Connection
+
+RATES = """
+{{ config(materialized='table', engine='MergeTree', order_by=['kind']) }}
+select kind, weight + {{ var('more', 0) }} * (kind = 'b') as weight from {{ source('raw', 'weights') }}
+"""
+WEIGHTED = """
+select e.day as day, sum(e.amount * r.weight) as total
+from {{ source('raw', 'events') }} e inner join {{ ref('rates') }} r on r.kind = e.kind group by day
+"""
+SCHEMA = "sources: [{name: raw, schema: raw, tables: [{name: events}, {name: weights}]}]"
+
+
+class TestDimension:
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return {
+            "rates.sql": RATES,
+            "weighted.sql": "{{ config(materialized='incremental_mv', partition_by='toYYYYMM(day)') }}"
+            + WEIGHTED,
+            "schema.yml": SCHEMA,
+        }
+
+    @pytest.fixture(scope="class")
+    def raw(self, dbt_profile_target: dict[str, object]) -> Iterator[Connection]:
+        with olapdb.connect(str(dbt_profile_target["path"])) as opened:
+            opened.execute("CREATE DATABASE raw")
+            opened.execute(
+                "CREATE TABLE raw.events (day Date, kind String, amount Int64) "
+                "ENGINE = MergeTree PARTITION BY toYYYYMM(day) ORDER BY day"
+            )
+            opened.execute(
+                "CREATE TABLE raw.weights (kind String, weight Int64) ENGINE = MergeTree ORDER BY kind"
+            )
+            opened.execute("INSERT INTO raw.weights VALUES ('a', 1), ('b', 2)")
+            opened.execute(
+                "INSERT INTO raw.events VALUES ('2024-01-05', 'a', 1), ('2024-02-05', 'b', 1)"
+            )
+            yield opened
+
+    def test_a_run_replaces_it(self, project: object, raw: Connection) -> None:
+        run_dbt(["run"])
+        stale = "SELECT partition_id, cause FROM system.view_invalidations"
+        run_dbt(["run", "--select", "rates"])
+        assert raw.execute(stale).fetchall() == []
+        run_dbt(["run", "--select", "rates", "--vars", "{more: 5}"])
+        assert [tuple(r) for r in raw.execute(stale).fetchall()] == [("202402", "DIMENSION CHANGE")]
+        view, schema = raw.execute("SELECT name, database FROM system.views").fetchone()
+        raw.execute(f"SYSTEM REPLAY VIEW {schema}.{view} STALE")
+        found = raw.execute(f"SELECT * FROM {schema}.weighted ORDER BY day").fetchall()
+        assert [total for _, total in found] == [1, 7]
+        tables = raw.execute(
+            f"SELECT name FROM system.tables WHERE name LIKE '%dbt_%' AND database = '{schema}'"
+        )
+        assert tables.fetchall() == []

@@ -1,0 +1,319 @@
+"""Faults to plant in the engine: for each guard, what disables it.
+
+Most take a requirement or a change out of commits on their way to `Catalog.apply`; the others
+replace the function that is the guard.  A fault that nothing notices is a guard that no test
+protects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+from unittest import mock
+
+from olapdb.catalog.base import Catalog
+from olapdb.model import changes as c
+from olapdb.model import fingerprints
+from olapdb.model.changes import Change, Commit, Committed, Requirement
+from olapdb.model.part import BlockRange
+from olapdb.model.schema import MaterializedView
+from olapdb.model.snapshot import Snapshot
+from olapdb.model.view_state import CoverageRow
+
+Edit: TypeAlias = Callable[[Commit, Snapshot], Commit]
+FOR_EVER = 1 << 40
+
+
+@dataclass(frozen=True)
+class Fault:
+    """`words` say what is disabled, for the table in docs/protocol.md."""
+
+    guard: str
+    words: str
+    edit: Edit | None = None
+    patches: Mapping[str, Any] = field(default_factory=dict)
+    """By dotted name."""
+
+    @contextmanager
+    def planted(self, catalog: Catalog) -> Iterator[None]:
+        apply, edit = catalog.apply, self.edit
+
+        def edited(commit: Commit) -> Committed:
+            return apply(edit(commit, catalog.snapshot()) if edit is not None else commit)
+
+        with ExitStack() as stack:
+            for name, replacement in self.patches.items():
+                stack.enter_context(mock.patch(name, replacement))
+            stack.enter_context(mock.patch.object(catalog, "apply", edited))
+            yield
+
+
+# --- ways to disable something -------------------------------------------------------------------
+
+
+def lost(
+    guard: str, kind: str, *types: type[Any], where: Callable[[Any, Snapshot], bool] = lambda r, s: True,
+    patches: Mapping[str, Any] | None = None,
+) -> Fault:  # fmt: skip
+    """Requirements of these types are not asked in commits of the kind ("" for all)."""
+
+    def edit(commit: Commit, snapshot: Snapshot) -> Commit:
+        if kind not in ("", commit.kind):
+            return commit
+        kept: list[Requirement] = [
+            r for r in commit.requirements if not (isinstance(r, types) and where(r, snapshot))
+        ]
+        return replace(commit, requirements=tuple(kept))
+
+    names = ", ".join(f"`{one.__name__}`" for one in types)
+    return Fault(guard, f"{kind or 'no commit'} does not require {names}", edit, patches or {})
+
+
+def forgotten(
+    guard: str, kind: str, of: type[Any], where: Callable[[Any, Snapshot], bool] = lambda r, s: True
+) -> Fault:
+    """Changes of the type are left out of commits of the kind."""
+    return rewritten(
+        guard, kind, f"{kind} leaves out `{of.__name__}`",
+        lambda change, snapshot: [] if isinstance(change, of) and where(change, snapshot) else [change],
+    )  # fmt: skip
+
+
+def rewritten(
+    guard: str, kind: str, words: str, rewrite: Callable[[Change, Snapshot], Sequence[Change]]
+) -> Fault:
+    def edit(commit: Commit, snapshot: Snapshot) -> Commit:
+        if kind not in ("", commit.kind):
+            return commit
+        made = [new for one in commit.changes for new in rewrite(one, snapshot)]
+        return replace(commit, changes=tuple(made))
+
+    return Fault(guard, words, edit)
+
+
+def patched(guard: str, words: str, **by_name: Any) -> Fault:
+    """Names with `__` for the dots."""
+    return Fault(guard, words, None, {n.replace("__", "."): new for n, new in by_name.items()})
+
+
+def both(guard: str, words: str, *faults: Fault) -> Fault:
+    def edit(commit: Commit, snapshot: Snapshot) -> Commit:
+        for one in faults:
+            commit = one.edit(commit, snapshot) if one.edit is not None else commit
+        return commit
+
+    return Fault(guard, words, edit, {n: new for one in faults for n, new in one.patches.items()})
+
+
+# --- what is asked of a requirement or a change --------------------------------------------------
+
+
+def _is_source(requirement: Any, snapshot: Snapshot) -> bool:
+    """Of a source that is no target."""
+    return bool(snapshot.views_on(requirement.table_id)) and not _is_target(requirement, snapshot)
+
+
+def _is_target(requirement: Any, snapshot: Snapshot) -> bool:
+    return bool(snapshot.views_into(requirement.table_id))
+
+
+def _is_dimension(requirement: Any, snapshot: Snapshot) -> bool:
+    return any(
+        isinstance(item, MaterializedView) and requirement.table_id in item.dimension_ids
+        for item in snapshot.objects()
+    )
+
+
+def _whole(one: Any, snapshot: Snapshot) -> bool:
+    return one.partition_id == ""
+
+
+def _slice(one: Any, snapshot: Snapshot) -> bool:
+    return one.partition_id != "" and _is_target(one, snapshot)
+
+
+def _of_chunk(change: Any, snapshot: Snapshot) -> bool:
+    return change.row.partition is not None
+
+
+def _endless(change: Change, snapshot: Snapshot) -> list[Change]:
+    if isinstance(change, c.ClearInvalidations):
+        return [replace(change, up_to_commit=FOR_EVER)]
+    return [change]
+
+
+def _covered_at_once(change: Change, snapshot: Snapshot) -> list[Change]:
+    """A new view claims all that its source has."""
+    if not isinstance(change, c.PutObject) or not isinstance(change.object, MaterializedView):
+        return [change]
+    view = change.object
+    source = snapshot.by_id(view.source_id)
+    last = snapshot.next_block(source) - 1  # type: ignore[arg-type]
+    if last < 1:
+        return [change]
+    return [change, c.AddCoverage(CoverageRow(view.id, None, BlockRange(1, last)))]
+
+
+def _named_by_name(change: Change, snapshot: Snapshot) -> list[Change]:
+    if isinstance(change, c.PutObject) and isinstance(change.object, MaterializedView):
+        return [c.PutObject(replace(change.object, id=f"id of {change.object.name}"))]
+    return [change]
+
+
+def _of_nobody(change: Change, snapshot: Snapshot) -> list[Change]:
+    if isinstance(change, c.AddPart):
+        return [replace(change, part=replace(change.part, contributions=()))]
+    return [change]
+
+
+def _remove_what_is_there(self: Any, table_id: str, part_ids: Sequence[str]) -> None:
+    """Application._remove_parts, which does not mind that a part is gone."""
+    import json
+
+    from olapdb.catalog import statements as sql
+
+    sql.drop_parts(
+        self._connection, part_ids=json.dumps(list(part_ids)), of_table=table_id,
+        number=self._number, now_ms=self._now_ms,
+    )  # fmt: skip
+    self.removed.setdefault(table_id, []).extend(part_ids)
+
+
+_UNCHECKED = {"olapdb.catalog.application.Application._remove_parts": _remove_what_is_there}
+
+
+def _any_kind(state: Any, part: Any) -> object:
+    return ()
+
+
+def _takes_all(self: Any, now: Snapshot, target: Any, fence: int, more: Any) -> Any:
+    """_Replay._replaced without its fence."""
+    return _replaced(self, now, target, fence, more, beyond=True)
+
+
+def _takes_straddling(self: Any, now: Snapshot, target: Any, fence: int, more: Any) -> Any:
+    return _replaced(self, now, target, fence, more, beyond=False)
+
+
+def _replaced(
+    self: Any, now: Snapshot, target: Any, fence: int, more: Any, *, beyond: bool
+) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {p: [] for p in {*more, *(self.slices or ())}}
+    for part in now.parts(target.id):
+        chosen = self.slices is None or part.partition_id in self.slices
+        if chosen and part.partition_id and (beyond or part.block_range.first <= fence):
+            found.setdefault(part.partition_id, []).append(part)
+    return found
+
+
+class _Blind:
+    """A snapshot that does not see some of what a verdict depends on."""
+
+    def __init__(self, snapshot: Snapshot, **seen: Any) -> None:
+        self._snapshot, self._seen = snapshot, seen
+
+    def __getattr__(self, name: str) -> Any:
+        blind = self._seen.get(name)
+        real = getattr(self._snapshot, name)
+        return real if blind is None else lambda *given: blind(self._snapshot, real, *given)
+
+
+def _fingerprint(guard: str, words: str, **seen: Any) -> Fault:
+    original = fingerprints.fingerprint
+
+    def blind(view: Any, snapshot: Any, *more: Any, **named: Any) -> str:
+        return original(view, _Blind(snapshot, **seen), *more, **named)  # type: ignore[arg-type]
+
+    names = ("olapdb.model.fingerprints.fingerprint", "olapdb.views.reconcile.fingerprint")
+    return Fault(guard, f"a verdict does not depend on {words}", None, dict.fromkeys(names, blind))
+
+
+def _parts_without(role: str) -> Callable[..., Any]:
+    def parts(snapshot: Snapshot, real: Callable[[str], Any], table_id: str) -> Any:
+        table = c.SchemaIs(table_id, 0)
+        is_it = _is_dimension if role == "dimension" else _is_target
+        return () if is_it(table, snapshot) else real(table_id)
+
+    return parts
+
+
+def _versions_without_sources(
+    snapshot: Snapshot, real: Callable[[str, str], int], table_id: str, partition: str
+) -> int:
+    return 0 if snapshot.views_on(table_id) else real(table_id, partition)
+
+
+def _views_of_one_version(
+    snapshot: Snapshot, real: Callable[[str], Sequence[Any]], table_id: str
+) -> tuple[Any, ...]:
+    return tuple(replace(view, version=0) for view in real(table_id))
+
+
+# --- the faults ----------------------------------------------------------------------------------
+
+_PARTITION = c.PartsOfPartitionAre
+_VERSION = c.DataVersionIs
+
+FAULTS: Mapping[str, Fault] = {
+    one.guard: one
+    for one in (
+        lost("1.views", "INSERT", c.ViewsAre),
+        lost("1.dimension", "INSERT", _PARTITION, where=_is_dimension),
+        rewritten("2.coverage_opens", "CREATE MATERIALIZED VIEW",
+                  "a new view claims what is there already", _covered_at_once),
+        lost("3.view", "BACKFILL", c.ViewIs),
+        lost("3.data_version", "BACKFILL", _VERSION),
+        lost("3.not_covered", "BACKFILL", c.NotCovered),
+        lost("3.no_straddle", "BACKFILL", c.NoPartStraddles),
+        forgotten("3.coverage_with_rows", "BACKFILL", c.AddCoverage, _of_chunk),
+        lost("3.dimension", "BACKFILL", _PARTITION, where=_is_dimension),
+        lost("4.parts_live", "DELETE", c.PartsLive, patches=_UNCHECKED),
+        forgotten("4.raise", "DELETE", c.RaiseDataVersion),
+        forgotten("4.stale", "DELETE", c.Invalidate),
+        lost("4.watchers", "DELETE", c.WatchersAre),
+        lost("4.not_covered", "DELETE", c.NotCovered),
+        forgotten("4.dimension_stale", "INSERT", c.Invalidate),
+        lost("4.dimension_watchers", "INSERT", c.DimensionViewsAre),
+        lost("4.dimension_unseen", "INSERT", c.NothingCovered),
+        lost("4.dimension_read", "DELETE", _PARTITION, where=_is_dimension),
+        lost("5.views_of_target", "BACKFILL", c.ViewsAre),
+        lost("5.all_parts", "TRUNCATE", _PARTITION),
+        forgotten("5.coverage_leaves", "TRUNCATE", c.RemoveCoverage),
+        forgotten("5.raise_whole", "TRUNCATE", c.RaiseDataVersion, _whole),
+        lost("6.view", "REPLAY", c.ViewIs),
+        lost("6.data_version", "REPLAY", _VERSION, where=_is_source),
+        lost("6.dimension", "REPLAY", _PARTITION, where=_is_dimension),
+        lost("6.whole_target", "REPLAY", _VERSION, where=_whole),
+        both("6.fence", "a replay takes what came after its snapshot",
+             lost("", "REPLAY", _PARTITION),
+             Fault("", "", None, {"olapdb.views.replay._Replay._replaced": _takes_all})),
+        Fault("6.straddle", "a replay takes a part across its fence", None,
+              {"olapdb.views.replay._Replay._replaced": _takes_straddling}),
+        lost("6.target_version", "REPLAY", _VERSION, where=_slice),
+        forgotten("6.downstream_stale", "REPLAY", c.Invalidate),
+        lost("6.watchers", "REPLAY", c.WatchersAre),
+        lost("6.downstream_not_covered", "REPLAY", c.NotCovered),
+        rewritten("6.clear_up_to", "REPLAY", "a replay clears marks of whenever", _endless),
+        patched("6.bypass_stays", "a replay takes rows that no view made",
+                olapdb__views__replay__is_bypass=lambda part, views: False),
+        Fault("7.bypass_apart", "rows by hand merge with a view's", None,
+              {"olapdb.merge.policy._kind": _any_kind}),
+        Fault("7.makers_apart", "rows of two views merge", None,
+              {"olapdb.merge.policy._kind": _any_kind}),
+        lost("8.parts_live", "OPTIMIZE", c.PartsLive, patches=_UNCHECKED),
+        lost("8.coverage_common", "OPTIMIZE", c.CoverageCommon),
+        rewritten("8.contributions", "OPTIMIZE", "a merged part is nobody's", _of_nobody),
+        _fingerprint("9.definition", "the view's definition", views_into=_views_of_one_version),
+        _fingerprint("9.data_version", "the source's data versions",
+                     data_version=_versions_without_sources),
+        _fingerprint("9.dimension", "the dimension", parts=_parts_without("dimension")),
+        _fingerprint("9.newest_block", "the target's newest block", parts=_parts_without("target")),
+        rewritten("9.clear_up_to", "RECONCILE", "a verdict clears marks of whenever", _endless),
+        rewritten("10.identity", "CREATE MATERIALIZED VIEW", "a view's id is its name", _named_by_name),
+        forgotten("11.stale", "MODIFY QUERY", c.Invalidate),
+        lost("12.token", "INSERT", c.TokenIsNew),
+        lost("13.lease", "", c.LeaseLive),
+    )
+}  # fmt: skip

@@ -1,0 +1,30 @@
+"""Faults planted in the engine: the trace that needs a guard goes wrong without it.
+
+`test_on_engine.py` shows that each trace is harmless; here the engine's guard is disabled, and the
+same trace is not, so it is this guard that protects.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.protocol.explore import explore
+from tests.protocol.model import Protocol
+from tests.protocol.planted import FAULTS
+from tests.protocol.replay_on_engine import Performance
+from tests.protocol.scenarios import NAMED
+from tests.protocol.test_on_engine import ON_ENGINE
+
+ON_TRACES = tuple(guard for guard in ON_ENGINE if guard in FAULTS)
+
+
+@pytest.mark.parametrize("guard", ON_TRACES)
+def test_a_trace_goes_wrong_without_its_guard(guard: str, tmp_path: Path) -> None:
+    scenario = NAMED[guard]
+    broken = explore(scenario, Protocol(frozenset({guard}))).found
+    assert broken is not None
+    performance = Performance(tmp_path, scenario, FAULTS[guard])
+    performance.follow([int(step.split(":")[0]) for step in broken.trace])
+    assert performance.problems, "\n".join(["Nothing notices:", *broken.trace])

@@ -1,0 +1,247 @@
+"""ALTER TABLE of tables that views read and write: refused, followed, or named as stale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import olapdb
+from olapdb.dbapi.connection import Connection
+from olapdb.errors import AlterOfColumnIsForbidden, HaveDependentObjects, NotSupportedError
+from tests.unit.views.warehouse import DIRECT, READ, add, make, rows, verdict
+
+
+@pytest.fixture
+def connection() -> Iterator[Connection]:
+    with olapdb.connect() as opened:
+        opened.execute("SYSTEM STOP MERGES")
+        make(opened)
+        add(opened, ("2024-01-01", "a", 1, 10), ("2024-02-01", "b", 2, 20))
+        add(opened, ("2024-01-01", "a", 3, 30), ("2024-01-02", "b", 4, -5))
+        yield opened
+
+
+def stale(connection: Connection) -> list[tuple[object, ...]]:
+    return rows(
+        connection,
+        "SELECT partition_id, cause FROM system.view_invalidations ORDER BY ALL",
+    )
+
+
+def assert_right(connection: Connection) -> None:
+    assert rows(connection, READ) == rows(connection, DIRECT)
+    assert verdict(connection) == "covered"
+
+
+def mended(connection: Connection) -> None:
+    connection.execute("SYSTEM REPLAY VIEW daily_mv STALE")
+    assert stale(connection) == []
+    assert_right(connection)
+
+
+def test_a_column_that_a_view_reads_is_not_dropped(connection: Connection) -> None:
+    with pytest.raises(AlterOfColumnIsForbidden, match="daily_mv") as caught:
+        connection.execute("ALTER TABLE events DROP COLUMN amount")
+    assert caught.value.code == 524
+    assert "MODIFY QUERY" in (caught.value.hint or "")
+    assert_right(connection)
+
+
+def test_a_column_that_a_view_writes_is_not_dropped(connection: Connection) -> None:
+    with pytest.raises(AlterOfColumnIsForbidden, match="daily_mv"):
+        connection.execute("ALTER TABLE daily DROP COLUMN users")
+
+
+def test_a_column_that_no_view_needs_comes_and_goes(connection: Connection) -> None:
+    connection.execute("ALTER TABLE events ADD COLUMN note String DEFAULT upper(kind) AFTER kind")
+    add_with_note = "INSERT INTO events (day, kind, user, amount) VALUES ('2024-03-01', 'c', 9, 1)"
+    connection.execute(add_with_note)
+    assert rows(connection, "SELECT DISTINCT note FROM events ORDER BY 1") == [
+        ("A",),
+        ("B",),
+        ("C",),
+    ]
+    connection.execute("ALTER TABLE events DROP COLUMN note")
+    connection.execute(add_with_note)
+    assert stale(connection) == []
+    assert_right(connection)
+
+
+def test_a_view_follows_a_rename_of_what_it_reads(connection: Connection) -> None:
+    connection.execute("ALTER TABLE events RENAME COLUMN amount TO cents")
+    connection.execute("INSERT INTO events VALUES ('2024-01-01', 'a', 5, 7)")
+    assert stale(connection) == []
+    direct = DIRECT.replace("amount", "cents")
+    assert rows(connection, READ) == rows(connection, direct)
+    connection.execute("ALTER TABLE events UPDATE cents = 1 WHERE user = 1")
+    connection.execute("SYSTEM REPLAY VIEW daily_mv STALE")
+    assert rows(connection, READ) == rows(connection, direct)
+
+
+def test_a_view_follows_a_rename_of_what_it_writes(connection: Connection) -> None:
+    connection.execute("ALTER TABLE daily RENAME COLUMN total TO sum_of_amount")
+    add(connection, ("2024-01-01", "a", 5, 7))
+    assert rows(connection, READ.replace("sum(total)", "sum(sum_of_amount)")) == rows(
+        connection, DIRECT
+    )
+    connection.execute("SYSTEM RECONCILE VIEW daily_mv")
+    assert verdict(connection) == "proven"
+
+
+def test_an_update_names_the_slices_that_it_reached(connection: Connection) -> None:
+    connection.execute(
+        "ALTER TABLE events UPDATE amount = amount * 2 WHERE kind = 'b' AND user = 2"
+    )
+    assert stale(connection) == [("202402", "UPDATE")]
+    assert verdict(connection) == "stale"
+    mended(connection)
+
+
+def test_an_update_names_where_rows_come_from_and_where_they_go() -> None:
+    with olapdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE s (k UInt8, g UInt8, v Int64) ENGINE = MergeTree ORDER BY k"
+        )
+        connection.execute(
+            "CREATE TABLE u (g UInt8, v Int64) ENGINE = SummingMergeTree PARTITION BY g ORDER BY g"
+        )
+        connection.execute(
+            "CREATE MATERIALIZED VIEW m TO u AS SELECT g, sum(v) AS v FROM s GROUP BY g"
+        )
+        connection.execute("INSERT INTO s VALUES (1, 1, 10), (2, 2, 20), (3, 3, 30)")
+        assert connection.execute("UPDATE s SET g = 4 WHERE k = 2").rowcount == 1
+        assert stale(connection) == [("2", "UPDATE"), ("4", "UPDATE")]
+        connection.execute("SYSTEM REPLAY VIEW m STALE")
+        assert rows(connection, "SELECT g, sum(v) FROM u GROUP BY g ORDER BY g") == [
+            (1, 10), (3, 30), (4, 20)
+        ]  # fmt: skip
+
+
+def test_an_update_of_a_column_that_the_view_does_not_read_is_none_of_its_business(
+    connection: Connection,
+) -> None:
+    connection.execute("ALTER TABLE events ADD COLUMN note String")
+    connection.execute("ALTER TABLE events UPDATE note = 'x' WHERE 1")
+    assert stale(connection) == []
+    assert rows(connection, "SELECT count() FROM events WHERE note = 'x'") == [(4,)]
+    assert_right(connection)
+
+
+def test_rows_that_views_wrote_are_not_updated_by_hand(connection: Connection) -> None:
+    for statement in (
+        "ALTER TABLE daily UPDATE total = 0 WHERE 1",
+        "UPDATE daily SET total = 0 WHERE 1",
+    ):
+        with pytest.raises(HaveDependentObjects, match="daily_mv"):
+            connection.execute(statement)
+
+
+def test_a_wider_type_leaves_the_view_as_it_is(connection: Connection) -> None:
+    connection.execute("ALTER TABLE events ADD COLUMN small Int8")
+    connection.execute(
+        "CREATE TABLE smalls (kind String, n Int64) ENGINE = SummingMergeTree ORDER BY kind"
+    )
+    connection.execute(
+        "CREATE MATERIALIZED VIEW smalls_mv TO smalls POPULATE AS"
+        " SELECT kind, sum(small) AS n FROM events GROUP BY kind"
+    )
+    connection.execute("ALTER TABLE events MODIFY COLUMN small Int32")
+    assert stale(connection) == []
+
+
+def test_a_type_that_changes_values_makes_the_view_stale(connection: Connection) -> None:
+    add(connection, ("2024-01-01", "a", 8, 300))
+    connection.execute("ALTER TABLE events MODIFY COLUMN amount Int8")
+    assert stale(connection) == [(None, "UPDATE")]
+    mended(connection)
+    assert rows(connection, "SELECT amount FROM events WHERE user = 8") == [(44,)]
+
+
+def test_a_type_that_the_view_cannot_take_is_refused(connection: Connection) -> None:
+    with pytest.raises(AlterOfColumnIsForbidden, match="daily_mv"):
+        connection.execute("ALTER TABLE events MODIFY COLUMN amount String")
+
+
+def test_another_default_changes_what_older_parts_show(connection: Connection) -> None:
+    connection.execute("ALTER TABLE events ADD COLUMN fee Int64 DEFAULT 1")
+    connection.execute(
+        "CREATE TABLE fees (kind String, n Int64) ENGINE = SummingMergeTree ORDER BY kind"
+    )
+    connection.execute(
+        "CREATE MATERIALIZED VIEW fees_mv TO fees POPULATE AS"
+        " SELECT kind, sum(fee) AS n FROM events GROUP BY kind"
+    )
+    assert rows(connection, "SELECT sum(n) FROM fees") == [(4,)]
+    connection.execute("ALTER TABLE events MODIFY COLUMN fee DEFAULT 2")
+    assert rows(connection, "SELECT view, cause FROM system.view_invalidations") == [
+        ("fees_mv", "UPDATE")
+    ]
+    connection.execute("SYSTEM REPLAY VIEW fees_mv STALE")
+    assert rows(connection, "SELECT sum(n) FROM fees") == [(8,)]
+    connection.execute("ALTER TABLE events MATERIALIZE COLUMN fee")
+    assert stale(connection) == [], "what is written down reads as it did"
+    connection.execute("ALTER TABLE events MODIFY COLUMN fee DEFAULT 3")
+    assert stale(connection) == [], "no part lacks it any more"
+
+
+def test_a_column_dropped_and_added_again_is_another_one(connection: Connection) -> None:
+    connection.execute("ALTER TABLE events ADD COLUMN fee Int64")
+    connection.execute("INSERT INTO events VALUES ('2024-01-01', 'a', 1, 1, 5)")
+    connection.execute(
+        "CREATE TABLE fees (kind String, n Int64) ENGINE = SummingMergeTree ORDER BY kind"
+    )
+    connection.execute(
+        "CREATE MATERIALIZED VIEW fees_mv TO fees POPULATE AS"
+        " SELECT kind, sum(fee) AS n FROM events GROUP BY kind"
+    )
+    connection.execute("ALTER TABLE events DROP COLUMN fee, ADD COLUMN fee Int64")
+    assert rows(connection, "SELECT sum(fee) FROM events") == [(0,)]
+    assert rows(connection, "SELECT view FROM system.view_invalidations") == [("fees_mv",)]
+
+
+def test_a_chunk_of_before_an_update_cannot_be_published(connection: Connection) -> None:
+    connection.execute("DETACH VIEW daily_mv")
+    add(connection, ("2024-01-01", "a", 6, 6))
+    connection.execute("ATTACH VIEW daily_mv")
+    connection.execute("ALTER TABLE events UPDATE amount = 60 WHERE user = 6")
+    connection.execute("SYSTEM BACKFILL VIEW daily_mv")
+    mended(connection)
+
+
+def test_a_view_has_the_columns_of_its_query(connection: Connection) -> None:
+    with pytest.raises(NotSupportedError, match="columns are those of its query"):
+        connection.execute("ALTER TABLE daily_mv ADD COLUMN x UInt8")
+
+
+def test_a_dimension_that_is_updated_makes_its_views_stale() -> None:
+    with olapdb.connect() as connection:
+        connection.execute("CREATE TABLE s (k UInt8, v Int64) ENGINE = MergeTree ORDER BY k")
+        connection.execute(
+            "CREATE TABLE d (k UInt8, f Int64, x Int64) ENGINE = MergeTree ORDER BY k"
+        )
+        connection.execute("CREATE TABLE u (k UInt8, v Int64) ENGINE = SummingMergeTree ORDER BY k")
+        connection.execute("INSERT INTO d VALUES (1, 2, 0), (2, 3, 0)")
+        connection.execute(
+            "CREATE MATERIALIZED VIEW m TO u AS SELECT s.k AS k, sum(s.v * d.f) AS v"
+            " FROM s JOIN d ON s.k = d.k GROUP BY s.k"
+        )
+        connection.execute("INSERT INTO s VALUES (1, 10), (2, 10)")
+        with pytest.raises(AlterOfColumnIsForbidden, match=r"default\.m"):
+            connection.execute("ALTER TABLE d DROP COLUMN f")
+        connection.execute("ALTER TABLE d RENAME COLUMN f TO factor")
+        connection.execute("ALTER TABLE d UPDATE factor = 5 WHERE k = 1")
+        assert [cause for _, cause in stale(connection)] == ["DIMENSION CHANGE"]
+        connection.execute("SYSTEM REPLAY VIEW m STALE")
+        assert rows(connection, "SELECT k, sum(v) FROM u GROUP BY k ORDER BY k") == [
+            (1, 50),
+            (2, 30),
+        ]
+
+
+def test_duplicates_that_leave_are_told(connection: Connection) -> None:
+    add(connection, ("2024-01-01", "a", 1, 10), ("2024-02-01", "b", 2, 20))
+    connection.execute("OPTIMIZE TABLE events FINAL DEDUPLICATE")
+    assert rows(connection, "SELECT count() FROM events") == [(4,)]
+    assert stale(connection) == [("202401", "UPDATE"), ("202402", "UPDATE")]
+    mended(connection)
