@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from olapdb.config import Settings
 from olapdb.errors import BadArguments, CannotOpenWarehouse, ExternalToolMissing, InterfaceError
+from olapdb.model.stages import Durability
 from olapdb.session import Session
 from olapdb.statements.context import Engine, PlanCache
 from olapdb.system.registry import tables
@@ -35,11 +36,12 @@ class Database:
     _opened: dict[tuple[int, str], Database] = {}
     _guard = threading.Lock()
 
-    def __init__(self, location: str, *, read_only: bool) -> None:
+    def __init__(self, location: str, *, read_only: bool, durability: Durability = "full") -> None:
         self.location = location
         self.read_only = read_only
+        self.durability = durability
         self._users = 1
-        self._catalog, self._store = _open_parts(location, read_only)
+        self._catalog, self._store = _open_parts(location, read_only, durability)
         lease_id = "" if read_only else self._catalog.open_lease("process")
         self._scheduler: MergeScheduler | None = None
         self.services = Services(
@@ -63,26 +65,38 @@ class Database:
         )
 
     @classmethod
-    def open(cls, location: str, *, read_only: bool = False) -> Database:
+    def open(
+        cls, location: str, *, read_only: bool = False, durability: Durability = "full"
+    ) -> Database:
         """The database of that folder, shared within the process; `:memory:` is always a new one.
 
-        Raises InterfaceError where it is open here with another `read_only`.
+        Raises InterfaceError where it is open here with another `read_only` or `durability`.
         """
         if location == MEMORY:
             if read_only:
                 raise BadArguments("A warehouse in memory cannot be read_only: it would stay empty.")
             return cls(location, read_only=False)
+        if durability not in ("full", "process"):
+            raise BadArguments(f"durability is 'full' or 'process', not {durability!r}.")
         location = os.path.realpath(location)
         key = (os.getpid(), location)
         with cls._guard:
             opened = cls._opened.get(key)
             if opened is None:
-                opened = cls._opened[key] = cls(location, read_only=read_only)
+                opened = cls._opened[key] = cls(
+                    location, read_only=read_only, durability=durability
+                )
                 return opened
             if opened.read_only != read_only:
                 mode = "read-only" if opened.read_only else "for writing"
                 raise InterfaceError(
                     f"{location} is already open {mode} in this process.",
+                    hint="Close that connection first, or open this one alike.",
+                )
+            if opened.durability != durability:
+                raise InterfaceError(
+                    f"{location} is already open with durability = '{opened.durability}' in this"
+                    " process.",
                     hint="Close that connection first, or open this one alike.",
                 )
             opened._users += 1
@@ -142,7 +156,9 @@ class Database:
         self._catalog.close()
 
 
-def _open_parts(location: str, read_only: bool) -> tuple[Catalog, Store]:
+def _open_parts(
+    location: str, read_only: bool, durability: Durability
+) -> tuple[Catalog, Store]:
     from olapdb.catalog.sqlite import SqliteCatalog
     from olapdb.storage.store import LocalStore, MemoryStore
     from olapdb.transaction.points import reach
@@ -158,9 +174,10 @@ def _open_parts(location: str, read_only: bool) -> tuple[Catalog, Store]:
                 hint="Check the path, or connect without read_only to make one.",
             )
         _make_folder(folder)
-    store = LocalStore(str(folder), read_only=read_only, reach=reach)
+    store = LocalStore(str(folder), durability, read_only=read_only, reach=reach)
     catalog = SqliteCatalog(
-        str(catalog_path), read_only=read_only, sync_files=store.sync, reach=reach
+        str(catalog_path), durability=durability, read_only=read_only, sync_files=store.sync,
+        reach=reach,
     )
     return catalog, store
 

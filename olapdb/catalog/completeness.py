@@ -31,9 +31,7 @@ def no_bypass(
 ) -> bool:
     """Every live part with rows was made by one of the views."""
     known = frozenset(view_ids)
-    return all(
-        part.made_by(known) for part in _parts(connection, number, table_id) if part.rows
-    )
+    return all(part.made_by(known) for part in _parts(connection, number, table_id) if part.rows)
 
 
 def _parts(connection: sqlite3.Connection, number: int, table_id: str) -> Iterator[Part]:

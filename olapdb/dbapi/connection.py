@@ -13,6 +13,7 @@ from olapdb.errors import InterfaceError
 if TYPE_CHECKING:
     from olapdb.database import Database
     from olapdb.dbapi.views import Views
+    from olapdb.model.stages import Durability
     from olapdb.result import InsertedRows, Result
     from olapdb.session import Session
     from olapdb.types import DataType
@@ -26,17 +27,20 @@ def connect(
     database: str = "default",
     settings: Mapping[str, object] | None = None,
     read_only: bool = False,
+    durability: Durability = "full",
 ) -> Connection:
     """Opens the warehouse folder `path` (made where it does not exist), or one in memory.
 
     All connections of a process to one folder share its caches and background merges; other
     processes may have it open too.  `settings` hold for every statement of the connection.
-    Raises CannotOpenWarehouse where the folder is no warehouse of a version known here.
+    With durability "full" what was acknowledged survives a crash of the machine; with "process" it
+    survives one of the process only, and nothing waits for the disk.  All connections of a process
+    to one folder agree on it, else InterfaceError.  Raises CannotOpenWarehouse where the folder is no warehouse of a version known here.
     """
     from olapdb.database import Database
 
     location = MEMORY if path is None else os.fspath(path)
-    opened = Database.open(location, read_only=read_only)
+    opened = Database.open(location, read_only=read_only, durability=durability)
     try:
         return Connection(opened, opened.session(database, settings or {}))
     except BaseException:

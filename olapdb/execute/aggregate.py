@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.execute.batches import cut, make_batch
-from olapdb.execute.codes import factorise
+from olapdb.execute.codes import Factorised, factorise
 from olapdb.execute.context import ExecutionContext
 from olapdb.execute.evaluate import evaluate_array
 from olapdb.functions.base import AceroAggregation, Groups
@@ -142,6 +142,11 @@ class _Grouping:
             ]
             for call in self._calls
         ]
+        shared = None
+        if context.codes is not None:
+            shared = context.codes.factorise(keys, batch.num_rows)
+        if shared is not None:
+            return self._by_codes(shared, keys, arguments)
         codes = [k.indices if isinstance(k, pa.DictionaryArray) else k for k in keys]
         if self._passes is not None and batch.num_rows:
             made = self._by_acero(codes, arguments, self._passes)
@@ -154,6 +159,21 @@ class _Grouping:
             for call, values in zip(self._calls, arguments, strict=True)
         ]
         taken = [_decoded(c.take(first), key) for c, key in zip(codes, keys, strict=True)]
+        return Partial(taken, states, found.count)
+
+    def _by_codes(
+        self, found: Factorised, keys: list[pa.Array], arguments: list[list[pa.Array]]
+    ) -> Partial:
+        """With the groups at hand: a number groups faster than the keys that it stands for."""
+        first = pa.array(found.first)
+        taken = [key.take(first) for key in keys]
+        if self._passes is not None:
+            made = self._by_acero([pa.array(found.codes)], arguments, self._passes)
+            return Partial(taken, made.states, made.groups)
+        states = [
+            _plain(call.aggregate.state(values, found.groups))
+            for call, values in zip(self._calls, arguments, strict=True)
+        ]
         return Partial(taken, states, found.count)
 
     def _key(self, expression: Expression, batch: pa.RecordBatch) -> pa.Array:

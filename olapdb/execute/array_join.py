@@ -1,7 +1,7 @@
 """ARRAY JOIN: a row for each element, a batch at a time.
 
-    counts  [3, 0, 2]      rows      [0 0 0 2 2]     (LEFT: [0 0 0 1 2 2])
-                           elements  0 1 2 3 4       (LEFT: 0 1 2 default 3 4)
+counts  [3, 0, 2]      rows      [0 0 0 2 2]     (LEFT: [0 0 0 1 2 2])
+                       elements  0 1 2 3 4       (LEFT: 0 1 2 default 3 4)
 """
 
 from __future__ import annotations

@@ -41,12 +41,12 @@ def factorise(columns: Sequence[pa.Array], rows: int) -> Factorised:
     flat = [leaf for column in columns for leaf in _leaves(column)]
     if not flat:
         return Factorised(np.zeros(rows, np.int64), np.zeros(min(rows, 1), np.int64))
-    codes, count = _encode(flat[0])
+    codes, count = encode(flat[0])
     for leaf in flat[1:]:
-        more, more_count = _encode(leaf)
+        more, more_count = encode(leaf)
         codes, count = _combine(codes, count, more, more_count)
     if len(flat) > 1:
-        codes, count = _encode(pa.array(codes))
+        codes, count = encode(pa.array(codes))
     return Factorised(codes, first_rows(codes))
 
 
@@ -58,7 +58,7 @@ def first_rows(codes: np.ndarray) -> np.ndarray:
     return np.concatenate(([0], np.flatnonzero(codes[1:] > highest_before) + 1))
 
 
-def _encode(column: pa.Array) -> tuple[np.ndarray, int]:
+def encode(column: pa.Array) -> tuple[np.ndarray, int]:
     """Codes by first appearance, and how many there are."""
     encoded = column.dictionary_encode("encode")
     codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
@@ -70,7 +70,7 @@ def _combine(
 ) -> tuple[np.ndarray, int]:
     """One code for each pair; renumbered first where the packed code would not fit."""
     if left_count * max(right_count, 1) >= RADIX_MAX:
-        left, left_count = _encode(pa.array(left))
+        left, left_count = encode(pa.array(left))
     return left * right_count + right, left_count * right_count
 
 

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ from olapdb.result import QueryStatistics
 
 if TYPE_CHECKING:
     from olapdb.execute.codes import Lookup
+    from olapdb.execute.shared_codes import SharedCodes
     from olapdb.storage.store import Store
 
 __all__ = [
@@ -118,7 +120,8 @@ class ExecutionContext:
     """Everything a plan needs to run, and nothing that outlives it.
 
     `blocks[table id]` is read in the table's stead (a view's trigger); `parts[table id]` restricts
-    a table to those parts (a backfill chunk, a replay).  `store` may be None where no stored table
+    a table to those parts (a backfill chunk, a replay);
+    `codes` are what several queries of one block share.  `store` may be None where no stored table
     is read.  A context serves one query; `close` (or the end of the result) ends its threads.
     """
 
@@ -133,6 +136,7 @@ class ExecutionContext:
     memory: MemoryTracker = field(default_factory=MemoryTracker)
     cancelled: threading.Event = field(default_factory=threading.Event)
     subqueries: Subqueries = field(default_factory=dict)
+    codes: SharedCodes | None = None
     batch_rows: int = BATCH_ROWS
     clock: Callable[[], float] = time.monotonic
 
@@ -153,7 +157,7 @@ class ExecutionContext:
     @property
     def threads(self) -> int:
         """max_threads; 0, the default, means all cores."""
-        return self.setting("max_threads", 0) or os.cpu_count() or 1
+        return self.setting("max_threads", 0) or cores()
 
     def count_read(self, rows: int, read_bytes: int) -> None:
         """Adds to the statistics; raises TooManyRows past max_rows_to_read."""
@@ -240,6 +244,13 @@ class ExecutionContext:
         self.statistics.memory_peak_bytes = self.memory.peak_bytes
 
 
+@cache
+def cores() -> int:
+    """The machine's; asking the system each time costs a small query more than its threads."""
+    return os.cpu_count() or 1
+
+
+@cache
 def _half_of_memory() -> int:
     """What max_memory_usage = 0 means; 0 (no limit) where the system does not tell."""
     try:

@@ -124,8 +124,7 @@ def _by_filter(batch: pa.RecordBatch, condition: Expression) -> np.ndarray:
     match condition:
         case Call(name="and" | "or" as name, arguments=arguments):
             each = np.array([_by_filter(batch, a) for a in arguments])
-            joined: np.ndarray = each.all(axis=0) if name == "and" else each.any(axis=0)
-            return joined
+            return np.asarray(each.all(axis=0) if name == "and" else each.any(axis=0))
         case Call(name="equals" | "has", arguments=(left, right)):
             column, constant = (left, right) if isinstance(left, ColumnRef) else (right, left)
             if isinstance(column, ColumnRef) and isinstance(constant, Constant):

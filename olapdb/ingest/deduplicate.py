@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.catalog.base import Catalog
-from olapdb.config import is_deduplication
+from olapdb.config import SettingValue, is_deduplication
 from olapdb.errors import (
     Aborted,
     ArgumentOutOfBound,
@@ -136,6 +136,18 @@ def refuse_tasks(table: Table) -> None:
             f" and the engine {table.engine.name}.",
             hint="Insert into a MergeTree table with deduplicate_by, or with connection.insert().",
         )
+
+
+def renamed_key(
+    settings: tuple[tuple[str, SettingValue], ...], old: str, new: str
+) -> tuple[tuple[str, SettingValue], ...]:
+    """A table's settings with one of its columns called otherwise; its keys stay known."""
+    return tuple(
+        (name, ", ".join(new if one == old else one for one in _names(str(value))))
+        if name == "deduplicate_by"
+        else (name, value)
+        for name, value in settings
+    )
 
 
 def _names(text: str) -> list[str]:

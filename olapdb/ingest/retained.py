@@ -13,8 +13,8 @@ are wider than what was reached, never narrower.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +23,7 @@ from olapdb.execute.layout import TableLayout
 from olapdb.ingest.invalidate import StaleSlices
 from olapdb.ingest.stage import layout_of
 from olapdb.ingest.trigger import Surroundings
+from olapdb.model.changes import Change, Retain
 from olapdb.model.fingerprints import check_is_current
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import MaterializedView, Table
@@ -173,6 +174,48 @@ class FrozenSlices(StaleSlices):
             )
             for partition, rows in self.rows.items()
         )  # fmt: skip
+
+
+@dataclass
+class WatchedSlices(StaleSlices):
+    """As `StaleSlices`, and which slices have frozen keys among those that were reached: what is
+    frozen of them is not what it was said to be any more."""
+
+    frozen: FrozenKeys = field(default_factory=FrozenKeys)
+    hit: set[str | None] = field(default_factory=set)
+
+    def note(self, target: Table, partition: str, rows: pa.Table, around: Surroundings) -> None:
+        if partition in self.hit or not self.frozen.holds(partition):
+            return
+        if pc.any(self.frozen.inside(layout_of(target, around), partition, rows)).as_py():
+            self.hit.add(partition)
+
+    def add_all(self, rows: int) -> None:
+        super().add_all(rows)
+        if self.frozen:
+            self.hit.add(None)
+
+
+TOLD_CAUSES: frozenset[Cause] = frozenset(
+    ("DELETE", "TTL", "DROP PARTITION", "DETACH PARTITION", "MOVE PARTITION", "REPLACE PARTITION")
+)
+"""Changes whose commit says itself which frozen keys it reached."""
+
+
+def frozen_hit(
+    view: MaterializedView, snapshot: Snapshot, partitions: Collection[str | None]
+) -> list[Change]:
+    """What is frozen of these slices (None: of all) is known to be stale."""
+    changes: list[Change] = []
+    for one in snapshot.retained(view.id):
+        slices = tuple(
+            replace(s, rows=0, verdict="stale") for s in one.slices
+            if s.verdict in ("proven", "covered")
+            and (None in partitions or s.partition is None or s.partition in partitions)
+        )  # fmt: skip
+        if slices:
+            changes.append(Retain(replace(one, rows=0, bytes=0, parts=0, slices=slices)))
+    return changes
 
 
 def joined_bounds(several: Iterable[KeyBounds | None]) -> KeyBounds | None:

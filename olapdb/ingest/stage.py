@@ -18,6 +18,7 @@ import pyarrow as pa
 from olapdb.errors import Error, QueryWasCancelled, TooDeepRecursion, TooManyParts, UnknownTable
 from olapdb.execute.combine import combine
 from olapdb.execute.layout import TableLayout
+from olapdb.execute.shared_codes import ROWS_MIN, SharedCodes
 from olapdb.execute.survivors import check_markers
 from olapdb.functions.base import Environment
 from olapdb.ingest.failures import failure_note
@@ -233,15 +234,18 @@ class BlockStager:
             for view in views:
                 self._cover_void(view, number, depth)
             return
+        shared = len(views) > 1 and block.num_rows >= ROWS_MIN
+        codes = SharedCodes(block) if shared else None
         if len(views) > 1 and self.parallel:
-            self._fire_in_parallel(views, block, number, depth)
+            self._fire_in_parallel(views, block, number, depth, codes)
             return
         for view in views:
-            self._fire(view, block, number, depth)
+            self._fire(view, block, number, depth, codes)
 
     def _fire_in_parallel(
-        self, views: tuple[MaterializedView, ...], block: pa.Table, number: NewBlock, depth: int
-    ) -> None:
+        self, views: tuple[MaterializedView, ...], block: pa.Table, number: NewBlock, depth: int,
+        codes: SharedCodes | None,
+    ) -> None:  # fmt: skip
         """Each view into a branch; what was staged and is not absorbed goes again."""
         branches = {
             view.id: BlockStager(self.around, self.lease_id, self.inline, False, tuple(self._views))
@@ -255,7 +259,7 @@ class BlockStager:
             self._absorb(branches[view_id])
 
         def fire_branch(view_id: str) -> None:
-            branches[view_id]._fire(of[view_id], block, number, depth)
+            branches[view_id]._fire(of[view_id], block, number, depth, codes)
 
         try:
             run_branches(list(branches), fire_branch, absorb, self.around.settings)
@@ -273,12 +277,15 @@ class BlockStager:
         self._dimensions.update(branch._dimensions)
         self._views += branch._views
 
-    def _fire(self, view: MaterializedView, block: pa.Table, number: NewBlock, depth: int) -> None:
+    def _fire(
+        self, view: MaterializedView, block: pa.Table, number: NewBlock, depth: int,
+        codes: SharedCodes | None,
+    ) -> None:  # fmt: skip
         started = time.perf_counter_ns()
         mark = len(self._changes), dict(self._next_index)
         statistics = QueryStatistics()
         try:
-            target, made, new = self._trigger(view, block, number, statistics)
+            target, made, new = self._trigger(view, block, number, statistics, codes)
             write = self._measured(view, block, made, mark[0], started, statistics)
         except Error as error:
             self._views.append(
@@ -317,8 +324,8 @@ class BlockStager:
 
     def _trigger(
         self, view: MaterializedView, block: pa.Table, number: NewBlock,
-        statistics: QueryStatistics,
-    ) -> tuple[Table, pa.Table, NewBlock]:
+        statistics: QueryStatistics, codes: SharedCodes | None,
+    ) -> tuple[Table, pa.Table, NewBlock]:  # fmt: skip
         """Stages what the view makes of the block: its target, the rows, their block."""
         target = self._target(view)
         try:
@@ -326,7 +333,9 @@ class BlockStager:
         except Error as error:
             raise pushing_to(view, error) from error
         limits = ViewLimits.of(self.around.settings)
-        made = fire(bound, block, self.around, limits=limits, statistics=statistics)
+        made = fire(
+            bound, block, self.around, limits=limits, statistics=statistics, codes=codes
+        )
         self._require_dimensions(view)
         contribution = Contribution(
             view.id, view.version, view.source_id, None, (number,), made.num_rows

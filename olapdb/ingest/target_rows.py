@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from olapdb.errors import RetainedRows
 from olapdb.ingest.retained import (
@@ -83,11 +84,7 @@ class TargetRows:
             self._bounds.setdefault(part.partition_id, []).append(key_bounds(layout, rows))
         elif not self.discard_retained and part.contributions:
             inside = self.frozen.inside(layout, part.partition_id, rows)
-            if (
-                inside.true_count
-                if isinstance(inside, pa.BooleanArray)
-                else any(inside.to_pylist())
-            ):
+            if pc.any(inside).as_py():
                 refuse_frozen(self.table, part.partition_id)
 
     def finish(

@@ -16,6 +16,7 @@ from olapdb.bind import BindScope, bind_query
 from olapdb.config import Settings
 from olapdb.errors import Error, InternalError, MemoryLimitExceeded, UnknownTable
 from olapdb.execute import ExecutionContext, run
+from olapdb.execute.shared_codes import SharedCodes
 from olapdb.execute.defaults import DefaultColumns
 from olapdb.functions.base import Environment
 from olapdb.ingest.arrays import one_array
@@ -77,12 +78,13 @@ def fire(
     parts: Mapping[str, Sequence[Part]] | None = None,
     limits: ViewLimits | None = None,
     statistics: QueryStatistics | None = None,
+    codes: SharedCodes | None = None,
 ) -> pa.Table:
     """The block of the target that the view makes of a block of its source.
 
     Every occurrence of the source is the block; other tables are read at the snapshot, `parts` of
     them where given.  Errors name the view: "while pushing to view db.v".  `limits` cap its memory;
-    `statistics`, where given, hear what it held.
+    `statistics`, where given, hear what it held; `codes` are those of the block, for all its views.
     """
     view, limits = bound.view, limits or NO_LIMITS
     environment = _environment(view, around.environment)
@@ -95,6 +97,7 @@ def fire(
         parts=dict(parts or {}),
         cancelled=around.cancelled,
         statistics=statistics or QueryStatistics(),
+        codes=codes,
     )
     cap_bytes = limits.memory_cap_bytes
     if cap_bytes and cap_bytes < context.memory.limit_bytes:

@@ -26,6 +26,7 @@ from olapdb.errors import (
     UnknownIdentifier,
 )
 from olapdb.execute.layout import TableLayout
+from olapdb.ingest.deduplicate import renamed_key
 from olapdb.model.columns import next_column_id
 from olapdb.model.schema import Column, PastColumn, Table
 from olapdb.sql import nodes
@@ -170,7 +171,10 @@ class Draft:
             )
             for index in self.table.indexes
         )
-        self.table = replace(self.table, columns=columns, constraints=constraints, indexes=indexes)
+        settings = renamed_key(self.table.settings, action.name, action.new_name)
+        self.table = replace(
+            self.table, columns=columns, constraints=constraints, indexes=indexes, settings=settings
+        )
         self.renamed.append((action.name, action.new_name))
 
     # --- MODIFY

@@ -38,9 +38,7 @@ def rebuild(
 def cancel(view: MaterializedView, context: StatementContext) -> None:
     from olapdb.views.rebuild import cancel_rebuild
 
-    cancel_rebuild(
-        context.services, view.id, query_id=context.query_id, statement=context.text
-    )
+    cancel_rebuild(context.services, view.id, query_id=context.query_id, statement=context.text)
 
 
 def rollback(view: MaterializedView, context: StatementContext) -> tuple[Any, ...]:

@@ -44,9 +44,7 @@ def drop_view(services: Services, view_id: str, *, query_id: str = "", statement
     raise _busy(view_name(view))
 
 
-def dropping(
-    snapshot: Snapshot, view: MaterializedView
-) -> tuple[list[Requirement], list[Change]]:
+def dropping(snapshot: Snapshot, view: MaterializedView) -> tuple[list[Requirement], list[Change]]:
     """What drops a view, its versions and the targets that are theirs. HaveDependentObjects where
     another view reads or writes one of those targets."""
     going = (view, *versions_of(snapshot, view))

@@ -62,9 +62,7 @@ def _followed(
         had = _bind(item, before, item.query)
     except Error:
         return None
-    reads = any(
-        (one.scan.table.id, one.column) == (table.id, old) for one in _columns_read(had)
-    )
+    reads = any((one.scan.table.id, one.column) == (table.id, old) for one in _columns_read(had))
     writes = isinstance(item, MaterializedView) and item.target_id == table.id
     moved = item
     if reads:
@@ -136,9 +134,7 @@ def _cannot_follow(
     )
 
 
-def _renamed_plainly(
-    query: nodes.Query, names: frozenset[Name], old: str, new: str
-) -> nodes.Query:
+def _renamed_plainly(query: nodes.Query, names: frozenset[Name], old: str, new: str) -> nodes.Query:
     """Every `old`, `t.old`, `db.t.old` of SELECTs that read the table in their own FROM."""
 
     def change(node: nodes.Node) -> nodes.Node | None:
@@ -177,9 +173,7 @@ def _select_renamed(
     return replace(rest, columns=columns)
 
 
-def _qualifiers(
-    source: nodes.Relation | None, names: frozenset[Name]
-) -> Iterator[tuple[str, ...]]:
+def _qualifiers(source: nodes.Relation | None, names: frozenset[Name]) -> Iterator[tuple[str, ...]]:
     """What may stand before a column of the table, for each time that FROM names it."""
     match source:
         case nodes.TableReference(table=table) if (table.database, table.name) in names:

@@ -39,9 +39,7 @@ class ColumnUse:
         return f"{self.view.database}.{self.view.name}"
 
 
-def views_needing_column(
-    snapshot: Snapshot, table_id: str, column: str
-) -> tuple[ColumnUse, ...]:
+def views_needing_column(snapshot: Snapshot, table_id: str, column: str) -> tuple[ColumnUse, ...]:
     """The materialized views that would break, or mean something else, without the column; by
     (database, name). A view that is broken already needs nothing."""
     table = snapshot.by_id(table_id)

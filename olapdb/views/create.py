@@ -56,10 +56,9 @@ __all__ = [
 
 ATTEMPTS_MAX = 10
 
-BuildInner: TypeAlias = Callable[
-    [nodes.CreateMaterializedView, tuple[Column, ...], str], Table
-]
+BuildInner: TypeAlias = Callable[[nodes.CreateMaterializedView, tuple[Column, ...], str], Table]
 """(statement, the query's columns, the inner table's name) -> the table, by statement.storage."""
+
 
 @dataclass(frozen=True, slots=True)
 class CreatedView:

@@ -1,10 +1,10 @@
 """The target of a rebuilt view: as the old one, with the columns that the new query has.
 
-    old target   k, n SimpleAggregateFunction(sum, UInt64), note String DEFAULT ''
-    old query    SELECT k, count() AS n
-    new query    SELECT k, count() AS n, max(x) AS top
-    new target   k, n SimpleAggregateFunction(sum, UInt64), note String DEFAULT '',
-                 top SimpleAggregateFunction(max, Int64)
+old target   k, n SimpleAggregateFunction(sum, UInt64), note String DEFAULT ''
+old query    SELECT k, count() AS n
+new query    SELECT k, count() AS n, max(x) AS top
+new target   k, n SimpleAggregateFunction(sum, UInt64), note String DEFAULT '',
+             top SimpleAggregateFunction(max, Int64)
 """
 
 from __future__ import annotations

@@ -273,7 +273,9 @@ class Rebuild:
                 if one.status == "failed":
                     raise ViewGap(f"A chunk of partition {one.partition} failed: {one.error}")
                 rows.append(
-                    _row("backfill", snapshot, view, one.status, one.commit, one.partition, one.rows)
+                    _row(
+                        "backfill", snapshot, view, one.status, one.commit, one.partition, one.rows
+                    )
                 )
         return rows
 
@@ -409,9 +411,7 @@ def _next_generation(snapshot: Snapshot, view: MaterializedView) -> int:
     return number
 
 
-def _data_versions(
-    snapshot: Snapshot, view: MaterializedView
-) -> tuple[tuple[str, str, int], ...]:
+def _data_versions(snapshot: Snapshot, view: MaterializedView) -> tuple[tuple[str, str, int], ...]:
     """Of the source's and the target's partitions, and of both as a whole."""
     return tuple(
         (table_id, partition, snapshot.data_version(table_id, partition))

@@ -47,9 +47,7 @@ def refuse_version(snapshot: Snapshot, view: MaterializedView) -> None:
     )
 
 
-def refuse_unprovable(
-    snapshot: Snapshot, view: MaterializedView, definition: Definition
-) -> None:
+def refuse_unprovable(snapshot: Snapshot, view: MaterializedView, definition: Definition) -> None:
     """ViewNotProvable where the new version could not be compared with its source."""
     reason = definition.unprovable
     if not reason and not stores_rows(snapshot, definition.source.id):

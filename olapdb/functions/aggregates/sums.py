@@ -95,9 +95,9 @@ class Average(Aggregate):
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         arguments, groups = segments.present(arguments, groups)
-        counts = np.bincount(groups.codes, minlength=groups.count)
         return self._state(
-            sum_rows(arguments[0], self.summed, groups), columns.from_values(counts, pa.uint64())
+            sum_rows(arguments[0], self.summed, groups),
+            columns.from_values(groups.sizes, pa.uint64()),
         )
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:

@@ -58,7 +58,7 @@ def test_names_that_are_not_used_are_no_error(connection: Connection) -> None:
     assert found == [(1,)]
 
 
-def test_several_statements_share_their_parameters(connection: Connection) -> None:
-    assert connection.execute("SELECT ?; SELECT ?", (1, 2)).fetchall() == [(2,)]
+def test_each_of_several_statements_counts_from_the_first(connection: Connection) -> None:
+    assert connection.execute("SELECT ?; SELECT ?, ?", (1, 2)).fetchall() == [(1, 2)]
     with pytest.raises(ProgrammingError, match="takes 2"):
-        connection.execute("SELECT ?; SELECT ?", (1, 2, 3))
+        connection.execute("SELECT ?; SELECT ?, ?", (1, 2, 3))

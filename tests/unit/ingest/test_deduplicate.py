@@ -303,6 +303,39 @@ def test_the_rule_goes_with_the_table_not_with_its_name(connection: Connection) 
     assert add(connection, "x", table="moved") == 1
 
 
+def test_alter_keeps_the_keys_as_long_as_they_mean_the_same(connection: Connection) -> None:
+    connection.execute("CREATE TABLE events (id Int32, n Int64) ENGINE = MergeTree ORDER BY n")
+    connection.execute("INSERT INTO events VALUES (1, 1), (1, 2)")
+    connection.execute(
+        "ALTER TABLE events MODIFY SETTING deduplicate_by = 'id', deduplicate_window_rows = 50"
+    )
+    one = "INSERT INTO events VALUES (1, 3)"
+    assert connection.execute(one).rowcount == 1  # rows that were there before have no keys
+    assert connection.execute(one).rowcount == 0
+    connection.execute("ALTER TABLE events RENAME COLUMN id TO event_id")
+    connection.execute("ALTER TABLE events MODIFY COLUMN event_id Int64, ADD COLUMN extra String")
+    assert connection.execute("INSERT INTO events VALUES (1, 3, '')").rowcount == 0
+    with pytest.raises(NoSuchColumn, match="deduplicate_by names 'event_id'"):
+        connection.execute("ALTER TABLE events DROP COLUMN event_id")
+    with pytest.raises(BadArguments, match="no meaning without deduplicate_by"):
+        connection.execute("ALTER TABLE events RESET SETTING deduplicate_by")
+    connection.execute("ALTER TABLE events MODIFY SETTING deduplicate_by = 'n'")
+    assert held(connection)[0] == 0
+    assert connection.execute("INSERT INTO events VALUES (1, 3, ''), (2, 3, '')").rowcount == 1
+    assert held(connection)[0] == 1
+    connection.execute(
+        "ALTER TABLE events RESET SETTING deduplicate_by, RESET SETTING deduplicate_window_rows"
+    )
+    assert connection.execute("INSERT INTO events VALUES (1, 3, ''), (2, 3, '')").rowcount == 2
+
+
+def test_alter_of_a_views_target_cannot_make_it_drop_rows(connection: Connection) -> None:
+    for text in (EVENTS, TOTALS, TOTALS_MV):
+        connection.execute(text)
+    with pytest.raises(NotSupportedError, match="cannot be the target of a view"):
+        connection.execute("ALTER TABLE totals MODIFY SETTING deduplicate_by = 'kind'")
+
+
 def test_create_table_as_select_begins_with_the_keys_of_its_rows(connection: Connection) -> None:
     connection.execute(
         "CREATE TABLE t ENGINE = MergeTree ORDER BY id SETTINGS deduplicate_by = 'id'"

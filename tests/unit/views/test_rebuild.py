@@ -1,0 +1,457 @@
+"""SYSTEM REBUILD VIEW: a new version beside the old one, swapped in whole, and back."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import olapdb
+from olapdb.dbapi.connection import Connection
+from olapdb.errors import (
+    BadArguments,
+    BypassRows,
+    Error,
+    HaveDependentObjects,
+    QueryNotSupportedInMaterializedView,
+    UnknownTable,
+    ViewDiffers,
+    ViewNotProvable,
+)
+from olapdb.transaction.check import check_database
+from olapdb.transaction.points import watching
+from tests.unit.views.warehouse import QUERY, add, dicts, make, rows, verdict
+
+NEW = """
+    SELECT day, kind, count() AS events, sum(2 * amount) AS total, max(amount) AS top
+    FROM events GROUP BY day, kind
+"""
+REBUILD = f"SYSTEM REBUILD VIEW daily_mv AS {NEW}"
+TOTALS = "SELECT day, kind, sum(events), sum(total) FROM {} GROUP BY day, kind ORDER BY day, kind"
+TRUTH = """
+    SELECT day, kind, count(), sum({} * amount) FROM events GROUP BY day, kind ORDER BY day, kind
+"""
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[Connection]:
+    with olapdb.connect(str(tmp_path)) as opened:
+        opened.execute("SYSTEM STOP MERGES")
+        make(opened)
+        add(opened, ("2024-01-01", "a", 1, 5), ("2024-02-01", "b", 2, 6))
+        yield opened
+        services = opened.database.services
+        assert check_database(services.catalog, services.store) == []
+
+
+def tables(connection: Connection) -> list[str]:
+    return [name for (name,) in rows(connection, "SHOW TABLES")]
+
+
+def old_is_there(connection: Connection) -> None:
+    assert rows(connection, TOTALS.format("daily")) == rows(connection, TRUTH.format(1))
+
+
+def new_is_there(connection: Connection) -> None:
+    assert rows(connection, TOTALS.format("daily")) == rows(connection, TRUTH.format(2))
+
+
+@contextmanager
+def at(stage: str, run: Callable[[], None]) -> Iterator[None]:
+    """Does something, once, when the stage is reached."""
+    waiting = [run]
+
+    def told(reached: str) -> None:
+        if reached == stage and waiting:
+            waiting.pop()()
+
+    with watching(told):
+        yield
+
+
+# --- from one version to the other ----------------------------------------------------------------
+
+
+def test_the_new_version_takes_the_names_and_the_old_one_is_kept(connection: Connection) -> None:
+    steps = dicts(connection, REBUILD)
+    assert [s["step"] for s in steps] == [
+        "start", "backfill", "backfill", "reconcile", "reconcile", "swap",
+    ]  # fmt: skip
+    assert (steps[0]["view"], steps[0]["target"]) == ("default.daily_mv__v2", "default.daily__v2")
+    assert (steps[-1]["view"], steps[-1]["target"]) == ("default.daily_mv", "default.daily")
+    assert tables(connection) == ["daily", "daily__v1", "daily_mv", "daily_mv__v1", "events"]
+    new_is_there(connection)
+    assert verdict(connection) == "proven"
+    assert rows(connection, "SELECT max(top) FROM daily") == [(6,)]
+    types = dict(rows(connection, "SELECT name, type FROM system.columns WHERE table = 'daily'"))
+    assert types == {
+        "day": "Date", "kind": "String", "events": "SimpleAggregateFunction(sum, UInt64)",
+        "total": "SimpleAggregateFunction(sum, Int64)",
+        "top": "SimpleAggregateFunction(max, Int64)",
+    }  # fmt: skip
+
+
+def test_both_versions_fire_so_a_rollback_has_every_row(connection: Connection) -> None:
+    connection.execute(REBUILD)
+    add(connection, ("2024-01-01", "a", 1, 7), ("2024-03-01", "c", 1, 1))
+    new_is_there(connection)
+    (back,) = dicts(connection, "SYSTEM ROLLBACK VIEW daily_mv")
+    assert back["replaced"] == "default.daily_mv__v2"
+    assert back["kept_target"] == "default.daily__v2"
+    old_is_there(connection)
+    add(connection, ("2024-04-01", "d", 1, 2))
+    old_is_there(connection)
+    connection.execute("SYSTEM ROLLBACK VIEW daily_mv")  # and forth
+    new_is_there(connection)
+    reconciled = dicts(connection, "SYSTEM RECONCILE VIEW daily_mv__v1")
+    assert {r["verdict"] for r in reconciled} == {"equal"}
+
+
+def test_the_kept_version_is_dropped_with_its_target(connection: Connection) -> None:
+    connection.execute(REBUILD)
+    with pytest.raises(HaveDependentObjects):
+        connection.execute("DROP TABLE daily__v1")
+    connection.execute("DROP VIEW daily_mv__v1")
+    assert tables(connection) == ["daily", "daily_mv", "events"]
+    with pytest.raises(UnknownTable, match="No previous version"):
+        connection.execute("SYSTEM ROLLBACK VIEW daily_mv")
+
+
+def test_the_next_rebuild_lets_go_of_the_version_before(connection: Connection) -> None:
+    connection.execute(REBUILD)
+    connection.execute("SYSTEM REBUILD VIEW daily_mv")
+    assert tables(connection) == ["daily", "daily__v2", "daily_mv", "daily_mv__v2", "events"]
+    new_is_there(connection)
+
+
+def test_dropping_the_view_drops_its_versions(connection: Connection) -> None:
+    connection.execute(REBUILD)
+    connection.execute("DROP VIEW daily_mv")
+    assert tables(connection) == ["daily", "events"]
+
+
+def test_an_inner_target(connection: Connection) -> None:
+    connection.execute(
+        "CREATE MATERIALIZED VIEW kinds ENGINE = SummingMergeTree ORDER BY kind POPULATE"
+        " AS SELECT kind, sum(amount) AS total FROM events GROUP BY kind"
+    )
+    connection.execute(
+        "SYSTEM REBUILD VIEW kinds AS SELECT kind, sum(3 * amount) AS total FROM events GROUP BY kind"
+    )
+    asked = "SELECT kind, sum(total) FROM kinds GROUP BY kind ORDER BY kind"
+    assert rows(connection, asked) == [("a", 15), ("b", 18)]
+    connection.execute("SYSTEM ROLLBACK VIEW kinds")
+    assert rows(connection, asked) == [("a", 5), ("b", 6)]
+    connection.execute("DROP VIEW kinds")
+    assert tables(connection) == ["daily", "daily_mv", "events"]
+
+
+def test_another_shape_of_the_target(connection: Connection) -> None:
+    connection.execute("SYSTEM REBUILD VIEW daily_mv PARTITION BY day ORDER BY (kind, day)")
+    made = str(rows(connection, "SHOW CREATE TABLE daily")[0][0])
+    assert made.endswith("ENGINE = AggregatingMergeTree PARTITION BY day ORDER BY (kind, day)")
+    old_is_there(connection)
+    connection.execute(
+        "SYSTEM REBUILD VIEW daily_mv ENGINE = SummingMergeTree ORDER BY (day, kind) AS"
+        " SELECT day, kind, count() AS events, sum(amount) AS total FROM events GROUP BY day, kind"
+    )
+    made = str(rows(connection, "SHOW CREATE TABLE daily")[0][0])
+    assert "ENGINE = SummingMergeTree PARTITION BY day ORDER BY (day, kind)" in made
+    old_is_there(connection)
+
+
+def test_another_source(connection: Connection) -> None:
+    connection.execute("CREATE TABLE events2 AS events")
+    connection.execute("INSERT INTO events2 SELECT day, kind, user, 2 * amount FROM events")
+    connection.execute(f"SYSTEM REBUILD VIEW daily_mv AS {QUERY.replace('FROM events', 'FROM events2')}")
+    new_is_there(connection)
+
+
+def test_the_definition_that_it_has_already(connection: Connection) -> None:
+    connection.execute(REBUILD)
+    assert [s["step"] for s in dicts(connection, REBUILD)] == ["unchanged"]
+
+
+def test_plain_views_read_what_has_the_name(connection: Connection) -> None:
+    connection.execute("CREATE VIEW kinds AS SELECT kind, sum(total) AS t FROM daily GROUP BY kind")
+    connection.execute(REBUILD)
+    assert rows(connection, "SELECT * FROM kinds ORDER BY kind") == [("a", 10), ("b", 12)]
+    connection.execute("SYSTEM ROLLBACK VIEW daily_mv")
+    assert rows(connection, "SELECT * FROM kinds ORDER BY kind") == [("a", 5), ("b", 6)]
+
+
+def test_from_python(connection: Connection) -> None:
+    view = connection.views["daily_mv"]
+    phases: list[str] = []
+    view.rebuild(NEW, progress=lambda event: phases.append(event.phase))
+    assert {"planned", "computed", "published"} <= set(phases)
+    assert view.name == "default.daily_mv"
+    assert view.status().verdict == "proven"
+    new_is_there(connection)
+    view.rollback()
+    assert view.name == "default.daily_mv"
+    old_is_there(connection)
+    with pytest.raises(BadArguments):
+        view.cancel_rebuild()
+
+
+# --- what stops it --------------------------------------------------------------------------------
+
+FAILING = NEW.replace("FROM events", "FROM events WHERE throwIf(amount = 6) = 0")
+
+
+def test_a_failing_chunk_stops_it_and_it_goes_on_when_mended(connection: Connection) -> None:
+    with pytest.raises(Error) as stopped:
+        connection.execute(f"SYSTEM REBUILD VIEW daily_mv AS {FAILING}")
+    assert "daily_mv is as before" in str(stopped.value)
+    assert "SYSTEM CANCEL REBUILD VIEW default.daily_mv" in stopped.value.hint
+    old_is_there(connection)
+    add(connection, ("2024-01-09", "z", 1, 1))
+    old_is_there(connection)
+    connection.execute("DELETE FROM events WHERE amount = 6")
+    connection.execute("SYSTEM REPLAY VIEW daily_mv STALE")
+    steps = [s["step"] for s in dicts(connection, "SYSTEM REBUILD VIEW daily_mv")]
+    assert (steps[0], steps[-1]) == ("resume", "swap")
+    new_is_there(connection)
+
+
+def test_cancel(connection: Connection) -> None:
+    with pytest.raises(Error):
+        connection.execute(f"SYSTEM REBUILD VIEW daily_mv AS {FAILING}")
+    assert "daily__v2" in tables(connection)
+    with pytest.raises(BadArguments, match="another query is under way"):
+        connection.execute(REBUILD)
+    connection.execute("SYSTEM CANCEL REBUILD VIEW daily_mv")
+    assert tables(connection) == ["daily", "daily_mv", "events"]
+    connection.execute(REBUILD)
+    new_is_there(connection)
+
+
+def test_a_row_by_hand_in_the_new_target_stops_it(connection: Connection) -> None:
+    def by_hand() -> None:
+        connection.execute("INSERT INTO daily__v2 (day, kind, total) VALUES ('2024-01-01', 'a', 1)")
+
+    with at("rebuild.backfilled", by_hand), pytest.raises(ViewDiffers) as stopped:
+        connection.execute(REBUILD)
+    assert "differing" in str(stopped.value)
+    old_is_there(connection)
+    connection.execute("SYSTEM REPLAY VIEW daily_mv__v2 DISCARD BYPASS")
+    connection.execute("SYSTEM REBUILD VIEW daily_mv")
+    new_is_there(connection)
+
+
+def dependent(connection: Connection) -> None:
+    connection.execute("CREATE TABLE monthly (total Int64) ENGINE = SummingMergeTree ORDER BY tuple()")
+    connection.execute(
+        "CREATE MATERIALIZED VIEW monthly_mv TO monthly AS SELECT sum(total) AS total FROM daily"
+    )
+
+
+def second_writer(connection: Connection) -> None:
+    connection.execute(f"CREATE MATERIALIZED VIEW second TO daily AS {QUERY}")
+
+
+def by_hand(connection: Connection) -> None:
+    connection.execute("INSERT INTO daily (day, kind, total) VALUES ('2024-01-01', 'q', 1)")
+
+
+def detached(connection: Connection) -> None:
+    connection.execute("DETACH VIEW daily_mv")
+
+
+def reader(connection: Connection) -> None:
+    connection.execute("CREATE VIEW users AS SELECT uniqExactMerge(users) AS n FROM daily")
+
+
+@pytest.mark.parametrize(
+    ("prepare", "error"),
+    [(dependent, HaveDependentObjects), (second_writer, HaveDependentObjects),
+     (by_hand, BypassRows), (detached, BadArguments)],
+)  # fmt: skip
+def test_refused_before_it_begins(
+    connection: Connection, prepare: Callable[[Connection], None], error: type[Error]
+) -> None:
+    prepare(connection)
+    before = tables(connection)
+    with pytest.raises(error) as refused:
+        connection.execute(REBUILD)
+    assert refused.value.hint
+    assert tables(connection) == before
+
+
+def test_a_plain_view_that_would_break_stops_the_swap(connection: Connection) -> None:
+    reader(connection)
+    with pytest.raises(HaveDependentObjects, match="default.users would not work"):
+        connection.execute(REBUILD)
+    old_is_there(connection)
+    connection.execute("DROP VIEW users")
+    connection.execute("SYSTEM REBUILD VIEW daily_mv")
+    new_is_there(connection)
+
+
+def test_what_cannot_be_proven_is_not_rebuilt(connection: Connection) -> None:
+    connection.execute("CREATE TABLE nothing AS events ENGINE = Null")
+    with pytest.raises(ViewNotProvable):
+        connection.execute(f"SYSTEM REBUILD VIEW daily_mv AS {QUERY.replace('FROM events', 'FROM nothing')}")
+    connection.execute("CREATE TABLE flat (n UInt64) ENGINE = MergeTree ORDER BY tuple()")
+    connection.execute("CREATE MATERIALIZED VIEW null_mv TO flat AS SELECT user AS n FROM nothing")
+    with pytest.raises(QueryNotSupportedInMaterializedView, match="Null table"):
+        connection.execute("SYSTEM REBUILD VIEW null_mv")
+    assert "daily__v2" not in tables(connection)
+
+
+def test_a_version_is_not_rebuilt_itself(connection: Connection) -> None:
+    connection.execute(REBUILD)
+    with pytest.raises(BadArguments, match="is a version of default.daily_mv"):
+        connection.execute("SYSTEM REBUILD VIEW daily_mv__v1")
+
+
+def test_a_rollback_that_would_lose_rows_is_refused(connection: Connection) -> None:
+    connection.execute(REBUILD)
+    connection.execute("INSERT INTO daily (day, kind, total) VALUES ('2024-01-01', 'q', 1)")
+    with pytest.raises(BypassRows):
+        connection.execute("SYSTEM ROLLBACK VIEW daily_mv")
+    connection.execute("SYSTEM REPLAY VIEW daily_mv DISCARD BYPASS")
+    connection.execute("SYSTEM ROLLBACK VIEW daily_mv")
+    old_is_there(connection)
+
+
+# --- meanwhile ------------------------------------------------------------------------------------
+
+MEANWHILE = {
+    "insert": "INSERT INTO events VALUES ('2024-01-01', 'a', 9, 9), ('2024-05-01', 'e', 9, 1)",
+    "delete": "DELETE FROM events WHERE user = 1",
+    "truncate": "TRUNCATE TABLE events",
+    "drop partition": "ALTER TABLE events DROP PARTITION 202401",
+    "replay": "SYSTEM REPLAY VIEW daily_mv",
+    "stop and start": "SYSTEM STOP VIEW daily_mv__v2; INSERT INTO events VALUES"
+    " ('2024-01-01', 'a', 9, 9); SYSTEM START VIEW daily_mv__v2",
+    "merge": "OPTIMIZE TABLE events FINAL; OPTIMIZE TABLE daily__v2 FINAL",
+    "rename": "RENAME TABLE events TO events1, events1 TO events",
+    "comment": "ALTER TABLE daily MODIFY COMMENT 'x'",
+    "modify": f"ALTER TABLE daily_mv__v2 MODIFY QUERY {NEW.replace('2 * amount', 'amount + amount')}",
+}
+STAGES = ["rebuild.started", "rebuild.backfilled", "rebuild.reconciled", "rebuild.before_swap"]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("what", sorted(MEANWHILE))
+def test_what_comes_in_meanwhile_is_in_both(tmp_path: Path, stage: str, what: str) -> None:
+    with olapdb.connect(str(tmp_path)) as first, olapdb.connect(str(tmp_path)) as second:
+        first.execute("SYSTEM STOP MERGES")
+        make(first)
+        add(first, ("2024-01-01", "a", 1, 5), ("2024-02-01", "b", 2, 6))
+
+        def meanwhile() -> None:
+            for statement in MEANWHILE[what].split("; "):
+                second.execute(statement)
+
+        with at(stage, meanwhile):
+            first.execute(REBUILD)
+        new_is_there(first)
+        assert verdict(first) in ("covered", "proven")
+        first.execute("SYSTEM ROLLBACK VIEW daily_mv")
+        if verdict(first) == "stale":
+            first.execute("SYSTEM REPLAY VIEW daily_mv STALE")
+        old_is_there(first)
+        services = first.database.services
+        assert check_database(services.catalog, services.store) == []
+
+
+REFUSING = {
+    "a row by hand in the old target": (
+        "INSERT INTO daily (day, kind, total) VALUES ('2024-01-01', 'q', 1)", BypassRows,
+    ),
+    "a row by hand in the new target": (
+        "INSERT INTO daily__v2 (day, kind, total) VALUES ('2024-01-01', 'q', 1)", BypassRows,
+    ),
+    "a view on the old target": (
+        "CREATE MATERIALIZED VIEW down TO sums AS SELECT sum(total) AS total FROM daily",
+        HaveDependentObjects,
+    ),
+    "a view on the new target": (
+        "CREATE MATERIALIZED VIEW down TO sums AS SELECT sum(total) AS total FROM daily__v2",
+        HaveDependentObjects,
+    ),
+    "a plain view": ("CREATE VIEW users AS SELECT users FROM daily", HaveDependentObjects),
+    "cancelled": ("SYSTEM CANCEL REBUILD VIEW daily_mv", UnknownTable),
+    "dropped": ("DROP VIEW daily_mv", UnknownTable),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", sorted(REFUSING))
+def test_what_would_be_lost_stops_the_swap(connection: Connection, what: str) -> None:
+    connection.execute("CREATE TABLE sums (total Int64) ENGINE = SummingMergeTree ORDER BY tuple()")
+    statement, error = REFUSING[what]
+
+    def meanwhile() -> None:
+        with olapdb.connect(connection.database.location) as other:
+            other.execute(statement)
+
+    with at("rebuild.before_swap", meanwhile), pytest.raises(error):
+        connection.execute(REBUILD)
+    assert rows(connection, "SELECT sum(total) FROM daily WHERE kind != 'q'") == [(11,)]
+
+
+def test_two_rebuilds_at_once_are_one(connection: Connection) -> None:
+    outcomes: list[str] = []
+
+    def build() -> None:
+        with olapdb.connect(connection.database.location) as other:
+            try:
+                other.execute(REBUILD)
+                outcomes.append("done")
+            except UnknownTable:  # the other one was faster
+                outcomes.append("finished by another")
+
+    both = [threading.Thread(target=build) for _ in range(2)]
+    for thread in both:
+        thread.start()
+    for thread in both:
+        thread.join(60)
+    assert "done" in outcomes
+    assert len(outcomes) == 2
+    new_is_there(connection)
+    assert tables(connection) == ["daily", "daily__v1", "daily_mv", "daily_mv__v1", "events"]
+
+
+def test_readers_see_one_version_and_inserts_go_on(connection: Connection) -> None:
+    """A thread inserts, one reads; every read is wholly of one version, and never of fewer rows
+    than the read before."""
+    location, stop = connection.database.location, threading.Event()
+    problems: list[str] = []
+    inserted = [0]
+
+    def write() -> None:
+        with olapdb.connect(location) as own:
+            while not stop.is_set():
+                add(own, ("2024-01-01", "w", 1, 1), ("2024-02-02", "w", 1, 1))
+                inserted[0] += 2
+
+    def read() -> None:
+        with olapdb.connect(location) as own:
+            seen = 0
+            while not stop.is_set():
+                query = "SELECT sum(events), sum(total) FROM daily WHERE kind = 'w'"
+                count, total = rows(own, query)[0]
+                if total not in (count, 2 * count) or count < seen:
+                    problems.append(f"{count} rows, total {total}, after {seen}")
+                seen = count
+
+    threads = [threading.Thread(target=one) for one in (write, read)]
+    for thread in threads:
+        thread.start()
+    try:
+        connection.execute(REBUILD)
+        connection.execute("SYSTEM ROLLBACK VIEW daily_mv")
+        connection.execute("SYSTEM ROLLBACK VIEW daily_mv")
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(60)
+    assert problems == []
+    assert rows(connection, "SELECT count() FROM events WHERE kind = 'w'") == [(inserted[0],)]
+    new_is_there(connection)
