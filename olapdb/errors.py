@@ -563,6 +563,10 @@ class Aborted(OperationalError):
     code = 236
 
 
+class TableAltered(Aborted):
+    """An INSERT's table was altered while it ran; nothing was inserted."""
+
+
 class CannotOpenWarehouse(OperationalError):
     """The folder is not a warehouse, or one of a version that this release does not know."""
 

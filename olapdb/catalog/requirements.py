@@ -33,7 +33,6 @@ from olapdb.model.changes import (
     NothingMissed,
     NothingStale,
     NoViewSince,
-    ObjectIs,
     OffsetIs,
     PartsLive,
     PartsOfPartitionAre,
@@ -111,9 +110,6 @@ def _holds(current: Current, requirement: Requirement) -> bool:
         case ViewIs(view_id, version):
             view = schema.by_id.get(view_id)
             return isinstance(view, MaterializedView) and view.version == version
-        case ObjectIs(object_id, version):
-            found = schema.by_id.get(object_id)
-            return found is not None and found.version == version
         case RevisionIs(object_id, revision):
             found = schema.by_id.get(object_id)
             return found is not None and found.revision == revision

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from olapdb.model.view_state import Invalidation
     from olapdb.session import Session
     from olapdb.views.adopt import AdoptRow
-    from olapdb.views.backfill import BackfillRow
+    from olapdb.views.backfill import BackfillRow, PlanRow
     from olapdb.views.coverage import CoverageSlice
+    from olapdb.views.history import CancelRow, JobRow
     from olapdb.views.jobs import ChunkEvent
     from olapdb.views.ledger import LedgerRow
     from olapdb.views.rebuild import RebuildRow
@@ -135,12 +136,33 @@ class ViewHandle:
         self,
         *,
         partition: str | None = None,
+        staged: bool = False,
         engine: str | None = None,
         progress: Progress | None = None,
     ) -> tuple[BackfillRow, ...]:
-        """Fills the gap, one commit a chunk; () where there is none. A chunk that fails has its
-        error in its row and stops no other."""
-        return self._run("BACKFILL", _partition(partition), engine, progress)
+        """Fills the gap, one commit a chunk, or (`staged`) all chunks in one at the end; () where
+        there is none. A chunk that fails stops no other; then BackfillIncomplete names it, with
+        the rows of all in its `rows`."""
+        settings = {"backfill_staging": 1} if staged else {}
+        return self._run("BACKFILL", _partition(partition), engine, progress, settings=settings)
+
+    def backfill_plan(self, *, partition: str | None = None) -> tuple[PlanRow, ...]:
+        """The chunks that `backfill` would compute now."""
+        return self._run("BACKFILL", f"{_partition(partition)} DRY RUN", None, None)
+
+    def jobs(self) -> tuple[JobRow, ...]:
+        """What was and is done with the view, oldest first, chunk by chunk; in all processes."""
+        from olapdb.views.history import view_jobs
+
+        view = self._view(self._session.snapshot())
+        return view_jobs(self._session.engine.services.catalog, view.id)
+
+    def cancel(self, job: str | None = None) -> tuple[CancelRow, ...]:
+        """Cancels its running jobs, or the one of that id, in whatever process it runs: nothing
+        more of it is published once this has returned."""
+        from olapdb.sql.literals import quote_string
+
+        return self._run("CANCEL", "" if job is None else f"JOB {quote_string(job)}", None, None)
 
     def replay(
         self,
@@ -170,16 +192,20 @@ class ViewHandle:
         *,
         partition: str | None = None,
         sample: int | None = None,
+        oldest: int | None = None,
         stale: bool = False,
         engine: str | None = None,
         progress: Progress | None = None,
     ) -> tuple[ReconcileRow, ...]:
-        """Compares with a recomputation: one partition, `sample` of them (those proven longest ago
-        first), the stale ones, or all. The verdicts are kept."""
-        _one_of(partition=partition is not None, sample=sample is not None, stale=stale)
+        """Compares with a recomputation: one partition, `sample` of them at random, the `oldest`
+        (never proven, or longest ago), the stale ones, or all. The verdicts are kept."""
+        _one_of(partition=partition is not None, sample=sample is not None,
+                oldest=oldest is not None, stale=stale)  # fmt: skip
         clause = _partition(partition)
         if sample is not None:
             clause = f"SAMPLE {int(sample)}"
+        if oldest is not None:
+            clause = f"OLDEST {int(oldest)}"
         if stale:
             clause = "STALE"
         return self._run("RECONCILE", clause, engine, progress)
@@ -247,12 +273,14 @@ class ViewHandle:
 
     def _run(
         self, operation: str, clauses: str, engine: str | None, progress: Progress | None,
-        query: str = "",
+        query: str = "", settings: Mapping[str, int] | None = None,
     ) -> tuple[Any, ...]:  # fmt: skip
         from olapdb.sql.literals import quote_string
 
-        settings = "" if engine is None else f"SETTINGS engine = {quote_string(engine)}"
-        words = ("SYSTEM", operation, "VIEW", self.name, clauses.strip(), settings, query)
+        chosen = [f"{name} = {value}" for name, value in (settings or {}).items()]
+        chosen += [] if engine is None else [f"engine = {quote_string(engine)}"]
+        last = f"SETTINGS {', '.join(chosen)}" if chosen else ""
+        words = ("SYSTEM", operation, "VIEW", self.name, clauses.strip(), last, query)
         text = " ".join(word for word in words if word)
         return self._session.run_on_view(text, progress=progress)
 

@@ -144,7 +144,9 @@ class _Grouping:
         ]
         shared = None
         if context.codes is not None:
-            shared = context.codes.factorise(keys, batch.num_rows)
+            shared = context.codes.factorise(
+                keys, batch.num_rows, grouped_anyway=self._passes is not None
+            )
         if shared is not None:
             return self._by_codes(shared, keys, arguments)
         codes = [k.indices if isinstance(k, pa.DictionaryArray) else k for k in keys]

@@ -34,14 +34,16 @@ from olapdb.types import (
 Combine = Callable[[TableLayout, pa.Table, Groups], pa.Table]
 
 
-def combine(table: Table, rows: pa.Table, layout: TableLayout | None = None) -> pa.Table:
+def combine(
+    table: Table, rows: pa.Table, layout: TableLayout | None = None, *, unique: bool = False
+) -> pa.Table:
     """The rows as a merge leaves them. `rows` are sorted by the sorting key, equal keys in the
     order of their insertion, and have the key's columns and those of `columns_to_combine`.
 
     Summing: sums; a row whose sums are all zero is dropped.  Aggregating: states merged.  Other
     columns keep their first value.  Replacing and Collapsing keep whole rows, see `survivors`; of
     what they keep FINAL hides some, see `survivors.visible`.  Of other engines the rows come back
-    as they are.  Raises IncorrectData where a sign is not 1 or -1, an is_deleted not 0 or 1.
+    as they are.  `unique`: no two rows have one key.  Raises IncorrectData where a sign is not 1 or -1, an is_deleted not 0 or 1.
     """
     if not table.engine.combines or not rows.num_rows:
         return rows
@@ -50,6 +52,8 @@ def combine(table: Table, rows: pa.Table, layout: TableLayout | None = None) -> 
     if method is None:
         raise InternalError(f"Engine {table.engine.name} has no way to combine rows.")
     rows = rows.combine_chunks()
+    if unique:
+        return method(layout, rows, Groups(np.arange(rows.num_rows), rows.num_rows))
     changed = ~equal_to_previous(layout.sorting_keys(rows), rows.num_rows)
     codes = np.cumsum(changed) - 1
     return method(layout, rows, Groups(codes, int(codes[-1]) + 1))

@@ -24,10 +24,11 @@ RENUMBER_RADIX_MAX = 1 << 20
 
 class SharedCodes:
     """Codes of the columns of one block; safe for many threads. What is made beyond
-    `HELD_BYTES_MAX` is given and forgotten."""
+    `HELD_BYTES_MAX` is given and forgotten.  `users` is how many queries the block is for."""
 
-    def __init__(self, block: pa.Table) -> None:
+    def __init__(self, block: pa.Table, users: int) -> None:
         self._block = block  # keeps the addresses ours
+        self.users = users
         self._addresses = {
             buffer.address
             for column in block.columns
@@ -40,9 +41,12 @@ class SharedCodes:
         self._encoded: dict[Hashable, tuple[np.ndarray, int]] = {}
         self._held_bytes = 0
 
-    def factorise(self, columns: Sequence[pa.Array], rows: int) -> Factorised | None:
-        """As `codes.factorise`; None where the columns are not the block's own."""
-        if rows < ROWS_MIN or not columns:
+    def factorise(
+        self, columns: Sequence[pa.Array], rows: int, *, grouped_anyway: bool
+    ) -> Factorised | None:
+        """As `codes.factorise`; None where the columns are not the block's own, or where codes for
+        one user are no gain, since the caller can group in another way (`grouped_anyway`)."""
+        if rows < ROWS_MIN or not columns or (self.users == 1 and grouped_anyway):
             return None
         keys = [self._identity(column) for column in columns]
         if any(key is None for key in keys):
@@ -56,9 +60,7 @@ class SharedCodes:
                     found = self._found.setdefault(key, found)
         return found
 
-    def _make(
-        self, columns: Sequence[pa.Array], keys: Sequence[Hashable], rows: int
-    ) -> Factorised:
+    def _make(self, columns: Sequence[pa.Array], keys: Sequence[Hashable], rows: int) -> Factorised:
         encoded = [self._column(column, key) for column, key in zip(columns, keys, strict=True)]
         radix = 1
         for _, count in encoded:

@@ -11,11 +11,18 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from olapdb.errors import BadArguments, CommitUnknown, Error, IncompatibleColumns
+from olapdb.errors import (
+    BadArguments,
+    CommitUnknown,
+    Error,
+    IncompatibleColumns,
+    UnsupportedMethod,
+)  # fmt: skip
 from olapdb.ingest.dimensions import dimension_changed
 from olapdb.ingest.leave import RowChange, stored_table
 from olapdb.ingest.read import discard, read_rows
 from olapdb.ingest.selection import Selection
+from olapdb.ingest.staged import StagedInsert
 from olapdb.ingest.trigger import Surroundings
 from olapdb.model.changes import (
     AddBlock,
@@ -212,11 +219,27 @@ def drop_detached(change: RowChange, table_id: str, selection: Selection) -> Mov
     return change.until_published(attempt)
 
 
+def with_columns_of(table: Table, source: Table | None) -> Table:
+    """A table that is being made as a clone: its columns have the ids of the source's, so that it
+    can share the source's parts."""
+    if source is None:
+        return table
+    columns = tuple(replace(column, since=1) for column in source.columns)
+    return replace(table, columns=columns, last_column_id=source.last_column_id)
+
+
 def cloned_parts(
     services: Services, snapshot: Snapshot, source: Table, target: Table, statement: str,
     query_id: str,
-) -> Incoming:  # fmt: skip
-    """All parts of the source for a table that the same commit makes (CLONE AS)."""
+) -> tuple[StagedInsert, tuple[str, ...]]:  # fmt: skip
+    """All parts of the source, staged for a table that the same commit makes (CLONE AS); and the
+    files that were written for it (`StagedInsert.paths` are the source's files too)."""
+    if not source.engine.is_merge_tree:
+        raise UnsupportedMethod(
+            f"CLONE AS needs a table of the MergeTree family, not {source.engine.name}.",
+            hint="CREATE TABLE … AS SELECT * FROM it copies the rows.",
+        )
+    check_structure(source, target)
     change = RowChange(services, "ATTACH PARTITION", query_id, statement)
     incoming = Incoming(change, snapshot, source, target)
     parts = [part for part in snapshot.parts(source.id) if part.rows]
@@ -225,9 +248,11 @@ def cloned_parts(
     except Error:
         incoming.discard()
         raise
-    own = SchemaIs(target.id, target.version)  # true only once this commit is made
-    incoming.requirements = [one for one in incoming.requirements if one != own]
-    return incoming
+    staged = StagedInsert(
+        target.id, snapshot.number, sum(part.rows for part in parts), len(parts),
+        tuple(incoming.requirements), tuple(incoming.changes),
+    )  # fmt: skip
+    return staged, tuple(incoming.paths)
 
 
 def _publish(incoming: Incoming, parts: Sequence[Part], also: Sequence[Change]) -> MoveResult:

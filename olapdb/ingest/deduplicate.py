@@ -22,171 +22,16 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.catalog.base import Catalog
-from olapdb.config import SettingValue, is_deduplication
-from olapdb.errors import (
-    Aborted,
-    ArgumentOutOfBound,
-    BadArguments,
-    BadTypeOfField,
-    DuplicateColumn,
-    IllegalColumn,
-    NoSuchColumn,
-    NotSupportedError,
-)
+from olapdb.errors import Aborted
 from olapdb.ingest.arrays import one_array
 from olapdb.ingest.key_hashes import row_keys
+from olapdb.ingest.key_rules import KeyRule, key_rule
 from olapdb.model.changes import Change, KeysAreNew, RecordKeys, Requirement
 from olapdb.model.keys import KeyLedger, KeyRun, SortedKeys, keys_to_bytes, no_keys
-from olapdb.model.schema import Column, Table
-from olapdb.model.snapshot import Snapshot
+from olapdb.model.schema import Table
 from olapdb.transaction.services import Services
-from olapdb.types import (
-    UUID,
-    Boolean,
-    Date,
-    Date32,
-    DateTime,
-    DateTime64,
-    Decimal,
-    FixedString,
-    Integer,
-    String,
-    plain,
-)
 
-WINDOW_ROWS_DEFAULT = 10_000_000
-WINDOW_ROWS_MAX = 100_000_000
-"""Of a table: about 2 GB of memory in each process that inserts into it, 1.6 GB in the catalog."""
 _NO_TIMES = np.zeros(0, np.int64)
-_KEY_TYPES = (
-    Integer, String, FixedString, UUID, Date, Date32, DateTime, DateTime64, Decimal, Boolean,
-)  # fmt: skip
-
-
-# --- the rule of a table --------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class KeyRule:
-    """How a table tells rows that it had before. `definition` is equal where keys are hashed alike:
-    columns by their ids, so that a renamed one is the same, with the form of their values."""
-
-    columns: tuple[str, ...]
-    definition: str
-    window_rows: int
-    window_ms: int
-
-
-def key_rule(table: Table) -> KeyRule | None:
-    """The rule of a table's settings; None where its rows have no identity.
-
-    Raises NoSuchColumn, IllegalColumn and BadTypeOfField for columns that cannot be a key,
-    BadArguments for settings that make no sense together, NotSupportedError for other engines.
-    """
-    settings = dict(table.settings)
-    named = str(settings.get("deduplicate_by", ""))
-    if not named.strip():
-        lonely = next((n for n in settings if is_deduplication(n) and n != "deduplicate_by"), None)
-        if lonely is not None:
-            raise BadArguments(
-                f"Setting {lonely} has no meaning without deduplicate_by.",
-                hint="Name the columns that identify a row: SETTINGS deduplicate_by = 'event_id'.",
-            )
-        return None
-    if not (table.engine.is_merge_tree or table.engine.name == "Null"):
-        raise NotSupportedError(
-            f"deduplicate_by is not supported by the engine {table.engine.name}.",
-            hint="Use an engine of the MergeTree family, or Null.",
-        )
-    columns = [_key_column(table, name) for name in _names(named)]
-    window_rows = int(settings.get("deduplicate_window_rows", WINDOW_ROWS_DEFAULT))
-    if window_rows > WINDOW_ROWS_MAX:
-        raise ArgumentOutOfBound(
-            f"deduplicate_window_rows is at most {WINDOW_ROWS_MAX}, not {window_rows}.",
-            hint="A key takes about 20 bytes of memory in each process that inserts.",
-        )
-    return KeyRule(
-        tuple(column.name for column in columns),
-        ",".join(f"{column.id}:{_form(column)}" for column in columns),
-        window_rows,
-        int(settings.get("deduplicate_window", 0)) * 1_000,
-    )
-
-
-def check_deduplication(table: Table, snapshot: Snapshot) -> None:
-    """As `key_rule`; and refused where a view writes the table, whose rows are what the view makes
-    of its source, with none left out."""
-    if key_rule(table) is not None and snapshot.views_into(table.id):
-        raise refused_target(table)
-
-
-def refused_target(table: Table) -> NotSupportedError:
-    return NotSupportedError(
-        f"{table.database}.{table.name} drops rows by deduplicate_by, and cannot be the target of a"
-        " view: it would not hold what the view makes of its source.",
-        hint="Deduplicate the view's source instead.",
-    )
-
-
-def refuse_tasks(table: Table) -> None:
-    """NotSupportedError where rows that tasks staged cannot be read back as they came."""
-    if key_rule(table) is not None and (table.engine.combines or not table.engine.stores_rows):
-        raise NotSupportedError(
-            f"A cluster cannot insert into {table.database}.{table.name}, which has deduplicate_by"
-            f" and the engine {table.engine.name}.",
-            hint="Insert into a MergeTree table with deduplicate_by, or with connection.insert().",
-        )
-
-
-def renamed_key(
-    settings: tuple[tuple[str, SettingValue], ...], old: str, new: str
-) -> tuple[tuple[str, SettingValue], ...]:
-    """A table's settings with one of its columns called otherwise; its keys stay known."""
-    return tuple(
-        (name, ", ".join(new if one == old else one for one in _names(str(value))))
-        if name == "deduplicate_by"
-        else (name, value)
-        for name, value in settings
-    )
-
-
-def _names(text: str) -> list[str]:
-    names = [one.strip().strip("`") for one in text.split(",")]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise DuplicateColumn(f"deduplicate_by names {twice} twice.")
-    return names
-
-
-def _key_column(table: Table, name: str) -> Column:
-    where = f"{table.database}.{table.name}"
-    column = table.column(name)
-    if column is None:
-        raise NoSuchColumn(
-            f"deduplicate_by names {name!r}, which is no column of {where}.",
-            hint=f"It has {', '.join(c.name for c in table.columns)}.",
-        )
-    if not column.stored:
-        raise IllegalColumn(
-            f"deduplicate_by names {name} of {where}, which is {column.default_kind}.",
-            hint="Name columns that are stored.",
-        )
-    if not isinstance(plain(column.type), _KEY_TYPES):
-        raise BadTypeOfField(
-            f"deduplicate_by names {name} of {where}, whose type {column.type} is no identity.",
-            hint="Use whole numbers, strings, UUIDs, dates, times or decimals.",
-        )
-    return column
-
-
-def _form(column: Column) -> str:
-    """What its values are hashed as."""
-    kind = plain(column.type)
-    if isinstance(kind, Integer | Boolean):
-        return "integer"
-    if isinstance(kind, Date | Date32):
-        return "date"
-    return "string" if isinstance(kind, String) else str(kind.arrow)
 
 
 # --- what is known of the keys --------------------------------------------------------------------
@@ -244,6 +89,25 @@ class KeyIndex:
             return self._history
 
 
+@dataclass
+class KeyIndexes:
+    """The indexes of a process, by table: gone with their tables."""
+
+    _by_table: dict[str, KeyIndex] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def of(self, table_id: str, catalog: Catalog) -> KeyIndex:
+        with self._lock:
+            found = self._by_table.get(table_id)
+        if found is not None:
+            return found
+        snapshot = catalog.snapshot()
+        with self._lock:
+            for other in [one for one in self._by_table if snapshot.by_id(one) is None]:
+                del self._by_table[other]
+            return self._by_table.setdefault(table_id, KeyIndex(table_id))
+
+
 def _append(runs: list[KeyRun], run: KeyRun, oldest: int) -> None:
     """Runs grow by doubling: there are few of them, and a key is moved a few times."""
     while runs and len(runs[-1]) < 2 * len(run):
@@ -265,9 +129,12 @@ class Admission:
     dropped: int = 0
     _history: KeyHistory = field(init=False)
     _oldest: int = field(init=False)
+    _seen: int = field(init=False)
+    """None of our keys is among those of earlier ordinals that are in the window."""
     _pending: list[np.ndarray] = field(default_factory=list)
     _own: list[KeyRun] = field(default_factory=list)
     _own_count: int = 0
+    _accepted_bytes: bytes | None = None
     _known: int = 0
     """Rows dropped because of keys that were there before the INSERT."""
 
@@ -280,8 +147,8 @@ class Admission:
         rule = key_rule(table)
         if rule is None:
             return None
-        index = services.cache.get_or_make(("keys", table.id), lambda: KeyIndex(table.id))
-        return cls(table, rule, index, services)
+        indexes = services.cache.get_or_make(("keys of rows",), KeyIndexes)
+        return cls(table, rule, indexes.of(table.id, services.catalog), services)
 
     def admit(self, block: pa.Table) -> pa.Table:
         """The rows of the block that are new, in their order; the block itself where all are."""
@@ -325,15 +192,17 @@ class Admission:
             )
         self.table = table
         self._pending, self._own, self._own_count = [], [], 0
+        self._accepted_bytes = None
 
     def take(self, trial: Admission) -> None:
         """What another admission to the same table came to, as this one's."""
-        self._history, self._oldest = trial._history, trial._oldest
+        self._history, self._oldest, self._seen = trial._history, trial._oldest, trial._seen
         self._pending, self._own, self._own_count = trial._pending, trial._own, trial._own_count
 
     def requirements(self) -> list[Requirement]:
-        ledger = self._history.ledger
-        return [KeysAreNew(self.table.id, ledger.epoch, ledger.next, self._accepted())]
+        self._catch_up()
+        epoch = self._history.ledger.epoch
+        return [KeysAreNew(self.table.id, epoch, self._seen, self._accepted())]
 
     def changes(self) -> list[Change]:
         rule = self.rule
@@ -344,11 +213,21 @@ class Admission:
             )
         ]  # fmt: skip
 
+    def _catch_up(self) -> None:
+        """Looks at what was accepted while the INSERT ran, so that the commit, which other writers
+        wait for, has little left to look at. It decides: where a key is there, it will see it."""
+        now = self.index.refresh(self.services.catalog)
+        if now.ledger.next == self._seen or now.ledger.epoch != self._history.ledger.epoch:
+            return
+        keys = SortedKeys.of(np.concatenate((no_keys(), *self._pending)))
+        if not now.found(keys, self._seen).any():
+            self._seen = now.ledger.next
+
     def _look(self) -> None:
         history = self.index.refresh(self.services.catalog)
         if history.ledger.definition not in ("", self.rule.definition):
             history = KeyHistory(history.ledger)  # keys of other columns mean nothing
-        self._history = history
+        self._history, self._seen = history, history.ledger.next
         self._oldest = history.oldest(self.rule, self.services.clock_ms())
 
     def _accept(self, keys: np.ndarray, fresh: SortedKeys) -> None:
@@ -357,6 +236,7 @@ class Admission:
         accepted = np.zeros(len(keys), bool)
         accepted[fresh.rows] = True
         self._pending.append(keys[accepted])
+        self._accepted_bytes = None
         before = self._own_count
         self._own_count += len(fresh)
         offsets = (np.cumsum(accepted) - 1)[fresh.rows].astype(np.uint32)
@@ -364,4 +244,7 @@ class Admission:
         _append(self._own, run, 0)
 
     def _accepted(self) -> bytes:
-        return keys_to_bytes(np.concatenate((no_keys(), *self._pending)))
+        """The same bytes as long as nothing is admitted: an INSERT may have many."""
+        if self._accepted_bytes is None:
+            self._accepted_bytes = keys_to_bytes(np.concatenate((no_keys(), *self._pending)))
+        return self._accepted_bytes

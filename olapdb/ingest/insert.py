@@ -23,13 +23,15 @@ from olapdb.errors import (
     CommitUnknown,
     DuplicateInsert,
     Error,
+    TableAltered,
     UnknownTable,
 )  # fmt: skip
 from olapdb.functions.base import Environment
-from olapdb.ingest.deduplicate import Admission, refuse_tasks
+from olapdb.ingest.deduplicate import Admission
 from olapdb.ingest.delivery import Delivery, Stretches
 from olapdb.ingest.dimensions import dimension_changed
 from olapdb.ingest.failures import signed
+from olapdb.ingest.key_rules import refuse_tasks
 from olapdb.ingest.read import Pin, discard, read_staged
 from olapdb.ingest.stage import BlockStager
 from olapdb.ingest.staged import StagedInsert, ViewWrite, join_staged
@@ -97,7 +99,7 @@ def insert(
     """Inserts blocks (see `block.make_blocks`) and all that their views make: all or nothing.
 
     Blocks are drawn one by one and staged, so memory is bounded by a block and what its views
-    hold; with `deduplicate_by` by 32 bytes for each row besides.  With a `token` that was committed
+    hold; with `deduplicate_by` by about 50 bytes for each row besides.  With a `token` that was committed
     before, or `offsets` that the table has, nothing happens and `duplicate` is set.
     Raises OffsetHole where the offsets do not follow those that the table has, UnknownTable, TooManyParts, what a view raises (naming it), Aborted when the table was
     altered meanwhile, CommitConflict when others kept changing the views, CommitUnknown.
@@ -279,9 +281,7 @@ class _Writer:
 
     def _apply(self, staged: StagedInsert, snapshot: Snapshot, give_in: bool) -> Committed:
         requirements: list[Requirement] = [LeaseLive(self.services.lease_id)]
-        changes = signed(
-            staged.changes, self.statement, self.query_id, self.services.clock_ms()
-        )
+        changes = signed(staged.changes, self.statement, self.query_id, self.services.clock_ms())
         if give_in:
             requirements += staged.without_dimension_requirements()
             changes += self._moving_dimensions(staged)
@@ -297,7 +297,13 @@ class _Writer:
         requirements += needed
         changes += self.delivery.changes()
         return self.services.catalog.apply(
-            Commit((*self.delivery.requirements(), *requirements), tuple(changes), "INSERT", self.query_id, self.statement)
+            Commit(
+                (*self.delivery.requirements(), *requirements),
+                tuple(changes),
+                "INSERT",
+                self.query_id,
+                self.statement,
+            )
         )
 
     def _moving_dimensions(self, staged: StagedInsert) -> list[Change]:
@@ -318,10 +324,12 @@ class _Writer:
         table, before = (_table(one, staged.table_id) for one in (snapshot, fired_on))
         mine = staged.parts_of(staged.table_id)
         versions = {p.part.schema_version for p in mine}
-        same_rows = replace(before.renamed(table.database, table.name), version=table.version) == table
+        same_rows = (
+            replace(before.renamed(table.database, table.name), version=table.version) == table
+        )
         if versions - {table.version} and not (versions == {before.version} and same_rows):
             self.discard(staged.paths)
-            raise Aborted(
+            raise TableAltered(
                 f"{table.database}.{table.name} was altered while the INSERT ran.",
                 hint="Nothing was inserted; run it again.",
             )

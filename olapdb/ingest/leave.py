@@ -22,7 +22,14 @@ from olapdb.ingest.dimensions import dimension_changed
 from olapdb.ingest.insert import ATTEMPTS_MAX
 from olapdb.ingest.invalidate import StaleSlices, touched_parts, watchers_are
 from olapdb.ingest.read import Pin
-from olapdb.ingest.retained import FrozenSlices, retained_of
+from olapdb.ingest.retained import (
+    FrozenKeys,
+    FrozenSlices,
+    WatchedSlices,
+    frozen_hit,
+    made_otherwise,
+    retained_of,
+)
 from olapdb.ingest.stage import VOID_PARTITION, dimension_requirements
 from olapdb.ingest.target_rows import TargetRows
 from olapdb.ingest.trigger import Surroundings
@@ -117,14 +124,12 @@ class Leaving:
         self._watching = [
             one for view in snapshot.views_on(table.id) if (one := self._watch(view)) is not None
         ]
-        self._target = (
-            TargetRows(
+        self._target: TargetRows | None = None
+        if snapshot.views_into(table.id):
+            self._target = TargetRows(
                 snapshot, table, self._around, change.retain or change.cause == "TTL",
                 change.discard_retained,
             )  # fmt: skip
-            if snapshot.views_into(table.id)
-            else None
-        )
 
     def _watch(self, view: MaterializedView) -> _Watching | None:
         seen, unseen = touched_parts(view, self._parts, self._snapshot)
@@ -161,25 +166,16 @@ class Leaving:
         key = partition if self._change.retain else ""
         found = watching.slices.get(key)
         if found is None:
-            found = (
-                FrozenSlices.of(watching.view)
-                if self._change.retain
-                else StaleSlices.of(watching.view)
-            )
-            watching.slices[key] = found
-            if isinstance(found, FrozenSlices) and self._made_otherwise(watching.view):
-                found.add_all(0)
+            found = watching.slices[key] = self._gathering(watching.view)
         return found
 
-    def _made_otherwise(self, view: MaterializedView) -> bool:
-        """Whether the target may still hold what another definition, or another state of a
-        dimension, made of the rows: then it is not known which keys they reached."""
-        if view.unprovable and view.dimension_ids:
-            return True
-        return any(
-            one.cause in ("DIMENSION CHANGE", "MODIFY QUERY", "UPDATE")
-            for one in self._snapshot.invalidations(view.id)
-        )
+    def _gathering(self, view: MaterializedView) -> StaleSlices:
+        if not self._change.retain:
+            return WatchedSlices(view, {}, {}, FrozenKeys.of(self._snapshot, view.target_id))
+        slices = FrozenSlices.of(view)
+        if made_otherwise(view, self._snapshot):
+            slices.add_all(0)
+        return slices
 
     def publish(self, requirements: Sequence[Requirement], changes: Sequence[Change]) -> int:
         """Commits the statement's own changes with all that follows from them; the number."""
@@ -211,6 +207,8 @@ class Leaving:
                 told += slices.invalidations(
                     change.cause, change.statement, change.query_id, now_ms
                 )
+                if isinstance(slices, WatchedSlices) and slices.hit:
+                    told += frozen_hit(watching.view, self._snapshot, slices.hit)
                 continue
             told.append(
                 Retain(

@@ -245,6 +245,17 @@ def retained_of(
     )  # fmt: skip
 
 
+def made_otherwise(view: MaterializedView, snapshot: Snapshot) -> bool:
+    """Whether the target may hold what another definition, or another state of a dimension, made
+    of source rows: then running the view does not tell which keys they had reached."""
+    if view.unprovable and view.dimension_ids:
+        return True
+    return any(
+        one.cause in ("DIMENSION CHANGE", "MODIFY QUERY", "UPDATE")
+        for one in snapshot.invalidations(view.id)
+    )
+
+
 def frozen_verdict(
     view: MaterializedView, snapshot: Snapshot, partition: str | None
 ) -> FrozenVerdict:

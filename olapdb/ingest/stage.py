@@ -11,6 +11,7 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -49,6 +50,8 @@ from olapdb.transaction.points import reach
 __all__ = ["BlockStager", "StagedInsert", "join_staged", "stage_insert"]
 
 CASCADE_DEPTH_MAX = 64
+BESIDE_ROWS_MIN = 131_072
+"""A block of so many rows is worth a thread that writes it while views fire."""
 INLINE_BYTES_MAX = 262_144
 INLINE_ROWS_MAX = 10_000
 INLINE_PARTS_UNCOUNTED = 256
@@ -96,6 +99,7 @@ class BlockStager:
     inline: bool = True
     parallel: bool | None = None
     earlier: tuple[ViewWrite, ...] = ()
+    _limits: ViewLimits = field(init=False)
     _changes: list[Change] = field(default_factory=list)
     _requirements: dict[Requirement, None] = field(default_factory=dict)
     _dimensions: dict[tuple[str, str], None] = field(default_factory=dict)
@@ -105,14 +109,36 @@ class BlockStager:
     def __post_init__(self) -> None:
         if self.parallel is None:
             self.parallel = bool(self.around.settings.get("parallel_view_processing", False))
+        self._limits = ViewLimits.of(self.around.settings)
 
     def add_block(self, table: Table, block: pa.Table) -> NewBlock:
         """A block of rows that no view made, and all that it triggers."""
         number = self._new_block(table, block.num_rows, "insert")
+        if block.num_rows >= BESIDE_ROWS_MIN and self._is_watched(table):
+            self._write_beside(table, block, number)
+            return number
         self._write(table, block, number, ())
         reach("insert.source_staged")
         self.cascade(table, block, number, 0)
         return number
+
+    def _is_watched(self, table: Table) -> bool:
+        return any(view.attached for view in self.around.snapshot.views_on(table.id))
+
+    def _write_beside(self, table: Table, block: pa.Table, number: NewBlock) -> None:
+        """A large block is sorted and written by a thread of its own while the views fire on it.
+        Whatever fails, what was written is among the changes, for whoever discards it."""
+        at = len(self._changes)
+        written: list[Change] = []
+        with ThreadPoolExecutor(1, thread_name_prefix="olapdb-write") as pool:
+            writing = pool.submit(self._write, table, block, number, (), written)
+            try:
+                self.cascade(table, block, number, 0)
+            finally:
+                wait((writing,))
+                self._changes[at:at] = written
+            writing.result()
+        reach("insert.source_staged")
 
     def adopt_block(
         self, table: Table, parts: tuple[AddPart, ...], block: pa.Table
@@ -137,7 +163,7 @@ class BlockStager:
         A chunk may come as several blocks: in each partition of the target its first part names
         the source blocks, so that the ledger finds each block once; `booked` remembers where."""
         number = self._new_block(table, block.num_rows, kind)
-        self._write(table, block, number, contributions, booked)
+        self._write(table, block, number, contributions, booked=booked)
         if fires:
             self.cascade(table, block, number, 0)
         return number
@@ -166,11 +192,14 @@ class BlockStager:
 
     def _write(
         self, table: Table, block: pa.Table, number: Blocks,
-        contributions: tuple[Contribution, ...], booked: set[str] | None = None,
+        contributions: tuple[Contribution, ...], into: list[Change] | None = None, *,
+        booked: set[str] | None = None, unique: bool = False,
     ) -> None:  # fmt: skip
+        """Stages the block's parts; `into` (None: our changes) has each one as it is written."""
         if table.engine.name == "Null":
             return
-        pieces = self._pieces(table, block) if block.num_rows else []
+        changes = self._changes if into is None else into
+        pieces = self._pieces(table, block, unique) if block.num_rows else []
         for partition_id, partition_value, rows in pieces:
             again = booked is not None and partition_id in booked
             staged = write_part(
@@ -181,16 +210,17 @@ class BlockStager:
                 inline_bytes_max=self._inline_bytes(table, rows),
                 index_values=layout_of(table, self.around).index_values(rows) if table.indexes else None,
             )  # fmt: skip
-            self._changes.append(AddPart(staged.part, staged.inline_rows))
+            changes.append(AddPart(staged.part, staged.inline_rows))
             if booked is not None:
                 booked.add(partition_id)
         if not pieces and contributions:
-            self._changes.append(AddPart(void_part(table, number, contributions)))
+            changes.append(AddPart(void_part(table, number, contributions)))
 
     def _pieces(
-        self, table: Table, block: pa.Table
+        self, table: Table, block: pa.Table, unique: bool
     ) -> list[tuple[str, tuple[object, ...], pa.Table]]:
-        """The block as sorted rows by partition; merging engines' rows combined."""
+        """The block as sorted rows by partition; merging engines' rows combined. `unique`: no two
+        rows have one sorting key."""
         check_markers(table, block)
         layout = layout_of(table, self.around)
         split = [(i, v, layout.sort(rows)) for i, v, rows in layout.split(block)]
@@ -203,7 +233,7 @@ class BlockStager:
                 " or raise the setting (0 is no limit).",
             )
         if table.engine.combines and self.around.settings.get("optimize_on_insert", True):
-            split = [(i, v, combine(table, rows)) for i, v, rows in split]
+            split = [(i, v, combine(table, r, layout, unique=unique)) for i, v, r in split]
         return [one for one in split if one[2].num_rows]
 
     def _inline_bytes(self, table: Table, rows: pa.Table) -> int:
@@ -234,8 +264,8 @@ class BlockStager:
             for view in views:
                 self._cover_void(view, number, depth)
             return
-        shared = len(views) > 1 and block.num_rows >= ROWS_MIN
-        codes = SharedCodes(block) if shared else None
+        large = bool(views) and block.num_rows >= ROWS_MIN
+        codes = SharedCodes(block, len(views)) if large else None
         if len(views) > 1 and self.parallel:
             self._fire_in_parallel(views, block, number, depth, codes)
             return
@@ -292,7 +322,7 @@ class BlockStager:
                 ViewWrite(view.id, block.num_rows, 0, time.perf_counter_ns() - started,
                           bytes_read=block.nbytes, exception=str(error), exception_code=error.code)
             )  # fmt: skip
-            if not self._ignores(error):
+            if not self._ignores(view, error):
                 raise
             self._undo(*mark)
             self._changes.append(failure_note(view, block.num_rows, error))
@@ -312,15 +342,14 @@ class BlockStager:
             view.id, block.num_rows, made.num_rows, time.perf_counter_ns() - started,
             bytes_read=block.nbytes, bytes_written=made.nbytes, parts=parts, peak_bytes=peak_bytes,
         )  # fmt: skip
-        limits = ViewLimits.of(self.around.settings)
-        if limits == NO_LIMITS:
+        if self._limits == NO_LIMITS:
             return write
         before = [one for one in (*self.earlier, *self._views) if one.view_id == view.id]
         (total,) = join_views((*before, write))
         cost = Cost(
             total.elapsed_ns, made.num_rows / max(1, block.num_rows), total.parts, peak_bytes
         )
-        return replace(write, warnings=limits.check(view, cost))
+        return replace(write, warnings=self._limits.check(view, cost))
 
     def _trigger(
         self, view: MaterializedView, block: pa.Table, number: NewBlock,
@@ -332,9 +361,8 @@ class BlockStager:
             bound = bound_view(view, self.around)
         except Error as error:
             raise pushing_to(view, error) from error
-        limits = ViewLimits.of(self.around.settings)
         made = fire(
-            bound, block, self.around, limits=limits, statistics=statistics, codes=codes
+            bound, block, self.around, limits=self._limits, statistics=statistics, codes=codes
         )
         self._require_dimensions(view)
         contribution = Contribution(
@@ -342,16 +370,18 @@ class BlockStager:
         )
         new = self._new_block(target, made.num_rows, "view")
         try:
-            self._write(target, made, new, (contribution,))
+            self._write(target, made, new, (contribution,), unique=bound.unique)
         except Error as error:
             raise pushing_to(view, error) from error
         self._changes.append(AddCoverage(CoverageRow(view.id, None, number)))
         return target, made, new
 
-    def _ignores(self, error: Error) -> bool:
-        """Whether the failure becomes a gap; that the statement was cancelled is no failure."""
+    def _ignores(self, view: MaterializedView, error: Error) -> bool:
+        """Whether the failure becomes a gap; that the statement was cancelled is no failure.
+
+        A version beside a view never fails an INSERT: a rebuild stops at its gap."""
         ignored = self.around.settings.get("materialized_views_ignore_errors", False)
-        return bool(ignored) and not isinstance(error, QueryWasCancelled)
+        return bool(ignored or view.standing) and not isinstance(error, QueryWasCancelled)
 
     def _undo(self, changes: int, next_index: dict[str, int]) -> None:
         """Back to `changes` staged changes; the files of the others are deleted."""

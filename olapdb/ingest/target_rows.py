@@ -6,14 +6,15 @@ restores them.  A source part that had reached other partitions too cannot be a 
 would bring those rows a second time; neither can what a partition keeps rows of.  There the slice is
 stale (TARGET CHANGED), and a replay restores it.
 
-    source block 7 -> target 202401 only         DROP PARTITION 202401    7 is the view's gap
-    source block 8 -> target 202401 and 202402                            202401 is stale
+    source part 7..7 -> target 202401 only         DROP PARTITION 202401    7 is the view's gap
+    source part 8..9 -> target 202401 and 202402                            202401 is stale
 
 Rows that leave by retention are not to come back: the slice is frozen, and its blocks stay covered.
 """
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -21,15 +22,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.errors import RetainedRows
+from olapdb.ingest.invalidate import StaleSlices
+from olapdb.ingest.read import read_rows
 from olapdb.ingest.retained import (
     DISCARD_HINT,
     FrozenKeys,
     frozen_verdict,
     joined_bounds,
     key_bounds,
+    made_otherwise,
     retained_of,
 )
-from olapdb.ingest.stage import VOID_PARTITION, layout_of, void_part
+from olapdb.ingest.stage import VOID_PARTITION, dimension_requirements, layout_of, void_part
 from olapdb.ingest.trigger import Surroundings
 from olapdb.model.books import booked, meets, without_names
 from olapdb.model.changes import (
@@ -44,6 +48,7 @@ from olapdb.model.changes import (
     RemoveParts,
     Requirement,
     Retain,
+    SchemaIs,
     ViewIs,
 )  # fmt: skip
 from olapdb.model.part import BlockRange, Contribution, Part, union_ranges
@@ -111,7 +116,8 @@ class TargetRows:
                     ReleaseRetained(view.id, p, self.snapshot.number) for p in partitions
                     if self._empties(view, p)
                 ]  # fmt: skip
-            gaps, stale = self._reached(view, own)
+            gaps, stale, read = self._reached(view, own)
+            requirements += read
             lost[view.id] = gaps
             for partition, blocks in gaps.items():
                 changes.append(RemoveCoverage(view.id, partition, blocks))
@@ -144,17 +150,18 @@ class TargetRows:
 
     def _reached(
         self, view: MaterializedView, own: Sequence[Part]
-    ) -> tuple[dict[str, tuple[BlockRange, ...]], list[str]]:
+    ) -> tuple[dict[str, tuple[BlockRange, ...]], list[str], list[Requirement]]:
         """(blocks by source partition that are a gap now, partitions of the target that are
-        stale)."""
+        stale, what was read to know it)."""
         source = self.snapshot.by_id(view.source_id)
         if not isinstance(source, Table) or not source.engine.stores_rows:
-            return {}, []
+            return {}, [], []
         emptied = [p for p in dict.fromkeys(x.partition_id for x in own) if self._empties(view, p)]
         stale = {part.partition_id for part in own} - set(emptied)
         left = booked(view.id, (p for p in self._all if p.rows and not self._gone(p)))
         names = {p: booked(view.id, (x for x in own if x.partition_id == p)) for p in emptied}
         coverage = self.snapshot.coverage(view.id)
+        asked = _Asked(view, source, self.around)
         gaps: dict[str, list[BlockRange]] = {}
         ranges: dict[str, tuple[tuple[BlockRange, ...], dict[str, tuple[BlockRange, ...]]]] = {}
         for part in self.snapshot.parts(view.source_id):
@@ -167,11 +174,15 @@ class TargetRows:
             reached = [p for p, named in by_slice.items() if meets(named, blocks)]
             if not reached:
                 continue
-            if meets(elsewhere, blocks):
+            there = asked.reached(part) if meets(elsewhere, blocks) else frozenset(reached)
+            if there is None:
                 stale.update(reached)
-            else:
+            elif there and there <= set(emptied):
                 gaps.setdefault(one, []).append(blocks)
-        return {p: union_ranges(found) for p, found in gaps.items()}, sorted(stale)
+            else:
+                stale.update(there.intersection(emptied))
+        found = {p: union_ranges(some) for p, some in gaps.items()}
+        return found, sorted(stale), asked.requirements
 
     # --- names
 
@@ -179,19 +190,24 @@ class TargetRows:
         self, lost: Mapping[str, Mapping[str, tuple[BlockRange, ...]]]
     ) -> tuple[list[Change], list[Requirement]]:
         """Void parts go on to name the blocks of parts that are gone, but for those that are a gap
-        now; void parts that name such a one are replaced."""
+        now; parts that stay and name such a one are replaced by the same bytes."""
         changes: list[Change] = []
         requirements: list[Requirement] = []
         for part in self._all:
-            if part.rows and not self._gone(part):
-                continue
             kept = self._names_left(part, lost)
-            if part.rows == 0:
-                if kept == part.contributions:
-                    continue
-                requirements.append(PartsLive(self.table.id, (part.id,)))
-                changes.append(RemoveParts(self.table.id, (part.id,)))
-            if kept:
+            if self._gone(part) and part.rows:
+                if kept:
+                    changes.append(AddPart(void_part(self.table, part.block_range, kept)))
+                continue
+            if kept == part.contributions or part.id in self._rows:
+                continue
+            requirements.append(PartsLive(self.table.id, (part.id,)))
+            changes.append(RemoveParts(self.table.id, (part.id,)))
+            if part.rows:
+                renamed = replace(part, id=uuid.uuid4().hex, contributions=kept, created_commit=0)
+                inline = self.snapshot.inline_rows(part) if part.inline else None
+                changes.append(AddPart(renamed, inline))
+            elif kept:
                 changes.append(AddPart(void_part(self.table, part.block_range, kept)))
         return changes, requirements
 
@@ -214,7 +230,14 @@ class TargetRows:
                 ]  # fmt: skip
         if part.rows == 0:
             return tuple(kept)
-        return tuple(replace(one, rows=0) for one in kept if one.blocks)
+        if self._gone(part):
+            return tuple(replace(one, rows=0) for one in kept if one.blocks)
+        brought = sum(one.rows for one in part.contributions) - sum(one.rows for one in kept)
+        if not brought:
+            return tuple(kept)
+        # What was brought to a part that stays is remembered, whoever is named for it.
+        first = kept[0] if kept else replace(part.contributions[0], blocks=(), rows=0)
+        return (replace(first, rows=first.rows + brought), *kept[1:])
 
     # --- retention
 
@@ -240,6 +263,33 @@ class TargetRows:
                 )
             )
         return found
+
+
+@dataclass
+class _Asked:
+    """Asks source parts which partitions of the target their rows reach, where their blocks alone
+    do not tell: a part's blocks are a range, and a block may have rows in several partitions."""
+
+    view: MaterializedView
+    source: Table
+    around: Surroundings
+    requirements: list[Requirement] = field(default_factory=list)
+
+    def reached(self, part: Part) -> frozenset[str] | None:
+        """None where it cannot be told either: the view is broken, or the target may hold what
+        another definition, or another state of a dimension, made of the rows."""
+        snapshot = self.around.snapshot
+        if self.view.unprovable or made_otherwise(self.view, snapshot):
+            return None
+        slices = StaleSlices.of(self.view)
+        slices.add(read_rows(self.around, self.source, part), self.around)
+        version = snapshot.data_version(self.source.id, part.partition_id)
+        self.requirements += [
+            SchemaIs(self.source.id, self.source.version),
+            DataVersionIs(self.source.id, part.partition_id, version),
+            *(needed for needed, _ in dimension_requirements(self.view, snapshot)),
+        ]
+        return None if None in slices.rows else frozenset(filter(None, slices.rows))
 
 
 def refuse_frozen(table: Table, partition: str) -> None:

@@ -16,12 +16,13 @@ from olapdb.bind import BindScope, bind_query
 from olapdb.config import Settings
 from olapdb.errors import Error, InternalError, MemoryLimitExceeded, UnknownTable
 from olapdb.execute import ExecutionContext, run
-from olapdb.execute.shared_codes import SharedCodes
 from olapdb.execute.defaults import DefaultColumns
+from olapdb.execute.shared_codes import SharedCodes
 from olapdb.functions.base import Environment
 from olapdb.ingest.arrays import one_array
 from olapdb.ingest.block import BlockMaker
 from olapdb.ingest.limits import ViewLimits, over_memory
+from olapdb.ingest.unique import gives_each_key_once
 from olapdb.model.part import Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
@@ -48,12 +49,15 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class BoundView:
-    """A view ready to run: its plan, and how its columns become a block of its target."""
+    """A view ready to run: its plan, and how its columns become a block of its target.
+
+    `unique`: no two rows of such a block have the same sorting key."""
 
     view: MaterializedView
     target: Table
     plan: Plan
     maker: BlockMaker
+    unique: bool = False
 
 
 NO_LIMITS = ViewLimits()
@@ -145,7 +149,8 @@ def _bind(view: MaterializedView, around: Surroundings) -> BoundView:
         raise InternalError(f"View {view.database}.{view.name} has no column of its target.")
     plan = replace(plan, output=tuple(o for o in plan.output if o[1] in known))
     defaults = DefaultColumns.of(target, around.snapshot, environment, around.cache)
-    return BoundView(view, target, plan, BlockMaker(target, plan.names, plan.types, defaults))
+    maker = BlockMaker(target, plan.names, plan.types, defaults)
+    return BoundView(view, target, plan, maker, gives_each_key_once(plan, target))
 
 
 def _environment(view: MaterializedView, environment: Environment) -> Environment:

@@ -37,7 +37,7 @@ from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression
 from olapdb.sql import nodes
 from olapdb.sql.parser import parse
 from olapdb.transaction.services import Services
-from olapdb.types import Date, Date32, plain
+from olapdb.types import Date, Date32, Interval, plain
 
 Share: TypeAlias = Literal["none", "some", "all"]
 
@@ -187,6 +187,8 @@ class _Judge:
         if made.null_count:
             return None
         low, high = made.view(_integers(made.type)).cast(pa.int64()).to_pylist()
+        if low > high:  # what is added leads beyond the last date that the type has
+            return None
         return low, high, int(known[2])
 
     def _ticks(self, bound: Expression) -> int:
@@ -205,6 +207,7 @@ class _Judge:
         return nodes.Function("toDateTime", (seconds,))
 
 
+_SHIFTS = ("plus", "minus")
 _ZERO = nodes.Literal(0, "0")
 _TICKS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
@@ -221,6 +224,8 @@ def _moving_column(expression: Expression) -> ColumnRef | None:
             kind = expression.type.arrow
             is_time = pa.types.is_date32(kind) or pa.types.is_timestamp(kind)
             return expression if is_time else None
+        case Call(arguments=(moved, Constant(type=Interval()))) if expression.name in _SHIFTS:
+            return _moving_column(moved)
         case Call(arguments=arguments) if expression.function.monotonic:
             moving = [one for one in arguments if not isinstance(one, Constant)]
             return _moving_column(moving[0]) if len(moving) == 1 else None

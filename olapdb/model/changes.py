@@ -187,14 +187,6 @@ class NameIsFree:
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectIs:
-    """The object with this id still has this schema or definition version."""
-
-    object_id: str
-    version: int
-
-
-@dataclass(frozen=True, slots=True)
 class RevisionIs:
     """The object is what was read, to its name and comment: no commit has put it since (rule 10)."""
 
@@ -270,7 +262,7 @@ Requirement: TypeAlias = (
     LeaseLive | SchemaIs | ViewsAre | WatchersAre | DimensionViewsAre | NothingCovered
     | SeenUpTo
     | NoPartStraddles | ViewIs | DataVersionIs | PartsLive | PartsOfPartitionAre
-    | NotCovered | CoverageCommon | TokenIsNew | OffsetIs | KeysAreNew | NameIsFree | ObjectIs
+    | NotCovered | CoverageCommon | TokenIsNew | OffsetIs | KeysAreNew | NameIsFree
     | RevisionIs | NoDependents | NoViewSince | VersionsAre | NothingMissed | NothingStale
     | NoBypass | JobRuns | DatabaseExists | DatabaseIsEmpty
 )  # fmt: skip

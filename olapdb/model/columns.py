@@ -54,6 +54,11 @@ class PartColumns:
         renamed = self._since(part, column)
         return renamed[0].name if renamed else column.name
 
+    def types_in(self, part: Part, column: Column) -> list[str]:
+        """The types that the column has had since the part was written, the part's first; not the
+        one that it has now. A value was converted to each in turn."""
+        return [one.type for one in self._since(part, column)]
+
     def bounds(self, part: Part) -> Mapping[str, ColumnBounds]:
         """The part's bounds by the table's names; a column whose type has changed in a way that
         orders values otherwise has none."""

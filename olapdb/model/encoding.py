@@ -180,7 +180,9 @@ def encode_object(schema_object: SchemaObject) -> str:
                     for i in value
                 ]
             case "past":
-                body["past"] = [[p.column_id, p.before, p.name, p.bounds_hold] for p in value]
+                body["past"] = [
+                    [p.column_id, p.before, p.name, p.type, p.bounds_hold] for p in value
+                ]
             case "sorting_key":
                 body["sorting_key"] = [[item.expression, item.descending] for item in value]
             case _:

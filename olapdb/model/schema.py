@@ -38,12 +38,14 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class PastColumn:
-    """What a column was in parts of schema versions below `before`: its name there, and whether
-    their bounds still hold (a type that orders values otherwise ends that)."""
+    """What a column was in parts of schema versions below `before`: its name and (the name of) its
+    type there, and whether their bounds still hold (a type that orders values otherwise ends
+    that)."""
 
     column_id: int
     before: int
     name: str
+    type: str
     bounds_hold: bool = True
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from olapdb.errors import Error, QueryWasCancelled
 from olapdb.spark.items import run_items, task_attempts
-from olapdb.spark.tasks import StoreAddress, address_of, run_chunk
+from olapdb.spark.tasks import StoreAddress, address_of, open_store, run_chunk
 from olapdb.views.chunk import ChunkTask, FailedChunk, StagedChunk
 from olapdb.views.executor import POLL_SECONDS, Stop, cancelled, never
 
@@ -62,6 +63,7 @@ class SparkExecutor:
 
         waiting: SimpleQueue[tuple[_Wave, Future[list[Computed]]]] = SimpleQueue()
         running: set[Future[list[Computed]]] = set()
+        ready: deque[Computed] = deque()
         cores = self.session.sparkContext.defaultParallelism
         for wave in waves(tasks, 4 * cores):
             future: Future[list[Computed]] = Future()
@@ -80,11 +82,24 @@ class SparkExecutor:
                     raise cancelled()
                 done, running = wait(running, POLL_SECONDS, FIRST_COMPLETED)
                 for future in done:
-                    yield from future.result()
+                    ready.extend(future.result())
+                while ready:
+                    yield ready.popleft()
         finally:
             stopped.set()
             for thread in threads:
                 thread.join()
+            for future in running:
+                if future.done() and future.exception() is None:
+                    ready.extend(future.result())
+            self._drop(ready)
+
+    def _drop(self, unwanted: Iterable[Computed]) -> None:
+        """Deletes the files of chunks that nobody took: no commit can name them."""
+        for one in unwanted:
+            if isinstance(one, StagedChunk) and one.staged is not None:
+                for path in one.staged.paths:
+                    open_store(self.store).delete(path)
 
     def _work(
         self,

@@ -111,15 +111,14 @@ def _words(action: nodes.AlterAction) -> str:
 
 def _alter_partitions(statement: nodes.Alter, context: StatementContext) -> Result:
     """One commit an action: each is about rows of its own."""
-    affected = 0
-    for action in statement.actions:
-        if not isinstance(action, nodes.PartitionAction):
-            raise NotSupportedError(
-                "An action on partitions stands apart from other actions.",
-                hint="Make two ALTER TABLE of it.", position=action.position,
-            )  # fmt: skip
-        affected += alter_partition(statement, action, context)
-    return Result(affected_rows=affected)
+    actions = [one for one in statement.actions if isinstance(one, nodes.PartitionAction)]
+    other = next((one for one in statement.actions if one not in actions), None)
+    if other is not None:
+        raise NotSupportedError(
+            "An action on partitions stands apart from other actions.",
+            hint="Make two ALTER TABLE of it.", position=other.position,
+        )  # fmt: skip
+    return Result(affected_rows=sum(alter_partition(statement, one, context) for one in actions))
 
 
 # --- one attempt ---------------------------------------------------------------------------------

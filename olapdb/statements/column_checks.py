@@ -31,7 +31,7 @@ from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_expression
 from olapdb.statements.type_checks import check_type
-from olapdb.storage.codec import column_codec
+from olapdb.storage.codec import check_codec
 from olapdb.types import Boolean, Integer, Nothing, plain
 
 
@@ -45,7 +45,7 @@ def check_columns(table: Table, scope: BindScope) -> None:
                 f"Data type {column.type} of column {column.name} cannot be stored."
             )
         if column.stored:
-            column_codec(column, table)
+            check_codec(column, table)
     _check_keys(table)
     _check_circles(table)
     for column in table.columns:

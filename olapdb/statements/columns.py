@@ -26,7 +26,7 @@ from olapdb.errors import (
     UnknownIdentifier,
 )
 from olapdb.execute.layout import TableLayout
-from olapdb.ingest.deduplicate import renamed_key
+from olapdb.ingest.key_rules import renamed_key
 from olapdb.model.columns import next_column_id
 from olapdb.model.schema import Column, PastColumn, Table
 from olapdb.sql import nodes
@@ -70,8 +70,8 @@ class Draft:
             if new is None or not new.stored:
                 continue
             holds = bounds_hold(old.type, new.type)
-            if old.name != new.name or not holds:
-                past.append(PastColumn(old.id, self.version, old.name, holds))
+            if old.name != new.name or old.type != new.type:
+                past.append(PastColumn(old.id, self.version, old.name, old.type.name, holds))
         return replace(
             self.table, past=tuple(past), version=self.version,
             last_column_id=next_column_id(self.table) - 1,

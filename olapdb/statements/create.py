@@ -18,8 +18,10 @@ from olapdb.errors import (
     NotSupportedError,
     TableAlreadyExists,
 )
-from olapdb.ingest.deduplicate import Admission, check_deduplication
-from olapdb.ingest.read import discard
+from olapdb.ingest.attach import cloned_parts, with_columns_of
+from olapdb.ingest.deduplicate import Admission
+from olapdb.ingest.key_rules import check_deduplication
+from olapdb.ingest.read import Pin, discard
 from olapdb.ingest.stage import StagedInsert, join_staged, stage_insert
 from olapdb.model.changes import (
     Change,
@@ -116,10 +118,14 @@ def _create_table(
     if existing is not None and statement.if_not_exists:
         return Result()
     table = build_table(statement, context, snapshot)
+    if statement.clone:
+        table = with_columns_of(table, _like(statement, context, snapshot))
     if isinstance(existing, Table) and is_dimension_only(snapshot, existing):
         table = successor(table, existing, snapshot)
     if statement.query is not None and not statement.empty:
         return _create_filled(statement, table, existing, context, snapshot)
+    if statement.clone:
+        return _create_clone(statement, table, existing, context, snapshot)
     _publish(table, existing, context, snapshot)
     return Result()
 
@@ -130,11 +136,6 @@ def build_table(
     """The table that the statement describes, with fresh ids; nothing is published."""
     database, name = context.locate(statement.table)
     require_database(database, snapshot, statement.table.position)
-    if statement.clone:
-        raise NotSupportedError(
-            "CLONE AS is not supported yet.", hint="CREATE TABLE … AS SELECT copies the rows.",
-            position=statement.position,
-        )  # fmt: skip
     for what, clause in (
         ("PROJECTION", statement.projections),
         ("SAMPLE BY", statement.storage.sample_by),
@@ -377,7 +378,7 @@ def _existing(
             hint="Say IF NOT EXISTS or CREATE OR REPLACE, or DROP it first.",
             position=name.position,
         )
-    if isinstance(statement, nodes.CreateView) or not is_dimension_only(snapshot, existing):
+    if isinstance(statement, nodes.CreateTable) and not is_dimension_only(snapshot, existing):
         refuse_dependents(snapshot, existing, "replace")
     return existing
 
@@ -412,6 +413,29 @@ def _publish(
         requirements += [r for r in rows.requirements if r != own]
         changes += [*rows.changes, *keys]
     commit(context, f"CREATE {type(made).__name__.upper()}", requirements, changes)
+
+
+def _create_clone(
+    statement: nodes.CreateTable, table: Table, existing: SchemaObject | None,
+    context: StatementContext, snapshot: Snapshot,
+) -> Result:  # fmt: skip
+    """CLONE AS: the table and the other one's rows, by reference, in one commit."""
+    source = _like(statement, context, snapshot)
+    assert source is not None
+    services = context.services
+    with Pin(services, snapshot.number):
+        staged, written = cloned_parts(
+            services, snapshot, source, table, context.text, context.query_id
+        )
+        try:
+            _publish(table, existing, context, snapshot, [staged] if staged.rows else [])
+        except CommitUnknown:
+            raise
+        except BaseException:
+            discard(services, written)
+            raise
+    services.notify_written(table.id)
+    return Result(affected_rows=staged.rows)
 
 
 def _create_filled(
@@ -478,6 +502,14 @@ def _create_view(
         comment=statement.comment,
         created_ms=context.services.clock_ms(),
     )
+    if existing is not None and (existing.query, existing.columns) == (made.query, made.columns):
+        # The same view: what reads it needs not know, whoever makes its views anew every day.
+        same = replace(existing, comment=made.comment)
+        needed = [RevisionIs(existing.id, existing.revision)]
+        commit(context, "CREATE VIEW", needed, [PutObject(same)])
+        return Result()
+    if existing is not None:
+        refuse_dependents(snapshot, existing, "replace")
     _publish(made, existing, context, snapshot, reads=plan.tables)
     return Result()
 

@@ -15,6 +15,7 @@ from olapdb.errors import (
     NoSuchColumn,
     NotSupportedError,
     NumberOfColumnsDoesntMatch,
+    TableAltered,
 )
 from olapdb.functions import default_value
 from olapdb.ingest.block import insertable_columns, make_blocks
@@ -30,8 +31,22 @@ from olapdb.statements.small_values import read_small_values
 from olapdb.types import DataType, is_nullable
 
 
+ALTERED_MAX = 3
+"""How often an INSERT begins again because its table was altered meanwhile."""
+
+
 def run_insert(statement: nodes.Insert, context: StatementContext) -> Result:
-    """One atomic commit of all blocks and all that the views make of them."""
+    """One atomic commit of all blocks and all that the views make of them. Where an ALTER of the
+    table was faster, the statement begins again, and means what the table is now; bounded."""
+    for _ in range(ALTERED_MAX):
+        try:
+            return _run_insert(statement, context)
+        except TableAltered:
+            continue
+    return _run_insert(statement, context)
+
+
+def _run_insert(statement: nodes.Insert, context: StatementContext) -> Result:
     context = context.with_settings(statement.settings)
     past_is_read = statement.query is not None
     snapshot = (context.of_the_present() if past_is_read else context).snapshot()

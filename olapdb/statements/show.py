@@ -11,6 +11,7 @@ from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
 from olapdb.statements import select
 from olapdb.statements.context import StatementContext, unknown_table
+from olapdb.storage.codec import codec_text
 from olapdb.types import STRING, UINT8
 
 
@@ -92,7 +93,7 @@ def _columns(name: nodes.TableName, context: StatementContext) -> tuple[Column, 
 def _described(column: Column) -> tuple[str, ...]:
     return (
         column.name, column.type.name, column.default_kind, column.default, column.comment,
-        column.codec, "",
+        codec_text(column), "",
     )  # fmt: skip
 
 

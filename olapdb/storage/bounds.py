@@ -120,9 +120,9 @@ def bounds_hold(before: DataType, after: DataType) -> bool:
 
 
 def key_columns(table: Table) -> frozenset[str]:
-    """Columns whose name occurs in the sorting or partition key."""
+    """Columns whose name occurs in the sorting key, the partition key or the TTL."""
     texts = [item.expression for item in table.sorting_key]
-    words = set(_WORD.findall(" ".join((*texts, table.partition_key))))
+    words = set(_WORD.findall(" ".join((*texts, table.partition_key, table.ttl))))
     return frozenset(c.name for c in table.columns if c.name in words)
 
 

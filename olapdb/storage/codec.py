@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from olapdb.errors import BadArguments, NotSupportedError
+from olapdb.errors import BadArguments, NotSupportedError, UnknownCodec
 from olapdb.model.schema import Column, Table
 from olapdb.types import (
+    Array,
     Date,
     Date32,
     DateTime,
@@ -16,12 +17,22 @@ from olapdb.types import (
     Float,
     Integer,
     LowCardinality,
+    Map,
     String,
+    Tuple,
     plain,
 )
 
 _STEP = re.compile(r"\s*([A-Za-z0-9]+)\s*(?:\(([^)]*)\))?\s*")
 _ZSTD_LEVEL_MAX = 22
+_CODECS = "Use NONE, LZ4, LZ4HC, ZSTD(level), Delta, DoubleDelta, Gorilla, FPC, GCD or T64."
+_SPELT = {
+    "none": "NONE", "lz4": "LZ4", "lz4hc": "LZ4HC", "zstd": "ZSTD", "default": "Default",
+    "delta": "Delta", "doubledelta": "DoubleDelta", "gorilla": "Gorilla", "fpc": "FPC",
+    "t64": "T64", "gcd": "GCD",
+}  # fmt: skip
+_TRANSFORMING = ("delta", "doubledelta", "gorilla", "fpc", "t64", "gcd")
+_OF_NO_FIXED_SIZE = (String, Array, Map, Tuple)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +66,76 @@ def column_codec(column: Column, table: Table) -> ParquetCodec:
                 compression, level = "zstd", _zstd_level(argument)
             case "delta" | "doubledelta" | "gorilla" | "fpc" | "t64" | "gcd":
                 encoding = _encoding(name, column) or encoding
-            case _:
+            case "deflate_qpl" | "zstd_qat" | "aes_128_gcm_siv" | "aes_256_gcm_siv" | "sz3" | "alp":
                 raise NotSupportedError(
-                    f"Codec {name} of column {column.name} is not supported.",
-                    hint="Use NONE, LZ4, LZ4HC, ZSTD(level), Delta, DoubleDelta, Gorilla or T64.",
+                    f"Codec {name} of column {column.name} is not supported.", hint=_CODECS
                 )
+            case _:
+                raise UnknownCodec(f"Column {column.name}: there is no codec {name}.", hint=_CODECS)
     return ParquetCodec(compression, level, encoding, not encoding and _has_dictionary(column))
+
+
+def check_codec(column: Column, table: Table) -> None:
+    """Raises what ClickHouse raises for a chain that cannot work: transformations of values that
+    have no fixed size, and nothing behind them that compresses."""
+    column_codec(column, table)
+    steps = [name for name, _ in _chain(column)]
+    transforming = [name for name in steps if name in _TRANSFORMING]
+    kind = plain(column.type)
+    if transforming and isinstance(kind, _OF_NO_FIXED_SIZE):
+        raise BadArguments(
+            f"Codec {_SPELT[transforming[0]]} is not for column {column.name}: {column.type} has no"
+            " fixed size.",
+            hint="Use LZ4 or ZSTD.",
+        )
+    if transforming and len(transforming) == len(steps):
+        raise BadArguments(
+            f"Codec {_SPELT[steps[-1]]} of column {column.name} does not compress anything.",
+            hint=f"Put a compression behind it: CODEC({_SPELT[steps[-1]]}, LZ4).",
+        )
+
+
+def codec_text(column: Column) -> str:
+    """The chain with its arguments, as ClickHouse spells it: `Delta(4), ZSTD(1)`; "" where the
+    column has none."""
+    words = []
+    for name, argument in _chain(column):
+        if not argument and name in ("delta", "gorilla"):
+            argument = str(_width(column))
+        elif not argument:
+            argument = {"zstd": "1", "lz4hc": "0"}.get(name, "")
+        words.append(_SPELT.get(name, name) + (f"({argument.strip()})" if argument else ""))
+    return ", ".join(words)
+
+
+def codec_clause(column: Column) -> str:
+    """`CODEC(Delta(4), ZSTD(1))`, or ""."""
+    text = codec_text(column)
+    return f"CODEC({text})" if text else ""
+
+
+def parquet_text(column: Column, table: Table) -> str:
+    """What the codec is in the files: `ZSTD(3), DELTA_BINARY_PACKED`."""
+    codec = column_codec(column, table)
+    words = [codec.compression.upper() + (f"({codec.level})" if codec.level is not None else "")]
+    if codec.encoding:
+        words.append(codec.encoding)
+    elif codec.dictionary:
+        words.append("DICTIONARY")
+    return ", ".join(words)
+
+
+def _chain(column: Column) -> list[tuple[str, str]]:
+    text = column.codec.strip()
+    return _steps(text[6:-1] if text[:6].upper() == "CODEC(" and text.endswith(")") else text)
+
+
+def _width(column: Column) -> int:
+    """Bytes of a value, in ClickHouse."""
+    kind = plain(column.type)
+    if isinstance(kind, Integer | Float):
+        return kind.bits // 8
+    return {Date: 2, Date32: 4, DateTime: 4, DateTime64: 8}.get(type(kind), 1)
 
 
 def _steps(text: str) -> list[tuple[str, str]]:

@@ -24,7 +24,7 @@ from olapdb.storage.bounds import bounds_hold, has_bounds, statistics_bounds
 from olapdb.storage.checksum import mismatch, verify_inline, verify_open
 from olapdb.storage.skip_indexes import METADATA_PREFIX, IndexPlace, parse_index
 from olapdb.storage.store import Store
-from olapdb.types import DataType, Float, plain
+from olapdb.types import Float, plain
 
 _FIELD_ID = b"PARQUET:field_id"
 _TYPE_NAME = b"olapdb.type"
@@ -82,6 +82,7 @@ class PartReader:
         self._snapshot = snapshot
         self._part = part
         self._table = table
+        self._past = PartColumns(table)
         self._environment = environment or Environment()
         self._columns = {column.name: column for column in table.stored_columns}
 
@@ -92,7 +93,7 @@ class PartReader:
         if part.rows == 0:
             return ()
         if part.inline:
-            return (RowGroup(0, part.rows, PartColumns(self._table).bounds(part)),)
+            return (RowGroup(0, part.rows, self._past.bounds(part)),)
         metadata = self._footer().metadata
         return tuple(
             RowGroup(index, metadata.row_group(index).num_rows, _GroupBounds(self, index))
@@ -173,9 +174,7 @@ class PartReader:
         if isinstance(plain(column.type), Float) and stored.name not in self._part.bounds:
             return None
         ticks = _ticks_per_unit(stored.type, column.type.arrow)
-        if not _is_type(stored.type_name, column.type):
-            ticks = ticks if bounds_hold(parse_type(stored.type_name), column.type) else None
-        if ticks is None:
+        if ticks is None or not self._bounds_hold(column, stored.type_name):
             return None
         chunk = footer.metadata.row_group(group).column(stored.first_leaf)
         return statistics_bounds(chunk.statistics, column.type, ticks)
@@ -235,7 +234,7 @@ class PartReader:
                     pre_buffer=False,
                     read_dictionary=[
                         s.name for c, s in stored
-                        if c.name in coded and _is_type(s.type_name, c.type)
+                        if c.name in coded and self._is_plain(c, s.type_name)
                     ],
                 )  # fmt: skip
                 rows = file.reader.read_row_groups(
@@ -260,8 +259,15 @@ class PartReader:
         cache.put(self._part.path, footer)
         return footer
 
-
     # --- types
+
+    def _bounds_hold(self, column: Column, type_name: str) -> bool:
+        """Whether the file's bounds are those of the values as they are read."""
+        if self._is_plain(column, type_name):
+            return True
+        types = [*map(parse_type, self._past.types_in(self._part, column)), column.type]
+        pairs = zip([parse_type(type_name), *types], types, strict=False)
+        return all(bounds_hold(before, after) for before, after in pairs)
 
     def _as_asked(self, columns: Sequence[tuple[Column, pa.ChunkedArray, str]]) -> pa.Table:
         """The columns under the table's names, as values of its types."""
@@ -271,17 +277,28 @@ class PartReader:
     def _typed(self, column: Column, values: pa.ChunkedArray, type_name: str) -> pa.ChunkedArray:
         if pa.types.is_dictionary(values.type):
             return values
-        if _is_type(type_name, column.type):
+        if self._is_plain(column, type_name):
             same = values.type == column.type.arrow
             return values if same else values.cast(column.type.arrow)  # seconds lie as milliseconds
         stored = parse_type(type_name)
         if values.type != stored.arrow:
             values = values.cast(stored.arrow)
-        cast = [
-            cast_column(one, stored, column.type, self._environment, strict=True)
-            for one in values.chunks
-        ]
-        return pa.chunked_array(cast, column.type.arrow)
+        arrays = values.chunks or [pa.array([], stored.arrow)]
+        before = stored
+        for after in (*map(parse_type, self._past.types_in(self._part, column)), column.type):
+            arrays = [
+                cast_column(one, before, after, self._environment, strict=True) for one in arrays
+            ]
+            before = after
+        return pa.chunked_array(arrays, column.type.arrow)
+
+    def _is_plain(self, column: Column, type_name: str) -> bool:
+        """Whether what is stored is of the type that is asked for, and was so ever since; a file
+        that does not say its types is taken at that."""
+        if type_name == "":
+            return True
+        through = self._past.types_in(self._part, column)
+        return type_name == column.type.name and all(one == type_name for one in through)
 
 
 class _GroupBounds(Mapping[str, ColumnBounds]):
@@ -347,11 +364,6 @@ def _field_id(field: pa.Field) -> int | None:
 
 def _type_name(field: pa.Field) -> str:
     return str((field.metadata or {}).get(_TYPE_NAME, b"").decode())
-
-
-def _is_type(type_name: str, data_type: DataType) -> bool:
-    """Whether what is stored is what is asked for; a file that does not say it is taken at that."""
-    return type_name in ("", data_type.name)
 
 
 def _ticks_per_unit(stored: pa.DataType, wanted: pa.DataType) -> int | None:

@@ -106,7 +106,7 @@ def _metrics(context: SystemContext) -> Iterator[Row]:
 
 HISTORY_MAX = 10_000
 _MERGES = ("MERGE", "OPTIMIZE")
-_MUTATIONS = ("DELETE", "UPDATE", "ALTER", "TTL", "MATERIALIZE")
+_MUTATIONS = ("DELETE", "UPDATE", "DEDUPLICATE", "ALTER", "TTL", "MATERIALIZE")
 
 
 def _part_log(context: SystemContext) -> Iterator[Row]:

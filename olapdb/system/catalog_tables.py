@@ -5,9 +5,12 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator
 
+from olapdb.model.columns import PartColumns
 from olapdb.model.part import Part
 from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
+from olapdb.storage.codec import codec_clause, parquet_text
 from olapdb.system.ddl import create_statement, engine_full, key_list
+from olapdb.system.part_tables import PartitionTexts
 from olapdb.system.registry import Row, SystemContext, SystemTable
 from olapdb.types import (
     DATETIME,
@@ -79,22 +82,24 @@ def _columns(context: SystemContext) -> Iterator[Row]:
     for item in context.snapshot.objects():
         table = item if isinstance(item, Table) else None
         parts = _live(context, table) if table else []
+        known = PartColumns(table) if table else None
         sorting = {k.expression for k in table.sorting_key} if table else set()
         for position, column in enumerate(item.columns, 1):
             yield (
                 item.database, item.name, column.name, column.type.name, position,
                 column.default_kind, column.default,
-                sum(p.compressed_bytes.get(column.name, 0) for p in parts),
-                sum(p.uncompressed_bytes.get(column.name, 0) for p in parts),
+                sum(known.sizes(p, p.compressed_bytes, column) for p in parts) if known else 0,
+                sum(known.sizes(p, p.uncompressed_bytes, column) for p in parts) if known else 0,
                 column.comment,
                 int(table is not None and column.name in table.partition_key),
-                int(column.name in sorting), column.codec,
+                int(column.name in sorting), codec_clause(column),
+                parquet_text(column, table) if table is not None and column.stored else "",
             )  # fmt: skip
     for system_table in tables().values():
         for position, (name, data_type) in enumerate(system_table.fields, 1):
             yield (
                 "system", system_table.name, name, data_type.name, position,
-                "", "", 0, 0, "", 0, 0, "",
+                "", "", 0, 0, "", 0, 0, "", "",
             )  # fmt: skip
 
 
@@ -103,14 +108,12 @@ def _parts(context: SystemContext) -> Iterator[Row]:
         if not isinstance(item, Table):
             continue
         writers = {view.id for view in context.snapshot.views_into(item.id)}
+        partitions = PartitionTexts(item)
         for part in context.snapshot.parts(item.id):
             blocks = part.block_range
-            partition = ", ".join(str(v) for v in part.partition_value)
-            if len(part.partition_value) > 1:
-                partition = f"({partition})"
             yield (
                 item.database, item.name, part.id, part.name, part.partition_id,
-                partition if part.partition_value else "tuple()",
+                partitions.of(part),
                 "Inline" if part.inline else ("Void" if not part.rows else "Parquet"),
                 1, part.rows, part.bytes, sum(part.compressed_bytes.values()),
                 sum(part.uncompressed_bytes.values()), part.granules,
@@ -182,7 +185,7 @@ TABLES = (
             ("position", UINT64), ("default_kind", STRING), ("default_expression", STRING),
             ("data_compressed_bytes", UINT64), ("data_uncompressed_bytes", UINT64),
             ("comment", STRING), ("is_in_partition_key", UINT8), ("is_in_sorting_key", UINT8),
-            ("compression_codec", STRING),
+            ("compression_codec", STRING), ("parquet_codec", STRING),
         ),
         _columns,
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from olapdb.model.schema import Column, KeyItem, MaterializedView, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
+from olapdb.storage.codec import codec_clause
 from olapdb.types import quote_identifier
 
 
@@ -98,8 +99,9 @@ def _columns(columns: tuple[Column, ...]) -> str:
 def _column(column: Column) -> str:
     text = f"`{column.name}` {column.type.name}"
     if column.default_kind:
-        text += f" {column.default_kind} {column.default}"
-    return text + _comment(column.comment)
+        text += f" {column.default_kind} {column.default}".rstrip()
+    codec = codec_clause(column)
+    return text + _comment(column.comment) + (f" {codec}" if codec else "")
 
 
 def _comment(comment: str) -> str:

@@ -54,6 +54,8 @@ def tables() -> Mapping[str, SystemTable]:
         activity_tables,
         catalog_tables,
         job_tables,
+        mutation_tables,
+        part_tables,
         settings_tables,
         source_tables,
         view_tables,
@@ -61,6 +63,7 @@ def tables() -> Mapping[str, SystemTable]:
 
     made = (
         *activity_tables.TABLES, *catalog_tables.TABLES, *job_tables.TABLES,
-        *settings_tables.TABLES, *source_tables.TABLES, *view_tables.TABLES,
+        *mutation_tables.TABLES, *part_tables.TABLES, *settings_tables.TABLES,
+        *source_tables.TABLES, *view_tables.TABLES,
     )  # fmt: skip
     return {t.name: t for t in made}

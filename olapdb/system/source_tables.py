@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator
 
-from olapdb.ingest.deduplicate import key_rule
+from olapdb.ingest.key_rules import key_rule
 from olapdb.model.schema import Table
 from olapdb.system.registry import Row, SystemContext, SystemTable
 from olapdb.types import STRING, UINT64, Array, DateTime64, Nullable

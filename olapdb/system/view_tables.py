@@ -64,7 +64,13 @@ def _views(context: SystemContext) -> Iterator[Row]:
             status.gap_blocks, _time(status.gap_since_ms),
             max(0, now_ms - status.gap_since_ms) // 1_000 if status.gap_since_ms else 0,
             status.retained_rows, _time(status.last_proof_ms), running.get(view.id, []),
+            view.standing, _full_name(context.snapshot.by_id(view.stands_beside)),
         )  # fmt: skip
+
+
+def _full_name(item: SchemaObject | None) -> str:
+    """"" for none."""
+    return "" if item is None else f"{item.database}.{item.name}"
 
 
 def _coverage(context: SystemContext) -> Iterator[Row]:
@@ -148,7 +154,7 @@ TABLES = (
             ("oldest_stale", _MAYBE_TIME), ("last_check", _MAYBE_TIME), ("mend", STRING),
             ("comment", STRING), ("lag_blocks", UINT64), ("lag_since", _MAYBE_TIME),
             ("lag_seconds", UINT64), ("retained_rows", UINT64), ("last_proof", _MAYBE_TIME),
-            ("running_jobs", Array(STRING)),
+            ("running_jobs", Array(STRING)), ("standing", STRING), ("version_of", STRING),
         ),
         _views,
     ),

@@ -35,9 +35,13 @@ def drop_view(services: Services, view_id: str, *, query_id: str = "", statement
 
     Versions that a REBUILD made of it, or kept, go with it and with their targets; such a version
     may be dropped alone."""
+    standing: str | None = None
     for _ in range(ATTEMPTS_MAX):
         snapshot = services.catalog.snapshot()
         view = find_view(snapshot, view_id)
+        if standing not in (None, view.standing):  # another version has its name now
+            raise _busy(view_name(view))
+        standing = view.standing
         requirements, changes = dropping(snapshot, view)
         if _applied(services, requirements, changes, "DROP VIEW", query_id, statement):
             return

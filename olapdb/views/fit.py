@@ -14,7 +14,7 @@ from olapdb.errors import (
 )  # fmt: skip
 from olapdb.functions import cast_column
 from olapdb.functions.base import Environment
-from olapdb.ingest.deduplicate import refused_target
+from olapdb.ingest.key_rules import refused_target
 from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.nodes import Plan

@@ -78,6 +78,9 @@ from olapdb.views.versions import (
 ROUNDS_MAX = 8
 """How often the candidate is made whole and compared anew, because its source changed meanwhile."""
 
+SWAPS_MAX = 20
+"""How often the names change places anew, because others changed names meanwhile."""
+
 BuildTarget: TypeAlias = Callable[[Table, tuple[Column, ...], str], Table]
 """(the old target, the columns, the new name) -> the new target, which is not published."""
 
@@ -151,7 +154,7 @@ class Rebuild:
                 return self._resume(snapshot, view, candidate)
             if self._is_there(snapshot, view):
                 return _row("unchanged", snapshot, view, "the view has this definition", None)
-            refuse_rebuild(snapshot, view)
+            refuse_rebuild(snapshot, view, self._discards_retained)
             try:
                 return self._start(snapshot, view)
             except CommitConflict:
@@ -250,10 +253,9 @@ class Rebuild:
                 continue
             rows += proven
             reach("rebuild.reconciled")
-            try:
-                return [*rows, self._swap(before, candidate_id)]
-            except CommitConflict:
-                continue
+            swapped = self._swap_while_proven(before, candidate_id)
+            if swapped is not None:
+                return [*rows, swapped]
         raise CommitConflict(
             f"The source of the view changed {ROUNDS_MAX} times while it was rebuilt.",
             hint="Nothing was swapped.",
@@ -317,11 +319,27 @@ class Rebuild:
             f" ({', '.join(first.examples[:3]) or '; '.join(first.causes) or 'no example'})."
         )
 
+    def _swap_while_proven(self, before: Snapshot, candidate_id: str) -> RebuildRow | None:
+        """Tries again where only names or other views came between; None where the comparison
+        does not hold any more."""
+        for _ in range(SWAPS_MAX):
+            try:
+                return self._swap(before, candidate_id)
+            except CommitConflict:
+                now, view = self._candidate(candidate_id)
+                compared = before.by_id(candidate_id)
+                moved = set(_data_versions(before, view)) - set(_data_versions(now, view))
+                redefined = compared is None or compared.version != view.version
+                if moved or redefined or gap(view, now) or now.invalidations(candidate_id):
+                    return None
+        return None
+
     def _swap(self, before: Snapshot, candidate_id: str) -> RebuildRow:
         """`before` was taken before the comparison: what it read is what is required."""
         snapshot, candidate = self._candidate(candidate_id)
         view = find_view(snapshot, self.view_id)
-        refuse_lost_rows(snapshot, view, candidate)
+        if not self._discards_retained:
+            refuse_lost_rows(snapshot, view, candidate)
         exchange = Exchange(snapshot, view, candidate)
         exchange.refuse()
         compared = before.by_id(candidate_id)
@@ -341,6 +359,10 @@ class Rebuild:
         return _row("swap", now, shown, "swapped", done)
 
     # --- helpers
+
+    @property
+    def _discards_retained(self) -> bool:
+        return bool((self.settings or {}).get("discard_retained", False))
 
     def _apply(self, requirements: Sequence[Requirement], changes: Sequence[object]) -> int:
         commit = Commit(

@@ -11,8 +11,11 @@ from olapdb.views.jobs import readable_source, view_name
 from olapdb.views.versions import refuse_bypass, refuse_dependents
 
 
-def refuse_rebuild(snapshot: Snapshot, view: MaterializedView) -> None:
-    """Where another version could not take the view's place without losing something."""
+def refuse_rebuild(
+    snapshot: Snapshot, view: MaterializedView, discard_retained: bool = False
+) -> None:
+    """Where another version could not take the view's place without losing something; what was
+    made of rows that left by retention may be given up by `discard_retained`."""
     name = view_name(view)
     if not view.attached:
         raise BadArguments(
@@ -28,11 +31,12 @@ def refuse_rebuild(snapshot: Snapshot, view: MaterializedView) -> None:
     refuse_dependents(snapshot, view)
     refuse_bypass(snapshot, view)
     left = sum(one.rows for one in snapshot.retained(view.id) if one.side == "source")
-    if left:
+    if left and not discard_retained:
         raise RetainedRows(
             f"REBUILD VIEW {name}: {left} rows of its source have left by retention; a new version"
             " could not be made of them.",
-            hint=f"ALTER TABLE {name} MODIFY QUERY keeps what was made of them.",
+            hint=f"ALTER TABLE {name} MODIFY QUERY and SYSTEM REPLAY VIEW {name} STALE keep what was"
+            " made of them; SETTINGS discard_retained = 1 builds a version without it.",
         )
 
 
@@ -71,7 +75,8 @@ def refuse_lost_rows(
         listed = ", ".join(f"{p or 'all'}: {n}" for p, n in sorted(lost.items()))
         raise RetainedRows(
             "Source rows left by retention before the new version had seen them (by partition:"
-            f" {listed}); only {view_name(view)} has what was made of them."
+            f" {listed}); only {view_name(view)} has what was made of them.",
+            hint="SETTINGS discard_retained = 1 swaps without it.",
         )
 
 

@@ -15,12 +15,12 @@ from olapdb.errors import BadArguments, RetainedRows
 from olapdb.execute.combine import combine
 from olapdb.ingest.failures import FAILED
 from olapdb.ingest.read import read_rows
-from olapdb.ingest.retained import DISCARD_HINT, FrozenKeys
+from olapdb.ingest.retained import DISCARD_HINT, TOLD_CAUSES, FrozenKeys, frozen_hit
 from olapdb.ingest.stage import layout_of
 from olapdb.ingest.trigger import Surroundings
 from olapdb.merge.merger import joined_contributions
 from olapdb.model.books import booked, without_names
-from olapdb.model.changes import AddPart, Change, ReleaseRetained, Retain
+from olapdb.model.changes import AddPart, Change, ReleaseRetained
 from olapdb.model.part import Blocks, Contribution, Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
@@ -115,20 +115,18 @@ def frozen_stale(
     views: Iterable[MaterializedView], partitions: Iterable[str] | None, snapshot: Snapshot
 ) -> list[Change]:
     """Marks of these slices are about to be cleared, but what is frozen of them stays as it is:
-    it is remembered as stale from now on."""
+    where a change may have reached it, it is remembered as stale from now on."""
     wanted = None if partitions is None else set(partitions)
     changes: list[Change] = []
     for view in views:
-        stale = [i.target_partition for i in snapshot.invalidations(view.id) if i.cause != FAILED]
-        for one in snapshot.retained(view.id):
-            slices = tuple(
-                replace(s, rows=0, verdict="stale") for s in one.slices
-                if s.verdict != "stale"
-                and (wanted is None or s.partition is None or s.partition in wanted)
-                and (None in stale or s.partition is None or s.partition in stale)
-            )  # fmt: skip
-            if stale and slices:
-                changes.append(Retain(replace(one, rows=0, bytes=0, parts=0, slices=slices)))
+        stale = {
+            one.target_partition for one in snapshot.invalidations(view.id)
+            if one.cause != FAILED and one.cause not in TOLD_CAUSES
+        }  # fmt: skip
+        if wanted is not None:
+            stale = set(wanted) if None in stale else stale & wanted
+        if stale:
+            changes += frozen_hit(view, snapshot, stale)
     return changes
 
 

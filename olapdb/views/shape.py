@@ -133,6 +133,8 @@ class _Walker:
                 self.selective = self.selective or kind != "LEFT" or strictness != "ALL"
                 self.down(left)
             case nodes.ArrayJoin(child=child, kept=kept, left=left):
+                if self._path_aggregates(child) and self.aggregate is None:
+                    self.above.append("arrayJoin of a group")
                 beside = {f.name for f in kept}
                 self.at = {n: u if u in beside else None for n, u in self.at.items()}
                 self.selective = self.selective or not left

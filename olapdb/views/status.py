@@ -121,7 +121,8 @@ def _stale(
 ) -> tuple[StaleSlice, ...]:
     slices = [
         StaleSlice(i.target_partition, i.cause, i.statement, i.query_id, i.rows, i.since_ms, i.keys)
-        for i in snapshot.invalidations(view.id) if i.cause != FAILED
+        for i in snapshot.invalidations(view.id)
+        if i.cause != FAILED
     ]
     slices += [
         StaleSlice(c.target_partition, "RECONCILE", "", "", c.missing + c.extra + c.differing,

@@ -32,12 +32,12 @@ ROWS = (
 
 
 class Worker:
-    """A process with one engine."""
+    """A process with one engine; `clock`: "wall", or "cpu" for processor seconds."""
 
-    def __init__(self, engine: str) -> None:
+    def __init__(self, engine: str, clock: str = "wall") -> None:
         script = Path(__file__).with_name("worker.py")
         self.process = subprocess.Popen(
-            [sys.executable, str(script), engine],
+            [sys.executable, str(script), engine, clock],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
 
@@ -149,9 +149,9 @@ def run(cases: Sequence[Case], rounds: int) -> list[tuple[str, float, float, flo
     return outcome
 
 
-def run_views(rounds: int) -> None:
+def run_views(rounds: int, clock: str) -> None:
     """What one more view costs an INSERT, see `marginal`."""
-    ours, theirs = Worker("olapdb"), Worker("chdb")
+    ours, theirs = Worker("olapdb", clock), Worker("chdb", clock)
     try:
         for one in measure(ours, theirs, rounds):
             print(one, flush=True)
@@ -164,10 +164,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", choices=("views", "statements"), help="part of it")
+    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall", help="for the views")
     arguments = parser.parse_args()
     print(f"{'olapdb / chDB, median of ' + str(arguments.rounds):<36} {'ratio':>8}")
     if arguments.only != "statements":
-        run_views(arguments.rounds)
+        run_views(arguments.rounds, arguments.clock)
     if arguments.only == "views":
         return
     run([*insert_cases(), *read_cases(), backfill_case()], arguments.rounds)

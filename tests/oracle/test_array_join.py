@@ -133,9 +133,7 @@ def engines(oracle: Oracle) -> Iterator[tuple[olapdb.Connection, Oracle]]:
 
 @pytest.mark.parametrize("optimizer", [1, 0])
 @pytest.mark.parametrize("query", QUERIES)
-def test_same_answer(
-    query: str, optimizer: int, engines: tuple[olapdb.Connection, Oracle]
-) -> None:
+def test_same_answer(query: str, optimizer: int, engines: tuple[olapdb.Connection, Oracle]) -> None:
     connection, oracle = engines
     expected = oracle.query(query)
     result = connection.session.execute(f"{query} SETTINGS optimizer = {optimizer}")

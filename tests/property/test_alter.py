@@ -23,7 +23,6 @@ from hypothesis.stateful import (
 )
 
 import olapdb
-from olapdb.errors import Error
 from olapdb.transaction.check import check_database
 
 VIEW = "CREATE MATERIALIZED VIEW sums_mv TO sums AS SELECT k, count() AS n, sum(v) AS total FROM t GROUP BY k"
@@ -89,6 +88,8 @@ class Alters(RuleBasedStateMachine):
         if column.key in row:
             return row[column.key]
         base = {"k": row[0], "v": row[1]}
+        if not column.default and column.type == "String":
+            return ""
         return TYPES[column.type](DEFAULTS[column.default](base))
 
     def write_down(self, part: Part) -> None:

@@ -417,4 +417,3 @@ def performable(programs: Sequence[Program]) -> bool:
         or (isinstance(one, Insert) and (one.token or one.unknown))
         for program in programs for one in program
     )  # fmt: skip
-

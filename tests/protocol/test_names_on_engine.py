@@ -7,14 +7,26 @@ runs whole.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import olapdb
+from olapdb.catalog.application import Application
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import Error
-from olapdb.model.changes import Commit, Committed
+from olapdb.merge.vacuum import vacuum
+from olapdb.model.changes import (
+    Commit,
+    Committed,
+    NoDependents,
+    NoViewSince,
+    Requirement,
+    RevisionIs,
+)
+from olapdb.transaction.check import check_database
+from olapdb.transaction.points import watching
 from tests.unit.views.warehouse import VIEW, add, make, rows
 
 
@@ -24,15 +36,19 @@ class Race:
     def __init__(self, first: Connection, second: Connection) -> None:
         self.first, self.second = first, second
 
-    def run(self, statement: str, *meanwhile: str) -> bool:
-        """Whether `statement` succeeded, though the others ran just before its commit."""
+    def run(
+        self, statement: str, *meanwhile: str, without: type[Requirement] | None = None
+    ) -> bool:
+        """Whether `statement` succeeded, though the others ran just before its commit. `without`:
+        requirements of that kind are left out of the commit, as a fault."""
         catalog = self.first.database.services.catalog
         apply, waiting = catalog.apply, [meanwhile]
 
         def meddled(commit: Commit) -> Committed:
             for one in waiting.pop() if waiting else ():
                 self.second.execute(one)
-            return apply(commit)
+            kept = [r for r in commit.requirements if without is None or not isinstance(r, without)]
+            return apply(replace(commit, requirements=tuple(kept)))
 
         catalog.apply = meddled  # type: ignore[method-assign]
         try:
@@ -192,7 +208,7 @@ def test_a_view_reads_a_plain_view_that_is_replaced(race: Race) -> None:
     race.second.execute("INSERT INTO kinds VALUES ('a', 5)")
     race.second.execute("INSERT INTO events VALUES ('2024-01-01', 'a', 1, 1)")
     assert race.ask("SELECT weight FROM joined") == [(10,)]
-    assert not race.run(replaced), "a materialized view reads it now"
+    assert not race.run(replaced.replace("2 *", "3 *")), "a materialized view reads it now"
     assert not race.run("DROP VIEW heavy")
 
 
@@ -340,3 +356,125 @@ def test_pairs_are_renamed_one_after_the_other(race: Race) -> None:
     race.first.execute("CREATE VIEW v AS SELECT x FROM a")
     race.first.execute("RENAME TABLE a TO c, b TO a, c TO b")
     assert race.ask("SELECT (SELECT x FROM a), (SELECT x FROM b), (SELECT x FROM v)") == [(2, 1, 1)]
+
+
+# --- each guard, left out
+
+
+def test_without_revisions_a_table_is_dropped_under_another_name(race: Race) -> None:
+    make(race.first, view=False)
+    renamed = "RENAME TABLE events TO events1"
+    assert race.run("DROP TABLE events", renamed, without=RevisionIs)
+    assert race.ask("EXISTS TABLE events1") == [(0,)]
+
+
+def test_without_dependents_a_view_loses_its_source(race: Race) -> None:
+    make(race.first, view=False)
+    assert race.run("DROP TABLE events", VIEW, without=NoDependents)
+    assert race.ask("SELECT verdict FROM system.views") == [("broken",)]
+
+
+def test_without_views_since_a_view_keeps_an_old_name(race: Race) -> None:
+    make(race.first, view=False)
+    race.run("RENAME TABLE events TO events1", VIEW, without=NoViewSince)
+    ((query,),) = race.ask("SELECT as_select FROM system.tables WHERE name = 'daily_mv'")
+    assert "events1" not in str(query)
+
+
+def test_without_the_check_of_a_put_a_dropped_view_is_back(
+    race: Race, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(race.first)
+    monkeypatch.setattr(Application, "_check_revision", lambda *_: None)
+    assert race.run("DETACH VIEW daily_mv", "DROP VIEW daily_mv", without=RevisionIs)
+    assert race.ask("SELECT name FROM system.views") == [("daily_mv",)]
+
+
+# --- UNDROP
+
+
+def drop_filled(race: Race) -> None:
+    race.first.execute(
+        "CREATE TABLE t (x Int8) ENGINE = MergeTree ORDER BY x SETTINGS inline_bytes_max = 0"
+    )
+    race.first.execute("INSERT INTO t VALUES (1)")
+    race.first.execute("INSERT INTO t VALUES (2)")
+    race.first.execute("DROP TABLE t")
+
+
+@pytest.mark.parametrize("meanwhile", ["UNDROP TABLE t", "CREATE TABLE t (y Int8) ENGINE = Memory"])
+def test_a_table_does_not_come_back_under_a_name_that_was_taken(race: Race, meanwhile: str) -> None:
+    drop_filled(race)
+    assert not race.run("UNDROP TABLE t", meanwhile)
+    assert race.ask("SELECT count() FROM system.tables WHERE name = 't'") == [(1,)]
+
+
+def test_a_table_that_comes_back_is_not_hidden_by_a_new_one(race: Race) -> None:
+    drop_filled(race)
+    assert not race.run("CREATE TABLE t (y Int8) ENGINE = Memory", "UNDROP TABLE t")
+    assert race.ask("SELECT x FROM t ORDER BY x") == [(1,), (2,)]
+
+
+@pytest.mark.parametrize(
+    ("stage", "there"),
+    [("vacuum.marked", True), ("vacuum.forgotten", False), ("vacuum.file_deleted", False)],
+)
+def test_a_table_comes_back_whole_or_not_while_vacuum_runs(
+    race: Race, stage: str, there: bool
+) -> None:
+    """What vacuum means to forget is looked at again when it forgets; what it forgot is gone."""
+    drop_filled(race)
+    waiting = [stage]
+    undropped: list[bool] = []
+
+    def reached(now: str) -> None:
+        if [now] == waiting:
+            waiting.clear()
+            try:
+                race.second.execute("UNDROP TABLE t")
+            except Error:
+                undropped.append(False)
+            else:
+                undropped.append(True)
+
+    with watching(reached):
+        vacuum(race.first.database.services, lifetime_seconds=0)
+    assert undropped == [there]
+    if there:
+        assert race.ask("SELECT x FROM t ORDER BY x") == [(1,), (2,)]
+    services = race.first.database.services
+    assert check_database(services.catalog, services.store) == []
+
+
+def test_a_merge_that_began_before_the_table_was_dropped(race: Race) -> None:
+    """The parts are the same when the table is back, so the merge may still land."""
+    race.first.execute("CREATE TABLE t (x Int8) ENGINE = MergeTree ORDER BY x")
+    for value in (1, 2):
+        race.first.execute(f"INSERT INTO t VALUES ({value})")
+    assert race.run("OPTIMIZE TABLE t FINAL", "DROP TABLE t", "UNDROP TABLE t")
+    assert race.ask("SELECT x FROM t ORDER BY x") == [(1,), (2,)]
+    services = race.first.database.services
+    assert check_database(services.catalog, services.store) == []
+
+
+def test_a_plain_view_that_is_made_again_stays_what_it_was(race: Race) -> None:
+    """A materialized view that reads it need not know; another definition it would have to."""
+    make(race.first, view=False)
+    race.first.execute(
+        "CREATE TABLE kinds (kind String, weight Int64) ENGINE = MergeTree ORDER BY kind"
+    )
+    race.first.execute("CREATE VIEW heavy AS SELECT kind, weight FROM kinds")
+    race.first.execute(
+        "CREATE TABLE joined (day Date, weight Int64) ENGINE = MergeTree ORDER BY day"
+    )
+    race.first.execute(
+        "CREATE MATERIALIZED VIEW mv TO joined AS SELECT day, weight FROM events"
+        " LEFT JOIN heavy ON events.kind = heavy.kind"
+    )
+    again = "CREATE OR REPLACE VIEW heavy AS SELECT kind, weight FROM kinds COMMENT 'by hand'"
+    assert race.run(again)
+    assert not race.run("CREATE OR REPLACE VIEW heavy AS SELECT kind, -weight AS weight FROM kinds")
+    race.second.execute("INSERT INTO kinds VALUES ('a', 5)")
+    race.second.execute("INSERT INTO events VALUES ('2024-01-01', 'a', 1, 1)")
+    assert race.ask("SELECT weight FROM joined") == [(5,)]
+    assert race.ask("SELECT comment FROM system.tables WHERE name = 'heavy'") == [("by hand",)]

@@ -15,7 +15,7 @@ from tests.protocol.planted import Fault
 from tests.schedules import rows, upkeep, views
 from tests.schedules.meeting import Crash, Meeting, Plain, Reopen, Step, Warehouse
 from tests.schedules.model import Model, tables_of
-from tests.schedules.operation import Operation
+from tests.schedules.operation import CATALOG, Operation
 from tests.schedules.shapes import TABLES, VIEWS
 from tests.schedules.truth import Observation, observe, untruths
 
@@ -92,7 +92,7 @@ class Schedule:
             raise Failed([where], [*self.steps, step], said) from error
         self.steps.append(step)
         self.totals.steps += 1
-        seen = self.seen = observe(self.warehouse.connection)
+        seen = self.seen = observe(self.warehouse.connection, self.seen)
         reasons = list(outcome.reasons)
         found: list[Model] = []
         for model in outcome.models:
@@ -110,10 +110,11 @@ class Schedule:
 
     def mend(self) -> None:
         """Does what system.views says, until every view is covered; then each is proven."""
+        self.seen = None  # all is read once more
         for _ in range(MENDS_MAX):
-            self.seen = observe(self.warehouse.connection)
+            seen = self.seen or observe(self.warehouse.connection)
             ill = {
-                key: one["mend"] for key, one in self.seen.status.items()
+                key: one["mend"] for key, one in seen.status.items()
                 if one["verdict"] not in ("covered", "proven")
             }  # fmt: skip
             if not ill:
@@ -183,7 +184,7 @@ def draw_step(model: Model, chance: random.Random) -> Step:
     lot = chance.random()
     if lot < 0.12 and operation.stages and not operation.asks:
         return Crash.of(operation, chance)
-    if lot < 0.3 and not isinstance(operation, ALONE):
+    if lot < 0.4 and set(operation.stages) - set(CATALOG) and not isinstance(operation, ALONE):
         other = draw_operation(model, chance)
         if not isinstance(other, ALONE):
             return Meeting(operation, other, chance.choice((1, 1, 1, 2)))

@@ -11,19 +11,28 @@ from dataclasses import dataclass
 from typing import Any
 
 from olapdb.dbapi.connection import Connection
+from olapdb.model.schema import Table
 from tests.schedules.model import Model, ViewState
 from tests.schedules.shapes import TABLES, Row
 
 
 @dataclass(frozen=True)
 class Observation:
-    """By name: the rows of each table; each view's row of system.views; rows covered and not, by
-    view and partition; (partition or None, cause, statement) of each view's invalidations."""
+    """By name: the rows of each table, and of which parts they are; each view's row of
+    system.views; rows covered and not, by view and partition; (partition or None, cause,
+    statement) of each view's invalidations."""
 
+    parts: Mapping[str, tuple[object, ...]]
     rows: Mapping[str, list[dict[str, Any]]]
     status: Mapping[str, dict[str, Any]]
     coverage: Mapping[tuple[str, str, str], int]
     stale: Mapping[str, list[tuple[str | None, str, str]]]
+
+
+VIEWS_STATUS = (
+    "SELECT name, attached, verdict, reason, gap_rows, bypass_rows, stale_slices, mend"
+    " FROM system.views"
+)
 
 
 def dicts(connection: Connection, query: str) -> list[dict[str, Any]]:
@@ -32,27 +41,34 @@ def dicts(connection: Connection, query: str) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
-def observe(connection: Connection) -> Observation:
-    names = (
-        "SELECT name FROM system.tables WHERE database = 'default' AND engine != 'MaterializedView'"
-    )
+def observe(connection: Connection, before: Observation | None = None) -> Observation:
+    """What is shown now. Parts are immutable, so a table is read again only where it has others
+    than `before`."""
+    snapshot = connection.database.services.catalog.snapshot()
+    parts = {
+        one.name: (one.id, one.version, *(part.id for part in snapshot.parts(one.id)))
+        for one in snapshot.objects("default") if isinstance(one, Table)
+    }  # fmt: skip
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for name, now in parts.items():
+        same = before is not None and before.parts.get(name) == now
+        rows[name] = before.rows[name] if same and before else dicts(connection, f"SELECT * FROM {name}")  # fmt: skip
     stale: dict[str, list[tuple[str | None, str, str]]] = {}
     for one in dicts(connection, "SELECT view, partition_id, cause, statement FROM system.view_invalidations"):  # fmt: skip
         stale.setdefault(one["view"], []).append(
             (one["partition_id"], one["cause"], one["statement"])
         )
+    coverage = "SELECT view, partition_id, status, rows FROM system.view_coverage"
     return Observation(
-        rows={
-            one["name"]: dicts(connection, f"SELECT * FROM {one['name']}")
-            for one in dicts(connection, names)
-        },
-        status={one["name"]: one for one in dicts(connection, "SELECT * FROM system.views")},
+        parts=parts,
+        rows=rows,
+        status={one["name"]: one for one in dicts(connection, VIEWS_STATUS)},
         coverage={
             (one["view"], one["partition_id"], one["status"]): one["rows"]
-            for one in dicts(connection, "SELECT * FROM system.view_coverage")
+            for one in dicts(connection, coverage)
         },
         stale=stale,
-    )  # fmt: skip
+    )
 
 
 def untruths(model: Model, seen: Observation) -> Iterator[str]:

@@ -154,12 +154,17 @@ def test_a_type_that_changes_values_makes_the_view_stale() -> None:
     with olapdb.connect() as connection:
         connection.execute("CREATE TABLE s (k UInt8, v Int64) ENGINE = MergeTree ORDER BY k")
         connection.execute("CREATE TABLE u (k UInt8, v Int64) ENGINE = SummingMergeTree ORDER BY k")
-        connection.execute("CREATE MATERIALIZED VIEW m TO u AS SELECT k, sum(v) AS v FROM s GROUP BY k")
+        connection.execute(
+            "CREATE MATERIALIZED VIEW m TO u AS SELECT k, sum(v) AS v FROM s GROUP BY k"
+        )
         connection.execute("INSERT INTO s VALUES (1, 300), (2, 5)")
         connection.execute("ALTER TABLE s MODIFY COLUMN v Int8")
         assert stale(connection) == [(None, "UPDATE")]
         connection.execute("SYSTEM REPLAY VIEW m STALE")
-        assert rows(connection, "SELECT k, sum(v) FROM u GROUP BY k ORDER BY k") == [(1, 44), (2, 5)]
+        assert rows(connection, "SELECT k, sum(v) FROM u GROUP BY k ORDER BY k") == [
+            (1, 44),
+            (2, 5),
+        ]
         assert stale(connection) == []
 
 

@@ -28,7 +28,6 @@ from olapdb.model.changes import (
     NoDependents,
     NotCovered,
     NoViewSince,
-    ObjectIs,
     PartsLive,
     PartsOfPartitionAre,
     PutObject,
@@ -124,8 +123,6 @@ def test_schema_requirements(catalog: SqliteCatalog, lease: str) -> None:
     assert holds(catalog, ViewIs("v", 1))
     assert not holds(catalog, ViewIs("v", 2))
     assert not holds(catalog, ViewIs("s", 1))
-    assert holds(catalog, ObjectIs("v", 1))
-    assert not holds(catalog, ObjectIs("v", 2))
     assert holds(catalog, RevisionIs("v", read(catalog, "v").revision))
     assert not holds(catalog, RevisionIs("v", 0))
     assert not holds(catalog, RevisionIs("nothing", 0))

@@ -345,6 +345,33 @@ def test_create_table_as_select_begins_with_the_keys_of_its_rows(connection: Con
     assert connection.execute("INSERT INTO t VALUES (4, 0), (5, 0)").rowcount == 1
 
 
+def test_undrop_brings_the_keys_back_and_vacuum_takes_them(connection: Connection) -> None:
+    connection.execute(EVENTS)
+    add(connection, "x", token="t", offsets={"s": (0, 1)})
+    table = connection.session.snapshot().find("default", "events")
+    assert table is not None
+    connection.execute("DROP TABLE events")
+    connection.execute("UNDROP TABLE events")
+    assert add(connection, "x") == 0
+    assert add(connection, "y", offsets={"s": (0, 1)}).duplicate
+    connection.execute("DROP TABLE events")
+    catalog = connection.database.services.catalog
+    assert catalog.has_deliveries(table.id)
+    catalog.forget_history(before_ms=1 << 60, commits_max=1)
+    assert not catalog.has_deliveries(table.id)
+    assert catalog.key_ledger(table.id).next == 0
+
+
+def test_a_backup_has_the_keys(tmp_path: Path) -> None:
+    with olapdb.connect(tmp_path / "w") as connection:
+        connection.execute(EVENTS)
+        add(connection, "x", offsets={"s": (0, 1)})
+        connection.execute(f"SYSTEM BACKUP TO '{tmp_path / 'copy'}'")
+    with olapdb.connect(tmp_path / "copy") as connection:
+        assert add(connection, "x", "y") == 1
+        assert add(connection, "z", offsets={"s": (0, 1)}).duplicate
+
+
 def test_keys_survive_a_restart(tmp_path: Path) -> None:
     for number in range(3):
         with olapdb.connect(tmp_path) as connection:

@@ -9,6 +9,7 @@ import sys
 import textwrap
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ import olapdb.ingest.insert as insert_module
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import Aborted, OffsetHole
 from olapdb.merge.vacuum import vacuum
-from olapdb.model.changes import Commit, Committed
+from olapdb.model.changes import Commit, Committed, KeysAreNew, OffsetIs, Requirement
 from olapdb.result import InsertedRows
 from olapdb.transaction.check import check_database
 from tests.unit.views.warehouse import rows
@@ -61,6 +62,8 @@ class Race:
         self.first = olapdb.connect(folder / "w")
         make(self.first)
         self.commits = 0
+        self.lost: type[Requirement] | None = None
+        """A kind of requirement that commits forget, for tests of what it is needed for."""
 
     def run(
         self, work: Callable[[Connection], InsertedRows], *meanwhile: Callable[[], object]
@@ -74,6 +77,7 @@ class Race:
         def meddled(commit: Commit) -> Committed:
             if threading.get_ident() == working and not busy[0]:
                 self.commits += 1
+                commit = self._without_lost(commit)
                 if waiting:
                     busy[0] = True
                     waiting.pop(0)()
@@ -85,6 +89,12 @@ class Race:
             return work(self.first)
         finally:
             del catalog.apply
+
+    def _without_lost(self, commit: Commit) -> Commit:
+        if self.lost is None:
+            return commit
+        kept = tuple(r for r in commit.requirements if not isinstance(r, self.lost))
+        return replace(commit, requirements=kept)
 
 
 @pytest.fixture
@@ -171,6 +181,23 @@ def test_offsets_that_move_meanwhile(race: Race) -> None:
             lambda: add(race.first, 4, 5, offsets={"s": (3, 5)}),
         )
     check(race.first, [1, 2, 3, 4, 5])
+
+
+def test_each_requirement_is_needed(race: Race) -> None:
+    """What goes wrong without it: so the tests above try what they say."""
+    race.lost = KeysAreNew
+    race.run(lambda c: add(c, 1), lambda: add(race.first, 1))
+    assert rows(race.first, "SELECT count() FROM events WHERE id = 1") == [(2,)]
+    # Known, and dropped; the row that it was known by leaves, its key too: nothing is left of it.
+    race.run(lambda c: add(c, 1, 2), lambda: race.first.execute("TRUNCATE TABLE events"))
+    assert rows(race.first, "SELECT id FROM events") == [(2,)]
+    race.lost = OffsetIs
+    race.run(
+        lambda c: add(c, 6, 7, offsets={"s": (0, 2)}),
+        lambda: add(race.first, 8, 9, offsets={"s": (1, 3)}),
+    )
+    # What lies before 3 is there, and some of it twice; the stream says 2.
+    assert rows(race.first, "SELECT position FROM system.source_offsets") == [(2,)]
 
 
 def test_many_threads_deliver_the_same_keys(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from olapdb.errors import BadArguments, NotSupportedError
+from olapdb.errors import BadArguments, UnknownCodec
 from olapdb.functions import parse_type
 from olapdb.model.part import NewBlock
 from olapdb.model.schema import Column, Engine, Table
@@ -51,7 +51,7 @@ def test_codecs_reach_the_file() -> None:
 
 def test_what_is_no_codec_is_refused() -> None:
     for text, error in (
-        ("Deflate", NotSupportedError),
+        ("Deflate", UnknownCodec),
         ("ZSTD(40)", BadArguments),
         ("LZ4 ZSTD", BadArguments),
     ):

@@ -10,7 +10,7 @@ import pytest
 
 import olapdb
 from olapdb.dbapi.connection import Connection
-from olapdb.errors import SizesOfArraysDoNotMatch
+from olapdb.errors import AlterOfColumnIsForbidden, SizesOfArraysDoNotMatch, ViewNotProvable
 from olapdb.transaction.check import check_database
 from olapdb.views.narrow import reaching_parts
 from tests.unit.views.warehouse import rows, verdict
@@ -194,3 +194,41 @@ def test_a_merging_source_is_marked(
     )
     ((found, why),) = rows(connection, "SELECT verdict, reason FROM system.views")
     assert (found, reason in why) == (verdict_, True)
+
+
+def test_elements_of_a_group_are_refused(connection: Connection) -> None:
+    """Each block would unfold its own groups."""
+    connection.execute(
+        "CREATE TABLE authors (day Date, id UInt64) ENGINE = AggregatingMergeTree ORDER BY (day, id)"
+    )
+    with pytest.raises(ViewNotProvable, match="arrayJoin of a group"):
+        connection.execute(
+            "CREATE MATERIALIZED VIEW authors_mv TO authors AS"
+            " SELECT day, arrayJoin(groupUniqArray(id)) AS id FROM posts GROUP BY day"
+        )
+
+
+@pytest.mark.parametrize("view", [CLAUSE, FUNCTION])
+def test_the_definition_follows_a_renamed_column(connection: Connection, view: str) -> None:
+    connection.execute(view)
+    connection.execute("ALTER TABLE posts RENAME COLUMN tags TO labels")
+    connection.execute("INSERT INTO posts VALUES (1, '2024-01-01', ['red'], [3])")
+    assert rows(connection, "SELECT tag, weight FROM tag_daily") == [("red", 3)]
+    with pytest.raises(AlterOfColumnIsForbidden, match="tags_mv"):
+        connection.execute("ALTER TABLE posts DROP COLUMN labels")
+
+
+def test_a_view_that_is_detached_and_backfilled_in_chunks(connection: Connection) -> None:
+    chance = random.Random(11)
+    connection.execute(CLAUSE)
+    add(connection, chance, 30)
+    connection.execute("DETACH VIEW tags_mv")
+    for _ in range(4):
+        add(connection, chance, 10)
+    connection.execute("ATTACH VIEW tags_mv")
+    add(connection, chance, 30)
+    for partition in (202401, 202402, 202403):
+        connection.execute(f"SYSTEM BACKFILL VIEW tags_mv PARTITION {partition}")
+    assert rows(connection, READ) == expected(connection)
+    connection.execute("SYSTEM RECONCILE VIEW tags_mv")
+    assert verdict(connection, "tags_mv") == "proven"

@@ -24,9 +24,7 @@ from tests.unit.views.warehouse import QUERY, add, dicts, make, rows, verdict
 DOUBLED = QUERY.replace("sum(amount)", "sum(2 * amount)")
 MODIFY = f"ALTER TABLE daily_mv MODIFY QUERY {DOUBLED}"
 TOTALS = "SELECT day, kind, sum(total) FROM daily GROUP BY day, kind ORDER BY day, kind"
-TRUE_TOTALS = (
-    "SELECT day, kind, sum(2 * amount) FROM events GROUP BY day, kind ORDER BY day, kind"
-)
+TRUE_TOTALS = "SELECT day, kind, sum(2 * amount) FROM events GROUP BY day, kind ORDER BY day, kind"
 
 
 @pytest.fixture
@@ -70,7 +68,9 @@ def test_a_proven_view_is_proven_no_more(connection: Connection) -> None:
 def test_the_same_query_changes_nothing(connection: Connection) -> None:
     connection.execute("SYSTEM RECONCILE VIEW daily_mv")
     before = connection.database.services.catalog.snapshot().number
-    connection.execute(f"ALTER TABLE daily_mv MODIFY QUERY {QUERY.replace('FROM events', 'FROM default.events')}")
+    connection.execute(
+        f"ALTER TABLE daily_mv MODIFY QUERY {QUERY.replace('FROM events', 'FROM default.events')}"
+    )
     assert connection.database.services.catalog.snapshot().number == before
     assert verdict(connection) == "proven"
 
@@ -117,9 +117,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("query", "error"), REFUSED)
-def test_refused_as_at_create(
-    connection: Connection, query: str, error: type[Error]
-) -> None:
+def test_refused_as_at_create(connection: Connection, query: str, error: type[Error]) -> None:
     connection.execute("CREATE TABLE other AS daily")
     with pytest.raises(error) as refused:
         connection.execute(f"ALTER TABLE daily_mv MODIFY QUERY {query}")
@@ -132,7 +130,9 @@ def test_refused_as_at_create(
 def test_another_source_is_a_rebuild(connection: Connection) -> None:
     connection.execute("CREATE TABLE events2 AS events")
     with pytest.raises(QueryNotSupportedInMaterializedView) as refused:
-        connection.execute(f"ALTER TABLE daily_mv MODIFY QUERY {QUERY.replace('events G', 'events2 G')}")
+        connection.execute(
+            f"ALTER TABLE daily_mv MODIFY QUERY {QUERY.replace('events G', 'events2 G')}"
+        )
     assert "SYSTEM REBUILD VIEW default.daily_mv AS" in refused.value.hint
 
 
@@ -158,7 +158,9 @@ def test_an_inner_target(connection: Connection) -> None:
 
 
 def test_a_view_further_down_is_told_by_the_replay(connection: Connection) -> None:
-    connection.execute("CREATE TABLE monthly (month UInt32, total Int64) ENGINE = SummingMergeTree ORDER BY month")
+    connection.execute(
+        "CREATE TABLE monthly (month UInt32, total Int64) ENGINE = SummingMergeTree ORDER BY month"
+    )
     connection.execute(
         "CREATE MATERIALIZED VIEW monthly_mv TO monthly AS"
         " SELECT toYYYYMM(day) AS month, sum(total) AS total FROM daily GROUP BY month"
@@ -197,9 +199,9 @@ def truth(race: Race) -> None:
         mend = race.ask("SELECT mend FROM system.views WHERE verdict NOT IN ('covered', 'proven')")
         for (statement,) in mend:
             race.second.execute(str(statement))
-    doubled = "multiply(2" in str(race.ask("SELECT as_select FROM system.views")[0][0]) or "2 *" in str(
+    doubled = "multiply(2" in str(
         race.ask("SELECT as_select FROM system.views")[0][0]
-    )
+    ) or "2 *" in str(race.ask("SELECT as_select FROM system.views")[0][0])
     factor = 2 if doubled else 1
     query = f"SELECT day, kind, sum({factor} * amount) FROM events GROUP BY day, kind ORDER BY day, kind"
     assert race.ask(TOTALS) == race.ask(query)

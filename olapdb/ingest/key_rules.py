@@ -1,0 +1,161 @@
+"""What identifies a row of a table: its settings `deduplicate_by` and `deduplicate_window…`, checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from olapdb.config import TABLE_SETTINGS, SettingValue, is_deduplication
+from olapdb.errors import (
+    ArgumentOutOfBound,
+    BadArguments,
+    BadTypeOfField,
+    DuplicateColumn,
+    IllegalColumn,
+    NoSuchColumn,
+    NotSupportedError,
+)
+from olapdb.model.schema import Column, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.types import (
+    UUID,
+    Boolean,
+    Date,
+    Date32,
+    DateTime,
+    DateTime64,
+    Decimal,
+    FixedString,
+    Integer,
+    String,
+    plain,
+)
+
+WINDOW_ROWS_MAX = 100_000_000
+"""Of a table: about 2 GB of memory in each process that inserts into it, 1.6 GB in the catalog."""
+_WINDOW_ROWS = TABLE_SETTINGS["deduplicate_window_rows"].default
+_KEY_TYPES = (
+    Integer, String, FixedString, UUID, Date, Date32, DateTime, DateTime64, Decimal, Boolean,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRule:
+    """How a table tells rows that it had before. `definition` is equal where keys are hashed alike:
+    columns by their ids, so that a renamed one is the same, with the form of their values."""
+
+    columns: tuple[str, ...]
+    definition: str
+    window_rows: int
+    window_ms: int
+
+
+def key_rule(table: Table) -> KeyRule | None:
+    """The rule of a table's settings; None where its rows have no identity.
+
+    Raises NoSuchColumn, IllegalColumn and BadTypeOfField for columns that cannot be a key,
+    BadArguments for settings that make no sense together, NotSupportedError for other engines.
+    """
+    settings = dict(table.settings)
+    named = str(settings.get("deduplicate_by", ""))
+    if not named.strip():
+        lonely = next((n for n in settings if is_deduplication(n) and n != "deduplicate_by"), None)
+        if lonely is not None:
+            raise BadArguments(
+                f"Setting {lonely} has no meaning without deduplicate_by.",
+                hint="Name the columns that identify a row: SETTINGS deduplicate_by = 'event_id'.",
+            )
+        return None
+    if not (table.engine.is_merge_tree or table.engine.name == "Null"):
+        raise NotSupportedError(
+            f"deduplicate_by is not supported by the engine {table.engine.name}.",
+            hint="Use an engine of the MergeTree family, or Null.",
+        )
+    columns = [_key_column(table, name) for name in _names(named)]
+    window_rows = int(settings.get("deduplicate_window_rows", _WINDOW_ROWS))
+    if window_rows > WINDOW_ROWS_MAX:
+        raise ArgumentOutOfBound(
+            f"deduplicate_window_rows is at most {WINDOW_ROWS_MAX}, not {window_rows}.",
+            hint="A key takes about 20 bytes of memory in each process that inserts.",
+        )
+    return KeyRule(
+        tuple(column.name for column in columns),
+        ",".join(f"{column.id}:{_form(column)}" for column in columns),
+        window_rows,
+        int(settings.get("deduplicate_window", 0)) * 1_000,
+    )
+
+
+def check_deduplication(table: Table, snapshot: Snapshot) -> None:
+    """As `key_rule`; and refused where a view writes the table, whose rows are what the view makes
+    of its source, with none left out."""
+    if key_rule(table) is not None and snapshot.views_into(table.id):
+        raise refused_target(table)
+
+
+def refused_target(table: Table) -> NotSupportedError:
+    return NotSupportedError(
+        f"{table.database}.{table.name} drops rows by deduplicate_by, and cannot be the target of a"
+        " view: it would not hold what the view makes of its source.",
+        hint="Deduplicate the view's source instead.",
+    )
+
+
+def refuse_tasks(table: Table) -> None:
+    """NotSupportedError where rows that tasks staged cannot be read back as they came."""
+    if key_rule(table) is not None and (table.engine.combines or not table.engine.stores_rows):
+        raise NotSupportedError(
+            f"A cluster cannot insert into {table.database}.{table.name}, which has deduplicate_by"
+            f" and the engine {table.engine.name}.",
+            hint="Insert into a MergeTree table with deduplicate_by, or with connection.insert().",
+        )
+
+
+def renamed_key(
+    settings: tuple[tuple[str, SettingValue], ...], old: str, new: str
+) -> tuple[tuple[str, SettingValue], ...]:
+    """A table's settings with one of its columns called otherwise; its keys stay known."""
+    return tuple(
+        (name, ", ".join(new if one == old else one for one in _names(str(value))))
+        if name == "deduplicate_by"
+        else (name, value)
+        for name, value in settings
+    )
+
+
+def _names(text: str) -> list[str]:
+    names = [one.strip().strip("`") for one in text.split(",")]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise DuplicateColumn(f"deduplicate_by names {twice} twice.")
+    return names
+
+
+def _key_column(table: Table, name: str) -> Column:
+    where = f"{table.database}.{table.name}"
+    column = table.column(name)
+    if column is None:
+        raise NoSuchColumn(
+            f"deduplicate_by names {name!r}, which is no column of {where}.",
+            hint=f"It has {', '.join(c.name for c in table.columns)}.",
+        )
+    if not column.stored:
+        raise IllegalColumn(
+            f"deduplicate_by names {name} of {where}, which is {column.default_kind}.",
+            hint="Name columns that are stored.",
+        )
+    if not isinstance(plain(column.type), _KEY_TYPES):
+        raise BadTypeOfField(
+            f"deduplicate_by names {name} of {where}, whose type {column.type} is no identity.",
+            hint="Use whole numbers, strings, UUIDs, dates, times or decimals.",
+        )
+    return column
+
+
+def _form(column: Column) -> str:
+    """What its values are hashed as."""
+    kind = plain(column.type)
+    if isinstance(kind, Integer | Boolean):
+        return "integer"
+    if isinstance(kind, Date | Date32):
+        return "date"
+    return "string" if isinstance(kind, String) else str(kind.arrow)

@@ -1,0 +1,31 @@
+"""Whether the rows that a view makes of a block have each sorting key of its target once.
+
+A GROUP BY gives each group once.  Where all its keys are columns of the target's sorting key, as
+they are, no two rows of the view's block have one key, and there is nothing to combine.
+"""
+
+from __future__ import annotations
+
+from olapdb.model.schema import Table
+from olapdb.plan.expressions import ColumnRef
+from olapdb.plan.nodes import Aggregate, Node, Plan, Project, Sort
+from olapdb.types import Float, plain
+
+
+def gives_each_key_once(plan: Plan, target: Table) -> bool:
+    """Of a plan whose output's names are columns of the target. False where it is not known."""
+    order = {item.expression.strip("`") for item in target.sorting_key}
+    types = {field.name: field.type for field in plan.root.schema}
+    fields = set()
+    for field, name in plan.output:
+        column = target.column(name)
+        same = column is not None and plain(column.type) == plain(types[field])
+        if same and name in order and not isinstance(plain(types[field]), Float):
+            fields.add(field)
+    node: Node = plan.root
+    while isinstance(node, Project | Sort):
+        if isinstance(node, Project):
+            by_name = dict(node.expressions)
+            fields = {e.name for f in fields if isinstance(e := by_name[f], ColumnRef)}
+        node = node.child
+    return isinstance(node, Aggregate) and {name for name, _ in node.keys} <= fields

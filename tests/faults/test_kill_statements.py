@@ -1,0 +1,190 @@
+"""SIGKILL at every stage of every kind of statement that is one commit.
+
+Reopened, the warehouse is as before the statement or as after it; nothing that it wrote is left
+where it did not happen; what system.views says is true; and the statement, run again, has the
+same effect as if nothing had been killed.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import olapdb
+from olapdb.dbapi.connection import Connection
+from olapdb.merge.vacuum import vacuum
+from olapdb.transaction.check import check_database
+from olapdb.transaction.points import STAGES, recording
+from tests.schedules.crash import run_and_die
+from tests.schedules.operation import Answer
+from tests.schedules.truth import dicts
+
+COLUMNS = "(p UInt8, k String, n Int64) ENGINE = MergeTree PARTITION BY p ORDER BY k"
+SUMS = "(p UInt8, k String, n Int64) ENGINE = SummingMergeTree PARTITION BY p ORDER BY (p, k)"
+QUERY = "SELECT p, k, sum(n) AS n FROM s GROUP BY p, k"
+PREPARED = (
+    f"CREATE TABLE s {COLUMNS} SETTINGS inline_bytes_max = 0",
+    f"CREATE TABLE other {COLUMNS} SETTINGS inline_bytes_max = 0",
+    f"CREATE TABLE sums {SUMS} SETTINGS inline_bytes_max = 0",
+    f"CREATE TABLE more {SUMS}",
+    "INSERT INTO s VALUES (1, 'a', 1), (1, 'b', 2), (2, 'a', 3)",
+    "INSERT INTO other VALUES (1, 'z', 7), (3, 'z', 8)",
+    "CREATE MATERIALIZED VIEW v TO sums AS " + QUERY,
+    "CREATE MATERIALIZED VIEW w TO more AS SELECT p, k, sum(n) AS n FROM sums GROUP BY p, k",
+    "INSERT INTO s VALUES (1, 'a', 10), (2, 'c', 20)",
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """`before` runs on top of PREPARED, then `statement` is killed."""
+
+    statement: str
+    before: tuple[str, ...] = ()
+
+    @staticmethod
+    def perform(connection: Connection, text: str) -> Answer:
+        connection.execute(text)
+        return Answer()
+
+
+CASES = {
+    "adopt": Case("SYSTEM ADOPT VIEW v", (f"INSERT INTO sums {QUERY.replace('s GROUP', 's WHERE s.n < 10 GROUP')}",)),
+    "insert": Case("INSERT INTO s VALUES (1, 'a', 5), (4, 'd', 6)"),
+    "insert by hand": Case("INSERT INTO sums VALUES (1, 'a', 5)"),
+    "delete": Case("DELETE FROM s WHERE k = 'a'"),
+    "update": Case("ALTER TABLE s UPDATE n = 0 WHERE k = 'a'"),
+    "truncate": Case("TRUNCATE TABLE s"),
+    "truncate the target": Case("TRUNCATE TABLE sums"),
+    "drop partition": Case("ALTER TABLE s DROP PARTITION 1"),
+    "detach partition": Case("ALTER TABLE s DETACH PARTITION 1"),
+    "attach partition": Case(
+        "ALTER TABLE s ATTACH PARTITION 1", ("ALTER TABLE s DETACH PARTITION 1",)
+    ),
+    "attach partition from": Case("ALTER TABLE s ATTACH PARTITION 1 FROM other"),
+    "replace partition": Case("ALTER TABLE s REPLACE PARTITION 1 FROM other"),
+    "move partition": Case("ALTER TABLE other MOVE PARTITION 3 TO TABLE s"),
+    "add column": Case("ALTER TABLE s ADD COLUMN m Int64 DEFAULT n * 2"),
+    "modify query": Case("ALTER TABLE v MODIFY QUERY " + QUERY.replace("sum(n)", "sum(n * 2)")),
+    "detach view": Case("DETACH VIEW v"),
+    "drop view": Case("DROP VIEW w"),
+    "rename": Case("RENAME TABLE s TO s1"),
+    "exchange": Case("EXCHANGE TABLES s AND other"),
+    "create view": Case(f"CREATE MATERIALIZED VIEW x TO more AS {QUERY}"),
+    "create table as": Case(f"CREATE TABLE copy {COLUMNS} SETTINGS inline_bytes_max = 0 AS SELECT * FROM s"),
+    "replay": Case("SYSTEM REPLAY VIEW v SETTINGS inline_bytes_max = 0"),
+    "replay stale": Case("SYSTEM REPLAY VIEW v STALE", ("DELETE FROM s WHERE k = 'a'",)),
+    "reconcile": Case("SYSTEM RECONCILE VIEW v", ("SYSTEM BACKFILL VIEW v",)),
+    "optimize": Case("OPTIMIZE TABLE s FINAL"),
+}  # fmt: skip
+ELSEWHERE = frozenset(
+    {
+        "backfill.planned", "backfill.chunk_computed", "backfill.before_commit",
+        "backfill.chunk_published", "vacuum.revoked", "vacuum.marked", "vacuum.forgotten",
+        "vacuum.file_deleted", "backup.catalog_copied", "backup.parts_copied", "backup.published",
+        "restore.parts_copied",
+    }
+)  # fmt: skip
+"""Stages of what is no single commit: test_kill_views.py, test_commit_kill.py, test_backup.py and
+the random schedules kill there."""
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("kill") / "warehouse"
+    with olapdb.connect(str(folder)) as connection:
+        connection.execute("SYSTEM STOP MERGES")
+        for text in PREPARED:
+            connection.execute(text)
+    return folder
+
+
+def state(connection: Connection) -> dict[str, Any]:
+    """Rows of each table, and what is said of each view."""
+    tables = dicts(connection, "SELECT name, engine FROM system.tables WHERE database = 'default'")
+    rows: dict[str, Counter[tuple[Any, ...]]] = {}
+    for one in tables:
+        if one["engine"] != "MaterializedView":
+            final = "" if one["engine"] == "MergeTree" else " FINAL"
+            found = connection.execute(f"SELECT * FROM {one['name']}{final}").fetchall()
+            rows[one["name"]] = Counter(map(tuple, found))
+    status = "SELECT name, attached, verdict, gap_rows, bypass_rows, definition_version FROM system.views"
+    return {"rows": rows, "views": dicts(connection, status)}
+
+
+def prepared(template: Path, folder: Path, case: Case) -> Path:
+    shutil.copytree(template, folder)
+    with olapdb.connect(str(folder)) as connection:
+        connection.execute("SYSTEM STOP MERGES")
+        for text in case.before:
+            connection.execute(text)
+    return folder
+
+
+def stages_of(folder: Path, case: Case) -> tuple[list[str], dict[str, Any], dict[str, Any]]:
+    """What the statement reaches, and the states before and after it."""
+    with olapdb.connect(str(folder)) as connection:
+        connection.execute("SYSTEM STOP MERGES")
+        before = state(connection)
+        with recording() as stages:
+            connection.execute(case.statement)
+        return list(stages), before, state(connection)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_killed_at_every_stage(name: str, template: Path, tmp_path: Path) -> None:
+    case = CASES[name]
+    dry = prepared(template, tmp_path / "dry", case)
+    stages, before, after = stages_of(dry, case)
+    assert stages
+    happened = Counter[bool]()
+    for stage, count in Counter(stages).items():
+        for occurrence in sorted({1, count}):
+            folder = prepared(template, tmp_path / f"{stage}-{occurrence}", case)
+            where = f"{name}, {stage} #{occurrence}"
+            answer = run_and_die(str(folder), case, case.statement, stage, occurrence)  # type: ignore[arg-type]
+            assert answer is None, f"{where}: not reached"
+            happened[verify(folder, case, before, after, where)] += 1
+            shutil.rmtree(folder)
+    if before != after:
+        assert set(happened) == {True, False}, "kills fell on both sides of the commit"
+
+
+def verify(
+    folder: Path, case: Case, before: dict[str, Any], after: dict[str, Any], where: str
+) -> bool:
+    """Whether it happened; then run again where it did not."""
+    with olapdb.connect(str(folder)) as connection:
+        services = connection.database.services
+        connection.execute("SYSTEM STOP MERGES")
+        vacuum(services, lifetime_seconds=0)
+        assert check_database(services.catalog, services.store) == [], where
+        assert vacuum(services, lifetime_seconds=0).files == 0, "a second recovery changes nothing"
+        found = state(connection)
+        assert found in (before, after), where
+        done = found == after
+        if not done:
+            connection.execute(case.statement)
+            assert state(connection) == after, where
+        assert check_database(services.catalog, services.store) == [], where
+        return done
+
+
+def test_every_stage_is_killed_somewhere(template: Path, tmp_path: Path) -> None:
+    reached = set(ELSEWHERE)
+    for name, case in CASES.items():
+        reached.update(stages_of(prepared(template, tmp_path / name, case), case)[0])
+    assert set(STAGES) - reached == LEFT
+
+
+LEFT = {
+    "rows.chunk_computed",  # of a reconciliation, which writes nothing before its commit
+    "rebuild.before_start", "rebuild.started", "rebuild.backfilled", "rebuild.reconciled",
+    "rebuild.before_swap", "rebuild.swapped", "rollback.before_commit",
+}  # fmt: skip

@@ -1,0 +1,1 @@
+"""Many threads at once, for as long as they are let."""

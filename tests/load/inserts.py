@@ -1,0 +1,185 @@
+"""Eight threads insert while views come, change and go: how long each INSERT took, what landed.
+
+A row has a name, (thread, number), so a lost or a doubled one is seen.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import olapdb
+from olapdb.dbapi.connection import Connection
+from olapdb.errors import Error
+
+THREADS = 8
+PAUSE_SECONDS = 0.2
+ROWS = 20
+"""Of an INSERT: the small ones are those that ingestion makes, and the hard ones."""
+
+SOURCE = """
+    CREATE TABLE events (day UInt8, thread UInt32, number UInt64, amount Int64)
+    ENGINE = MergeTree PARTITION BY day ORDER BY (thread, number)
+"""
+TARGET = """
+    CREATE TABLE {name} (day UInt8, thread UInt32, rows UInt64, amount Int64)
+    ENGINE = SummingMergeTree PARTITION BY day ORDER BY (day, thread)
+"""
+QUERY = """
+    SELECT day, thread, count() AS rows, sum(amount {more}) AS amount FROM events
+    GROUP BY day, thread
+"""
+
+
+@dataclass
+class Inserts:
+    """What the threads did: seconds of each INSERT, the numbers that were acknowledged by thread,
+    and those of INSERTs that failed, with their errors."""
+
+    seconds: list[float] = field(default_factory=list)
+    acknowledged: dict[int, list[int]] = field(default_factory=dict)
+    failed: list[tuple[int, int, str]] = field(default_factory=list)
+
+    def percentile(self, share: float) -> float:
+        """Milliseconds within which this share of the INSERTs was done."""
+        ordered = sorted(self.seconds)
+        return ordered[min(int(len(ordered) * share), len(ordered) - 1)] * 1000
+
+    def row(self, name: str, seconds: float) -> str:
+        """A line of the table of the report."""
+        return (
+            f"| {name} | {len(self.seconds)} | {len(self.seconds) / seconds:.0f} |"
+            f" {self.percentile(0.5):.1f} | {self.percentile(0.99):.1f} |"
+            f" {self.percentile(1):.1f} | {len(self.failed)} |"
+        )
+
+
+HEADER = """
+| views | INSERTs | a second | median ms | p99 ms | longest ms | failed |
+|---|---|---|---|---|---|---|"""
+
+
+def values(thread: int, number: int) -> str:
+    first = number * ROWS
+    return ", ".join(
+        f"({1 + n % 3}, {thread}, {n}, {n % 7 - 3})" for n in range(first, first + ROWS)
+    )
+
+
+def insert_for(folder: str, seconds: float, start: int = 0) -> Inserts:
+    """All threads insert, numbering from `start`, until the time is over."""
+    done, lock = Inserts(), threading.Lock()
+    until = time.monotonic() + seconds
+
+    def work(thread: int) -> None:
+        number = start
+        with olapdb.connect(folder) as connection:
+            while time.monotonic() < until:
+                began = time.perf_counter()
+                error = attempt(connection, f"INSERT INTO events VALUES {values(thread, number)}")
+                took = time.perf_counter() - began
+                with lock:
+                    if error:
+                        done.failed.append((thread, number, error))
+                    else:
+                        done.seconds.append(took)
+                        done.acknowledged.setdefault(thread, []).append(number)
+                number += 1
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return done
+
+
+def attempt(connection: Connection, text: str) -> str:
+    """The error, or nothing."""
+    try:
+        connection.execute(text)
+    except Error as error:
+        return str(error)
+    return ""
+
+
+# --- views that come and go ----------------------------------------------------------------------
+
+
+@dataclass
+class Changes:
+    """Statements about views by their first words, and those that gave up."""
+
+    done: dict[str, int] = field(default_factory=dict)
+    refused: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def views_changing(folder: str) -> Iterator[Changes]:
+    """Another thread creates, backfills, alters and drops views inside the `with`."""
+    changes, over = Changes(), threading.Event()
+
+    def work() -> None:
+        with olapdb.connect(folder) as connection:
+            turn = 0
+            while not over.is_set():
+                turn += 1
+                for text in a_life(f"daily{turn}"):
+                    error = attempt(connection, text)
+                    if text.startswith("DETACH"):
+                        over.wait(PAUSE_SECONDS)  # so that it misses something
+                    words = " ".join(text.split()[:2])
+                    changes.done[words] = changes.done.get(words, 0) + 1
+                    if error:
+                        changes.refused.append(f"{text.strip()}: {error}")
+                    if over.is_set():
+                        return
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield changes
+    finally:
+        over.set()
+        thread.join()
+
+
+def a_life(name: str) -> Iterator[str]:
+    """Of one view, from its table to its end."""
+    yield TARGET.format(name=name)
+    yield f"CREATE MATERIALIZED VIEW {name}_mv TO {name} AS {QUERY.format(more='')}"
+    yield f"SYSTEM BACKFILL VIEW {name}_mv"
+    yield f"DETACH VIEW {name}_mv"
+    yield f"ATTACH VIEW {name}_mv"
+    yield f"SYSTEM BACKFILL VIEW {name}_mv"
+    yield f"ALTER TABLE {name}_mv MODIFY QUERY {QUERY.format(more='* 2')}"
+    yield f"SYSTEM REPLAY VIEW {name}_mv STALE"
+    yield "DETACH VIEW kept_mv"
+    yield "ATTACH VIEW kept_mv"
+    yield f"DROP VIEW {name}_mv"
+    yield f"DROP TABLE {name}"
+
+
+def prepare(folder: str) -> None:
+    """The source, and a view that stays."""
+    with olapdb.connect(folder) as connection:
+        connection.execute(SOURCE)
+        connection.execute(TARGET.format(name="kept"))
+        connection.execute(f"CREATE MATERIALIZED VIEW kept_mv TO kept AS {QUERY.format(more='')}")
+
+
+def mend(connection: Connection, ask: Callable[[str], str]) -> list[str]:
+    """Does what system.views says, until nothing is left to do; the statements."""
+    said: list[str] = []
+    for _ in range(20):
+        statement = ask(
+            "SELECT mend FROM system.views WHERE verdict NOT IN ('covered', 'proven') LIMIT 1"
+        )
+        if not statement:
+            break
+        connection.execute(statement).fetchall()
+        said.append(statement)
+    return said

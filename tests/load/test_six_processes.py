@@ -1,0 +1,125 @@
+"""Four writers, a reader, one that merges and vacuums; one of them is killed again and again.
+
+Every reader sees prefixes of each writer's commits, source and view at one moment; what was
+acknowledged is there, and nothing twice.  A few rounds in CI, a minute in the soak.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+import olapdb
+from olapdb.transaction.check import check_database
+from tests.load.six import ROWS, create
+
+ROLES = ("writer 0", "writer 1", "writer 2", "writer 3", "reader", "keeper")
+ROOT = Path(__file__).parents[2]
+WRITER_WAITS_SECONDS_MAX = 2.0
+
+
+class Child:
+    """A process of a role; its output goes to a file, so that nothing is lost when it is killed."""
+
+    def __init__(self, folder: Path, role: str) -> None:
+        self.role = role
+        self.output = tempfile.TemporaryFile("w+")  # noqa: SIM115  (it lives as long as the child)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.load.six", str(folder), *role.split()],
+            stdin=subprocess.PIPE, stdout=self.output, stderr=subprocess.STDOUT, text=True, cwd=ROOT,
+        )  # fmt: skip
+
+    def kill(self) -> str:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.communicate()
+        return self._said()
+
+    def stop(self) -> str:
+        self.process.communicate("", timeout=120)
+        said = self._said()
+        assert self.process.returncode == 0, (self.role, said[-3000:])
+        return said
+
+    def _said(self) -> str:
+        self.output.seek(0)
+        said = self.output.read()
+        self.output.close()
+        return said
+
+
+def run(folder: Path, seconds: float, pause_seconds: float, seed: int) -> dict[str, list[str]]:
+    """What each role's processes said, one text each."""
+    draw = random.Random(seed)
+    children = {role: Child(folder, role) for role in ROLES}
+    said: dict[str, list[str]] = {role: [] for role in ROLES}
+    until = time.monotonic() + seconds
+    try:
+        while time.monotonic() < until:
+            time.sleep(pause_seconds)
+            role = draw.choice(ROLES)
+            alive = children[role].process.poll() is None
+            text = children[role].kill()
+            assert alive, (role, text[-3000:])
+            said[role].append(text)
+            children[role] = Child(folder, role)
+        for role, child in children.items():
+            said[role].append(child.stop())
+    finally:
+        for child in children.values():
+            if child.process.poll() is None:
+                child.process.kill()
+                child.process.wait()
+    return said
+
+
+def check(folder: Path, said: dict[str, list[str]]) -> None:
+    with olapdb.connect(str(folder)) as connection:
+        for writer in range(4):
+            acknowledged = [
+                int(line.split()[1])
+                for text in said[f"writer {writer}"]
+                for line in text.splitlines()
+                if line.startswith("ack ")
+            ]
+            assert acknowledged == sorted(set(acknowledged)), "a number was given twice"
+            ((count, distinct, top),) = connection.execute(
+                f"SELECT count(), uniqExact(number), max(number) FROM events WHERE writer = {writer}"
+            ).fetchall()
+            assert count == distinct * ROWS
+            assert top == max(distinct - 1, 0)
+            assert set(acknowledged) <= set(range(distinct))
+        connection.execute("SYSTEM RECONCILE VIEW v")
+        assert connection.execute("SELECT verdict FROM system.views").fetchall() == [("proven",)]
+        services = connection.database.services
+        services.catalog.revoke_dead_leases()
+        from olapdb.merge.vacuum import vacuum
+
+        vacuum(services, lifetime_seconds=0)
+        assert check_database(services.catalog, services.store) == []
+
+
+def test_six_processes_and_one_is_killed_now_and_then(tmp_path: Path) -> None:
+    create(str(tmp_path))
+    check(tmp_path, run(tmp_path, seconds=9, pause_seconds=1.5, seed=3))
+
+
+@pytest.mark.soak
+def test_a_minute_of_six_processes(tmp_path: Path) -> None:
+    create(str(tmp_path))
+    said = run(tmp_path, seconds=60, pause_seconds=3, seed=random.randrange(1 << 30))
+    check(tmp_path, said)
+    waits = [
+        float(line.split()[1])
+        for role, texts in said.items() if role.startswith("writer")
+        for text in texts for line in text.splitlines() if line.startswith("longest ")
+    ]  # fmt: skip
+    commits = sum(text.count("ack ") for texts in said.values() for text in texts)
+    print(f"{commits} INSERTs acknowledged; the longest took {max(waits):.2f} s")
+    assert max(waits) <= WRITER_WAITS_SECONDS_MAX

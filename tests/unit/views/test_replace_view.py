@@ -1,0 +1,140 @@
+"""CREATE OR REPLACE of views: one commit, and the new view is another one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import olapdb
+from olapdb.dbapi.connection import Connection
+from olapdb.errors import Error, HaveDependentObjects, TableAlreadyExists
+from olapdb.transaction.check import check_database
+from tests.protocol.test_names_on_engine import Race
+from tests.unit.views.warehouse import DIRECT, QUERY, READ, VIEW, add, dicts, make, rows, verdict
+
+REPLACE = VIEW.replace("CREATE", "CREATE OR REPLACE", 1)
+INNER = (
+    "CREATE OR REPLACE MATERIALIZED VIEW kinds ENGINE = SummingMergeTree ORDER BY kind POPULATE"
+    " AS SELECT kind, sum({} * amount) AS total FROM events GROUP BY kind"
+)
+KINDS = "SELECT kind, sum(total) FROM kinds GROUP BY kind ORDER BY kind"
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[Connection]:
+    with olapdb.connect(str(tmp_path)) as opened:
+        opened.execute("SYSTEM STOP MERGES")
+        make(opened)
+        add(opened, ("2024-01-01", "a", 1, 5), ("2024-02-01", "b", 2, 6))
+        yield opened
+        services = opened.database.services
+        assert check_database(services.catalog, services.store) == []
+
+
+def test_a_new_view_whose_coverage_begins_anew(connection: Connection) -> None:
+    before = rows(connection, "SELECT uuid FROM system.views")
+    connection.execute(REPLACE)
+    assert rows(connection, "SELECT uuid FROM system.views") != before
+    # The old one's rows are there, and are nobody's: ADOPT proves that they are what it makes.
+    assert verdict(connection) == "bypassed"
+    connection.execute("SYSTEM ADOPT VIEW daily_mv")
+    assert verdict(connection) == "proven"
+    add(connection, ("2024-01-01", "a", 3, 7))
+    assert rows(connection, READ) == rows(connection, DIRECT)
+
+
+def test_another_query_replaces_what_the_old_one_made(connection: Connection) -> None:
+    connection.execute(REPLACE.replace("sum(amount)", "sum(2 * amount)"))
+    connection.execute("SYSTEM REPLAY VIEW daily_mv DISCARD BYPASS")
+    connection.execute("SYSTEM BACKFILL VIEW daily_mv")
+    assert rows(connection, "SELECT sum(total) FROM daily") == [(22,)]
+    reconciled = dicts(connection, "SYSTEM RECONCILE VIEW daily_mv")
+    assert {r["verdict"] for r in reconciled} == {"equal"}
+
+
+def test_an_inner_table_goes_with_its_view(connection: Connection) -> None:
+    connection.execute(INNER.format(1))
+    assert rows(connection, KINDS) == [("a", 5), ("b", 6)]
+    connection.execute(INNER.format(3))
+    assert rows(connection, KINDS) == [("a", 15), ("b", 18)]
+    inner = rows(connection, "SELECT count() FROM system.tables WHERE name LIKE '.inner%'")
+    assert inner == [(1,)]
+
+
+def test_it_creates_what_is_not_there(connection: Connection) -> None:
+    connection.execute("DROP VIEW daily_mv")
+    connection.execute(REPLACE)
+    assert verdict(connection) == "bypassed"
+
+
+def test_refused_as_a_whole(connection: Connection) -> None:
+    with pytest.raises(TableAlreadyExists, match="is no materialized view"):
+        connection.execute(REPLACE.replace("daily_mv", "events", 1))
+    with pytest.raises(Error):
+        connection.execute(REPLACE.replace("sum(amount)", "avg(amount)"))
+    add(connection, ("2024-01-01", "a", 3, 7))
+    assert verdict(connection) == "covered"
+    connection.execute(INNER.format(1))
+    name = rows(connection, "SELECT name FROM system.tables WHERE name LIKE '.inner%'")[0][0]
+    connection.execute("CREATE TABLE sums (total Int64) ENGINE = SummingMergeTree ORDER BY tuple()")
+    connection.execute(
+        f"CREATE MATERIALIZED VIEW down TO sums AS SELECT sum(total) AS total FROM `{name}`"
+    )
+    with pytest.raises(HaveDependentObjects):
+        connection.execute(INNER.format(2))
+
+
+def test_versions_go_with_the_view(connection: Connection) -> None:
+    connection.execute(
+        f"SYSTEM REBUILD VIEW daily_mv AS {QUERY.replace('sum(amount)', 'sum(3 * amount)')}"
+    )
+    connection.execute(REPLACE)
+    assert rows(connection, "SHOW TABLES") == [("daily",), ("daily_mv",), ("events",)]
+
+
+def test_a_plain_view_that_a_view_reads_through_stays_what_it_is(connection: Connection) -> None:
+    connection.execute(
+        "CREATE TABLE labels (kind String, label String) ENGINE = MergeTree ORDER BY kind"
+    )
+    connection.execute("CREATE OR REPLACE VIEW short AS SELECT kind, label FROM labels")
+    connection.execute(
+        "CREATE OR REPLACE VIEW short AS SELECT kind, upper(label) AS label FROM labels"
+    )
+    connection.execute(
+        "CREATE TABLE by_label (label String, n UInt64) ENGINE = SummingMergeTree ORDER BY label"
+    )
+    connection.execute(
+        "CREATE MATERIALIZED VIEW label_mv TO by_label AS SELECT d.label AS label, count() AS n"
+        " FROM events AS e LEFT JOIN short AS d USING (kind) GROUP BY label"
+    )
+    with pytest.raises(HaveDependentObjects, match="label_mv"):
+        connection.execute("CREATE OR REPLACE VIEW short AS SELECT kind, '' AS label FROM labels")
+
+
+@pytest.mark.parametrize("statement", [REPLACE, INNER.format(2)])
+def test_an_insert_that_fired_the_old_view_fires_the_new_one(
+    tmp_path: Path, statement: str
+) -> None:
+    with olapdb.connect(str(tmp_path)) as first, olapdb.connect(str(tmp_path)) as second:
+        first.execute("SYSTEM STOP MERGES")
+        make(first)
+        first.execute(INNER.format(1))
+        race = Race(first, second)
+        assert race.run("INSERT INTO events VALUES ('2024-01-01', 'a', 9, 9)", statement)
+        assert race.ask("SELECT name, gap_rows, bypass_rows FROM system.views") == [
+            ("daily_mv", 0, 0), ("kinds", 0, 0),
+        ]  # fmt: skip
+        assert race.ask("SELECT sum(total) FROM daily") == [(9,)]
+
+
+def test_it_meets_others(tmp_path: Path) -> None:
+    with olapdb.connect(str(tmp_path)) as first, olapdb.connect(str(tmp_path)) as second:
+        make(first)
+        race = Race(first, second)
+        assert race.run(REPLACE, "INSERT INTO events VALUES ('2024-01-01', 'a', 9, 9)")
+        assert race.ask("SELECT verdict FROM system.views") == [("bypassed",)]
+        assert race.run(REPLACE, "DROP VIEW daily_mv")
+        assert race.run(REPLACE, "RENAME TABLE daily_mv TO other")
+        assert race.ask("SELECT name FROM system.views") == [("daily_mv",), ("other",)]
