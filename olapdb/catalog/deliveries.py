@@ -94,11 +94,12 @@ def record_keys(connection: sqlite3.Connection, change: RecordKeys, now_ms: int)
     _join_rows(connection, change.table_id)
     after = before.next + count
     oldest = max(before.oldest, after - change.window_rows)
-    cutoff_ms = now_ms - change.window_ms if change.window_ms else -1
-    sql.delete_expired_keys(
-        connection, of_table=change.table_id, oldest=oldest, cutoff_ms=cutoff_ms
-    )
-    oldest, _ = oldest_key(connection, change.table_id, oldest, cutoff_ms, after)
+    if change.window_ms or oldest > before.oldest:
+        cutoff_ms = now_ms - change.window_ms if change.window_ms else -1
+        sql.delete_expired_keys(
+            connection, of_table=change.table_id, oldest=oldest, cutoff_ms=cutoff_ms
+        )
+        oldest, _ = oldest_key(connection, change.table_id, oldest, cutoff_ms, after)
     _put(
         connection, change.table_id,
         KeyLedger(

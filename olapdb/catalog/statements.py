@@ -617,7 +617,10 @@ forget_dropped = tuple(_forget(table) for table in _VERSIONED)
 def _forget_homeless(table: sa.Table) -> Statement:
     """What is kept of tables that nothing can bring back."""
     return Statement(
-        lambda: sa.delete(table).where(table.c.table_id.not_in(sa.select(t.objects.c.id)))
+        lambda: sa.delete(table).where(
+            table.c.table_id.not_in(sa.select(t.objects.c.id)),
+            table.c.table_id.not_in(sa.select(t.dropped_tables.c.table_id)),
+        )
     )
 
 

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from olapdb.session import Session
     from olapdb.views.adopt import AdoptRow
     from olapdb.views.backfill import BackfillRow, PlanRow
+    from olapdb.views.candidate import RebuildRow
     from olapdb.views.coverage import CoverageSlice
     from olapdb.views.history import CancelRow, JobRow
     from olapdb.views.jobs import ChunkEvent
     from olapdb.views.ledger import LedgerRow
-    from olapdb.views.rebuild import RebuildRow
     from olapdb.views.recompute import ReconcileRow
     from olapdb.views.replay import ReplayRow
     from olapdb.views.status import ViewStatus

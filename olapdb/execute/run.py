@@ -26,6 +26,7 @@ from olapdb.execute.sources import numbers_batches, system_batches, values_batch
 from olapdb.execute.subqueries import answer_subqueries
 from olapdb.execute.union import union_batches
 from olapdb.plan import nodes
+from olapdb.plan.tree import subqueries_of
 from olapdb.result import Result
 
 
@@ -45,6 +46,45 @@ def run(plan: nodes.Plan, context: ExecutionContext) -> Result:
     result = Result(plan.names, plan.types, _output(plan, first, batches), context.statistics)
     result.on_close(context.close)
     return result
+
+
+def is_plain(plan: nodes.Plan) -> bool:
+    """Whether `run_plain` runs the plan: projections, filters and one GROUP BY over a scan, without
+    subqueries."""
+    node = plan.root
+    while not isinstance(node, nodes.Scan):
+        if not isinstance(node, nodes.Project | nodes.Filter | nodes.Aggregate):
+            return False
+        if any(True for _ in subqueries_of(node)):
+            return False
+        node = node.children()[0]
+    return not any(True for _ in subqueries_of(node))
+
+
+def run_plain(plan: nodes.Plan, context: ExecutionContext) -> pa.Table:
+    """All rows of a plan that is plain, as `run` gives them: for small inputs, of which the way
+    through the operators would take most of the time. Ends the context's threads."""
+    fields = [field for field, _ in plan.output]
+    try:
+        batches = [_chosen(batch, fields) for batch in _plain_batches(plan.root, context)]
+    finally:
+        context.close()
+    schema = pa.schema([(f, t.arrow) for f, t in zip(fields, plan.types, strict=True)])
+    return pa.Table.from_batches(batches, schema)
+
+
+def _plain_batches(node: nodes.Node, context: ExecutionContext) -> Iterator[pa.RecordBatch]:
+    match node:
+        case nodes.Scan():
+            return scan_batches(node, context)
+        case nodes.Filter(child=child):
+            return filter_batches(node, _plain_batches(child, context), context)
+        case nodes.Project(child=child):
+            return project_batches(node, _plain_batches(child, context), context)
+        case nodes.Aggregate(child=child):
+            return aggregate_batches(node, _plain_batches(child, context), context)
+        case _:
+            raise InternalError(f"A plain plan with {type(node).__name__}.")
 
 
 def run_node(node: nodes.Node, context: ExecutionContext) -> Iterator[pa.RecordBatch]:

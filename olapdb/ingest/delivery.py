@@ -187,9 +187,12 @@ class Delivery:
             self.admission.again(table)
 
     def requirements(self) -> list[Requirement]:
-        # What makes the whole INSERT a duplicate comes first: a retry that meets its first attempt
-        # is to learn that, not that its keys are known.
-        needed: list[Requirement] = [SchemaIs(self.table.id, self.table.version)]
+        needed: list[Requirement] = []
+        if self.stretches or self.admission is not None:
+            # There may be no block of the table that says so.
+            needed.append(SchemaIs(self.table.id, self.table.version))
+        # What makes the whole INSERT a duplicate comes before its keys: a retry that meets its
+        # first attempt is to learn that, not that its rows are known.
         if self.token:
             needed.append(TokenIsNew(self.table.id, self.token))
         needed += [

@@ -41,6 +41,7 @@ from olapdb.ingest.steps import (
     DeduplicateStep,
     DeleteStep,
     FillNullsStep,
+    RewriteStep,
     SetStep,
     Step,
     WriteDownStep,
@@ -56,6 +57,7 @@ from olapdb.model.changes import (
     RemoveParts,
     Requirement,
 )
+from olapdb.model.columns import lacks
 from olapdb.model.part import Part
 from olapdb.model.schema import Column, MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
@@ -111,6 +113,8 @@ class Mutation:
                 self._deduplicate(step)
             case WriteDownStep():
                 self._write_down(step)
+            case RewriteStep():
+                self._write_anew([part for part in self._parts() if not part.inline])
             case FillNullsStep():
                 self._fill_nulls(step)
 
@@ -239,10 +243,13 @@ class Mutation:
     def _write_down(self, step: WriteDownStep) -> None:
         column = self.table.column(step.column)
         assert column is not None
-        for part in self._parts():
-            if part.rows and part.schema_version < column.since:
-                rows = read_rows(self._around(), self.table, part)
-                self._stage(part, rows, 0, changes_rows=False)
+        self._write_anew([part for part in self._parts() if lacks(part, column)])
+
+    def _write_anew(self, parts: Iterable[Part]) -> None:
+        """The parts as they are read: no row changes."""
+        for part in parts:
+            rows = read_rows(self._around(), self.table, part)
+            self._stage(part, rows, 0, changes_rows=False)
 
     def _refuse_target(self, action: str) -> None:
         """What a view wrote is what it makes of its source; rows of it are not set by hand."""

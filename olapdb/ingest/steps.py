@@ -37,6 +37,11 @@ class WriteDownStep:
 
 
 @dataclass(frozen=True, slots=True)
+class RewriteStep:
+    """Every file is written anew, as the table is now: no row changes."""
+
+
+@dataclass(frozen=True, slots=True)
 class FillNullsStep:
     """Columns that are Nullable no more: where a part has a NULL, it gets the column's default."""
 
@@ -51,7 +56,9 @@ class DeduplicateStep:
     partition_id: str | None = None
 
 
-Step: TypeAlias = SetStep | DeleteStep | DeduplicateStep | WriteDownStep | FillNullsStep
+Step: TypeAlias = (
+    SetStep | DeleteStep | DeduplicateStep | WriteDownStep | RewriteStep | FillNullsStep
+)  # fmt: skip
 
 
 def check_assignments(table: Table, names: Sequence[str]) -> None:

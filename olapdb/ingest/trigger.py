@@ -17,6 +17,7 @@ from olapdb.config import Settings
 from olapdb.errors import Error, InternalError, MemoryLimitExceeded, UnknownTable
 from olapdb.execute import ExecutionContext, run
 from olapdb.execute.defaults import DefaultColumns
+from olapdb.execute.run import is_plain, run_plain
 from olapdb.execute.shared_codes import SharedCodes
 from olapdb.functions.base import Environment
 from olapdb.ingest.arrays import one_array
@@ -51,15 +52,17 @@ class Surroundings:
 class BoundView:
     """A view ready to run: its plan, and how its columns become a block of its target.
 
-    `unique`: no two rows of such a block have the same sorting key."""
+    `unique`: no two rows of such a block have the same sorting key; `plain`: see `run_plain`."""
 
     view: MaterializedView
     target: Table
     plan: Plan
     maker: BlockMaker
     unique: bool = False
+    plain: bool = False
 
 
+PLAIN_ROWS_MAX = 65_536
 NO_LIMITS = ViewLimits()
 LIMITS = ("max_memory_usage", "max_execution_time", "max_threads")
 
@@ -104,10 +107,13 @@ def fire(
         codes=codes,
     )
     cap_bytes = limits.memory_cap_bytes
-    if cap_bytes and cap_bytes < context.memory.limit_bytes:
+    if cap_bytes and not 0 < context.memory.limit_bytes <= cap_bytes:
         context.memory.limit_bytes = cap_bytes
     try:
-        rows = run(bound.plan, context).read_all()
+        if bound.plain and block.num_rows <= PLAIN_ROWS_MAX:
+            rows = run_plain(bound.plan, context)
+        else:
+            rows = run(bound.plan, context).read_all()
         arrays = [one_array(column) for column in rows.columns]
         return bound.maker.make(arrays, rows.num_rows, environment)
     except MemoryLimitExceeded as error:
@@ -150,7 +156,7 @@ def _bind(view: MaterializedView, around: Surroundings) -> BoundView:
     plan = replace(plan, output=tuple(o for o in plan.output if o[1] in known))
     defaults = DefaultColumns.of(target, around.snapshot, environment, around.cache)
     maker = BlockMaker(target, plan.names, plan.types, defaults)
-    return BoundView(view, target, plan, maker, gives_each_key_once(plan, target))
+    return BoundView(view, target, plan, maker, gives_each_key_once(plan, target), is_plain(plan))
 
 
 def _environment(view: MaterializedView, environment: Environment) -> Environment:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-JobKind: TypeAlias = Literal["BACKFILL", "REPLAY", "RECONCILE", "ADOPT", "REBUILD"]
+JobKind: TypeAlias = Literal["BACKFILL", "REPLAY", "RECONCILE", "ADOPT"]
+"""A REBUILD or a POPULATE is the jobs of these kinds that it runs, all with its query id."""
 
 JobState: TypeAlias = Literal["running", "done", "failed", "cancelled"]
 """As it is stored. Whoever shows a running job whose process has ended calls it dead."""

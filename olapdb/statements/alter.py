@@ -23,7 +23,7 @@ from olapdb.errors import (
 from olapdb.ingest.mutation import Mutation
 from olapdb.ingest.read import Pin
 from olapdb.ingest.reread import Rereading
-from olapdb.ingest.steps import Step
+from olapdb.ingest.steps import RewriteStep, Step
 from olapdb.model.changes import (
     Change,
     LeaseLive,
@@ -185,6 +185,8 @@ def _drafted(
                 draft.constraint(action)
             case nodes.IndexAction():
                 draft.table = alter_index(action, draft.table, context, snapshot)
+                if action.action == "MATERIALIZE":
+                    steps.append(RewriteStep())
             case nodes.ModifyOrderBy():
                 modify_order_by(draft, action, context.scope(snapshot))
             case nodes.ModifySetting():

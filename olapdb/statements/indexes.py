@@ -79,7 +79,8 @@ def add_indexes(
 def alter_index(
     action: nodes.IndexAction, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> Table:
-    """ADD and DROP INDEX: parts written from then on have it; OPTIMIZE … FINAL rewrites others."""
+    """ADD and DROP INDEX: parts written from then on have it; MATERIALIZE INDEX and OPTIMIZE … FINAL
+    rewrite others."""
     known = any(index.name == action.name for index in table.indexes)
     match action.action:
         case "ADD":
@@ -96,6 +97,14 @@ def alter_index(
                 )
             kept = tuple(index for index in table.indexes if index.name != action.name)
             return replace(table, indexes=kept)
+        case "MATERIALIZE" if known:
+            return table  # the parts are written anew, see `statements.alter`
+        case "MATERIALIZE":
+            raise BadArguments(
+                f"{table.database}.{table.name} has no index {action.name} to materialize.",
+                hint="system.data_skipping_indices lists those there are.",
+                position=action.position,
+            )
     raise NotSupportedError(
         f"ALTER TABLE … {action.action} INDEX is not supported.",
         hint="OPTIMIZE TABLE … FINAL writes the parts anew, with the indexes of now.",

@@ -30,7 +30,6 @@ from olapdb.statements.python_values import mapping_columns, python_column
 from olapdb.statements.small_values import read_small_values
 from olapdb.types import DataType, is_nullable
 
-
 ALTERED_MAX = 3
 """How often an INSERT begins again because its table was altered meanwhile."""
 

@@ -15,7 +15,7 @@ from olapdb.statements.engines import engine_of
 from olapdb.statements.views import executor_of
 
 if TYPE_CHECKING:
-    from olapdb.views.rebuild import BuildTarget
+    from olapdb.views.candidate import BuildTarget
 
 
 def rebuild(
@@ -23,16 +23,18 @@ def rebuild(
 ) -> tuple[Any, ...]:
     """Its rows: a step each. Without ENGINE, PARTITION BY and ORDER BY the new target is as the old
     one; a clause that is left out is the old one's."""
+    from olapdb.views.candidate import RebuildRequest
     from olapdb.views.rebuild import Rebuild
 
     storage = statement.storage
     engine = "" if storage is None or storage.engine is None else engine_of(storage, None).name
-    return Rebuild(
+    request = RebuildRequest(
         context.services, view.id, _builder(storage, context), query=statement.query,
         engine=engine, reshaped=storage is not None, database=context.database,
         executor=executor_of(context), progress=context.progress, query_id=context.query_id,
         statement=context.text, settings=context.settings, stop=context.cancelled,
-    ).run()  # fmt: skip
+    )  # fmt: skip
+    return Rebuild(request).run()
 
 
 def cancel(view: MaterializedView, context: StatementContext) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from olapdb.errors import BackfillIncomplete, NotSupportedError
+from olapdb.errors import NotSupportedError
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result, from_columns
@@ -21,10 +21,7 @@ from olapdb.statements.views import attach, executor_of
 from olapdb.types import FLOAT64, STRING, UINT64, Array, DataType, Nullable
 
 if TYPE_CHECKING:
-    from olapdb.views.backfill import BackfillRow
     from olapdb.views.choose import KeyCondition
-
-FAILURES_NAMED_MAX = 5
 
 _TEXTS = Array(STRING)
 _MAYBE_NUMBER = Nullable(UINT64)
@@ -143,7 +140,7 @@ def _backfill(
     statement: nodes.SystemView, view: MaterializedView, context: StatementContext,
     snapshot: Snapshot,
 ) -> tuple[Any, ...]:  # fmt: skip
-    from olapdb.views.backfill import backfill
+    from olapdb.views.backfill import backfill, refuse_incomplete
 
     rows = backfill(
         context.services, view.id, partition=_partition(statement, view.source_id, context, snapshot),
@@ -153,29 +150,6 @@ def _backfill(
     done = tuple(rows)
     refuse_incomplete(view, done, context.query_id)
     return done
-
-
-def refuse_incomplete(view: MaterializedView, rows: Sequence[BackfillRow], query_id: str) -> None:
-    """BackfillIncomplete, which names the chunks that failed and how to go on."""
-    failed = [row for row in rows if row.status == "failed"]
-    if not failed:
-        return
-    name = f"{view.database}.{view.name}"
-    published = sum(row.status == "published" for row in rows)
-    reasons = "; ".join(
-        f"chunk {row.chunk} of partition {row.partition}: {row.error}"
-        for row in failed[:FAILURES_NAMED_MAX]
-    )
-    more = len(failed) - FAILURES_NAMED_MAX
-    error = BackfillIncomplete(
-        f"{len(failed)} of {len(rows)} chunks of the backfill of {name} failed: {reasons}"
-        f"{f'; and {more} more' if more > 0 else ''}. {published} were published.",
-        hint=f"Mend the view or its source's rows, then SYSTEM BACKFILL VIEW {name} again: it does"
-        " only what is left. SELECT * FROM system.view_job_chunks WHERE query_id ="
-        f" '{query_id}' has all of them.",
-    )
-    error.rows = tuple(rows)
-    raise error
 
 
 def _plan(

@@ -139,7 +139,7 @@ class PartReader:
         """The part's index, a row for each block of `index.granularity` row groups (see
         `storage.skip_indexes`); None where it was written before the index was as it is now, over
         values of the type `arrow`."""
-        if self._part.inline or not self._part.rows:
+        if self._part.inline or not self._part.rows or self._converts(index.columns):
             return None
         text = (self._footer().metadata.metadata or {}).get(
             f"{METADATA_PREFIX}{index.name}".encode()
@@ -160,6 +160,13 @@ class PartReader:
             raise _corrupted(self._part, error) from error
         self._store.cache.indexes.put(key, batch, place.size_bytes)
         return batch
+
+    def _converts(self, names: Collection[str]) -> bool:
+        """Whether the values of one of the columns are read otherwise than they were written."""
+        columns = (self._columns[name] for name in names if name in self._columns)
+        return any(
+            {*self._past.types_in(self._part, column)} - {column.type.name} for column in columns
+        )
 
     def bounds_of(self, name: str, group: int) -> ColumnBounds | None:
         """Bounds of one column in one row group, None where they are not known."""

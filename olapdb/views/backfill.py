@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
-from olapdb.errors import BadArguments, CommitConflict, CommitUnknown
+from olapdb.errors import BackfillIncomplete, BadArguments, CommitConflict, CommitUnknown
 from olapdb.ingest.failures import FAILED, NO_PARTITION
 from olapdb.ingest.read import Pin, discard
 from olapdb.model.changes import ClearInvalidations, Commit, LeaseLive, ViewIs
@@ -38,6 +38,8 @@ from olapdb.views.jobs import (
 )  # fmt: skip
 from olapdb.views.publish import Prepared, prepare, publish
 from olapdb.views.verdicts import failures
+
+FAILURES_NAMED_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +115,33 @@ def backfill(
     with job.recorded():
         job.record.plan(view, [one.recorded() for one in chunks])
         reach("backfill.planned")
-        yield from _Run(job, view_id, len(chunks), {one.index: one for one in chunks}).rows(
+        yield from _Run(job, view, len(chunks), {one.index: one for one in chunks}).rows(
             snapshot
         )
     _forget_failures(job, view_id)
+
+
+def refuse_incomplete(view: MaterializedView, rows: Sequence[BackfillRow], query_id: str) -> None:
+    """BackfillIncomplete, which names the chunks that failed and how to go on."""
+    failed = [row for row in rows if row.status == "failed"]
+    if not failed:
+        return
+    name = view_name(view)
+    published = sum(row.status == "published" for row in rows)
+    reasons = "; ".join(
+        f"chunk {row.chunk} of partition {row.partition}: {row.error}"
+        for row in failed[:FAILURES_NAMED_MAX]
+    )
+    more = len(failed) - FAILURES_NAMED_MAX
+    error = BackfillIncomplete(
+        f"{len(failed)} of {len(rows)} chunks of the backfill of {name} failed: {reasons}"
+        f"{f'; and {more} more' if more > 0 else ''}. {published} were published.",
+        hint=f"Mend the view or its source's rows, then SYSTEM BACKFILL VIEW {name} again: it does"
+        " only what is left. SELECT * FROM system.view_job_chunks WHERE query_id ="
+        f" '{query_id}' has all of them.",
+    )
+    error.rows = tuple(rows)
+    raise error
 
 
 def _forget_failures(job: Job, view_id: str) -> None:
@@ -154,7 +179,7 @@ class _Run:
     (those of a staged backfill only), by number."""
 
     job: Job
-    view_id: str
+    view: MaterializedView
     total: int
     pending: dict[int, Chunk]
     held: dict[int, Prepared] = field(default_factory=dict)
@@ -185,7 +210,7 @@ class _Run:
     # --- one round
 
     def _round(self, snapshot: Snapshot, *, again: bool, last: bool) -> Iterator[BackfillRow]:
-        view = find_view(snapshot, self.view_id)
+        view = self.view = find_view(snapshot, self.view.id)
         held = [one.chunk for one in self.held.values()]
         if again:
             left = {one.index: one for one in replan(view, snapshot, self.pending.values(), held)}
@@ -294,9 +319,8 @@ class _Run:
             return
         self.held.clear()
         reach("backfill.chunk_published")
-        view = find_view(self.job.services.catalog.snapshot(), self.view_id)
         for one in waiting:
-            _say(self.job, view, self.total, one.chunk, "published", one, commit)
+            _say(self.job, self.view, self.total, one.chunk, "published", one, commit)
             yield _published(one, commit)
 
     def _compute_again(self, waiting: Sequence[Prepared]) -> None:

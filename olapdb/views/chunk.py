@@ -33,6 +33,12 @@ from olapdb.transaction.cache import Cache
 from olapdb.transaction.points import reach
 from olapdb.views.shape import scans
 
+PIECE_ROWS = 131_072
+"""Rows read of a part at a time, in whole row groups."""
+BLOCK_BYTES_MAX = 268_402_944
+"""A chunk's block of source rows is as large as an INSERT's, but no larger than one is squashed to
+(min_insert_block_size_bytes), where rows are wide."""
+
 Purpose: TypeAlias = Literal["backfill", "replay", "rows"]
 """backfill: stage parts of the target and fire its views; replay: stage, fire nothing; rows: give
 the rows back."""
@@ -150,30 +156,21 @@ def _source_blocks(task: ChunkTask, around: Surroundings, bound: BoundView) -> I
     if not isinstance(source, Table):
         raise UnknownTable(f"The source of view {task.view.name} does not exist.")
     columns = _columns_read(bound, source)
-    rows_max = _block_rows_max(task, around, columns)
+    rows_max = int(str(around.settings.get("max_insert_block_size", BLOCK_ROWS_MAX)))
+    bytes_max = int(str(around.settings.get("min_insert_block_size_bytes", 0))) or BLOCK_BYTES_MAX
     held: list[pa.Table] = []
-    held_rows = 0
+    held_rows = held_bytes = 0
     for part in task.parts:
-        for piece in read_pieces(around, source, part, rows_max, columns):
-            if held and held_rows + piece.num_rows > rows_max:
+        for piece in read_pieces(around, source, part, min(rows_max, PIECE_ROWS), columns):
+            full = held_rows + piece.num_rows > rows_max or held_bytes + piece.nbytes > bytes_max
+            if held and full:
                 yield pa.concat_tables(held)
-                held, held_rows = [], 0
+                held, held_rows, held_bytes = [], 0, 0
             held.append(piece)
             held_rows += piece.num_rows
+            held_bytes += piece.nbytes
     if held_rows:
         yield pa.concat_tables(held)
-
-
-def _block_rows_max(task: ChunkTask, around: Surroundings, columns: list[str]) -> int:
-    """As large as an INSERT's block, but no more bytes than one is squashed to, where rows are
-    wide: what a chunk holds of its source at a time."""
-    rows_max = int(str(around.settings.get("max_insert_block_size", BLOCK_ROWS_MAX)))
-    bytes_max = int(str(around.settings.get("min_insert_block_size_bytes", 0)))
-    rows = task.rows
-    held_bytes = sum(part.uncompressed_bytes.get(c, 0) for part in task.parts for c in columns)
-    if not bytes_max or not rows or not held_bytes:
-        return rows_max
-    return max(1, min(rows_max, bytes_max * rows // held_bytes))
 
 
 def _columns_read(bound: BoundView, source: Table) -> list[str]:

@@ -36,7 +36,7 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.plan.nodes import Plan
 from olapdb.sql import nodes
 from olapdb.transaction.services import Services
-from olapdb.views.backfill import BackfillRow, backfill
+from olapdb.views.backfill import BackfillRow, backfill, refuse_incomplete
 from olapdb.views.change import (
     dependents,
     drop_view,
@@ -115,6 +115,7 @@ def create_view(
                 backfill(services, view.id, executor=executor, progress=progress,
                          query_id=query_id, statement=text, settings=settings)
             )  # fmt: skip
+            refuse_incomplete(view, rows, query_id)
         warnings = (f"It cannot be proven: {view.unprovable}",) if view.unprovable else ()
         return CreatedView(view, target, True, warnings, rows)
     raise CommitConflict(

@@ -16,7 +16,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from olapdb.bind import BindScope, bind_query
-from olapdb.errors import BypassRows, CommitConflict, Error, HaveDependentObjects, UnknownTable
+from olapdb.errors import (
+    BypassRows,
+    CommitConflict,
+    Error,
+    HaveDependentObjects,
+    InternalError,
+    UnknownTable,
+)  # fmt: skip
 from olapdb.functions.base import Environment
 from olapdb.model.changes import (
     Change,
@@ -93,6 +100,8 @@ class Exchange:
     def commit(self, requirements: Iterable[Requirement]) -> tuple[list[Requirement], list[Change]]:
         """All that the exchange requires beside these, and its changes."""
         old, new = self.old, self.new
+        if old.standing or new.stands_beside != old.id:
+            raise InternalError(f"{view_name(new)} is no version of {view_name(old)}.")
         versions = versions_of(self.snapshot, old)
         needed: list[Requirement] = [
             RevisionIs(old.id, old.revision), RevisionIs(new.id, new.revision),

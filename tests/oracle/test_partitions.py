@@ -166,9 +166,17 @@ def test_how_partitions_are_shown(
 )
 def test_what_expires(connection: Connection, oracle: Oracle, ttl: str) -> None:
     oracle.execute("DROP TABLE IF EXISTS e")
-    both(connection, oracle, f"CREATE TABLE e (d Date, n UInt64) ENGINE = MergeTree ORDER BY n TTL {ttl}")
+    both(
+        connection,
+        oracle,
+        f"CREATE TABLE e (d Date, n UInt64) ENGINE = MergeTree ORDER BY n TTL {ttl}",
+    )
     both(connection, oracle, "INSERT INTO e SELECT toDate('1970-01-01'), 100")
-    both(connection, oracle, "INSERT INTO e SELECT toDate('2010-01-01') + number * 300, number FROM numbers(20)")
+    both(
+        connection,
+        oracle,
+        "INSERT INTO e SELECT toDate('2010-01-01') + number * 300, number FROM numbers(20)",
+    )
     both(connection, oracle, "INSERT INTO e SELECT toDate('2090-01-01'), number FROM numbers(10)")
     both(connection, oracle, "OPTIMIZE TABLE e FINAL")
     same(connection, oracle, "SELECT d, n FROM e ORDER BY d, n")

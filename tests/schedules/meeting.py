@@ -158,12 +158,26 @@ class Meeting:
         warehouse.said.append(f"{texts[0]}  -- and before its commit {self.commit}: {texts[1]}")
         both = list(zip((self.first, self.second), texts, answers, strict=True))
         outcome = Outcome()
+        if answers[0].error:
+            for model in models:
+                outcome.add(texts[0], lambda m=model: self._broken_off(m, *texts, answers[1]))
         for order in (both[::-1], both):
             for model in models:
                 outcome.add(
                     " then ".join(o[1] for o in order), lambda m=model, o=order: _after(m, o)
                 )
         return outcome
+
+    def _broken_off(self, model: Model, text: str, other: str, answer: Answer) -> list[Model]:
+        """Some of what the first does, and then the second makes the rest impossible."""
+        found: list[Model] = []
+        for some in self.first.prefixes(told(model, text)):
+            changed = self.second.after(told(some, other), answer)
+            try:
+                self.first.sql(changed)
+            except KeyError:
+                found.append(changed)
+        return found
 
     def _perform(self, warehouse: Warehouse, text: str, other: str) -> tuple[Answer, Answer]:
         catalog = warehouse.connection.database.services.catalog

@@ -41,13 +41,16 @@ class ViewState:
 @dataclass
 class Model:
     """`pieces` by table, then by number; `happened` (cause, statement) of all that may have made
-    slices stale; `tokens` those of INSERTs that were acknowledged; `statement` is the one of now."""
+    slices stale; `tokens` those of INSERTs that were acknowledged; `detached` pieces by
+    table; `keys` that the table which deduplicates has accepted; `statement` is the one of now."""
 
     names: dict[str, str] = field(default_factory=dict)
     pieces: dict[str, dict[int, Piece]] = field(default_factory=dict)
     views: dict[str, ViewState] = field(default_factory=dict)
     happened: set[tuple[str, str]] = field(default_factory=set)
     tokens: set[str] = field(default_factory=set)
+    detached: dict[str, list[Piece]] = field(default_factory=dict)
+    keys: set[Row] = field(default_factory=set)
     statement: str = ""
     number: int = 0
 
@@ -60,7 +63,9 @@ class Model:
     def copy(self) -> Model:
         return Model(
             dict(self.names), {t: dict(p) for t, p in self.pieces.items()}, dict(self.views),
-            set(self.happened), set(self.tokens), self.statement, self.number,
+            set(self.happened), set(self.tokens),
+            {table: list(pieces) for table, pieces in self.detached.items()}, set(self.keys),
+            self.statement, self.number,
         )  # fmt: skip
 
     def blame(self, cause: str) -> None:
@@ -236,8 +241,8 @@ def split(shape: TableShape, rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 def tables_of(views: Iterable[str]) -> Iterator[str]:
-    """Sources, dimensions and targets of these views, once each, bases first."""
-    needed = {
+    """Sources, dimensions and targets of these views, once each, bases first; and `s`."""
+    needed = {"s"} | {
         t for key in views
         for t in (VIEWS[key].source, VIEWS[key].target, VIEWS[key].dimension) if t
     }  # fmt: skip

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from tests.schedules.model import Model
 from tests.schedules.operation import CATALOG, STORE, Answer, Operation, Untrue
-from tests.schedules.shapes import KINDS, PARTITIONS, TABLES, Row
+from tests.schedules.shapes import KINDS, ONCE, PARTITIONS, TABLES, Row
 
 INSERT_STAGES = (
     *STORE, *CATALOG, "insert.source_staged", "insert.view_fired", "insert.staged",
@@ -18,6 +18,11 @@ INSERT_STAGES = (
 
 
 def bases(model: Model) -> list[str]:
+    return [key for key in ("s", "r", "e") if key in model.names]
+
+
+def plain_bases(model: Model) -> list[str]:
+    """Those that take every row; there always is one."""
     return [key for key in ("s", "r") if key in model.names]
 
 
@@ -62,9 +67,20 @@ class Insert(Operation):
         named = f"{self.table} {self.token}"
         if self.token and named in model.tokens:
             return
-        model.add_rows(self.table, self.rows)
+        model.add_rows(self.table, list(self._accepted(model)))
         if self.token:
             model.tokens.add(named)
+
+    def _accepted(self, model: Model) -> Iterator[Row]:
+        """The first of each key, where the table deduplicates."""
+        at = [TABLES[self.table].fields.index(column) for column in ONCE]
+        for row in self.rows:
+            key = tuple(row[i] for i in at)
+            if self.table != "e":
+                yield row
+            elif key not in model.keys:
+                model.keys.add(key)
+                yield row
 
 
 @dataclass(frozen=True)
@@ -78,7 +94,7 @@ class Copy(Operation):
 
     @classmethod
     def draw(cls, model: Model, chance: random.Random) -> Copy | None:
-        found = bases(model)
+        found = plain_bases(model)
         if len(found) < 2 or len(model.rows("s")) + len(model.rows("r")) > 60:
             return None
         return cls(*chance.sample(found, 2))
@@ -249,5 +265,7 @@ class Truncate(Operation):
         cause = "DIMENSION CHANGE" if self.table == "d" else "TRUNCATE"
         model.blame(cause)
         model.truncate(self.table)
+        if self.table == "e":
+            model.keys.clear()
         if answer is not None and model.pieces[self.table]:
             raise Untrue("rows are left")

@@ -12,7 +12,7 @@ from itertools import count
 
 from olapdb.merge.vacuum import vacuum
 from tests.protocol.planted import Fault
-from tests.schedules import rows, upkeep, views
+from tests.schedules import changes, jobs, rows, upkeep, views
 from tests.schedules.meeting import Crash, Meeting, Plain, Reopen, Step, Warehouse
 from tests.schedules.model import Model, tables_of
 from tests.schedules.operation import CATALOG, Operation
@@ -22,8 +22,10 @@ from tests.schedules.truth import Observation, observe, untruths
 OPERATIONS: tuple[type[Operation], ...] = (
     rows.Insert, rows.Copy, rows.WriteByHand, rows.FillByHand, rows.ChangeDimension, rows.Delete,
     rows.DropPartition, rows.Truncate,
-    views.CreateView, views.DropView, views.Attach, views.Backfill, views.Replay, views.Reconcile,
+    views.CreateView, views.DropView, views.Attach, views.Backfill, jobs.StagedBackfill, views.Replay, views.Reconcile,
     views.CheckLedger, views.Adopt,
+    changes.Update, changes.ModifyQuery, changes.DetachPartition, changes.AttachPartition,
+    changes.TakePartition,
     upkeep.Optimize, upkeep.Vacuum, upkeep.Rename, upkeep.Exchange,
 )  # fmt: skip
 """Every kind of step there is: a new one is added here."""

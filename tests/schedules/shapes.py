@@ -81,16 +81,23 @@ class ViewShape:
     query: str
     make: Callable[[Row, Sequence[Row]], list[Row]]
     dimension: str | None = None
+    mark: str = ""
+    """What only a variant's text has."""
     filled: str = ""
     """The query over the source's rows of one partition, as somebody fills the past by hand."""
 
 
-def _source(key: str) -> TableShape:
+def _source(key: str, more: str = "") -> TableShape:
     return TableShape(
         key,
-        "(p UInt8, k String, u UInt32, n Int64) ENGINE = MergeTree PARTITION BY p ORDER BY (k, u)",
+        "(p UInt8, k String, u UInt32, n Int64) ENGINE = MergeTree PARTITION BY p ORDER BY (k, u)"
+        + more,
         ("p", "k", "u", "n"), 4,
     )  # fmt: skip
+
+
+ONCE = ("k", "u")
+"""The columns by which the table `e` drops rows that come again."""
 
 
 def _summing(
@@ -105,6 +112,7 @@ TABLES: Mapping[str, TableShape] = {
     for one in (
         _source("s"),
         _source("r"),
+        _source("e", f" SETTINGS deduplicate_by = '{', '.join(ONCE)}'"),
         TableShape("d", "(k String, f UInt8) ENGINE = MergeTree ORDER BY k", ("k", "f"), 2,
                    partition=None),
         _summing("sums", "p UInt8, k String", "PARTITION BY p ORDER BY (p, k)", ("p", "k"),
@@ -121,6 +129,7 @@ TABLES: Mapping[str, TableShape] = {
                  by_hand=lambda p, k: (f"({p}, 9, 1, 50)", (p, 9, 1, 50))),
         _summing("united", "p UInt8, what String", "PARTITION BY p ORDER BY (p, what)",
                  ("p", "what"), by_hand=lambda p, k: (f"({p}, '{k}', 1, 50)", (p, k, 1, 50))),
+        _summing("once", "p UInt8, k String", "PARTITION BY p ORDER BY (p, k)", ("p", "k")),
         TableShape("picked", "(p UInt8, k String, u UInt32, m Int64) ENGINE = MergeTree"
                    " PARTITION BY p ORDER BY u", ("p", "k", "u", "m"), 4,
                    by_hand=lambda p, k: (f"({p}, '{k}', 77, 50)", (p, k, 77, 50))),
@@ -154,6 +163,8 @@ VIEWS: Mapping[str, ViewShape] = {
         ViewShape("more_sums_mv", "r", "sums",
                   f"SELECT p, k, {_COUNTED} FROM {{source}} WHERE n > 0 GROUP BY p, k",
                   lambda r, d: [(r[0], r[1], 1, r[3])] if r[3] > 0 else []),
+        ViewShape("once_mv", "e", "once", f"SELECT p, k, {_COUNTED} FROM {{source}} GROUP BY p, k",
+                  lambda r, d: [(r[0], r[1], 1, r[3])]),
         ViewShape("states_mv", "s", "states",
                   "SELECT k, max(n) AS top, uniqExactState(u) AS users, avgState(n) AS mean"
                   " FROM {source} GROUP BY k",
@@ -183,6 +194,28 @@ VIEWS: Mapping[str, ViewShape] = {
                   lambda r, d: [(r[0], 1, r[3])]),
     )
 }  # fmt: skip
+
+VARIANTS: Mapping[str, ViewShape] = {
+    one.key: one
+    for one in (
+        ViewShape("sums_mv", "s", "sums",
+                  "SELECT p, k, count() AS c, sum(n * 2) AS total FROM {source} GROUP BY p, k",
+                  lambda r, d: [(r[0], r[1], 1, r[3] * 2)], mark="n * 2"),
+        ViewShape("picked_mv", "s", "picked",
+                  "SELECT p, k, u, n * 2 AS m FROM {source} WHERE n > 0 AND u > 2",
+                  lambda r, d: [(r[0], r[1], r[2], r[3] * 2)] if r[3] > 0 and r[2] > 2 else [],
+                  mark="u > 2"),
+        ViewShape("by_kind_mv", "sums", "by_kind",
+                  "SELECT k, sum(c) AS c, sum(total) AS total FROM {source} WHERE p > 1 GROUP BY k",
+                  lambda r, d: [(r[1], r[2], r[3])] if r[0] > 1 else [], mark="p > 1"),
+        ViewShape("joined_mv", "s", "joined",
+                  "SELECT x.p AS p, y.f AS f, count() AS c, sum(x.u) AS total FROM {source} AS x"
+                  " LEFT JOIN {dimension} AS y ON x.k = y.k GROUP BY p, f",
+                  lambda r, d: [(p, f, c, r[2]) for p, f, c, _ in _join(r, d)],
+                  dimension="d", mark="sum(x.u)"),
+    )
+}  # fmt: skip
+"""Other definitions into the same target, for MODIFY QUERY."""
 
 PARTITIONS = (1, 2, 3)
 KINDS = ("a", "b", "cc")

@@ -61,6 +61,10 @@ def work(connection: Connection, *, parallel: bool, blocks: int = 6) -> None:
             for _ in range(120)
         )
         connection.execute(f"INSERT INTO s VALUES {values}")
+    connection.execute(
+        "INSERT INTO s SETTINGS max_insert_block_size = 1000000 SELECT toDate('2024-01-01') + number % 70,"
+        " toString(number % 11), number % 600 FROM numbers(150000)"
+    )
 
 
 def content(connection: Connection) -> list[Any]:
@@ -149,4 +153,4 @@ def test_threads_are_bounded_by_max_threads(tmp_path: Path) -> None:
     with olapdb.connect(settings={"max_threads": 1}) as connection:
         build(connection)
         work(connection, parallel=True, blocks=1)
-        assert connection.execute("SELECT count() FROM s").fetchall()[0][0] == 120
+        assert connection.execute("SELECT count() FROM s").fetchall()[0][0] == 150120

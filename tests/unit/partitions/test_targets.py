@@ -155,7 +155,9 @@ def test_bypass_rows_may_be_deleted_without_a_word(connection: Connection) -> No
 
 
 def test_views_further_down_are_stale(connection: Connection) -> None:
-    connection.execute("CREATE TABLE months (m UInt32, n UInt64) ENGINE = SummingMergeTree ORDER BY m")
+    connection.execute(
+        "CREATE TABLE months (m UInt32, n UInt64) ENGINE = SummingMergeTree ORDER BY m"
+    )
     connection.execute(
         "CREATE MATERIALIZED VIEW months_mv TO months AS SELECT toYYYYMM(day) AS m,"
         " sum(daily.events) AS n FROM daily GROUP BY m"
@@ -205,7 +207,9 @@ def test_two_views_into_one_target(connection: Connection) -> None:
         " GROUP BY day, kind"
     )
     add(connection, ("2024-01-01", "a", 1, 1))
-    connection.execute("INSERT INTO more VALUES ('2024-01-01', 'a', 2, 5), ('2024-02-01', 'a', 2, 5)")
+    connection.execute(
+        "INSERT INTO more VALUES ('2024-01-01', 'a', 2, 5), ('2024-02-01', 'a', 2, 5)"
+    )
     connection.execute("ALTER TABLE daily DROP PARTITION 202401")
     assert verdict(connection, "daily_mv") == "partial"
     assert verdict(connection, "more_mv") == "partial"

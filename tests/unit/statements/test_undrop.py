@@ -185,3 +185,23 @@ def test_older_snapshots_see_what_they_saw(tmp_path: Path) -> None:
         assert len(catalog.snapshot(there.number).parts(table.id)) == 1
         assert len(catalog.snapshot(gone.number + 1).parts(table.id)) == 1
         assert len(catalog.snapshot().parts(table.id)) == 2
+
+
+def test_what_was_delivered_is_known_again(tmp_path: Path) -> None:
+    """Tokens and keys come back with the table, whatever vacuum has tidied up meanwhile."""
+    day = {"day": [1, 2]}
+    with olapdb.connect(str(tmp_path)) as connection:
+        connection.execute(
+            "CREATE TABLE t (day Int64) ENGINE = MergeTree ORDER BY day"
+            " SETTINGS old_parts_lifetime = 100000, deduplicate_by = 'day'"
+        )
+        assert connection.insert("t", day, token="one") == 2
+        connection.execute("DROP TABLE t")
+        catalog = connection.database.services.catalog
+        time.sleep(0.01)
+        catalog.forget_history(connection.database.services.clock_ms(), 10)
+        connection.execute("UNDROP TABLE t")
+        assert connection.insert("t", day, token="one") == 0
+        assert connection.insert("t", {"day": [2, 3]}) == 1
+        assert rows(connection, "SELECT day FROM t ORDER BY day") == [(1,), (2,), (3,)]
+        whole(connection)

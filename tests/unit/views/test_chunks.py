@@ -17,6 +17,7 @@ from olapdb.errors import BackfillIncomplete
 from olapdb.model.part import BlockRange, Part
 from olapdb.transaction.check import check_database
 from olapdb.transaction.points import watching
+from olapdb.views import chunk
 from olapdb.views.chunking import Limits, cut
 from tests.unit.views.warehouse import DIRECT, READ, VIEW, add, dicts, make, rows, verdict
 
@@ -307,3 +308,45 @@ def test_a_failed_chunk_of_a_staged_backfill_leaves_everything_as_it_was(tmp_pat
 def _is_orphan(connection: Connection, path: Path) -> bool:
     known = connection.database.services.catalog.referenced_paths()
     return not any(str(path).endswith(one) for one in known)
+
+
+def test_a_populate_that_fails_in_part_says_so(connection: Connection) -> None:
+    connection.execute(
+        "CREATE TABLE s (p UInt8, v UInt8) ENGINE = MergeTree PARTITION BY p ORDER BY v"
+    )
+    connection.execute("INSERT INTO s VALUES (1, 1), (2, 13), (3, 3)")
+    with pytest.raises(
+        BackfillIncomplete, match=r"1 of 3 chunks of the backfill of default\.m failed"
+    ):
+        connection.execute(
+            "CREATE MATERIALIZED VIEW m ENGINE = MergeTree ORDER BY v POPULATE"
+            " AS SELECT throwIf(v = 13, 'boom') + v AS v FROM s"
+        )
+    assert verdict(connection, "m") == "partial"
+    assert rows(connection, "SELECT sum(v) FROM m") == [(4,)]
+
+
+def test_wide_rows_are_read_in_smaller_blocks(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a chunk holds of its source is bounded in bytes: the view makes a row of each block."""
+    monkeypatch.setattr(chunk, "PIECE_ROWS", 100)
+    connection.execute(
+        "CREATE TABLE s (v UInt64, wide String) ENGINE = MergeTree ORDER BY v"
+        " SETTINGS index_granularity = 100"
+    )
+    connection.execute("INSERT INTO s SELECT number, repeat('x', 1000) FROM numbers(1000)")
+    counts = {
+        "narrow": "SELECT count() AS n, max(v) AS m FROM s",
+        "whole": "SELECT count() AS n, max(wide) AS m FROM s",
+    }
+    for name, query in counts.items():
+        connection.execute(
+            f"CREATE TABLE {name} (n UInt64, m String) ENGINE = MergeTree ORDER BY n"
+        )
+        connection.execute(f"CREATE MATERIALIZED VIEW {name}_mv TO {name} AS {query}")
+        connection.execute(
+            f"SYSTEM BACKFILL VIEW {name}_mv SETTINGS min_insert_block_size_bytes = 250000"
+        )
+    assert rows(connection, "SELECT n FROM narrow") == [(1000,)], "only columns that are read count"
+    assert {n for (n,) in rows(connection, "SELECT n FROM whole")} == {200}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -306,6 +308,42 @@ def test_nothing_is_published_once_a_cancel_has_returned(
     assert services.catalog.snapshot().number == before
     assert dicts(connection, JOBS)[0]["state"] == "cancelled"
     assert check_database(services.catalog, services.store) == []
+
+
+def test_another_process_can_cancel(tmp_path: Path) -> None:
+    """The job runs here; the cancel comes from a process of its own."""
+    with olapdb.connect(tmp_path / "w") as connection:
+        with_gap(connection)
+        code = (
+            "import sys, olapdb; c = olapdb.connect(sys.argv[1]);"
+            " print(c.execute('SYSTEM CANCEL VIEW daily_mv').fetchall()[0][2])"
+        )
+        said: list[str] = []
+
+        def told(reached: str) -> None:
+            if reached == "backfill.chunk_published" and not said:
+                done = subprocess.run(
+                    [sys.executable, "-c", code, str(tmp_path / "w")],
+                    capture_output=True, text=True, check=True, timeout=120,
+                )  # fmt: skip
+                said.append(done.stdout.strip())
+
+        with watching(told), pytest.raises(QueryWasCancelled):
+            connection.execute("SYSTEM BACKFILL VIEW daily_mv SETTINGS backfill_threads = 1")
+        assert said == ["cancelled"]
+        assert rows(connection, "SELECT state, chunks_done FROM system.view_jobs") == [("cancelled", 1)]
+
+
+def test_kill_query_cancels_the_job(connection: Connection) -> None:
+    with_gap(connection)
+
+    def told(reached: str) -> None:
+        if reached == "backfill.chunk_published":
+            connection.execute("KILL QUERY WHERE query LIKE 'SYSTEM BACKFILL%'")
+
+    with watching(told), pytest.raises(QueryWasCancelled):
+        connection.execute("SYSTEM BACKFILL VIEW daily_mv SETTINGS backfill_threads = 1")
+    assert rows(connection, "SELECT state, chunks_done FROM system.view_jobs") == [("cancelled", 1)]
 
 
 def test_a_connection_can_cancel_its_statement(connection: Connection) -> None:

@@ -17,7 +17,9 @@ from olapdb.errors import (
     BypassRows,
     Error,
     HaveDependentObjects,
+    NotSupportedError,
     QueryNotSupportedInMaterializedView,
+    SyntaxError,
     UnknownTable,
     ViewDiffers,
     ViewNotProvable,
@@ -189,6 +191,9 @@ def test_another_source(connection: Connection) -> None:
 def test_the_definition_that_it_has_already(connection: Connection) -> None:
     connection.execute(REBUILD)
     assert [s["step"] for s in dicts(connection, REBUILD)] == ["unchanged"]
+    reshape = "SYSTEM REBUILD VIEW daily_mv ORDER BY (kind, day)"
+    assert dicts(connection, reshape)[-1]["step"] == "swap"
+    assert [s["step"] for s in dicts(connection, reshape)] == ["unchanged"]
 
 
 def test_plain_views_read_what_has_the_name(connection: Connection) -> None:
@@ -267,6 +272,8 @@ def test_cancel(connection: Connection) -> None:
     assert "daily__v2" in tables(connection)
     with pytest.raises(BadArguments, match="another query is under way"):
         connection.execute(REBUILD)
+    with pytest.raises(BadArguments, match="another target is under way"):
+        connection.execute("SYSTEM REBUILD VIEW daily_mv ORDER BY (kind, day)")
     connection.execute("SYSTEM CANCEL REBUILD VIEW daily_mv")
     assert tables(connection) == ["daily", "daily_mv", "events"]
     connection.execute(REBUILD)
@@ -348,6 +355,23 @@ def test_what_cannot_be_proven_is_not_rebuilt(connection: Connection) -> None:
     with pytest.raises(QueryNotSupportedInMaterializedView, match="Null table"):
         connection.execute("SYSTEM REBUILD VIEW null_mv")
     assert "daily__v2" not in tables(connection)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SYSTEM REBUILD VIEW daily_mv STALE",
+        "SYSTEM REBUILD VIEW daily_mv AS",
+        "SYSTEM REBUILD VIEW daily_mv ORDER BY day ORDER BY kind",
+        "SYSTEM ROLLBACK VIEW daily_mv PARTITION 202401",
+        "SYSTEM CANCEL REBUILD daily_mv",
+        "SYSTEM CANCEL REBUILD VIEW daily_mv AS SELECT 1",
+    ],
+)
+def test_clauses_that_it_does_not_have(connection: Connection, statement: str) -> None:
+    with pytest.raises((SyntaxError, NotSupportedError)):
+        connection.execute(statement)
+    assert tables(connection) == ["daily", "daily_mv", "events"]
 
 
 def test_a_version_is_not_rebuilt_itself(connection: Connection) -> None:

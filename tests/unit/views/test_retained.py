@@ -92,7 +92,9 @@ def test_what_can_be_reconciled_is(connection: Connection) -> None:
 def test_a_wholly_retained_slice_has_a_verdict_of_its_own(connection: Connection) -> None:
     months(connection, "2023-05-01", "2024-01-01")
     drop(connection, 202305)
-    verdicts = {r["partition"]: r["verdict"] for r in dicts(connection, "SYSTEM RECONCILE VIEW daily_mv")}
+    verdicts = {
+        r["partition"]: r["verdict"] for r in dicts(connection, "SYSTEM RECONCILE VIEW daily_mv")
+    }
     assert verdicts == {"2023": "retained", "2024": "equal"}
     with pytest.raises(RetainedRows, match="partition|Partition 2023"):
         connection.execute("SYSTEM REPLAY VIEW daily_mv PARTITION 2023")
@@ -179,7 +181,9 @@ def test_a_targets_own_retention(connection: Connection) -> None:
     months(connection, "2023-05-01", "2024-01-01", "2024-02-01")
     connection.execute("ALTER TABLE daily DROP PARTITION 2023 SETTINGS retain = 1")
     assert verdict(connection) == "retained"
-    assert rows(connection, "SELECT count() FROM system.view_coverage WHERE status = 'gap'") == [(0,)]
+    assert rows(connection, "SELECT count() FROM system.view_coverage WHERE status = 'gap'") == [
+        (0,)
+    ]
     sound_ledger(connection)
     for operation in ("REPLAY", "RECONCILE", "BACKFILL"):
         connection.execute(f"SYSTEM {operation} VIEW daily_mv")
@@ -200,7 +204,9 @@ def test_a_gap_leaves_without_a_trace(connection: Connection) -> None:
 
 def test_a_target_without_a_key_is_frozen_whole(connection: Connection) -> None:
     connection.execute("CREATE TABLE total (n UInt64) ENGINE = SummingMergeTree ORDER BY tuple()")
-    connection.execute("CREATE MATERIALIZED VIEW total_mv TO total AS SELECT count() AS n FROM events")
+    connection.execute(
+        "CREATE MATERIALIZED VIEW total_mv TO total AS SELECT count() AS n FROM events"
+    )
     months(connection)
     drop(connection, 202401)
     (row,) = dicts(connection, "SYSTEM RECONCILE VIEW total_mv")
@@ -213,9 +219,13 @@ def test_a_target_without_a_key_is_frozen_whole(connection: Connection) -> None:
 
 def test_a_broken_view_is_frozen_whole(connection: Connection) -> None:
     """It cannot be told which slices the rows had reached: none is recomputed unless told."""
-    connection.execute("CREATE TABLE names (kind String, name String) ENGINE = MergeTree ORDER BY kind")
+    connection.execute(
+        "CREATE TABLE names (kind String, name String) ENGINE = MergeTree ORDER BY kind"
+    )
     connection.execute("INSERT INTO names VALUES ('a', 'A')")
-    connection.execute("CREATE TABLE named (name String, n UInt64) ENGINE = SummingMergeTree ORDER BY name")
+    connection.execute(
+        "CREATE TABLE named (name String, n UInt64) ENGINE = SummingMergeTree ORDER BY name"
+    )
     connection.execute(
         "CREATE MATERIALIZED VIEW named_mv TO named AS SELECT names.name AS name, count() AS n"
         " FROM events JOIN names ON events.kind = names.kind GROUP BY name"
@@ -230,7 +240,9 @@ def test_a_broken_view_is_frozen_whole(connection: Connection) -> None:
     connection.execute("SYSTEM REPLAY VIEW named_mv")
     assert rows(connection, "SELECT name, sum(n) FROM named GROUP BY name") == [("A", 4)]
     with pytest.raises(BadArguments, match="not known which slices"):
-        connection.execute("SYSTEM REPLAY VIEW named_mv PARTITION ID 'all' SETTINGS discard_retained = 1")
+        connection.execute(
+            "SYSTEM REPLAY VIEW named_mv PARTITION ID 'all' SETTINGS discard_retained = 1"
+        )
     connection.execute("SYSTEM REPLAY VIEW named_mv SETTINGS discard_retained = 1")
     assert rows(connection, "SELECT name, sum(n) FROM named GROUP BY name") == [("B", 2)]
 

@@ -110,7 +110,7 @@ def test_a_join_reads_the_dimension_as_it_is(connection: Connection) -> None:
     status = dicts(connection, "SELECT * FROM system.views")[0]
     assert status["verdict"] == "stale"
     causes = rows(connection, "SELECT cause, partition_id FROM system.view_invalidations")
-    assert causes == [("DIMENSION CHANGE", None)]
+    assert causes == [("DIMENSION CHANGE", "all")]
     connection.execute("SYSTEM REPLAY VIEW m STALE")
     assert rows(connection, "SELECT k, name, v FROM t ORDER BY k") == [(1, "one", 10), (2, "two", 20)]
     assert rows(connection, "SELECT count() FROM system.view_invalidations") == [(0,)]

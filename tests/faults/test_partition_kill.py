@@ -1,0 +1,142 @@
+"""SIGKILL at every stage of what is done to partitions: it happened whole, or not at all.
+
+After each kill the warehouse is sound, vacuum leaves no file that nothing needs and takes none that
+a table shares with another, and what system.views names repairs the views.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import olapdb
+from olapdb.dbapi.connection import Connection
+from olapdb.merge.vacuum import vacuum
+from olapdb.transaction.check import check_database
+from tests.faults.partition_child import STATEMENTS, prepare
+from tests.unit.views.warehouse import dicts, rows
+
+ROOT = Path(__file__).parents[2]
+BEFORE = {"s": 6 + 3, "o": 1000, "wide": 10_000, "detached": 1, "k": None, "t": 100 + 6 + 3}
+AFTER = {
+    "drop": {"s": 3},
+    "retain": {"s": 3},
+    "detach": {"s": 3, "detached": 4},
+    "attach": {"s": 6 + 3 + 50, "detached": 0},
+    "attach from": {"s": 6 + 3 + 10_000},
+    "replace": {"s": 1000 + 3},
+    "move": {"s": 3, "o": 1000 + 6},
+    "clone": {"k": 6 + 3},
+    "drop of a target": {"t": 100 + 3},
+    "ttl": {"s": 1 + 3 + 3},
+    "replay beside retained rows": {},
+}
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("partitions") / "warehouse"
+    prepare(str(folder))
+    return folder
+
+
+AROUND_THE_COMMIT = frozenset(
+    ("store.renamed", "attach.part_staged", "move.rows_asked", "delete.before_commit",
+     "replay.before_commit", "catalog.before_commit", "catalog.committed")
+)  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("operation", sorted(STATEMENTS))
+def test_killed_around_the_commit(template: Path, tmp_path: Path, operation: str) -> None:
+    kill(template, tmp_path, operation, AROUND_THE_COMMIT)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("operation", sorted(STATEMENTS))
+def test_killed_at_every_stage(template: Path, tmp_path: Path, operation: str) -> None:
+    kill(template, tmp_path, operation, None)
+
+
+def kill(template: Path, tmp_path: Path, operation: str, chosen: frozenset[str] | None) -> None:
+    """At the last time that the operation reaches each stage; `chosen` None: of all of them."""
+    reached = Counter(run(copied(template, tmp_path / "dry"), operation).stdout.split())
+    happened = Counter[bool]()
+    for stage, count in reached.items():
+        if chosen is not None and stage not in chosen:
+            continue
+        folder = copied(template, tmp_path / stage)
+        child = run(folder, operation, stage, count)
+        assert child.returncode == -signal.SIGKILL, f"{stage}: {child.stderr[-2000:]}"
+        happened[verify(folder, operation, "done" in child.stdout, stage)] += 1
+        shutil.rmtree(folder)
+    if AFTER[operation]:
+        assert set(happened) == {True, False}, "kills fell on both sides of the commit"
+
+
+def verify(folder: Path, operation: str, acknowledged: bool, where: str) -> bool:
+    with olapdb.connect(str(folder)) as connection:
+        connection.execute("SYSTEM STOP MERGES")
+        services = connection.database.services
+        for _ in range(2):
+            vacuum(services, lifetime_seconds=0)
+        assert check_database(services.catalog, services.store) == [], where
+        found = state(connection)
+        after = {**BEFORE, **AFTER[operation]}
+        assert found in (BEFORE, after), where
+        happened = found == after
+        assert happened or not acknowledged, where
+        repair(connection, where)
+        vacuum(services, lifetime_seconds=0)
+        assert check_database(services.catalog, services.store) == [], where
+        return happened
+
+
+def state(connection: Connection) -> dict[str, object]:
+    tables = {name for (name,) in rows(connection, "SELECT name FROM system.tables")}
+    found: dict[str, object] = {
+        name: rows(connection, f"SELECT sum(n) FROM {name}")[0][0] if name in tables else None
+        for name in ("s", "o", "wide", "k", "t")
+    }
+    found["detached"] = rows(connection, "SELECT sum(rows) FROM system.detached_parts")[0][0]
+    return found
+
+
+def repair(connection: Connection, where: str) -> None:
+    """Both views hold what live rows make, and what retained ones had made."""
+    for view in ("v", "w", "w"):
+        for _ in range(2):
+            (status,) = dicts(connection, f"SELECT * FROM system.views WHERE name = '{view}'")
+            if status["verdict"] in ("stale", "partial"):
+                connection.execute(str(status["mend"]))
+    retained = rows(
+        connection, "SELECT sum(rows) FROM system.view_retained WHERE partition_id = '202401'"
+    )[0][0]
+    left = {None: 0, 0: 0, 3: 6, 1: 2}[retained]
+    live = rows(connection, "SELECT sum(n) FROM s")[0][0]
+    for table in ("t", "u"):
+        assert rows(connection, f"SELECT sum(n) FROM {table}") == [(live + left + 100,)], where
+    for view in ("v", "w"):
+        made = dicts(connection, f"SYSTEM RECONCILE VIEW {view}")
+        assert {r["verdict"] for r in made} <= {"equal", "retained"}, where
+
+
+def run(
+    folder: Path, operation: str, stage: str = "-", count: int = 0
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tests.faults.partition_child", str(folder), operation, stage, str(count)],
+        capture_output=True, text=True, timeout=120, check=False, cwd=ROOT,
+    )  # fmt: skip
+
+
+def copied(template: Path, folder: Path) -> Path:
+    shutil.copytree(template, folder)
+    return folder

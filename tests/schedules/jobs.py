@@ -1,0 +1,40 @@
+"""Backfills that are cut into several chunks a partition, and published all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tests.schedules.model import Model
+from tests.schedules.operation import Answer, Operation, Untrue
+from tests.schedules.views import Backfill
+
+
+@dataclass(frozen=True)
+class StagedBackfill(Backfill):
+    """Chunks of few rows, one commit: a process that dies has published all of it, or nothing."""
+
+    weight: ClassVar[int] = 8
+
+    def sql(self, model: Model) -> str:
+        return (
+            f"{super().sql(model)}, backfill_staging = 1, backfill_chunk_rows_max = 3,"
+            " backfill_threads = 2"
+        )
+
+    def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
+        wanted = self.slices(model)
+        if answer is not None:
+            done = sorted({r["partition"] for r in answer.rows if r["status"] == "published"})
+            if done != wanted or any(r["status"] != "published" for r in answer.rows):
+                raise Untrue(f"filled {answer.rows}, the gap is {wanted}")
+            if len({r["commit"] for r in answer.rows}) > 1:
+                raise Untrue(f"published one after another: {answer.rows}")
+        if wanted:
+            yield
+        for slice_ in wanted:
+            model.fill(self.view, slice_)
+
+    def prefixes(self, model: Model) -> Iterator[Model]:
+        return Operation.prefixes(self, model)

@@ -1,0 +1,199 @@
+"""Statements about partitions while others commit: one is stopped just before its commit, and
+another runs whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import olapdb
+from olapdb.dbapi.connection import Connection
+from olapdb.errors import Error
+from olapdb.merge.vacuum import vacuum
+from olapdb.model.changes import Commit, Committed
+from olapdb.transaction.check import check_database
+from tests.unit.views.warehouse import DIRECT, READ, VIEW, add, dicts, make, rows, verdict
+
+COPY = (
+    "CREATE TABLE other (day Date, kind String, user UInt64, amount Int64)"
+    " ENGINE = MergeTree PARTITION BY toYYYYMM(day) ORDER BY (day, kind)"
+)
+
+
+class Race:
+    """Two connections to one warehouse."""
+
+    def __init__(self, first: Connection, second: Connection) -> None:
+        self.first, self.second = first, second
+
+    def run(self, statement: str, *meanwhile: str) -> bool:
+        """Whether `statement` succeeded, though the others ran just before its first commit."""
+        catalog = self.first.database.services.catalog
+        apply, waiting = catalog.apply, [meanwhile]
+
+        def meddled(commit: Commit) -> Committed:
+            for one in waiting.pop() if waiting else ():
+                self.second.execute(one)
+            return apply(commit)
+
+        catalog.apply = meddled  # type: ignore[method-assign]
+        try:
+            self.first.execute(statement)
+        except Error:
+            return False
+        finally:
+            del catalog.apply
+        return True
+
+    def repaired(self) -> None:
+        """After what the verdict names, the view equals its source, and the ledger is sound."""
+        for _ in range(3):
+            (status,) = dicts(self.second, "SELECT * FROM system.views WHERE name = 'daily_mv'")
+            if status["verdict"] in ("stale", "partial"):
+                self.second.execute(str(status["mend"]))
+        assert verdict(self.second) in ("covered", "proven")
+        assert rows(self.second, READ) == rows(self.second, DIRECT)
+        problems = dicts(self.second, "SYSTEM RECONCILE VIEW daily_mv METADATA")
+        assert [p for p in problems if p["problems"]] == []
+        services = self.second.database.services
+        assert check_database(services.catalog, services.store) == []
+
+
+@pytest.fixture
+def race(tmp_path: Path) -> Iterator[Race]:
+    with olapdb.connect(str(tmp_path)) as first, olapdb.connect(str(tmp_path)) as second:
+        first.execute("SYSTEM STOP MERGES")
+        make(first)
+        first.execute(COPY)
+        for day in (1, 2, 3):
+            add(first, (f"2024-01-0{day}", "a", day, 1), (f"2024-02-0{day}", "b", day, 1))
+        first.execute("INSERT INTO other VALUES ('2024-01-09', 'o', 9, 9)")
+        yield Race(first, second)
+
+
+LEAVES = (
+    "ALTER TABLE events DROP PARTITION 202401",
+    "ALTER TABLE events DETACH PARTITION 202401",
+    "ALTER TABLE events REPLACE PARTITION 202401 FROM other",
+    "ALTER TABLE events MOVE PARTITION 202401 TO TABLE other",
+    "ALTER TABLE daily DROP PARTITION 202401",
+    "ALTER TABLE daily DETACH PARTITION 202401",
+    "DELETE FROM daily WHERE day = '2024-01-01'",
+    "ALTER TABLE events ATTACH PARTITION 202401 FROM other",
+)
+MEANWHILE = (
+    "INSERT INTO events VALUES ('2024-01-05', 'a', 5, 5)",
+    "OPTIMIZE TABLE events FINAL",
+    "OPTIMIZE TABLE daily FINAL",
+    "DELETE FROM events WHERE user = 2",
+    "SYSTEM REPLAY VIEW daily_mv",
+    "ALTER TABLE events DROP PARTITION 202401",
+    "ALTER TABLE daily DROP PARTITION 202401",
+    "TRUNCATE TABLE daily",
+    "TRUNCATE TABLE other",
+    "DROP TABLE other",
+)
+
+
+@pytest.mark.parametrize("meanwhile", MEANWHILE)
+@pytest.mark.parametrize("statement", LEAVES)
+def test_any_two(race: Race, statement: str, meanwhile: str) -> None:
+    race.run(statement, meanwhile)
+    race.repaired()
+
+
+@pytest.mark.parametrize("statement", LEAVES[:4])
+def test_a_backfill_in_between(race: Race, statement: str) -> None:
+    """The view had not seen the rows when the statement asked it."""
+    race.first.execute("DROP VIEW daily_mv")
+    race.first.execute("TRUNCATE TABLE daily")
+    race.first.execute(VIEW)
+    assert race.run(statement, "SYSTEM BACKFILL VIEW daily_mv")
+    race.repaired()
+
+
+@pytest.mark.parametrize("statement", LEAVES[:4])
+def test_a_view_that_is_created_and_filled_in_between(race: Race, statement: str) -> None:
+    race.first.execute("DROP VIEW daily_mv")
+    race.first.execute("TRUNCATE TABLE daily")
+    race.run(statement, VIEW, "SYSTEM BACKFILL VIEW daily_mv")
+    race.repaired()
+
+
+@pytest.mark.parametrize(
+    ("job", "prepare"),
+    [
+        ("SYSTEM BACKFILL VIEW daily_mv", "ALTER TABLE daily DROP PARTITION 202401"),
+        ("SYSTEM REPLAY VIEW daily_mv", ""),
+        ("OPTIMIZE TABLE events FINAL", ""),
+        ("OPTIMIZE TABLE daily FINAL", ""),
+    ],
+)
+@pytest.mark.parametrize("statement", LEAVES)
+def test_while_a_job_is_about_to_publish(
+    race: Race, job: str, prepare: str, statement: str
+) -> None:
+    if prepare:
+        race.first.execute(prepare)
+    race.run(job, statement)
+    race.repaired()
+
+
+def test_the_view_is_dropped_while_its_target_loses_rows(race: Race) -> None:
+    assert race.run("ALTER TABLE daily DROP PARTITION 202401", "DROP VIEW daily_mv")
+    assert rows(race.second, "SELECT count() FROM daily WHERE day < '2024-02-01'") == [(0,)]
+
+
+def test_what_is_attached_must_still_be_there(race: Race) -> None:
+    race.first.execute("ALTER TABLE events DETACH PARTITION 202401")
+    race.run(
+        "ALTER TABLE events ATTACH PARTITION 202401", "ALTER TABLE events ATTACH PARTITION 202401"
+    )
+    assert rows(race.second, "SELECT count() FROM events") == [(6,)]
+    race.repaired()
+
+
+def test_retention_and_replay(race: Race) -> None:
+    before = rows(race.first, READ)
+    race.run("SYSTEM REPLAY VIEW daily_mv",
+             "ALTER TABLE events DROP PARTITION 202401 SETTINGS retain = 1")  # fmt: skip
+    assert rows(race.second, READ) == before
+    assert verdict(race.second) == "retained"
+
+
+def test_replay_and_retention(race: Race) -> None:
+    before = rows(race.first, READ)
+    race.run("ALTER TABLE events DROP PARTITION 202401 SETTINGS retain = 1",
+             "SYSTEM REPLAY VIEW daily_mv")  # fmt: skip
+    assert rows(race.second, READ) == before
+    assert verdict(race.second) == "retained"
+
+
+def test_giving_up_does_not_forget_what_left_meanwhile(race: Race) -> None:
+    race.first.execute("ALTER TABLE events DROP PARTITION 202401 SETTINGS retain = 1")
+    race.run("SYSTEM REPLAY VIEW daily_mv PARTITION 202401 SETTINGS discard_retained = 1",
+             "ALTER TABLE events DROP PARTITION 202402 SETTINGS retain = 1")  # fmt: skip
+    kept = rows(race.second, "SELECT target_partition_id FROM system.view_retained")
+    assert kept == [("202402",)]
+    assert rows(race.second, "SELECT count() FROM daily WHERE day >= '2024-02-01'") == [(3,)]
+
+
+def test_vacuum_while_parts_are_shared(race: Race) -> None:
+    race.first.execute("SET inline_bytes_max = 0")
+    race.first.execute("INSERT INTO other VALUES ('2024-03-09', 'o', 9, 9)")
+    catalog = race.first.database.services.catalog
+    apply = catalog.apply
+
+    def meddled(commit: Commit) -> Committed:
+        del catalog.apply
+        race.second.execute("ALTER TABLE other DROP PARTITION 202403")
+        vacuum(race.second.database.services, lifetime_seconds=0)
+        assert catalog.apply == apply
+        return apply(commit)
+
+    catalog.apply = meddled  # type: ignore[method-assign]
+    race.first.execute("ALTER TABLE events ATTACH PARTITION 202403 FROM other")
+    assert rows(race.second, "SELECT count() FROM events") == [(6,)]
+    race.repaired()
