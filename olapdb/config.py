@@ -124,7 +124,7 @@ def _session() -> Iterable[SettingDefinition]:
     yield s("backfill_staging", False, "A backfill publishes all of its chunks in one commit, when all are there.")
     yield s("view_limits_mode", "throw", "What a view beyond a max_view_… setting does: throw fails the INSERT, warn says so.", only=("throw", "warn"))
     yield s("max_view_milliseconds", 0, "Time that one view may take of an INSERT; 0 means no limit.", minimum=0)
-    yield s("max_view_rows_expansion", 0.0, "Rows that a view may make of each row of a block; 0 means no limit.")
+    yield s("max_view_rows_expansion", 0.0, "Rows that a view may make of each row of a block; 0 means no limit.", minimum=0)
     yield s("max_view_parts", 0, "Parts that one view may write in an INSERT; 0 means no limit.", minimum=0)
     yield s("max_view_memory_usage", 0, "Bytes that one view may hold while it makes a block; 0 means no limit.", minimum=0)
     yield s("inline_bytes_max", 262_144, "Smaller blocks are kept in the catalog until they are merged.", minimum=0)

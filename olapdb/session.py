@@ -196,6 +196,7 @@ class Session:
         statements = _parse_any(text)
         if len(statements) != 1:
             raise BadArguments("executemany() takes exactly one statement.")
+        sets = sets if isinstance(sets, Sequence) else list(sets)
         if not sets:
             return Result(affected_rows=0)
         refuse_surplus(_positional(text), max(sets, key=_length))

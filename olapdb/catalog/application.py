@@ -145,8 +145,8 @@ class Application:
                 self._drop_database(name)
             case PutObject(schema_object):
                 self._put_object(schema_object)
-            case DropObject(object_id):
-                self._drop_object(object_id)
+            case DropObject(object_id, recoverable):
+                self._drop_object(object_id, recoverable)
             case UndropTable():
                 self._undrop(change)
             case _:
@@ -409,7 +409,7 @@ class Application:
         if item.revision != (0 if before is None else before.revision):
             raise conflict(RevisionIs(item.id, item.revision))
 
-    def _drop_object(self, object_id: str) -> None:
+    def _drop_object(self, object_id: str, recoverable: bool) -> None:
         item = self._known_objects().pop(object_id, None)
         if item is None:
             raise conflict(RevisionIs(object_id, 0))
@@ -422,7 +422,8 @@ class Application:
                         now_ms=self._now_ms,
                     )  # fmt: skip
                     self.emptied.append(owner)
-                dropped.remember(self._connection, item, self._number, self._now_ms)
+                if recoverable:
+                    dropped.remember(self._connection, item, self._number, self._now_ms)
             case MaterializedView():
                 self._remove_coverage(object_id, None)
                 sql.clear_invalidations(

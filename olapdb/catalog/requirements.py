@@ -90,10 +90,7 @@ def _holds(current: Current, requirement: Requirement) -> bool:
         case WatchersAre(table_id, views):
             return {(v.id, v.version) for v in schema.views_on.get(table_id, ())} == set(views)
         case DimensionViewsAre(table_id, views):
-            reading = {
-                (v.id, v.version) for v in schema.by_id.values()
-                if isinstance(v, MaterializedView) and table_id in v.dimension_ids
-            }  # fmt: skip
+            reading = {(v.id, v.version) for v in schema.views_joining.get(table_id, ())}
             return reading == set(views)
         case NothingCovered(view_id):
             seen = coverage(current, view_id)

@@ -42,6 +42,16 @@ class SchemaState:
     def views_into(self) -> Mapping[str, tuple[MaterializedView, ...]]:
         return self._views_by(lambda view: view.target_id)
 
+    @cached_property
+    def views_joining(self) -> Mapping[str, tuple[MaterializedView, ...]]:
+        """The views that read a table beside their source."""
+        grouped: dict[str, list[MaterializedView]] = {}
+        for item in self.ordered:
+            if isinstance(item, MaterializedView):
+                for table_id in item.dimension_ids:
+                    grouped.setdefault(table_id, []).append(item)
+        return {table_id: tuple(views) for table_id, views in grouped.items()}
+
     def _views_by(self, key: object) -> dict[str, tuple[MaterializedView, ...]]:
         assert callable(key)
         grouped: dict[str, list[MaterializedView]] = {}

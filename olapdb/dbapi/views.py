@@ -172,11 +172,13 @@ class ViewHandle:
         where: str | None = None,
         since: datetime.date | None = None,
         discard_bypass: bool = False,
+        discard_retained: bool = False,
         engine: str | None = None,
         progress: Progress | None = None,
     ) -> tuple[ReplayRow, ...]:
         """Recomputes one partition, the stale slices, those that a condition on the target's key
-        touches (SQL, or a date in its key from which on), or everything, and swaps it in."""
+        touches (SQL, or a date in its key from which on), or everything, and swaps it in. What was
+        made of rows that have left by retention stays, unless `discard_retained`."""
         _one_of(partition=partition is not None, stale=stale, where=where is not None,
                 since=since is not None)  # fmt: skip
         clause = _partition(partition) or ("STALE" if stale else "")
@@ -185,7 +187,8 @@ class ViewHandle:
         if since is not None:
             clause = f"FROM '{since}'"
         discard = "DISCARD BYPASS" if discard_bypass else ""
-        return self._run("REPLAY", f"{clause} {discard}", engine, progress)
+        settings = {"discard_retained": 1} if discard_retained else None
+        return self._run("REPLAY", f"{clause} {discard}", engine, progress, settings=settings)
 
     def reconcile(
         self,

@@ -166,8 +166,9 @@ def read_filled(
 def remembered_defaults(
     table: Table, snapshot: Snapshot, environment: Environment, cache: BoundedCache[object]
 ) -> DefaultColumns:
-    """As `DefaultColumns.of`, kept in the store's cache."""
-    key = ("defaults", table.id, table.version, environment.zone)
+    """As `DefaultColumns.of`, kept in the store's cache; by the columns too, for an ALTER reads
+    through versions that may never come to be."""
+    key = (table.id, table.version, table.columns, environment.zone)
     kept = cache.get(key)
     if isinstance(kept, DefaultColumns):
         return kept

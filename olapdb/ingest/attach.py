@@ -20,7 +20,8 @@ from olapdb.errors import (
 )  # fmt: skip
 from olapdb.ingest.dimensions import dimension_changed
 from olapdb.ingest.leave import RowChange, stored_table
-from olapdb.ingest.read import discard, read_rows
+from olapdb.ingest.nulls import converts, once_nullable, read_without_nulls
+from olapdb.ingest.read import discard
 from olapdb.ingest.selection import Selection
 from olapdb.ingest.staged import StagedInsert
 from olapdb.ingest.trigger import Surroundings
@@ -105,17 +106,17 @@ class Incoming:
             and self.source.sorting_key == self.target.sorting_key
         )
         level = part.level if same_engine else 0
-        if fits_as_it_is(part, self.source, self.target):
+        converted = self._same_table and converts(self.target, part)
+        if fits_as_it_is(part, self.source, self.target) and not converted:
             version = part.schema_version if self._same_table else _newest_version(self.target)
             made = replace(
                 part, id=uuid.uuid4().hex, table_id=self.target.id, blocks=block, level=level,
-                contributions=(), schema_version=version, created_commit=0,
+                contributions=(), schema_version=version, created_commit=0, detached_reason="",
                 created_ms=self.change.services.clock_ms(),
             )  # fmt: skip
             return AddPart(made, self.snapshot.inline_rows(part) if part.inline else None)
-        rows = read_rows(around, self.source, part).select(
-            [column.name for column in self.target.stored_columns]
-        )
+        rows, _ = read_without_nulls(around, self.source, part, once_nullable(self.source, part))
+        rows = rows.select([column.name for column in self.target.stored_columns])
         staged = write_part(
             self.change.services.store, self.target, rows, partition_id=part.partition_id,
             partition_value=part.partition_value, blocks=block,

@@ -7,7 +7,7 @@ broken) or cannot be told (a dimension changed), all of the target is stale.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from olapdb.ingest.arrays import one_array
 from olapdb.ingest.keys import key_columns
 from olapdb.ingest.stage import layout_of
 from olapdb.ingest.trigger import Surroundings, bound_view, fire
+from olapdb.model.books import booked, meets
 from olapdb.model.changes import (
     Change,
     Invalidate,
@@ -71,6 +72,12 @@ class StaleSlices:
     def add_all(self, rows: int) -> None:
         self.rows[None] = self.rows.get(None, 0) + rows
 
+    def add_named(self, partitions: Collection[str] | None, rows: int) -> None:
+        """These slices (None: all), of which no more is known than that `rows` rows had reached
+        them."""
+        for partition in (None,) if partitions is None else partitions:
+            self.rows[partition] = self.rows.get(partition, 0) + rows
+
     def invalidations(
         self, cause: Cause, statement: str, query_id: str, since_ms: int
     ) -> list[Change]:
@@ -116,6 +123,36 @@ def touched_parts(
         else:
             unseen.append(NotCovered(view.id, part.partition_id, (part.block_range,)))
     return seen, unseen
+
+
+def reached_by_names(
+    view: MaterializedView, part: Part, snapshot: Snapshot
+) -> frozenset[str] | None:
+    """The slices of the view that a part of its source had reached, without reading it: those whose
+    parts name blocks of it.  None (all of them) where the target keeps no parts.
+
+    A slice that is stale already may lack the names of what a replay will bring to it, so it is
+    among them: the replay may be under way.
+
+        source part  blocks 3..4      target  2024-01 names 1..3, 2024-02 names 1..2, 2024-03 is stale
+        reached      2024-01 and 2024-03
+    """
+    target = snapshot.by_id(view.target_id)
+    if not isinstance(target, Table) or not target.engine.stores_rows:
+        return None
+    stale = {one.target_partition for one in snapshot.invalidations(view.id)
+             if one.cause != "VIEW FAILED"}  # fmt: skip
+    if None in stale:
+        return None
+    by_slice: dict[str, list[Part]] = {}
+    for one in snapshot.parts(target.id):
+        if one.rows:
+            by_slice.setdefault(one.partition_id, []).append(one)
+    found = {
+        partition for partition, parts in by_slice.items()
+        if meets(booked(view.id, parts).ranges(part.partition_id), part.block_range)
+    }  # fmt: skip
+    return frozenset(found.union(one for one in stale if one is not None))
 
 
 def watchers_are(snapshot: Snapshot, table_id: str) -> WatchersAre:

@@ -20,7 +20,12 @@ from olapdb.errors import CommitConflict, UnknownTable, UnsupportedMethod
 from olapdb.functions.base import Environment
 from olapdb.ingest.dimensions import dimension_changed
 from olapdb.ingest.insert import ATTEMPTS_MAX
-from olapdb.ingest.invalidate import StaleSlices, touched_parts, watchers_are
+from olapdb.ingest.invalidate import (
+    StaleSlices,
+    reached_by_names,
+    touched_parts,
+    watchers_are,
+)
 from olapdb.ingest.read import Pin
 from olapdb.ingest.retained import (
     FrozenKeys,
@@ -118,6 +123,7 @@ class Leaving:
         self._parts = tuple(parts)
         self._around = change.around(snapshot)
         self._removed = 0
+        self._unread = False
         self.requirements: list[Requirement] = [
             SchemaIs(table.id, table.version), watchers_are(snapshot, table.id),
         ]  # fmt: skip
@@ -156,6 +162,18 @@ class Leaving:
         if self._target is not None:
             self._target.add(part, rows, count)
 
+    def add_unread(self, part: Part) -> None:
+        """All rows of a part leave that cannot be read: the ledger tells what they had reached, see
+        `reached_by_names`."""
+        self._unread = True
+        self._removed += part.rows
+        for one in self._watching:
+            if part.id in one.seen:
+                reached = reached_by_names(one.view, part, self._snapshot)
+                self._slices(one, part.partition_id).add_named(reached, part.rows)
+        if self._target is not None:
+            self._target.add_unread(part)
+
     def wrote(self, part: Part, rows: pa.Table) -> None:
         """Rows that took the place of others in the part (UPDATE): they reach slices too."""
         for one in self._watching:
@@ -192,7 +210,8 @@ class Leaving:
             needed += asked
         more, asked = dimension_changed(
             self._snapshot, {self._table.id}, "DIMENSION CHANGE", change.statement,
-            change.query_id, self._removed, now_ms, services=change.services, changes=made,
+            change.query_id, self._removed, now_ms,
+            services=None if self._unread else change.services, changes=made,
             settings=change.settings,
         )  # fmt: skip
         commit = change.apply([*needed, *asked], [*made, *more])

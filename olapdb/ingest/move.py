@@ -46,7 +46,7 @@ def detach_parts(change: RowChange, table_id: str, selection: Selection) -> Move
     def attempt(snapshot: Snapshot) -> MoveResult:
         table = stored_table(snapshot, table_id, change.cause)
         parts = selection.choose(table, snapshot.parts(table.id))
-        kept = [_set_aside(snapshot, table, part) for part in parts]
+        kept = [set_aside(snapshot, table, part) for part in parts]
         return _remove(change, snapshot, table, selection, parts, kept)
 
     return change.until_published(attempt)
@@ -160,10 +160,10 @@ def _refuse_frozen(
             refuse_frozen(table, part.partition_id)
 
 
-def _set_aside(snapshot: Snapshot, table: Table, part: Part) -> AddPart:
+def set_aside(snapshot: Snapshot, table: Table, part: Part, reason: str = "") -> AddPart:
     """The part as a detached one: the same bytes, another owner, no claim on source blocks."""
     kept = replace(
         part, id=uuid.uuid4().hex, table_id=detached_table(table.id), contributions=(),
-        created_commit=0,
+        created_commit=0, detached_reason=reason,
     )  # fmt: skip
     return AddPart(kept, snapshot.inline_rows(part) if part.inline else None)

@@ -13,8 +13,7 @@ are, belong to (rule 4):
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import reduce
+from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
 import numpy as np
@@ -32,8 +31,10 @@ from olapdb.execute import ExecutionContext, run
 from olapdb.execute.batches import single_chunk
 from olapdb.execute.codes import factorise
 from olapdb.execute.defaults import DefaultColumns
+from olapdb.execute.layout import TableLayout
 from olapdb.ingest.dimensions import dimension_changed
 from olapdb.ingest.invalidate import StaleSlices, touched_parts, watchers_are
+from olapdb.ingest.nulls import read_without_nulls
 from olapdb.ingest.read import discard, read_rows
 from olapdb.ingest.rewritten import Rewritten
 from olapdb.ingest.stage import INLINE_BYTES_MAX, VOID_PARTITION, dimension_requirements
@@ -69,7 +70,6 @@ from olapdb.storage.writer import write_part
 from olapdb.transaction.cache import Cache
 from olapdb.transaction.points import reach
 from olapdb.transaction.services import Services
-from olapdb.types import make_nullable
 
 Parameters: TypeAlias = Sequence[object] | Mapping[str, object] | None
 
@@ -121,11 +121,7 @@ class Mutation:
     def reread(self, columns: frozenset[str]) -> None:
         """Rows that nobody rewrites read otherwise from now on, in these columns of the snapshot's
         table: for the views that is as if they had been updated."""
-        base = self.settings_of
-        around = Surroundings(
-            self.snapshot, self.services.store, self.services.cache, base.settings,
-            base.environment, base.cancelled,
-        )  # fmt: skip
+        around = self._before()
         parts = [part for part in self.snapshot.parts(self.table.id) if part.rows]
         for part in parts:
             self.partitions[part.partition_id] = None
@@ -266,30 +262,13 @@ class Mutation:
         )
 
     def _fill_nulls(self, step: FillNullsStep) -> None:
-        wide = replace(
-            self.table,
-            columns=tuple(
-                replace(c, type=make_nullable(c.type)) if c.name in step.columns else c
-                for c in self.table.columns
-            ),
-        )
+        holed = frozenset(step.columns)
         for part in self._parts():
-            base = self._around()
-            visible = cast(Snapshot, Rewritten(self.snapshot, wide, self.replaced))
-            rows = read_rows(replace(base, snapshot=visible, cache=Cache()), wide, part)
-            holed = [name for name in step.columns if rows.column(name).null_count]
-            if not holed:
-                continue
-            kept = {n: single_chunk(rows.column(n)) for n in rows.column_names if n not in holed}
-            full = self._defaults().complete(kept, part.rows, base.environment, holed)
-            filled = {
-                n: pc.if_else(pc.is_valid(rows.column(n)), rows.column(n), full[n]) for n in holed
-            }
-            made = _with_columns(rows, {n: single_chunk(filled[n]) for n in holed})
-            nulls = [pc.is_null(single_chunk(rows.column(n))) for n in holed]
-            changed = reduce(pc.or_, nulls)
-            self._invalidate(part, frozenset(holed), (rows.filter(changed), made.filter(changed)))
-            self._stage(part, made, changed.true_count)
+            made, had = read_without_nulls(self._around(), self.table, part, step.columns)
+            if had is not None:
+                before = read_rows(self._before(), self._table_before(), part)
+                self._invalidate(part, holed, (before.filter(had), made.filter(had)))
+                self._stage(part, made, had.true_count)
 
     # --- rows
 
@@ -301,6 +280,19 @@ class Mutation:
             self._visible(), self.services.store, self._cache, base.settings, base.environment,
             base.cancelled,
         )  # fmt: skip
+
+    def _before(self) -> Surroundings:
+        """As of the snapshot: views are bound to the tables as they are."""
+        base = self.settings_of
+        return Surroundings(
+            self.snapshot, self.services.store, self.services.cache, base.settings,
+            base.environment, base.cancelled,
+        )  # fmt: skip
+
+    def _table_before(self) -> Table:
+        found = self.snapshot.by_id(self.table.id)
+        assert isinstance(found, Table)
+        return found
 
     def _visible(self) -> Snapshot:
         return cast(Snapshot, Rewritten(self.snapshot, self.table, self.replaced))
@@ -363,6 +355,7 @@ class Mutation:
                 blocks=part.block_range, lease_id=self.services.lease_id,
                 contributions=part.contributions, level=part.level,
                 inline_bytes_max=INLINE_BYTES_MAX if part.inline else 0, replaces=[origin.id],
+                index_values=self._index_values(rows),
             )  # fmt: skip
             staged = AddPart(made.part, made.inline_rows)
         self.replaced[origin.id] = staged
@@ -374,6 +367,11 @@ class Mutation:
             self._touched[origin.id] = origin
         reach("update.part_rewritten")
 
+    def _index_values(self, rows: pa.Table) -> dict[str, pa.Array] | None:
+        if not self.table.indexes:
+            return None
+        return TableLayout(self.table, self.settings_of.environment).index_values(rows)
+
     def _origin(self, part: Part) -> tuple[Part, AddPart | None]:
         """The live part that `part` is, or stands for."""
         for live in self.snapshot.parts(self.table.id):
@@ -383,13 +381,12 @@ class Mutation:
         raise CommitConflict(f"Part {part.id} is not of the snapshot.")
 
     def _invalidate(self, part: Part, written: frozenset[str], changed: Iterable[pa.Table]) -> None:
-        """The slices of the views that have seen the part and read a column that changes."""
+        """The slices of the views that have seen the part and read a column that changes; a view
+        knows the columns by the names that they had before this ALTER."""
         origin, _ = self._origin(part)
-        base = self.settings_of
-        around = Surroundings(
-            self.snapshot, self.services.store, self.services.cache, base.settings,
-            base.environment, base.cancelled,
-        )  # fmt: skip
+        around = self._before()
+        ids = {c.id for c in self.table.columns if c.name in written}
+        written = frozenset(c.name for c in self._table_before().columns if c.id in ids)
         for view in self.snapshot.views_on(self.table.id):
             seen, _ = touched_parts(view, (origin,), self.snapshot)
             if not seen or not self._columns_of(view, around) & written:

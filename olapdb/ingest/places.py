@@ -28,6 +28,7 @@ from olapdb.plan.expressions import (
 )
 from olapdb.plan.nodes import (
     Aggregate,
+    ArrayJoin,
     Distinct,
     Filter,
     Join,
@@ -137,7 +138,7 @@ def _places(
             if not _is_row_wise(child):
                 yield None
             below = (child,)
-        case Project() | Sort(limit=None) | Distinct(keys=()) | Union():
+        case Project() | ArrayJoin() | Sort(limit=None) | Distinct(keys=()) | Union():
             below = node.children()
         case Scan():
             below = ()
@@ -171,14 +172,14 @@ def _asks(expression: Expression, changed: frozenset[str]) -> bool:
 
 
 def _is_row_wise(node: Node) -> bool:
-    """Whether each of the node's rows is made of one row of its left-most table."""
+    """Whether each row of the node is made of one row of its left-most table."""
     match node:
         case Scan():
             return True
         case Join(left=left):
             return _is_plain(node) and _is_row_wise(left)
-        case Filter(child=child) | Project(child=child) | Sort(child=child, limit=None):
-            return _is_row_wise(child)
+        case Filter() | Project() | ArrayJoin() | Sort(limit=None):
+            return _is_row_wise(node.children()[0])
         case Union(inputs=inputs):
             return all(_is_row_wise(one) for one in inputs)
         case _:

@@ -195,10 +195,17 @@ class WatchedSlices(StaleSlices):
         if self.frozen:
             self.hit.add(None)
 
+    def add_named(self, partitions: Collection[str] | None, rows: int) -> None:
+        super().add_named(partitions, rows)
+        if partitions is None and self.frozen:
+            self.hit.add(None)
+        self.hit.update(one for one in partitions or () if self.frozen.holds(one))
+
 
 TOLD_CAUSES: frozenset[Cause] = frozenset(
-    ("DELETE", "TTL", "DROP PARTITION", "DETACH PARTITION", "MOVE PARTITION", "REPLACE PARTITION")
-)
+    ("DELETE", "TTL", "DROP PARTITION", "DETACH PARTITION", "MOVE PARTITION", "REPLACE PARTITION",
+     "QUARANTINE PART")
+)  # fmt: skip
 """Changes whose commit says itself which frozen keys it reached."""
 
 

@@ -17,16 +17,18 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import RetainedRows
+from olapdb.errors import CorruptedData, FileDoesntExist, RetainedRows
 from olapdb.ingest.invalidate import StaleSlices
 from olapdb.ingest.read import read_rows
 from olapdb.ingest.retained import (
     DISCARD_HINT,
     FrozenKeys,
+    frozen_hit,
     frozen_verdict,
     joined_bounds,
     key_bounds,
@@ -69,8 +71,9 @@ class TargetRows:
     _rows: dict[str, int] = field(default_factory=dict)
     _parts: dict[str, Part] = field(default_factory=dict)
     _bounds: dict[str, list[KeyBounds | None]] = field(default_factory=dict)
+    _frozen_lost: set[str] = field(default_factory=set)
 
-    @property
+    @cached_property
     def frozen(self) -> FrozenKeys:
         return FrozenKeys.of(self.snapshot, self.table.id)
 
@@ -92,6 +95,14 @@ class TargetRows:
             if pc.any(inside).as_py():
                 refuse_frozen(self.table, part.partition_id)
 
+    def add_unread(self, part: Part) -> None:
+        """All rows of a part that cannot be read; frozen ones that may be among them are not what
+        they were said to be any more."""
+        self._parts[part.id] = part
+        self._rows[part.id] = part.rows
+        if part.contributions and self.frozen.holds(part.partition_id):
+            self._frozen_lost.add(part.partition_id)
+
     def finish(
         self, cause: Cause, statement: str, query_id: str, since_ms: int
     ) -> tuple[list[Change], list[Requirement]]:
@@ -111,6 +122,8 @@ class TargetRows:
                 changes += self._frozen(view, own, cause, statement, query_id, since_ms)
                 continue
             partitions = dict.fromkeys(part.partition_id for part in own)
+            if self._frozen_lost:
+                changes += frozen_hit(view, self.snapshot, self._frozen_lost)
             if self.discard_retained:
                 changes += [
                     ReleaseRetained(view.id, p, self.snapshot.number) for p in partitions
@@ -276,13 +289,17 @@ class _Asked:
     requirements: list[Requirement] = field(default_factory=list)
 
     def reached(self, part: Part) -> frozenset[str] | None:
-        """None where it cannot be told either: the view is broken, or the target may hold what
-        another definition, or another state of a dimension, made of the rows."""
+        """None where it cannot be told either: the view is broken, the part is, or the target may
+        hold what another definition, or another state of a dimension, made of the rows."""
         snapshot = self.around.snapshot
         if self.view.unprovable or made_otherwise(self.view, snapshot):
             return None
         slices = StaleSlices.of(self.view)
-        slices.add(read_rows(self.around, self.source, part), self.around)
+        try:
+            rows = read_rows(self.around, self.source, part)
+        except (CorruptedData, FileDoesntExist):
+            return None
+        slices.add(rows, self.around)
         version = snapshot.data_version(self.source.id, part.partition_id)
         self.requirements += [
             SchemaIs(self.source.id, self.source.version),

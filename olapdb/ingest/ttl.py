@@ -200,9 +200,7 @@ class _Judge:
 
     def _moment(self, bound: Expression) -> nodes.Expression:
         if isinstance(plain(bound.type), Date | Date32):
-            return nodes.Function(
-                "toDate32", (nodes.Literal(self._now.date().isoformat()),)
-            )
+            return nodes.Function("toDate32", (nodes.Literal(self._now.date().isoformat()),))
         seconds = nodes.Literal(int(self._now.timestamp()), str(int(self._now.timestamp())))
         return nodes.Function("toDateTime", (seconds,))
 

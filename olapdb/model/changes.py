@@ -427,9 +427,11 @@ class PutObject:
 
 @dataclass(frozen=True, slots=True)
 class DropObject:
-    """With its parts, coverage, invalidations, checks and tokens."""
+    """With its parts, coverage, invalidations, checks and tokens. A table may come back (UndropTable)
+    where it is `recoverable`, until vacuum has forgotten its parts."""
 
     object_id: str
+    recoverable: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,8 @@ def encode_part_rest(part: Part) -> str:
     return dumps(
         [encode_value(part.partition_value), part.schema_version, part.checksum, dict(part.bounds),
          dict(part.uncompressed_bytes), dict(part.compressed_bytes), part.granules,
-         encode_contributions(part.contributions), part.created_ms]
+         encode_contributions(part.contributions), part.created_ms,
+         *([part.detached_reason] if part.detached_reason else [])]
     )  # fmt: skip
 
 
@@ -133,7 +134,7 @@ def decode_part(
     bytes: int, path: str, inline: int, created_commit: int, rest: str,
 ) -> Part:  # fmt: skip
     (value, schema_version, checksum, bounds, uncompressed, compressed, granules, contributions,
-     created_ms) = json.loads(rest)  # fmt: skip
+     created_ms, *reason) = json.loads(rest)  # fmt: skip
     return Part(
         id=id, table_id=table_id, partition_id=partition_id,
         partition_value=decode_value(value),  # type: ignore[arg-type]
@@ -143,6 +144,7 @@ def decode_part(
         uncompressed_bytes=uncompressed, compressed_bytes=compressed, granules=granules,
         contributions=decode_contributions(contributions) if contributions else (),
         created_ms=created_ms, created_commit=created_commit,
+        detached_reason=reason[0] if reason else "",
     )  # fmt: skip
 
 

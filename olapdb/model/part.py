@@ -117,7 +117,8 @@ class Part:
     `path` is relative to the warehouse; "" for a part whose rows lie in the catalog (`inline`) and
     for a void part (`rows` 0: a block that contributed nothing, kept for its contributions).
     `bounds` is by column name at the time of writing.  `contributions` is empty for rows that no
-    view made; in the target of a view such rows are *bypass*.
+    view made; in the target of a view such rows are *bypass*.  `detached_reason` is "broken" for a
+    detached part that was put into quarantine.
     """
 
     id: str
@@ -139,6 +140,7 @@ class Part:
     contributions: tuple[Contribution, ...] = ()
     created_ms: int = 0
     created_commit: int = 0
+    detached_reason: str = ""
 
     @property
     def block_range(self) -> BlockRange:

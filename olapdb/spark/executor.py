@@ -129,7 +129,6 @@ class SparkExecutor:
         except Error as error:
             return [FailedChunk(task.index, task.partition, error) for task in wave]
 
-
     def _tasks(self, wave: _Wave) -> int:
         """Every core has work, and no task much more than `TASK_ROWS` rows."""
         rows = sum(task.rows for task in wave)

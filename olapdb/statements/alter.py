@@ -24,6 +24,7 @@ from olapdb.ingest.mutation import Mutation
 from olapdb.ingest.read import Pin
 from olapdb.ingest.reread import Rereading
 from olapdb.ingest.steps import RewriteStep, Step
+from olapdb.ingest.ttl import rules_of
 from olapdb.model.changes import (
     Change,
     LeaseLive,
@@ -46,7 +47,7 @@ from olapdb.statements.maintain import delete
 from olapdb.statements.mutations import step_of, surroundings
 from olapdb.statements.partitions import alter_partition, check_partition_action
 from olapdb.statements.table_changes import modify_order_by, modify_settings
-from olapdb.statements.ttl import materialize_ttl, modified_ttl
+from olapdb.statements.ttl import materialize_ttl, modified_ttl, ttl_text
 from olapdb.statements.views import alter_query
 from olapdb.transaction.points import reach
 from olapdb.views.column_rename import follow_column_rename
@@ -251,6 +252,8 @@ def _checked(
     except ProgrammingError as error:
         raise AlterOfColumnIsForbidden(error.message, hint=error.hint) from error
     check_table(after, context, snapshot)
+    rules = [nodes.TtlItem(rule.expires, where=rule.where) for rule in rules_of(after)]
+    ttl_text(rules, after, context.scope(snapshot))
     kept = {column.id for column in after.columns}
     for column in draft.before.columns:
         if column.id not in kept and after.column(column.name) is None:

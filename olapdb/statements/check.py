@@ -18,7 +18,7 @@ from olapdb.types import STRING, UINT8
 def check_tables(statement: nodes.CheckTable, context: StatementContext) -> Result:
     """Rows (part_path, is_passed, message); CHECK ALL TABLES with database and table before.
 
-    A damaged part is a row, no error: SYSTEM QUARANTINE PART sets it aside."""
+    A damaged part is a row, no error: SYSTEM QUARANTINE PART 'part' ON t sets it aside."""
     context = context.with_settings(statement.settings)
     with context.services.catalog.pinned() as snapshot:
         if statement.table is not None:

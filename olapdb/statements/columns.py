@@ -27,6 +27,7 @@ from olapdb.errors import (
 )
 from olapdb.execute.layout import TableLayout
 from olapdb.ingest.key_rules import renamed_key
+from olapdb.ingest.ttl import rules_of
 from olapdb.model.columns import next_column_id
 from olapdb.model.schema import Column, PastColumn, Table
 from olapdb.sql import nodes
@@ -172,9 +173,15 @@ class Draft:
             for index in self.table.indexes
         )
         settings = renamed_key(self.table.settings, action.name, action.new_name)
-        self.table = replace(
-            self.table, columns=columns, constraints=constraints, indexes=indexes, settings=settings
+        ttl = ", ".join(
+            text(to_sql(rule.expires))
+            + (f" WHERE {text(to_sql(rule.where))}" if rule.where else "")
+            for rule in rules_of(self.table)
         )
+        self.table = replace(
+            self.table, columns=columns, constraints=constraints, indexes=indexes,
+            settings=settings, ttl=ttl,
+        )  # fmt: skip
         self.renamed.append((action.name, action.new_name))
 
     # --- MODIFY
@@ -338,6 +345,10 @@ class Draft:
             yield f"constraint {name}", text
         for index in self.table.indexes:
             yield f"index {index.name}", index.expression
+        for rule in rules_of(self.table):
+            yield "the TTL", to_sql(rule.expires)
+            if rule.where is not None:
+                yield "the TTL", to_sql(rule.where)
 
 
 def renamed_in(text: str, table: Table, old: str, new: str) -> str:

@@ -26,7 +26,8 @@ from olapdb.statements.show import require_database
 
 def drop(statement: nodes.Drop, context: StatementContext) -> Result:
     """DROP TABLE, VIEW, DATABASE, one commit a name. What a materialized view needs is refused, by
-    its name; a view that is created meanwhile is seen."""
+    its name; a view that is created meanwhile is seen. A table may come back, unless it is dropped
+    SYNC."""
     for name in statement.names:
         if statement.kind == "DATABASE":
             attempted(context, partial(_drop_database, statement, name, context))
@@ -62,7 +63,8 @@ def _drop_object(
 
         drop_view(context.services, found.id, query_id=context.query_id, statement=context.text)
         return
-    commit(context, f"DROP {statement.kind}", as_read_and_unneeded(found), [DropObject(found.id)])
+    change = DropObject(found.id, recoverable=not statement.sync)
+    commit(context, f"DROP {statement.kind}", as_read_and_unneeded(found), [change])
 
 
 def as_read_and_unneeded(found: SchemaObject) -> list[Requirement]:
@@ -95,7 +97,7 @@ def _drop_database(
     mine = tuple(sorted(o.id for o in inside if isinstance(o, MaterializedView)))
     requirements: list[Requirement] = [RevisionIs(o.id, o.revision) for o in inside]
     requirements += [NoDependents(o.id, but=mine) for o in inside]
-    changes: list[Change] = [DropObject(o.id) for o in views_first]
+    changes: list[Change] = [DropObject(o.id, recoverable=not statement.sync) for o in views_first]
     commit(
         context, "DROP DATABASE", [DatabaseExists(name.name), *requirements],
         [*changes, DropDatabase(name.name)],

@@ -9,6 +9,7 @@ from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
 from olapdb.statements.partitions import find_partition
+from olapdb.statements.quarantine import quarantine
 from olapdb.types import STRING, UINT64
 
 
@@ -93,6 +94,8 @@ def system(statement: nodes.System, context: StatementContext) -> Result:
         return Result()
     if statement.command in ("BACKUP TO", "RESTORE FROM"):
         return _copy(statement, context)
+    if statement.command == "QUARANTINE PART":
+        return quarantine(statement, context)
     raise NotSupportedError(
         f"SYSTEM {statement.command} is not supported.",
         hint="SYSTEM BACKFILL, REPLAY, RECONCILE VIEW and STOP/START MERGES are.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from olapdb.bind.syntax import rewrite
 from olapdb.bind.syntax import walk as walk_syntax
 from olapdb.errors import (
     BadArguments,
@@ -58,8 +59,17 @@ def ttl_text(items: Sequence[nodes.TtlItem], table: Table, scope: BindScope) -> 
 
 
 def _text(item: nodes.TtlItem) -> str:
-    text = to_sql(item.expression)
-    return text if item.where is None else f"{text} WHERE {to_sql(item.where)}"
+    text = to_sql(rewrite(item.expression, _interval_as_function))
+    if item.where is None:
+        return text
+    return f"{text} WHERE {to_sql(rewrite(item.where, _interval_as_function))}"
+
+
+def _interval_as_function(node: nodes.Node) -> nodes.Node | None:
+    """`INTERVAL 1 DAY` as ClickHouse shows it: toIntervalDay(1)."""
+    if isinstance(node, nodes.IntervalLiteral):
+        return nodes.Function(f"toInterval{node.unit}", (node.expression,))
+    return None
 
 
 def _check(item: nodes.TtlItem, table: Table, scope: BindScope) -> None:

@@ -23,11 +23,12 @@ def create_materialized_view(
     from olapdb.views.create import create_view
 
     context = context.with_settings(statement.settings)
-    create_view(
+    created = create_view(
         context.services, statement, database=context.database, settings=context.settings,
         query_id=context.query_id, text=context.text, build_inner=_inner_builder(context),
         executor=executor_of(context), progress=context.progress,
     )  # fmt: skip
+    context.statistics.warnings += created.warnings
     return Result()
 
 

@@ -88,7 +88,15 @@ def mismatch(part: Part, what: str) -> ChecksumDoesntMatch:
     place = part.path or "the catalog (inline)"
     return ChecksumDoesntMatch(
         f"Part {part.id} of table {part.table_id}, partition {part.partition_id}, in {place}: {what}.",
-        hint="Restore the file from a backup, or drop the partition; other parts stay readable.",
+        hint=quarantine_hint(part),
+    )
+
+
+def quarantine_hint(part: Part) -> str:
+    """What to do about a part that cannot be read."""
+    return (
+        f"Restore the file from a backup, or set the part aside: SYSTEM QUARANTINE PART '{part.id}'"
+        " ON the table; other parts stay readable."
     )
 
 

@@ -21,7 +21,7 @@ from olapdb.model.columns import PartColumns
 from olapdb.model.part import ColumnBounds, Part
 from olapdb.model.schema import Column, SkipIndex, Table
 from olapdb.storage.bounds import bounds_hold, has_bounds, statistics_bounds
-from olapdb.storage.checksum import mismatch, verify_inline, verify_open
+from olapdb.storage.checksum import mismatch, quarantine_hint, verify_inline, verify_open
 from olapdb.storage.skip_indexes import METADATA_PREFIX, IndexPlace, parse_index
 from olapdb.storage.store import Store
 from olapdb.types import Float, plain
@@ -82,9 +82,12 @@ class PartReader:
         self._snapshot = snapshot
         self._part = part
         self._table = table
-        self._past = PartColumns(table)
         self._environment = environment or Environment()
         self._columns = {column.name: column for column in table.stored_columns}
+
+    @cached_property
+    def _past(self) -> PartColumns:
+        return PartColumns(self._table)
 
     @cached_property
     def row_groups(self) -> tuple[RowGroup, ...]:
@@ -163,6 +166,8 @@ class PartReader:
 
     def _converts(self, names: Collection[str]) -> bool:
         """Whether the values of one of the columns are read otherwise than they were written."""
+        if not self._table.past:
+            return False
         columns = (self._columns[name] for name in names if name in self._columns)
         return any(
             {*self._past.types_in(self._part, column)} - {column.type.name} for column in columns
@@ -304,8 +309,11 @@ class PartReader:
         that does not say its types is taken at that."""
         if type_name == "":
             return True
-        through = self._past.types_in(self._part, column)
-        return type_name == column.type.name and all(one == type_name for one in through)
+        if type_name != column.type.name:
+            return False
+        if not self._table.past:
+            return True
+        return all(one == type_name for one in self._past.types_in(self._part, column))
 
 
 class _GroupBounds(Mapping[str, ColumnBounds]):
@@ -391,5 +399,5 @@ def _corrupted(part: Part, error: Exception) -> CorruptedData:
     return CorruptedData(
         f"Part {part.id} of table {part.table_id}, partition {part.partition_id}, in "
         f"{part.path or 'the catalog (inline)'} cannot be read: {error}.",
-        hint="Restore the file from a backup, or drop the partition; other parts stay readable.",
+        hint=quarantine_hint(part),
     )

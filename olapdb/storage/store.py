@@ -290,7 +290,8 @@ def storage_error(error: OSError, path: str) -> OperationalError:
 def _missing(path: str) -> FileDoesntExist:
     return FileDoesntExist(
         f"The file {path} does not exist in the warehouse.",
-        hint="Restore it from a backup, or drop its partition.",
+        hint="Restore it from a backup, or set its part aside: CHECK TABLE names it, SYSTEM QUARANTINE"
+        " PART 'part' ON the table does it.",
     )
 
 

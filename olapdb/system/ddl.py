@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from olapdb.config import SESSION_SETTINGS
 from olapdb.model.schema import Column, KeyItem, MaterializedView, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.storage.codec import codec_clause
@@ -30,7 +31,7 @@ def engine_full(table: Table) -> str:
     """`MergeTree PARTITION BY … ORDER BY … SETTINGS …`, as system.tables.engine_full."""
     text = str(table.engine)
     if not table.engine.is_merge_tree:
-        return text + _settings(table)
+        return text + _settings(table.settings)
     if table.partition_key:
         text += f" PARTITION BY {table.partition_key}"
     order_by = _order_by(table)
@@ -39,13 +40,13 @@ def engine_full(table: Table) -> str:
     text += f" ORDER BY {key_text(order_by) if order_by else 'tuple()'}"
     if table.ttl:
         text += f" TTL {table.ttl}"
-    return text + _settings(table)
+    return text + _settings(table.settings)
 
 
-def _settings(table: Table) -> str:
-    if not table.settings:
+def _settings(settings: tuple[tuple[str, object], ...]) -> str:
+    if not settings:
         return ""
-    return " SETTINGS " + ", ".join(f"{n} = {_setting(v)}" for n, v in table.settings)
+    return " SETTINGS " + ", ".join(f"{n} = {_setting(v)}" for n, v in settings)
 
 
 def _order_by(table: Table) -> tuple[KeyItem, ...]:
@@ -85,10 +86,12 @@ def _create_table(table: Table) -> str:
 
 def _create_materialized_view(view: MaterializedView, snapshot: Snapshot) -> str:
     target = snapshot.by_id(view.target_id)
+    unusual = tuple(one for one in view.settings if one[1] != SESSION_SETTINGS[one[0]].default)
     where = "" if target is None else f" TO {qualified(target.database, target.name)}"
     return (
         f"CREATE MATERIALIZED VIEW {qualified(view.database, view.name)}{where} "
-        f"({_columns(view.columns)}) AS {view.query}{_comment(view.comment)}"
+        f"({_columns(view.columns)}) AS {view.query}{_settings(unusual)}"
+        f"{_comment(view.comment)}"
     )
 
 

@@ -88,7 +88,8 @@ def _detached(context: SystemContext) -> Iterator[Row]:
             blocks = part.block_range
             yield (
                 item.database, item.name, part.partition_id, part.name, part.bytes,
-                _time(part.created_ms), "default", part.path, "", blocks.first, blocks.last,
+                _time(part.created_ms), "default", part.path, part.detached_reason, blocks.first,
+                blocks.last,
                 part.level, part.rows,
             )  # fmt: skip
 

@@ -69,7 +69,7 @@ def _views(context: SystemContext) -> Iterator[Row]:
 
 
 def _full_name(item: SchemaObject | None) -> str:
-    """"" for none."""
+    """ "" for none."""
     return "" if item is None else f"{item.database}.{item.name}"
 
 

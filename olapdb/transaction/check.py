@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from olapdb.catalog.base import Catalog
 from olapdb.errors import CorruptedData, OperationalError
-from olapdb.model.part import BlockRange, Part
+from olapdb.model.part import BlockRange, Part, detached_table
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.storage.bounds import table_bounds
@@ -53,6 +53,11 @@ def _check_table(
         if part.block_range.last >= next_block:
             yield f"{name} has blocks beyond {next_block - 1}"
         yield from (f"{name}: {what}" for what in _check_contributions(snapshot, part))
+        yield from (
+            f"{name}: {what}" for what in part_problems(snapshot, store, table, part, check_rows)
+        )
+    for part in snapshot.parts(detached_table(table.id)):
+        name = f"{table.database}.{table.name}, detached part {part.id} ({part.name})"
         yield from (
             f"{name}: {what}" for what in part_problems(snapshot, store, table, part, check_rows)
         )

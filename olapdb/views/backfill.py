@@ -115,9 +115,7 @@ def backfill(
     with job.recorded():
         job.record.plan(view, [one.recorded() for one in chunks])
         reach("backfill.planned")
-        yield from _Run(job, view, len(chunks), {one.index: one for one in chunks}).rows(
-            snapshot
-        )
+        yield from _Run(job, view, len(chunks), {one.index: one for one in chunks}).rows(snapshot)
     _forget_failures(job, view_id)
 
 

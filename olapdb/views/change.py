@@ -39,8 +39,11 @@ def drop_view(services: Services, view_id: str, *, query_id: str = "", statement
     for _ in range(ATTEMPTS_MAX):
         snapshot = services.catalog.snapshot()
         view = find_view(snapshot, view_id)
-        if standing not in (None, view.standing):  # another version has its name now
-            raise _busy(view_name(view))
+        if standing not in (None, view.standing):
+            raise CommitConflict(
+                f"{view_name(view)} changed places with another version meanwhile.",
+                hint="Nothing was dropped; run it again.",
+            )
         standing = view.standing
         requirements, changes = dropping(snapshot, view)
         if _applied(services, requirements, changes, "DROP VIEW", query_id, statement):

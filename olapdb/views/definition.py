@@ -15,6 +15,7 @@ from olapdb.bind.analysis import source_of
 from olapdb.bind.qualify import qualify
 from olapdb.config import Settings, SettingValue
 from olapdb.errors import (
+    BadArguments,
     DuplicateColumn,
     Position,
     QueryNotSupportedInMaterializedView,
@@ -145,6 +146,11 @@ def frozen_settings(
     for one in clauses:
         if one.name in MEANING:
             chosen[one.name] = one.value
+        elif one.name == "snapshot":
+            raise BadArguments(
+                "A materialized view sees the blocks that are inserted, not a snapshot.",
+                hint="Leave SETTINGS snapshot out of its query.",
+            )
         else:
             Settings({one.name: one.value})  # an unknown setting or value is an error
     return dict(Settings(chosen).changed)

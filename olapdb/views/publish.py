@@ -43,7 +43,11 @@ class Prepared:
     elapsed_ms: int
     requirements: tuple[Requirement, ...]
     changes: tuple[Change, ...]
-    """Beside what is staged: coverage, and slices of other views that become stale."""
+    """Beside what is staged: coverage."""
+    stale: tuple[Change, ...]
+    """Slices of views that join what is staged, as far as this chunk alone reaches them."""
+    stale_together: tuple[Change, ...]
+    """The same where other chunks come with it: what they reach together no lookup has told."""
 
 
 def prepare(
@@ -57,15 +61,19 @@ def prepare(
     requirements.append(NoPartStraddles(view.source_id, chunk.partition, chunk.claimed))
     requirements += [requirement for requirement, _ in dimension_requirements(view, snapshot)]
     written = {c.block.table_id for c in staged.changes if isinstance(c, AddBlock)}
+    now_ms = job.services.clock_ms()
     stale, needed = dimension_changed(
         snapshot, written, "DIMENSION CHANGE", job.statement, job.query_id, outcome.target_rows,
-        job.services.clock_ms(), services=job.services, changes=staged.changes,
-        settings=job.settings,
+        now_ms, services=job.services, changes=staged.changes, settings=job.settings,
+    )  # fmt: skip
+    together, _ = dimension_changed(
+        snapshot, written, "DIMENSION CHANGE", job.statement, job.query_id, outcome.target_rows,
+        now_ms,
     )  # fmt: skip
     coverage = [AddCoverage(CoverageRow(view.id, chunk.partition, one)) for one in chunk.claimed]
     return Prepared(
         chunk, staged, outcome.target_rows, outcome.elapsed_ms, (*requirements, *needed),
-        (*coverage, *stale),
+        tuple(coverage), tuple(stale), tuple(together),
     )  # fmt: skip
 
 
@@ -78,7 +86,11 @@ def publish(job: Job, prepared: Sequence[Prepared], *, last: bool) -> int:
     services = job.services
     joined = join_staged([one.staged for one in prepared])
     changes = signed(joined.changes, job.statement, job.query_id, services.clock_ms())
-    changes += dict.fromkeys(change for one in prepared for change in one.changes)
+    alone = len(prepared) == 1
+    changes += dict.fromkeys(
+        change for one in prepared
+        for change in (*one.changes, *(one.stale if alone else one.stale_together))
+    )  # fmt: skip
     for one in prepared:
         changes += job.record.published(one.chunk.index, one.target_rows, one.elapsed_ms)
     if last:

@@ -77,7 +77,7 @@ class Rebuild:
         except CommitUnknown:
             raise
         except Error as error:
-            raise self._stopped(error) from error
+            raise self._stopped(error, candidate_id) from error
 
     # --- make it whole, prove it, swap
 
@@ -220,11 +220,15 @@ class Rebuild:
             " finished by another statement."
         )
 
-    def _stopped(self, error: Error) -> Error:
-        """The same error, saying what is now and how to go on."""
+    def _stopped(self, error: Error, candidate_id: str) -> Error:
+        """The same error, saying what is now and how to go on; that the candidate is gone, where it
+        failed for that."""
         snapshot = self.asked.services.catalog.snapshot()
-        view = self._live(snapshot)
-        if view is None:
+        candidate = snapshot.by_id(candidate_id)
+        if not isinstance(candidate, MaterializedView) or candidate.standing != "candidate":
+            return self._cancelled()
+        view = snapshot.by_id(candidate.stands_beside)
+        if not isinstance(view, MaterializedView):
             return error
         name = view_name(view)
         stopped = type(error)(
@@ -237,14 +241,6 @@ class Rebuild:
         if isinstance(error, BackfillIncomplete) and isinstance(stopped, BackfillIncomplete):
             stopped.rows = error.rows
         return stopped
-
-    def _live(self, snapshot: Snapshot) -> MaterializedView | None:
-        """The view beside which the candidate stands; None where there is no candidate."""
-        view = snapshot.by_id(self.asked.view_id)
-        if isinstance(view, MaterializedView) and view.standing:
-            view = snapshot.by_id(view.stands_beside)
-        found = isinstance(view, MaterializedView) and candidate_of(snapshot, view) is not None
-        return view if found and isinstance(view, MaterializedView) else None
 
 
 def cancel_rebuild(

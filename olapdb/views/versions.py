@@ -95,7 +95,8 @@ class Exchange:
         for view in (self.old, self.new):
             refuse_dependents(self.snapshot, view)
             refuse_bypass(self.snapshot, view)
-        refuse_broken_views(self.snapshot, self._changed())
+        gone = {i for one in self._superseded() for i in (one.id, one.target_id)}
+        refuse_broken_views(self.snapshot, self._changed(), gone)
 
     def commit(self, requirements: Iterable[Requirement]) -> tuple[list[Requirement], list[Change]]:
         """All that the exchange requires beside these, and its changes."""
@@ -213,9 +214,12 @@ def refuse_bypass(snapshot: Snapshot, view: MaterializedView) -> None:
     )
 
 
-def refuse_broken_views(snapshot: Snapshot, changed: Iterable[SchemaObject]) -> None:
-    """HaveDependentObjects where a plain view that works would not work any more."""
-    after = Overlay.of(snapshot, *changed)
+def refuse_broken_views(
+    snapshot: Snapshot, changed: Iterable[SchemaObject], gone: Iterable[str] = ()
+) -> None:
+    """HaveDependentObjects where a plain view that works would not work any more, once these
+    objects are `changed` and those `gone`."""
+    after = Overlay(snapshot, {item.id: item for item in changed}, frozenset(gone))
     for item in after.objects():
         if not isinstance(item, View):
             continue

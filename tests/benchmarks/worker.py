@@ -42,7 +42,7 @@ def _reads(sql: str) -> bool:
 def main() -> None:
     engine = {"olapdb": olapdb_engine, "chdb": chdb_engine}[sys.argv[1]]
     clock = time.process_time if sys.argv[2:] == ["cpu"] else time.perf_counter
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         run = engine(Path(folder))
         for line in sys.stdin:
             statements = json.loads(line)

@@ -71,6 +71,22 @@ QUERIES = (
     "SELECT * FROM (SELECT id, a FROM aj ARRAY JOIN arr AS a UNION ALL SELECT 0, 0) ORDER BY id, a",
     "SELECT k, tag FROM ajr FINAL ARRAY JOIN tags AS tag ORDER BY k, tag",
     "SELECT k, tag FROM ajr FINAL ARRAY JOIN tags AS tag WHERE tag != 'two' ORDER BY k, tag",
+    "SELECT u.id, a FROM aj AS l INNER JOIN aj AS u ON l.id = u.id ARRAY JOIN u.arr AS a ORDER BY u.id, a",
+    "SELECT l.id, a FROM aj AS l LEFT JOIN ajr AS r ON l.id = r.k LEFT ARRAY JOIN r.tags AS a"
+    " ORDER BY l.id, a",
+    "SELECT q.id, a FROM (SELECT id, arr FROM aj) AS q ARRAY JOIN q.arr AS a ORDER BY q.id, a",
+    "SELECT s, count(DISTINCT a), sumIf(a, id > 1) FROM aj ARRAY JOIN arr AS a PREWHERE id != 4"
+    " GROUP BY s ORDER BY s",
+    "SELECT id, a FROM aj ARRAY JOIN arr AS a WHERE a IN (SELECT id FROM aj) ORDER BY id, a",
+    "SELECT id, a, a + 1 AS next FROM aj ARRAY JOIN arr AS a WHERE next > 2 ORDER BY id, next",
+    "SELECT id, a FROM aj ARRAY JOIN arr AS a WHERE has(arr, 7) OR a = 1 ORDER BY id, a",
+    "SELECT id, s FROM aj ARRAY JOIN b AS s ORDER BY id, s",
+    "SELECT max(length(tag)) FROM aj ARRAY JOIN b AS tag WHERE tag IN ('a', 'zz')",
+    "WITH t AS (SELECT id, a FROM aj ARRAY JOIN arr AS a) SELECT sum(a) FROM t WHERE id < 4",
+    "SELECT id, a FROM aj ARRAY JOIN arr AS a ORDER BY a DESC, id LIMIT 3 OFFSET 1",
+    "SELECT DISTINCT a FROM aj ARRAY JOIN arr AS a ORDER BY a",
+    "SELECT id, * EXCEPT (s, b, m, nul, deep, day) FROM aj ARRAY JOIN arr ORDER BY id, arr",
+    "SELECT id, COLUMNS('ar') FROM aj ARRAY JOIN arr ORDER BY id, arr",
     # nested columns
     "SELECT * FROM ajn ARRAY JOIN n ORDER BY id, n.a",
     "SELECT id, n.a, n.b FROM ajn LEFT ARRAY JOIN n ORDER BY id, n.a",
@@ -101,6 +117,11 @@ QUERIES = (
     "SELECT if(arrayJoin([0, 1]), 'yes', 'no') AS x FROM aj WHERE id = 1 ORDER BY x",
     "SELECT id, (SELECT sum(x) FROM (SELECT arrayJoin([1, 2, 3]) AS x)) AS total FROM aj ORDER BY id",
     "SELECT arrayJoin(range(3)) AS x ORDER BY x DESC",
+    "SELECT s, sum(x) FROM (SELECT s, arrayJoin(arr) AS x FROM aj) GROUP BY s ORDER BY s",
+    "SELECT arrayJoin(arr) AS x, sum(id) AS t FROM aj GROUP BY x ORDER BY t, x LIMIT 2",
+    "SELECT id, arrayJoin(arr) AS x FROM aj ORDER BY x DESC, id LIMIT 2",
+    "SELECT countIf(arrayJoin(arr) > 1), max(arrayJoin(arr)) FROM aj",
+    "SELECT u.id, arrayJoin(u.arr) AS x FROM aj AS l INNER JOIN aj AS u ON l.id = u.id ORDER BY u.id, x",
     "SELECT a, arrayJoin([10, 20]) AS x FROM aj ARRAY JOIN arr AS a ORDER BY a, x",
 )  # fmt: skip
 

@@ -180,3 +180,17 @@ def test_what_expires(connection: Connection, oracle: Oracle, ttl: str) -> None:
     both(connection, oracle, "INSERT INTO e SELECT toDate('2090-01-01'), number FROM numbers(10)")
     both(connection, oracle, "OPTIMIZE TABLE e FINAL")
     same(connection, oracle, "SELECT d, n FROM e ORDER BY d, n")
+
+
+@pytest.mark.parametrize("ttl", ["d + INTERVAL 1 DAY WHERE n > 1, d + INTERVAL 2 MONTH", "d"])
+def test_how_ttl_is_shown(connection: Connection, oracle: Oracle, ttl: str) -> None:
+    oracle.execute("DROP TABLE IF EXISTS w")
+    both(connection, oracle, f"CREATE TABLE w (d Date, n UInt64) ENGINE = MergeTree ORDER BY n TTL {ttl}")
+    shown = [
+        str(asked.split("TTL ")[1].split(" SETTINGS")[0])
+        for query in ["SELECT engine_full FROM system.tables WHERE name = 'w'"]
+        for asked in (
+            str(connection.execute(query).fetchall()[0][0]), str(oracle.query(query).value),
+        )
+    ]  # fmt: skip
+    assert shown[0] == shown[1]

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from unittest import mock
 
 from olapdb.catalog.base import Catalog
+from olapdb.ingest.stage import BlockStager
 from olapdb.model import changes as c
 from olapdb.model import fingerprints
 from olapdb.model.changes import Change, Commit, Committed, Requirement
@@ -21,6 +22,7 @@ from olapdb.model.part import BlockRange
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import CoverageRow
+from olapdb.views.replay import _Replay
 
 Edit: TypeAlias = Callable[[Commit, Snapshot], Commit]
 FOR_EVER = 1 << 40
@@ -181,6 +183,16 @@ def _remove_what_is_there(self: Any, table_id: str, part_ids: Sequence[str]) -> 
     self.removed.setdefault(table_id, []).extend(part_ids)
 
 
+def _fires_nothing(self: Any, *given: Any, fires: bool, **named: Any) -> Any:
+    return _add_view_block(self, *given, fires=False, **named)
+
+
+def _first_writer_only(self: Any, views: Sequence[Any]) -> Any:
+    return _recompute(self, views[:1])
+
+
+_add_view_block = BlockStager.add_view_block
+_recompute = _Replay._recompute
 _UNCHECKED = {"olapdb.catalog.application.Application._remove_parts": _remove_what_is_there}
 
 
@@ -279,6 +291,12 @@ FAULTS: Mapping[str, Fault] = {
         lost("4.dimension_unseen", "INSERT", c.NothingCovered),
         lost("4.dimension_read", "DELETE", _PARTITION, where=_is_dimension),
         lost("5.views_of_target", "BACKFILL", c.ViewsAre),
+        Fault(
+            "5.chunk_fires",
+            "a chunk fires no view of its target",
+            None,
+            {"olapdb.ingest.stage.BlockStager.add_view_block": _fires_nothing},
+        ),
         lost("5.all_parts", "TRUNCATE", _PARTITION),
         forgotten("5.coverage_leaves", "TRUNCATE", c.RemoveCoverage),
         forgotten("5.raise_whole", "TRUNCATE", c.RaiseDataVersion, _whole),
@@ -291,6 +309,13 @@ FAULTS: Mapping[str, Fault] = {
              Fault("", "", None, {"olapdb.views.replay._Replay._replaced": _takes_all})),
         Fault("6.straddle", "a replay takes a part across its fence", None,
               {"olapdb.views.replay._Replay._replaced": _takes_straddling}),
+        lost("6.parts", "REPLAY", _PARTITION, patches=_UNCHECKED),
+        Fault(
+            "6.all_writers",
+            "a replay recomputes one view of several",
+            None,
+            {"olapdb.views.replay._Replay._recompute": _first_writer_only},
+        ),
         lost("6.target_version", "REPLAY", _VERSION, where=_slice),
         forgotten("6.downstream_stale", "REPLAY", c.Invalidate),
         lost("6.watchers", "REPLAY", c.WatchersAre),
@@ -313,7 +338,12 @@ FAULTS: Mapping[str, Fault] = {
         rewritten("9.clear_up_to", "RECONCILE", "a verdict clears marks of whenever", _endless),
         rewritten("10.identity", "CREATE MATERIALIZED VIEW", "a view's id is its name", _named_by_name),
         forgotten("11.stale", "MODIFY QUERY", c.Invalidate),
-        lost("12.token", "INSERT", c.TokenIsNew),
+        both(
+            "12.token",
+            "no commit requires `TokenIsNew`, nor records the token",
+            lost("", "INSERT", c.TokenIsNew),
+            forgotten("", "INSERT", c.RecordToken),
+        ),
         lost("13.lease", "", c.LeaseLive),
     )
 }  # fmt: skip

@@ -161,12 +161,29 @@ class Meeting:
         if answers[0].error:
             for model in models:
                 outcome.add(texts[0], lambda m=model: self._broken_off(m, *texts, answers[1]))
+        if self.first.piecemeal and not any(answer.error for answer in answers):
+            for model in models:
+                outcome.add(texts[0], lambda m=model: self._between(m, *texts, answers[1]))
         for order in (both[::-1], both):
             for model in models:
                 outcome.add(
                     " then ".join(o[1] for o in order), lambda m=model, o=order: _after(m, o)
                 )
         return outcome
+
+    def _between(self, model: Model, text: str, other: str, answer: Answer) -> list[Model]:
+        """The second after the first commit of several of the first, or after the second, …"""
+        found: list[Model] = []
+        for after in range(1, len(list(self.first.change(told(model, text), None)))):
+            changed = told(model, text)
+            for number, _ in enumerate(self.first.change(changed, None)):
+                if number == after:
+                    changed.statement = other
+                    for _ in self.second.change(changed, answer):
+                        pass
+                    changed.statement = text
+            found.append(changed)
+        return found
 
     def _broken_off(self, model: Model, text: str, other: str, answer: Answer) -> list[Model]:
         """Some of what the first does, and then the second makes the rest impossible."""

@@ -42,7 +42,7 @@ class ViewState:
 class Model:
     """`pieces` by table, then by number; `happened` (cause, statement) of all that may have made
     slices stale; `tokens` those of INSERTs that were acknowledged; `detached` pieces by
-    table; `keys` that the table which deduplicates has accepted; `statement` is the one of now."""
+    table; `keys` that the table which deduplicates has accepted; `ids` of the engine's tables; `statement` is the one of now."""
 
     names: dict[str, str] = field(default_factory=dict)
     pieces: dict[str, dict[int, Piece]] = field(default_factory=dict)
@@ -51,6 +51,7 @@ class Model:
     tokens: set[str] = field(default_factory=set)
     detached: dict[str, list[Piece]] = field(default_factory=dict)
     keys: set[Row] = field(default_factory=set)
+    ids: dict[str, str] = field(default_factory=dict)
     statement: str = ""
     number: int = 0
 
@@ -65,7 +66,7 @@ class Model:
             dict(self.names), {t: dict(p) for t, p in self.pieces.items()}, dict(self.views),
             set(self.happened), set(self.tokens),
             {table: list(pieces) for table, pieces in self.detached.items()}, set(self.keys),
-            self.statement, self.number,
+            self.ids, self.statement, self.number,
         )  # fmt: skip
 
     def blame(self, cause: str) -> None:
@@ -206,8 +207,11 @@ class Model:
         return gone
 
     def truncate(self, table: str) -> None:
-        """In a target the coverage leaves with the rows."""
+        """In a target the coverage leaves with the rows; and what was delivered is forgotten."""
         self.pieces[table].clear()
+        self.tokens = {one for one in self.tokens if one.split()[0] != table}
+        if table == "e":
+            self.keys.clear()
         for view in self.views_into(table):
             self.views[view.shape.key] = replace(view, seen=frozenset())
 

@@ -39,6 +39,8 @@ class Operation(ABC):
     weight: ClassVar[int] = 10
     stages: ClassVar[tuple[str, ...]] = ()
     refusals: ClassVar[tuple[str, ...]] = ()
+    piecemeal: ClassVar[bool] = False
+    """Whether it may be several commits."""
 
     @classmethod
     @abstractmethod

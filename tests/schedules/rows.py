@@ -265,7 +265,5 @@ class Truncate(Operation):
         cause = "DIMENSION CHANGE" if self.table == "d" else "TRUNCATE"
         model.blame(cause)
         model.truncate(self.table)
-        if self.table == "e":
-            model.keys.clear()
         if answer is not None and model.pieces[self.table]:
             raise Untrue("rows are left")

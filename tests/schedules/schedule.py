@@ -22,8 +22,8 @@ from tests.schedules.truth import Observation, observe, untruths
 OPERATIONS: tuple[type[Operation], ...] = (
     rows.Insert, rows.Copy, rows.WriteByHand, rows.FillByHand, rows.ChangeDimension, rows.Delete,
     rows.DropPartition, rows.Truncate,
-    views.CreateView, views.DropView, views.Attach, views.Backfill, jobs.StagedBackfill, views.Replay, views.Reconcile,
-    views.CheckLedger, views.Adopt,
+    views.CreateView, views.DropView, views.Attach, views.Backfill, views.Replay, views.Reconcile,
+    views.CheckLedger, views.Adopt, jobs.StagedBackfill,
     changes.Update, changes.ModifyQuery, changes.DetachPartition, changes.AttachPartition,
     changes.TakePartition,
     upkeep.Optimize, upkeep.Vacuum, upkeep.Rename, upkeep.Exchange,
@@ -81,6 +81,8 @@ class Schedule:
             text = f"CREATE TABLE {key} {TABLES[key].ddl}"
             self.warehouse.said.append(text)
             self.warehouse.connection.execute(text)
+        snapshot = self.warehouse.connection.database.services.catalog.snapshot()
+        self.models[0].ids = {one.name: one.id for one in snapshot.objects("default")}
 
     def take(self, step: Step) -> None:
         """Raises Failed where what the engine shows afterwards is true of no model."""

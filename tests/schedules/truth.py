@@ -77,6 +77,10 @@ def untruths(model: Model, seen: Observation) -> Iterator[str]:
         yield f"the tables are {sorted(seen.rows)}, should be {sorted(model.names.values())}"
         return
     for key, name in model.names.items():
+        if seen.parts[name][0] != model.ids[key]:
+            yield f"{name} is not the table that it should be"
+            return
+    for key, name in model.names.items():
         shape = TABLES[key]
         if any(not set(shape.fields) <= row.keys() for row in seen.rows[name]):
             yield f"{name} has the columns {list(seen.rows[name][0])}"

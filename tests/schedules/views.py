@@ -24,6 +24,7 @@ class CreateView(Operation):
     view: str
     populate: bool
     weight: ClassVar[int] = 14
+    piecemeal: ClassVar[bool] = True
     stages: ClassVar[tuple[str, ...]] = (*CATALOG, "backfill.planned", "backfill.before_commit")
 
     @classmethod
@@ -122,11 +123,13 @@ def filled(model: Model, view: str, slices: list[str]) -> Iterator[Model]:
 
 @dataclass(frozen=True)
 class Backfill(Operation):
-    """Of all of the gap, or of the source's partition with this id."""
+    """Of all of the gap, or of the source's partition with this id; `staged`: published whole."""
 
     view: str
     partition: str | None
+    staged: bool = False
     weight: ClassVar[int] = 18
+    piecemeal: ClassVar[bool] = True
     stages: ClassVar[tuple[str, ...]] = (
         *STORE, *CATALOG, "backfill.planned", "backfill.chunk_computed", "insert.view_fired",
         "backfill.before_commit", "backfill.chunk_published",
@@ -140,12 +143,13 @@ class Backfill(Operation):
             return None
         known = sorted({p.slice for p in model.pieces[view.shape.source].values()})
         only = chance.choice(known) if known and chance.random() < 0.4 else None
-        return cls(view.shape.key, only)
+        return cls(view.shape.key, only, chance.random() < 0.3)
 
     def sql(self, model: Model) -> str:
         model.views[self.view]
         only = f" PARTITION ID '{self.partition}'" if self.partition is not None else ""
-        return f"SYSTEM BACKFILL VIEW {self.view}{only} SETTINGS inline_bytes_max = 0"
+        staged = ", backfill_staging = 1" if self.staged else ""
+        return f"SYSTEM BACKFILL VIEW {self.view}{only} SETTINGS inline_bytes_max = 0{staged}"
 
     def after(self, model: Model, answer: Answer) -> Model:
         source = model.views[self.view].shape.source
@@ -161,15 +165,19 @@ class Backfill(Operation):
     def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
         wanted = self.slices(model)
         if answer is not None:
-            done = sorted(r["partition"] for r in answer.rows if r["status"] == "published")
+            done = sorted({r["partition"] for r in answer.rows if r["status"] == "published"})
             if done != wanted or any(r["status"] == "failed" for r in answer.rows):
                 raise Untrue(f"filled {answer.rows}, the gap is {wanted}")
-        for slice_ in wanted:
-            yield
+        for number, slice_ in enumerate(wanted):
+            if not (self.staged and number):
+                yield
             model.fill(self.view, slice_)
 
     def prefixes(self, model: Model) -> Iterator[Model]:
-        yield from filled(model, self.view, self.slices(model))
+        if self.staged:
+            yield from super().prefixes(model)
+        else:
+            yield from filled(model, self.view, self.slices(model))
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,10 @@ _STORAGE = frozenset({"ENGINE", "PARTITION", "PRIMARY", "ORDER"})
 
 _EXCLUSIVE = frozenset({"PARTITION", "WHERE", "FROM", "STALE", "SAMPLE", "OLDEST", "METADATA"})
 
-_COMMANDS: dict[tuple[str, ...], Literal["", "table", "optional table", "argument"]] = {
+_COMMANDS: dict[
+    tuple[str, ...], Literal["", "table", "optional table", "argument", "argument on table"]
+] = {
+    ("QUARANTINE", "PART"): "argument on table",
     ("BACKUP", "TO"): "argument",
     ("RESTORE", "FROM"): "argument",
     ("FLUSH", "LOGS"): "",
@@ -110,6 +113,10 @@ class SystemParser(DefinitionParser):
         if what == "argument":
             name = self.string() if self.token.kind == "string" else self.identifier()
             return System(command, None, name, position=position)
+        if what == "argument on table":
+            name = self.string()
+            self.expect("ON")
+            return System(command, self.table_name(), name, position=position)
         named = self.token.kind in ("word", "name")
         if what == "table" or (what == "optional table" and named):
             table = self.table_name()

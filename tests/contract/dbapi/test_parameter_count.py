@@ -53,6 +53,11 @@ def test_nothing_is_inserted_with_too_many(connection: Connection) -> None:
     assert connection.execute("SELECT count() FROM t").fetchall() == [(0,)]
 
 
+def test_sets_may_come_one_by_one(connection: Connection) -> None:
+    connection.cursor().executemany("INSERT INTO t VALUES (?, ?)", ((n, "a") for n in range(3)))
+    assert connection.execute("SELECT count() FROM t").fetchall() == [(3,)]
+
+
 def test_names_that_are_not_used_are_no_error(connection: Connection) -> None:
     found = connection.execute("SELECT :a", {"a": 1, "b": 2}).fetchall()
     assert found == [(1,)]

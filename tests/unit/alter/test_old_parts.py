@@ -22,13 +22,22 @@ def connection(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Conne
             "CREATE TABLE t (k UInt32, v Int64, s String) ENGINE = MergeTree ORDER BY k"
             f" SETTINGS inline_bytes_max = {size}, index_granularity = 2"
         )
-        opened.execute("INSERT INTO t VALUES (1, 10, 'a'), (2, 300, 'b'), (3, -5, 'c'), (4, 7, 'd')")
+        opened.execute(
+            "INSERT INTO t VALUES (1, 10, 'a'), (2, 300, 'b'), (3, -5, 'c'), (4, 7, 'd')"
+        )
         yield opened
 
 
 def test_a_default_over_other_columns_is_evaluated_for_each_row(connection: Connection) -> None:
-    connection.execute("ALTER TABLE t ADD COLUMN w Int64 DEFAULT v * 2, ADD COLUMN x String DEFAULT concat(s, toString(w))")
-    assert rows(connection, "SELECT x FROM t ORDER BY k") == [("a20",), ("b600",), ("c-10",), ("d14",)]
+    connection.execute(
+        "ALTER TABLE t ADD COLUMN w Int64 DEFAULT v * 2, ADD COLUMN x String DEFAULT concat(s, toString(w))"
+    )
+    assert rows(connection, "SELECT x FROM t ORDER BY k") == [
+        ("a20",),
+        ("b600",),
+        ("c-10",),
+        ("d14",),
+    ]
     assert rows(connection, "SELECT k FROM t WHERE w > 100") == [(2,)]
     assert rows(connection, "SELECT sum(w) FROM t WHERE x = 'a20'") == [(20,)]
     assert rows(connection, "SELECT count() FROM t PREWHERE w < 0 WHERE s = 'c'") == [(1,)]
@@ -56,7 +65,10 @@ def test_a_dropped_column_does_not_come_back(connection: Connection) -> None:
     assert rows(connection, "SELECT v FROM t") == [(0,)] * 4
     assert rows(connection, "SELECT k FROM t WHERE v = 10") == []
     assert rows(connection, "SELECT count() FROM t WHERE v = 0") == [(4,)]
-    ids = rows(connection, "SELECT data_uncompressed_bytes FROM system.columns WHERE table = 't' AND name = 'v'")
+    ids = rows(
+        connection,
+        "SELECT data_uncompressed_bytes FROM system.columns WHERE table = 't' AND name = 'v'",
+    )
     assert ids == [(0,)], "no part has the new column"
 
 
@@ -92,7 +104,13 @@ def test_a_text_sorts_otherwise_than_a_number(connection: Connection) -> None:
     assert rows(connection, "SELECT max(v), min(v) FROM t") == [("7", "-5")]
     connection.execute("INSERT INTO t VALUES (5, '5', 'e')")
     connection.execute("OPTIMIZE TABLE t FINAL")
-    assert rows(connection, "SELECT v FROM t ORDER BY k") == [("10",), ("300",), ("-5",), ("7",), ("5",)]
+    assert rows(connection, "SELECT v FROM t ORDER BY k") == [
+        ("10",),
+        ("300",),
+        ("-5",),
+        ("7",),
+        ("5",),
+    ]
 
 
 def test_what_does_not_convert_is_refused_and_nothing_is_changed(connection: Connection) -> None:
@@ -128,16 +146,22 @@ def test_an_update_may_follow_in_the_same_alter(connection: Connection) -> None:
         "ALTER TABLE t RENAME COLUMN v TO w, ADD COLUMN z Int64 DEFAULT w, UPDATE z = w + 1 WHERE k < 3,"
         " DELETE WHERE z < 0, UPDATE w = 0 WHERE k = 1"
     )
-    assert rows(connection, "SELECT k, w, z FROM t ORDER BY k") == [(1, 0, 11), (2, 300, 301), (4, 7, 7)]
+    assert rows(connection, "SELECT k, w, z FROM t ORDER BY k") == [
+        (1, 0, 11),
+        (2, 300, 301),
+        (4, 7, 7),
+    ]
     assert rows(connection, "SELECT max(number) FROM system.snapshots")[0][0] == before + 1
 
 
 def test_an_alter_that_fails_late_leaves_no_file(connection: Connection) -> None:
     with pytest.raises(olapdb.Error):
-        connection.execute("ALTER TABLE t UPDATE v = v + 1 WHERE 1, UPDATE v = intDiv(v, v - v) WHERE 1")
+        connection.execute(
+            "ALTER TABLE t UPDATE v = v + 1 WHERE 1, UPDATE v = intDiv(v, v - v) WHERE 1"
+        )
     services = connection.database.services
     files = [file.path for file in services.store.list("data/")]
-    assert {file for file in files} <= set(services.catalog.referenced_paths())
+    assert set(files) <= set(services.catalog.referenced_paths())
     assert rows(connection, "SELECT sum(v) FROM t") == [(312,)]
 
 
@@ -185,7 +209,9 @@ def test_mutations_are_listed(connection: Connection) -> None:
 
 
 def test_codecs_are_shown_as_they_are_and_as_they_are_stored(connection: Connection) -> None:
-    connection.execute("ALTER TABLE t MODIFY COLUMN v CODEC(Delta, ZSTD(3)), MODIFY COLUMN s CODEC(LZ4HC)")
+    connection.execute(
+        "ALTER TABLE t MODIFY COLUMN v CODEC(Delta, ZSTD(3)), MODIFY COLUMN s CODEC(LZ4HC)"
+    )
     connection.execute("INSERT INTO t VALUES (5, 1, 'e')")
     assert rows(
         connection,
@@ -199,3 +225,57 @@ def test_codecs_are_shown_as_they_are_and_as_they_are_stored(connection: Connect
     assert "CODEC(Delta(8), ZSTD(3))" in shown
     connection.execute("DROP TABLE t")
     connection.execute(shown)
+
+
+def test_a_detached_part_is_converted_when_it_comes_back() -> None:
+    with olapdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE u (k UInt8, n Nullable(Int64), s String) ENGINE = MergeTree PARTITION BY k ORDER BY k"
+        )
+        connection.execute(
+            "INSERT INTO u VALUES (1, NULL, '5'), (1, 4, '6'), (2, 5, '7'), (3, 1, 'x')"
+        )
+        connection.execute("ALTER TABLE u DETACH PARTITION 1, DETACH PARTITION 3")
+        connection.execute("ALTER TABLE u MODIFY COLUMN n Int64 DEFAULT 3, MODIFY COLUMN s UInt8")
+        connection.execute("ALTER TABLE u ATTACH PARTITION 1")
+        assert rows(connection, "SELECT * FROM u ORDER BY ALL") == [(1, 3, 5), (1, 4, 6), (2, 5, 7)]
+        with pytest.raises(CannotParseNumber):
+            connection.execute("ALTER TABLE u ATTACH PARTITION 3")
+        assert rows(connection, "SELECT count() FROM u") == [(3,)]
+
+
+def test_a_ttl_follows_a_rename_and_keeps_its_columns() -> None:
+    with olapdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE u (k UInt8, d DateTime, x UInt8) ENGINE = MergeTree ORDER BY k"
+            " TTL d + INTERVAL 1 YEAR WHERE x = 1"
+        )
+        connection.execute("INSERT INTO u VALUES (1, '2001-01-01', 1), (2, '2001-01-01', 0)")
+        connection.execute("ALTER TABLE u RENAME COLUMN d TO e, RENAME COLUMN x TO y")
+        for statement in ("DROP COLUMN e", "DROP COLUMN y", "MODIFY COLUMN e String"):
+            with pytest.raises(olapdb.Error):
+                connection.execute(f"ALTER TABLE u {statement}")
+        connection.execute("OPTIMIZE TABLE u FINAL")
+        assert rows(connection, "SELECT k FROM u") == [(2,)]
+
+
+def test_an_index_is_materialized_for_parts_that_are_there() -> None:
+    with olapdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE u (k UInt32, v UInt32) ENGINE = MergeTree ORDER BY k"
+            " SETTINGS index_granularity = 10, inline_bytes_max = 0"
+        )
+        connection.execute(
+            "INSERT INTO u SELECT number, intDiv(number, 10) * 7 % 100 FROM numbers(100)"
+        )
+        query = "SELECT k FROM u WHERE v * 2 = 28"
+        found = rows(connection, query)
+        connection.execute("ALTER TABLE u ADD INDEX i v * 2 TYPE set(10) GRANULARITY 1")
+        connection.execute("ALTER TABLE u MATERIALIZE INDEX i")
+        plan = "\n".join(str(line) for (line,) in rows(connection, f"EXPLAIN indexes = 1 {query}"))
+        assert "Granules: 1/10" in plan, plan
+        assert rows(connection, query) == found
+        with pytest.raises(olapdb.Error):
+            connection.execute("ALTER TABLE u DROP COLUMN v")
+        connection.execute("ALTER TABLE u RENAME COLUMN v TO w")
+        assert rows(connection, query.replace("v * 2", "w * 2")) == found

@@ -179,3 +179,13 @@ def test_an_update_of_rows_that_a_backfill_brings_meanwhile(race: Race) -> None:
     )
     assert rows(race.second, "SELECT count() FROM system.view_invalidations") == [(1,)]
     assert_views_right(race)
+
+
+def test_an_update_of_rows_that_a_new_view_brings_meanwhile(race: Race) -> None:
+    race.first.execute("DROP VIEW daily_mv")
+    race.first.execute("TRUNCATE TABLE daily")
+    assert race.run(
+        "UPDATE events SET amount = 1 WHERE user = 1", VIEW, "SYSTEM BACKFILL VIEW daily_mv"
+    )
+    assert rows(race.second, "SELECT count() FROM system.view_invalidations") == [(1,)]
+    assert_views_right(race)

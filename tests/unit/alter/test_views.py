@@ -260,3 +260,32 @@ def test_duplicates_that_leave_are_told(connection: Connection) -> None:
     assert rows(connection, "SELECT count() FROM events") == [(4,)]
     assert stale(connection) == [("202401", "UPDATE"), ("202402", "UPDATE")]
     mended(connection)
+
+
+def test_an_update_under_the_new_name_is_told_to_a_view_of_the_old_one(
+    connection: Connection,
+) -> None:
+    connection.execute(
+        "ALTER TABLE events RENAME COLUMN amount TO cents, UPDATE cents = 0 WHERE user = 2"
+    )
+    assert [cause for _, cause in stale(connection)] == ["UPDATE"]
+    connection.execute("SYSTEM REPLAY VIEW daily_mv STALE")
+    assert rows(connection, READ) == rows(connection, DIRECT.replace("amount", "cents"))
+
+
+def test_nulls_that_are_replaced_leave_their_slice_and_enter_another() -> None:
+    with olapdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE s (k UInt8, g Nullable(UInt8)) ENGINE = MergeTree ORDER BY k"
+        )
+        connection.execute(
+            "CREATE TABLE u (g UInt8, n UInt64) ENGINE = SummingMergeTree PARTITION BY g ORDER BY g"
+        )
+        connection.execute(
+            "CREATE MATERIALIZED VIEW m TO u AS SELECT ifNull(g, 9) AS g, count() AS n FROM s GROUP BY g"
+        )
+        connection.execute("INSERT INTO s VALUES (1, 1), (2, NULL), (3, 3)")
+        connection.execute("ALTER TABLE s MODIFY COLUMN g UInt8 DEFAULT 3")
+        assert stale(connection) == [("3", "UPDATE"), ("9", "UPDATE")]
+        connection.execute("SYSTEM REPLAY VIEW m STALE")
+        assert rows(connection, "SELECT g, sum(n) FROM u GROUP BY g ORDER BY g") == [(1, 1), (3, 2)]

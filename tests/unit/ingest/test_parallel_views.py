@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -93,8 +92,8 @@ def content(connection: Connection) -> list[Any]:
 
 
 @pytest.fixture(params=[262_144, 0], ids=["inline", "files"])
-def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path, int]]:
-    yield tmp_path, request.param
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, int]:
+    return tmp_path, request.param
 
 
 def run(folder: Path, inline: int, *, parallel: bool) -> list[Any]:

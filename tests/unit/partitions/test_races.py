@@ -197,3 +197,28 @@ def test_vacuum_while_parts_are_shared(race: Race) -> None:
     race.first.execute("ALTER TABLE events ATTACH PARTITION 202403 FROM other")
     assert rows(race.second, "SELECT count() FROM events") == [(6,)]
     race.repaired()
+
+
+def test_a_merge_joins_what_becomes_a_gap_with_what_does_not(race: Race) -> None:
+    """Else the merged part of the source would be covered in half: neither gap nor seen."""
+    race.first.execute(
+        "CREATE TABLE weeks (week Date, n UInt64) ENGINE = SummingMergeTree PARTITION BY week"
+        " ORDER BY week"
+    )
+    race.first.execute("TRUNCATE TABLE events")
+    race.first.execute(
+        "CREATE MATERIALIZED VIEW weeks_mv TO weeks AS SELECT toMonday(day) AS week, count() AS n"
+        " FROM events GROUP BY week"
+    )
+    add(race.first, ("2024-01-01", "a", 1, 1))
+    add(race.first, ("2024-01-02", "a", 1, 1), ("2024-01-08", "b", 2, 2))
+    select = "SELECT week, sum(n) FROM weeks GROUP BY week ORDER BY week"
+    before = rows(race.first, select)
+    race.run("ALTER TABLE weeks DROP PARTITION '2024-01-01'", "OPTIMIZE TABLE events FINAL")
+    for _ in range(3):
+        (status,) = dicts(race.second, "SELECT * FROM system.views WHERE name = 'weeks_mv'")
+        if status["verdict"] in ("stale", "partial"):
+            race.second.execute(str(status["mend"]))
+    problems = dicts(race.second, "SYSTEM RECONCILE VIEW weeks_mv METADATA")
+    assert [p for p in problems if p["problems"]] == []
+    assert rows(race.second, select) == before

@@ -205,3 +205,16 @@ def test_what_was_delivered_is_known_again(tmp_path: Path) -> None:
         assert connection.insert("t", {"day": [2, 3]}) == 1
         assert rows(connection, "SELECT day FROM t ORDER BY day") == [(1,), (2,), (3,)]
         whole(connection)
+
+
+def test_a_backup_has_no_dropped_tables(tmp_path: Path) -> None:
+    with olapdb.connect(str(tmp_path / "warehouse")) as connection:
+        for name in ("t", "gone"):
+            connection.execute(f"CREATE TABLE {name} (x Int64) ENGINE = MergeTree ORDER BY x")
+            connection.execute(f"INSERT INTO {name} VALUES (1)")
+        connection.execute("DROP TABLE gone")
+        connection.execute(f"SYSTEM BACKUP TO '{tmp_path / 'backup'}'")
+        assert dropped(connection) == [("default", "gone", 1)]
+    with olapdb.connect(str(tmp_path / "backup"), read_only=True) as connection:
+        assert dropped(connection) == []
+        assert rows(connection, "SELECT x FROM t") == [(1,)]

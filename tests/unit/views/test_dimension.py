@@ -210,6 +210,11 @@ def test_at_insert_stays_as_it_was(connection: Connection) -> None:
     assert "at_insert" in view["reason"]
     (one,) = dicts(connection, "SELECT * FROM system.view_dependencies WHERE kind = 'dimension'")
     assert (one["depends_on"], one["mode"]) == ("kinds", "at_insert")
+    ((made,),) = rows(connection, "SHOW CREATE TABLE v")
+    assert made.endswith("SETTINGS dimensions = 'at_insert'")
+    connection.execute("DROP VIEW v")
+    connection.execute(made)
+    assert rows(connection, "SELECT verdict FROM system.views") == [("unproven",)]
 
 
 def test_current_is_said_too(connection: Connection) -> None:

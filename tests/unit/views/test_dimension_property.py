@@ -64,6 +64,9 @@ QUERIES = {
     "union": ("sum", "SELECT day, kind AS label, sum(amount) AS w FROM events GROUP BY day, label "
               "UNION ALL SELECT e.day AS day, k.label AS label, sum(e.amount) AS w FROM events AS e "
               "INNER JOIN kinds AS k ON e.kind = k.kind WHERE k.weight > 1 GROUP BY day, label"),
+    "array join": ("sum", "SELECT e.day AS day, one AS label, sum(e.amount * k.weight) AS w "
+                   "FROM events AS e ARRAY JOIN [e.kind, upper(e.kind)] AS one "
+                   "INNER JOIN kinds AS k ON e.kind = k.kind GROUP BY day, label"),
     "final": ("sum", "SELECT e.day AS day, e.kind AS label, sum(e.amount * k.weight) AS w "
               "FROM events AS e LEFT JOIN newest AS k FINAL ON e.kind = k.kind GROUP BY day, label"),
 }  # fmt: skip

@@ -124,3 +124,15 @@ def test_the_log_has_clickhouses_columns(connection: Connection) -> None:
     assert found == [
         ("default.wide", "Materialized", "default.t", 100, 300, "QueryFinish", 3, 1, "", "", 0)
     ]
+
+
+def test_a_view_that_cannot_be_proven_is_warned_about(connection: Connection) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE MATERIALIZED VIEW first_rows ENGINE = MergeTree ORDER BY v AS"
+            " SELECT p, v FROM s ORDER BY v LIMIT 3"
+        )
+        ((kind, text),) = cursor.messages
+    assert kind is olapdb.Warning
+    assert text.startswith("It cannot be proven: ")
+    assert verdict(connection, "first_rows") == "unproven"

@@ -467,11 +467,41 @@ def test_what_would_be_lost_stops_the_swap(connection: Connection, what: str) ->
     assert rows(connection, "SELECT sum(total) FROM daily WHERE kind != 'q'") == [(11,)]
 
 
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_rollback_meanwhile(connection: Connection, stage: str) -> None:
+    """The new version replaces what has the name then, and lets go of the other one."""
+    connection.execute(REBUILD)
+
+    def roll_back() -> None:
+        with olapdb.connect(connection.database.location) as other:
+            other.execute("SYSTEM ROLLBACK VIEW daily_mv")
+            old_is_there(other)
+
+    with at(stage, roll_back):
+        connection.execute("SYSTEM REBUILD VIEW daily_mv")
+    new_is_there(connection)
+    assert tables(connection) == ["daily", "daily__v1", "daily_mv", "daily_mv__v1", "events"]
+    connection.execute("SYSTEM ROLLBACK VIEW daily_mv")
+    old_is_there(connection)
+
+
 def test_a_drop_that_meets_the_swap_drops_what_has_the_name(connection: Connection) -> None:
     location = connection.database.location
     with olapdb.connect(location) as second:
         assert Race(connection, second).run("DROP VIEW daily_mv", REBUILD)
     assert tables(connection) == ["daily", "events"]
+
+
+@pytest.mark.parametrize("stage", ["backfill.before_commit", "rows.chunk_computed", *STAGES])
+def test_cancelled_while_it_runs(connection: Connection, stage: str) -> None:
+    def cancel() -> None:
+        with olapdb.connect(connection.database.location) as other:
+            other.execute("SYSTEM CANCEL REBUILD VIEW daily_mv")
+
+    with at(stage, cancel), pytest.raises(UnknownTable, match="the rebuild was cancelled"):
+        connection.execute(REBUILD)
+    assert tables(connection) == ["daily", "daily_mv", "events"]
+    old_is_there(connection)
 
 
 def test_two_rebuilds_at_once_are_one(connection: Connection) -> None:

@@ -96,7 +96,7 @@ def test_a_wholly_retained_slice_has_a_verdict_of_its_own(connection: Connection
         r["partition"]: r["verdict"] for r in dicts(connection, "SYSTEM RECONCILE VIEW daily_mv")
     }
     assert verdicts == {"2023": "retained", "2024": "equal"}
-    with pytest.raises(RetainedRows, match="partition|Partition 2023"):
+    with pytest.raises(RetainedRows, match="Partition 2023"):
         connection.execute("SYSTEM REPLAY VIEW daily_mv PARTITION 2023")
     done = {r["partition"]: r for r in dicts(connection, "SYSTEM REPLAY VIEW daily_mv")}
     assert (done["2023"]["status"], done["2023"]["retained_rows"]) == ("retained", 1)

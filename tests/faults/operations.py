@@ -1,0 +1,171 @@
+"""Operations that fault tests break, on one small warehouse, and what must be true afterwards.
+
+    s --v--> sums --w--> more      two views, chained; s by partition, in files
+    s --x--> late                  a view that has not seen the first rows: its gap
+    other                          a table whose partitions, or name, are swapped with those of s
+    junk                           dropped parts, for vacuum
+
+A *state* is what users see of rows: before an operation, after it, and nothing between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import olapdb
+from olapdb.dbapi.connection import Connection
+from olapdb.merge.vacuum import vacuum
+from olapdb.transaction.check import check_database
+from tests.unit.views.warehouse import dicts, rows
+
+COLUMNS = "(p UInt8, k String, n Int64) ENGINE = MergeTree PARTITION BY p ORDER BY k"
+SUMS = "(p UInt8, k String, n Int64) ENGINE = SummingMergeTree PARTITION BY p ORDER BY (p, k)"
+QUERY = "SELECT p, k, sum(n) AS n FROM s GROUP BY p, k"
+PREPARED = (
+    "SYSTEM STOP MERGES",
+    f"CREATE TABLE s {COLUMNS} SETTINGS inline_bytes_max = 0",
+    f"CREATE TABLE other {COLUMNS} SETTINGS inline_bytes_max = 0",
+    f"CREATE TABLE junk {COLUMNS} SETTINGS inline_bytes_max = 0",
+    f"CREATE TABLE sums {SUMS} SETTINGS inline_bytes_max = 0",
+    f"CREATE TABLE more {SUMS}",
+    f"CREATE TABLE late {SUMS} SETTINGS inline_bytes_max = 0",
+    "INSERT INTO s VALUES (1, 'a', 1), (1, 'b', 2), (2, 'a', 3)",
+    "INSERT INTO other VALUES (1, 'z', 7), (3, 'z', 8)",
+    "INSERT INTO junk VALUES (1, 'a', 1)",
+    "INSERT INTO junk VALUES (1, 'b', 1)",
+    "OPTIMIZE TABLE junk FINAL",
+    f"CREATE MATERIALIZED VIEW v TO sums AS {QUERY}",
+    "CREATE MATERIALIZED VIEW w TO more AS SELECT p, k, sum(n) AS n FROM sums GROUP BY p, k",
+    "SYSTEM BACKFILL VIEW v",
+    f"CREATE MATERIALIZED VIEW x TO late AS {QUERY}",
+    "INSERT INTO s VALUES (1, 'a', 10), (2, 'c', 20)",
+)
+SMALL = "backfill_chunk_rows_max = 1, backfill_threads = 1, inline_bytes_max = 0"
+TABLES = ("s", "other")
+
+
+@dataclass(frozen=True)
+class Operation:
+    """`one_commit`: it happened whole or not at all; others do their work piece by piece, each of
+    them whole.  `work` where it is no statement."""
+
+    statement: str = ""
+    before: tuple[str, ...] = ()
+    one_commit: bool = True
+    work: Callable[[Connection], None] | None = None
+
+    def run(self, connection: Connection, folder: Path) -> None:
+        if self.work is not None:
+            self.work(connection)
+        else:
+            connection.execute(self.statement.replace("{backup}", f"{folder}.backup"))
+
+
+def _vacuum(connection: Connection) -> None:
+    vacuum(connection.database.services, lifetime_seconds=0)
+
+
+OPERATIONS = {
+    "insert": Operation("INSERT INTO s VALUES (1, 'a', 5), (4, 'd', 6)"),
+    "merge": Operation("OPTIMIZE TABLE s PARTITION 1 FINAL"),
+    "delete": Operation("DELETE FROM s WHERE k = 'a'"),
+    "update": Operation("ALTER TABLE s UPDATE n = n * 2 WHERE k = 'a'"),
+    "replace partition": Operation("ALTER TABLE s REPLACE PARTITION 1 FROM other"),
+    "exchange": Operation("EXCHANGE TABLES s AND other"),
+    "detach": Operation("ALTER TABLE s DETACH PARTITION 1"),
+    "attach": Operation("ALTER TABLE s ATTACH PARTITION 1", ("ALTER TABLE s DETACH PARTITION 1",)),
+    "drop of a target": Operation("ALTER TABLE sums DROP PARTITION 1"),
+    "backfill": Operation(f"SYSTEM BACKFILL VIEW x SETTINGS {SMALL}", one_commit=False),
+    "replay": Operation(
+        "SYSTEM REPLAY VIEW v SETTINGS inline_bytes_max = 0", ("DELETE FROM s WHERE k = 'b'",)
+    ),
+    "vacuum": Operation(one_commit=False, work=_vacuum),
+    "backup": Operation("SYSTEM BACKUP TO '{backup}'", one_commit=False),
+}  # fmt: skip
+
+
+def prepare(folder: Path, operation: Operation | None = None) -> None:
+    with olapdb.connect(str(folder)) as connection:
+        for text in (*PREPARED, *(operation.before if operation else ())):
+            connection.execute(text)
+
+
+def state(connection: Connection) -> dict[str, Any]:
+    """The rows of the tables that the operations change, and those of the targets, added up."""
+    found: dict[str, Any] = {
+        name: sorted(rows(connection, f"SELECT p, k, n FROM {name}")) for name in TABLES
+    }
+    for name in ("sums", "more", "late"):
+        query = f"SELECT p, k, sum(n) FROM {name} GROUP BY p, k ORDER BY p, k"
+        found[name] = rows(connection, query)
+    found["detached"] = rows(connection, "SELECT sum(rows) FROM system.detached_parts")
+    return found
+
+
+def untruths(connection: Connection) -> Iterator[str]:
+    """What is said of views and is not so: a slice that differs from its source, but is not named;
+    a view that is called covered and has a gap."""
+    status = {one["name"]: one for one in dicts(connection, "SELECT * FROM system.views")}
+    for view, one in status.items():
+        if one["verdict"] in ("covered", "proven") and one["gap_rows"]:
+            yield f"{view} is called {one['verdict']}, with a gap of {one['gap_rows']} rows"
+        if one["verdict"] not in ("covered", "proven", "stale", "partial"):
+            yield f"{view} is called {one['verdict']}: {one['reason']}"
+        for slice_ in dicts(connection, f"SYSTEM RECONCILE VIEW {view}"):
+            if slice_["verdict"] != "equal" and not slice_["causes"]:
+                yield f"{view}, {slice_['partition']} is {slice_['verdict']}: {slice_['examples']}"
+            if slice_["verdict"] != "equal" and one["verdict"] != "stale":
+                yield f"{view} is called {one['verdict']}, and {slice_['partition']} differs"
+
+
+def mend(connection: Connection) -> None:
+    """Does what system.views says until every view is proven; upstream first."""
+    for _ in range(3):
+        for view in ("v", "w", "x"):
+            for _ in range(2):
+                (one,) = dicts(connection, f"SELECT * FROM system.views WHERE name = '{view}'")
+                if one["verdict"] in ("stale", "partial"):
+                    connection.execute(one["mend"])
+    for view in ("v", "w", "x"):
+        assert {r["verdict"] for r in dicts(connection, f"SYSTEM RECONCILE VIEW {view}")} <= {
+            "equal"
+        }
+        (one,) = dicts(connection, f"SELECT * FROM system.views WHERE name = '{view}'")
+        assert one["verdict"] in ("proven", "covered"), one
+
+
+def verify(
+    folder: Path, operation: Operation, states: tuple[dict[str, Any], dict[str, Any]],
+    acknowledged: bool, where: str,
+) -> bool:  # fmt: skip
+    """Opens the warehouse as after a crash; whether the operation happened.  What was acknowledged
+    is there, nothing by halves, views are true, and recovery ends."""
+    before, after = states
+    with olapdb.connect(str(folder)) as connection:
+        connection.execute("SYSTEM STOP MERGES")
+        services = connection.database.services
+        vacuum(services, lifetime_seconds=0)
+        assert check_database(services.catalog, services.store) == [], where
+        again = vacuum(services, lifetime_seconds=0)
+        assert (again.parts, again.files) == (0, 0), f"{where}: recovery does not end"
+        found = state(connection)
+        happened = found == after
+        assert happened or not acknowledged, f"{where}: lost {found}, was to be {after}"
+        if operation.one_commit:
+            assert found in (before, after), f"{where}: {found}"
+        else:
+            assert {n: found[n] for n in TABLES} == {n: before[n] for n in TABLES}, where
+        assert list(untruths(connection)) == [], where
+        return happened
+
+
+def expected(template: Path, folder: Path, operation: Operation) -> tuple[Any, Any]:
+    """The states before the operation and after it, from a run of it on the warehouse `folder`."""
+    with olapdb.connect(str(folder)) as connection:
+        connection.execute("SYSTEM STOP MERGES")
+        before = state(connection)
+        operation.run(connection, folder)
+        return before, state(connection)

@@ -1,0 +1,140 @@
+"""Every call of the catalog and the store fails once, or from then on for ever, in every operation.
+
+After each fault the open connection goes on; opened anew the warehouse is sound, holds all of the
+operation or nothing of it (all where it was acknowledged), and its views are true.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import olapdb
+from olapdb.dbapi.connection import Connection
+from olapdb.errors import Error
+from tests.faults.failing import Calls, Fault, failing
+from tests.faults.operations import OPERATIONS, expected, mend, prepare, state, untruths, verify
+from tests.unit.views.warehouse import dicts
+
+SECONDS = 4.0
+"""For each operation in CI; `make soak` runs every case."""
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("loops")
+    prepare(folder / "warehouse")
+    for name, operation in OPERATIONS.items():
+        shutil.copytree(folder / "warehouse", folder / name)
+        with olapdb.connect(str(folder / name)) as connection:
+            connection.execute("SYSTEM STOP MERGES")
+            for text in operation.before:
+                connection.execute(text)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_some_calls_fail(name: str, template: Path, tmp_path: Path) -> None:
+    assert loop(name, template, tmp_path, SECONDS) >= 4
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_every_call_fails(name: str, template: Path, tmp_path: Path) -> None:
+    loop(name, template, tmp_path, None)
+
+
+def loop(name: str, template: Path, tmp_path: Path, seconds: float | None) -> int:
+    """How many cases ran; all of them where there is no limit."""
+    operation = OPERATIONS[name]
+    dry = copied(template / name, tmp_path / "dry")
+    with olapdb.connect(str(dry)) as connection:
+        connection.execute("SYSTEM STOP MERGES")
+        with failing(connection.database.services, None) as calls:
+            operation.run(connection, dry)
+    states = expected(template, copied(template / name, tmp_path / "states"), operation)
+    until = None if seconds is None else time.monotonic() + seconds
+    done = 0
+    for fault in cases(calls, every=seconds is None):
+        folder = copied(template / name, tmp_path / f"{fault.number}-{fault.when}-{fault.forever}")
+        one_case(name, folder, fault, states)
+        shutil.rmtree(folder)
+        shutil.rmtree(f"{folder}.backup", ignore_errors=True)
+        done += 1
+        if until is not None and time.monotonic() > until and done >= 4:
+            break
+    return done
+
+
+def cases(calls: Calls, *, every: bool) -> Iterator[Fault]:
+    """All of them; in CI those first that matter most, then evenly over the operation."""
+    numbers = list(range(1, len(calls.names) + 1))
+    if not every:
+        first = [n for n in numbers if calls.names[n - 1] in ("catalog.apply", "store.write")][-3:]
+        step = max(len(numbers) // 7, 1)
+        rest = [n for start in range(step) for n in numbers[start::step]]
+        numbers = list(dict.fromkeys([*reversed(first), *rest]))
+    kinds = [(False, "after"), (True, "before"), (False, "before"), (True, "after")]
+    if every:
+        yield from (Fault(n, w, f) for n in numbers for f, w in kinds)  # type: ignore[arg-type]
+        return
+    for shift in range(len(kinds)):
+        for at, number in enumerate(numbers):
+            forever, when = kinds[(at + shift) % len(kinds)]
+            yield Fault(number, when, forever)  # type: ignore[arg-type]
+
+
+def one_case(name: str, folder: Path, fault: Fault, states: tuple[Any, Any]) -> None:
+    operation = OPERATIONS[name]
+    crashed = folder.with_name(f"{folder.name}-crashed")
+    with olapdb.connect(str(folder)) as connection:
+        connection.execute("SYSTEM STOP MERGES")
+        with failing(connection.database.services, fault) as calls:
+            try:
+                operation.run(connection, folder)
+                acknowledged = True
+            except Error:
+                acknowledged = False
+        named = calls.names[fault.number - 1] if len(calls.names) >= fault.number else "not reached"
+        where = f"{name}, {fault} ({named})"
+        shutil.copytree(folder, crashed)
+        goes_on(name, connection, folder, where, states)
+    if name == "backup" and acknowledged:
+        check_backup(folder, states[0], where)
+    verify(crashed, operation, states, acknowledged, where)
+    shutil.rmtree(crashed)
+
+
+def goes_on(
+    name: str, connection: Connection, folder: Path, where: str, states: tuple[Any, Any]
+) -> None:
+    """The open connection, once the faults have stopped."""
+    operation, (before, after) = OPERATIONS[name], states
+    assert list(untruths(connection)) == [], where
+    found = state(connection)
+    assert not operation.one_commit or found in (before, after), where
+    if not operation.one_commit or found == before:
+        operation.run(connection, folder)
+        assert state(connection) == after, where
+    if name == "backup":
+        check_backup(folder, before, where)
+    connection.execute("INSERT INTO s VALUES (9, 'later', 1)")
+    mend(connection)
+
+
+def check_backup(folder: Path, before: Any, where: str) -> None:
+    with olapdb.connect(f"{folder}.backup", read_only=True) as backup:
+        assert state(backup) == before, where
+        assert {one["is_passed"] for one in dicts(backup, "CHECK ALL TABLES")} == {1}, where
+
+
+def copied(template: Path, folder: Path) -> Path:
+    shutil.copytree(template, folder)
+    return folder

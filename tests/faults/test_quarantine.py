@@ -1,0 +1,263 @@
+"""A part that cannot be read is set aside: the rest is readable, and views say what they lack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import olapdb
+from olapdb.dbapi.connection import Connection
+from olapdb.errors import ChecksumDoesntMatch, Error, NoSuchDataPart, SyntaxError
+from olapdb.merge.vacuum import vacuum
+from olapdb.transaction.check import check_database
+from tests.unit.views.warehouse import DIRECT, READ, add, dicts, make, rows, verdict
+
+JANUARY = [("2024-01-01", "a", 1, 10), ("2024-01-02", "b", 2, 20)]
+FEBRUARY = [("2024-02-01", "a", 1, 30)]
+BOTH_MONTHS = [("2024-01-03", "a", 5, 1), ("2024-02-03", "b", 6, 2)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "warehouse"
+
+
+@pytest.fixture
+def connection(folder: Path) -> Iterator[Connection]:
+    """events (by month) -> daily (by month) -> totals, every part a file."""
+    with olapdb.connect(str(folder), settings={"inline_bytes_max": 0}) as connection:
+        connection.execute("SYSTEM STOP MERGES")
+        make(connection)
+        connection.execute(
+            "CREATE TABLE totals (kind String, total SimpleAggregateFunction(sum, Int64))"
+            " ENGINE = AggregatingMergeTree ORDER BY kind"
+        )
+        connection.execute(
+            "CREATE MATERIALIZED VIEW totals_mv TO totals AS"
+            " SELECT kind, sum(total) AS total FROM daily GROUP BY kind"
+        )
+        add(connection, *JANUARY)
+        add(connection, *FEBRUARY)
+        yield connection
+
+
+def damage(folder: Path, connection: Connection, table: str, partition: str) -> tuple[str, bytes]:
+    """Flips a byte of the partition's only file; the part's name, and what the file held."""
+    ((name, path),) = rows(
+        connection,
+        f"SELECT name, path FROM system.parts WHERE table = '{table}'"
+        f" AND partition_id = '{partition}' AND active AND rows > 0",
+    )
+    file = folder / str(path)
+    before = file.read_bytes()
+    data = bytearray(before)
+    data[len(data) // 3] ^= 0xFF
+    file.write_bytes(bytes(data))
+    connection.database.services.store.cache.forget(str(path))
+    return str(name), before
+
+
+def sound(connection: Connection, but: str = "") -> None:
+    """`but`: a file that is known to be damaged."""
+    services = connection.database.services
+    problems = check_database(services.catalog, services.store)
+    assert [one for one in problems if not but or but not in one] == []
+
+
+def stale(connection: Connection, view: str) -> list[tuple[object, ...]]:
+    return rows(
+        connection,
+        "SELECT partition_id, cause FROM system.view_invalidations"
+        f" WHERE view = '{view}' ORDER BY partition_id",
+    )
+
+
+def test_a_part_of_the_source(connection: Connection, folder: Path) -> None:
+    name, before = damage(folder, connection, "events", "202402")
+    with pytest.raises(ChecksumDoesntMatch) as caught:
+        rows(connection, DIRECT)
+    part = caught.value.hint.split("'")[1]
+    assert "SYSTEM QUARANTINE PART" in caught.value.hint
+    (done,) = dicts(connection, f"SYSTEM QUARANTINE PART '{part}' ON events")
+    assert (done["part"], done["partition"], done["rows"]) == (name, "202402", 1)
+    assert rows(connection, "SELECT count() FROM events") == [(2,)]
+    (aside,) = dicts(connection, "SELECT * FROM system.detached_parts")
+    assert (aside["name"], aside["reason"], aside["rows"]) == (name, "broken", 1)
+    # Just the slice that the part had reached, by the ledger.
+    assert stale(connection, "daily_mv") == [("202402", "QUARANTINE PART")]
+    assert (verdict(connection), verdict(connection, "totals_mv")) == ("stale", "covered")
+    connection.execute("SYSTEM REPLAY VIEW daily_mv STALE")
+    connection.execute("SYSTEM REPLAY VIEW totals_mv STALE")
+    assert rows(connection, READ) == rows(connection, DIRECT)
+    assert rows(connection, "SELECT sum(total) FROM totals") == [(30,)]
+    vacuum(connection.database.services, lifetime_seconds=0)
+    sound(connection)
+    # The file is there still; restored, the part comes back as a new block, which is a gap.
+    (folder / str(aside["path"])).write_bytes(before)
+    connection.execute("ALTER TABLE events ATTACH PARTITION 202402")
+    assert rows(connection, "SELECT count() FROM system.detached_parts") == [(0,)]
+    assert verdict(connection) == "partial"
+    connection.execute("SYSTEM BACKFILL VIEW daily_mv")
+    assert rows(connection, READ) == rows(connection, DIRECT)
+    assert rows(connection, "SELECT sum(total) FROM totals") == [(60,)]
+    connection.execute("SYSTEM RECONCILE VIEW daily_mv")
+    assert verdict(connection) == "proven"
+    sound(connection)
+
+
+def test_a_part_that_reached_two_slices(connection: Connection, folder: Path) -> None:
+    """Blocks tell which: a partition of the source that another view's slices do not follow."""
+    connection.execute(
+        "CREATE TABLE kinds (kind String, n SimpleAggregateFunction(sum, UInt64))"
+        " ENGINE = AggregatingMergeTree PARTITION BY kind ORDER BY kind"
+    )
+    connection.execute(
+        "CREATE MATERIALIZED VIEW kinds_mv TO kinds AS"
+        " SELECT kind, count() AS n FROM events WHERE amount < 1000 GROUP BY kind"
+    )
+    add(connection, ("2024-03-01", "a", 1, 1), ("2024-03-01", "c", 1, 1))
+    add(connection, ("2024-04-01", "b", 1, 1))
+    name, _ = damage(folder, connection, "events", "202403")
+    slices = dict(rows(connection, "SELECT kind, any(_partition_id) FROM kinds GROUP BY kind"))
+    connection.execute(f"SYSTEM QUARANTINE PART '{name}' ON events")
+    assert {p for p, _ in stale(connection, "kinds_mv")} == {slices["a"], slices["c"]}
+    connection.execute("SYSTEM REPLAY VIEW kinds_mv STALE")
+    assert rows(connection, "SELECT kind, sum(n) FROM kinds GROUP BY kind ORDER BY kind") == [
+        ("b", 1)
+    ]
+    sound(connection, "nothing")
+
+
+def test_a_part_that_nothing_was_made_of(connection: Connection, folder: Path) -> None:
+    """A filter left nothing of it: no slice is stale."""
+    connection.execute(
+        "CREATE MATERIALIZED VIEW none_mv ENGINE = MergeTree ORDER BY kind AS"
+        " SELECT kind, amount FROM events WHERE amount > 1000"
+    )
+    add(connection, ("2024-03-01", "a", 1, 1))
+    name, _ = damage(folder, connection, "events", "202403")
+    connection.execute(f"SYSTEM QUARANTINE PART '{name}' ON events")
+    assert stale(connection, "none_mv") == []
+    assert stale(connection, "daily_mv") == [("202403", "QUARANTINE PART")]
+
+
+def test_a_part_of_the_target_is_a_gap(connection: Connection, folder: Path) -> None:
+    name, _ = damage(folder, connection, "daily", "202401")
+    with pytest.raises(ChecksumDoesntMatch, match="202401"):
+        rows(connection, READ)
+    connection.execute(f"SYSTEM QUARANTINE PART '{name}' ON daily")
+    assert rows(connection, "SELECT sum(total) FROM daily") == [(30,)]
+    assert (verdict(connection), verdict(connection, "totals_mv")) == ("partial", "stale")
+    (found,) = dicts(connection, "SELECT * FROM system.views WHERE name = 'daily_mv'")
+    assert found["gap_rows"] == 2
+    connection.execute(found["mend"])
+    connection.execute("SYSTEM REPLAY VIEW totals_mv STALE")
+    assert rows(connection, READ) == rows(connection, DIRECT)
+    assert rows(connection, "SELECT sum(total) FROM totals") == [(60,)]
+    for view in ("daily_mv", "totals_mv"):
+        connection.execute(f"SYSTEM RECONCILE VIEW {view}")
+        assert verdict(connection, view) == "proven"
+    connection.execute(
+        "ALTER TABLE daily DROP DETACHED PARTITION ALL SETTINGS allow_drop_detached = 1"
+    )
+    vacuum(connection.database.services, lifetime_seconds=0)
+    sound(connection)
+
+
+def test_a_part_of_the_target_whose_block_reached_other_slices(
+    connection: Connection, folder: Path
+) -> None:
+    """The block cannot be a gap, or the other slice would get its rows twice."""
+    connection.execute("TRUNCATE TABLE events")
+    connection.execute("SYSTEM REPLAY VIEW daily_mv STALE")
+    connection.execute("CREATE TABLE plain (day Date, n Int64) ENGINE = MergeTree ORDER BY day")
+    connection.execute(
+        "CREATE TABLE sums (day Date, n Int64) ENGINE = SummingMergeTree"
+        " PARTITION BY toYYYYMM(day) ORDER BY day"
+    )
+    connection.execute(
+        "CREATE MATERIALIZED VIEW sums_mv TO sums AS SELECT day, sum(plain.n) AS n FROM plain GROUP BY day"
+    )
+    connection.execute("INSERT INTO plain VALUES ('2024-01-01', 1), ('2024-02-01', 2)")
+    name, _ = damage(folder, connection, "sums", "202401")
+    connection.execute(f"SYSTEM QUARANTINE PART '{name}' ON sums")
+    assert stale(connection, "sums_mv") == [("202401", "TARGET CHANGED")]
+    connection.execute("SYSTEM REPLAY VIEW sums_mv STALE")
+    assert rows(connection, "SELECT sum(n) FROM sums") == [(3,)]
+    connection.execute("SYSTEM RECONCILE VIEW sums_mv")
+    assert verdict(connection, "sums_mv") == "proven"
+
+
+def test_source_and_target_are_both_damaged(connection: Connection, folder: Path) -> None:
+    source, _ = damage(folder, connection, "events", "202401")
+    target, _ = damage(folder, connection, "daily", "202401")
+    connection.execute(f"SYSTEM QUARANTINE PART '{target}' ON daily")
+    connection.execute(f"SYSTEM QUARANTINE PART '{source}' ON events")
+    for view in ("daily_mv", "totals_mv"):
+        connection.execute(f"SYSTEM REPLAY VIEW {view}")
+        connection.execute(f"SYSTEM RECONCILE VIEW {view}")
+        assert verdict(connection, view) == "proven"
+    assert rows(connection, READ) == rows(connection, DIRECT)
+    assert rows(connection, "SELECT sum(total) FROM totals") == [(30,)]
+
+
+def test_a_part_of_a_dimension(connection: Connection, folder: Path) -> None:
+    connection.execute(
+        "CREATE TABLE weights (kind String, w Int64) ENGINE = MergeTree ORDER BY kind"
+    )
+    connection.execute("INSERT INTO weights VALUES ('a', 2), ('b', 3)")
+    connection.execute(
+        "CREATE TABLE weighed (kind String, n Int64) ENGINE = SummingMergeTree ORDER BY kind"
+    )
+    connection.execute(
+        "CREATE MATERIALIZED VIEW weighed_mv TO weighed AS SELECT kind, sum(amount * w) AS n"
+        " FROM events JOIN weights USING kind GROUP BY kind"
+    )
+    connection.execute("SYSTEM BACKFILL VIEW weighed_mv")
+    name, _ = damage(folder, connection, "weights", "all")
+    connection.execute(f"SYSTEM QUARANTINE PART '{name}' ON weights")
+    assert stale(connection, "weighed_mv") == [(None, "DIMENSION CHANGE")]
+
+
+def test_a_missing_file(connection: Connection, folder: Path) -> None:
+    ((name, path),) = rows(
+        connection,
+        "SELECT name, path FROM system.parts WHERE table = 'events' AND partition_id = '202401'",
+    )
+    (folder / str(path)).unlink()
+    with pytest.raises(Error, match="does not exist") as caught:
+        rows(connection, DIRECT)
+    assert "SYSTEM QUARANTINE PART" in caught.value.hint
+    damaged = [r for r in dicts(connection, "CHECK TABLE events") if not r["is_passed"]]
+    assert [r["part_path"] for r in damaged] == [name]
+    connection.execute(f"SYSTEM QUARANTINE PART '{name}' ON events")
+    connection.execute("SYSTEM REPLAY VIEW daily_mv STALE")
+    assert rows(connection, READ) == rows(connection, DIRECT)
+
+
+def test_refusals(connection: Connection) -> None:
+    with pytest.raises(NoSuchDataPart, match=r"has no part x") as caught:
+        connection.execute("SYSTEM QUARANTINE PART 'x' ON events")
+    assert "CHECK TABLE default.events" in caught.value.hint
+    with pytest.raises(Error, match=r"daily_mv writes to default\.daily"):
+        connection.execute("SYSTEM QUARANTINE PART 'x' ON daily_mv")
+    with pytest.raises(SyntaxError):
+        connection.execute("SYSTEM QUARANTINE PART 'x'")
+    connection.execute("CREATE TABLE lines (a UInt8) ENGINE = Log")
+    with pytest.raises(Error, match="MergeTree family"):
+        connection.execute("SYSTEM QUARANTINE PART 'x' ON lines")
+
+
+def test_merges_and_inserts_meanwhile(connection: Connection, folder: Path) -> None:
+    """A merge cannot read the part either; it leaves the others alone, and goes on afterwards."""
+    name, _ = damage(folder, connection, "events", "202402")
+    add(connection, *BOTH_MONTHS)
+    with pytest.raises(ChecksumDoesntMatch):
+        connection.execute("OPTIMIZE TABLE events FINAL")
+    connection.execute(f"SYSTEM QUARANTINE PART '{name}' ON events")
+    connection.execute("OPTIMIZE TABLE events FINAL")
+    assert stale(connection, "daily_mv") == [("202402", "QUARANTINE PART")]
+    connection.execute("SYSTEM REPLAY VIEW daily_mv STALE")
+    assert rows(connection, READ) == rows(connection, DIRECT)

@@ -1,0 +1,206 @@
+"""A loss of power at each stage of each operation: what was not flushed is lost, or torn.
+
+The operation runs once; at its stages an image of the disk is taken for each mode, which is then
+opened as after a crash.  PLANTED lists flushes and orders that a commit needs, each left out in
+turn, and shows that the images tell.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import olapdb
+from olapdb.catalog.sqlite import SqliteCatalog
+from olapdb.model.changes import Commit, Committed
+from olapdb.storage.store import TEMPORARY_SUFFIX, LocalStore
+from olapdb.transaction.points import watching
+from tests.faults.operations import OPERATIONS, Operation, expected, prepare, verify
+from tests.faults.torn import Disk, Mode
+
+FIRST_PARTS = Operation(
+    "INSERT INTO empty VALUES (1, 'a', 1), (2, 'b', 2)",
+    ("CREATE TABLE empty (p UInt8, k String, n Int64) ENGINE = MergeTree PARTITION BY p ORDER BY k"
+     " SETTINGS inline_bytes_max = 0",
+     "CREATE MATERIALIZED VIEW first TO sums AS SELECT p, k, sum(empty.n) AS n FROM empty GROUP BY p, k"),
+)  # fmt: skip
+"""Into a table that has no folder yet."""
+CASES = {**OPERATIONS, "first parts": FIRST_PARTS}
+CASES.pop("backup")
+CHOSEN = ("insert", "delete", "replay", "vacuum", "first parts")
+"""In CI, around their commits; `make soak` takes all, at every stage."""
+STAGES = ("store.renamed", "catalog.before_commit", "catalog.committed", "vacuum.file_deleted")
+
+
+@dataclass(frozen=True)
+class Image:
+    folder: Path
+    stage: str
+    mode: Mode
+    committed: bool
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("torn") / "warehouse"
+    prepare(folder)
+    return folder
+
+
+def images(
+    template: Path, tmp_path: Path, name: str, modes: tuple[Mode, ...], *, every: bool
+) -> tuple[list[Image], tuple[Any, Any]]:
+    """What the disk would hold at the operation's stages; the states before and after it."""
+    operation = CASES[name]
+    folder = prepared(template, tmp_path / "run", operation)
+    states = expected(template, prepared(template, tmp_path / "states", operation), operation)
+    taken: list[Image] = []
+    reached = Counter[str]()
+    committed = False
+
+    with olapdb.connect(str(folder)) as connection, ExitStack() as stack:
+        connection.execute("SYSTEM STOP MERGES")
+        disk = stack.enter_context(Disk(Path(os.path.realpath(folder))).watched())
+
+        def take(stage: str) -> None:
+            nonlocal committed
+            reached[stage] += 1
+            committed = committed or stage == "catalog.committed"
+            if not every and (stage not in STAGES or reached[stage] > 1):
+                return
+            for mode in modes:
+                into = tmp_path / f"{len(taken)}-{stage}-{mode}"
+                disk.image(mode, into)
+                taken.append(Image(into, f"{stage} #{reached[stage]}", mode, committed))
+
+        with watching(take):
+            operation.run(connection, folder)
+        committed = True
+        every = True
+        take("acknowledged")
+    return taken, states
+
+
+def check(name: str, taken: list[Image], states: tuple[Any, Any]) -> set[bool]:
+    """Whether it happened, of each image."""
+    found = set()
+    for image in taken:
+        where = f"{name}, {image.mode} at {image.stage}"
+        done = image.committed and CASES[name].one_commit
+        found.add(verify(image.folder, CASES[name], states, done, where))
+        shutil.rmtree(image.folder)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CHOSEN)
+def test_power_is_lost_around_the_commit(template: Path, tmp_path: Path, name: str) -> None:
+    taken, states = images(template, tmp_path, name, ("lose", "tear"), every=False)
+    found = check(name, taken, states)
+    if states[0] != states[1]:
+        assert found == {True, False}, "on both sides of the commit"
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("name", CASES)
+def test_power_is_lost_at_every_stage(template: Path, tmp_path: Path, name: str) -> None:
+    taken, states = images(template, tmp_path, name, ("lose", "tear", "keep"), every=True)
+    check(name, taken, states)
+
+
+# --- planted faults -------------------------------------------------------------------------------
+
+
+def no_flush_of_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LocalStore, "sync", lambda self: None)
+
+
+def no_flush_of_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LocalStore, "_flush", lambda self, path: os.stat(path).st_size)
+
+
+def no_flush_of_new_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+    def make(self: LocalStore, folder: str) -> None:
+        (self.root / folder).mkdir(parents=True, exist_ok=True)
+
+    monkeypatch.setattr(LocalStore, "_make_folder", make)
+
+
+def catalog_before_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = SqliteCatalog.apply
+
+    def apply(self: SqliteCatalog, commit: Commit) -> Committed:
+        sync, self._sync_files = self._sync_files, lambda: None
+        try:
+            done = real(self, commit)
+            sync()
+        finally:
+            self._sync_files = sync
+        return done
+
+    monkeypatch.setattr(SqliteCatalog, "apply", apply)
+
+
+def name_before_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Renamed, committed, and flushed only behind the commit."""
+    late: list[str] = []
+
+    def flush(self: LocalStore, path: str) -> int:
+        late.append(path.removesuffix(TEMPORARY_SUFFIX))
+        return os.stat(path).st_size
+
+    real = SqliteCatalog.apply
+
+    def apply(self: SqliteCatalog, commit: Commit) -> Committed:
+        done = real(self, commit)
+        for path in late:
+            descriptor = os.open(path, os.O_RDONLY)
+            os.fsync(descriptor)
+            os.close(descriptor)
+        late.clear()
+        return done
+
+    monkeypatch.setattr(LocalStore, "_flush", flush)
+    monkeypatch.setattr(SqliteCatalog, "apply", apply)
+
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+PLANTED: dict[str, tuple[Plant, str, Mode]] = {
+    "folders are not flushed": (no_flush_of_folders, "insert", "lose"),
+    "files are not flushed": (no_flush_of_files, "insert", "tear"),
+    "files of a merge are not flushed": (no_flush_of_files, "merge", "tear"),
+    "files of a replay are not flushed": (no_flush_of_files, "replay", "lose"),
+    "a new folder's own name is not flushed": (no_flush_of_new_folders, "first parts", "lose"),
+    "the catalog commits before folders are flushed": (catalog_before_folders, "insert", "lose"),
+    "the catalog commits before files are flushed": (name_before_bytes, "insert", "tear"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", PLANTED)
+def test_it_bites(
+    template: Path, tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant, name, mode = PLANTED[what]
+    with monkeypatch.context() as planted:
+        plant(planted)
+        taken, states = images(template, tmp_path, name, (mode,), every=False)
+    with pytest.raises(AssertionError):
+        check(name, taken, states)
+
+
+def prepared(template: Path, folder: Path, operation: Operation) -> Path:
+    shutil.copytree(template, folder)
+    with olapdb.connect(str(folder)) as connection:
+        for text in ("SYSTEM STOP MERGES", *operation.before):
+            connection.execute(text)
+    return folder

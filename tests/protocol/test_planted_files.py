@@ -1,0 +1,280 @@
+"""Faults planted in tokens, leases, pins and unknown outcomes (rules 12 to 14): each is noticed,
+and without it nothing happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+import olapdb
+from olapdb.dbapi.connection import Connection
+from olapdb.errors import CommitUnknown, Error, OperationalError, SnapshotTooOld
+from olapdb.merge import vacuum as vacuuming
+from olapdb.merge.vacuum import vacuum
+from olapdb.model.changes import Commit, Committed
+from olapdb.model.snapshot import Snapshot
+from olapdb.transaction.check import check_database
+from olapdb.transaction.points import watching
+from tests.protocol.planted import FAULTS
+from tests.schedules.crash import run_and_die
+from tests.schedules.operation import Answer
+
+INSERT = "INSERT INTO s VALUES (1)"
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[Connection]:
+    """A table without inline parts: every part is a file."""
+    settings = {"inline_bytes_max": 0}
+    with olapdb.connect(str(tmp_path / "warehouse"), settings=settings) as opened:
+        opened.execute("SYSTEM STOP MERGES")
+        opened.execute("CREATE TABLE s (n UInt64) ENGINE = MergeTree ORDER BY n")
+        yield opened
+
+
+def problems(connection: Connection) -> list[str]:
+    services = connection.database.services
+    return check_database(services.catalog, services.store)
+
+
+def clean(connection: Connection) -> None:
+    vacuum(connection.database.services, lifetime_seconds=0)
+
+
+def count(connection: Connection) -> int:
+    return int(connection.execute("SELECT count() FROM s").fetchall()[0][0])
+
+
+@contextmanager
+def at(stage: str, act: Callable[[], object]) -> Iterator[None]:
+    """`act` once, when the stage is reached."""
+    waiting = [act]
+
+    def told(reached: str) -> None:
+        if reached == stage and waiting:
+            waiting.pop()()
+
+    with watching(told):
+        yield
+
+
+def planted(connection: Connection, guard: str, really: bool) -> AbstractContextManager[None]:
+    return FAULTS[guard].planted(connection.database.services.catalog) if really else nullcontext()
+
+
+def maybe(really: bool, target: object, name: str, new: object) -> AbstractContextManager[object]:
+    return mock.patch.object(target, name, new) if really else nullcontext()
+
+
+both_ways = pytest.mark.parametrize("fault", [False, True], ids=["guarded", "planted"])
+
+
+@both_ways
+def test_12_token(connection: Connection, fault: bool) -> None:
+    with planted(connection, "12.token", fault):
+        for _ in range(2):
+            connection.execute("INSERT INTO s SETTINGS insert_deduplication_token = 'x' VALUES (1)")
+    assert (count(connection) == 2) == fault
+
+
+@both_ways
+def test_13_lease(connection: Connection, fault: bool) -> None:
+    """A slow writer is taken for dead, and commits."""
+    services = connection.database.services
+
+    def take_for_dead() -> None:
+        services.catalog._end_leases([services.lease_id], "revoked")  # type: ignore[attr-defined]
+        clean(connection)
+
+    with planted(connection, "13.lease", fault), at("insert.before_commit", take_for_dead):
+        refused = not done(connection, INSERT)
+    assert refused != fault
+    assert bool(problems(connection)) == fault
+
+
+def done(connection: Connection, text: str) -> bool:
+    try:
+        connection.execute(text)
+    except Error:
+        return False
+    return True
+
+
+@both_ways
+def test_13_revoke_first(connection: Connection, fault: bool) -> None:
+    """Vacuum deletes the files of a writer whose lease it did not revoke."""
+    catalog = connection.database.services.catalog
+    leases = catalog.leases
+
+    def said_to_be_dead() -> Any:
+        return tuple(replace(one, state="revoked") for one in leases())
+
+    def come_by() -> None:
+        with maybe(fault, catalog, "leases", said_to_be_dead):
+            clean(connection)
+
+    with at("insert.before_commit", come_by):
+        assert done(connection, INSERT)
+    assert bool(problems(connection)) == fault
+
+
+@both_ways
+def test_13_live_leases(connection: Connection, fault: bool) -> None:
+    """Vacuum does not ask whose a file is."""
+    catalog = connection.database.services.catalog
+    ended = catalog.open_lease("an end")
+    catalog.close_lease(ended)
+
+    def come_by() -> None:
+        with maybe(fault, vacuuming, "lease_of_path", lambda path: ended):
+            clean(connection)
+
+    with at("insert.before_commit", come_by):
+        assert done(connection, INSERT)
+    assert bool(problems(connection)) == fault
+
+
+class Statement:
+    """One that another process runs, whole."""
+
+    def perform(self, connection: Connection, text: str) -> Answer:
+        connection.execute(text)
+        return Answer()
+
+
+@both_ways
+def test_13_catalog_last(connection: Connection, fault: bool) -> None:
+    """Another process commits and ends its lease while vacuum looks: the catalog is asked last."""
+    services = connection.database.services
+    folder = connection.database.location
+    known = services.catalog.referenced_paths()
+    text = "INSERT INTO s SETTINGS inline_bytes_max = 0 VALUES (1)"
+    never = "vacuum.marked"
+    listed = services.store.list
+
+    def list_after_another(prefix: str) -> Any:
+        run_and_die(folder, Statement(), text, never, 1)  # type: ignore[arg-type]
+        return listed(prefix)
+
+    with (
+        mock.patch.object(services.store, "list", list_after_another),
+        maybe(fault, services.catalog, "referenced_paths", lambda: known),
+    ):
+        clean(connection)
+    assert count_or_gone(connection) == (None if fault else 1)
+
+
+def count_or_gone(connection: Connection) -> int | None:
+    try:
+        return len(connection.execute("SELECT n FROM s").fetchall())
+    except Error:
+        return None
+
+
+def replace_all(connection: Connection) -> None:
+    """Two parts become one; the old ones are files that a reader may need."""
+    connection.execute("OPTIMIZE TABLE s FINAL")
+
+
+def files_of(connection: Connection, snapshot: Snapshot) -> bool:
+    """Whether everything that the snapshot reads is there."""
+    there = {file.path for file in connection.database.services.store.list("data/")}
+    table = snapshot.find("default", "s")
+    assert table is not None
+    return {part.path for part in snapshot.parts(table.id)} <= there
+
+
+def two_parts(connection: Connection) -> None:
+    connection.execute(INSERT)
+    connection.execute("INSERT INTO s VALUES (2)")
+
+
+@both_ways
+def test_13_pins(connection: Connection, fault: bool) -> None:
+    catalog = connection.database.services.catalog
+    two_parts(connection)
+    with catalog.pinned() as snapshot:
+        assert files_of(connection, snapshot)
+        replace_all(connection)
+        with maybe(fault, catalog, "oldest_pin", lambda: catalog.snapshot().number):
+            clean(connection)
+        assert files_of(connection, snapshot) != fault
+
+
+@both_ways
+def test_13_mark(connection: Connection, fault: bool) -> None:
+    """A number that is pinned only once its parts are gone."""
+    catalog = connection.database.services.catalog
+    two_parts(connection)
+    snapshot = catalog.snapshot()
+    assert files_of(connection, snapshot)
+    replace_all(connection)
+    clean(connection)
+    with ExitStack() as stack:
+        if fault:
+            stack.enter_context(mock.patch("olapdb.catalog.sqlite.refuse_vacuumed"))
+            catalog.pin(snapshot.number)
+            assert not files_of(connection, snapshot), "it reads what is not there"
+        else:
+            with pytest.raises(SnapshotTooOld):
+                catalog.pin(snapshot.number)
+
+
+@both_ways
+def test_13_look_again(connection: Connection, fault: bool) -> None:
+    """A reader pins just after vacuum has looked at the pins, and before it wrote its mark."""
+    catalog = connection.database.services.catalog
+    two_parts(connection)
+    snapshot = catalog.snapshot()
+    assert files_of(connection, snapshot)
+    replace_all(connection)
+    dropped = catalog.dropped_parts
+
+    def pinned_meanwhile(*given: Any) -> Any:
+        found = dropped(*given)
+        catalog.pin(snapshot.number)
+        return found
+
+    with (
+        mock.patch.object(catalog, "dropped_parts", pinned_meanwhile),
+        maybe(fault, catalog, "oldest_pin", lambda: catalog.snapshot().number),
+    ):
+        clean(connection)
+    assert files_of(connection, snapshot) != fault
+    catalog.unpin(snapshot.number)
+
+
+@both_ways
+def test_13_write_first(connection: Connection, fault: bool) -> None:
+    """A commit is published, and its file is not on the disk: the write was not waited for."""
+    folder = Path(connection.database.location)
+
+    def lose() -> None:
+        for file in folder.glob("data/*/*.parquet") if fault else ():
+            file.unlink()
+
+    with at("catalog.before_commit", lose):
+        assert done(connection, INSERT)
+    assert bool(problems(connection)) == fault
+
+
+@both_ways
+def test_14_keep_files(connection: Connection, fault: bool) -> None:
+    """The commit happened, and the writer is not told: it may not take that for a failure."""
+    catalog = connection.database.services.catalog
+    apply = catalog.apply
+
+    def in_doubt(commit: Commit) -> Committed:
+        apply(commit)
+        raise OperationalError("Failed.") if fault else CommitUnknown("Nobody knows.")
+
+    with mock.patch.object(catalog, "apply", in_doubt):
+        assert not done(connection, INSERT)
+    assert bool(problems(connection)) == fault
+    assert count_or_gone(connection) == (None if fault else 1)
