@@ -126,6 +126,7 @@ def truncate(
         for view in snapshot.views_into(table.id):
             changes.append(RemoveCoverage(view.id))
             changes.append(ReleaseRetained(view.id, None, snapshot.number))
+            changes.append(ClearInvalidations(view.id, None, snapshot.number))
         now = services.clock_ms()
         for view in snapshot.views_on(table.id):
             seen, unseen = touched_parts(view, parts, snapshot)

@@ -75,7 +75,7 @@ def replace_parts(
 ) -> MoveResult:
     """The partition of the table leaves, that of the other table comes (and stays there too).
 
-    Raises BadArguments where only the table has it, unless `allow_empty`."""
+    Raises BadArguments where the other table does not have it, unless `allow_empty`."""
 
     def attempt(snapshot: Snapshot) -> MoveResult:
         table = stored_table(snapshot, table_id, change.cause)
@@ -85,7 +85,7 @@ def replace_parts(
         check_structure(source, table)
         coming = selection.choose(source, snapshot.parts(source.id))
         leaving = selection.choose(table, snapshot.parts(table.id))
-        if leaving and not coming and not allow_empty:
+        if not coming and not allow_empty:
             raise BadArguments(
                 f"{source.database}.{source.name} has no partition {selection.partition}.",
                 hint="SETTINGS allow_replace_partition_from_empty_source = 1 empties the partition.",

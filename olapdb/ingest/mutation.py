@@ -12,7 +12,7 @@ are, belong to (rule 4):
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
@@ -70,6 +70,9 @@ from olapdb.storage.writer import write_part
 from olapdb.transaction.cache import Cache
 from olapdb.transaction.points import reach
 from olapdb.transaction.services import Services
+
+ROWS_AT_ONCE = 4_194_304
+"""Rows of parts that a condition is asked about in one go."""
 
 Parameters: TypeAlias = Sequence[object] | Mapping[str, object] | None
 
@@ -305,9 +308,10 @@ class Mutation:
             self.table, self._visible(), self.settings_of.environment, self._cache
         )
 
-    def _matching(self, step: SetStep | DeleteStep) -> list[tuple[Part, pa.Table]]:
+    def _matching(self, step: SetStep | DeleteStep) -> Iterator[tuple[Part, pa.Table]]:
         """Each part with matching rows: their offsets, and the assigned values under the columns'
-        names."""
+        names. Parts are asked together up to ROWS_AT_ONCE, which bounds what is held; all at once
+        where the step reads the table in a subquery too."""
         assignments = step.assignments if isinstance(step, SetStep) else ()
         values = tuple(
             nodes.Alias(nodes.Cast(value, _column(self.table, name).type), f"\0{name}")
@@ -324,23 +328,24 @@ class Mutation:
             settings=around.settings, environment=around.environment,  # type: ignore[arg-type]
             parameters=self.parameters or (),
         )  # fmt: skip
-        context = ExecutionContext(
-            snapshot=around.snapshot, store=around.store, settings=around.settings,
-            environment=around.environment, cancelled=around.cancelled,
-        )  # fmt: skip
         for _, value in assignments:
             bind_expression(value, self.table, scope)  # an aggregate is told as what it is
-        found = run(optimize(bind_query(query, scope)), context).read_all()
+        plan = optimize(bind_query(query, scope))
+        reads = sum(1 for scan in scans(plan.root) if scan.table.id == self.table.id)
+        parts = [p for p in self._parts() if step.partition_id in (None, p.partition_id)]
         names = ["_part", "_part_offset", *(name for name, _ in assignments)]
-        found = found.rename_columns(names)
-        return [
-            (part, found.filter(pc.equal(found.column("_part"), part.name)).combine_chunks())
-            for part in self._parts_named(found)
-        ]
-
-    def _parts_named(self, found: pa.Table) -> list[Part]:
-        names = set(pc.unique(found.column("_part")).to_pylist())
-        return [part for part in self._parts() if part.name in names]
+        for some in _together(parts) if reads == 1 else [parts]:
+            context = ExecutionContext(
+                snapshot=around.snapshot, store=around.store, settings=around.settings,
+                environment=around.environment, cancelled=around.cancelled,
+                parts={self.table.id: some} if reads == 1 else {},
+            )  # fmt: skip
+            found = run(plan, context).read_all().rename_columns(names)
+            matched = set(pc.unique(found.column("_part")).to_pylist())
+            for part in some:
+                if part.name in matched:
+                    own = found.filter(pc.equal(found.column("_part"), part.name))
+                    yield part, own.combine_chunks()
 
     # --- what comes of them
 
@@ -410,13 +415,31 @@ class Mutation:
 def columns_read(root: Node, table_id: str) -> frozenset[str]:
     """The columns of the table that a plan reads, in subqueries too."""
     found: set[str] = set()
-    for node in walk_nodes(root):
-        if isinstance(node, Scan) and node.table.id == table_id:
-            found.update(column for _, column in node.columns)
-            found.update(column for _, column, _ in node.predicate_columns)
-        for inner in subqueries_of(node):
-            found |= columns_read(inner, table_id)
+    for scan in scans(root):
+        if scan.table.id == table_id:
+            found.update(column for _, column in scan.columns)
+            found.update(column for _, column, _ in scan.predicate_columns)
     return frozenset(found)
+
+
+def scans(root: Node) -> Iterator[Scan]:
+    """The scans of a plan, and of its subqueries."""
+    for node in walk_nodes(root):
+        if isinstance(node, Scan):
+            yield node
+        for inner in subqueries_of(node):
+            yield from scans(inner)
+
+
+def _together(parts: Sequence[Part]) -> Iterator[list[Part]]:
+    held: list[Part] = []
+    for part in parts:
+        if held and sum(one.rows for one in held) + part.rows > ROWS_AT_ONCE:
+            yield held
+            held = []
+        held.append(part)
+    if held:
+        yield held
 
 
 def _computed_from(table: Table, defaults: DefaultColumns, changed: set[str]) -> list[str]:

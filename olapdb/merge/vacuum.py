@@ -104,5 +104,8 @@ def _orphans(services: Services) -> tuple[int, tuple[str, ...]]:
         reach("vacuum.file_deleted")
         deleted += 1
     gone = [one for one, state in states.items() if state != "live" and one not in present]
-    catalog.forget_leases(gone)
+    if gone:
+        # A loss of power must not bring back a file whose lease nobody remembers.
+        services.store.sync()
+        catalog.forget_leases(gone)
     return deleted, tuple(unknown)

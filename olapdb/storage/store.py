@@ -57,7 +57,8 @@ class Store(Protocol):
         ...
 
     def sync(self) -> None:
-        """Makes the names of all files written before this call durable."""
+        """Makes the names of all files written before this call durable, and that those deleted
+        are gone."""
         ...
 
     def delete(self, path: str) -> None:
@@ -150,12 +151,16 @@ class LocalStore:
         if self.read_only:
             raise ReadOnly("The warehouse is open for reading only.", hint="Open it to write.")
         self._cache.forget(path)
+        final = self.root / path
         try:
-            os.unlink(self.root / path)
+            os.unlink(final)
         except FileNotFoundError:
             return
         except OSError as error:
             raise storage_error(error, path) from error
+        if self.durability == "full":
+            with self._lock:
+                self._unsynced.add(str(final.parent))
 
     def exists(self, path: str) -> bool:
         return (self.root / path).exists()

@@ -44,7 +44,7 @@ from olapdb.model.changes import (
     Requirement,
     SchemaIs,
 )  # fmt: skip
-from olapdb.model.part import BlockRange, Contribution, NewBlock, Part
+from olapdb.model.part import BlockRange, Contribution, NewBlock, Part, subtract_ranges
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import CoverageRow
@@ -52,7 +52,7 @@ from olapdb.transaction.points import reach
 from olapdb.transaction.services import Services
 from olapdb.views.choose import KeyCondition, matching_partitions
 from olapdb.views.chunk import ChunkTask, FailedChunk
-from olapdb.views.coverage import bypass, is_bypass
+from olapdb.views.coverage import bypass, covered_parts, is_bypass
 from olapdb.views.executor import Executor
 from olapdb.views.jobs import (
     ATTEMPTS_MAX,
@@ -408,22 +408,36 @@ class _Replay:
     ) -> list[Change]:  # fmt: skip
         """A void part that names the covered blocks which no part of the target names any more:
         they have nothing to add, since rows were deleted, but they were seen."""
+        removed = tuple(removed)
         gone = {part.id for part in removed}
         left = [part for part in now.parts(target.id) if part.id not in gone]
         left += [one.part for one in new if isinstance(one, AddPart)]
         orphaned = tuple(
-            Contribution(view.id, view.version, view.source_id, partition,
-                         self._stands_for(view, partition), 0)
+            Contribution(view.id, view.version, view.source_id, partition, blocks, 0)
             for view in views
-            for partition in by_partition(
-                unbooked_parts(view, self.snapshot, booked(view.id, left))
-            )
-        )  # fmt: skip
+            for partition, blocks in self._unnamed(view, removed, left).items()
+        )
         if not orphaned:
             return []
         blocks = [one.block for one in new if isinstance(one, AddBlock)]
         number = NewBlock(target.id, sum(1 for one in blocks if one.table_id == target.id))
         return [AddBlock(number, 0, "backfill"), AddPart(void_part(target, number, orphaned))]
+
+    def _unnamed(
+        self, view: MaterializedView, removed: Iterable[Part], left: Iterable[Part]
+    ) -> dict[str, tuple[BlockRange, ...]]:
+        """By source partition, the blocks that a void part has to name: those of parts that are
+        named no more, and those that a removed part named for all partitions. The latter may have
+        no rows in a partition, and lie within a part of it once this is merged."""
+        named, before = booked(view.id, left), booked(view.id, removed)
+        found: dict[str, tuple[BlockRange, ...]] = {}
+        for partition in by_partition(covered_parts(view, self.snapshot)):
+            blocks = subtract_ranges(before.everywhere, named.ranges(partition))
+            if blocks:
+                found[partition] = blocks
+        for partition in by_partition(unbooked_parts(view, self.snapshot, named)):
+            found[partition] = self._stands_for(view, partition)
+        return found
 
     def _requirements(
         self, views: Iterable[MaterializedView], target: Table, old: Mapping[str, list[Part]],

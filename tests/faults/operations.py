@@ -70,7 +70,9 @@ def _vacuum(connection: Connection) -> None:
 
 OPERATIONS = {
     "insert": Operation("INSERT INTO s VALUES (1, 'a', 5), (4, 'd', 6)"),
-    "merge": Operation("OPTIMIZE TABLE s PARTITION 1 FINAL"),
+    "merge": Operation(
+        "OPTIMIZE TABLE s PARTITION 1 FINAL", ("INSERT INTO s VALUES (1, 'd', 7)",)
+    ),
     "delete": Operation("DELETE FROM s WHERE k = 'a'"),
     "update": Operation("ALTER TABLE s UPDATE n = n * 2 WHERE k = 'a'"),
     "replace partition": Operation("ALTER TABLE s REPLACE PARTITION 1 FROM other"),

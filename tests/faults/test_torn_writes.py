@@ -33,9 +33,14 @@ FIRST_PARTS = Operation(
      "CREATE MATERIALIZED VIEW first TO sums AS SELECT p, k, sum(empty.n) AS n FROM empty GROUP BY p, k"),
 )  # fmt: skip
 """Into a table that has no folder yet."""
-CASES = {**OPERATIONS, "first parts": FIRST_PARTS}
+LAST_PARTS = Operation(
+    before=("INSERT INTO junk VALUES (1, 'c', 1)", "TRUNCATE TABLE junk"),
+    one_commit=False, work=OPERATIONS["vacuum"].work,
+)  # fmt: skip
+"""After the vacuum there is no file left of a writer that has ended: its lease is forgotten."""
+CASES = {**OPERATIONS, "first parts": FIRST_PARTS, "last parts": LAST_PARTS}
 CASES.pop("backup")
-CHOSEN = ("insert", "delete", "replay", "vacuum", "first parts")
+CHOSEN = ("insert", "delete", "replay", "vacuum", "first parts", "last parts")
 """In CI, around their commits; `make soak` takes all, at every stage."""
 STAGES = ("store.renamed", "catalog.before_commit", "catalog.committed", "vacuum.file_deleted")
 

@@ -191,6 +191,22 @@ def _first_writer_only(self: Any, views: Sequence[Any]) -> Any:
     return _recompute(self, views[:1])
 
 
+def _without_views(commit: Commit, snapshot: Snapshot) -> Commit:
+    """An INSERT of its own table alone."""
+    blocks = [one.block for one in commit.changes if isinstance(one, c.AddBlock)]
+    if commit.kind != "INSERT" or not blocks:
+        return commit
+    own = blocks[0].table_id
+    kept = [
+        one
+        for one in commit.changes
+        if not isinstance(one, c.AddCoverage)
+        and (not isinstance(one, c.AddBlock) or one.block.table_id == own)
+        and (not isinstance(one, c.AddPart) or one.part.table_id == own)
+    ]
+    return replace(commit, changes=tuple(kept))
+
+
 _add_view_block = BlockStager.add_view_block
 _recompute = _Replay._recompute
 _UNCHECKED = {"olapdb.catalog.application.Application._remove_parts": _remove_what_is_there}
@@ -272,6 +288,7 @@ FAULTS: Mapping[str, Fault] = {
     one.guard: one
     for one in (
         lost("1.views", "INSERT", c.ViewsAre),
+        Fault("1.one_commit", "what views make is not in the INSERT's commit", _without_views),
         lost("1.dimension", "INSERT", _PARTITION, where=_is_dimension),
         rewritten("2.coverage_opens", "CREATE MATERIALIZED VIEW",
                   "a new view claims what is there already", _covered_at_once),

@@ -27,3 +27,21 @@ def test_the_ledger_of_a_view_below_a_replay_agrees_with_itself() -> None:
                        "SYSTEM RECONCILE VIEW w METADATA"):  # fmt: skip
             rows = dicts(connection, repair)
             assert "broken" not in {row.get("verdict") for row in rows}, rows
+
+
+def test_the_ledger_agrees_after_a_replay_of_one_partition_and_a_merge_of_the_source() -> None:
+    """The merged part spans a block that has rows in another partition only."""
+    with olapdb.connect() as connection:
+        for text in (
+            f"CREATE TABLE s {SOURCE}",
+            f"CREATE TABLE sums {SUMS}",
+            "CREATE MATERIALIZED VIEW v TO sums AS SELECT p, k, sum(n) AS total FROM s GROUP BY p, k",
+            "INSERT INTO s VALUES (2, 'b', 3, 1)",
+            "INSERT INTO s VALUES (1, 'b', 2, 3)",
+            "INSERT INTO s VALUES (2, 'a', 2, 4)",
+            "SYSTEM REPLAY VIEW v PARTITION 1",
+            "OPTIMIZE TABLE s FINAL",
+        ):
+            connection.execute(text)
+        rows = dicts(connection, "SYSTEM RECONCILE VIEW v METADATA")
+        assert {row["verdict"] for row in rows} == {"covered"}, rows

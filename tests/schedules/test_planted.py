@@ -1,0 +1,31 @@
+"""Faults that the random schedules notice by themselves, within a few seeds.
+
+That each guard of the protocol is needed, and which fault shows it, is in
+tests/protocol/test_planted.py, on the shortest schedule that needs it; here nobody knows where to
+look.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.protocol.planted import FAULTS
+from tests.schedules.schedule import Failed, run_seed
+
+SEEDS_MAX = 60
+NOTICED = (
+    "2.coverage_opens", "3.coverage_with_rows", "4.stale", "5.coverage_leaves",
+    "6.downstream_stale", "7.bypass_apart", "8.contributions", "11.stale",
+)  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("guard", NOTICED)
+def test_a_schedule_notices(guard: str) -> None:
+    for seed in range(SEEDS_MAX):
+        try:
+            run_seed(seed, FAULTS[guard])
+        except Failed as failure:
+            print(f"\nseed {seed}: {failure.problems[0][:200]}")
+            return
+    raise AssertionError(f"{SEEDS_MAX} schedules notice nothing.")
