@@ -123,11 +123,10 @@ def filled(model: Model, view: str, slices: list[str]) -> Iterator[Model]:
 
 @dataclass(frozen=True)
 class Backfill(Operation):
-    """Of all of the gap, or of the source's partition with this id; `staged`: published whole."""
+    """Of all of the gap, or of the source's partition with this id."""
 
     view: str
     partition: str | None
-    staged: bool = False
     weight: ClassVar[int] = 18
     piecemeal: ClassVar[bool] = True
     stages: ClassVar[tuple[str, ...]] = (
@@ -143,13 +142,12 @@ class Backfill(Operation):
             return None
         known = sorted({p.slice for p in model.pieces[view.shape.source].values()})
         only = chance.choice(known) if known and chance.random() < 0.4 else None
-        return cls(view.shape.key, only, chance.random() < 0.3)
+        return cls(view.shape.key, only)
 
     def sql(self, model: Model) -> str:
         model.views[self.view]
         only = f" PARTITION ID '{self.partition}'" if self.partition is not None else ""
-        staged = ", backfill_staging = 1" if self.staged else ""
-        return f"SYSTEM BACKFILL VIEW {self.view}{only} SETTINGS inline_bytes_max = 0{staged}"
+        return f"SYSTEM BACKFILL VIEW {self.view}{only} SETTINGS inline_bytes_max = 0"
 
     def after(self, model: Model, answer: Answer) -> Model:
         source = model.views[self.view].shape.source
@@ -168,16 +166,12 @@ class Backfill(Operation):
             done = sorted({r["partition"] for r in answer.rows if r["status"] == "published"})
             if done != wanted or any(r["status"] == "failed" for r in answer.rows):
                 raise Untrue(f"filled {answer.rows}, the gap is {wanted}")
-        for number, slice_ in enumerate(wanted):
-            if not (self.staged and number):
-                yield
+        for slice_ in wanted:
+            yield
             model.fill(self.view, slice_)
 
     def prefixes(self, model: Model) -> Iterator[Model]:
-        if self.staged:
-            yield from super().prefixes(model)
-        else:
-            yield from filled(model, self.view, self.slices(model))
+        yield from filled(model, self.view, self.slices(model))
 
 
 @dataclass(frozen=True)
