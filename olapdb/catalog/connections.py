@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 from urllib.parse import quote
 
-from olapdb.catalog.errors import catalog_error
+from olapdb.catalog.errors import catalog_error, system_error
 from olapdb.errors import CannotOpenWarehouse, CatalogChanged, InterfaceError
 from olapdb.model.stages import Durability
 
@@ -121,7 +121,12 @@ class Connections:
             logged = os.path.getsize(f"{self._path}-wal") > 0
         except FileNotFoundError:
             logged = False
-        status = os.stat(self._path)
+        except OSError as error:
+            raise system_error(error, self._path) from error
+        try:
+            status = os.stat(self._path)
+        except OSError as error:
+            raise system_error(error, self._path) from error
         return _File(logged, status.st_mtime_ns, status.st_size)
 
     @contextmanager

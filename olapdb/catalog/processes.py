@@ -13,7 +13,10 @@ import struct
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+
+from olapdb.catalog.errors import system_error
 
 try:
     import fcntl
@@ -31,28 +34,32 @@ class Registration:
         self._folder = folder
         self._pins: Counter[int] = Counter()
         self._lock = threading.Lock()
+        self._published = 0
         self._descriptor = -1
         self.token = ""
 
     def ensure(self) -> str:
         """Registers at first use; the token that leases carry."""
-        with self._lock:
+        with self._lock, self._named_errors():
             self._ensure()
             return self.token
 
     def pin(self, number: int) -> None:
-        with self._lock:
-            before = self._lowest()
+        with self._lock, self._named_errors():
             self._pins[number] += 1
-            self._publish(before)
+            try:
+                self._publish()
+            except OSError:
+                self._drop(number)
+                raise
 
     def unpin(self, number: int) -> None:
+        """Never fails: where the file cannot be written it keeps the smaller number, which only
+        keeps parts for longer, until the next pin."""
         with self._lock:
-            before = self._lowest()
-            self._pins[number] -= 1
-            if self._pins[number] <= 0:
-                del self._pins[number]
-            self._publish(before)
+            self._drop(number)
+            with suppress(OSError):
+                self._publish()
 
     def own_lowest(self) -> int:
         """The smallest number pinned by this process, 0 for none."""
@@ -68,24 +75,28 @@ class Registration:
             return frozenset({self.token} if self.token else ()), lowest
         alive: set[str] = set()
         pins: list[int] = []
-        for name in os.listdir(self._folder):
-            if name.startswith("."):
-                continue
-            pinned = self._look(name)
-            if pinned is not None:
-                alive.add(name)
-                pins.append(pinned)
+        with self._named_errors():
+            for name in os.listdir(self._folder):
+                if name.startswith("."):
+                    continue
+                pinned = self._look(name)
+                if pinned is not None:
+                    alive.add(name)
+                    pins.append(pinned)
         return frozenset(alive), min((p for p in pins if p > 0), default=0)
 
     def close(self) -> None:
         with self._lock:
             if self._descriptor >= 0:
                 if self._folder is not None:
-                    _unlink(os.path.join(self._folder, self.token))
+                    # Without a lock it is that of a process that has ended, and removed by others.
+                    with suppress(OSError):
+                        _unlink(os.path.join(self._folder, self.token))
                 os.close(self._descriptor)
                 self._descriptor = -1
             self.token = ""
             self._pins.clear()
+            self._published = 0
 
     def forget_inherited(self) -> None:
         """In a forked child: the entry is the parent's; its lock stays with the parent."""
@@ -95,6 +106,7 @@ class Registration:
         self._descriptor = -1
         self.token = ""
         self._pins = Counter()
+        self._published = 0
 
     def _ensure(self) -> None:
         if self.token:
@@ -104,23 +116,44 @@ class Registration:
             os.makedirs(self._folder, exist_ok=True)
             # Locked before it has its name, so that nobody takes it for that of a dead process.
             hidden = os.path.join(self._folder, f".{token}")
-            self._descriptor = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
-            os.pwrite(self._descriptor, _PIN.pack(0), 0)
-            os.rename(hidden, os.path.join(self._folder, token))
+            descriptor = os.open(hidden, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                os.pwrite(descriptor, _PIN.pack(0), 0)
+                os.rename(hidden, os.path.join(self._folder, token))
+            except OSError:
+                os.close(descriptor)
+                with suppress(OSError):
+                    _unlink(hidden)
+                raise
+            self._descriptor = descriptor
+            self._published = 0
         self.token = token
+
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise system_error(error, self._folder or "") from error
 
     def _lowest(self) -> int:
         return min(self._pins, default=0)
 
-    def _publish(self, before: int) -> None:
+    def _drop(self, number: int) -> None:
+        self._pins[number] -= 1
+        if self._pins[number] <= 0:
+            del self._pins[number]
+
+    def _publish(self) -> None:
         if self._folder is None:
             return
         lowest = self._lowest()
-        if lowest != before:
+        if lowest != self._published:
             self._ensure()
             if self._descriptor >= 0:
                 os.pwrite(self._descriptor, _PIN.pack(lowest), 0)
+            self._published = lowest
 
     def _look(self, name: str) -> int | None:
         """The pin of a living process (0 for none), None for one that has ended."""
@@ -150,6 +183,8 @@ def living(folder: str, tokens: Iterable[str]) -> frozenset[str]:
             descriptor = os.open(os.path.join(folder, token), os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             continue
+        except OSError as error:
+            raise system_error(error, folder) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:

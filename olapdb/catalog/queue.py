@@ -83,6 +83,13 @@ class TicketQueue:
             return
         if self._descriptor < 0:
             self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            self._wait(timeout_ms, what)
+        except BaseException:
+            self.release()  # or everybody else would wait for us as long as this process lives
+            raise
+
+    def _wait(self, timeout_ms: int, what: str) -> None:
         deadline = time.monotonic() + timeout_ms / 1000
         self._ticket = ticket = self._draw()
         while not self._lock(fcntl.F_RDLCK, _TICKETS_AT, ticket):

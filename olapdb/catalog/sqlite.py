@@ -12,7 +12,7 @@ import sqlite3
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 
 from olapdb.catalog import jobs
@@ -558,7 +558,10 @@ class SqliteCatalog:
         if self._closed:
             return
         if not self._notice_fork() and self._own_leases:
-            self._end_leases(sorted(self._own_leases), "closed")
+            # Where the catalog cannot be written they are left, as by a killed process: vacuum
+            # revokes them.
+            with suppress(OlapdbError):
+                self._end_leases(sorted(self._own_leases), "closed")
         self._closed = True
         self._registration.close()
         if self._queue is not None:

@@ -27,6 +27,7 @@ from olapdb.ingest.target_rows import refuse_frozen
 from olapdb.model.changes import (
     AddPart,
     Change,
+    ClearInvalidations,
     ForgetDeliveries,
     PartsLive,
     PartsOfPartitionAre,

@@ -41,6 +41,7 @@ from olapdb.model.books import booked, meets, without_names
 from olapdb.model.changes import (
     AddPart,
     Change,
+    ClearInvalidations,
     DataVersionIs,
     Invalidate,
     NoPartStraddles,
@@ -129,6 +130,10 @@ class TargetRows:
                     ReleaseRetained(view.id, p, self.snapshot.number) for p in partitions
                     if self._empties(view, p)
                 ]  # fmt: skip
+            changes += [
+                ClearInvalidations(view.id, p, self.snapshot.number) for p in partitions
+                if self._empties(view, p)
+            ]  # fmt: skip
             gaps, stale, read = self._reached(view, own)
             requirements += read
             lost[view.id] = gaps

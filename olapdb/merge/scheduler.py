@@ -128,7 +128,11 @@ class MergeScheduler:
 
     def _work_on(self, table_id: str) -> None:
         """Merges until nothing is worth it; bounded by the conflicts that others cause."""
-        self._remove_expired(table_id)
+        try:
+            self._remove_expired(table_id)
+        except FAILURES as error:  # the catalog does not answer; later again
+            self._failed(table_id, error)
+            return
         conflicts = 0
         while not self._stopping.is_set():
             try:

@@ -139,6 +139,29 @@ def mend(connection: Connection) -> None:
         assert one["verdict"] in ("proven", "covered"), one
 
 
+def goes_on(
+    operation: Operation, connection: Connection, folder: Path, where: str, states: tuple[Any, Any]
+) -> None:
+    """The open connection, once the faults have stopped."""
+    before, after = states
+    assert list(untruths(connection)) == [], where
+    found = state(connection)
+    assert not operation.one_commit or found in (before, after), where
+    if not operation.one_commit or found == before:
+        operation.run(connection, folder)
+        assert state(connection) == after, where
+    if "{backup}" in operation.statement:
+        check_backup(folder, before, where)
+    connection.execute("INSERT INTO s VALUES (9, 'later', 1)")
+    mend(connection)
+
+
+def check_backup(folder: Path, before: Any, where: str) -> None:
+    with olapdb.connect(f"{folder}.backup", read_only=True) as backup:
+        assert state(backup) == before, where
+        assert {one["is_passed"] for one in dicts(backup, "CHECK ALL TABLES")} == {1}, where
+
+
 def verify(
     folder: Path, operation: Operation, states: tuple[dict[str, Any], dict[str, Any]],
     acknowledged: bool, where: str,

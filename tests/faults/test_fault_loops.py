@@ -15,11 +15,16 @@ from typing import Any
 import pytest
 
 import olapdb
-from olapdb.dbapi.connection import Connection
 from olapdb.errors import Error
 from tests.faults.failing import Calls, Fault, failing
-from tests.faults.operations import OPERATIONS, expected, mend, prepare, state, untruths, verify
-from tests.unit.views.warehouse import dicts
+from tests.faults.operations import (
+    OPERATIONS,
+    check_backup,
+    expected,
+    goes_on,
+    prepare,
+    verify,
+)
 
 SECONDS = 4.0
 """For each operation in CI; `make soak` runs every case."""
@@ -105,34 +110,11 @@ def one_case(name: str, folder: Path, fault: Fault, states: tuple[Any, Any]) -> 
         named = calls.names[fault.number - 1] if len(calls.names) >= fault.number else "not reached"
         where = f"{name}, {fault} ({named})"
         shutil.copytree(folder, crashed)
-        goes_on(name, connection, folder, where, states)
+        goes_on(operation, connection, folder, where, states)
     if name == "backup" and acknowledged:
         check_backup(folder, states[0], where)
     verify(crashed, operation, states, acknowledged, where)
     shutil.rmtree(crashed)
-
-
-def goes_on(
-    name: str, connection: Connection, folder: Path, where: str, states: tuple[Any, Any]
-) -> None:
-    """The open connection, once the faults have stopped."""
-    operation, (before, after) = OPERATIONS[name], states
-    assert list(untruths(connection)) == [], where
-    found = state(connection)
-    assert not operation.one_commit or found in (before, after), where
-    if not operation.one_commit or found == before:
-        operation.run(connection, folder)
-        assert state(connection) == after, where
-    if name == "backup":
-        check_backup(folder, before, where)
-    connection.execute("INSERT INTO s VALUES (9, 'later', 1)")
-    mend(connection)
-
-
-def check_backup(folder: Path, before: Any, where: str) -> None:
-    with olapdb.connect(f"{folder}.backup", read_only=True) as backup:
-        assert state(backup) == before, where
-        assert {one["is_passed"] for one in dicts(backup, "CHECK ALL TABLES")} == {1}, where
 
 
 def copied(template: Path, folder: Path) -> Path:

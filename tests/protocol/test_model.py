@@ -19,6 +19,12 @@ from tests.protocol.scenarios import GUARDS, NAMED, sequences, together
 
 SHORTCUTS = ("9.target_version",)
 """Guards that the model has, and that can be left out: see docs/protocol.md."""
+NOT_MODELLED = {
+    "4.altered", "4.dimension_seen", "10.dependents", "10.homeless", "10.put", "10.references",
+    "10.revision", "10.undrop", "10.views_since",
+}  # fmt: skip
+"""Guards about names, columns and single slices, which the model does not have: raced on the
+engine, by tests/protocol/test_names_on_engine.py and tests/unit."""
 ROOT = Path(__file__).parents[2]
 
 
@@ -90,5 +96,5 @@ def test_every_guard_is_in_the_model_and_in_the_documentation() -> None:
     sources = "".join((here / f"{one}.py").read_text() for one in ("turn", "operations", "repairs", "model"))  # fmt: skip
     asked = set(re.findall(r'"(\d+\.[a-z_]+)"', sources))
     assert asked == {*GUARDS, *SHORTCUTS}
-    documented = set(re.findall(r"^\| `(\d+\.[a-z_]+)`", (ROOT / "docs/protocol.md").read_text(), re.M))
-    assert documented == {*GUARDS, *SHORTCUTS}
+    told = re.findall(r"^\| `(\d+\.[a-z_]+)`", (ROOT / "docs/protocol.md").read_text(), re.M)
+    assert set(told) - NOT_MODELLED == {*GUARDS, *SHORTCUTS}

@@ -28,3 +28,20 @@ def test_a_trace_goes_wrong_without_its_guard(guard: str, tmp_path: Path) -> Non
     performance = Performance(tmp_path, scenario, FAULTS[guard])
     performance.follow([int(step.split(":")[0]) for step in broken.trace])
     assert performance.problems, "\n".join(["Nothing notices:", *broken.trace])
+
+
+def test_every_fault_is_documented() -> None:
+    """With the words that say what it plants."""
+    told = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
+    for fault in FAULTS.values():
+        assert f"| `{fault.guard}` | {fault.words} |" in told, fault.guard
+
+
+def test_a_fault_for_each_rule() -> None:
+    """Those of rules 13 and 14 that are about files are in test_planted_files.py."""
+    assert {int(guard.split(".")[0]) for guard in FAULTS} >= set(range(1, 14))
+    assert set(ON_TRACES) == set(ON_ENGINE) - FILES
+
+
+FILES = {"13.live_leases", "13.catalog_last", "13.pins", "13.mark", "13.look_again"}
+"""Guards of vacuum, planted in test_planted_files.py."""

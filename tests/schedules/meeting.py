@@ -158,7 +158,7 @@ class Meeting:
         warehouse.said.append(f"{texts[0]}  -- and before its commit {self.commit}: {texts[1]}")
         both = list(zip((self.first, self.second), texts, answers, strict=True))
         outcome = Outcome()
-        if answers[0].error:
+        if self.first.piecemeal and answers[0].error:
             for model in models:
                 outcome.add(texts[0], lambda m=model: self._broken_off(m, *texts, answers[1]))
         if self.first.piecemeal and not any(answer.error for answer in answers):

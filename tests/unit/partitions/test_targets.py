@@ -234,3 +234,13 @@ def test_rows_of_a_null_source_are_gone(connection: Connection) -> None:
     connection.execute("ALTER TABLE days DROP PARTITION '2024-01-01'")
     assert rows(connection, "SELECT * FROM days") == []
     assert verdict(connection, "days_mv") == "unproven"
+
+
+def test_a_stale_slice_that_is_dropped_is_a_gap_and_no_more_stale(connection: Connection) -> None:
+    add(connection, ("2024-01-01", "a", 1, 1), ("2024-01-02", "b", 2, 2))
+    connection.execute("DELETE FROM events WHERE kind = 'b'")
+    assert verdict(connection) == "stale"
+    connection.execute("ALTER TABLE daily DROP PARTITION 202401")
+    assert (gaps(connection), stale(connection)) == ([("202401", 1)], [])
+    connection.execute("SYSTEM BACKFILL VIEW daily_mv")
+    sound(connection)

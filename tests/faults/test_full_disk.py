@@ -1,0 +1,140 @@
+"""A disk that is really full: a small tmpfs, with so many bytes left when an operation begins.
+
+What does not fit is an error of ours that changes nothing; the folder as it stands opens; and the
+open connection goes on once there is space.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import olapdb
+from olapdb.errors import Error, NotEnoughSpace
+from tests.faults.operations import OPERATIONS, expected, goes_on, prepare, state, verify
+
+DISK_BYTES = 24 << 20
+LEFT_BYTES = (0, 4_096, 16_384, 65_536)
+CHOSEN = ("insert", "replay", "backfill")
+"""In CI; `make soak` takes all."""
+
+
+@pytest.fixture(scope="module")
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("disk") / "mounted"
+    folder.mkdir()
+    if os.geteuid() != 0:
+        pytest.skip("a tmpfs can be mounted by root only")
+    command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"a tmpfs cannot be mounted here: {done.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def fill(disk: Path, left_bytes: int) -> Path:
+    """A file that leaves so much of the disk."""
+    filler = disk / "filler"
+    with open(filler, "wb") as file:
+        try:
+            while file.write(bytes(1 << 20)):
+                file.flush()
+        except OSError:
+            pass
+    status = os.statvfs(disk)
+    free = status.f_bavail * status.f_frsize
+    os.truncate(filler, max(filler.stat().st_size - max(left_bytes - free, 0), 0))
+    return filler
+
+
+def run(disk: Path, tmp_path: Path, name: str, left_bytes: int) -> str:
+    """The outcome's name."""
+    operation = OPERATIONS[name]
+    template = tmp_path / "template"
+    if not template.exists():
+        prepare(template, operation)
+    states = expected(template, shutil.copytree(template, tmp_path / f"run{left_bytes}"), operation)
+    folder = Path(shutil.copytree(template, disk / "warehouse"))
+    crashed = tmp_path / f"crashed{left_bytes}"
+    where = f"{name} with {left_bytes} bytes left"
+    with olapdb.connect(str(folder)) as connection:
+        connection.execute("SYSTEM STOP MERGES")
+        filler = fill(disk, left_bytes)
+        try:
+            operation.run(connection, folder)
+            outcome = "acknowledged"
+        except Error as error:
+            outcome = type(error).__name__
+        shutil.copytree(folder, crashed)
+        filler.unlink()
+        goes_on(operation, connection, folder, where, states)
+    verify(crashed, operation, states, outcome == "acknowledged", where)
+    shutil.rmtree(folder)
+    shutil.rmtree(disk / "warehouse.backup", ignore_errors=True)
+    return outcome
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CHOSEN)
+def test_what_does_not_fit_changes_nothing(disk: Path, tmp_path: Path, name: str) -> None:
+    assert run(disk, tmp_path, name, 0) != "acknowledged"
+    assert run(disk, tmp_path, name, 16_384) is not None
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1_200)
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_with_every_bit_of_space(disk: Path, tmp_path: Path, name: str) -> None:
+    for left_bytes in LEFT_BYTES:
+        run(disk, tmp_path, name, left_bytes)
+
+
+@pytest.mark.slow
+def test_inserts_until_it_is_full_and_on(disk: Path) -> None:
+    """Acknowledged rows are there, those of the INSERT that failed are not; queries go on."""
+    with olapdb.connect(str(disk / "filling"), settings={"inline_bytes_max": 0}) as connection:
+        connection.execute("SYSTEM STOP MERGES")
+        connection.execute("CREATE TABLE t (a UInt64, b String) ENGINE = MergeTree ORDER BY a")
+        connection.execute(
+            "CREATE MATERIALIZED VIEW v ENGINE = SummingMergeTree ORDER BY k AS"
+            " SELECT a % 10 AS k, count() AS n FROM t GROUP BY k"
+        )
+        filler = fill(disk, 4 << 20)
+        insert = "INSERT INTO t SELECT number, toString(rand()) FROM numbers(50000)"
+        acknowledged = 0
+        with suppress(NotEnoughSpace):
+            while acknowledged < 10_000_000:
+                connection.execute(insert)
+                acknowledged += 50_000
+        assert 0 < acknowledged < 10_000_000
+        for _ in range(3):
+            with pytest.raises(NotEnoughSpace):
+                connection.execute(insert)
+            counted = connection.execute("SELECT count() FROM t").fetchall()
+            assert counted == [(acknowledged,)]
+            assert connection.execute("SELECT sum(n) FROM v").fetchall() == counted
+        filler.unlink()
+        connection.execute(insert)
+        counted = connection.execute("SELECT count() FROM t").fetchall()
+        assert counted == [(acknowledged + 50_000,)]
+        connection.execute("SYSTEM RECONCILE VIEW v")
+        assert connection.execute("SELECT verdict FROM system.views").fetchall() == [("proven",)]
+    shutil.rmtree(disk / "filling")
+
+
+def test_states_are_read_on_a_full_disk(disk: Path, tmp_path: Path) -> None:
+    prepare(disk / "reading")
+    with olapdb.connect(str(disk / "reading")) as connection:
+        connection.execute("SYSTEM STOP MERGES")
+        before = state(connection)
+        filler = fill(disk, 0)
+        assert state(connection) == before
+        filler.unlink()
+    shutil.rmtree(disk / "reading")

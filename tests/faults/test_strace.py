@@ -1,0 +1,226 @@
+"""The unmodified engine, while the operating system fails it: strace injects errors into its calls.
+
+Each case: the n-th call of a kind fails (`when=n`), or all from the n-th on (`when=n+`), with no space
+or an I/O error, in the middle of an operation.  What it raises is one of our errors; the folder as it
+stands then is that of a crash, and opens; and the open connection goes on once the faults stop.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import olapdb
+from tests.faults.operations import OPERATIONS, expected, prepare, verify
+
+ROOT = Path(__file__).parents[2]
+CALLS = ("fsync", "fdatasync", "pwrite64", "write", "rename", "openat", "unlink", "ftruncate")
+ERRORS = ("ENOSPC", "EIO")
+SECONDS = 25.0
+ATTACH_SECONDS_MAX = 20.0
+
+
+@dataclass(frozen=True)
+class Case:
+    operation: str
+    call: str
+    error: str
+    number: int
+    forever: bool
+
+    @property
+    def injection(self) -> str:
+        return (
+            f"inject={self.call}:error={self.error}:when={self.number}{'+' if self.forever else ''}"
+        )
+
+    def __str__(self) -> str:
+        return f"{self.operation}, {self.injection}"
+
+
+class Child:
+    """A process that runs operations, and a strace that comes and goes."""
+
+    def __init__(self) -> None:
+        self._line, theirs = socket.socketpair()
+        self._line.settimeout(120)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.faults.strace_child", str(theirs.fileno())],
+            pass_fds=[theirs.fileno()], cwd=ROOT, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        theirs.close()
+
+    def say(self, text: str) -> None:
+        self._line.sendall(text.encode())
+
+    def hear(self) -> str:
+        answer = self._line.recv(65_536).decode()
+        if not answer:
+            assert self._process.stderr is not None
+            raise AssertionError(f"The child died: {self._process.stderr.read().decode()[-2000:]}")
+        return answer
+
+    def attach(self, options: list[str], log: Path) -> subprocess.Popen[bytes]:
+        """Returns once strace has all of its threads."""
+        command = ["strace", "-f", "-p", str(self._process.pid), "-o", str(log), *options]
+        started = subprocess.Popen(command, stderr=subprocess.PIPE)
+        assert started.stderr is not None
+        until = time.monotonic() + ATTACH_SECONDS_MAX
+        while time.monotonic() < until:
+            text = started.stderr.readline().decode()
+            if "attached" in text:
+                return started
+            if not text or "not permitted" in text:
+                break
+        started.kill()
+        raise PermissionError("strace may not attach to a process here")
+
+    @staticmethod
+    def detach(started: subprocess.Popen[bytes]) -> None:
+        started.terminate()
+        started.communicate()
+
+    def run(self, folder: Path, operation: str, options: list[str], log: Path) -> str:
+        """The outcome, with strace attached to the operation alone."""
+        self.say(f"{folder} {operation}")
+        assert self.hear() == "ready"
+        strace = self.attach(options, log)
+        self.say("go")
+        outcome = self.hear()
+        self.detach(strace)
+        return outcome
+
+    def close(self) -> None:
+        self._line.close()
+        self._process.communicate(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A warehouse for each operation, and the states before and after it beside."""
+    if shutil.which("strace") is None:
+        pytest.skip("strace is not installed (the package strace)")
+    folder = tmp_path_factory.mktemp("strace")
+    prepare(folder / "warehouse")
+    for name, operation in OPERATIONS.items():
+        shutil.copytree(folder / "warehouse", folder / name)
+        with olapdb.connect(str(folder / name)) as connection:
+            for text in ("SYSTEM STOP MERGES", *operation.before):
+                connection.execute(text)
+        shutil.copytree(folder / name, folder / f"{name}.run")
+        states = expected(folder, folder / f"{name}.run", operation)
+        (folder / f"{name}.states").write_text(repr(states))
+    return folder
+
+
+@pytest.fixture
+def child(template: Path) -> Iterator[Child]:
+    started = Child()
+    yield started
+    started.close()
+
+
+def copied(template: Path, folder: Path, name: str) -> Path:
+    shutil.copytree(template / name, folder)
+    shutil.copyfile(template / f"{name}.states", folder.with_name(f"{folder.name}.states"))
+    return folder
+
+
+def counted(child: Child, template: Path, tmp_path: Path, name: str) -> dict[str, int]:
+    """How often the operation makes each call, from a run without faults (which also loads all
+    that it needs, so that no import meets a fault)."""
+    for number in range(2):
+        folder = copied(template, tmp_path / f"dry-{name}-{number}", name)
+        log = tmp_path / "calls.txt"
+        try:
+            outcome = child.run(folder, name, ["-e", f"trace={','.join(CALLS)}"], log)
+        except PermissionError as error:
+            pytest.skip(str(error))
+        assert outcome == "acknowledged"
+        child.say("again")
+        assert child.hear() == "fine"
+    text = log.read_text()
+    return {call: len(re.findall(rf"\b{call}\(", text)) for call in CALLS}
+
+
+def cases(counts: dict[str, int], name: str) -> Iterator[Case]:
+    """Of each call the first, the middle and the last, with each error, once and for ever."""
+    for turn in range(12):
+        for at, (call, count) in enumerate(sorted(counts.items())):
+            if not count:
+                continue
+            number = {0: count, 1: 1, 2: count // 2 + 1}[(turn + at) % 3]
+            yield Case(name, call, ERRORS[(turn // 2 + at) % 2], number, (turn // 3 + at) % 2 == 0)
+
+
+def one_case(child: Child, template: Path, folder: Path, case: Case) -> None:
+    states: Any = eval((template / f"{case.operation}.states").read_text())
+    copied(template, folder, case.operation)
+    outcome = child.run(
+        folder, case.operation, ["-e", f"trace={case.call}", "-e", case.injection], Path("/dev/null")
+    )  # fmt: skip
+    assert not outcome.startswith("raw"), f"{case}: {outcome}"
+    crashed = folder.with_name(f"{folder.name}-crashed")
+    shutil.copytree(folder, crashed)
+    child.say("again")
+    answer = child.hear()
+    assert answer == "fine", f"{case}: {answer}"
+    verify(crashed, OPERATIONS[case.operation], states, outcome == "acknowledged", str(case))
+    for one in (folder, crashed, folder.with_name(f"{folder.name}.backup")):
+        shutil.rmtree(one, ignore_errors=True)
+
+
+@pytest.mark.slow
+def test_some_calls_fail(child: Child, template: Path, tmp_path: Path) -> None:
+    """INSERT with its views, round the calls that it makes."""
+    until = time.monotonic() + SECONDS
+    counts = counted(child, template, tmp_path, "insert")
+    assert counts["fsync"] + counts["fdatasync"] >= 3, counts
+    done = 0
+    for done, case in enumerate(dict.fromkeys(cases(counts, "insert")), 1):
+        one_case(child, template, tmp_path / str(done), case)
+        if time.monotonic() > until:
+            break
+    assert done >= 5
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_every_kind_of_call_fails(child: Child, template: Path, tmp_path: Path, name: str) -> None:
+    counts = counted(child, template, tmp_path, name)
+    for done, case in enumerate(dict.fromkeys(cases(counts, name))):
+        one_case(child, template, tmp_path / str(done), case)
+
+
+@pytest.mark.slow
+def test_the_commit_is_flushed(child: Child, template: Path, tmp_path: Path) -> None:
+    """The catalog's log is flushed behind its last write, before the INSERT is acknowledged."""
+    counted(child, template, tmp_path, "insert")
+    folder = copied(template, tmp_path / "traced", "insert")
+    log = tmp_path / "trace.txt"
+    options = ["-y", "-e", "trace=pwrite64,fsync,fdatasync,rename,sendto"]
+    assert child.run(folder, "insert", options, log) == "acknowledged"
+    child.say("again")
+    assert child.hear() == "fine"
+    calls = log.read_text().splitlines()
+    wal = [at for at, one in enumerate(calls) if "catalog.sqlite-wal" in one]
+    written = [at for at in wal if "pwrite64" in calls[at]]
+    flushed = [at for at in wal if "sync(" in calls[at]]
+    renamed = [at for at, one in enumerate(calls) if "rename(" in one and ".parquet" in one]
+    folders = [at for at, one in enumerate(calls) if "fsync(" in one and one.count("/data/")
+               and ".parquet" not in one]  # fmt: skip
+    assert renamed
+    assert max(renamed) < min(written), "files before the catalog"
+    assert max(renamed) < max(folders) < min(written), "their names too"
+    assert max(written) < max(flushed), "the commit is flushed"
