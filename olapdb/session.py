@@ -21,8 +21,10 @@ from olapdb.config import Settings
 from olapdb.errors import (
     BadArguments,
     CatalogChanged,
+    Error,
     InternalError,
     NotSupportedError,
+    SnapshotTooOld,
     TooDeepRecursion,
 )
 from olapdb.functions.base import Environment
@@ -120,11 +122,15 @@ class Session:
         return result
 
     def _answer(self, statement: nodes.Statement, context: StatementContext) -> Result:
-        """A read that a writer's coming made worthless is done again, bounded."""
+        """A read that a writer's coming made worthless is done again, bounded; so is one whose
+        snapshot was vacuumed before it was pinned, unless it was asked for by its number."""
+        again: tuple[type[Error], ...] = (CatalogChanged,)
+        if isinstance(statement, nodes.Query) and not _asks_for_snapshot(statement, context):
+            again = (CatalogChanged, SnapshotTooOld)
         for _ in range(READ_ATTEMPTS_MAX - 1):
             try:
                 return self._dispatch(statement, context)
-            except CatalogChanged:
+            except again:
                 continue
         return self._dispatch(statement, context)
 
@@ -315,6 +321,11 @@ def _running_query(statement: nodes.Statement, context: StatementContext) -> Run
         statistics=context.statistics,
         cancelled=context.cancelled,
     )
+
+
+def _asks_for_snapshot(query: nodes.Query, context: StatementContext) -> bool:
+    clauses = getattr(query, "settings", ())
+    return bool(context.settings.integer("snapshot")) or any(s.name == "snapshot" for s in clauses)
 
 
 READ_ATTEMPTS_MAX = 10

@@ -197,8 +197,8 @@ def _file_part(
         options = _writer_options(table, shaped)
         with (
             _meanwhile(rows.num_rows, table_bounds, table, rows) as found,
-            pq.ParquetWriter(
-                sink, layout.schema, metadata_collector=collected, **options
+            _closing(
+                pq.ParquetWriter(sink, layout.schema, metadata_collector=collected, **options)
             ) as writer,
         ):
             writer.write_table(shaped, row_group_size=row_group_rows(table))
@@ -231,6 +231,20 @@ def _file_part(
         compressed_bytes=compressed,
         uncompressed_bytes=uncompressed,
     )
+
+
+@contextmanager
+def _closing(writer: pq.ParquetWriter) -> Iterator[pq.ParquetWriter]:
+    """Closes the writer. Where a write has failed, so does the close, with a RuntimeError that would
+    hide why (no space, say)."""
+    try:
+        yield writer
+        writer.close()
+    except BaseException:
+        with suppress(OSError, RuntimeError):
+            writer.close()
+        writer.is_open = False  # or it would be closed once more when it is collected
+        raise
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import olapdb
-from olapdb.errors import Error
+from olapdb.errors import Error, FileDoesntExist
 from tests.faults.failing import Calls, Fault, failing
 from tests.faults.operations import (
     OPERATIONS,
@@ -54,6 +54,25 @@ def test_some_calls_fail(name: str, template: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_every_call_fails(name: str, template: Path, tmp_path: Path) -> None:
     loop(name, template, tmp_path, None)
+
+
+@pytest.mark.slow
+def test_it_bites(template: Path, tmp_path: Path) -> None:
+    """The planted fault: a commit that happened is taken for one that did not, and its files are
+    deleted."""
+    operation = OPERATIONS["insert"]
+    states = expected(template, copied(template / "insert", tmp_path / "states"), operation)
+    folder = copied(template / "insert", tmp_path / "dry")
+    with olapdb.connect(str(folder)) as connection:
+        connection.execute("SYSTEM STOP MERGES")
+        with failing(connection.database.services, None) as calls:
+            operation.run(connection, folder)
+    number = calls.names.index("catalog.apply") + 1
+    folder = copied(template / "insert", tmp_path / "lying")
+    with pytest.raises((AssertionError, FileDoesntExist)):
+        one_case("insert", folder, Fault(number, "after", False, lying=True), states)
+    folder = copied(template / "insert", tmp_path / "unknown")
+    one_case("insert", folder, Fault(number, "after", False), states)
 
 
 def loop(name: str, template: Path, tmp_path: Path, seconds: float | None) -> int:

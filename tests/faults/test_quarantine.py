@@ -12,6 +12,8 @@ from olapdb.dbapi.connection import Connection
 from olapdb.errors import ChecksumDoesntMatch, Error, NoSuchDataPart, SyntaxError
 from olapdb.merge.vacuum import vacuum
 from olapdb.transaction.check import check_database
+from tests.faults.operations import untruths
+from tests.protocol.test_names_on_engine import Race
 from tests.unit.views.warehouse import DIRECT, READ, add, dicts, make, rows, verdict
 
 JANUARY = [("2024-01-01", "a", 1, 10), ("2024-01-02", "b", 2, 20)]
@@ -261,3 +263,68 @@ def test_merges_and_inserts_meanwhile(connection: Connection, folder: Path) -> N
     assert stale(connection, "daily_mv") == [("202402", "QUARANTINE PART")]
     connection.execute("SYSTEM REPLAY VIEW daily_mv STALE")
     assert rows(connection, READ) == rows(connection, DIRECT)
+
+
+QUARANTINE = "SYSTEM QUARANTINE PART '202402_2_2_0' ON events"
+MEETINGS = {
+    "its part is merged": (QUARANTINE, ("INSERT INTO events VALUES ('2024-02-09', 'a', 1, 1)", "OPTIMIZE TABLE events FINAL")),
+    "rows of it are deleted": (QUARANTINE, ("ALTER TABLE events DELETE WHERE amount = 30",)),
+    "the view means another thing": (
+        QUARANTINE, ("ALTER TABLE daily_mv MODIFY QUERY SELECT addMonths(day, 1) AS day, kind, sum(amount) AS total"
+                     " FROM events GROUP BY day, kind", "SYSTEM REPLAY VIEW daily_mv"),
+    ),
+    "its slice is emptied and replayed": (
+        QUARANTINE, ("ALTER TABLE daily DROP PARTITION 202402", "SYSTEM BACKFILL VIEW daily_mv"),
+    ),
+    "all is replayed": (QUARANTINE, ("SYSTEM REPLAY VIEW daily_mv", "SYSTEM REPLAY VIEW totals_mv")),
+    "another view comes and is filled": (
+        QUARANTINE, ("CREATE MATERIALIZED VIEW late_mv ENGINE = SummingMergeTree ORDER BY kind POPULATE AS"
+                     " SELECT kind, count() AS n FROM events GROUP BY kind",),
+    ),
+    "an INSERT comes": (QUARANTINE, ("INSERT INTO events VALUES ('2024-02-09', 'a', 1, 1)",)),
+    "the table is truncated": (QUARANTINE, ("TRUNCATE TABLE events",)),
+    "a replay is about to commit": ("SYSTEM REPLAY VIEW daily_mv", (QUARANTINE,)),
+    "a replay of stale slices is about to commit": (
+        "SYSTEM REPLAY VIEW daily_mv STALE", (QUARANTINE,),
+    ),
+    "a target's part goes while it is replayed": (
+        "SYSTEM REPLAY VIEW daily_mv", ("SYSTEM QUARANTINE PART '202402_2_2_0' ON daily",),
+    ),
+    "a merge is about to commit": ("OPTIMIZE TABLE daily FINAL", ("SYSTEM QUARANTINE PART '202402_2_2_0' ON daily",)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", MEETINGS)
+def test_it_meets_another_statement(connection: Connection, folder: Path, what: str) -> None:
+    """Whichever commits first: what is said of views is so, and they are mended by what is said."""
+    statement, meanwhile = MEETINGS[what]
+    if "STALE" in statement:
+        connection.execute("DELETE FROM events WHERE day = '2024-01-02'")
+    with olapdb.connect(str(folder), settings={"inline_bytes_max": 0}) as second:
+        Race(connection, second).run(statement, *meanwhile)
+    assert list(untruths(connection)) == []
+    for _ in range(3):
+        for view in ("daily_mv", "totals_mv"):
+            (found,) = dicts(connection, f"SELECT * FROM system.views WHERE name = '{view}'")
+            if found["verdict"] in ("stale", "partial"):
+                connection.execute(found["mend"])
+    for view in ("daily_mv", "totals_mv"):
+        connection.execute(f"SYSTEM RECONCILE VIEW {view}")
+        assert verdict(connection, view) == "proven"
+    vacuum(connection.database.services, lifetime_seconds=0)
+    sound(connection)
+
+
+def test_frozen_slices_that_it_may_have_reached(connection: Connection) -> None:
+    """What retention keeps of a slice is not called proven any more, once a part of it is gone."""
+    connection.execute("SYSTEM RECONCILE VIEW daily_mv")
+    connection.execute("ALTER TABLE events DROP PARTITION 202402 SETTINGS retain = 1")
+    frozen = "SELECT verdict FROM system.view_retained WHERE view = 'daily_mv'"
+    assert rows(connection, frozen) == [("proven",)]
+    ((name,),) = rows(
+        connection,
+        "SELECT name FROM system.parts WHERE table = 'daily' AND partition_id = '202402'"
+        " AND active AND rows > 0",
+    )
+    connection.execute(f"SYSTEM QUARANTINE PART '{name}' ON daily")
+    assert rows(connection, frozen) == [("stale",)]

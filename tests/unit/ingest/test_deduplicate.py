@@ -27,6 +27,7 @@ from olapdb.errors import (
 from olapdb.ingest.insert import commit_staged, snapshot_for_insert
 from olapdb.ingest.key_hashes import PIECE_ROWS, row_keys
 from olapdb.ingest.stage import stage_insert
+from olapdb.merge.vacuum import vacuum
 from olapdb.model.keys import SEGMENT, KeyRun, SortedKeys
 from olapdb.model.schema import Table
 from olapdb.result import InsertedRows
@@ -357,6 +358,7 @@ def test_undrop_brings_the_keys_back_and_vacuum_takes_them(connection: Connectio
     connection.execute("DROP TABLE events")
     catalog = connection.database.services.catalog
     assert catalog.has_deliveries(table.id)
+    vacuum(connection.database.services, lifetime_seconds=0)
     catalog.forget_history(before_ms=1 << 60, commits_max=1)
     assert not catalog.has_deliveries(table.id)
     assert catalog.key_ledger(table.id).next == 0
