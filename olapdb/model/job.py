@@ -17,10 +17,11 @@ JobState: TypeAlias = Literal["running", "done", "failed", "cancelled"]
 """As it is stored. Whoever shows a running job whose process has ended calls it dead."""
 
 ChunkState: TypeAlias = Literal[
-    "planned", "computed", "published", "compared", "failed", "already covered", "joined"
-]
+    "planned", "computed", "published", "compared", "failed", "already covered", "joined", "gone",
+]  # fmt: skip
 """computed: its rows are there, invisible; published: a commit has made them visible; compared: a
-reconciliation has used them; joined: a merge put its parts into another chunk's."""
+reconciliation has used them; joined: a merge put its parts into another chunk's; gone:
+its blocks are there no more."""
 
 
 @dataclass(frozen=True, slots=True)

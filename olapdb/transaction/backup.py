@@ -20,7 +20,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from olapdb.catalog.copies import CopyFacts, facts_of_copy, parts_of_copy
-from olapdb.errors import BadArguments, OperationalError
+from olapdb.errors import BadArguments, CorruptedData, FileDoesntExist, OperationalError
 from olapdb.model.part import Part
 from olapdb.storage.checksum import verify_file
 from olapdb.storage.store import LocalStore, Store, storage_error
@@ -110,8 +110,9 @@ def restore(services: Services, folder: str, progress: Progress | None = None) -
 
 
 def _with_files(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """One for each file; several parts may share one."""
-    return tuple({part.path: part for part in parts if part.path}.values())
+    """One for each file; several parts may share one, and one in quarantine stands behind others."""
+    ordered = sorted(parts, key=lambda part: not part.detached_reason)
+    return tuple({part.path: part for part in ordered if part.path}.values())
 
 
 def _copy_parts(
@@ -119,10 +120,19 @@ def _copy_parts(
     progress: Progress | None,
 ) -> CopyReport:  # fmt: skip
     there = {file.path: file.bytes for file in target.list(f"{DATA_FOLDER}/")}
+    missing = {part.path for part in parts if there.get(part.path) != part.bytes}
+    for part in parts:
+        # In quarantine: an earlier backup may have it sound, and it is taken if it is again.
+        if part.detached_reason and part.path in missing:
+            try:
+                _copy_file(source, target, part)
+            except (CorruptedData, FileDoesntExist):
+                parts = tuple(one for one in parts if one is not part)
     copied = copied_bytes = 0
     for done, part in enumerate(parts, 1):
-        if there.get(part.path) != part.bytes:
-            _copy_file(source, target, part)
+        if part.path in missing:
+            if not part.detached_reason:
+                _copy_file(source, target, part)
             copied += 1
             copied_bytes += part.bytes
         if progress is not None:

@@ -40,13 +40,17 @@ from olapdb.views.publish import Prepared, prepare, publish
 from olapdb.views.verdicts import failures
 
 FAILURES_NAMED_MAX = 5
+PASSES_MAX = 5
+"""How often partitions are planned anew whose rows came back in other blocks (a replay of a view
+that writes the source); each time as a job of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class BackfillRow:
     """What became of one chunk. `error` is "" unless it failed; the others were published.
 
-    joined: a merge put its parts into another chunk's. not published: it was computed, but another
+    joined: a merge put its parts into another chunk's. gone: its blocks are there no more; what
+    came in their place follows as chunks of its own. not published: it was computed, but another
     chunk of a staged backfill failed."""
 
     chunk: int
@@ -54,7 +58,7 @@ class BackfillRow:
     parts: int
     rows: int
     target_rows: int
-    status: Literal["published", "failed", "already covered", "joined", "not published"]
+    status: Literal["published", "failed", "already covered", "joined", "gone", "not published"]
     commit: int | None
     elapsed_ms: int
     error: str = ""
@@ -105,18 +109,29 @@ def backfill(
     UnknownTable, BadArguments for a partition that the source does not have,
     QueryNotSupportedInMaterializedView for a source that keeps no rows, and QueryWasCancelled.
     """
-    job = Job.of(services, "BACKFILL", executor, progress, query_id, statement, settings, stop)
-    snapshot = services.catalog.snapshot()
-    view = find_view(snapshot, view_id)
-    _check_partition(snapshot, view, partition)
-    chunks = plan_chunks(view, snapshot, Limits.of(job.settings), partition)
-    for one in chunks:
-        _say(job, view, len(chunks), one, "planned")
-    with job.recorded():
-        job.record.plan(view, [one.recorded() for one in chunks])
-        reach("backfill.planned")
-        yield from _Run(job, view, len(chunks), {one.index: one for one in chunks}).rows(snapshot)
-    _forget_failures(job, view_id)
+    replaced: set[str] | None = None
+    for _ in range(PASSES_MAX):
+        job = Job.of(services, "BACKFILL", executor, progress, query_id, statement, settings, stop)
+        snapshot = services.catalog.snapshot()
+        view = find_view(snapshot, view_id)
+        if replaced is None:
+            _check_partition(snapshot, view, partition)
+        chunks = tuple(
+            one
+            for one in plan_chunks(view, snapshot, Limits.of(job.settings), partition)
+            if replaced is None or one.partition in replaced
+        )
+        for one in chunks:
+            _say(job, view, len(chunks), one, "planned")
+        run = _Run(job, view, len(chunks), {one.index: one for one in chunks})
+        with job.recorded():
+            job.record.plan(view, [one.recorded() for one in chunks])
+            reach("backfill.planned")
+            yield from run.rows(snapshot)
+        _forget_failures(job, view_id)
+        replaced = run.replaced
+        if not replaced:
+            return
 
 
 def refuse_incomplete(view: MaterializedView, rows: Sequence[BackfillRow], query_id: str) -> None:
@@ -182,6 +197,7 @@ class _Run:
     pending: dict[int, Chunk]
     held: dict[int, Prepared] = field(default_factory=dict)
     failed: dict[int, BackfillRow] = field(default_factory=dict)
+    replaced: set[str] = field(default_factory=set)
 
     @property
     def staging(self) -> bool:
@@ -240,7 +256,11 @@ class _Run:
             joined = not covered and any(
                 one.partition == chunk.partition and _overlap(one, chunk) for one in left.values()
             )
-            status: Literal["joined", "already covered"] = "joined" if joined else "already covered"
+            status: Literal["joined", "gone", "already covered"] = (
+                "already covered" if covered else "joined" if joined else "gone"
+            )
+            if status == "gone":
+                self.replaced.add(chunk.partition)
             self.job.record.note(index, status)
             yield BackfillRow(index, chunk.partition, 0, 0, 0, status, None, 0)
 

@@ -140,7 +140,7 @@ def counted(child: Child, template: Path, tmp_path: Path, name: str) -> dict[str
     """How often the operation makes each call, from a run without faults (which also loads all
     that it needs, so that no import meets a fault)."""
     for number in range(2):
-        folder = copied(template, tmp_path / f"dry-{name}-{number}", name)
+        folder = copied(template, tmp_path / f"dry-{number}", name)
         log = tmp_path / "calls.txt"
         try:
             outcome = child.run(folder, name, ["-e", f"trace={','.join(CALLS)}"], log)

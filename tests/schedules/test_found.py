@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 import olapdb
+from olapdb.model.changes import Commit, Committed
 from tests.schedules.truth import dicts
 
 SOURCE = "(p UInt8, k String, u UInt32, n Int64) ENGINE = MergeTree PARTITION BY p ORDER BY (k, u)"
@@ -45,3 +50,51 @@ def test_the_ledger_agrees_after_a_replay_of_one_partition_and_a_merge_of_the_so
             connection.execute(text)
         rows = dicts(connection, "SYSTEM RECONCILE VIEW v METADATA")
         assert {row["verdict"] for row in rows} == {"covered"}, rows
+
+
+@pytest.mark.parametrize("statement", ["POPULATE", "BACKFILL", "STAGED"])
+def test_a_backfill_fills_what_a_replay_of_its_source_put_there(
+    tmp_path: Path, statement: str
+) -> None:
+    """The replay comes just before the chunk's commit: the blocks that it read are gone."""
+    with olapdb.connect(str(tmp_path)) as first, olapdb.connect(str(tmp_path)) as second:
+        for text in (
+            "SYSTEM STOP MERGES",
+            f"CREATE TABLE s {SOURCE}",
+            f"CREATE TABLE sums {SUMS}",
+            "CREATE TABLE kinds (k String, total Int64) ENGINE = SummingMergeTree ORDER BY k",
+            "CREATE MATERIALIZED VIEW v TO sums AS SELECT p, k, sum(n) AS total FROM s GROUP BY p, k",
+            "INSERT INTO s VALUES (1, 'a', 1, 5), (2, 'b', 1, 3)",
+            "INSERT INTO s VALUES (1, 'a', 1, 7)",
+        ):
+            first.execute(text)
+        view = (
+            "CREATE MATERIALIZED VIEW w TO kinds {} AS"
+            " SELECT k, sum(total) AS total FROM sums GROUP BY k"
+        )
+        commits = 1 if statement == "POPULATE" else 0
+        if statement != "POPULATE":
+            first.execute(view.format(""))
+        catalog = first.database.services.catalog
+        apply, made = catalog.apply, []
+
+        def meddled(commit: Commit) -> Committed:
+            made.append(commit.kind)
+            if len(made) == commits + 1:
+                second.execute("SYSTEM REPLAY VIEW v PARTITION 1")
+            return apply(commit)
+
+        catalog.apply = meddled  # type: ignore[method-assign]
+        try:
+            staging = "SETTINGS backfill_staging = 1" if statement == "STAGED" else ""
+            first.execute(
+                view.format("POPULATE")
+                if statement == "POPULATE"
+                else f"SYSTEM BACKFILL VIEW w {staging}"
+            )
+        finally:
+            del catalog.apply
+        found = first.execute("SELECT verdict FROM system.views WHERE name = 'w'").fetchall()
+        assert found == [("covered",)]
+        rows = first.execute("SELECT k, sum(total) FROM kinds GROUP BY k ORDER BY k").fetchall()
+        assert rows == [("a", 12), ("b", 3)]
