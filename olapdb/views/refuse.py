@@ -178,7 +178,8 @@ class _Check:
             self.refuse(
                 f"without GROUP BY a block of which no row qualifies writes {finished} of nothing,"
                 f" which {wanted} would take for a value.",
-                f"Store {call.name}State in an AggregateFunction column, or group by a key.",
+                f"Store {call.name.partition('(')[0]}State in an AggregateFunction column, or group by"
+                " a key.",
             )
 
     def _state(self, column: Column, call: AggregateCall) -> None:
@@ -211,13 +212,12 @@ class _Check:
                 " AggregatingMergeTree."
             )
         arguments = ", ".join(t.name for t in function.argument_types)
-        parameters = (
-            f"({', '.join(str(p) for p in function.parameters)})" if function.parameters else ""
-        )
-        inside = f"{call.name}{parameters}" + (f", {arguments}" if arguments else "")
+        inside = call.name + (f", {arguments}" if arguments else "")
+        # The call's name has its parameters behind it: quantile(0.9), but quantileState(0.9).
+        name, bracket, parameters = call.name.partition("(")
         return (
-            f"Store {call.name}State in a column AggregateFunction({inside}) of an"
-            f" AggregatingMergeTree, and read it with {call.name}Merge."
+            f"Store {name}State{bracket}{parameters} in a column AggregateFunction({inside}) of an"
+            f" AggregatingMergeTree, and read it with {name}Merge{bracket}{parameters}."
         )
 
     def _row_wise(self, shape: Shape) -> str:

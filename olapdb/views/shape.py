@@ -141,9 +141,11 @@ class _Walker:
                 self.down(child)
             case nodes.Union(inputs=inputs):
                 self.above.append("UNION ALL in a subquery")
+                self._renamed(node.schema, inputs[0].schema)
                 self.down(inputs[0])
             case nodes.SetDifference(left=left, operator=operator):
                 self.above.append(operator)
+                self._renamed(node.schema, left.schema)
                 self.down(left)
             case nodes.Scan(predicate=predicate, final=final):
                 self.selective = self.selective or predicate is not None
@@ -152,6 +154,11 @@ class _Walker:
             case _:
                 for child in node.children():
                     self.down(child)
+
+    def _renamed(self, names: nodes.Schema, input_names: nodes.Schema) -> None:
+        """Set operations name their columns anew; they are their inputs' by position."""
+        inside = {mine.name: its.name for mine, its in zip(names, input_names, strict=True)}
+        self.at = {n: None if u is None else inside.get(u) for n, u in self.at.items()}
 
     def _through(self, expressions: dict[str, Expression]) -> None:
         for name, unique in self.at.items():

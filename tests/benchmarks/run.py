@@ -59,12 +59,14 @@ class Worker:
 
 @dataclass(frozen=True)
 class Case:
-    """`timed` per engine; `{round}` in a statement is the round's number."""
+    """What is timed, per engine; `prepare` runs once, `before` in each round, neither is timed.
+    `{round}` in a statement is the round's number."""
 
     name: str
     olapdb: tuple[str, ...]
     chdb: tuple[str, ...]
     prepare: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
 
 
 def both(name: str, *statements: str, prepare: Sequence[str] = ()) -> Case:
@@ -80,7 +82,7 @@ def values(count: int) -> str:
 def insert_cases() -> list[Case]:
     cases = []
     for suffix, has_view in (("", False), (" + view", True)):
-        for rows in (100, 1_000_000):
+        for rows in (100, 10_000, 1_000_000):
             table = f"s{rows}{'v' if has_view else ''}"
             prepare = [f"CREATE TABLE {table} {SOURCE}"]
             if has_view:
@@ -110,6 +112,31 @@ def read_cases() -> list[Case]:
     ]  # fmt: skip
 
 
+def merge_cases() -> list[Case]:
+    """A hundred parts of half a million rows: read FINAL, then joined by OPTIMIZE FINAL."""
+    columns = "(k UInt64, name String, v UInt64) ENGINE = ReplacingMergeTree(v) ORDER BY k"
+
+    def filled(table: str) -> tuple[str, ...]:
+        inserts = (
+            f"INSERT INTO {table} SELECT number * 3 % 50000 AS k, toString(number % 10), {part}"
+            f" FROM numbers({part * 200}, 5000)"
+            for part in range(100)
+        )
+        return ("SYSTEM STOP MERGES", f"CREATE TABLE {table} {columns}", *inserts)
+
+    read = "SELECT count(), sum(v), uniqExact(name) FROM f FINAL"
+    return [
+        both("FINAL read of 100 parts", read, prepare=filled("f")),
+        Case(
+            "OPTIMIZE FINAL of 100 parts",
+            ("OPTIMIZE TABLE o{round} FINAL",),
+            ("SYSTEM START MERGES", "OPTIMIZE TABLE o{round} FINAL"),
+            before=filled("o{round}"),
+        ),
+        both("SELECT 1", "SELECT 1", prepare=("SYSTEM START MERGES",)),
+    ]
+
+
 def backfill_case() -> Case:
     """A view over rows that were there before: SYSTEM BACKFILL here, INSERT SELECT there."""
     prepare = (
@@ -136,6 +163,8 @@ def run(cases: Sequence[Case], rounds: int) -> list[tuple[str, float, float, flo
                 worker.seconds(case.prepare)
             ratios = []
             for number in range(rounds + 1):
+                for worker in (ours, theirs):
+                    worker.seconds([s.replace("{round}", str(number)) for s in case.before])
                 mine = ours.seconds([s.replace("{round}", str(number)) for s in case.olapdb])
                 other = theirs.seconds([s.replace("{round}", str(number)) for s in case.chdb])
                 if number:  # the first round warms up
@@ -171,7 +200,7 @@ def main() -> None:
         run_views(arguments.rounds, arguments.clock)
     if arguments.only == "views":
         return
-    run([*insert_cases(), *read_cases(), backfill_case()], arguments.rounds)
+    run([*insert_cases(), *read_cases(), backfill_case(), *merge_cases()], arguments.rounds)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from tests.faults.operations import OPERATIONS, expected, prepare, verify
 ROOT = Path(__file__).parents[2]
 CALLS = ("fsync", "fdatasync", "pwrite64", "write", "rename", "openat", "unlink", "ftruncate")
 ERRORS = ("ENOSPC", "EIO")
-SECONDS = 25.0
+SECONDS = 15.0
 ATTACH_SECONDS_MAX = 20.0
 
 
