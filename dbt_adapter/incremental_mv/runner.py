@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
-from dbt_common.exceptions import CompilationError, DbtDatabaseError
+from dbt_common.exceptions import CompilationError
 
 from ..credentials import OlapdbCredentials, check_backfill_engine
 from .compile import compile_model

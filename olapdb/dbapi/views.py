@@ -48,6 +48,11 @@ class Views(Mapping[str, "ViewHandle"]):
 
     def __getitem__(self, name: str) -> ViewHandle:
         """UnknownTable where there is no such view; the handle then follows it through RENAME."""
+        if not isinstance(name, str):
+            raise BadArguments(
+                f"A view is found by its name, not by {name!r}.",
+                hint='connection.views["daily_mv"], or "database.daily_mv"; list(connection.views).',
+            )
         snapshot = self._session.snapshot()
         found = self._find(name, snapshot)
         if found is not None:

@@ -11,11 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import DecimalOverflow, InternalError
+from olapdb.errors import InternalError
 from olapdb.execute.batches import single_chunk
 from olapdb.execute.layout import TableLayout
+from olapdb.execute.nested_maps import merged_map, nested_maps
 from olapdb.execute.ordering import equal_to_previous
 from olapdb.execute.survivors import collapsing, replacing, versioned_collapsing
+from olapdb.execute.wrapping_sums import is_default, wrapping_sums
 from olapdb.functions import resolve_aggregate
 from olapdb.functions.base import Groups
 from olapdb.model.schema import Column, Table
@@ -29,6 +31,7 @@ from olapdb.types import (
     LowCardinality,
     Nullable,
     SimpleAggregateFunction,
+    is_nullable,
 )
 
 Combine = Callable[[TableLayout, pa.Table, Groups], pa.Table]
@@ -40,7 +43,8 @@ def combine(
     """The rows as a merge leaves them. `rows` are sorted by the sorting key, equal keys in the
     order of their insertion, and have the key's columns and those of `columns_to_combine`.
 
-    Summing: sums; a row whose sums are all zero is dropped.  Aggregating: states merged.  Other
+    Summing: sums, of nested maps too; a row whose sums are all zero is dropped, unless there are
+    states or maps.  Aggregating: states merged.  Other
     columns keep their first value.  Replacing and Collapsing keep whole rows, see `survivors`; of
     what they keep FINAL hides some, see `survivors.visible`.  Of other engines the rows come back
     as they are.  `unique`: no two rows have one key.  Raises IncorrectData where a sign is not 1 or -1, an is_deleted not 0 or 1.
@@ -65,6 +69,8 @@ def columns_to_combine(layout: TableLayout, wanted: Iterable[str]) -> frozenset[
     needed = set(wanted) | layout.sorting_columns
     if table.engine.name == "SummingMergeTree":
         needed |= {c.name for c in summed_columns(layout)}
+        for one in nested_maps(layout):
+            needed |= set(one.names) if needed.intersection(one.names) else set()
     else:
         needed |= set(table.engine.arguments)
     return frozenset(needed)
@@ -94,13 +100,28 @@ def _is_summable(data_type: DataType) -> bool:
 
 def _summing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
     summed = {c.name for c in summed_columns(layout) if c.name in rows.column_names}
-    if groups.count == rows.num_rows:
-        return _without_zero_rows(rows, summed)
-    columns = _merged_columns(layout, rows, groups)
-    for name in summed:
-        columns[name] = _summed(single_chunk(rows.column(name)), groups)
+    maps = nested_maps(layout)
+    read = [one for one in maps if one.keys[0] in rows.column_names]
+    columns = {name: rows.column(name) for name in rows.column_names}
+    if groups.count < rows.num_rows:
+        columns.update(_merged_columns(layout, rows, groups))
+        for name in summed:
+            columns[name] = wrapping_sums(single_chunk(rows.column(name)), groups)
+    for one in read:
+        columns.update(merged_map(one, rows, groups))
     made = pa.table([columns[name] for name in rows.column_names], schema=rows.schema)
-    return _without_zero_rows(made, summed)
+    return made if maps or _has_states(layout) else _without_zero_rows(layout, made, summed)
+
+
+def _has_states(layout: TableLayout) -> bool:
+    """Whether a state is merged as a sum is: then a row is never one of nothing, as in ClickHouse.
+    Columns that are named leave it to those."""
+    table, named = layout.table, layout.table.engine.arguments
+    return any(
+        isinstance(c.type, AggregateFunction | SimpleAggregateFunction)
+        and (c.name in named if named else c.name not in layout.sorting_columns)
+        for c in table.stored_columns
+    )
 
 
 def _aggregating(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
@@ -120,9 +141,7 @@ _METHODS: Mapping[str, Combine] = {
 """By engine: layout, sorted rows, which of them have equal keys (codes ascending) -> rows."""
 
 
-def _merged_columns(
-    layout: TableLayout, rows: pa.Table, groups: Groups
-) -> dict[str, pa.Array]:
+def _merged_columns(layout: TableLayout, rows: pa.Table, groups: Groups) -> dict[str, pa.Array]:
     """States merged, plain columns their first value, by name."""
     first = pa.array(groups.starts)
     types = {c.name: c.type for c in layout.table.stored_columns}
@@ -137,9 +156,7 @@ def _merged_columns(
     return merged
 
 
-def _merged(
-    column: pa.Array, data_type: DataType, groups: Groups, first: pa.Array
-) -> pa.Array:
+def _merged(column: pa.Array, data_type: DataType, groups: Groups, first: pa.Array) -> pa.Array:
     match data_type:
         case AggregateFunction(function=function, parameters=parameters, arguments=arguments):
             return merge_states(function, parameters, arguments, column, groups)
@@ -174,41 +191,11 @@ def parameter_values(parameters: Sequence[str]) -> list[object]:
     return values
 
 
-def _merged_simply(
-    function: str, inner: DataType, column: pa.Array, groups: Groups
-) -> pa.Array:
+def _merged_simply(function: str, inner: DataType, column: pa.Array, groups: Groups) -> pa.Array:
     """A value that merges with itself: the function over the group's values."""
     aggregate = resolve_aggregate(function, (), (inner,))
     made = single_chunk(aggregate.finalize(aggregate.state([column], groups)))
     return made if made.type == column.type else wrapping_cast(made, column.type)
-
-
-def _summed(column: pa.Array, groups: Groups) -> pa.Array:
-    """Sums in the column's own type, wrapping as ClickHouse does; NULL counts as nothing, a group
-    of NULLs only stays NULL."""
-    arrow = column.type
-    valid = column.is_valid().to_numpy(zero_copy_only=False)
-    if pa.types.is_decimal(arrow):
-        table = pa.table({"code": groups.codes, "value": column})
-        sums = table.group_by("code", use_threads=False).aggregate([("value", "sum")])
-        made = single_chunk(sums.column("value_sum"))
-        try:
-            return made.cast(arrow)
-        except pa.ArrowInvalid as error:  # Parquet would cut it to the precision's bytes
-            raise DecimalOverflow(
-                f"A sum does not fit Decimal({arrow.precision}, {arrow.scale}).",
-                hint="Sum into a wider column, such as Decimal(38, …): copy the table with INSERT "
-                "… SELECT.",
-            ) from error
-    plain = pc.fill_null(column, _zero(arrow))
-    ordered = plain.to_numpy(zero_copy_only=False)[groups.order]
-    if pa.types.is_boolean(arrow):
-        any_valid = np.logical_or.reduceat(valid[groups.order], groups.starts)
-        return pa.array(np.logical_or.reduceat(ordered, groups.starts), mask=~any_valid)
-    wide: type = np.float64 if pa.types.is_floating(arrow) else ordered.dtype.type
-    sums = np.add.reduceat(ordered, groups.starts, dtype=wide)
-    any_valid = np.add.reduceat(valid[groups.order].astype(np.int64), groups.starts) > 0
-    return pa.array(sums.astype(ordered.dtype), mask=~any_valid).cast(arrow)
 
 
 def wrapping_cast(column: pa.Array, arrow: pa.DataType) -> pa.Array:
@@ -216,17 +203,13 @@ def wrapping_cast(column: pa.Array, arrow: pa.DataType) -> pa.Array:
     return pc.cast(column, arrow, safe=False)
 
 
-def _without_zero_rows(rows: pa.Table, summed: set[str]) -> pa.Table:
-    """Rows but for those whose sums are all zero (or NULL)."""
+def _without_zero_rows(layout: TableLayout, rows: pa.Table, summed: set[str]) -> pa.Table:
+    """Rows but for those whose sums are all of nothing."""
     if not summed:
         return rows
     zero: np.ndarray = np.ones(rows.num_rows, bool)
-    for name in summed:
-        column = single_chunk(rows.column(name))
-        is_zero = pc.equal(column, _zero(column.type))
-        zero &= pc.fill_null(is_zero, True).to_numpy(zero_copy_only=False)
+    for column in layout.table.stored_columns:
+        if column.name in summed:
+            values = single_chunk(rows.column(column.name))
+            zero &= is_default(values, is_nullable(column.type))
     return rows if not zero.any() else rows.filter(pa.array(~zero))
-
-
-def _zero(arrow: pa.DataType) -> pa.Scalar:
-    return pa.scalar(False) if pa.types.is_boolean(arrow) else pa.scalar(0, arrow)

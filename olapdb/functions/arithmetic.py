@@ -132,7 +132,8 @@ def _decimal_kernel(operation: str, values: list[Column], result: Decimal) -> Co
 def _halved(column: Column) -> Column:
     """At most 37 digits, so that a product has 75: more could not fit any result but Decimal256's."""
     if pa.types.is_decimal(column.type):
-        precision = min(column.type.precision, 37)
+        digits = columns.decimal_class(column.type).precision + 1  # as many as its bits may hold
+        precision = min(digits, 37)
         return pc.cast(column, pa.decimal256(precision, column.type.scale))
     if pa.types.is_boolean(column.type):
         column = pc.cast(column, pa.uint8())

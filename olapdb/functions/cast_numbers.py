@@ -86,13 +86,20 @@ def to_float(array: pa.Array, source: DataType, target: Float) -> pa.Array:
 
 
 def to_decimal(array: pa.Array, source: DataType, target: Decimal) -> pa.Array:
-    """Integers and decimals must fit, digits beyond the scale are cut off."""
+    """Integers and decimals must fit the target's width in bits, which may be more digits than its
+    precision, as in ClickHouse; digits beyond the scale are cut off."""
     if isinstance(source, Float):
         return _float_to_decimal(array, target)
     wide = decimal_rescaled(
         array if isinstance(source, Decimal) else array.cast(pa.decimal256(20, 0)), target.scale
     )
-    return narrowed(wide, target, array)
+    return fitted(wide, target, array)
+
+
+def fitted(wide: pa.Array, target: Decimal, shown: pa.Array) -> pa.Array:
+    """Decimals of the target's scale, checked against its width in bits; `shown` as below."""
+    roomy = columns.decimal_within_bits(wide, target.arrow)
+    return narrowed(wide, target, shown) if roomy is None else roomy
 
 
 def narrowed(wide: pa.Array, target: Decimal, shown: pa.Array) -> pa.Array:

@@ -14,7 +14,7 @@ from olapdb.functions.aggregates.segments import rank
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts import cast_column
 from olapdb.functions.scalar import Definition, Invocation, custom, null_safe, usual
-from olapdb.functions.supertypes import as_number, common_type
+from olapdb.functions.supertypes import as_number, common_type, decimal_precision
 from olapdb.types import (
     FLOAT64,
     UINT8,
@@ -98,7 +98,11 @@ def _number_type(a: DataType, b: DataType) -> DataType:
         return FLOAT64
     if isinstance(a, Decimal) or isinstance(b, Decimal):
         scale = max(t.scale if isinstance(t, Decimal) else 0 for t in (a, b))
-        whole = max(t.precision - t.scale if isinstance(t, Decimal) else 20 for t in (a, b))
+        # As many digits as its bits may hold: a sum may have outgrown its precision.
+        whole = max(
+            decimal_precision(t.precision) + 1 - t.scale if isinstance(t, Decimal) else 20
+            for t in (a, b)
+        )
         return Decimal(min(whole + scale, 76), scale)
     try:
         return common_type([a, b])

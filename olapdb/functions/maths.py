@@ -158,7 +158,7 @@ def _round_decimals(array: pa.Array, data_type: Decimal, places: int, mode: str)
     names = {"round": "half_towards_infinity", "bankers": "half_to_even", "floor": "down", "ceil": "up",
              "trunc": "towards_zero"}  # fmt: skip
     wide = array.cast(pa.decimal256(76, data_type.scale))
-    return cast_numbers.narrowed(pc.round(wide, places, round_mode=names[mode]), data_type, array)
+    return cast_numbers.fitted(pc.round(wide, places, round_mode=names[mode]), data_type, array)
 
 
 DEFINITIONS: tuple[Definition, ...] = (

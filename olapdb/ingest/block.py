@@ -34,6 +34,7 @@ from olapdb.functions import cast_column
 from olapdb.functions.base import Environment
 from olapdb.ingest.arrays import one_array
 from olapdb.ingest.constraints import check_constraints
+from olapdb.ingest.nested import check_nested_sizes
 from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.transaction.cache import Cache
@@ -83,6 +84,7 @@ class BlockMaker:
         if self.null_as_default:
             given = self._without_nulls(given, rows, environment)
         full = self.defaults.complete(given, rows, environment)
+        check_nested_sizes(self.table, full, first_row)
         if self.defaults.constraints:
             check_constraints(
                 self.defaults.constraints, self.table, full, rows, environment, first_row

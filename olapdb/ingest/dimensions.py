@@ -12,7 +12,7 @@ the commit requires that it has seen no others, and that no dimension moved mean
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -66,12 +66,14 @@ def dimension_changed(
     services: Services | None = None,
     changes: Sequence[Change] = (),
     settings: Mapping[str, object] | None = None,
+    rejoined: Collection[str] = (),
 ) -> tuple[list[Change], list[Requirement]]:
     """What of the views that have these tables as dimensions a commit makes stale.
 
     `changes` are the commit's own: rows of parts that it removes and adds are compared, so that
     equal rows make nothing stale.  Without `services` nothing is looked up, and everything that
-    these views made is stale.  A view that has made nothing yet is not, and the commit requires
+    these views made is stale, as for the views (ids) of `rejoined`: rows that nobody changes read
+    otherwise where they join.  A view that has made nothing yet is not, and the commit requires
     that this stays so; one whose dimensions are read `at_insert` never is.
     """
     found = dimension_views(snapshot, table_ids)
@@ -89,7 +91,7 @@ def dimension_changed(
             requirements.append(NothingCovered(view.id))
             continue
         stale: StaleSlices | None = None
-        if services is not None and moved is not None:
+        if services is not None and moved is not None and view.id not in rejoined:
             lookup = _Lookup(services, snapshot, view, moved, settings or {})
             stale = lookup.stale()
             if stale is not None:

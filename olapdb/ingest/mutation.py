@@ -32,10 +32,11 @@ from olapdb.execute.batches import single_chunk
 from olapdb.execute.codes import factorise
 from olapdb.execute.defaults import DefaultColumns
 from olapdb.execute.layout import TableLayout
-from olapdb.ingest.dimensions import dimension_changed
+from olapdb.ingest.dimensions import dimension_changed, dimension_views
 from olapdb.ingest.invalidate import StaleSlices, touched_parts, watchers_are
 from olapdb.ingest.nulls import read_without_nulls
 from olapdb.ingest.read import discard, read_rows
+from olapdb.ingest.retyped import width_tells
 from olapdb.ingest.rewritten import Rewritten
 from olapdb.ingest.stage import INLINE_BYTES_MAX, VOID_PARTITION, dimension_requirements
 from olapdb.ingest.steps import (
@@ -63,8 +64,9 @@ from olapdb.model.part import Part
 from olapdb.model.schema import Column, MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.optimize import optimize
+from olapdb.plan.expressions import Expression
 from olapdb.plan.nodes import Node, Scan
-from olapdb.plan.tree import subqueries_of, walk_nodes
+from olapdb.plan.tree import expressions_of, subqueries_of, walk_nodes
 from olapdb.sql import nodes
 from olapdb.storage.writer import write_part
 from olapdb.transaction.cache import Cache
@@ -98,6 +100,7 @@ class Mutation:
     _stale: dict[str, StaleSlices] = field(default_factory=dict)
     _read: dict[str, frozenset[str]] = field(default_factory=dict)
     _touched: dict[str, Part] = field(default_factory=dict)
+    _rejoined: set[str] = field(default_factory=set)
     _cache: Cache = field(default_factory=Cache)
 
     def run(self, step: Step) -> None:
@@ -121,20 +124,56 @@ class Mutation:
             case FillNullsStep():
                 self._fill_nulls(step)
 
-    def reread(self, columns: frozenset[str]) -> None:
+    def reread(
+        self, columns: frozenset[str], joined: frozenset[str], wider: frozenset[str]
+    ) -> None:
         """Rows that nobody rewrites read otherwise from now on, in these columns of the snapshot's
-        table: for the views that is as if they had been updated."""
+        table: for the views that is as if they had been updated. `joined` are the columns that do
+        so where the table is joined, `wider` those whose integers only got a wider type."""
         around = self._before()
         parts = [part for part in self.snapshot.parts(self.table.id) if part.rows]
+        for view in dimension_views(self.snapshot, {self.table.id}):
+            if self._tells(view, joined, wider, around):
+                self._rejoined.add(view.id)
+        told = [
+            view for view in self.snapshot.views_on(self.table.id)
+            if self._tells(view, columns, wider, around)
+        ]  # fmt: skip
+        if not self._rejoined and not (parts and (told or columns)):
+            return
         for part in parts:
             self.partitions[part.partition_id] = None
             self._touched[part.id] = part
         self.whole = True
-        for view in self.snapshot.views_on(self.table.id):
+        for view in told:
             seen, _ = touched_parts(view, parts, self.snapshot)
-            if seen and self._columns_of(view, around) & columns:
+            if seen:
                 slices = self._stale.setdefault(view.id, StaleSlices.of(view))
                 slices.add_all(sum(part.rows for part in seen))
+
+    def _tells(
+        self, view: MaterializedView, columns: frozenset[str], wider: frozenset[str],
+        around: Surroundings,
+    ) -> bool:  # fmt: skip
+        read = self._columns_of(view, around)
+        if read & columns:
+            return True
+        before = self._table_before()
+        if any(c.name in columns and c.default_kind == "ALIAS" for c in before.columns):
+            return self._binds_otherwise(view, around)
+        return bool(read & wider) and width_tells(bound_view(view, around).plan.root)
+
+    def _binds_otherwise(self, view: MaterializedView, around: Surroundings) -> bool:
+        """Whether the view computes other expressions of the altered table: of an ALIAS column a plan
+        has the expression, not the name."""
+        try:
+            had, has = (
+                bound_view(view, around).plan.root,
+                bound_view(view, self._around()).plan.root,
+            )
+        except Error:
+            return True
+        return _expressions(had) != _expressions(has)
 
     def commit_data(self) -> tuple[list[Requirement], list[Change]]:
         """What the steps came to: requirements (of the rows, not of the schema) and changes."""
@@ -148,7 +187,7 @@ class Mutation:
             requirements.append(PartsLive(self.table.id, ids))
             changes.append(RemoveParts(self.table.id, ids))
             changes += [staged for staged in self.replaced.values() if staged is not None]
-        if not self.partitions:
+        if not self.partitions and not self._rejoined:
             return requirements, changes
         for partition in (VOID_PARTITION, *self.partitions):
             changes.append(RaiseDataVersion(self.table.id, partition))
@@ -167,7 +206,7 @@ class Mutation:
         more, needed = dimension_changed(
             self.snapshot, {self.table.id}, "DIMENSION CHANGE", self.statement, self.query_id,
             self.rows, now, services=self.services, changes=changes,
-            settings=self.settings_of.settings,
+            settings=self.settings_of.settings, rejoined=self._rejoined,
         )  # fmt: skip
         return [*requirements, *needed], [*changes, *more]
 
@@ -410,6 +449,16 @@ class Mutation:
             else:
                 self._read[view.id] = columns_read(plan.root, self.table.id)
         return self._read[view.id]
+
+
+def _expressions(root: Node) -> list[tuple[Expression, ...]]:
+    """All that a plan computes, in subqueries too."""
+    found: list[tuple[Expression, ...]] = []
+    for node in walk_nodes(root):
+        found.append(expressions_of(node))
+        for inner in subqueries_of(node):
+            found += _expressions(inner)
+    return found
 
 
 def columns_read(root: Node, table_id: str) -> frozenset[str]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from olapdb.bind.syntax import rewrite, walk
 from olapdb.errors import DataError
 from olapdb.ingest.mutation import Mutation
+from olapdb.ingest.retyped import alike, only_wider
 from olapdb.ingest.steps import FillNullsStep
 from olapdb.ingest.trigger import Surroundings
 from olapdb.model.changes import Change, Invalidate
@@ -59,9 +60,11 @@ class Rereading:
         holed = self._holed(pairs, parts)
         if holed:
             mutation.run(FillNullsStep(holed))
-        names = self.changed_names(parts)
-        if names and parts:
-            mutation.reread(names)
+        mutation.reread(
+            self._closed(self._changed(parts) | self._retyped(pairs, joined=False), parts),
+            self._closed(self._changed(parts) | self._retyped(pairs, joined=True), parts),
+            self._closed({o.name for o, n in pairs if only_wider(o.type, n.type)}, parts),
+        )
 
     def told_by_writers(self, mutation: Mutation) -> list[Change]:
         """Views that write the table, where its rows read otherwise: all that they made is to be
@@ -88,7 +91,17 @@ class Rereading:
 
     def changed_names(self, parts: list[Part]) -> frozenset[str]:
         """Columns of `before` that may show another value of some row than they did."""
-        names = {old.name for old in self.before.columns if self._differs(old, parts)}
+        return self._closed(self._changed(parts), parts)
+
+    def _changed(self, parts: list[Part]) -> set[str]:
+        return {old.name for old in self.before.columns if self._differs(old, parts)}
+
+    def _retyped(self, pairs: list[tuple[Column, Column]], *, joined: bool) -> set[str]:
+        """Columns of the same values as before, of which a view may make other ones."""
+        return {old.name for old, new in pairs if not alike(old.type, new.type, joined=joined)}
+
+    def _closed(self, names: set[str], parts: list[Part]) -> frozenset[str]:
+        """The columns, and those that are computed from them where they are read."""
         while True:
             more = {
                 one.name for one in self.before.columns

@@ -11,6 +11,7 @@ import pyarrow as pa
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import NotSupportedError, UnknownIdentifier
 from olapdb.functions.base import Environment
+from olapdb.functions.columns import decimal_class
 from olapdb.ingest.read import read_pieces
 from olapdb.ingest.trigger import Surroundings
 from olapdb.model.frozen import FrozenSnapshot, freeze
@@ -51,7 +52,7 @@ def read_table(
     It reads the parts of the snapshot at the call, whatever is inserted later, for as long as they
     are kept (`old_parts_lifetime`); a SELECT without FINAL would give the same rows, so those of a
     merging engine are not joined.  Types that Spark lacks widen: UInt8 to smallint … UInt64 to
-    decimal(20, 0); UUID and FixedString are binary.
+    decimal(20, 0), decimals to 9, 18 or 38 digits; UUID and FixedString are binary.
 
     Raises UnknownTable, UnknownIdentifier for a column that is not stored, NotSupportedError for
     an in-memory warehouse and for types that Spark cannot hold (nanoseconds, Decimal over 38).
@@ -61,7 +62,7 @@ def read_table(
     snapshot = services.catalog.snapshot()
     found = find_table(snapshot, current.database, table)
     chosen = _chosen(found, columns)
-    schema = pa.schema([pa.field(c.name, _spark_arrow(c.type.arrow, c.name)) for c in chosen])
+    schema = pa.schema([pa.field(c.name, _spark_arrow(_file_arrow(c), c.name)) for c in chosen])
     address = address_of(services.store)
     parts = tuple(part for part in snapshot.parts(found.id) if part.rows)
     if _is_native(parts, found):
@@ -144,6 +145,12 @@ def _groups(parts: Sequence[Part], most: int) -> tuple[tuple[Part, ...], ...]:
         groups[smallest].append(part)
         sizes[smallest] += part.rows
     return tuple(tuple(group) for group in groups)
+
+
+def _file_arrow(column: Column) -> pa.DataType:
+    """As the column lies in files: a sum may have outgrown its decimal's precision."""
+    arrow = column.type.arrow
+    return decimal_class(arrow) if pa.types.is_decimal(arrow) else arrow
 
 
 def _spark_arrow(kind: pa.DataType, column: str) -> pa.DataType:

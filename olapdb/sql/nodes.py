@@ -658,7 +658,7 @@ class PartitionAction(AlterAction):
 
 @dataclass(frozen=True, slots=True)
 class IndexAction(AlterAction):
-    """ADD has `index`; DROP, CLEAR and MATERIALIZE have `name`."""
+    """ADD has `index`; DROP, CLEAR and MATERIALIZE have `name`. `if_exists` of ADD: IF NOT EXISTS."""
 
     action: Lit["ADD", "DROP", "CLEAR", "MATERIALIZE"]
     name: str

@@ -259,11 +259,11 @@ def _checked(
         if column.id not in kept and after.column(column.name) is None:
             refuse_needed_column(snapshot, draft.before, column.name)
     moved: dict[str, MaterializedView | View] = {}
-    seen: Snapshot = snapshot
-    for old, new in draft.renamed:
-        for view in follow_column_rename(seen, after, old, new):
+    for (old, new), (had, made) in zip(draft.renamed, draft.renames, strict=True):
+        seen = Overlay.of(snapshot, had, *moved.values())
+        for view in follow_column_rename(seen, made, old, new):
             moved[view.id] = view
-        seen = Overlay.of(snapshot, *moved.values())
+    seen = Overlay.of(snapshot, *moved.values())
     check_altered(seen, after, "alter")
     _check_moved(list(moved.values()), Overlay.of(snapshot, after, *moved.values()), after)
     return list(moved.values())

@@ -42,13 +42,15 @@ Action = TypeVar("Action", bound=nodes.AlterAction)
 
 @dataclass
 class Draft:
-    """A table while it is altered; `before` is as it was. `renamed` are (old, new) in their order.
+    """A table while it is altered; `before` is as it was. `renamed` are (old, new) in their order,
+    `renames` the table before and after each.
 
     `nullable`: new columns are Nullable unless said otherwise (data_type_default_nullable)."""
 
     before: Table
     nullable: bool = False
     renamed: list[tuple[str, str]] = field(default_factory=list)
+    renames: list[tuple[Table, Table]] = field(default_factory=list)
     table: Table = field(init=False)
 
     def __post_init__(self) -> None:
@@ -178,11 +180,13 @@ class Draft:
             + (f" WHERE {text(to_sql(rule.where))}" if rule.where else "")
             for rule in rules_of(self.table)
         )
+        had = self.table
         self.table = replace(
-            self.table, columns=columns, constraints=constraints, indexes=indexes,
-            settings=settings, ttl=ttl,
+            had, columns=columns, constraints=constraints, indexes=indexes, settings=settings,
+            ttl=ttl,
         )  # fmt: skip
         self.renamed.append((action.name, action.new_name))
+        self.renames.append((had, self.table))
 
     # --- MODIFY
 
@@ -273,6 +277,8 @@ class Draft:
             self.table = replace(self.table, constraints=left)
             return
         assert action.constraint is not None
+        if action.name in known and action.if_exists:
+            return
         if action.name in known:
             raise IllegalColumn(
                 f"Cannot add constraint {action.name}: {self._where} has one of this name.",

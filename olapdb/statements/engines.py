@@ -219,6 +219,8 @@ def _check_summing(table: Table) -> None:
     keys = {item.expression.strip("`") for item in table.sorting_key}
     for name in table.engine.arguments:
         column = _stored_column(table, name)
+        if column is None and _is_nested(table, name):
+            continue  # a map is added up by its name, and without
         if column is None:
             raise NoSuchColumn(f"SummingMergeTree sums {name}, which is no stored column.")
         if name in keys:
@@ -228,6 +230,10 @@ def _check_summing(table: Table) -> None:
                 f"SummingMergeTree cannot sum {name} of type {column.type}.",
                 hint="Leave it out: of other columns the first value is kept.",
             )
+
+
+def _is_nested(table: Table, name: str) -> bool:
+    return any(c.name.startswith(f"{name}.") for c in table.stored_columns)
 
 
 def _check_aggregating(table: Table) -> None:

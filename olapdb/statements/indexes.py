@@ -87,10 +87,16 @@ def alter_index(
             assert action.index is not None
             if known and action.if_exists:
                 return table
+            if known:
+                raise IllegalColumn(
+                    f"The index {action.name} is there already.",
+                    hint="Choose another name, or say ADD INDEX IF NOT EXISTS.",
+                    position=action.position,
+                )
             return add_indexes((action.index,), table, context, snapshot)
         case "DROP":
             if not known and not action.if_exists:
-                raise IncorrectQuery(
+                raise BadArguments(
                     f"{table.database}.{table.name} has no index {action.name}.",
                     hint="system.data_skipping_indices lists those there are.",
                     position=action.position,

@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from olapdb.errors import Error
 from olapdb.ingest.dimensions import dimension_changed, dimension_views
 from olapdb.ingest.leave import raised
+from olapdb.ingest.mutation import columns_read
 from olapdb.model.changes import (
     Change,
     Commit,
@@ -27,6 +29,7 @@ from olapdb.model.changes import (
 from olapdb.model.schema import Column, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.statements.context import StatementContext
+from olapdb.views.column_use import bind_view
 from olapdb.views.impact import check_altered
 
 
@@ -83,6 +86,7 @@ def publish_successor(
     stale, needed = dimension_changed(
         snapshot, {existing.id}, "DIMENSION CHANGE", context.text[:65_536], context.query_id, rows,
         services.clock_ms(), services=services, changes=all_changes, settings=context.settings,
+        rejoined=_rejoined(made, existing, snapshot),
     )  # fmt: skip
     views = tuple(view.id for view in dimension_views(snapshot, {existing.id}))
     own = SchemaIs(made.id, made.version)  # true only once this commit is made
@@ -96,3 +100,25 @@ def publish_successor(
     )  # fmt: skip
     services.catalog.apply(commit)
     services.notify_written(made.id)
+
+
+def _rejoined(made: Table, existing: Table, snapshot: Snapshot) -> frozenset[str]:
+    """The views that read a column which is another one from now on: the new rows cannot be read as
+    the old table's, so nothing is compared for them."""
+    kept = {column.name: column.id for column in made.columns}
+    others = {one.name for one in existing.columns if kept.get(one.name) != one.id}
+    if _aliases(existing) - _aliases(made):  # a plan has their expressions, not their names
+        return frozenset(view.id for view in dimension_views(snapshot, {existing.id}))
+    found: set[str] = set()
+    for view in dimension_views(snapshot, {existing.id}) if others else ():
+        try:
+            read = columns_read(bind_view(view, snapshot).root, existing.id)
+        except Error:
+            read = frozenset(others)
+        if read & others:
+            found.add(view.id)
+    return frozenset(found)
+
+
+def _aliases(table: Table) -> set[tuple[str, str]]:
+    return {(one.name, one.default) for one in table.columns if one.default_kind == "ALIAS"}

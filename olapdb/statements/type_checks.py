@@ -5,6 +5,7 @@ from __future__ import annotations
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from olapdb.errors import BadArguments, Error, IllegalTypeOfArgument
+from olapdb.functions import resolve_aggregate
 from olapdb.types import (
     UUID,
     AggregateFunction,
@@ -25,6 +26,7 @@ from olapdb.types import (
     String,
     Tuple,
     is_nullable,
+    plain,
 )
 
 FIXED_STRING_BYTES_MAX = 0xFF_FF_FF
@@ -32,6 +34,12 @@ _NOT_IN_NULLABLE = (Array, Map, Nullable, LowCardinality, AggregateFunction)
 _IN_LOW_CARDINALITY = (
     Integer, Float, Boolean, String, FixedString, Date, Date32, DateTime, UUID,
 )  # fmt: skip
+
+_MERGING_SIMPLY = (
+    "any", "anyLast", "first_value", "last_value", "min", "max", "sum", "sumWithOverflow",
+    "groupBitAnd", "groupBitOr", "groupBitXor",
+)  # fmt: skip
+"""Functions of which f(f(a), f(b)) is f(a and b): what a SimpleAggregateFunction may be."""
 
 
 def check_type(data_type: DataType, column: str) -> None:
@@ -80,8 +88,28 @@ def _check_one(data_type: DataType, column: str) -> None:
             raise BadArguments(
                 f"Column {column}: FixedString has 1 to {FIXED_STRING_BYTES_MAX} bytes, not {length}."
             )
+        case SimpleAggregateFunction(function, inner) if function not in _MERGING_SIMPLY:
+            resolve_aggregate(function, (), (inner,))
+            raise BadArguments(
+                f"Column {column}: {function} of values of {inner} is no SimpleAggregateFunction:"
+                " what it makes of two rows is not what it makes of their results.",
+                hint=f"There are {', '.join(_MERGING_SIMPLY)}; of other functions keep the state,"
+                f" AggregateFunction({function}, …).",
+            )
+        case SimpleAggregateFunction(function, inner):
+            _check_simple(function, inner, column)
         case DateTime(zone) | DateTime64(zone=zone) if zone is not None:
             _check_zone(zone, column)
+
+
+def _check_simple(function: str, inner: DataType, column: str) -> None:
+    """A value has to be of the type that the function makes of two such values."""
+    made = resolve_aggregate(function, (), (inner,)).result_type
+    if plain(made) != plain(inner):
+        raise BadArguments(
+            f"Column {column}: {function} makes {made} of {inner}, and so it cannot be kept.",
+            hint=f"Write SimpleAggregateFunction({function}, {made}).",
+        )
 
 
 def _check_zone(zone: str, column: str) -> None:

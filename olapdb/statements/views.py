@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from olapdb.errors import NotSupportedError
@@ -40,13 +41,29 @@ def _inner_builder(
     ) -> Table:
         definition = nodes.CreateTable(
             table=nodes.TableName(name, statement.name.database),
-            columns=tuple(nodes.ColumnDefinition(c.name, c.type) for c in columns),
+            columns=_inner_columns(statement.columns, columns),
             storage=statement.storage or nodes.StorageClause(),
             position=statement.position,
         )
         return build_table(definition, context, context.snapshot())
 
     return build
+
+
+def _inner_columns(
+    declared: tuple[nodes.ColumnDefinition, ...], made: tuple[Column, ...]
+) -> tuple[nodes.ColumnDefinition, ...]:
+    """The statement's column list, which is the inner table's own; without one, what the query
+    makes.  A declared column without a type has the query's."""
+    types = {c.name: c.type for c in made}
+    if not declared:
+        return tuple(nodes.ColumnDefinition(n, t) for n, t in types.items())
+    return tuple(
+        replace(one, type=types[one.name])
+        if one.type is None and one.default is None and one.name in types
+        else one
+        for one in declared
+    )
 
 
 def attach_or_detach(statement: nodes.Attach | nodes.Detach, context: StatementContext) -> Result:

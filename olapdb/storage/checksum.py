@@ -77,7 +77,18 @@ def verify_file(store: Store, part: Part) -> None:
             found = checksum_of_file(source)
         except CorruptedData as error:
             raise mismatch(part, error.message) from error
+        except OSError as error:
+            raise unreadable(part, error) from error
         _compare(part, found)
+
+
+def unreadable(part: Part, error: Exception) -> CorruptedData:
+    """Of a part whose bytes cannot be had, or mean nothing."""
+    return CorruptedData(
+        f"Part {part.id} of table {part.table_id}, partition {part.partition_id}, in "
+        f"{part.path or 'the catalog (inline)'} cannot be read: {error}.",
+        hint=quarantine_hint(part),
+    )
 
 
 def verify_inline(part: Part, rows: bytes) -> None:

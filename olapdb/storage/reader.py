@@ -17,11 +17,12 @@ import pyarrow.parquet as pq
 from olapdb.errors import CorruptedData, InternalError
 from olapdb.functions import cast_column, parse_type
 from olapdb.functions.base import Environment
+from olapdb.functions.columns import with_precision
 from olapdb.model.columns import PartColumns
 from olapdb.model.part import ColumnBounds, Part
 from olapdb.model.schema import Column, SkipIndex, Table
 from olapdb.storage.bounds import bounds_hold, has_bounds, statistics_bounds
-from olapdb.storage.checksum import mismatch, quarantine_hint, verify_inline, verify_open
+from olapdb.storage.checksum import mismatch, unreadable, verify_inline, verify_open
 from olapdb.storage.skip_indexes import METADATA_PREFIX, IndexPlace, parse_index
 from olapdb.storage.store import Store
 from olapdb.types import Float, plain
@@ -160,7 +161,7 @@ class PartReader:
             with self._store.open_input(self._part.path) as source:
                 batch = parse_index(place, source.read_at(place.size_bytes, place.offset))
         except (OSError, pa.ArrowException, CorruptedData) as error:
-            raise _corrupted(self._part, error) from error
+            raise unreadable(self._part, error) from error
         self._store.cache.indexes.put(key, batch, place.size_bytes)
         return batch
 
@@ -219,7 +220,7 @@ class PartReader:
         try:
             table = pa.ipc.open_file(pa.py_buffer(data)).read_all()
         except pa.ArrowException as error:
-            raise _corrupted(self._part, error) from error
+            raise unreadable(self._part, error) from error
         cache.put(self._part.id, table, len(data))
         return table
 
@@ -253,7 +254,7 @@ class PartReader:
                     list(groups), column_indices=leaves, use_threads=use_threads
                 )
         except (OSError, pa.ArrowException) as error:
-            raise _corrupted(self._part, error) from error
+            raise unreadable(self._part, error) from error
         return self._as_asked([(c, rows.column(s.name), s.type_name) for c, s in stored])
 
     def _footer(self) -> Footer:
@@ -267,7 +268,7 @@ class PartReader:
                 file = pq.ParquetFile(source)
                 footer = Footer(file.metadata, _file_columns(file.schema_arrow))
         except (OSError, pa.ArrowException) as error:
-            raise _corrupted(self._part, error) from error
+            raise unreadable(self._part, error) from error
         cache.put(self._part.path, footer)
         return footer
 
@@ -291,10 +292,10 @@ class PartReader:
             return values
         if self._is_plain(column, type_name):
             same = values.type == column.type.arrow
-            return values if same else values.cast(column.type.arrow)  # seconds lie as milliseconds
+            return values if same else _cast(values, column.type.arrow)
         stored = parse_type(type_name)
         if values.type != stored.arrow:
-            values = values.cast(stored.arrow)
+            values = _cast(values, stored.arrow)
         arrays = values.chunks or [pa.array([], stored.arrow)]
         before = stored
         for after in (*map(parse_type, self._past.types_in(self._part, column)), column.type):
@@ -381,6 +382,14 @@ def _type_name(field: pa.Field) -> str:
     return str((field.metadata or {}).get(_TYPE_NAME, b"").decode())
 
 
+def _cast(values: pa.ChunkedArray, arrow: pa.DataType) -> pa.ChunkedArray:
+    """What a file holds otherwise than the engine does: seconds lie as milliseconds, decimals with
+    the most digits of their width."""
+    if not pa.types.is_decimal(arrow):
+        return values.cast(arrow)
+    return pa.chunked_array([with_precision(one, arrow) for one in values.chunks], arrow)
+
+
 def _ticks_per_unit(stored: pa.DataType, wanted: pa.DataType) -> int | None:
     """1, or 1000 for seconds that lie as milliseconds; None where the types are not comparable."""
     if stored == wanted:
@@ -393,11 +402,3 @@ def _ticks_per_unit(stored: pa.DataType, wanted: pa.DataType) -> int | None:
     if pa.types.is_timestamp(stored) and pa.types.is_timestamp(wanted):
         return 1000 if (stored.unit, wanted.unit) == ("ms", "s") else None
     return None
-
-
-def _corrupted(part: Part, error: Exception) -> CorruptedData:
-    return CorruptedData(
-        f"Part {part.id} of table {part.table_id}, partition {part.partition_id}, in "
-        f"{part.path or 'the catalog (inline)'} cannot be read: {error}.",
-        hint=quarantine_hint(part),
-    )

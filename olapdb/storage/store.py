@@ -163,18 +163,27 @@ class LocalStore:
                 self._unsynced.add(str(final.parent))
 
     def exists(self, path: str) -> bool:
-        return (self.root / path).exists()
+        try:
+            return (self.root / path).exists()
+        except OSError as error:
+            raise storage_error(error, path) from error
 
     def size(self, path: str) -> int:
         try:
             return os.stat(self.root / path).st_size
-        except FileNotFoundError:
-            raise _missing(path) from None
+        except OSError as error:
+            raise storage_error(error, path) from error
 
     def list(self, prefix: str) -> Iterator[StoredFile]:
         # The deepest folder that the prefix names; files below it are compared by text.
         start = self.root / prefix.rpartition("/")[0]
-        for folder, _, names in os.walk(start):
+
+        def failed(error: OSError) -> None:
+            # Half of the files would be taken for all: vacuum forgets what it does not see.
+            if not isinstance(error, FileNotFoundError):
+                raise storage_error(error, str(error.filename)) from error
+
+        for folder, _, names in os.walk(start, onerror=failed):
             for name in names:
                 full = os.path.join(folder, name)
                 path = os.path.relpath(full, self.root).replace(os.sep, "/")
@@ -184,6 +193,8 @@ class LocalStore:
                     status = os.stat(full)
                 except FileNotFoundError:
                     continue  # renamed or deleted meanwhile
+                except OSError as error:
+                    raise storage_error(error, path) from error
                 yield StoredFile(path, status.st_size, int(status.st_mtime * 1000))
 
     def local_path(self, path: str) -> str | None:

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from olapdb.errors import InternalError, OperationalError
+from olapdb.functions.columns import decimal_class, with_precision
 from olapdb.model.encoding import FOOTER_KEY, encode_footer
 from olapdb.model.part import Blocks, ColumnBounds, Contribution, Part
 from olapdb.model.schema import Column, Table
@@ -26,7 +27,7 @@ from olapdb.storage.bounds import key_columns, table_bounds
 from olapdb.storage.checksum import checksum_of_bytes, checksum_of_file
 from olapdb.storage.codec import column_codec
 from olapdb.storage.skip_indexes import METADATA_PREFIX, build_index, place_of
-from olapdb.storage.store import Store
+from olapdb.storage.store import Store, storage_error
 from olapdb.types import (
     AggregateFunction,
     Date,
@@ -120,6 +121,22 @@ def stored_schema(table: Table) -> pa.Schema:
     return pa.schema([_field(column) for column in table.stored_columns])
 
 
+def _widened(layout: _Layout, rows: pa.Table) -> pa.Table:
+    """The rows as a file holds them. Decimals have the most digits of their width, 9, 18, 38 or 76:
+    a sum may have grown beyond its column's precision, and Parquet would cut it to the bytes that
+    the precision needs. The type's name in the field's metadata says what the column is."""
+    schema, columns = layout.schema, []
+    for position, values in enumerate(rows.columns):
+        field = schema.field(position)
+        if pa.types.is_decimal(field.type):
+            wide = decimal_class(field.type)
+            schema = schema.set(position, field.with_type(wide))
+            chunks = [with_precision(one, wide) for one in values.chunks]
+            values = pa.chunked_array(chunks, wide)
+        columns.append(values)
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
 def _field(column: Column) -> pa.Field:
     metadata = {_FIELD_ID: str(column.id), b"olapdb.type": column.type.name}
     if isinstance(column.type, AggregateFunction):
@@ -190,7 +207,7 @@ def _file_part(
         granules=-(-rows.num_rows // row_group_rows(table)),
     )
     collected: list[pq.FileMetaData] = []
-    shaped = pa.Table.from_arrays(rows.columns, schema=layout.schema)
+    shaped = _widened(layout, rows)
     bounds: dict[str, ColumnBounds] = {}
 
     def write_to(sink: pa.NativeFile) -> None:
@@ -198,7 +215,7 @@ def _file_part(
         with (
             _meanwhile(rows.num_rows, table_bounds, table, rows) as found,
             _closing(
-                pq.ParquetWriter(sink, layout.schema, metadata_collector=collected, **options)
+                pq.ParquetWriter(sink, shaped.schema, metadata_collector=collected, **options)
             ) as writer,
         ):
             writer.write_table(shaped, row_group_size=row_group_rows(table))
@@ -217,10 +234,12 @@ def _file_part(
         size = store.write(part.path, write_to)
         with store.open_input(part.path) as source:
             checksum = checksum_of_file(source)
-    except BaseException:
+    except BaseException as error:
         # Nobody else knows the file's name; if this fails as well, vacuum finds it by its lease.
         with suppress(OperationalError):
             store.delete(part.path)
+        if isinstance(error, OSError):  # it was written, and cannot be read back
+            raise storage_error(error, part.path) from error
         raise
     compressed, uncompressed = column_bytes(collected[0], table)
     return replace(

@@ -73,7 +73,25 @@ def _tables(context: SystemContext) -> Iterator[Row]:
             rows, size, item.comment, _time(item.created_ms), 0,
             [v.database for v in views], [v.name for v in views],
             target.database if target else "", target.name if target else "",
+            "", int(table is not None), *_part_counts(context, table),
         )  # fmt: skip
+    from olapdb.system.registry import tables
+
+    for name, known in tables().items():
+        yield (
+            "system", name, "", f"System{name.title().replace('_', '')}", "", "", "", "", "", "",
+            None, None, known.comment, _time(0), 0, [], [], "", "", "", 0, None, None, None,
+        )  # fmt: skip
+
+
+def _part_counts(
+    context: SystemContext, table: Table | None
+) -> tuple[int | None, int | None, int | None]:
+    """Parts, active ones, which is all of them, and row groups."""
+    if table is None:
+        return None, None, None
+    parts = _live(context, table)
+    return len(parts), len(parts), sum(part.granules for part in parts)
 
 
 def _columns(context: SystemContext) -> Iterator[Row]:
@@ -83,7 +101,8 @@ def _columns(context: SystemContext) -> Iterator[Row]:
         table = item if isinstance(item, Table) else None
         parts = _live(context, table) if table else []
         known = PartColumns(table) if table else None
-        sorting = {k.expression for k in table.sorting_key} if table else set()
+        keys = [k.expression.strip("`") for k in table.sorting_key] if table else []
+        sorting, primary = set(keys), set(keys[: table.primary_key] if table else [])
         for position, column in enumerate(item.columns, 1):
             yield (
                 item.database, item.name, column.name, column.type.name, position,
@@ -94,12 +113,13 @@ def _columns(context: SystemContext) -> Iterator[Row]:
                 int(table is not None and column.name in table.partition_key),
                 int(column.name in sorting), codec_clause(column),
                 parquet_text(column, table) if table is not None and column.stored else "",
+                int(column.name in primary), 0,
             )  # fmt: skip
     for system_table in tables().values():
         for position, (name, data_type) in enumerate(system_table.fields, 1):
             yield (
                 "system", system_table.name, name, data_type.name, position,
-                "", "", 0, 0, "", 0, 0, "", "",
+                "", "", 0, 0, "", 0, 0, "", "", 0, 0,
             )  # fmt: skip
 
 
@@ -121,7 +141,26 @@ def _parts(context: SystemContext) -> Iterator[Row]:
                 int(bool(writers and part.rows) and not part.made_by(writers)),
                 sum(c.rows for c in part.contributions),
                 _time(part.created_ms), part.created_commit,
+                item.engine.name, part.bytes, "default", 0, 0,
             )  # fmt: skip
+
+
+def _parts_columns(context: SystemContext) -> Iterator[Row]:
+    for item in context.snapshot.objects():
+        if not isinstance(item, Table):
+            continue
+        known, partitions = PartColumns(item), PartitionTexts(item)
+        for part in _live(context, item):
+            for position, column in enumerate(item.stored_columns, 1):
+                if known.name_in(part, column) is None:
+                    continue
+                yield (
+                    item.database, item.name, part.name, part.partition_id, partitions.of(part),
+                    1, part.rows, part.bytes, column.name, column.type.name, position,
+                    known.sizes(part, part.compressed_bytes, column),
+                    known.sizes(part, part.compressed_bytes, column),
+                    known.sizes(part, part.uncompressed_bytes, column),
+                )  # fmt: skip
 
 
 def _indexes(context: SystemContext) -> Iterator[Row]:
@@ -174,7 +213,9 @@ TABLES = (
             ("total_rows", _MAYBE_COUNT), ("total_bytes", _MAYBE_COUNT), ("comment", STRING),
             ("metadata_modification_time", DATETIME), ("is_temporary", UINT8),
             ("dependencies_database", _STRINGS), ("dependencies_table", _STRINGS),
-            ("target_database", STRING), ("target_table", STRING),
+            ("target_database", STRING), ("target_table", STRING), ("sampling_key", STRING),
+            ("has_own_data", UINT8), ("parts", _MAYBE_COUNT), ("active_parts", _MAYBE_COUNT),
+            ("total_marks", _MAYBE_COUNT),
         ),
         _tables,
     ),
@@ -186,6 +227,7 @@ TABLES = (
             ("data_compressed_bytes", UINT64), ("data_uncompressed_bytes", UINT64),
             ("comment", STRING), ("is_in_partition_key", UINT8), ("is_in_sorting_key", UINT8),
             ("compression_codec", STRING), ("parquet_codec", STRING),
+            ("is_in_primary_key", UINT8), ("marks_bytes", UINT64),
         ),
         _columns,
     ),
@@ -199,9 +241,23 @@ TABLES = (
             ("marks", UINT64), ("min_block_number", UINT64), ("max_block_number", UINT64),
             ("level", UINT32), ("schema_version", UINT64), ("checksum", STRING), ("path", STRING),
             ("is_bypass", UINT8), ("contributed_rows", UINT64),
-            ("modification_time", DATETIME), ("commit", UINT64),
+            ("modification_time", DATETIME), ("commit", UINT64), ("engine", STRING),
+            ("bytes", UINT64), ("disk_name", STRING), ("marks_bytes", UINT64),
+            ("primary_key_bytes_in_memory", UINT64),
         ),
         _parts,
+    ),
+    SystemTable(
+        "parts_columns",
+        (
+            ("database", STRING), ("table", STRING), ("name", STRING), ("partition_id", STRING),
+            ("partition", STRING), ("active", UINT8), ("rows", UINT64), ("bytes_on_disk", UINT64),
+            ("column", STRING), ("type", STRING), ("column_position", UINT64),
+            ("column_bytes_on_disk", UINT64), ("column_data_compressed_bytes", UINT64),
+            ("column_data_uncompressed_bytes", UINT64),
+        ),
+        _parts_columns,
+        "The columns that each part holds, with their bytes",
     ),
     SystemTable(
         "data_skipping_indices",

@@ -87,12 +87,15 @@ def _create_table(table: Table) -> str:
 def _create_materialized_view(view: MaterializedView, snapshot: Snapshot) -> str:
     target = snapshot.by_id(view.target_id)
     unusual = tuple(one for one in view.settings if one[1] != SESSION_SETTINGS[one[0]].default)
+    name = qualified(view.database, view.name)
+    rest = f"AS {view.query}{_settings(unusual)}{_comment(view.comment)}"
+    if view.inner and isinstance(target, Table):
+        return (
+            f"CREATE MATERIALIZED VIEW {name} ({_columns(target.columns)})"
+            f" ENGINE = {engine_full(target)} {rest}"
+        )
     where = "" if target is None else f" TO {qualified(target.database, target.name)}"
-    return (
-        f"CREATE MATERIALIZED VIEW {qualified(view.database, view.name)}{where} "
-        f"({_columns(view.columns)}) AS {view.query}{_settings(unusual)}"
-        f"{_comment(view.comment)}"
-    )
+    return f"CREATE MATERIALIZED VIEW {name}{where} ({_columns(view.columns)}) {rest}"
 
 
 def _columns(columns: tuple[Column, ...]) -> str:

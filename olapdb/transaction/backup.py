@@ -71,7 +71,7 @@ def back_up(services: Services, folder: str, progress: Progress | None = None) -
     Writers and merges go on meanwhile.  A damaged part ends it with the error that names the
     part, and the earlier backup stays.  BadArguments for a folder that is anything else."""
     root = _backup_folder(services, folder)
-    with _one_at_a_time(root), services.catalog.pinned():
+    with _system_errors(folder), _one_at_a_time(root), services.catalog.pinned():
         new = str(root / f"{CATALOG_FILE}{_NEW}")
         _remove(new)
         facts = services.catalog.copy_to(new)
@@ -166,11 +166,9 @@ def _backup_folder(services: Services, folder: str) -> Path:
             f"The backup's folder {folder} lies in the warehouse, or the warehouse in it.",
             hint="Name a folder elsewhere, best on another disk.",
         )
-    try:
+    with _system_errors(folder):
         root.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise storage_error(error, folder) from error
-    _refuse_foreign(services, root)
+        _refuse_foreign(services, root)
     return root
 
 
@@ -183,8 +181,10 @@ def _refuse_foreign(services: Services, root: Path) -> None:
     as a warehouse of its own."""
     names = {entry.name for entry in root.iterdir()}
     if not (root / CATALOG_FILE).exists():
-        mine = {DATA_FOLDER, MANIFEST_FILE, f"{CATALOG_FILE}{_NEW}", ".lock"}
-        if names - mine:
+        # What an attempt that failed has left: SQLite's own files of the new catalog too.
+        begun = (f"{CATALOG_FILE}{_NEW}", f"{MANIFEST_FILE}{_NEW}")
+        mine = {DATA_FOLDER, MANIFEST_FILE, ".lock"}
+        if any(not name.startswith(begun) for name in names - mine):
             raise BadArguments(
                 f"{root} is not empty, and no backup.", hint="Name a new folder, or an empty one."
             )
@@ -228,6 +228,14 @@ def _forget_others(target: LocalStore, parts: tuple[Part, ...]) -> None:
     for file in list(target.list(f"{DATA_FOLDER}/")):
         if file.path not in kept:
             target.delete(file.path)
+
+
+@contextmanager
+def _system_errors(folder: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise storage_error(error, folder) from error
 
 
 @contextmanager

@@ -54,7 +54,7 @@ from olapdb.storage.writer import write_part
 from olapdb.transaction.points import reach
 from olapdb.transaction.services import Services
 from olapdb.views.chunking import claimed_by
-from olapdb.views.coverage import GapSlice, covered_parts, gap, is_bypass
+from olapdb.views.coverage import GapSlice, covered_parts, gap, is_bypass, stores_rows
 from olapdb.views.executor import Executor
 from olapdb.views.jobs import ATTEMPTS_MAX, Job, Progress, find_view, view_name
 from olapdb.views.recompute import Made, Recomputation, ReconcileRow
@@ -120,7 +120,9 @@ def _refuse_unverifiable(view: MaterializedView, snapshot: Snapshot) -> None:
     if reason:
         raise ViewNotProvable(
             f"ADOPT VIEW {view_name(view)}: what is in its target cannot be proven. {reason}",
-            hint=f"SYSTEM REPLAY VIEW {view_name(view)} DISCARD BYPASS removes the rows by hand.",
+            hint=f"SYSTEM REPLAY VIEW {view_name(view)} DISCARD BYPASS removes the rows by hand."
+            if stores_rows(snapshot, view.source_id)
+            else "Rows by hand stay beside the view's; DELETE them from the target by their keys.",
         )
 
 
@@ -150,7 +152,9 @@ class _Adoption:
         raised = frozenset(part.partition_id for part in self.by_hand)
         staged: list[AddPart] = []
         try:
-            staged.extend(self._staged(recomputation, self._contributions(recomputation, made, missed)))
+            staged.extend(
+                self._staged(recomputation, self._contributions(recomputation, made, missed))
+            )
             changes: list[Change] = [
                 RemoveParts(target.id, tuple(sorted(p.id for p in self.by_hand))),
                 *staged,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from olapdb.errors import BadArguments, CommitConflict, Error
+from olapdb.errors import BadArguments, CommitConflict, Error, UnknownIdentifier
 from olapdb.functions.base import Environment
 from olapdb.model.changes import (
     Change,
@@ -174,7 +174,15 @@ class RebuildRequest:
             environment = Environment(zone=self.services.zone, database=self.database)
             engine = self.engine or old.engine.name
             columns = columns_for(view, old, engine, plan, environment)
-            return self.build_target(old, columns, name)
+            try:
+                return self.build_target(old, columns, name)
+            except UnknownIdentifier as error:
+                raise UnknownIdentifier(
+                    f"REBUILD VIEW {view_name(view)}: the keys of the new target name a column that"
+                    f" the new query does not make. {error.message}",
+                    hint="What is not given is as in the old target: SYSTEM REBUILD VIEW"
+                    f" {view_name(view)} PARTITION BY … ORDER BY (…) AS SELECT … gives it.",
+                ) from error
 
         definition = self._defined(snapshot, view, target)
         refuse_unprovable(snapshot, view, definition)

@@ -46,7 +46,7 @@ from olapdb.views.change import (
 )  # fmt: skip
 from olapdb.views.definition import columns_of_plan, define
 from olapdb.views.executor import Executor
-from olapdb.views.jobs import Progress
+from olapdb.views.jobs import Progress, readable_source
 from olapdb.views.overlay import Overlay
 
 __all__ = [
@@ -102,6 +102,8 @@ def create_view(
             services, snapshot, statement, database, dict(settings or {}), build_inner, replaced
         )
         view, target, requirements, changes = draft.make()
+        if statement.populate:  # before anything is created
+            readable_source(snapshot, view, "POPULATE")
         commit = Commit(
             tuple(requirements), tuple(changes), "CREATE MATERIALIZED VIEW", query_id, text
         )

@@ -23,6 +23,7 @@ from olapdb.errors import (
     UnknownTable,
 )  # fmt: skip
 from olapdb.functions.base import Environment
+from olapdb.ingest.stage import CASCADE_DEPTH_MAX
 from olapdb.model.changes import Requirement, RevisionIs, SchemaIs, ViewsAre
 from olapdb.model.schema import Column, MaterializedView, Table, View
 from olapdb.model.snapshot import Snapshot
@@ -37,7 +38,8 @@ MEANING = (
     "join_use_nulls", "final", "union_default_mode", "except_default_mode",
     "intersect_default_mode", "enable_positional_arguments", "prefer_column_name_to_alias",
     "aggregate_functions_null_for_empty", "transform_null_in", "cast_keep_nullable",
-    "group_by_use_nulls", "data_type_default_nullable", "dimensions",
+    "group_by_use_nulls", "data_type_default_nullable", "single_join_prefer_left_table",
+    "count_distinct_implementation", "dimensions",
 )  # fmt: skip
 """Settings that change what a query means; the view keeps them as they are at CREATE."""
 
@@ -123,6 +125,7 @@ def define(
     reason = check_definition(name, plan, source, chosen)
     dimensions = _dimensions(plan, source, name)
     _refuse_circle(snapshot, name, source, chosen)
+    _refuse_depth(snapshot, name, source, chosen)
     return Definition(
         query=to_sql(qualified),
         plan=plan,
@@ -137,6 +140,14 @@ def define(
     )
 
 
+_OF_THE_INSERT = frozenset((
+    "insert_deduplicate", "insert_deduplication_token", "materialized_views_ignore_errors",
+    "max_view_memory_usage", "max_view_milliseconds", "max_view_parts", "max_view_rows_expansion",
+    "parallel_view_processing", "source_offsets", "view_limits_mode",
+))  # fmt: skip
+"""Said in a view's query they would do nothing, silently."""
+
+
 def frozen_settings(
     session: Mapping[str, object], clauses: Iterable[nodes.Setting]
 ) -> dict[str, SettingValue]:
@@ -146,6 +157,12 @@ def frozen_settings(
     for one in clauses:
         if one.name in MEANING:
             chosen[one.name] = one.value
+        elif one.name in _OF_THE_INSERT:
+            raise BadArguments(
+                f"{one.name} is a setting of the INSERT that fires a view, not of the view.",
+                hint=f"Leave it out of the query; SET {one.name} = {one.value}, or say it in the"
+                " SETTINGS of the INSERT.",
+            )
         elif one.name == "snapshot":
             raise BadArguments(
                 "A materialized view sees the blocks that are inserted, not a snapshot.",
@@ -264,6 +281,26 @@ def _refuse_circle(snapshot: Snapshot, name: str, source: Table, target: Table) 
             found = snapshot.by_id(view.target_id)
             label = f"{found.database}.{found.name}" if found is not None else view.name
             waiting.append((view.target_id, (*path, label)))
+
+
+def _refuse_depth(snapshot: Snapshot, name: str, source: Table, target: Table) -> None:
+    """Every INSERT at the top would fail: better that the view is not there."""
+    above = _levels(source.id, lambda t: [view.source_id for view in snapshot.views_into(t)])
+    below = _levels(target.id, lambda t: [view.target_id for view in snapshot.views_on(t)])
+    if above + 1 + below > CASCADE_DEPTH_MAX:
+        raise TooDeepRecursion(
+            f"View {name} would be one of {above + 1 + below} that fire one after the other;"
+            f" {CASCADE_DEPTH_MAX} may.",
+            hint="Select from a table nearer to the first, or split the chain: INSERT … SELECT.",
+        )
+
+
+def _levels(table_id: str, neighbours: Callable[[str], list[str]]) -> int:
+    """The longest path of views from a table; there are no circles."""
+    levels, reached = 0, set(neighbours(table_id))
+    while reached and levels < CASCADE_DEPTH_MAX:
+        levels, reached = levels + 1, {n for one in reached for n in neighbours(one)}
+    return levels
 
 
 def _downstream(snapshot: Snapshot, table_id: str) -> Iterable[str]:

@@ -20,6 +20,7 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.plan.nodes import Plan
 from olapdb.sql import nodes
 from olapdb.types import AggregateFunction, DataType, plain
+from olapdb.views.shape import constants_of
 
 
 def check_columns(
@@ -48,6 +49,11 @@ def check_columns(
                 hint=f"Use AS to give it one of the target's names: {have}.",
             )
         check_column(name, column, data_type, wanted, environment)
+    for column, constant in constants_of(plan):
+        into = target.column(column)
+        if into is not None and constant.value.is_valid:
+            values = pa.array([constant.value.as_py()], constant.type.arrow)
+            check_column(name, column, constant.type, into, environment, values)
     for one in declared:
         wanted = target.column(one.name)
         if wanted is None or one.name not in plan.names:
@@ -65,10 +71,11 @@ def check_columns(
 
 
 def check_column(
-    name: str, column: str, have: DataType, wanted: Column, environment: Environment
-) -> None:
+    name: str, column: str, have: DataType, wanted: Column, environment: Environment,
+    values: pa.Array | None = None,
+) -> None:  # fmt: skip
     """Whether view `name` may write a column of type `have` into the target's `wanted`; raises as
-    `check_columns` does."""
+    `check_columns` does.  `values`, of that type, are what it would write where that is known."""
     target = wanted.type
     if wanted.default_kind in ("MATERIALIZED", "ALIAS"):
         raise IllegalColumn(
@@ -79,7 +86,9 @@ def check_column(
         _check_state(name, column, plain(have), target)
         return
     try:
-        cast_column(pa.array([], have.arrow), have, target, environment, strict=True)
+        if values is None:
+            values = pa.array([], have.arrow)
+        cast_column(values, have, target, environment, strict=True)
     except DataError as error:
         raise CannotConvertType(
             f"View {name}: column {column} is {have} and cannot be stored as {target}:"

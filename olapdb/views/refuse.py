@@ -19,6 +19,7 @@ from olapdb.views.shape import (
     OutputColumn,
     Shape,
     branches,
+    constants_of,
     is_key_column,
     leftmost,
     occurrences,
@@ -40,7 +41,7 @@ def check_definition(name: str, plan: nodes.Plan, source: Table, target: Table) 
     for branch in branches(plan):
         check.trigger(branch)
         shape = shape_of(branch)
-        reasons += [check.joins(shape), check.clauses(shape), check.rows(shape)]
+        reasons += [check.joins(shape), check.clauses(shape), check.rows(branch, shape)]
         reasons.append(check.merging_source(branch, shape))
     return next((reason for reason in reasons if reason), "")
 
@@ -50,6 +51,7 @@ class _Check:
         self.name, self.source, self.target = name, source, target
         self.merges = target.engine.combines
         self.target_name = f"{target.database}.{target.name}"
+        self._order = [item.expression.strip("`") for item in target.sorting_key]
 
     def refuse(self, reason: str, fix: str) -> NoReturn:
         raise ViewNotProvable(f"View {self.name} would go wrong: {reason}", hint=fix)
@@ -121,7 +123,7 @@ class _Check:
             )
         return ""
 
-    def rows(self, shape: Shape) -> str:
+    def rows(self, branch: nodes.Plan, shape: Shape) -> str:
         if shape.aggregate is None:
             return self._row_wise(shape) if self.merges else ""
         if not self.merges:
@@ -129,20 +131,22 @@ class _Check:
                 f"{self.target_name} is a {self.target.engine.name}: each block adds its own"
                 " groups, which nothing joins."
             )
-        self._keys(shape)
+        # A literal is the same in every row: one more column of each group, grouped by or not.
+        literals = {n for n, _ in constants_of(branch) if n in self._order}
+        self._keys(shape, literals)
         for output in shape.outputs:
             column = self.target.column(output.name)
-            if column is None or output.key is not None:
+            if column is None or output.key is not None or output.name in literals:
                 continue
             self._aggregate(column, output, shape)
         return ""
 
-    def _keys(self, shape: Shape) -> None:
+    def _keys(self, shape: Shape, literals: set[str]) -> None:
         assert shape.aggregate is not None
-        keys = {o.name for o in shape.outputs if o.key is not None}
+        order = self._order
+        keys = {o.name for o in shape.outputs if o.key is not None} | literals
         grouped = {o.key for o in shape.outputs if o.key is not None}
         lost = [n for n, _ in shape.aggregate.keys if n not in grouped]
-        order = [item.expression.strip("`") for item in self.target.sorting_key]
         by_order = ", ".join(order) or "tuple()"
         if lost or keys != set(order):
             by_group = ", ".join(sorted(keys)) + (" and more" if lost else "")
@@ -222,7 +226,7 @@ class _Check:
 
     def _row_wise(self, shape: Shape) -> str:
         """Rows go into a merging table as they are: each column must merge by itself."""
-        order = {item.expression.strip("`") for item in self.target.sorting_key}
+        order = set(self._order)
         for output in shape.outputs:
             column = self.target.column(output.name)
             if column is None or column.name in order:

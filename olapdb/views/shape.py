@@ -13,7 +13,15 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from olapdb.ingest.keys import key_columns
 from olapdb.model.schema import Table
 from olapdb.plan import nodes
-from olapdb.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Expression, columns_of
+from olapdb.plan.expressions import (
+    AggregateCall,
+    Call,
+    Cast,
+    ColumnRef,
+    Constant,
+    Expression,
+    columns_of,
+)  # fmt: skip
 from olapdb.types import DataType, Float, Integer, plain
 
 Source = tuple[str, str]
@@ -76,6 +84,20 @@ def branches(plan: nodes.Plan) -> tuple[nodes.Plan, ...]:
             root = nodes.Project(root, projection.expressions)
         made += branches(nodes.Plan(root, plan.output, plan.tables))
     return tuple(made)
+
+
+def constants_of(plan: nodes.Plan) -> Iterator[tuple[str, Constant]]:
+    """Output columns that are one literal, of each branch of a UNION ALL."""
+    for branch in branches(plan):
+        wanted, node = dict(branch.output), branch.root
+        while wanted and len(node.children()) == 1:
+            if isinstance(node, nodes.Project):
+                made = [(name, dict(node.expressions)[unique]) for unique, name in wanted.items()]
+                yield from ((name, one) for name, one in made if isinstance(one, Constant))
+                wanted = {one.name: name for name, one in made if isinstance(one, ColumnRef)}
+            elif not isinstance(node, nodes.Filter | nodes.Limit | nodes.LimitBy | nodes.Sort):
+                break
+            node = node.children()[0]
 
 
 @dataclass

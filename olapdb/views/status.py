@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from olapdb.ingest.failures import FAILED
+from olapdb.ingest.retained import FrozenKeys
 from olapdb.model.part import subtract_ranges, union_ranges
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
@@ -137,26 +138,17 @@ def _verdict(
     stale: tuple[StaleSlice, ...], checks: list[Check],
 ) -> tuple[Health, str, str]:  # fmt: skip
     name = view_name(view)
-    if view.unprovable:
-        mend = f"SYSTEM BACKFILL VIEW {name}" if gap_rows else ""
-        return "unproven", view.unprovable + (_why(view, snapshot) if gap_rows else ""), mend
     if not stores_rows(snapshot, view.source_id):
-        return "unproven", "Its source keeps no rows that could be read again.", ""
-    real = [s for s in stale if not (s.cause == "RECONCILE" and by_hand.get(s.partition or ""))]
-    if real:
-        causes = ", ".join(dict.fromkeys(s.cause for s in real))
-        return "stale", f"Stale by {causes}.", f"SYSTEM REPLAY VIEW {name} STALE"
-    if by_hand:
-        rows = sum(by_hand.values())
-        where = ", ".join(list(by_hand)[:5])
-        reason = f"{rows} rows of the target (in {where}) were made by no view."
-        if gap_rows:  # Maybe they are what the view missed, put there by hand: ADOPT finds out.
-            reason += f" It has not seen {gap_rows} rows."
-            return "bypassed", reason, f"SYSTEM ADOPT VIEW {name}"
-        return "bypassed", reason, f"SYSTEM REPLAY VIEW {name} DISCARD BYPASS"
-    if gap_rows:
-        reason = f"It has not seen {gap_rows} rows.{_why(view, snapshot)}"
-        return "partial", reason, f"SYSTEM BACKFILL VIEW {name}"
+        why = view.unprovable or "Its source keeps no rows that could be read again."
+        return "unproven", why + _lost(view, snapshot), ""
+    forgets = not stores_rows(snapshot, view.target_id)  # nothing there to be stale
+    amiss = _amiss(view, snapshot, gap_rows, by_hand, () if forgets else stale)
+    why = view.unprovable or ("Its target keeps no rows that could be compared." if forgets else "")
+    if why:  # What is amiss is named, and mended, all the same.
+        reason, mend = amiss[1:] if amiss else (retained_words(view, snapshot), "")
+        return "unproven", f"{why} {reason}".rstrip(), mend
+    if amiss:
+        return amiss
     equal = {c.target_partition for c in checks if c.verdict in ("equal", "retained")}
     there = {p.partition_id for p in snapshot.parts(view.target_id) if p.rows}
     proven = bool(checks) and there <= equal
@@ -167,6 +159,46 @@ def _verdict(
     if proven:
         return "proven", "", ""
     return "covered", "", f"SYSTEM RECONCILE VIEW {name}"
+
+
+def _amiss(
+    view: MaterializedView, snapshot: Snapshot, gap_rows: int, by_hand: Mapping[str, int],
+    stale: tuple[StaleSlice, ...],
+) -> tuple[Health, str, str] | None:  # fmt: skip
+    """What the ledger knows to be wrong, the worst first: stale, bypassed, partial."""
+    name = view_name(view)
+    real = [s for s in stale if not (s.cause == "RECONCILE" and by_hand.get(s.partition or ""))]
+    if real:
+        causes = ", ".join(dict.fromkeys(s.cause for s in real))
+        return "stale", f"Stale by {causes}.", f"SYSTEM REPLAY VIEW {name} STALE"
+    missed = f"It has not seen {gap_rows} rows."
+    if by_hand:
+        rows = sum(by_hand.values())
+        where = ", ".join(list(by_hand)[:5])
+        reason = f"{rows} rows of the target (in {where}) were made by no view."
+        if not gap_rows:
+            return "bypassed", reason, f"SYSTEM REPLAY VIEW {name} DISCARD BYPASS"
+        # Maybe they are what the view missed, put there by hand: ADOPT finds out, if it can.
+        mend = f"SYSTEM {'BACKFILL' if view.unprovable else 'ADOPT'} VIEW {name}"
+        frozen = FrozenKeys.of(snapshot, view.target_id)
+        if any(frozen.holds(partition) for partition in by_hand):
+            mend = f"SYSTEM REPLAY VIEW {name} DISCARD BYPASS"  # ADOPT refuses it
+        return "bypassed", f"{reason} {missed}", mend
+    if gap_rows:
+        return "partial", missed + _why(view, snapshot), f"SYSTEM BACKFILL VIEW {name}"
+    return None
+
+
+def _lost(view: MaterializedView, snapshot: Snapshot) -> str:
+    """The failures on a source that keeps no rows: nothing brings these back."""
+    notes = [one for one in snapshot.invalidations(view.id) if one.cause == FAILED]
+    if not notes:
+        return ""
+    newest, rows = notes[-1], sum(one.rows for one in notes)
+    return (
+        f" It failed on {rows} rows, which it lacks for good, in INSERT {newest.query_id} at last:"
+        f" {newest.keys[0]}"
+    )
 
 
 def _why(view: MaterializedView, snapshot: Snapshot) -> str:

@@ -26,13 +26,18 @@ MORE_TYPES: Mapping[str, tuple[str, list[str | None]]] = {
     "us": ("DateTime64(6, 'Europe/Paris')", ["2024-05-06 07:08:09.123456"] * 6),
     "tu": ("Tuple(a UInt8, b String)", ["(1,'x')", "(2,'')", "(0,'y')", "(255,'z')", "(7,'7')", "(1,'1')"]),
     "m": ("Map(String, UInt64)", ["{}", "{'a':1}", "{'a':1,'b':2}", "{'':0}", "{'x':9}", "{'y':3}"]),
+    "d38": ("Decimal(38, 10)", ["0", "1.5", "-0.0000000001", "1234567890123456789012345678.0123456789", "2", "3"]),
+    "nested.a": ("Array(UInt8)", ["[]", "[1]", "[1,2]", "[3]", "[]", "[4]"]),
+    "nested.b": ("Array(String)", ["[]", "['x']", "['y','z']", "['']", "[]", "['w']"]),
     "ln": ("LowCardinality(Nullable(String))", ["x", None, "y", "", None, "x"]),
     "aa": ("Array(Array(String))", ["[]", "[[]]", "[['a'],['b','c']]", "[['']]", "[['x']]", "[['y'],[]]"]),
 }  # fmt: skip
 TYPES = {**COLUMNS, **MORE_TYPES}
 PLAIN = "(d Date, k String, n Int64)"
 PARTS = "ENGINE = {} PARTITION BY toYYYYMM(d) ORDER BY k"
-AGGREGATED = "d, count() AS events, sum(n) AS total, avgState(n) AS mean, uniqExactState(k) AS exact"
+AGGREGATED = (
+    "d, count() AS events, sum(n) AS total, avgState(n) AS mean, uniqExactState(k) AS exact"
+)
 STATEMENTS: tuple[str, ...] = (
     "SYSTEM STOP MERGES",
     "CREATE DATABASE other COMMENT 'a second one'",
@@ -80,6 +85,8 @@ STATEMENTS: tuple[str, ...] = (
     "CREATE TABLE keeping (d Date, n UInt8) ENGINE = MergeTree PARTITION BY toYYYYMM(d) ORDER BY d"
     " TTL d + INTERVAL 100 YEAR",
     "INSERT INTO keeping VALUES ('2024-01-01', 1)",
+    "INSERT INTO keeping VALUES ('2024-02-01', 2)",
+    "SYSTEM QUARANTINE PART '202402_2_2_0' ON keeping",
     # Parts beside their table, mutations, deliveries, tuple partitions.
     "ALTER TABLE plain DETACH PARTITION 202403",
     "CREATE TABLE keyed (id UInt64, n Int64) ENGINE = MergeTree ORDER BY id"
@@ -114,7 +121,7 @@ QUERIES: Mapping[str, str] = {
                 " ORDER BY view, partition_id, status",
     "invalidations": "SELECT view, partition_id, cause FROM system.view_invalidations"
                      " ORDER BY view, partition_id",
-    "detached": "SELECT table, partition_id, name, rows FROM system.detached_parts ORDER BY table, name",
+    "detached": "SELECT table, partition_id, name, rows, reason FROM system.detached_parts ORDER BY table, name",
     "snapshots": "SELECT count(), max(number) FROM system.snapshots",
 }  # fmt: skip
 
@@ -127,9 +134,7 @@ def literal(text: str | None) -> str:
 
 def typed_statements() -> list[str]:
     columns = ", ".join(f"`{name}` {type_}" for name, (type_, _) in TYPES.items())
-    rows = [
-        f"({', '.join(literal(texts[at]) for _, texts in TYPES.values())})" for at in range(6)
-    ]
+    rows = [f"({', '.join(literal(texts[at]) for _, texts in TYPES.values())})" for at in range(6)]
     return [
         f"CREATE TABLE types ({columns}) ENGINE = MergeTree ORDER BY u64 SETTINGS inline_bytes_max = 0",
         f"INSERT INTO types VALUES {', '.join(rows[:3])}",
@@ -143,7 +148,10 @@ def answers(connection: Connection) -> dict[str, Any]:
     for name, query in QUERIES.items():
         cursor = connection.execute(query)
         names = [column[0] for column in cursor.description or ()]
-        found[name] = {"columns": names, "rows": [[repr(v) for v in row] for row in cursor.fetchall()]}
+        found[name] = {
+            "columns": names,
+            "rows": [[repr(v) for v in row] for row in cursor.fetchall()],
+        }
     return found
 
 
@@ -153,7 +161,9 @@ def make(folder: Path) -> None:
         with olapdb.connect(str(warehouse)) as connection:
             for text in (*STATEMENTS, *typed_statements()):
                 connection.execute(text)
-            connection.insert("keyed", [(4, 4)], token="second", offsets={"orders-0": (0, 1)})
+            connection.insert(
+                "keyed", {"id": [4], "n": [4]}, token="second", offsets={"orders-0": (0, 1)}
+            )
             found = answers(connection)
         folder.mkdir(parents=True, exist_ok=True)
         with tarfile.open(folder / ARCHIVE, "w:xz") as archive:

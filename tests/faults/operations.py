@@ -79,6 +79,8 @@ OPERATIONS = {
     "exchange": Operation("EXCHANGE TABLES s AND other"),
     "detach": Operation("ALTER TABLE s DETACH PARTITION 1"),
     "attach": Operation("ALTER TABLE s ATTACH PARTITION 1", ("ALTER TABLE s DETACH PARTITION 1",)),
+    "quarantine": Operation("SYSTEM QUARANTINE PART '1_1_1_0' ON s"),
+    "quarantine of a target": Operation("SYSTEM QUARANTINE PART '1_3_3_0' ON sums"),
     "drop of a target": Operation("ALTER TABLE sums DROP PARTITION 1"),
     "backfill": Operation(f"SYSTEM BACKFILL VIEW x SETTINGS {SMALL}", one_commit=False),
     "replay": Operation(

@@ -1,7 +1,7 @@
 """The process that strace is attached to: runs operations when it is told, and says what became of
 them.
 
-    python -m tests.faults.strace_child FD
+    python -m tests.faults.strace_child FD DURABILITY
 
 Over the socket FD comes a line `folder operation`; "ready" goes back once the connection is open,
 "go" starts the operation, its outcome is `acknowledged` or the error's class, and "again" (the
@@ -28,13 +28,13 @@ def main() -> None:
     with socket.socket(fileno=int(sys.argv[1])) as line:
         while order := line.recv(BYTES_MAX).decode():
             folder, _, name = order.partition(" ")
-            serve(line, Path(folder), name)
+            serve(line, Path(folder), name, sys.argv[2])
 
 
-def serve(line: socket.socket, folder: Path, name: str) -> None:
+def serve(line: socket.socket, folder: Path, name: str, durability: Any) -> None:
     operation = OPERATIONS[name]
     states: Any = eval(folder.with_name(f"{folder.name}.states").read_text())
-    with olapdb.connect(str(folder)) as connection:
+    with olapdb.connect(str(folder), durability=durability) as connection:
         connection.execute("SYSTEM STOP MERGES")
         line.sendall(b"ready")
         line.recv(BYTES_MAX)

@@ -352,3 +352,28 @@ def test_frozen_slices_that_it_may_have_reached(connection: Connection) -> None:
     )
     connection.execute(f"SYSTEM QUARANTINE PART '{name}' ON daily")
     assert rows(connection, frozen) == [("stale",)]
+
+
+def test_a_stale_slice_is_replayed_meanwhile(connection: Connection, folder: Path) -> None:
+    """When the ledger is asked, no part of the slice names the block; when it commits, one does."""
+    connection.execute(
+        "CREATE TABLE kinds (kind String, n SimpleAggregateFunction(sum, UInt64))"
+        " ENGINE = AggregatingMergeTree PARTITION BY kind ORDER BY kind"
+    )
+    connection.execute(
+        "CREATE MATERIALIZED VIEW kinds_mv TO kinds AS"
+        " SELECT kind, count() AS n FROM events GROUP BY kind"
+    )
+    connection.execute("SYSTEM BACKFILL VIEW kinds_mv")
+    connection.execute("ALTER TABLE kinds DROP PARTITION 'b'")
+    ((slice_, cause),) = stale(connection, "kinds_mv")
+    assert cause == "TARGET CHANGED"
+    with olapdb.connect(str(folder), settings={"inline_bytes_max": 0}) as second:
+        Race(connection, second).run(
+            "SYSTEM QUARANTINE PART '202401_1_1_0' ON events", "SYSTEM REPLAY VIEW kinds_mv STALE"
+        )
+    assert (slice_, "QUARANTINE PART") in stale(connection, "kinds_mv")
+    assert list(untruths(connection)) == []
+    connection.execute("SYSTEM REPLAY VIEW kinds_mv STALE")
+    connection.execute("SYSTEM RECONCILE VIEW kinds_mv")
+    assert verdict(connection, "kinds_mv") == "proven"

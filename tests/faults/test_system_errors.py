@@ -120,3 +120,20 @@ def test_merges_go_on_after_the_catalog_did_not_answer(
         assert scheduler.wait_idle(10)
     assert scheduler.running
     assert {type(one.error) for one in scheduler.errors} == {OperationalError}
+
+
+def test_a_folder_that_cannot_be_listed_is_no_empty_one(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Vacuum would forget the leases of files that it does not see."""
+    services = connection.database.services
+
+    def broken(*arguments: object) -> object:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), "data")
+
+    with monkeypatch.context() as planted:
+        planted.setattr(os, "scandir", broken)
+        with pytest.raises(OperationalError, match="on data"):
+            list(services.store.list("data/"))
+    assert list(services.store.list("nothing/")) == []
+    assert len(list(services.store.list("data/"))) == 1

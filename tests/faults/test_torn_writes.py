@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -70,6 +71,7 @@ def images(
     taken: list[Image] = []
     reached = Counter[str]()
     committed = False
+    one_at_a_time = threading.Lock()
 
     with olapdb.connect(str(folder)) as connection, ExitStack() as stack:
         connection.execute("SYSTEM STOP MERGES")
@@ -77,14 +79,15 @@ def images(
 
         def take(stage: str) -> None:
             nonlocal committed
-            reached[stage] += 1
-            committed = committed or stage == "catalog.committed"
-            if not every and (stage not in STAGES or reached[stage] > 1):
-                return
-            for mode in modes:
-                into = tmp_path / f"{len(taken)}-{stage}-{mode}"
-                disk.image(mode, into)
-                taken.append(Image(into, f"{stage} #{reached[stage]}", mode, committed))
+            with one_at_a_time:  # chunks are computed by several threads
+                reached[stage] += 1
+                committed = committed or stage == "catalog.committed"
+                if not every and (stage not in STAGES or reached[stage] > 1):
+                    return
+                for mode in modes:
+                    into = tmp_path / f"{len(taken)}-{stage}-{mode}"
+                    disk.image(mode, into)
+                    taken.append(Image(into, f"{stage} #{reached[stage]}", mode, committed))
 
         with watching(take):
             operation.run(connection, folder)

@@ -91,7 +91,7 @@ def keep(connection: Connection) -> None:
             connection.execute("OPTIMIZE TABLE totals FINAL")
         except CommitConflict:
             continue
-        vacuum(connection.database.services, lifetime_seconds=0)
+        vacuum(connection.database.services, lifetime_seconds=3)
 
 
 def main() -> None:

@@ -48,7 +48,7 @@ STATEMENTS = (
     "CREATE TABLE names_two.t (x Int8) ENGINE = MergeTree ORDER BY x",
 )
 ASKED = (
-    "SELECT name FROM system.tables WHERE database = currentDatabase() ORDER BY name",
+    "SELECT name FROM system.tables WHERE database = currentDatabase() AND length(name) <= 2 ORDER BY name",
     "SELECT database, name FROM system.tables WHERE database LIKE 'names_%' ORDER BY name",
     "SELECT x FROM s ORDER BY x",
     "SELECT x FROM names_one.f",

@@ -17,7 +17,6 @@ NOTICED = (
     "2.coverage_opens",
     "3.coverage_with_rows",
     "4.stale",
-    "7.bypass_apart",
     "8.contributions",
 )
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from olapdb.functions import columns
 from olapdb.functions.aggregates import segments
 from olapdb.functions.base import AceroAggregation, Aggregate, Groups
+from olapdb.functions.columns import decimal_class, with_precision
 from olapdb.functions.supertypes import DECIMAL_DIGITS
 from olapdb.types import UINT64, Boolean, DataType, Decimal, Float, Integer, Tuple, plain
 
@@ -158,4 +159,5 @@ def decimal_of_float(values: np.ndarray, target: Decimal) -> pa.Array:
     """Floats rounded to a decimal's scale; used where an interpolated value has its type."""
     assert target.precision in DECIMAL_DIGITS or target.precision <= DECIMAL_DIGITS[-1]
     rounded = pc.round(pa.array(values), target.scale)
-    return rounded.cast(pa.decimal256(76, target.scale), safe=False).cast(target.arrow)
+    wide = rounded.cast(pa.decimal256(76, target.scale), safe=False)
+    return with_precision(wide.cast(decimal_class(target.arrow)), target.arrow)

@@ -133,17 +133,17 @@ class AlterParser(DefinitionParser):
             first, after = self._place()
             return AddColumn(column, if_not_exists, first, after, position=position)
         if self.take("INDEX"):
-            if self.sees("IF", "NOT", "EXISTS"):
-                return None
+            unless_there = self.if_not_exists()
             index = self.index_definition()
             if self.keys[self.at] in ("FIRST", "AFTER"):
                 return None
-            return IndexAction("ADD", index.name, index, position=position)
+            return IndexAction("ADD", index.name, index, unless_there, position=position)
         if self.take("CONSTRAINT"):
-            if self.sees("IF", "NOT", "EXISTS"):
-                return None
+            unless_there = self.if_not_exists()
             constraint = self.constraint_definition()
-            return ConstraintAction("ADD", constraint.name, constraint, position=position)
+            return ConstraintAction(
+                "ADD", constraint.name, constraint, unless_there, position=position
+            )
         if self.keys[self.at] in ("PROJECTION", "STATISTICS"):
             return None
         raise self.expected("COLUMN, INDEX, CONSTRAINT or PROJECTION")

@@ -289,3 +289,142 @@ def test_nulls_that_are_replaced_leave_their_slice_and_enter_another() -> None:
         assert stale(connection) == [("3", "UPDATE"), ("9", "UPDATE")]
         connection.execute("SYSTEM REPLAY VIEW m STALE")
         assert rows(connection, "SELECT g, sum(n) FROM u GROUP BY g ORDER BY g") == [(1, 1), (3, 2)]
+
+
+_RETYPED = [
+    ("UInt8", "UInt16", "bitNot(x)", 5),
+    ("DateTime", "DateTime('Asia/Tokyo')", "toString(toDate(x))", "2024-01-01 20:00:00"),
+    ("Int64", "Nullable(Int64)", "isNull(sumIf(x, 0))", 5),
+]
+"""A wider type that holds the same values, and an expression that tells."""
+
+
+@pytest.mark.parametrize(("before", "after", "expression", "value"), _RETYPED)
+def test_a_type_of_the_same_values_makes_stale_what_tells_them_apart(
+    before: str, after: str, expression: str, value: object
+) -> None:
+    query = f"SELECT k, toString({expression}) AS y FROM s GROUP BY k, x"
+    if "sumIf" in expression:
+        query = f"SELECT k, toString({expression}) AS y FROM s GROUP BY k"
+    with olapdb.connect() as connection:
+        connection.execute(f"CREATE TABLE s (k UInt8, x {before}) ENGINE = MergeTree ORDER BY k")
+        connection.execute("CREATE TABLE u (k UInt8, y String) ENGINE = MergeTree ORDER BY k")
+        connection.execute(f"CREATE MATERIALIZED VIEW m TO u AS {query}")
+        connection.execute("INSERT INTO s VALUES (1, ?)", [value])
+        read = "SELECT k, y FROM u"
+        assert rows(connection, read) == rows(connection, query)
+        connection.execute(f"ALTER TABLE s MODIFY COLUMN x {after}")
+        assert stale(connection) == [(None, "UPDATE")]
+        connection.execute("SYSTEM REPLAY VIEW m STALE")
+        assert rows(connection, read) == rows(connection, query)
+
+
+@pytest.mark.parametrize(
+    ("alter", "column"),
+    [
+        ("MODIFY COLUMN r Int8", "r"),
+        ("MODIFY COLUMN r String", "r"),
+        ("MODIFY COLUMN r Nullable(Int64)", "r"),
+        ("MODIFY COLUMN at DateTime('Asia/Tokyo')", "at"),
+        ("MODIFY COLUMN late Int64 DEFAULT 8", "late"),
+    ],
+)
+def test_a_joined_column_that_reads_otherwise_makes_stale_what_was_made_with_it(
+    alter: str, column: str
+) -> None:
+    query = (
+        f"SELECT f.k AS k, ifNull(toString(d.{column}), 'none') AS y, sum(f.v) AS v"
+        " FROM f LEFT JOIN d ON f.k = d.k GROUP BY k, y"
+    )
+    with olapdb.connect() as connection:
+        connection.execute("CREATE TABLE f (k UInt8, v Int64) ENGINE = MergeTree ORDER BY k")
+        connection.execute(
+            "CREATE TABLE d (k UInt8, r Int64, at DateTime) ENGINE = MergeTree ORDER BY k"
+        )
+        connection.execute("INSERT INTO d VALUES (1, 300, '2024-01-01 20:00:00')")
+        connection.execute("ALTER TABLE d ADD COLUMN late Int64 DEFAULT 7, ADD COLUMN note String")
+        connection.execute(
+            "CREATE TABLE u (k UInt8, y String, v Int64) ENGINE = SummingMergeTree ORDER BY (k, y)"
+        )
+        connection.execute(f"CREATE MATERIALIZED VIEW m TO u AS {query}")
+        connection.execute("INSERT INTO f VALUES (1, 1), (2, 2)")
+        read = "SELECT k, y, v FROM u ORDER BY ALL"
+        connection.execute("ALTER TABLE d MODIFY COLUMN note LowCardinality(String)")
+        assert stale(connection) == []
+        connection.execute(f"ALTER TABLE d {alter}")
+        assert stale(connection) == [(None, "DIMENSION CHANGE")]
+        connection.execute("SYSTEM REPLAY VIEW m STALE")
+        assert rows(connection, read) == rows(connection, f"{query} ORDER BY ALL")
+        assert stale(connection) == []
+
+
+def test_a_joined_table_without_rows_gives_its_defaults() -> None:
+    with olapdb.connect() as connection:
+        connection.execute("CREATE TABLE f (k UInt8) ENGINE = MergeTree ORDER BY k")
+        connection.execute("CREATE TABLE d (k UInt8, r Int64) ENGINE = MergeTree ORDER BY k")
+        connection.execute("CREATE TABLE u (k UInt8, y UInt8) ENGINE = MergeTree ORDER BY k")
+        connection.execute(
+            "CREATE MATERIALIZED VIEW m TO u AS"
+            " SELECT f.k AS k, isNull(d.r) AS y FROM f LEFT JOIN d ON f.k = d.k"
+        )
+        connection.execute("ALTER TABLE d MODIFY COLUMN r Nullable(Int64)")
+        assert stale(connection) == []  # it has made nothing yet
+        connection.execute("ALTER TABLE d MODIFY COLUMN r Int64 DEFAULT 0")
+        connection.execute("INSERT INTO f VALUES (1)")
+        connection.execute("ALTER TABLE d MODIFY COLUMN r Nullable(Int64)")
+        assert stale(connection) == [(None, "DIMENSION CHANGE")]
+        connection.execute("SYSTEM REPLAY VIEW m STALE")
+        assert rows(connection, "SELECT k, y FROM u") == [(1, 1)]
+
+
+def test_several_columns_of_one_view_are_renamed_at_once(connection: Connection) -> None:
+    wanted = rows(connection, READ)
+    connection.execute("ALTER TABLE daily RENAME COLUMN total TO a, RENAME COLUMN events TO b")
+    connection.execute("ALTER TABLE daily RENAME COLUMN a TO total, RENAME COLUMN b TO events")
+    connection.execute("ALTER TABLE events RENAME COLUMN amount TO a, RENAME COLUMN user TO amount")
+    assert stale(connection) == []
+    assert rows(connection, READ) == wanted
+    query = str(rows(connection, "SELECT as_select FROM system.views")[0][0])
+    assert "(a)" in query
+    connection.execute("SYSTEM RECONCILE VIEW daily_mv")
+    assert verdict(connection) == "proven"
+    connection.execute("ALTER TABLE events RENAME COLUMN amount TO user, RENAME COLUMN a TO amount")
+    assert str(rows(connection, "SELECT as_select FROM system.views")[0][0]).count("amount") == 2
+    add(connection, ("2024-01-01", "a", 1, 10))
+    assert_right(connection)
+
+
+@pytest.mark.parametrize(
+    ("alter", "named"),
+    [
+        ("ALTER TABLE d MODIFY COLUMN twice Int64 ALIAS r * 3", True),
+        ("ALTER TABLE d DROP COLUMN twice, ADD COLUMN twice Int64 ALIAS r * 3", True),
+        ("ALTER TABLE d MODIFY COLUMN other Int64 ALIAS r + 7", False),
+        ("CREATE OR REPLACE TABLE d (k UInt8, r Int64, twice Int64 ALIAS r * 3)"
+         " ENGINE = MergeTree ORDER BY k AS SELECT k, r FROM d", True),
+    ],
+)  # fmt: skip
+def test_another_alias_is_another_expression_of_the_views(alter: str, named: bool) -> None:
+    joins = "SELECT f.k AS k, sum(d.twice) AS v FROM f LEFT JOIN d ON f.k = d.k GROUP BY k"
+    reads = "SELECT k, sum(twice) AS v FROM d GROUP BY k"
+    replaces = alter.startswith("CREATE")
+    with olapdb.connect() as connection:
+        connection.execute("CREATE TABLE f (k UInt8) ENGINE = MergeTree ORDER BY k")
+        connection.execute(
+            "CREATE TABLE d (k UInt8, r Int64, twice Int64 ALIAS r * 2, other Int64 ALIAS r)"
+            " ENGINE = MergeTree ORDER BY k"
+        )
+        for target, query in (("joined", joins), ("own", reads)):
+            if target == "own" and replaces:
+                continue
+            connection.execute(
+                f"CREATE TABLE {target} (k UInt8, v Int64) ENGINE = SummingMergeTree ORDER BY k"
+            )
+            connection.execute(f"CREATE MATERIALIZED VIEW {target}_mv TO {target} AS {query}")
+        connection.execute("INSERT INTO d (k, r) VALUES (1, 10)")
+        connection.execute("INSERT INTO f VALUES (1)")
+        connection.execute(alter)
+        causes = ["DIMENSION CHANGE"] if replaces else ["DIMENSION CHANGE", "UPDATE"]
+        assert [cause for _, cause in stale(connection)] == (causes if named else [])
+        connection.execute("SYSTEM REPLAY VIEW joined_mv STALE")
+        assert rows(connection, "SELECT * FROM joined") == rows(connection, joins)

@@ -247,6 +247,37 @@ def test_a_dimension_that_is_replaced_stays_the_views(connection: Connection) ->
     assert {one["verdict"] for one in dicts(connection, "SYSTEM RECONCILE VIEW v")} == {"equal"}
 
 
+def test_a_column_of_another_type_is_another_one(connection: Connection) -> None:
+    fill(connection)
+    connection.execute("ALTER TABLE kinds UPDATE weight = 0 WHERE 1")
+    connection.execute("SYSTEM REPLAY VIEW v STALE")
+    connection.execute(
+        "CREATE OR REPLACE TABLE kinds ENGINE = MergeTree ORDER BY kind AS"
+        " SELECT kind, toInt32(5) AS weight FROM kinds"
+    )
+    assert stale(connection)
+    connection.execute("SYSTEM REPLAY VIEW v STALE")
+    assert {one["verdict"] for one in dicts(connection, "SYSTEM RECONCILE VIEW v")} == {"equal"}
+
+
+def test_a_dimension_without_rows_is_replaced_by_another_type() -> None:
+    with olapdb.connect() as connection:
+        connection.execute("CREATE TABLE f (k UInt8) ENGINE = MergeTree ORDER BY k")
+        connection.execute("CREATE TABLE d (k UInt8, n Int64) ENGINE = MergeTree ORDER BY k")
+        connection.execute("CREATE TABLE u (k UInt8, y UInt8) ENGINE = MergeTree ORDER BY k")
+        connection.execute(
+            "CREATE MATERIALIZED VIEW v TO u AS"
+            " SELECT f.k AS k, isNull(d.n) AS y FROM f LEFT JOIN d ON f.k = d.k"
+        )
+        connection.execute("INSERT INTO f VALUES (1)")
+        connection.execute(
+            "CREATE OR REPLACE TABLE d (k UInt8, n Nullable(Int64)) ENGINE = MergeTree ORDER BY k"
+        )
+        assert stale(connection)
+        connection.execute("SYSTEM REPLAY VIEW v STALE")
+        assert rows(connection, "SELECT k, y FROM u") == [(1, 1)]
+
+
 def test_a_dimension_must_go_on_fitting(connection: Connection) -> None:
     fill(connection)
     with pytest.raises(AlterOfColumnIsForbidden, match=r"default\.v would not fit"):

@@ -9,7 +9,7 @@ import pytest
 
 import olapdb
 from olapdb.dbapi.connection import Connection
-from olapdb.errors import BadArguments, SyntaxError
+from olapdb.errors import BadArguments, QueryNotSupportedInMaterializedView, SyntaxError
 from olapdb.transaction.points import watching
 from tests.unit.views.warehouse import VIEW, add, dicts, make, rows
 
@@ -179,3 +179,61 @@ def test_the_handle_has_it_too(connection: Connection) -> None:
     assert [row.partition for row in view.reconcile(oldest=1)] == ["202401"]
     with pytest.raises(BadArguments):
         view.reconcile(oldest=1, sample=1)
+
+
+def test_an_unproven_view_still_names_what_is_amiss_and_its_mend(connection: Connection) -> None:
+    connection.execute("CREATE TABLE s (k Int64, v Int64) ENGINE = MergeTree ORDER BY k")
+    connection.execute("CREATE TABLE per_block (k Int64, v Int64) ENGINE = MergeTree ORDER BY k")
+    connection.execute("INSERT INTO s VALUES (0, 0)")
+    connection.execute(
+        "CREATE MATERIALIZED VIEW daily_mv TO per_block AS SELECT k, sum(v) AS v FROM s GROUP BY k"
+    )
+    marked = connection.execute("SELECT reason FROM system.views").fetchall()[0][0]
+    assert "each block adds its own groups" in marked
+    assert "has not seen 1 rows" in marked
+    connection.execute("INSERT INTO s VALUES (1, 1), (2, 2)")
+    connection.execute("ALTER TABLE s DELETE WHERE k = 1")
+    connection.execute("INSERT INTO per_block VALUES (7, 7)")
+    for words, mend in (
+        ("Stale by DELETE.", "SYSTEM REPLAY VIEW default.daily_mv STALE"),
+        ("1 rows of the target (in all) were made by no view. It has not seen 1 rows.", "SYSTEM BACKFILL VIEW default.daily_mv"),
+        ("1 rows of the target (in all) were made by no view.", "SYSTEM REPLAY VIEW default.daily_mv DISCARD BYPASS"),
+    ):  # fmt: skip
+        now = health(connection)
+        assert now["verdict"] == "unproven"
+        assert now["reason"].endswith(words)
+        assert now["mend"] == mend
+        connection.execute(mend)
+    assert health(connection)["mend"] == ""
+    assert rows(connection, "SELECT * FROM per_block ORDER BY k") == [(0, 0), (2, 2)]
+
+
+def test_what_a_null_source_lost_is_named(connection: Connection) -> None:
+    connection.execute("CREATE TABLE s (k Int64, v Int64) ENGINE = Null")
+    connection.execute("CREATE TABLE t (k Int64, v Int64) ENGINE = MergeTree ORDER BY k")
+    query = "SELECT k, v FROM s WHERE throwIf(v = 13) = 0"
+    with pytest.raises(QueryNotSupportedInMaterializedView):
+        connection.execute(f"CREATE MATERIALIZED VIEW daily_mv TO t POPULATE AS {query}")
+    assert rows(connection, "SELECT count() FROM system.views") == [(0,)]  # not half of it
+    connection.execute(f"CREATE MATERIALIZED VIEW daily_mv TO t AS {query}")
+    connection.execute(
+        "INSERT INTO s SETTINGS materialized_views_ignore_errors = 1 VALUES (1, 13), (2, 13)"
+    )
+    assert "failed on 2 rows, which it lacks for good" in health(connection)["reason"]
+
+
+def test_a_null_target_is_unproven_and_its_gap_is_backfilled(connection: Connection) -> None:
+    """What is made of it further down comes with the backfill's block."""
+    connection.execute("CREATE TABLE s (k Int64, v Int64) ENGINE = MergeTree ORDER BY k")
+    connection.execute("INSERT INTO s VALUES (1, 1)")
+    connection.execute("CREATE TABLE pipe (k Int64, v Int64) ENGINE = Null")
+    connection.execute("CREATE TABLE t (k Int64, v Int64) ENGINE = SummingMergeTree ORDER BY k")
+    connection.execute("CREATE MATERIALIZED VIEW lower TO t AS SELECT k, sum(v) AS v FROM pipe GROUP BY k")
+    connection.execute("CREATE MATERIALIZED VIEW daily_mv TO pipe AS SELECT k, v FROM s")
+    assert health(connection)["verdict"] == "unproven"
+    assert health(connection)["mend"] == "SYSTEM BACKFILL VIEW default.daily_mv"
+    connection.execute(health(connection)["mend"])
+    assert rows(connection, "SELECT * FROM t") == [(1, 1)]
+    connection.execute("TRUNCATE TABLE s")
+    assert health(connection)["verdict"] == "unproven"
+    assert health(connection)["mend"] == ""  # a replay has nothing to replace

@@ -20,6 +20,7 @@ from olapdb.errors import (
     NotSupportedError,
     QueryNotSupportedInMaterializedView,
     SyntaxError,
+    UnknownIdentifier,
     UnknownTable,
     ViewDiffers,
     ViewNotProvable,
@@ -332,6 +333,16 @@ def test_refused_before_it_begins(
         connection.execute(REBUILD)
     assert refused.value.hint
     assert tables(connection) == before
+
+
+def test_a_key_that_the_new_query_does_not_make_is_asked_for(connection: Connection) -> None:
+    without = "AS SELECT day, count() AS events FROM events GROUP BY day"
+    with pytest.raises(UnknownIdentifier, match="kind") as refused:
+        connection.execute(f"SYSTEM REBUILD VIEW daily_mv {without}")
+    assert "ORDER BY (…)" in (refused.value.hint or "")
+    assert tables(connection) == ["daily", "daily_mv", "events"]
+    connection.execute(f"SYSTEM REBUILD VIEW daily_mv ORDER BY day {without}")
+    assert verdict(connection) == "proven"
 
 
 def test_a_plain_view_that_would_break_stops_the_swap(connection: Connection) -> None:

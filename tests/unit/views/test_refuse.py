@@ -7,8 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 import olapdb
+from olapdb.bind.query import MEANING as BINDER_SETTINGS
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import (
+    BadArguments,
     CannotConvertType,
     DuplicateColumn,
     Error,
@@ -20,6 +22,7 @@ from olapdb.errors import (
     UnknownTable,
     ViewNotProvable,
 )
+from olapdb.views.definition import MEANING
 from tests.unit.views.warehouse import dicts, rows
 
 
@@ -78,6 +81,12 @@ REFUSED = [
     ("nothing_there", "SELECT k FROM s", UnknownTable, "nothing_there"),
     ("window_on_s", "SELECT k FROM s", QueryNotSupportedInMaterializedView, "stores no rows"),
     ("plain", "SELECT k FROM s UNION ALL SELECT k FROM d", QueryNotSupportedInMaterializedView, "UNION ALL"),
+    ("summing", "SELECT k, toUInt64(quantile(0.9)(v)) AS n FROM s GROUP BY k", ViewNotProvable, "computed"),
+    ("summing", "SELECT k, toUInt64(1) AS n FROM s UNION DISTINCT SELECT k, toUInt64(2) AS n FROM s", ViewNotProvable, "DISTINCT"),
+    ("summing", "SELECT k, k AS n FROM s EXCEPT SELECT k, k FROM d", ViewNotProvable, "EXCEPT"),
+    ("summing", "SELECT k, n FROM (SELECT k, k AS n FROM s UNION ALL SELECT k, k FROM d) WHERE n > 0", ViewNotProvable, "UNION ALL in a subquery"),
+    ("plain", "SELECT k, 'many' AS n FROM s", CannotConvertType, "many"),
+    ("plain", "SELECT k, n FROM (SELECT k, '1' AS n FROM s UNION ALL SELECT k, 'many' AS n FROM s)", CannotConvertType, "many"),
 ]
 
 
@@ -114,6 +123,27 @@ def test_circles_are_refused(connection: Connection) -> None:
         create(connection, "c1", "SELECT k + 1 AS k FROM c1")
 
 
+def test_a_chain_too_deep_to_fire_is_refused_from_either_end(connection: Connection) -> None:
+    for level in range(66):
+        connection.execute(f"CREATE TABLE level_{level} (k UInt64) ENGINE = MergeTree ORDER BY k")
+
+    def step(level: int) -> None:
+        connection.execute(
+            f"CREATE MATERIALIZED VIEW step_{level} TO level_{level + 1} AS SELECT k FROM level_{level}"
+        )
+
+    for level in range(1, 65):
+        step(level)
+    with pytest.raises(TooDeepRecursion, match="one of 65"):
+        step(0)
+    connection.execute("DROP VIEW step_64")
+    step(0)
+    with pytest.raises(TooDeepRecursion, match="one of 65"):
+        step(64)
+    connection.execute("INSERT INTO level_0 VALUES (1)")
+    assert rows(connection, "SELECT count() FROM level_64") == [(1,)]
+
+
 ALLOWED = [
     ("summing", "SELECT k, count() AS n FROM s WHERE v > 0 GROUP BY k", ""),
     ("summing", "SELECT s.k AS k, count() AS n FROM s INNER JOIN d ON s.k = d.k GROUP BY k", ""),
@@ -127,6 +157,9 @@ ALLOWED = [
     ("plain", "SELECT k, v AS n FROM s LIMIT 3", "LIMIT"),
     ("plain", "SELECT k, toUInt64(now()) AS n FROM s", "now()"),
     ("plain", "SELECT k FROM s", ""),
+    ("plain", "SELECT k, '7' AS n FROM s", ""),
+    ("plain", "SELECT k, n FROM (SELECT k, k AS n FROM s UNION ALL SELECT k, k FROM d) WHERE n > 0", "UNION ALL in a subquery"),
+    ("plain", "SELECT k FROM s EXCEPT SELECT k FROM d", "EXCEPT"),
 ]
 
 
@@ -141,3 +174,48 @@ def test_allowed_and_marked(
         assert unprovable in status["reason"]
     finally:
         connection.execute("DROP VIEW allowed")
+
+
+def test_the_fix_of_a_parametric_aggregate_can_be_typed(connection: Connection) -> None:
+    connection.execute("CREATE TABLE mean (k UInt64, q Float64) ENGINE = SummingMergeTree ORDER BY k")
+    with pytest.raises(ViewNotProvable) as caught:
+        create(connection, "mean", "SELECT k, quantile(0.9)(v) AS q FROM s GROUP BY k")
+    assert caught.value.hint is not None
+    assert "quantileState(0.9)" in caught.value.hint
+    assert "AggregateFunction(quantile(0.9), Int64)" in caught.value.hint
+    assert "quantileMerge(0.9)" in caught.value.hint
+
+
+def test_the_column_list_of_an_inner_table_is_its_own(connection: Connection) -> None:
+    connection.execute(
+        "CREATE MATERIALIZED VIEW tops (k UInt64, top SimpleAggregateFunction(max, Int64) COMMENT 'x')"
+        " ENGINE = AggregatingMergeTree ORDER BY k AS SELECT k, max(v) AS top FROM s GROUP BY k"
+    )
+    try:
+        text = rows(connection, "SHOW CREATE TABLE tops")[0][0]
+        assert "SimpleAggregateFunction(max, Int64) COMMENT 'x'" in text
+        assert dicts(connection, "SELECT * FROM system.views WHERE name = 'tops'")[0]["verdict"] == "covered"
+        connection.execute("DROP VIEW tops")
+        connection.execute(text)  # It makes the view again, inner table and all.
+        assert rows(connection, "SHOW CREATE TABLE tops") == [(text,)]
+    finally:
+        connection.execute("DROP VIEW tops")
+
+
+def test_settings_of_the_insert_are_not_the_views(connection: Connection) -> None:
+    with pytest.raises(BadArguments, match="of the INSERT"):
+        create(connection, "plain", "SELECT k FROM s SETTINGS materialized_views_ignore_errors = 1")
+    assert rows(connection, "SELECT count() FROM system.views WHERE name = 'refused'") == [(0,)]
+
+
+def test_all_that_changes_a_querys_meaning_is_frozen(connection: Connection) -> None:
+    assert set(MEANING) >= BINDER_SETTINGS
+    connection.execute(
+        "CREATE MATERIALIZED VIEW distincts TO plain AS SELECT k, count(DISTINCT v) AS n FROM s"
+        " GROUP BY k SETTINGS count_distinct_implementation = 'uniq'"
+    )
+    try:
+        text = rows(connection, "SHOW CREATE TABLE distincts")[0][0]
+        assert text.endswith("SETTINGS count_distinct_implementation = 'uniq'")
+    finally:
+        connection.execute("DROP VIEW distincts")

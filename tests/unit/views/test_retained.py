@@ -55,6 +55,28 @@ def sound_ledger(connection: Connection) -> None:
     assert [p for p in problems if p["problems"]] == []
 
 
+def test_rows_by_hand_beside_frozen_ones_are_mended_as_told(connection: Connection) -> None:
+    months(connection)
+    drop(connection, 202401)
+    connection.execute("SYSTEM STOP VIEW daily_mv")
+    months(connection, "2024-02-02")
+    connection.execute("SYSTEM START VIEW daily_mv")
+    connection.execute("INSERT INTO daily VALUES ('2024-02-02', 'a', 1)")
+    assert status(connection)["verdict"] == "bypassed"
+    with pytest.raises(RetainedRows):
+        connection.execute("SYSTEM ADOPT VIEW daily_mv")
+    told = []
+    while mend := str(status(connection)["mend"]):
+        assert mend not in told
+        told.append(mend)
+        connection.execute(mend)
+    assert verdict(connection) == "retained"
+    assert [(day, n) for day, _, n in rows(connection, READ)] == [
+        ("2024-01-01", 1), ("2024-01-31", 1), ("2024-02-01", 1), ("2024-02-02", 1),
+        ("2024-03-01", 1),
+    ]  # fmt: skip
+
+
 def test_nothing_is_lost_and_everything_is_told(connection: Connection) -> None:
     months(connection)
     connection.execute("SYSTEM RECONCILE VIEW daily_mv")

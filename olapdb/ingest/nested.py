@@ -1,0 +1,36 @@
+"""Columns `n.a`, `n.b` of one nested structure have arrays of one length in each row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NoReturn
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.errors import SizesOfArraysDoNotMatch
+from olapdb.model.schema import Table
+from olapdb.types import Array
+
+
+def check_nested_sizes(table: Table, columns: Mapping[str, pa.Array], first_row: int) -> None:
+    """Raises SizesOfArraysDoNotMatch, as ClickHouse does at INSERT, and names the row."""
+    known: dict[str, tuple[str, np.ndarray]] = {}
+    for column in table.stored_columns:
+        structure, dot, _ = column.name.partition(".")
+        if not dot or not isinstance(column.type, Array):
+            continue
+        lengths: np.ndarray = columns[column.name].value_lengths().to_numpy(zero_copy_only=False)
+        other, wanted = known.setdefault(structure, (column.name, lengths))
+        differing = np.flatnonzero(lengths != wanted)
+        if differing.size:
+            row = int(differing[0])
+            _refuse(other, int(wanted[row]), column.name, int(lengths[row]), first_row + row)
+
+
+def _refuse(first: str, first_size: int, second: str, second_size: int, row: int) -> NoReturn:
+    raise SizesOfArraysDoNotMatch(
+        f"Row {row}: {first} has {first_size} elements, {second} has {second_size}; they are columns"
+        f" of one nested structure, {first.partition('.')[0]}.",
+        hint="Insert arrays of one length, and all columns of the structure.",
+    )

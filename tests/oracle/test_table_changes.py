@@ -1,0 +1,51 @@
+"""ALTER of indexes and constraints that are there already, or not, beside ClickHouse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import olapdb
+from tests.harness.oracle import Oracle, OracleError
+
+STATEMENTS = (
+    "ADD INDEX i a TYPE minmax",
+    "ADD INDEX i a TYPE minmax",
+    "ADD INDEX IF NOT EXISTS i a TYPE bloom_filter",
+    "ADD INDEX IF NOT EXISTS j a TYPE bloom_filter",
+    "DROP INDEX nope",
+    "DROP INDEX IF EXISTS nope",
+    "DROP INDEX j",
+    "ADD CONSTRAINT c CHECK a > 0",
+    "ADD CONSTRAINT c CHECK a > 1",
+    "ADD CONSTRAINT IF NOT EXISTS c CHECK a > 2",
+    "ADD CONSTRAINT IF NOT EXISTS d CHECK a > 3",
+    "DROP CONSTRAINT nope",
+    "DROP CONSTRAINT IF EXISTS nope",
+    "DROP CONSTRAINT d",
+)
+
+
+def outcome(run: Callable[[str], object], statement: str) -> tuple[str, str, int]:
+    """The statement, and the error's name and code; "" and 0 where it works."""
+    try:
+        run(statement)
+    except (OracleError, olapdb.Error) as error:
+        return statement, str(error.name), error.code
+    return statement, "", 0
+
+
+def test_if_exists_and_if_not_exists() -> None:
+    create = "CREATE TABLE changed (a Int64) ENGINE = MergeTree ORDER BY a"
+    with Oracle() as oracle, olapdb.connect() as connection:
+        oracle.execute(create)
+        connection.execute(create)
+        for action in STATEMENTS:
+            statement = f"ALTER TABLE changed {action}"
+            assert outcome(connection.execute, statement) == outcome(oracle.execute, statement)
+        found = connection.execute("SELECT name FROM system.data_skipping_indices").fetchall()
+        assert found == [("i",)]
+        (query,) = connection.execute(
+            "SELECT create_table_query FROM system.tables WHERE name = 'changed'"
+        ).fetchone()
+        assert "CONSTRAINT c CHECK a > 0" in query
+        assert "CONSTRAINT d" not in query
