@@ -186,7 +186,8 @@ def _make_folder(folder: Path) -> None:
     if folder.is_dir() and any(p for p in folder.iterdir() if not p.name.startswith(CATALOG_FILE)):
         raise CannotOpenWarehouse(
             f"{folder} is not empty and has no {CATALOG_FILE}: it is no warehouse.",
-            hint="Name a new folder, or an empty one.",
+            hint="Name a new folder, or an empty one. olapdb.rebuild_catalog(folder) rebuilds a lost "
+            "catalog from the parts' footers.",
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)

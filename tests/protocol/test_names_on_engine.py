@@ -271,7 +271,7 @@ def test_a_comment_does_not_take_a_new_name_back(race: Race) -> None:
         "ALTER TABLE events MODIFY COMMENT 'clicks'", "RENAME TABLE events TO events1"
     )
     assert not commented
-    assert race.ask("SELECT name, comment FROM system.tables WHERE name LIKE 'events%'") == [
+    assert race.ask("SELECT name, comment FROM system.tables WHERE database = 'default' AND name LIKE 'events%'") == [
         ("events1", "")
     ]
 
@@ -279,7 +279,7 @@ def test_a_comment_does_not_take_a_new_name_back(race: Race) -> None:
 def test_a_rename_keeps_a_new_comment(race: Race) -> None:
     make(race.first)
     assert race.run("RENAME TABLE events TO events1", "ALTER TABLE events MODIFY COMMENT 'clicks'")
-    assert race.ask("SELECT name, comment FROM system.tables WHERE name LIKE 'events%'") == [
+    assert race.ask("SELECT name, comment FROM system.tables WHERE database = 'default' AND name LIKE 'events%'") == [
         ("events1", "clicks")
     ]
 

@@ -223,14 +223,18 @@ def test_a_summing_table_keeps_narrow_decimals_and_true(connection: olapdb.Conne
 def test_a_decimal_sum_beyond_its_column_is_an_error_never_another_number(
     connection: olapdb.Connection,
 ) -> None:
-    connection.execute("CREATE TABLE t (k Int8, d Decimal(4, 2)) ENGINE = SummingMergeTree ORDER BY k")
+    columns = "k Int8, d Decimal(4, 2), e Decimal(9, 2)"
+    connection.execute(f"CREATE TABLE t ({columns}) ENGINE = SummingMergeTree ORDER BY k")
     for _ in range(2):
-        connection.execute("INSERT INTO t VALUES (1, 99.99)")
+        connection.execute("INSERT INTO t VALUES (1, 99.99, 9999999.99)")
+    more_digits_of_as_many_bits = (1, Decimal("199.98"), Decimal("19999999.98"))
+    assert connection.execute("SELECT * FROM t FINAL").fetchall() == [more_digits_of_as_many_bits]
+    connection.execute("INSERT INTO t VALUES (1, 99.99, 9999999.99)")
     with pytest.raises(errors.DecimalOverflow):
         connection.execute("SELECT * FROM t FINAL").fetchall()
     with pytest.raises(errors.DecimalOverflow):
         connection.execute("OPTIMIZE TABLE t FINAL")
-    assert connection.execute("SELECT sum(toDecimal64(d, 2)) FROM t").fetchone()[0] == Decimal("199.98")
+    assert connection.execute("SELECT sum(e) FROM t").fetchone()[0] == Decimal("29999999.97")
 
 
 @pytest.mark.parametrize("key", ["ORDER BY rand()", "ORDER BY k PARTITION BY toYYYYMM(now())"])
