@@ -42,7 +42,8 @@ def full_merge(blocks: Sequence[Sequence[Row]]) -> list[Row]:
             sum(r[4] for r in rows), sum((r[5] for r in rows), Number("0.00")),
             any(r[6] for r in rows),
         )  # fmt: skip
-        if any(v for v in total):
+        # The 0 of a Nullable column is a value, as in ClickHouse; its NULL is none.
+        if known or any(total[at] for at in (0, 2, 3, 4)):
             merged.append((k, rows[0][1], *total))
     return merged
 
