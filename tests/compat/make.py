@@ -90,7 +90,7 @@ STATEMENTS: tuple[str, ...] = (
     # Parts beside their table, mutations, deliveries, tuple partitions.
     "ALTER TABLE plain DETACH PARTITION 202403",
     "CREATE TABLE keyed (id UInt64, n Int64) ENGINE = MergeTree ORDER BY id"
-    " SETTINGS deduplicate_by = 'id', deduplicate_window = 100",
+    " SETTINGS deduplicate_by = 'id', deduplicate_window = 0",
     "INSERT INTO keyed SETTINGS insert_deduplication_token = 'first' VALUES (1, 1), (2, 2)",
     "INSERT INTO keyed VALUES (2, 2), (3, 3)",
     "CREATE TABLE places (p UInt8, q String, n Int64) ENGINE = MergeTree PARTITION BY (p, q) ORDER BY n",

@@ -174,15 +174,22 @@ class Meeting:
     def _between(self, model: Model, text: str, other: str, answer: Answer) -> list[Model]:
         """The second after the first commit of several of the first, or after the second, …"""
         found: list[Model] = []
+        reasons: list[str] = []
         for after in range(1, len(list(self.first.change(told(model, text), None)))):
             changed = told(model, text)
-            for number, _ in enumerate(self.first.change(changed, None)):
-                if number == after:
-                    changed.statement = other
-                    for _ in self.second.change(changed, answer):
-                        pass
-                    changed.statement = text
-            found.append(changed)
+            try:
+                for number, _ in enumerate(self.first.change(changed, None)):
+                    if number == after:
+                        changed.statement = other
+                        for _ in self.second.change(changed, answer):
+                            pass
+                        changed.statement = text
+            except Untrue as reason:
+                reasons.append(f"after {after}: {reason}")
+            else:
+                found.append(changed)
+        if reasons and not found:
+            raise Untrue("; ".join(reasons))
         return found
 
     def _broken_off(self, model: Model, text: str, other: str, answer: Answer) -> list[Model]:
