@@ -7,7 +7,7 @@ import sqlite3
 import uuid
 
 from olapdb.catalog import statements as sql
-from olapdb.catalog.connections import Connections
+from olapdb.catalog.connections import Connections, read_again
 from olapdb.catalog.errors import catalog_error
 from olapdb.catalog.tables import FORMAT_VERSION, create_statements
 from olapdb.errors import CannotOpenWarehouse
@@ -35,9 +35,7 @@ def open_or_create(
         if not read_only:
             with connections.exclusive() as connection:
                 _create(connection, zone, now_ms)
-        with connections.reading() as connection:
-            ours = "meta" in _tables(connection)
-            facts = dict(sql.all_meta(connection).fetchall()) if ours else {}
+        facts = read_again(lambda: _read_facts(connections))
     except sqlite3.Error as error:
         raise catalog_error(error, path) from error
     if "format_version" not in facts:
@@ -49,6 +47,12 @@ def open_or_create(
             hint="Install a newer olapdb.",
         )
     return facts
+
+
+def _read_facts(connections: Connections) -> dict[str, str]:
+    with connections.reading() as connection:
+        ours = "meta" in _tables(connection)
+        return dict(sql.all_meta(connection).fetchall()) if ours else {}
 
 
 def _create(connection: sqlite3.Connection, zone: str, now_ms: int) -> None:

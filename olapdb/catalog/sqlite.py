@@ -19,7 +19,7 @@ from olapdb.catalog import jobs
 from olapdb.catalog import statements as sql
 from olapdb.catalog.application import Application
 from olapdb.catalog.base import CommitInfo, DroppedPart, DroppedTable, LeaseInfo, PartChange
-from olapdb.catalog.connections import MEMORY, Connections
+from olapdb.catalog.connections import MEMORY, Connections, read_again
 from olapdb.catalog.copies import CopyFacts, copy_catalog, load_copy
 from olapdb.catalog.deliveries import key_batches, key_ledger, oldest_key
 from olapdb.catalog.dropped import list_dropped
@@ -114,6 +114,9 @@ class SqliteCatalog:
     # --- reading
 
     def snapshot(self, number: int | None = None) -> SqliteSnapshot:
+        return read_again(lambda: self._snapshot(number))
+
+    def _snapshot(self, number: int | None = None) -> SqliteSnapshot:
         self._notice_fork()
         with self.connections.consistent() as connection:
             newest = int(sql.newest_commit.value(connection))

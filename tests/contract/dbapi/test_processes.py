@@ -73,3 +73,32 @@ def test_two_processes_write_and_nothing_is_lost(tmp_path):
             6000,
             60,
         )
+
+
+COMER = """
+    import sys, olapdb
+    for number in range(12):
+        with olapdb.connect(sys.argv[1]) as connection:
+            connection.execute(f"INSERT INTO s SELECT {number} AS batch, number AS k FROM numbers(50)")
+    print("done")
+"""
+LOOKER = """
+    import sys, olapdb
+    seen = 0
+    while seen < 12:
+        with olapdb.connect(sys.argv[1], read_only=True) as connection:
+            ((seen,),) = connection.execute("SELECT uniqExact(batch) FROM s").fetchall()
+    print("seen", seen)
+"""
+
+
+def test_readers_connect_while_writers_come_and_go(tmp_path):
+    folder = str(tmp_path / "warehouse")
+    with olapdb.connect(folder) as connection:
+        connection.execute("CREATE TABLE s (batch UInt32, k UInt32) ENGINE = MergeTree ORDER BY k")
+    readers = [start(LOOKER, folder) for _ in range(2)]
+    writer = start(COMER, folder)
+    for process, last in [(writer, "done"), *((r, "seen 12") for r in readers)]:
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err[-3000:]
+        assert out.strip().endswith(last)
