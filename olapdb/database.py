@@ -12,6 +12,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from olapdb.catalog.base import CATALOG_FILE
 from olapdb.config import Settings
 from olapdb.errors import BadArguments, CannotOpenWarehouse, ExternalToolMissing, InterfaceError
 from olapdb.model.stages import Durability
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from olapdb.views.executor import Executor
 
 MEMORY = ":memory:"
-CATALOG_FILE = "catalog.sqlite"
 
 
 class Database:

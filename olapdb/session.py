@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 from olapdb.bind.placeholders import positional_count, refuse_surplus
+from olapdb.catalog.again import read_again
 from olapdb.config import Settings
 from olapdb.errors import (
     BadArguments,
@@ -127,12 +128,7 @@ class Session:
         again: tuple[type[Error], ...] = (CatalogChanged,)
         if isinstance(statement, nodes.Query) and not _asks_for_snapshot(statement, context):
             again = (CatalogChanged, SnapshotTooOld)
-        for _ in range(READ_ATTEMPTS_MAX - 1):
-            try:
-                return self._dispatch(statement, context)
-            except again:
-                continue
-        return self._dispatch(statement, context)
+        return read_again(lambda: self._dispatch(statement, context), again)
 
     def _dispatch(self, statement: nodes.Statement, context: StatementContext) -> Result:
         match statement:
@@ -328,8 +324,6 @@ def _asks_for_snapshot(query: nodes.Query, context: StatementContext) -> bool:
     return bool(context.settings.integer("snapshot")) or any(s.name == "snapshot" for s in clauses)
 
 
-READ_ATTEMPTS_MAX = 10
-"""How often a read-only process reads anew because a writer came meanwhile."""
 _PARSE_CACHE_TEXT_MAX = 16_384
 
 

@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
-from olapdb.catalog.copies import CopyFacts
 from olapdb.model.changes import Commit, Committed, Requirement
 from olapdb.model.job import JobChunk, JobState, ViewJob
 from olapdb.model.keys import KeyBatch, KeyLedger
@@ -17,6 +16,18 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import SourceOffset
 
 LeaseState: TypeAlias = Literal["live", "closed", "revoked"]
+
+
+CATALOG_FILE = "catalog.sqlite"
+"""In the warehouse's folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFacts:
+    """What a copy is of: its warehouse and its newest commit."""
+
+    warehouse_id: str
+    number: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 from urllib.parse import quote
 
 from olapdb.catalog.errors import catalog_error, system_error
@@ -22,20 +22,6 @@ _OPENING_PAUSE_SECONDS = 0.01
 _CACHE_KIB = 16_384
 _CHECKPOINT_PAGES = 4_000
 _JOURNAL_BYTES_MAX = 64 << 20
-
-
-READ_ATTEMPTS_MAX = 10
-Answer = TypeVar("Answer")
-
-
-def read_again(read: Callable[[], Answer]) -> Answer:
-    """What `read` gives; again, bounded, where a writer's coming made it worthless."""
-    for _ in range(READ_ATTEMPTS_MAX - 1):
-        try:
-            return read()
-        except CatalogChanged:
-            continue
-    return read()
 
 
 class _File(NamedTuple):

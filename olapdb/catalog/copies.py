@@ -6,24 +6,16 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from urllib.parse import quote
 
 from olapdb.catalog import statements as sql
+from olapdb.catalog.base import CopyFacts
 from olapdb.catalog.connections import Connections
 from olapdb.catalog.errors import catalog_error
 from olapdb.catalog.tables import FORMAT_VERSION
 from olapdb.errors import CannotOpenWarehouse
 from olapdb.model.encoding import decode_part
 from olapdb.model.part import Part
-
-
-@dataclass(frozen=True, slots=True)
-class CopyFacts:
-    """What a copy is of: its warehouse and its newest commit."""
-
-    warehouse_id: str
-    number: int
 
 
 def copy_catalog(connections: Connections, path: str) -> CopyFacts:

@@ -7,7 +7,8 @@ import sqlite3
 import uuid
 
 from olapdb.catalog import statements as sql
-from olapdb.catalog.connections import Connections, read_again
+from olapdb.catalog.again import read_again
+from olapdb.catalog.connections import Connections
 from olapdb.catalog.errors import catalog_error
 from olapdb.catalog.tables import FORMAT_VERSION, create_statements
 from olapdb.errors import CannotOpenWarehouse

@@ -17,10 +17,18 @@ from dataclasses import asdict
 
 from olapdb.catalog import jobs
 from olapdb.catalog import statements as sql
+from olapdb.catalog.again import read_again
 from olapdb.catalog.application import Application
-from olapdb.catalog.base import CommitInfo, DroppedPart, DroppedTable, LeaseInfo, PartChange
-from olapdb.catalog.connections import MEMORY, Connections, read_again
-from olapdb.catalog.copies import CopyFacts, copy_catalog, load_copy
+from olapdb.catalog.base import (
+    CommitInfo,
+    CopyFacts,
+    DroppedPart,
+    DroppedTable,
+    LeaseInfo,
+    PartChange,
+)
+from olapdb.catalog.connections import MEMORY, Connections
+from olapdb.catalog.copies import copy_catalog, load_copy
 from olapdb.catalog.deliveries import key_batches, key_ledger, oldest_key
 from olapdb.catalog.dropped import list_dropped
 from olapdb.catalog.errors import catalog_error

@@ -23,6 +23,7 @@ from olapdb.ingest.leave import RowChange, stored_table
 from olapdb.ingest.nulls import converts, once_nullable, read_without_nulls
 from olapdb.ingest.read import discard
 from olapdb.ingest.selection import Selection
+from olapdb.ingest.stage import layout_of
 from olapdb.ingest.staged import StagedInsert
 from olapdb.ingest.trigger import Surroundings
 from olapdb.model.changes import (
@@ -122,6 +123,7 @@ class Incoming:
             partition_value=part.partition_value, blocks=block,
             lease_id=self.change.services.lease_id, level=level,
             inline_bytes_max=rows.nbytes if part.inline else 0,
+            index_values=layout_of(self.target, around).index_values(rows),
         )  # fmt: skip
         if staged.part.path:
             self.paths.append(staged.part.path)

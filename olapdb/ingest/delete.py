@@ -23,7 +23,9 @@ from olapdb.ingest.invalidate import StaleSlices, touched_parts, watchers_are
 from olapdb.ingest.leave import Leaving, RowChange, raised, stored_table
 from olapdb.ingest.read import discard, read_rows
 from olapdb.ingest.retained import FrozenKeys
+from olapdb.ingest.stage import layout_of
 from olapdb.ingest.target_rows import refuse_frozen
+from olapdb.ingest.trigger import Surroundings
 from olapdb.model.changes import (
     AddPart,
     Change,
@@ -217,7 +219,7 @@ def rewrite(
             mask = pa.array(gone)
             removed += len(offsets)
             leaving.add(part, rows.filter(mask), len(offsets))
-            staged.append(_staged(change.services, table, part, rows.filter(pc.invert(mask))))
+            staged.append(_staged(around, change, table, part, rows.filter(pc.invert(mask))))
             reach("delete.part_rewritten")
         ids = tuple(sorted(part.id for part in parts))
         changes: list[Change] = [RemoveParts(table.id, ids), *staged]
@@ -230,13 +232,16 @@ def rewrite(
         raise
 
 
-def _staged(services: Services, table: Table, part: Part, rows: pa.Table) -> AddPart:
+def _staged(
+    around: Surroundings, change: RowChange, table: Table, part: Part, rows: pa.Table
+) -> AddPart:
     made = write_part(
-        services.store, table, rows,
+        change.services.store, table, rows,
         partition_id=part.partition_id, partition_value=part.partition_value,
-        blocks=part.block_range, lease_id=services.lease_id, contributions=part.contributions,
-        level=part.level, inline_bytes_max=rows.nbytes if part.inline else 0,
-        replaces=[part.id],
+        blocks=part.block_range, lease_id=change.services.lease_id,
+        contributions=part.contributions, level=part.level,
+        inline_bytes_max=rows.nbytes if part.inline else 0, replaces=[part.id],
+        index_values=layout_of(table, around).index_values(rows),
     )  # fmt: skip
     return AddPart(made.part, made.inline_rows)
 

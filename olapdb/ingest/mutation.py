@@ -31,14 +31,18 @@ from olapdb.execute import ExecutionContext, run
 from olapdb.execute.batches import single_chunk
 from olapdb.execute.codes import factorise
 from olapdb.execute.defaults import DefaultColumns
-from olapdb.execute.layout import TableLayout
 from olapdb.ingest.dimensions import dimension_changed, dimension_views
 from olapdb.ingest.invalidate import StaleSlices, touched_parts, watchers_are
 from olapdb.ingest.nulls import read_without_nulls
 from olapdb.ingest.read import discard, read_rows
 from olapdb.ingest.retyped import width_tells
 from olapdb.ingest.rewritten import Rewritten
-from olapdb.ingest.stage import INLINE_BYTES_MAX, VOID_PARTITION, dimension_requirements
+from olapdb.ingest.stage import (
+    INLINE_BYTES_MAX,
+    VOID_PARTITION,
+    dimension_requirements,
+    layout_of,
+)
 from olapdb.ingest.steps import (
     DeduplicateStep,
     DeleteStep,
@@ -399,7 +403,7 @@ class Mutation:
                 blocks=part.block_range, lease_id=self.services.lease_id,
                 contributions=part.contributions, level=part.level,
                 inline_bytes_max=INLINE_BYTES_MAX if part.inline else 0, replaces=[origin.id],
-                index_values=self._index_values(rows),
+                index_values=layout_of(self.table, self.settings_of).index_values(rows),
             )  # fmt: skip
             staged = AddPart(made.part, made.inline_rows)
         self.replaced[origin.id] = staged
@@ -410,11 +414,6 @@ class Mutation:
             self.partitions[part.partition_id] = None
             self._touched[origin.id] = origin
         reach("update.part_rewritten")
-
-    def _index_values(self, rows: pa.Table) -> dict[str, pa.Array] | None:
-        if not self.table.indexes:
-            return None
-        return TableLayout(self.table, self.settings_of.environment).index_values(rows)
 
     def _origin(self, part: Part) -> tuple[Part, AddPart | None]:
         """The live part that `part` is, or stands for."""

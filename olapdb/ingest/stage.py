@@ -208,7 +208,7 @@ class BlockStager:
                 lease_id=self.lease_id,
                 contributions=_without_blocks(contributions) if again else contributions,
                 inline_bytes_max=self._inline_bytes(table, rows),
-                index_values=layout_of(table, self.around).index_values(rows) if table.indexes else None,
+                index_values=layout_of(table, self.around).index_values(rows),
             )  # fmt: skip
             changes.append(AddPart(staged.part, staged.inline_rows))
             if booked is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from dataclasses import replace
 
 from olapdb.errors import NotSupportedError
@@ -10,6 +9,7 @@ from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
 from olapdb.statements import select
 from olapdb.statements.context import StatementContext
+from olapdb.system.registry import moment_if_any
 from olapdb.types import STRING, UINT64, DateTime64, Nullable
 
 _KNOWN = ("indexes", "header", "description", "actions", "optimize")
@@ -111,7 +111,7 @@ def _provenance(statement: nodes.Node, context: StatementContext) -> Result:
     columns: list[list[object]] = [
         [getattr(one, column) for one in origins] for column in _ORIGIN if column != "time"
     ]
-    columns.insert(_ORIGIN.index("time"), [_time(one.created_ms) for one in origins])
+    columns.insert(_ORIGIN.index("time"), [moment_if_any(one.created_ms) for one in origins])
     types = [
         STRING, UINT64, STRING, STRING, UINT64, UINT64, UINT64, UINT64, STRING, STRING,
         Nullable(DateTime64(3)), STRING,
@@ -127,12 +127,6 @@ def _rows_of_target(statement: nodes.Node) -> tuple[nodes.Select, nodes.TableRef
         hint="Name the target of the view; system.views has target_table.",
         position=statement.position,
     )
-
-
-def _time(milliseconds: int) -> datetime.datetime | None:
-    if not milliseconds:
-        return None
-    return datetime.datetime.fromtimestamp(milliseconds / 1000, tz=datetime.UTC)
 
 
 def _lines(lines: list[str]) -> Result:

@@ -140,7 +140,7 @@ class LocalStore:
             folders = sorted(self._unsynced)
             for folder in folders:
                 try:
-                    _fsync_folder(folder)
+                    flush_folder(folder)
                 except OSError as error:
                     raise storage_error(error, folder) from error
                 self._unsynced.discard(folder)
@@ -318,7 +318,8 @@ def _unlink(path: str) -> None:
         return  # an orphan that vacuum finds by its lease
 
 
-def _fsync_folder(folder: str) -> None:
+def flush_folder(folder: str | os.PathLike[str]) -> None:
+    """Makes the names in the folder durable."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -6,12 +6,11 @@ Column names are ClickHouse's where it has the column.
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterator, Mapping
 
 from olapdb.catalog.base import PartChange
 from olapdb.model.schema import Table
-from olapdb.system.registry import Row, SystemContext, SystemTable
+from olapdb.system.registry import Row, SystemContext, SystemTable, moment
 from olapdb.types import (
     DATE,
     DATETIME,
@@ -47,10 +46,6 @@ EVENTS: Mapping[str, str] = {
 }
 
 
-def _time(milliseconds: float) -> datetime.datetime:
-    return datetime.datetime.fromtimestamp(milliseconds / 1000, tz=datetime.UTC)
-
-
 def _settings_text(settings: Mapping[str, object]) -> dict[str, str]:
     return {name: str(int(v) if isinstance(v, bool) else v) for name, v in settings.items()}
 
@@ -70,7 +65,7 @@ def _query_log(context: SystemContext) -> Iterator[Row]:
         ended_ms = one.started_ms + one.duration_seconds * 1000
         yield (
             "ExceptionWhileProcessing" if one.exception else "QueryFinish",
-            _time(ended_ms).date(), _time(ended_ms), _time(ended_ms), _time(one.started_ms),
+            moment(ended_ms).date(), moment(ended_ms), moment(ended_ms), moment(one.started_ms),
             int(one.duration_seconds * 1000), one.read_rows, one.read_bytes, one.written_rows,
             one.memory_peak_bytes, one.database, one.query, one.kind, one.exception_code,
             one.exception, one.query_id, _settings_text(one.settings),
@@ -79,7 +74,7 @@ def _query_log(context: SystemContext) -> Iterator[Row]:
 
 def _errors(context: SystemContext) -> Iterator[Row]:
     for one in sorted(context.services.activity.errors(), key=lambda e: e.name):
-        yield one.name, one.code, one.count, _time(one.last_ms), one.last_message, one.last_query_id
+        yield one.name, one.code, one.count, moment(one.last_ms), one.last_message, one.last_query_id
 
 
 def _events(context: SystemContext) -> Iterator[Row]:
@@ -121,8 +116,8 @@ def _part_log(context: SystemContext) -> Iterator[Row]:
         event = _part_event(change)
         rewritten = event in ("MergeParts", "MutatePart")
         yield (
-            change.commit.query_id, event, _time(change.commit.time_ms).date(),
-            _time(change.commit.time_ms), database, name, change.part.table_id, change.part.name,
+            change.commit.query_id, event, moment(change.commit.time_ms).date(),
+            moment(change.commit.time_ms), database, name, change.part.table_id, change.part.name,
             change.part.partition_id, change.part.rows, change.part.bytes,
             merged.get(change.commit.number, []) if rewritten else [], change.part.path,
             change.commit.kind, change.commit.number,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterator
 
 from olapdb.model.columns import PartColumns
@@ -11,7 +10,7 @@ from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
 from olapdb.storage.codec import codec_clause, parquet_text
 from olapdb.system.ddl import create_statement, engine_full, key_list
 from olapdb.system.part_tables import PartitionTexts
-from olapdb.system.registry import Row, SystemContext, SystemTable
+from olapdb.system.registry import Row, SystemContext, SystemTable, moment
 from olapdb.types import (
     DATETIME,
     STRING,
@@ -26,10 +25,6 @@ from olapdb.types import (
 
 _STRINGS: DataType = Array(STRING)
 _MAYBE_COUNT: DataType = Nullable(UINT64)
-
-
-def _time(milliseconds: int) -> datetime.datetime:
-    return datetime.datetime.fromtimestamp(milliseconds / 1000, tz=datetime.UTC)
 
 
 def _databases(context: SystemContext) -> Iterator[Row]:
@@ -70,7 +65,7 @@ def _tables(context: SystemContext) -> Iterator[Row]:
             table.partition_key if table else "",
             key_list(table.sorting_key) if table else "",
             key_list(table.sorting_key[: table.primary_key]) if table else "",
-            rows, size, item.comment, _time(item.created_ms), 0,
+            rows, size, item.comment, moment(item.created_ms), 0,
             [v.database for v in views], [v.name for v in views],
             target.database if target else "", target.name if target else "",
             "", int(table is not None), *_part_counts(context, table),
@@ -80,7 +75,7 @@ def _tables(context: SystemContext) -> Iterator[Row]:
     for name, known in tables().items():
         yield (
             "system", name, "", f"System{name.title().replace('_', '')}", "", "", "", "", "", "",
-            None, None, known.comment, _time(0), 0, [], [], "", "", "", 0, None, None, None,
+            None, None, known.comment, moment(0), 0, [], [], "", "", "", 0, None, None, None,
         )  # fmt: skip
 
 
@@ -140,7 +135,7 @@ def _parts(context: SystemContext) -> Iterator[Row]:
                 blocks.first, blocks.last, part.level, part.schema_version, part.checksum, part.path,
                 int(bool(writers and part.rows) and not part.made_by(writers)),
                 sum(c.rows for c in part.contributions),
-                _time(part.created_ms), part.created_commit,
+                moment(part.created_ms), part.created_commit,
                 item.engine.name, part.bytes, "default", 0, 0,
             )  # fmt: skip
 
@@ -175,7 +170,7 @@ def _indexes(context: SystemContext) -> Iterator[Row]:
 def _snapshots(context: SystemContext) -> Iterator[Row]:
     for entry in context.services.catalog.commits(up_to=context.snapshot.number):
         yield (
-            entry.number, entry.kind, entry.query_id, entry.statement, _time(entry.time_ms),
+            entry.number, entry.kind, entry.query_id, entry.statement, moment(entry.time_ms),
             entry.process_id,
         )  # fmt: skip
 
@@ -185,7 +180,7 @@ def _dropped_tables(context: SystemContext) -> Iterator[Row]:
         table = one.table
         yield (
             index, table.database, table.name, table.id, table.engine.name,
-            _time(one.dropped_ms), int(one.complete),
+            moment(one.dropped_ms), int(one.complete),
         )  # fmt: skip
 
 

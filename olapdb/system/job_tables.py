@@ -5,21 +5,14 @@ has."""
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterator
 
-from olapdb.system.registry import Row, SystemContext, SystemTable
+from olapdb.system.registry import Row, SystemContext, SystemTable, moment_if_any
 from olapdb.types import STRING, UINT8, UINT64, DataType, DateTime64, Nullable
 from olapdb.views.history import view_jobs
 
 _MAYBE_TIME: DataType = Nullable(DateTime64(3))
 _MAYBE_NUMBER: DataType = Nullable(UINT64)
-
-
-def _time(milliseconds: int) -> datetime.datetime | None:
-    if not milliseconds:
-        return None
-    return datetime.datetime.fromtimestamp(milliseconds / 1000, tz=datetime.UTC)
 
 
 def _jobs(context: SystemContext) -> Iterator[Row]:
@@ -34,7 +27,7 @@ def _jobs(context: SystemContext) -> Iterator[Row]:
         yield (
             job.id, database, name, job.view_id, job.kind, row.state, len(row.chunks),
             row.chunks_done, row.chunks_failed, row.rows, row.rows_done, row.bytes,
-            _time(job.started_ms), _time(job.finished_ms),
+            moment_if_any(job.started_ms), moment_if_any(job.finished_ms),
             max(0, until - job.started_ms) if until else None, job.error, job.executor,
             int(job.staged), job.query_id, job.statement, job.process_id,
         )  # fmt: skip
@@ -46,7 +39,7 @@ def _chunks(context: SystemContext) -> Iterator[Row]:
             yield (
                 row.job.id, row.job.query_id, one.chunk, one.partition, one.parts, one.rows,
                 one.bytes, one.state, one.target_rows, one.commit or None, one.elapsed_ms,
-                _time(one.finished_ms), one.error,
+                moment_if_any(one.finished_ms), one.error,
             )  # fmt: skip
 
 

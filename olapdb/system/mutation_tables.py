@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterator
 
 from olapdb.catalog.base import PartChange
-from olapdb.system.registry import Row, SystemContext, SystemTable
+from olapdb.system.registry import Row, SystemContext, SystemTable, moment
 from olapdb.types import DATETIME, INT64, STRING, UINT8, UINT64, Array, DataType
 
 _NAMES: DataType = Array(STRING)
@@ -31,16 +30,16 @@ def _mutations(context: SystemContext) -> Iterator[Row]:
         for change in replaced:
             part = change.part
             last[part.partition_id] = max(last.get(part.partition_id, 0), part.block_range.last)
-        moment = datetime.datetime.fromtimestamp(commit.time_ms / 1000, tz=datetime.UTC)
+        at = moment(commit.time_ms)
         yield (
             item.database if item is not None else "", item.name if item is not None else "",
-            f"mutation_{number}.txt", commit.statement, moment, moment,
+            f"mutation_{number}.txt", commit.statement, at, at,
             list(last), list(last.values()), [], [], 0, 1, 0, "", _NEVER, "", "",
             len(replaced), commit.query_id, number,
         )  # fmt: skip
 
 
-_NEVER = datetime.datetime.fromtimestamp(0, tz=datetime.UTC)
+_NEVER = moment(0)
 
 TABLES = (
     SystemTable(

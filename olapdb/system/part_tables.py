@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -11,7 +10,7 @@ from olapdb.execute.layout import TableLayout
 from olapdb.functions import display
 from olapdb.model.part import Part, detached_table
 from olapdb.model.schema import MaterializedView, Table
-from olapdb.system.registry import Row, SystemContext, SystemTable
+from olapdb.system.registry import Row, SystemContext, SystemTable, moment
 from olapdb.types import (
     DATETIME,
     STRING,
@@ -76,10 +75,6 @@ def _one(value: object, data_type: DataType, *, quoted: bool) -> str:
     return f"'{escaped}'"
 
 
-def _time(milliseconds: int) -> datetime.datetime:
-    return datetime.datetime.fromtimestamp(milliseconds / 1000, tz=datetime.UTC)
-
-
 def _detached(context: SystemContext) -> Iterator[Row]:
     for item in context.snapshot.objects():
         if not isinstance(item, Table):
@@ -88,7 +83,7 @@ def _detached(context: SystemContext) -> Iterator[Row]:
             blocks = part.block_range
             yield (
                 item.database, item.name, part.partition_id, part.name, part.bytes,
-                _time(part.created_ms), "default", part.path, part.detached_reason, blocks.first,
+                moment(part.created_ms), "default", part.path, part.detached_reason, blocks.first,
                 blocks.last,
                 part.level, part.rows,
             )  # fmt: skip
@@ -103,7 +98,7 @@ def _retained(context: SystemContext) -> Iterator[Row]:
                 yield (
                     item.database, item.name, one.side, one.partition, one.rows, each.partition,
                     each.rows, each.verdict, one.cause, one.statement, one.query_id,
-                    _time(one.since_ms), one.commit,
+                    moment(one.since_ms), one.commit,
                 )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,16 @@ class SystemContext:
 
 
 Row = tuple[Any, ...]
+
+
+def moment(milliseconds: float) -> datetime.datetime:
+    """Of the catalog's clock, in UTC, as Arrow takes it."""
+    return datetime.datetime.fromtimestamp(milliseconds / 1000, tz=datetime.UTC)
+
+
+def moment_if_any(milliseconds: float) -> datetime.datetime | None:
+    """None for 0, which stands for never."""
+    return moment(milliseconds) if milliseconds else None
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterator
 
 from olapdb.ingest.key_rules import key_rule
 from olapdb.model.schema import Table
-from olapdb.system.registry import Row, SystemContext, SystemTable
+from olapdb.system.registry import Row, SystemContext, SystemTable, moment
 from olapdb.types import STRING, UINT64, Array, DateTime64, Nullable
-
-
-def _time(milliseconds: int) -> datetime.datetime:
-    return datetime.datetime.fromtimestamp(milliseconds / 1000, tz=datetime.UTC)
 
 
 def _tables(context: SystemContext) -> Iterator[Table]:
@@ -25,7 +20,7 @@ def _source_offsets(context: SystemContext) -> Iterator[Row]:
         for one in context.services.catalog.source_offsets(table.id, context.snapshot.number):
             yield (
                 table.database, table.name, one.stream, one.position, one.commit,
-                _time(one.time_ms), one.token,
+                moment(one.time_ms), one.token,
             )  # fmt: skip
 
 
@@ -46,7 +41,7 @@ def _deduplication(context: SystemContext) -> Iterator[Row]:
         yield (
             table.database, table.name, list(rule.columns), held, ledger.dropped,
             rule.window_rows, rule.window_ms // 1_000,
-            _time(oldest_ms) if held else None, _time(ledger.newest_ms) if held else None,
+            moment(oldest_ms) if held else None, moment(ledger.newest_ms) if held else None,
             catalog.held_key_bytes(table.id),
         )  # fmt: skip
 

@@ -3,11 +3,10 @@ query_views_log."""
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterator
 
 from olapdb.model.schema import MaterializedView, SchemaObject
-from olapdb.system.registry import Row, SystemContext, SystemTable
+from olapdb.system.registry import Row, SystemContext, SystemTable, moment, moment_if_any
 from olapdb.types import (
     FLOAT64,
     INT32,
@@ -41,12 +40,6 @@ def _names(item: SchemaObject | None) -> tuple[str, str]:
     return (item.database, item.name) if item is not None else ("", "")
 
 
-def _time(milliseconds: int) -> datetime.datetime | None:
-    if not milliseconds:
-        return None
-    return datetime.datetime.fromtimestamp(milliseconds / 1000, tz=datetime.UTC)
-
-
 def _views(context: SystemContext) -> Iterator[Row]:
     snapshot, now_ms = context.snapshot, context.services.clock_ms()
     running: dict[str, list[str]] = {}
@@ -60,10 +53,10 @@ def _views(context: SystemContext) -> Iterator[Row]:
             view.database, view.name, view.id, *_names(source), *_names(target), view.query,
             view.version, int(view.attached), status.verdict, status.reason, status.covered_rows,
             status.gap_rows, status.gap_parts, status.bypass_rows, len(status.stale),
-            _time(oldest), _time(status.last_check_ms), status.mend, view.comment,
-            status.gap_blocks, _time(status.gap_since_ms),
+            moment_if_any(oldest), moment_if_any(status.last_check_ms), status.mend, view.comment,
+            status.gap_blocks, moment_if_any(status.gap_since_ms),
             max(0, now_ms - status.gap_since_ms) // 1_000 if status.gap_since_ms else 0,
-            status.retained_rows, _time(status.last_proof_ms), running.get(view.id, []),
+            status.retained_rows, moment_if_any(status.last_proof_ms), running.get(view.id, []),
             view.standing, _full_name(context.snapshot.by_id(view.stands_beside)),
         )  # fmt: skip
 
@@ -87,7 +80,7 @@ def _invalidations(context: SystemContext) -> Iterator[Row]:
         for one in context.snapshot.invalidations(view.id):
             yield (
                 view.database, view.name, one.target_partition, one.cause, one.statement,
-                one.query_id, one.commit, _time(one.since_ms), one.rows, list(one.keys),
+                one.query_id, one.commit, moment_if_any(one.since_ms), one.rows, list(one.keys),
             )  # fmt: skip
 
 
@@ -98,7 +91,7 @@ def _checks(context: SystemContext) -> Iterator[Row]:
                 view.database, view.name, one.target_partition, one.snapshot, one.mode,
                 one.verdict, int(check_is_current(one, view, context.snapshot)),
                 one.keys_compared, one.missing, one.extra, one.differing, one.largest_difference,
-                list(one.examples), _time(one.checked_ms),
+                list(one.examples), moment_if_any(one.checked_ms),
             )  # fmt: skip
 
 
@@ -114,7 +107,7 @@ def _dependencies(context: SystemContext) -> Iterator[Row]:
 
 def _log(context: SystemContext) -> Iterator[Row]:
     for one in context.services.view_log.entries():
-        at = datetime.datetime.fromtimestamp(one.time_ms / 1000, tz=datetime.UTC)
+        at = moment(one.time_ms)
         status = "ExceptionWhileProcessing" if one.exception else "QueryFinish"
         yield (
             at.date(), at.replace(microsecond=0), at, one.duration_ns // 1_000_000, one.query_id,

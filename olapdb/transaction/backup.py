@@ -19,11 +19,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from olapdb.catalog.copies import CopyFacts, facts_of_copy, parts_of_copy
+from olapdb.catalog.base import CATALOG_FILE, CopyFacts
+from olapdb.catalog.copies import facts_of_copy, parts_of_copy
 from olapdb.errors import BadArguments, CorruptedData, FileDoesntExist, OperationalError
 from olapdb.model.part import Part
 from olapdb.storage.checksum import verify_file
-from olapdb.storage.store import LocalStore, Store, storage_error
+from olapdb.storage.store import LocalStore, Store, flush_folder, storage_error
 from olapdb.storage.writer import DATA_FOLDER
 from olapdb.transaction.points import reach
 from olapdb.transaction.services import Services
@@ -33,7 +34,6 @@ try:
 except ImportError:  # not a Unix
     fcntl = None  # type: ignore[assignment]
 
-CATALOG_FILE = "catalog.sqlite"
 MANIFEST_FILE = "backup.json"
 _NEW = ".new"
 _CHUNK_BYTES = 4 << 20
@@ -84,7 +84,7 @@ def back_up(services: Services, folder: str, progress: Progress | None = None) -
         # The manifest first: a crash between leaves an older catalog, which its check accepts.
         _write_manifest(root, facts)
         os.replace(new, root / CATALOG_FILE)
-        _flush_folder(root)
+        flush_folder(root)
         reach("backup.published")
         _forget_others(target, parts)
     return report
@@ -265,10 +265,3 @@ def _remove(path: str) -> None:
         except FileNotFoundError:
             continue
 
-
-def _flush_folder(root: Path) -> None:
-    descriptor = os.open(root, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -15,6 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from olapdb.catalog.base import CATALOG_FILE
 from olapdb.catalog.sqlite import SqliteCatalog
 from olapdb.errors import BadArguments, CannotOpenWarehouse, OperationalError
 from olapdb.errors import Error as OlapdbError
@@ -24,10 +25,8 @@ from olapdb.model.encoding import FOOTER_KEY, FooterFacts, decode_footer
 from olapdb.model.part import NewBlock, Part
 from olapdb.model.schema import Database, Table
 from olapdb.storage.checksum import checksum_of_file
-from olapdb.storage.store import LocalStore, Store
+from olapdb.storage.store import LocalStore, Store, flush_folder
 from olapdb.storage.writer import DATA_FOLDER, column_bytes
-
-CATALOG_FILE = "catalog.sqlite"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +60,7 @@ def rebuild_catalog(folder: str | os.PathLike[str]) -> RebuildReport:
     for leftover in root.glob(f"{CATALOG_FILE}.new*"):
         leftover.unlink()
     found, unreadable = _read_all(LocalStore(root, read_only=True))
-    gone = {one for facts in found for one in facts.replaces}
-    kept = [facts for facts in found if facts.part.id not in gone]
+    kept = _without_doubles(found)
     tables = _tables(kept)
     named, renamed = _named(tables)
     catalog = SqliteCatalog(new)
@@ -72,6 +70,7 @@ def rebuild_catalog(folder: str | os.PathLike[str]) -> RebuildReport:
     finally:
         catalog.close()
     os.replace(f"{new}.whole", final)
+    flush_folder(root)
     for leftover in root.glob(f"{CATALOG_FILE}.new*"):
         leftover.unlink()
     return RebuildReport(
@@ -108,6 +107,54 @@ def _read(store: Store, path: str, size: int) -> FooterFacts:
             uncompressed_bytes=uncompressed,
         )  # fmt: skip
     return replace(facts, part=part)
+
+
+def _without_doubles(found: list[FooterFacts]) -> list[FooterFacts]:
+    """Those that no other stands for, each row in one of them.
+
+    A merge or a mutation that never came to be has left a file too, which stands for parts that
+    others have replaced since: of two that stand for the same part, the one goes whose own parts
+    are still there (if both: the one of fewer), and they count again.
+    """
+    by_id = {facts.part.id: facts for facts in found}
+    left_out: set[str] = set()
+    while True:
+        gone = {one for f in found if f.part.id not in left_out for one in f.replaces}
+        kept = [f for f in found if f.part.id not in gone and f.part.id not in left_out]
+        double = _double(kept, by_id)
+        if double is None:
+            return kept
+
+        def order(facts: FooterFacts) -> tuple[bool, int]:
+            there = all(one in by_id for one in facts.replaces)
+            return not there, len(_stands_for(facts, by_id))
+
+        left_out.add(min(double, key=order).part.id)
+
+
+def _double(
+    kept: list[FooterFacts], by_id: Mapping[str, FooterFacts]
+) -> tuple[FooterFacts, FooterFacts] | None:
+    """Two that stand for the same part."""
+    owners: dict[str, FooterFacts] = {}
+    for facts in kept:
+        for one in _stands_for(facts, by_id):
+            if one in owners:
+                return owners[one], facts
+            owners[one] = facts
+    return None
+
+
+def _stands_for(facts: FooterFacts, by_id: Mapping[str, FooterFacts]) -> frozenset[str]:
+    """Ids of all parts that went into it, step by step, as far as footers tell."""
+    reached: set[str] = set()
+    waiting = list(facts.replaces)
+    while waiting:
+        one = waiting.pop()
+        if one not in reached:
+            reached.add(one)
+            waiting += by_id[one].replaces if one in by_id else ()
+    return frozenset(reached)
 
 
 def _tables(kept: list[FooterFacts]) -> Mapping[str, Table]:

@@ -228,6 +228,7 @@ class _Adoption:
                 partition_value=part.partition_value, blocks=part.block_range,
                 lease_id=services.lease_id, contributions=self._book(part, own),
                 level=part.level, inline_bytes_max=rows.nbytes if part.inline else 0,
+                replaces=[part.id], index_values=layout_of(target, around).index_values(rows),
             )  # fmt: skip
             yield AddPart(made.part, made.inline_rows)
 

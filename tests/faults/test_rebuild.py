@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -113,3 +116,25 @@ def test_a_catalog_is_never_overwritten(folder: Path, tmp_path: Path) -> None:
         olapdb.rebuild_catalog(folder)
     with pytest.raises(CannotOpenWarehouse, match="no warehouse"):
         olapdb.rebuild_catalog(tmp_path)
+
+
+def test_a_merge_that_never_came_to_be_doubles_nothing(folder: Path) -> None:
+    """Its file stands for parts that another merge has joined with more since."""
+    script = (
+        "import sys, olapdb; from olapdb.transaction.points import kill_at;"
+        " connection = olapdb.connect(sys.argv[1], settings={'inline_bytes_max': 0});"
+        " connection.execute('SYSTEM STOP MERGES');"
+        " connection.execute(\"INSERT INTO t (d, a) SELECT '2024-01-03', number FROM numbers(9)\");"
+        " kill_at('catalog.before_commit'); connection.execute('OPTIMIZE TABLE t FINAL')"
+    )
+    died = subprocess.run([sys.executable, "-c", script, str(folder)], check=False)
+    assert died.returncode == -signal.SIGKILL
+    with olapdb.connect(str(folder), settings={"inline_bytes_max": 0}) as connection:
+        connection.execute("SYSTEM STOP MERGES")
+        connection.execute("INSERT INTO t (d, a) SELECT '2024-01-04', number FROM numbers(5)")
+        connection.execute("OPTIMIZE TABLE t FINAL")
+        before = content(connection)
+    lose_catalog(folder)
+    olapdb.rebuild_catalog(folder)
+    with olapdb.connect(str(folder), read_only=True) as connection:
+        assert content(connection) == before

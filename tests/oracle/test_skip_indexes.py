@@ -162,6 +162,7 @@ def test_updates_and_deletes_write_the_index_anew(connection: Connection) -> Non
     assert ask(connection, "SELECT a FROM t WHERE s = 'moved'") == [(5,)]
     connection.execute("DELETE FROM t WHERE a = 5")
     assert ask(connection, "SELECT a FROM t WHERE s = 'moved'") == []
+    assert granules(connection, "s = 'nowhere'") == 0, "the rewritten part has its index"
 
 
 def test_a_damaged_index_is_found(tmp_path: Path) -> None:

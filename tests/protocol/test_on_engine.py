@@ -15,8 +15,6 @@ from tests.protocol.scenarios import GUARDS, NAMED, together
 ON_ENGINE = tuple(
     g for g in GUARDS if not NAMED[g].crashes and performable((NAMED[g].history, *NAMED[g].programs))
 )
-OPEN: dict[str, str] = {}
-"""Guards that the engine does not have yet, and what then goes wrong."""
 
 
 @pytest.mark.parametrize("guard", ON_ENGINE)
@@ -27,10 +25,7 @@ def test_what_breaks_without_a_guard_is_harmless_on_the_engine(guard: str, tmp_p
     assert broken is not None
     performance = Performance(tmp_path, scenario)
     performance.follow([int(step.split(":")[0]) for step in broken.trace])
-    if guard in OPEN and performance.problems:
-        pytest.xfail(f"{OPEN[guard]}: {performance.problems[0]}")
     assert not performance.problems, "\n".join(["", *broken.trace, *performance.problems])
-    assert guard not in OPEN, "It holds now: take it out of OPEN."
 
 
 def random_walk(scenario: Scenario, chance: random.Random) -> list[int]:
@@ -56,8 +51,6 @@ def walk(seed: int, folder: Path) -> Performance:
 @pytest.mark.parametrize("seed", range(20))
 def test_random_walks(seed: int, tmp_path: Path) -> None:
     performance = walk(seed, tmp_path)
-    if OPEN and performance.problems:
-        pytest.xfail(f"One of the open guards: {performance.problems[0]}")
     told = (performance.scenario.name, *map(str, performance.scenario.programs))
     assert not performance.problems, "\n".join(["", *told, *performance.problems])
 
@@ -67,6 +60,4 @@ def test_random_walks(seed: int, tmp_path: Path) -> None:
 def test_many_random_walks(tmp_path: Path) -> None:
     for seed in range(1_000, 3_000):
         performance = walk(seed, tmp_path / str(seed))
-        if OPEN and performance.problems:
-            pytest.xfail(f"One of the open guards: {performance.problems[0]}")
         assert not performance.problems, (seed, performance.scenario, performance.problems)
