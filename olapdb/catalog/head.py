@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from olapdb.catalog.sqlite import SqliteCatalog
 
 TABLES_LOADED_MAX = 4_096
+FOLLOWED_COMMITS_MAX = 256
+"""Of a table that is read: its parts as of a commit longer ago than this are read for one reader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +80,14 @@ class Head:
         try:
             self._note(application, number)
         except (Error, LookupError, TypeError, ValueError):
-            with self._lock:
-                self._newest = None
-                self._tables.clear()
+            self.forget()
+
+    def forget(self) -> None:
+        """Everything is read anew."""
+        with self._lock:
+            self._newest = None
+            self._tables.clear()
+            self._decoded.clear()
 
     def _note(self, application: Application, number: int) -> None:
         with self._lock:
@@ -108,16 +115,24 @@ class Head:
 
     def known_count(self, table_id: str, partition_id: str, number: int) -> int | None:
         with self._lock:
-            newest, known = self._newest, self._tables.get(table_id)
-            if newest is None or known is None or newest.snapshot.number != number:
-                return None
-            return known.count(partition_id)
+            known = self._tables.get(table_id)
+            return None if known is None else known.count(partition_id, number)
 
     def load_parts(
         self, connection: sqlite3.Connection, table_id: str, number: int
     ) -> tuple[Part, ...]:
-        """Reads the parts as of a commit; those of the newest are followed from then on."""
+        """Reads the parts as of a commit, and follows them from then on unless it is long past.
+
+        The connection must not have read yet in its transaction: what it sees first is then not
+        older than what the head knows, which commits of others must not outrun while parts are
+        read, or a table in heavy use would be read by every reader and never be known.
+        """
         with self._lock:
+            known = self._tables.get(table_id)
+            found = None if known is None else known.at(number)
+            if found is not None:  # another reader of the same table was faster
+                return found
+            refuse_vacuumed(connection, number)
             loaded = TableParts(
                 number,
                 (
@@ -125,12 +140,14 @@ class Head:
                     for row in sql.parts_at(connection, of_table=table_id, number=number)
                 ),
             )
-            newest = self._newest
-            if newest is not None and newest.snapshot.number == number:
+            parts = loaded.at(number) or ()
+            seen = int(sql.newest_commit.value(connection))
+            if seen - number <= FOLLOWED_COMMITS_MAX:
+                _follow(connection, {table_id: loaded}, number, seen)
                 if len(self._tables) >= TABLES_LOADED_MAX:
                     self._tables.clear()
                 self._tables[table_id] = loaded
-            return loaded.at(number) or ()
+            return parts
 
     def _become(self, number: int, schema: SchemaState) -> Newest:
         self._newest = Newest(SqliteSnapshot(self._catalog, number, schema), schema)
@@ -182,3 +199,5 @@ def _follow(
     for commit, table_id in sorted({*added, *removed}):
         key = (commit, table_id)
         tables[table_id].advance(commit, added.get(key, ()), removed.get(key, ()))
+    for table in tables.values():
+        table.reached(up_to)

@@ -40,6 +40,7 @@ from olapdb.catalog.requirements import Current, check
 from olapdb.catalog.snapshot import SqliteSnapshot
 from olapdb.errors import (
     BadArguments,
+    CatalogChanged,
     CommitConflict,
     CommitUnknown,
     OperationalError,
@@ -56,7 +57,6 @@ from olapdb.model.stages import Durability, Reach, reach_nothing
 from olapdb.model.view_state import SourceOffset
 
 LOCK_TIMEOUT_MS = 30_000
-TABLES_LOADED_MAX = 4_096
 
 
 class SqliteCatalog:
@@ -126,7 +126,7 @@ class SqliteCatalog:
 
     def _snapshot(self, number: int | None = None) -> SqliteSnapshot:
         self._notice_fork()
-        with self.connections.consistent() as connection:
+        with self._reading_for_head() as connection:
             newest = int(sql.newest_commit.value(connection))
             if number is None or number == newest:
                 return self._head.at(connection, newest).snapshot
@@ -144,9 +144,18 @@ class SqliteCatalog:
         found = self._head.known_parts(table_id, number)
         if found is not None:
             return found
-        with self.connections.consistent() as connection:
-            refuse_vacuumed(connection, number)
+        with self._reading_for_head() as connection:
             return self._head.load_parts(connection, table_id, number)
+
+    @contextmanager
+    def _reading_for_head(self) -> Iterator[sqlite3.Connection]:
+        """For reads whose results are kept: nothing is kept of a read that was worth nothing."""
+        try:
+            with self.connections.consistent() as connection:
+                yield connection
+        except CatalogChanged:
+            self._head.forget()
+            raise
 
     def part_count_at(self, table_id: str, partition_id: str, number: int) -> int:
         """Live parts of a partition; of the newest commit without building their list."""

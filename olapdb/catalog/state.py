@@ -11,6 +11,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import takewhile
 
 from olapdb.model.part import Part
 from olapdb.model.schema import Database, MaterializedView, SchemaObject
@@ -76,7 +77,7 @@ class PartsDelta:
 
 
 class TableParts:
-    """The live parts of a table at the newest known commit, and how to step back from there.
+    """The live parts of a table as of the last commit it was told of, and how to step back.
 
     Not thread-safe: the catalog's head lock guards it.
     """
@@ -86,16 +87,20 @@ class TableParts:
         self._by_id = {part.id: part for part in self._ordered}
         self._counts = Counter(part.partition_id for part in self._ordered)
         self._deltas: deque[PartsDelta] = deque(maxlen=DELTAS_MAX)
-        self._oldest = as_of
+        self._oldest = self._newest = as_of
         self._whole: tuple[Part, ...] | None = None
 
     def advance(self, commit: int, added: Sequence[Part], removed_ids: Iterable[str]) -> None:
+        """What a commit did to the table; nothing where the table was read after it."""
+        if commit <= self._newest:
+            return
+        self._newest = commit
         removed = [self._by_id.pop(part_id) for part_id in removed_ids if part_id in self._by_id]
         if len(self._deltas) == DELTAS_MAX:
             self._oldest = self._deltas[0].commit
         self._deltas.append(PartsDelta(commit, tuple(added), tuple(removed)))
         for part in removed:
-            del self._ordered[bisect_left(self._ordered, part_order(part), key=part_order)]
+            _take(self._ordered, part)
             self._counts[part.partition_id] -= 1
         for part in added:
             insort(self._ordered, part, key=part_order)
@@ -103,21 +108,41 @@ class TableParts:
             self._counts[part.partition_id] += 1
         self._whole = None
 
+    def reached(self, commit: int) -> None:
+        """All commits up to this one are in, whether they touched the table or not."""
+        self._newest = max(self._newest, commit)
+
     def at(self, number: int) -> tuple[Part, ...] | None:
         """The live parts as of a commit, None where that is too far back to know."""
         if number < self._oldest:
             return None
         if self._whole is None:
             self._whole = tuple(self._ordered)
-        later = [delta for delta in self._deltas if delta.commit > number]
+        later = self._later(number)
         if not later:
             return self._whole
-        parts = dict(self._by_id)
-        for delta in reversed(later):
+        ordered = list(self._ordered)
+        for delta in later:
             for part in delta.added:
-                parts.pop(part.id, None)
-            parts.update((part.id, part) for part in delta.removed)
-        return tuple(sorted(parts.values(), key=part_order))
+                _take(ordered, part)
+            for part in delta.removed:
+                insort(ordered, part, key=part_order)
+        return tuple(ordered)
 
-    def count(self, partition_id: str) -> int:
-        return self._counts[partition_id]
+    def count(self, partition_id: str, number: int) -> int | None:
+        """Live parts of a partition as of a commit, None where that is too far back to know."""
+        if number < self._oldest:
+            return None
+        count = self._counts[partition_id]
+        for delta in self._later(number):
+            count -= sum(part.partition_id == partition_id for part in delta.added)
+            count += sum(part.partition_id == partition_id for part in delta.removed)
+        return count
+
+    def _later(self, number: int) -> list[PartsDelta]:
+        """The differences after a commit, the last one first."""
+        return list(takewhile(lambda delta: delta.commit > number, reversed(self._deltas)))
+
+
+def _take(ordered: list[Part], part: Part) -> None:
+    del ordered[bisect_left(ordered, part_order(part), key=part_order)]

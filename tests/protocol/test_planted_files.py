@@ -218,7 +218,8 @@ def test_13_mark(connection: Connection, fault: bool) -> None:
     clean(connection)
     with ExitStack() as stack:
         if fault:
-            stack.enter_context(mock.patch("olapdb.catalog.sqlite.refuse_vacuumed"))
+            for home in ("head", "sqlite"):
+                stack.enter_context(mock.patch(f"olapdb.catalog.{home}.refuse_vacuumed"))
             catalog.pin(snapshot.number)
             assert not files_of(connection, snapshot), "it reads what is not there"
         else:
