@@ -450,6 +450,13 @@ class DecimalOverflow(DataError):
     code = 407
 
 
+class ValueOutOfBound(DataError):
+    """A text or value that its type has no room for."""
+
+    name = "ARGUMENT_OUT_OF_BOUND"
+    code = 69
+
+
 class IllegalDivision(DataError):
     name = "ILLEGAL_DIVISION"
     code = 153

@@ -102,7 +102,9 @@ def fitted(wide: pa.Array, target: Decimal, shown: pa.Array) -> pa.Array:
     return narrowed(wide, target, shown) if roomy is None else roomy
 
 
-def narrowed(wide: pa.Array, target: Decimal, shown: pa.Array) -> pa.Array:
+def narrowed(
+    wide: pa.Array, target: Decimal, shown: pa.Array, error: type[DataError] = DecimalOverflow
+) -> pa.Array:
     """Decimals of the target's scale, checked against its precision; `shown` for the message."""
     try:
         return wide.cast(target.arrow)
@@ -111,7 +113,7 @@ def narrowed(wide: pa.Array, target: Decimal, shown: pa.Array) -> pa.Array:
         bound = pa.scalar(limit, pa.decimal256(76, target.scale))
         bad = pc.greater_equal(pc.abs(wide), bound)
         row = first_bad(np.asarray(bad))
-        raise refuse(DecimalOverflow, shown, row or 0, target, "it has too many digits") from None
+        raise refuse(error, shown, row or 0, target, "it has too many digits") from None
 
 
 def _float_to_decimal(array: pa.Array, target: Decimal) -> pa.Array:

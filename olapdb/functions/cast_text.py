@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +18,11 @@ from olapdb.errors import (
     CannotParseUUID,
     DataError,
     TooLargeStringSize,
+    ValueOutOfBound,
 )
 from olapdb.functions import columns
 from olapdb.functions.cast_numbers import first_bad, narrowed, refuse
+from olapdb.functions.supertypes import DECIMAL_DIGITS
 from olapdb.types import (
     STRING,
     Array,
@@ -36,6 +39,7 @@ from olapdb.types import (
 _INTEGER = r"^[+-]?[0-9]+$"
 _FLOAT = r"^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:inf|infinity|nan))$"
 _DECIMAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_MANTISSA_AND_EXPONENT = r"^([+-]?)([0-9]*)\.?([0-9]*)[eE]?([+-]?[0-9]*)$"
 _TRUE = ("1", "true", "t", "yes", "y", "on", "enable", "enabled")
 _FALSE = ("0", "false", "f", "no", "n", "off", "disable", "disabled")
 _CHUNK = 18  # decimal digits that surely fit in 64 bits
@@ -52,6 +56,10 @@ def _unparsable(array: pa.Array, row: int, target: DataType) -> DataError:
     value = columns.binary(array)[row].as_py().decode("utf-8", "replace")
     if not value and not isinstance(target, Float):
         return AttemptToReadAfterEof(f"Cannot parse '' as {target}: the text is empty.").at_row(row)
+    if isinstance(target, Decimal):
+        number = re.match(r"[+-]?[0-9]*\.?[0-9]*[eE]$", value)
+        kind = CannotParseNumber if number else CannotParse
+        return kind(f"Cannot parse {value!r} as {target}.").at_row(row)
     kind = CannotParse if value[:1].isdigit() or value[:1].isspace() else CannotParseNumber
     return kind(f"Cannot parse {value!r} as {target}.").at_row(row)
 
@@ -96,39 +104,72 @@ def parse_floats(array: pa.Array, target: Float) -> pa.Array:
 
 
 def parse_decimals(array: pa.Array, target: Decimal) -> pa.Array:
-    """Digits beyond the scale are cut off."""
+    """Digits beyond the scale are cut off, as in ClickHouse; ValueOutOfBound beyond the precision."""
     _check(array, _DECIMAL, target)
     exponents = np.asarray(pc.match_substring_regex(array, "[eE]"))
-    if exponents.any():
-        return _parse_decimals_with_exponents(array, target)
+    plainly = _without_exponents(array) if exponents.any() else array
     pattern = r"^([+-]?[0-9]*)\.?([0-9]{0," + str(target.scale) + r"})[0-9]*$"
-    signs = pc.replace_substring_regex(array, r"^([+-]?).*$", r"\1")
-    whole = pc.replace_substring_regex(array, pattern, r"\1")
+    signs = pc.replace_substring_regex(plainly, r"^([+-]?).*$", r"\1")
+    whole = pc.utf8_ltrim(pc.replace_substring_regex(plainly, pattern, r"\1"), "+-")
     whole = pc.binary_join_element_wise(
-        pc.if_else(pc.equal(signs, "-"), "-", ""),
-        pc.utf8_lpad(pc.utf8_ltrim(whole, "+-"), 1, "0"),
-        "",
+        pc.if_else(pc.equal(signs, "-"), "-", ""), pc.utf8_lpad(pc.utf8_ltrim(whole, "0"), 1, "0"), ""
     )
     fraction = pc.utf8_rpad(
-        pc.replace_substring_regex(array, pattern, r"\2"), width=target.scale, padding="0"
+        pc.replace_substring_regex(plainly, pattern, r"\2"), width=target.scale, padding="0"
     )
     unscaled = pc.binary_join_element_wise(whole, fraction, "")
-    too_long = first_bad(np.asarray(pc.binary_length(unscaled)) > 76)
+    too_long = first_bad(np.asarray(pc.binary_length(pc.utf8_ltrim(unscaled, "-0"))) > 76)
     if too_long is not None:
-        raise refuse(CannotParseNumber, array, too_long, target, "it has too many digits")
+        raise refuse(ValueOutOfBound, array, too_long, target, "it has too many digits")
     wide = unscaled.cast(pa.decimal256(76, 0))
-    return narrowed(columns.view(wide, pa.decimal256(76, target.scale)), target, array)
+    return narrowed(
+        columns.view(wide, pa.decimal256(76, target.scale)), target, array, ValueOutOfBound
+    )
 
 
-def _parse_decimals_with_exponents(array: pa.Array, target: Decimal) -> pa.Array:
-    """Some text has an exponent: read at 38 digits after the point, then cut."""
-    try:
-        wide = pc.utf8_ltrim(array, "+").cast(pa.decimal256(76, 38), safe=False)
-    except pa.ArrowInvalid:
-        raise refuse(
-            CannotParseNumber, array, 0, target, "some value has too many digits"
-        ) from None
-    return narrowed(wide.cast(pa.decimal256(76, target.scale), safe=False), target, array)
+def _without_exponents(array: pa.Array) -> pa.Array:
+    """The same numbers with their points moved: 1.25e1 is 12.5. What is too large for any decimal
+    stays so, what is too small becomes 0: exponents are cut to what the mantissas can show."""
+    parts = {
+        name: pc.replace_substring_regex(array, _MANTISSA_AND_EXPONENT, group)
+        for name, group in (("sign", r"\1"), ("whole", r"\2"), ("fraction", r"\3"), ("power", r"\4"))
+    }
+    mantissa = pc.add(pc.binary_length(parts["whole"]), pc.binary_length(parts["fraction"]))
+    bound = (pc.max(mantissa).as_py() or 0) + 2 * DECIMAL_DIGITS[-1]
+    nothing = np.asarray(pc.match_substring_regex(array, r"^[^1-9eE]*([eE]|$)"))
+    powers = np.where(nothing, 0, _clipped(parts["power"], bound))
+    pieces, rows = [], []
+    for power in np.unique(powers):
+        at = np.flatnonzero(powers == power)
+        taken = {name: part.take(pa.array(at)) for name, part in parts.items()}
+        pieces.append(_shifted(taken["sign"], taken["whole"], taken["fraction"], int(power)))
+        rows.append(at)
+    back = np.argsort(np.concatenate(rows), kind="stable")
+    return pa.concat_arrays(pieces).take(pa.array(back))
+
+
+def _clipped(powers: pa.Array, bound: int) -> np.ndarray:
+    """Texts of exponents ("" is 0) as numbers from -bound to bound."""
+    digits = pc.utf8_ltrim(pc.utf8_ltrim(powers, "+-"), "0")
+    long = pc.greater(pc.binary_length(digits), _CHUNK)
+    sizes = pc.if_else(long, str(bound), pc.utf8_lpad(digits, 1, "0")).cast(pa.int64())
+    sizes = np.minimum(columns.numpy_values(sizes), bound)
+    return np.where(np.asarray(pc.starts_with(powers, "-")), -sizes, sizes)
+
+
+def _shifted(sign: pa.Array, whole: pa.Array, fraction: pa.Array, power: int) -> pa.Array:
+    """Texts of whole.fraction times 10^power, without exponents."""
+    if power >= 0:
+        padded = pc.utf8_rpad(fraction, width=power, padding="0")
+        moved = pc.utf8_slice_codeunits(padded, 0, power)
+        whole = pc.binary_join_element_wise(whole, moved, "")
+        fraction = pc.utf8_slice_codeunits(padded, power)
+    else:
+        padded = pc.utf8_lpad(whole, width=-power, padding="0")
+        moved = pc.utf8_slice_codeunits(padded, power)
+        whole = pc.utf8_slice_codeunits(padded, 0, power)
+        fraction = pc.binary_join_element_wise(moved, fraction, "")
+    return pc.binary_join_element_wise(sign, whole, ".", fraction, "")
 
 
 def parse_bools(array: pa.Array) -> pa.Array:

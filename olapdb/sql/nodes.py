@@ -767,7 +767,8 @@ class CheckTable(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Show(Statement):
-    """SHOW TABLES | DATABASES | CREATE TABLE | COLUMNS | SETTINGS …"""
+    """SHOW TABLES | DATABASES | CREATE TABLE | COLUMNS | SETTINGS …; `full` of TABLES and COLUMNS,
+    `changed` of SETTINGS."""
 
     kind: str
     table: TableName | None = None
@@ -776,12 +777,16 @@ class Show(Statement):
     negated: bool = False
     case_insensitive: bool = False
     limit: int | None = None
+    where: Expression | None = None
+    full: bool = False
+    changed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Describe(Statement):
     table: TableName | None = None
     query: Query | None = None
+    settings: tuple[Setting, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ def rebuild(
         engine=engine, reshaped=storage is not None, database=context.database,
         executor=executor_of(context), progress=context.progress, query_id=context.query_id,
         statement=context.text, settings=context.settings, stop=context.cancelled,
+        named={one.name: one.value for one in statement.settings},
     )  # fmt: skip
     return Rebuild(request).run()
 

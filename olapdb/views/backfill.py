@@ -121,11 +121,11 @@ def backfill(
             for one in plan_chunks(view, snapshot, Limits.of(job.settings), partition)
             if replaced is None or one.partition in replaced
         )
-        for one in chunks:
-            _say(job, view, len(chunks), one, "planned")
         run = _Run(job, view, len(chunks), {one.index: one for one in chunks})
         with job.recorded():
             job.record.plan(view, [one.recorded() for one in chunks])
+            for one in chunks:  # whoever is told can cancel what he is told of
+                _say(job, view, len(chunks), one, "planned")
             reach("backfill.planned")
             yield from run.rows(snapshot)
         _forget_failures(job, view_id)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from olapdb.errors import BadArguments, CommitConflict, Error, UnknownIdentifier
@@ -34,7 +34,7 @@ from olapdb.sql.parser import parse_query
 from olapdb.transaction.points import reach
 from olapdb.transaction.services import Services
 from olapdb.views.change import versions_of
-from olapdb.views.definition import Definition, define
+from olapdb.views.definition import MEANING, Definition, define, kept_settings
 from olapdb.views.executor import Executor
 from olapdb.views.jobs import Progress, find_view, view_name
 from olapdb.views.new_target import columns_for
@@ -81,11 +81,18 @@ class RebuildRequest:
     statement: str = ""
     settings: Mapping[str, object] | None = None
     stop: threading.Event | None = None
+    named: Mapping[str, object] = field(default_factory=dict)
+    """The settings that the statement itself gives; without a query only these change a meaning."""
 
     @property
     def discards_retained(self) -> bool:
         """Whether what was made of rows that left by retention may be given up."""
         return bool((self.settings or {}).get("discard_retained", False))
+
+    @property
+    def _redefines(self) -> bool:
+        """Whether the statement says what the view is to mean."""
+        return self.query is not None or not self.named.keys().isdisjoint(MEANING)
 
     def begin(self) -> tuple[RebuildRow, str]:
         """Makes the candidate, or finds it ("resume"), and its id; "unchanged" and "" where the
@@ -117,12 +124,13 @@ class RebuildRequest:
         if self.query is not None:
             return define(
                 snapshot, name, self.query, target, database=self.database,
-                zone=self.services.zone, session_settings=self.settings or {},
+                zone=self.services.zone,
+                session_settings=kept_settings(view, self.settings or {}),
                 position=self.query.position,
             )  # fmt: skip
         return define(
             snapshot, name, parse_query(view.query), target, database=view.database,
-            zone=view.zone, session_settings=dict(view.settings),
+            zone=view.zone, session_settings=kept_settings(view, self.named),
         )  # fmt: skip
 
     def _means(self, snapshot: Snapshot, view: MaterializedView) -> bool:
@@ -146,15 +154,15 @@ class RebuildRequest:
 
     def _is_there(self, snapshot: Snapshot, view: MaterializedView) -> bool:
         """What the statement asks for, where it asks for something in particular."""
-        if self.query is None and not self.reshaped:
+        if not self._redefines and not self.reshaped:
             return False
-        same = self.query is None or self._means(snapshot, view)
+        same = not self._redefines or self._means(snapshot, view)
         return same and self._has_shape(snapshot, view)
 
     def _resume(
         self, snapshot: Snapshot, view: MaterializedView, candidate: MaterializedView
     ) -> RebuildRow:
-        same = self.query is None or self._means(snapshot, candidate)
+        same = not self._redefines or self._means(snapshot, candidate)
         if not same or not self._has_shape(snapshot, candidate):
             what = "target" if same else "query"
             raise BadArguments(

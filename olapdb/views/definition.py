@@ -140,6 +140,13 @@ def define(
     )
 
 
+def kept_settings(view: MaterializedView, asked: Mapping[str, object]) -> dict[str, object]:
+    """The settings of another definition of the view: its own, but for those that are `asked` for,
+    by the statement or the session."""
+    changed = asked.changed if isinstance(asked, Settings) else asked
+    return {**dict(view.settings), **changed}
+
+
 _OF_THE_INSERT = frozenset((
     "insert_deduplicate", "insert_deduplication_token", "materialized_views_ignore_errors",
     "max_view_memory_usage", "max_view_milliseconds", "max_view_parts", "max_view_rows_expansion",

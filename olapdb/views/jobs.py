@@ -105,12 +105,14 @@ class Job:
         """Ends the job's record with the block: done, failed or cancelled, as it goes."""
         return self.record.recorded()
 
-    def run(
-        self, view: MaterializedView, tasks: Sequence[ChunkTask]
-    ) -> Iterator[StagedChunk | FailedChunk]:
-        """Computes chunks that are published together, or not at all: recorded as the job's plan,
-        and each as it is computed. Raises QueryWasCancelled once somebody has cancelled the job."""
+    def plan(self, view: MaterializedView, tasks: Iterable[ChunkTask]) -> None:
+        """Records what the job is going to do. From here on it can be cancelled, so it comes before
+        anybody is told of the plan."""
         self.record.plan(view, [planned_chunk(task) for task in tasks])
+
+    def run(self, tasks: Sequence[ChunkTask]) -> Iterator[StagedChunk | FailedChunk]:
+        """Computes planned chunks that are published together, or not at all; each is recorded as
+        it is computed. Raises QueryWasCancelled once somebody has cancelled the job."""
         staged: list[str] = []
         try:
             for outcome in self.executor.run(tasks, self.record.stop_requested):

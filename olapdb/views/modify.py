@@ -31,7 +31,7 @@ from olapdb.model.view_state import Invalidation
 from olapdb.sql import nodes
 from olapdb.transaction.points import reach
 from olapdb.transaction.services import Services
-from olapdb.views.definition import Definition, define
+from olapdb.views.definition import Definition, define, kept_settings
 from olapdb.views.jobs import find_view, view_name
 
 ATTEMPTS_MAX = 10
@@ -57,7 +57,8 @@ def modify_query(
     query_id: str = "",
     statement: str = "",
 ) -> ModifiedView:
-    """Gives the view another SELECT over the same source, checked as at CREATE.
+    """Gives the view another SELECT over the same source, checked as at CREATE. Its settings stay,
+    but for those that differ from the default in `settings`, or that the query names.
 
     Raises what CREATE raises; QueryNotSupportedInMaterializedView for another source; UnknownTable
     where the view, or its target, is gone.  The same query again changes nothing.
@@ -102,7 +103,7 @@ def _defined(
     kept = target
     definition = define(
         snapshot, name, query, lambda plan: kept, database=database, zone=services.zone,
-        session_settings=settings, position=query.position,
+        session_settings=kept_settings(view, settings), position=query.position,
     )  # fmt: skip
     if definition.source.id != view.source_id:
         source = snapshot.by_id(view.source_id)

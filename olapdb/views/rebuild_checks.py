@@ -57,9 +57,11 @@ def refuse_unprovable(snapshot: Snapshot, view: MaterializedView, definition: De
     if not reason and not stores_rows(snapshot, definition.source.id):
         reason = "The source keeps no rows that could be read again."
     if reason:
+        at_insert = dict(definition.settings).get("dimensions") == "at_insert"
+        instead = "SETTINGS dimensions = 'current' builds one that can be; " if at_insert else ""
         raise ViewNotProvable(
             f"REBUILD VIEW {view_name(view)}: the new version could not be proven. {reason}",
-            hint=f"CREATE OR REPLACE MATERIALIZED VIEW {view_name(view)} replaces it unproven.",
+            hint=f"{instead}CREATE OR REPLACE MATERIALIZED VIEW {view_name(view)} replaces it unproven.",
         )
 
 

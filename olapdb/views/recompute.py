@@ -127,7 +127,8 @@ class Recomputation:
                 tasks.append(self._task(view, partition, parts, len(tasks)))
                 in_gap.append(is_gap)
         found: list[Made] = []
-        for outcome in self.job.run(self.view, tasks):
+        self.job.plan(self.view, tasks)
+        for outcome in self.job.run(tasks):
             if isinstance(outcome, FailedChunk):
                 raise outcome.error
             found.append(Made(outcome.partition, in_gap[outcome.index], rows_of_chunk(outcome)))

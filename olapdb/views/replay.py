@@ -227,12 +227,13 @@ class _Replay:
                 task = self.job.task(self.snapshot, view, partition, parts, len(tasks), "replay",
                                      self.slices, self._stands_for(view, partition))  # fmt: skip
                 tasks.append(replace(task, frozen=self.frozen))
+        self.job.plan(self.view, tasks)
         for task in tasks:
             self._say("planned", task.index, len(tasks), task.partition, task.rows, 0)
         done: dict[int, StagedInsert] = {}
         source_rows = 0
         failed: FailedChunk | None = None
-        for outcome in self.job.run(self.view, tasks):
+        for outcome in self.job.run(tasks):
             if isinstance(outcome, FailedChunk):
                 failed = failed or outcome
                 continue

@@ -95,8 +95,18 @@ def insert_cases() -> list[Case]:
                 label = f"insert 100 rows, 10 times{suffix}"
             else:
                 timed = (f"INSERT INTO {table} {ROWS.format(days=28, start=0, count=rows)}",)
-                label = f"insert 1,000,000 rows{suffix}"
+                label = f"insert {rows:,} rows{suffix}"
             cases.append(Case(label, timed, timed, tuple(prepare)))
+    return cases
+
+
+def insert_from_python_cases() -> list[Case]:
+    """An Arrow table of the process: `connection.insert` here, `Python(…)` there."""
+    cases = []
+    for rows, times in ((100, 10), (10_000, 10), (1_000_000, 1)):
+        timed = (f"INSERT FROM PYTHON a{rows} {rows}",) * times
+        label = f"insert {rows:,} rows of Python" + (f", {times} times" if times > 1 else "")
+        cases.append(Case(label, timed, timed, (f"CREATE TABLE a{rows} {SOURCE}",)))
     return cases
 
 
@@ -113,7 +123,7 @@ def read_cases() -> list[Case]:
 
 
 def merge_cases() -> list[Case]:
-    """A hundred parts of half a million rows: read FINAL, then joined by OPTIMIZE FINAL."""
+    """A hundred parts, together half a million rows: read FINAL, then joined by OPTIMIZE FINAL."""
     columns = "(k UInt64, name String, v UInt64) ENGINE = ReplacingMergeTree(v) ORDER BY k"
 
     def filled(table: str) -> tuple[str, ...]:
@@ -122,7 +132,8 @@ def merge_cases() -> list[Case]:
             f" FROM numbers({part * 200}, 5000)"
             for part in range(100)
         )
-        return ("SYSTEM STOP MERGES", f"CREATE TABLE {table} {columns}", *inserts)
+        # In ClickHouse the stop is for the tables that are there.
+        return (f"CREATE TABLE {table} {columns}", "SYSTEM STOP MERGES", *inserts)
 
     read = "SELECT count(), sum(v), uniqExact(name) FROM f FINAL"
     return [
@@ -200,7 +211,8 @@ def main() -> None:
         run_views(arguments.rounds, arguments.clock)
     if arguments.only == "views":
         return
-    run([*insert_cases(), *read_cases(), backfill_case(), *merge_cases()], arguments.rounds)
+    cases = (*insert_cases(), *insert_from_python_cases(), *read_cases(), backfill_case())
+    run([*cases, *merge_cases()], arguments.rounds)
 
 
 if __name__ == "__main__":

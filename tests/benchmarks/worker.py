@@ -12,7 +12,24 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+FROM_PYTHON = "INSERT FROM PYTHON "
+"""Then a table and a number of rows: an Arrow table of the process goes in, made before."""
+
+
+@cache
+def rows(count: int) -> pa.Table:
+    numbers = np.arange(count)
+    day = np.datetime64("2024-01-01") + numbers % 28
+    names = pa.array([str(name) for name in range(10)]).take(pa.array(numbers % 10))
+    return pa.table(
+        {"k": numbers.astype(np.uint64), "day": pa.array(day), "name": names, "v": numbers / 7}
+    )
 
 
 def olapdb_engine(folder: Path) -> Callable[[str], object]:
@@ -21,9 +38,15 @@ def olapdb_engine(folder: Path) -> Callable[[str], object]:
     connection = olapdb.connect(folder / "warehouse")
     connection.execute("CREATE DATABASE bench")
     connection.execute("USE bench")
-    return lambda sql: (
-        connection.execute(sql).fetch_arrow_table() if _reads(sql) else connection.execute(sql)
-    )
+
+    def run(sql: str) -> object:
+        if sql.startswith(FROM_PYTHON):
+            table, count = sql.removeprefix(FROM_PYTHON).split()
+            return connection.insert(table, rows(int(count)))
+        cursor = connection.execute(sql)
+        return cursor.fetch_arrow_table() if _reads(sql) else cursor
+
+    return run
 
 
 def chdb_engine(folder: Path) -> Callable[[str], object]:
@@ -32,7 +55,16 @@ def chdb_engine(folder: Path) -> Callable[[str], object]:
     running = session.Session(str(folder / "chdb"))
     running.query("CREATE DATABASE bench ENGINE = Atomic")
     running.query("USE bench")
-    return lambda sql: running.query(sql, "ArrowStream" if _reads(sql) else "Null")
+
+    def run(sql: str) -> object:
+        if sql.startswith(FROM_PYTHON):
+            table, count = sql.removeprefix(FROM_PYTHON).split()
+            given = rows(int(count))
+            assert given.num_rows  # chDB finds it by its name
+            return running.query(f"INSERT INTO {table} SELECT * FROM Python(given)")
+        return running.query(sql, "ArrowStream" if _reads(sql) else "Null")
+
+    return run
 
 
 def _reads(sql: str) -> bool:

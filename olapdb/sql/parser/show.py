@@ -7,9 +7,14 @@ from olapdb.sql.parser.definitions import DefinitionParser
 
 _LISTS = (
     "TABLES", "DATABASES", "SCHEMAS", "SETTINGS", "FUNCTIONS", "VIEWS", "DICTIONARIES",
-    "PROCESSLIST", "ENGINES",
+    "PROCESSLIST", "ENGINES", "MERGES",
 )  # fmt: skip
-_OF_TABLE = ("COLUMNS", "FIELDS", "INDEX", "INDEXES", "INDICES", "KEYS")
+_FILTERED = (
+    "TABLES", "DATABASES", "SETTINGS", "FUNCTIONS", "VIEWS", "DICTIONARIES", "MERGES",
+)  # fmt: skip
+"""Those that take LIKE and LIMIT; of these TABLES takes WHERE instead, too."""
+_COLUMNS = ("COLUMNS", "FIELDS")
+_INDEXES = ("INDEX", "INDEXES", "INDICES", "KEYS")
 
 
 class ShowParser(DefinitionParser):
@@ -20,28 +25,35 @@ class ShowParser(DefinitionParser):
         self.expect("SHOW")
         if self.sees("CREATE"):
             return self._show_create()
-        self.take("TEMPORARY")
-        if self.keys[self.at] in ("FULL", "EXTENDED", "CHANGED"):
-            raise self.refused(
-                f"SHOW {self.token.text.upper()}", "The tables of the database system say more."
-            )
+        extended, full = self.take("EXTENDED"), self.take("FULL")
+        changed, temporary = self.take("CHANGED"), self.take("TEMPORARY")
         self.take("SETTINGS", "PROFILES")
         if self.take("SETTING"):
             return Show("SETTING", TableName(self.identifier("a setting")), position=position)
-        of_table = self.take_one_of(*_OF_TABLE)
-        if of_table:
-            return self._of_table("COLUMNS" if of_table in ("COLUMNS", "FIELDS") else "INDEXES")
+        if self.take_one_of(*_COLUMNS):
+            return self._of_table("COLUMNS", full)
+        if not full and self.take_one_of(*_INDEXES):
+            return self._of_table("INDEXES", full)
+        if full and not extended and self.keys[self.at] not in ("TABLES", "TEMPORARY"):
+            raise self.expected("TABLES or COLUMNS")
+        if extended or (changed and not self.sees("SETTINGS")):
+            raise self.expected("SETTINGS" if changed else "COLUMNS or INDEX")
+        if temporary and not self.sees("TABLES"):
+            raise self.expected("TABLES")
         kind = self.take_one_of(*_LISTS)
         if not kind:
             raise self.refused(
                 f"SHOW {self.token.text.upper()}",
-                "There are SHOW TABLES, DATABASES, COLUMNS, CREATE TABLE, SETTINGS, FUNCTIONS.",
+                "There are SHOW TABLES, DATABASES, COLUMNS, INDEXES, CREATE TABLE, SETTINGS,"
+                " FUNCTIONS, ENGINES, MERGES and PROCESSLIST.",
             )
         database = None
         if kind in ("TABLES", "VIEWS", "DICTIONARIES") and self.take_one_of("FROM", "IN"):
             database = self.identifier("a database")
-        shown = "DATABASES" if kind == "SCHEMAS" else kind
-        return self._filtered(shown, None, database)
+        shown = {"SCHEMAS": "DATABASES"}.get(kind, kind)
+        if temporary:
+            shown = "TEMPORARY TABLES"
+        return self._filtered(shown, None, database, full, changed)
 
     def _show_create(self) -> Show:
         position = self.position(self.advance())
@@ -56,25 +68,31 @@ class ShowParser(DefinitionParser):
             kind = self.advance().key
         return Show(f"CREATE {kind}", self.table_name(), position=position)
 
-    def _of_table(self, kind: str) -> Show:
+    def _of_table(self, kind: str, full: bool) -> Show:
         if not self.take_one_of("FROM", "IN"):
             raise self.expected("FROM and a table")
         table = self.table_name()
         if self.take_one_of("FROM", "IN"):
             table = TableName(table.name, self.identifier("a database"), position=table.position)
-        return self._filtered(kind, table, None)
+        return self._filtered(kind, table, None, full)
 
-    def _filtered(self, kind: str, table: TableName | None, database: str | None) -> Show:
-        """`[[NOT] LIKE | ILIKE 'pattern'] [LIMIT n]`."""
+    def _filtered(
+        self, kind: str, table: TableName | None, database: str | None, full: bool = False,
+        changed: bool = False,
+    ) -> Show:  # fmt: skip
+        """`[[NOT] LIKE | ILIKE 'pattern' | WHERE condition] [LIMIT n]`, as far as `kind` takes it."""
         position = self.position()
-        negated = self.take("NOT")
-        operator = self.take_one_of("LIKE", "ILIKE")
+        of_names = kind in _FILTERED or kind in ("COLUMNS", "TEMPORARY TABLES")
+        negated = of_names and self.take("NOT")
+        operator = self.take_one_of("LIKE", "ILIKE") if of_names else ""
         if negated and not operator:
             raise self.expected("LIKE or ILIKE")
         pattern = self.string("a pattern, quoted") if operator else None
-        if self.sees("WHERE"):
-            raise self.refused("SHOW … WHERE", "Select from the tables of the database system.")
-        limit = self.integer() if self.take("LIMIT") else None
+        where = None
+        if not operator and kind in ("TABLES", "COLUMNS", "INDEXES", "MERGES") and self.take("WHERE"):
+            where = self.expression()
+        limit = self.integer() if of_names and self.take("LIMIT") else None
         return Show(
-            kind, table, database, pattern, negated, operator == "ILIKE", limit, position=position
-        )
+            kind, table, database, pattern, negated, operator == "ILIKE", limit, where, full,
+            changed, position=position,
+        )  # fmt: skip

@@ -293,14 +293,16 @@ class StatementParser(CreateParser, AlterParser, InsertParser, SystemParser, Sho
         position = self.position(self.advance())
         self.take("TABLE")
         if self.keys[self.at] in ("SELECT", "WITH") or self.query_follows():
-            return Describe(None, self.query(), position=position)
+            query = self.query()
+            return Describe(None, query, self.settings_clause(), position=position)
         if self._is_call():
             source = self.relation()
             if not isinstance(source, TableFunction):
                 raise self.expected("one table, table function or query")
             query = Select((Star(),), source=source, position=position)
-            return Describe(None, query, position=position)
-        return Describe(self.table_name(), position=position)
+            return Describe(None, query, self.settings_clause(), position=position)
+        table = self.table_name()
+        return Describe(table, None, self.settings_clause(), position=position)
 
     def _exists_object(self) -> ExistsObject:
         position = self.position(self.advance())

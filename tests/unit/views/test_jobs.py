@@ -20,6 +20,7 @@ from olapdb.transaction.points import watching
 from olapdb.views.backfill import backfill
 from olapdb.views.chunk import ChunkTask, FailedChunk, StagedChunk
 from olapdb.views.executor import InProcessExecutor, Stop, never
+from olapdb.views.jobs import ChunkEvent
 from tests.unit.views.warehouse import DIRECT, READ, VIEW, add, dicts, make, rows, verdict
 
 JOBS = "SELECT * FROM system.view_jobs ORDER BY started, kind"
@@ -308,6 +309,27 @@ def test_nothing_is_published_once_a_cancel_has_returned(
     assert services.catalog.snapshot().number == before
     assert dicts(connection, JOBS)[0]["state"] == "cancelled"
     assert check_database(services.catalog, services.store) == []
+
+
+@pytest.mark.parametrize("operation", ["BACKFILL", "REPLAY"])
+def test_whoever_is_told_of_the_plan_can_cancel_it(connection: Connection, operation: str) -> None:
+    make(connection, view=operation != "BACKFILL")
+    months(connection)
+    if operation == "BACKFILL":
+        connection.execute(VIEW)
+    before = connection.database.services.catalog.snapshot().number
+    view = connection.views["daily_mv"]
+    cancelled: list[str] = []
+
+    def told(event: ChunkEvent) -> None:
+        if event.phase == "planned" and not cancelled:
+            cancelled.extend(one.state for one in view.cancel())
+
+    with pytest.raises(QueryWasCancelled):
+        view.backfill(progress=told) if operation == "BACKFILL" else view.replay(progress=told)
+    assert cancelled == ["cancelled"]
+    assert connection.database.services.catalog.snapshot().number == before
+    assert dicts(connection, JOBS)[0]["state"] == "cancelled"
 
 
 def test_another_process_can_cancel(tmp_path: Path) -> None:
