@@ -133,6 +133,15 @@ def _session() -> Iterable[SettingDefinition]:
     yield s("discard_retained", False, "REPLAY, DELETE, TRUNCATE and DROP PARTITION may remove what was made of rows that left by retention.")
     yield s("allow_drop_detached", False, "Whether DROP DETACHED PARTITION is allowed.")
     yield s("allow_replace_partition_from_empty_source", False, "REPLACE PARTITION from a table without the partition empties it, instead of failing.")
+    yield s("flatten_nested", True, "A column of type Nested is one array for each of its elements.", only=(True,))
+    yield s("describe_include_virtual_columns", False, "DESCRIBE TABLE lists virtual columns too, marked is_virtual.")
+    yield s("describe_compact_output", False, "DESCRIBE gives names and types only.")
+    yield s("describe_include_subcolumns", False, "DESCRIBE lists subcolumns.", only=(False,))
+    yield s("asterisk_include_materialized_columns", False, "* stands for MATERIALIZED columns too.")
+    yield s("asterisk_include_alias_columns", False, "* stands for ALIAS columns too, behind the others.")
+    yield s("force_primary_key", False, "A SELECT whose conditions cannot use a table's primary key is an error.")
+    yield s("force_index_by_date", False, "A SELECT whose conditions cannot use a table's partition key is an error.")
+    yield s("force_data_skipping_indices", "", "Skip indexes, separated by commas: a SELECT that does not use each is an error.")
     for name, default in _NEUTRAL:
         yield s(name, default, "Accepted; it means nothing in process.", neutral=True)
 
@@ -234,6 +243,11 @@ class Settings(Mapping[str, SettingValue]):
 
     def text(self, name: str) -> str:
         return str(self[name])
+
+
+def setting_text(value: SettingValue) -> str:
+    """As SHOW SETTINGS and system.settings print it: booleans are 0 and 1."""
+    return str(int(value)) if isinstance(value, bool) else str(value)
 
 
 def lookup(name: str) -> SettingDefinition:

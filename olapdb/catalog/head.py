@@ -123,9 +123,9 @@ class Head:
     ) -> tuple[Part, ...]:
         """Reads the parts as of a commit, and follows them from then on unless it is long past.
 
-        The connection must not have read yet in its transaction: what it sees first is then not
-        older than what the head knows, which commits of others must not outrun while parts are
-        read, or a table in heavy use would be read by every reader and never be known.
+        The connection should not have read yet in its transaction: what it sees first is then not
+        older than what the head knows. Were commits able to outrun the reading, a table in heavy
+        use would be read whole by every reader and never be known.
         """
         with self._lock:
             known = self._tables.get(table_id)
@@ -142,7 +142,8 @@ class Head:
             )
             parts = loaded.at(number) or ()
             seen = int(sql.newest_commit.value(connection))
-            if seen - number <= FOLLOWED_COMMITS_MAX:
+            behind = self._newest is not None and seen < self._newest.snapshot.number
+            if not behind and seen - number <= FOLLOWED_COMMITS_MAX:
                 _follow(connection, {table_id: loaded}, number, seen)
                 if len(self._tables) >= TABLES_LOADED_MAX:
                     self._tables.clear()

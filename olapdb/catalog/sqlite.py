@@ -492,7 +492,8 @@ class SqliteCatalog:
             used = sql.paths_still_used(connection, paths=json.dumps(sorted(paths)))
             paths -= {path for (path,) in used}
         self._reach("vacuum.forgotten")
-        return tuple(sorted(paths))
+        # As they were dropped: what a part replaced is gone before it is, see rebuild_catalog.
+        return tuple(dict.fromkeys(one.part.path for one in gone if one.part.path in paths))
 
     def forget_history(self, before_ms: int, commits_max: int) -> None:
         newest = self.snapshot().number

@@ -89,7 +89,7 @@ def _decimal(precision: int) -> Target:
     def target(name: str, arguments: Sequence[Argument]) -> DataType:
         scale = constant_integer(name, arguments, 1, "the scale")
         if not 0 <= scale <= precision:
-            raise BadArguments(f"The scale of {name} is 0 to {precision}, not {scale}.")
+            raise ArgumentOutOfBound(f"The scale of {name} is 0 to {precision}, not {scale}.")
         return Decimal(precision, scale)
 
     return target
@@ -290,6 +290,8 @@ def _unchanged(
     """NULL where the value does not come back as it was."""
     if not isinstance(plain(source), Integer | Float | Decimal):
         return kept
+    if isinstance(plain(source), Float) and isinstance(plain(target), Decimal):
+        return kept  # digits beyond the scale are cut off here too
     back = casts.cast_or_null(kept, make_nullable(target), make_nullable(source), environment)
     same = pc.fill_null(pc.equal(back, array), False)
     signs = pc.equal(

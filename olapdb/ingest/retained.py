@@ -204,7 +204,7 @@ class WatchedSlices(StaleSlices):
 
 TOLD_CAUSES: frozenset[Cause] = frozenset(
     ("DELETE", "TTL", "DROP PARTITION", "DETACH PARTITION", "MOVE PARTITION", "REPLACE PARTITION",
-     "QUARANTINE PART")
+     "QUARANTINE PART", "UPSTREAM REPLAY")
 )  # fmt: skip
 """Changes whose commit says itself which frozen keys it reached."""
 

@@ -89,7 +89,8 @@ def stage_insert(
 class BlockStager:
     """Collects the parts, coverage and requirements of blocks that one commit will publish.
 
-    `inline` False keeps every part out of the catalog (a cluster's tasks).  `parallel` None: as
+    `inline` False keeps every part out of the catalog (a cluster's tasks); `swap`: of a replay, see
+    `olapdb.storage.swap_note`.  `parallel` None: as
     the setting parallel_view_processing says; `earlier` is what the views did before, in the same
     INSERT.
     """
@@ -99,6 +100,7 @@ class BlockStager:
     inline: bool = True
     parallel: bool | None = None
     earlier: tuple[ViewWrite, ...] = ()
+    swap: str = ""
     _limits: ViewLimits = field(init=False)
     _changes: list[Change] = field(default_factory=list)
     _requirements: dict[Requirement, None] = field(default_factory=dict)
@@ -207,7 +209,7 @@ class BlockStager:
                 partition_id=partition_id, partition_value=partition_value, blocks=number,
                 lease_id=self.lease_id,
                 contributions=_without_blocks(contributions) if again else contributions,
-                inline_bytes_max=self._inline_bytes(table, rows),
+                inline_bytes_max=self._inline_bytes(table, rows), swap=self.swap,
                 index_values=layout_of(table, self.around).index_values(rows),
             )  # fmt: skip
             changes.append(AddPart(staged.part, staged.inline_rows))

@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from olapdb.catalog.base import DroppedPart
+from olapdb.errors import FileDoesntExist
 from olapdb.model.schema import Table
+from olapdb.storage.store import StoredFile
+from olapdb.storage.swap_note import SWAP_SUFFIX, is_complete, still_tells
 from olapdb.storage.writer import DATA_FOLDER, lease_of_path
 from olapdb.transaction.points import reach
 from olapdb.transaction.services import Services
@@ -16,6 +19,7 @@ from olapdb.transaction.services import Services
 OLD_PARTS_LIFETIME_SECONDS = 480
 PARTS_A_ROUND = 1_000
 COMMITS_KEPT = 100_000
+NOTE_LIFETIME_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,18 @@ def vacuum(services: Services, *, lifetime_seconds: int | None = None) -> Vacuum
     lifetime = OLD_PARTS_LIFETIME_SECONDS if lifetime_seconds is None else lifetime_seconds
     catalog.forget_history(services.clock_ms() - lifetime * 1000, COMMITS_KEPT)
     return VacuumReport(parts, files + orphans, revoked, unknown)
+
+
+def _is_old_note(services: Services, file: StoredFile) -> bool:
+    """A complete note whose replay has long committed, or failed."""
+    store, now_ms = services.store, services.clock_ms()
+    if not file.path.endswith(SWAP_SUFFIX) or file.modified_ms + NOTE_LIFETIME_MS > now_ms:
+        return False
+    try:
+        # Complete when it was listed: what it tells of was written before, and is listed as well.
+        return store.size(file.path) == file.bytes and is_complete(store, file.path)
+    except FileDoesntExist:
+        return False
 
 
 def _dropped(services: Services, lifetime_seconds: int | None) -> tuple[int, int]:
@@ -88,19 +104,26 @@ def _orphans(services: Services) -> tuple[int, tuple[str, ...]]:
     catalog = services.catalog
     # In this order: files, then leases, then what the catalog knows.  A lease that has ended by
     # now can commit no more, so a file of it that is not known then never will be.
-    files = [file.path for file in services.store.list(f"{DATA_FOLDER}/")]
+    listed = {file.path: file for file in services.store.list(f"{DATA_FOLDER}/")}
     states = {lease.id: lease.state for lease in catalog.leases()}
     referenced = catalog.referenced_paths()
     deleted, unknown, present = 0, [], set()
-    for path in files:
+    there = set(listed)
+    # Notes last: while one says that a replay is under way, none of its parts counts.
+    for path in sorted(listed, key=lambda path: path.endswith(SWAP_SUFFIX)):
         lease_id = lease_of_path(path)
         present.add(lease_id)
-        if path in referenced or states.get(lease_id) == "live":
+        if path in referenced:
+            continue
+        if states.get(lease_id) == "live" and not _is_old_note(services, listed[path]):
+            continue
+        if still_tells(services.store, path, there):
             continue
         if lease_id not in states:
             unknown.append(path)
             continue
         services.store.delete(path)
+        there.discard(path)
         reach("vacuum.file_deleted")
         deleted += 1
     gone = [one for one, state in states.items() if state != "live" and one not in present]

@@ -235,9 +235,11 @@ FOOTER_KEY = b"olapdb.part"
 FOOTER_FORMAT = 1
 
 
-def encode_footer(part: Part, table: Table, replaces: tuple[str, ...] = ()) -> str:
+def encode_footer(
+    part: Part, table: Table, replaces: tuple[str, ...] = (), swap: str = ""
+) -> str:
     """Everything that a lost catalog would need of a part but for what the file itself tells.
-    `replaces`: ids of the parts whose rows it holds now."""
+    `replaces`: ids of the parts whose rows it holds now; `swap`: the id of the replay that wrote it."""
     facts: Mapping[str, Json] = {
         "format": FOOTER_FORMAT,
         "id": part.id,
@@ -253,17 +255,20 @@ def encode_footer(part: Part, table: Table, replaces: tuple[str, ...] = ()) -> s
         "created_ms": part.created_ms,
         "replaces": list(replaces),
     }
+    if swap:
+        facts = {**facts, "swap": swap}
     return dumps(facts)
 
 
 @dataclass(frozen=True, slots=True)
 class FooterFacts:
     """What a footer tells: the table as it was then, the part without bytes, path and checksum,
-    and the ids of the parts that it stands for."""
+    and the ids of the parts that it stands for. `swap`: the replay whose note tells that."""
 
     table: Table
     part: Part
     replaces: tuple[str, ...]
+    swap: str = ""
 
 
 def decode_footer(text: bytes, parse_type: ParseType) -> FooterFacts:
@@ -279,4 +284,4 @@ def decode_footer(text: bytes, parse_type: ParseType) -> FooterFacts:
         schema_version=table.version, created_ms=facts["created_ms"],
         bounds={name: tuple(one) for name, one in facts["bounds"].items()},
     )  # fmt: skip
-    return FooterFacts(table, part, tuple(facts.get("replaces", ())))
+    return FooterFacts(table, part, tuple(facts.get("replaces", ())), facts.get("swap", ""))

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import difflib
 
-from olapdb.errors import NotSupportedError, Position, UnknownDatabase
-from olapdb.model.schema import Column, MaterializedView, Table
+from olapdb.config import lookup, setting_text
+from olapdb.errors import BadArguments, InternalError, Position, UnknownDatabase
+from olapdb.model.schema import Column, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
 from olapdb.statements import select
 from olapdb.statements.context import StatementContext, unknown_table
+from olapdb.statements.listing import (
+    Listing,
+    camel,
+    columns_of_table,
+    indexes_of_table,
+    names_of,
+    no_indexes,
+    system_rows,
+)
 from olapdb.storage.codec import codec_text
 from olapdb.types import STRING, UINT8
 
@@ -25,38 +35,126 @@ def require_database(name: str, snapshot: Snapshot, position: Position | None) -
 
 
 def show(statement: nodes.Show, context: StatementContext) -> Result:
-    """SHOW as ClickHouse answers it; TABLES and DATABASES heed LIKE and LIMIT."""
+    """SHOW as ClickHouse answers it, from what the system tables show."""
     snapshot = context.reading_snapshot()
     match statement.kind:
-        case "DATABASES":
-            return _names("name", statement, [*snapshot.databases, "system"])
-        case "TABLES" | "VIEWS":
-            database = statement.database or context.database
-            require_database(database, snapshot, statement.position)
-            if database == "system":
-                return _names("name", statement, list(context.engine.system))
-            found = snapshot.objects(database)
-            wanted = [o.name for o in found if statement.kind == "TABLES" or not isinstance(o, Table)]
-            return _names("name", statement, wanted)
-        case "CREATE" | "CREATE TABLE" | "CREATE VIEW":
-            from olapdb.system.ddl import create_statement
-
+        case "CREATE" | "CREATE TABLE" | "CREATE VIEW" | "CREATE DATABASE":
+            return from_columns(["statement"], [STRING], [[_created(statement, context, snapshot)]])
+        case "SETTING":
             assert statement.table is not None
-            item = context.require(snapshot, statement.table)
-            return from_columns(["statement"], [STRING], [[create_statement(item, snapshot)]])
+            value = context.settings[lookup(statement.table.name).name]
+            return from_columns(["value"], [STRING], [[setting_text(value)]])
+        case "TABLES" if statement.where is not None:
+            return _tables_where(statement, context)
+        case "PROCESSLIST":
+            listing = system_rows("processes", None, "query", context, snapshot)
+        case _:
+            listing = _listed(statement, context, snapshot)
+    return listing.narrowed(statement, context, snapshot)
+
+
+def _listed(statement: nodes.Show, context: StatementContext, snapshot: Snapshot) -> Listing:
+    match statement.kind:
+        case "DATABASES":
+            shown = system_rows("databases", ["name"], "name", context, snapshot)
+            return names_of([str(name) for (name,) in shown.rows])
+        case "TABLES" | "VIEWS":
+            return _tables(statement, context, snapshot)
+        case "TEMPORARY TABLES" | "DICTIONARIES":
+            return names_of([])
         case "COLUMNS":
             assert statement.table is not None
-            return describe(nodes.Describe(table=statement.table), context)
+            table = _table(statement.table, context, snapshot)
+            return columns_of_table(_columns(statement.table, context), table, statement.full)
+        case "INDEXES":
+            assert statement.table is not None
+            table = _table(statement.table, context, snapshot)
+            return indexes_of_table(table) if table is not None else no_indexes()
         case "SETTINGS":
-            names = [n for n in context.settings if _matches(n, statement)]
-            values = [str(context.settings[n]) for n in names]
-            return from_columns(["name", "value"], [STRING, STRING], [names, values])
+            fields = ["name", "type", "value", "changed"]
+            shown = system_rows("settings", fields, "name", context, snapshot)
+            rows = tuple(row[:3] for row in shown.rows if row[3] or not statement.changed)
+            return Listing(shown.fields[:3], rows)
+        case "FUNCTIONS":
+            return system_rows("functions", None, "name", context, snapshot).by_name()
+        case "ENGINES":
+            return system_rows("table_engines", None, "name", context, snapshot).by_name()
         case _:
-            raise NotSupportedError(
-                f"SHOW {statement.kind} is not supported.",
-                hint="SHOW TABLES, DATABASES, CREATE TABLE, COLUMNS and SETTINGS are.",
-                position=statement.position,
-            )
+            raise InternalError(f"No handler for SHOW {statement.kind}.")
+
+
+def _tables(statement: nodes.Show, context: StatementContext, snapshot: Snapshot) -> Listing:
+    """SHOW [FULL] TABLES and VIEWS; FULL tells the engines."""
+    database = statement.database or context.database
+    require_database(database, snapshot, statement.position)
+    if database == "system":
+        engines = {name: f"System{camel(name)}" for name in context.engine.system}
+    else:
+        engines = {
+            o.name: o.engine.name if isinstance(o, Table) else type(o).__name__
+            for o in snapshot.objects(database)
+            if statement.kind == "TABLES" or not isinstance(o, Table)
+        }
+    if not statement.full:
+        return names_of(list(engines))
+    return Listing((("name", STRING), ("engine", STRING)), tuple(sorted(engines.items())))
+
+
+def _tables_where(statement: nodes.Show, context: StatementContext) -> Result:
+    """The condition is over the columns of system.tables."""
+    database = statement.database or context.database
+    require_database(database, context.reading_snapshot(), statement.position)
+    assert statement.where is not None
+    names = [nodes.Identifier((name,)) for name in ("name", "engine")]
+    of_database = nodes.Function(
+        "equals", (nodes.Identifier(("database",)), nodes.Literal(database, database))
+    )
+    query = nodes.Select(
+        columns=tuple(names if statement.full else names[:1]),
+        source=nodes.TableReference(nodes.TableName("tables", "system")),
+        where=nodes.Function("and", (of_database, statement.where)),
+        order_by=(nodes.OrderItem(names[0]),),
+        limit=None if statement.limit is None
+        else nodes.Limit(nodes.Literal(statement.limit, str(statement.limit))),
+        position=statement.position,
+    )  # fmt: skip
+    return select.run_query(query, context)
+
+
+def _table(
+    name: nodes.TableName, context: StatementContext, snapshot: Snapshot
+) -> Table | None:
+    """The stored table whose keys are shown: of a materialized view its target."""
+    if context.locate(name)[0] == "system":
+        _columns(name, context)  # it exists
+        return None
+    found: SchemaObject | None = context.require(snapshot, name)
+    if isinstance(found, MaterializedView):
+        found = snapshot.by_id(found.target_id)
+    return found if isinstance(found, Table) else None
+
+
+def _created(statement: nodes.Show, context: StatementContext, snapshot: Snapshot) -> str:
+    """The statement that makes it again."""
+    from olapdb.system.ddl import create_database, create_statement
+
+    if statement.kind == "CREATE DATABASE":
+        name = statement.database or context.database
+        require_database(name, snapshot, statement.position)
+        return create_database(name, snapshot.databases.get(name))
+    assert statement.table is not None
+    if context.locate(statement.table)[0] == "system":
+        columns = _columns(statement.table, context)
+        shown = ", ".join(f"`{c.name}` {c.type.name}" for c in columns)
+        name = statement.table.name
+        return f"CREATE TABLE system.{name} ({shown}) ENGINE = System{camel(name)}"
+    item = context.require(snapshot, statement.table)
+    if statement.kind == "CREATE VIEW" and isinstance(item, Table):
+        raise BadArguments(
+            f"{item.database}.{item.name} is not a view.", hint="Say SHOW CREATE TABLE.",
+            position=statement.table.position,
+        )  # fmt: skip
+    return create_statement(item, snapshot)
 
 
 _DESCRIBED = ("name", "type", "default_type", "default_expression", "comment",
@@ -64,15 +162,36 @@ _DESCRIBED = ("name", "type", "default_type", "default_expression", "comment",
 
 
 def describe(statement: nodes.Describe, context: StatementContext) -> Result:
-    """DESCRIBE TABLE t, or DESCRIBE (SELECT …); ClickHouse's seven columns."""
+    """DESCRIBE TABLE t, or DESCRIBE (SELECT …); ClickHouse's seven columns, or as the settings
+    describe_… say."""
+    context = context.with_settings(statement.settings)
     if statement.query is not None:
         described = select.describe(statement.query, context)
-        rows: list[tuple[str, ...]] = [(n, t.name, "", "", "", "", "") for n, t in described]
+        rows: list[tuple[object, ...]] = [(n, t.name, "", "", "", "", "") for n, t in described]
+        virtual: list[tuple[object, ...]] = []
     else:
         assert statement.table is not None
         rows = [_described(c) for c in _columns(statement.table, context)]
-    columns = [[row[i] for row in rows] for i in range(len(_DESCRIBED))]
-    return from_columns(_DESCRIBED, [STRING] * len(_DESCRIBED), columns)
+        virtual = _virtual(statement.table, context)
+    shown = 2 if context.settings.boolean("describe_compact_output") else len(_DESCRIBED)
+    names, types = list(_DESCRIBED[:shown]), [STRING] * shown
+    columns = [[row[i] for row in (*rows, *virtual)] for i in range(shown)]
+    if context.settings.boolean("describe_include_virtual_columns"):
+        marks: list[object] = [0] * len(rows) + [1] * len(virtual)
+        return from_columns([*names, "is_virtual"], [*types, UINT8], [*columns, marks])
+    return from_columns(names, types, columns)
+
+
+def _virtual(name: nodes.TableName, context: StatementContext) -> list[tuple[object, ...]]:
+    """The virtual columns of the table, where DESCRIBE is to list them."""
+    if not context.settings.boolean("describe_include_virtual_columns"):
+        return []
+    from olapdb.bind.virtual import virtual_columns
+
+    table = _table(name, context, context.reading_snapshot())
+    if table is None:
+        return []
+    return [(v.name, v.type.name, "", "", v.comment, "", "") for v in virtual_columns(table)]
 
 
 def _columns(name: nodes.TableName, context: StatementContext) -> tuple[Column, ...]:
@@ -90,7 +209,7 @@ def _columns(name: nodes.TableName, context: StatementContext) -> tuple[Column, 
     return item.columns
 
 
-def _described(column: Column) -> tuple[str, ...]:
+def _described(column: Column) -> tuple[object, ...]:
     return (
         column.name, column.type.name, column.default_kind, column.default, column.comment,
         codec_text(column), "",
@@ -106,19 +225,3 @@ def exists(statement: nodes.ExistsObject, context: StatementContext) -> Result:
         item = context.find(snapshot, statement.name)
         found = item is not None and (statement.kind == "TABLE" or not isinstance(item, Table))
     return from_columns(["result"], [UINT8], [[int(found)]])
-
-
-def _names(header: str, statement: nodes.Show, names: list[str]) -> Result:
-    kept = sorted(n for n in names if _matches(n, statement))
-    if statement.limit is not None:
-        kept = kept[: statement.limit]
-    return from_columns([header], [STRING], [kept])
-
-
-def _matches(name: str, statement: nodes.Show) -> bool:
-    if statement.like is None:
-        return True
-    import pyarrow.compute as pc
-
-    matched = pc.match_like([name], statement.like, ignore_case=statement.case_insensitive)
-    return bool(matched[0].as_py()) != statement.negated

@@ -65,6 +65,7 @@ def write_part(
     level: int = 0,
     inline_bytes_max: int = 0,
     replaces: Iterable[str] = (),
+    swap: str = "",
     index_values: Mapping[str, pa.Array] | None = None,
 ) -> StagedPart:
     """Stages one part; invisible until a commit adds it.
@@ -72,9 +73,10 @@ def write_part(
     `rows` are sorted by the sorting key, of one partition, their columns named, typed and ordered
     as `table.stored_columns`.  0 rows make a void part, at most `inline_bytes_max` bytes (in
     memory) an inline one.  `index_values`: what the table's skip indexes are
-    made of, by name; a part without them is not skipped by them.  `replaces` are the ids of the parts whose rows it holds now, for a
-    catalog that is rebuilt from footers.  Raises InternalError for rows that do not fit the table, and the
-    Store's errors.
+    made of, by name; a part without them is not skipped by them.  `replaces` are the ids of the
+    parts whose rows it holds now, `swap` the replay whose note tells them, for a catalog that is
+    rebuilt from footers.  Raises InternalError for rows that do not fit the table, and the Store's
+    errors.
     """
     _check_rows(table, rows)
     part = Part(
@@ -96,7 +98,8 @@ def write_part(
         return _inline_part(part, _layout(store, table), rows)
     return StagedPart(
         _file_part(
-            store, part, _layout(store, table), rows, lease_id, tuple(replaces), index_values or {}
+            store, part, _layout(store, table), rows, lease_id, tuple(replaces), swap,
+            index_values or {},
         )
     )
 
@@ -198,7 +201,7 @@ def _inline_part(part: Part, layout: _Layout, rows: pa.Table) -> StagedPart:
 
 def _file_part(
     store: Store, part: Part, layout: _Layout, rows: pa.Table, lease_id: str,
-    replaces: tuple[str, ...], index_values: Mapping[str, pa.Array],
+    replaces: tuple[str, ...], swap: str, index_values: Mapping[str, pa.Array],
 ) -> Part:  # fmt: skip
     table = layout.table
     part = replace(
@@ -227,7 +230,7 @@ def _file_part(
                     sink.write(data)
                     writer.add_key_value_metadata({METADATA_PREFIX + index.name: place.to_json()})
             bounds.update(found())
-            footer = encode_footer(replace(part, bounds=bounds), table, replaces)
+            footer = encode_footer(replace(part, bounds=bounds), table, replaces, swap)
             writer.add_key_value_metadata({FOOTER_KEY: footer})
 
     try:

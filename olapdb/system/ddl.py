@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from olapdb.config import SESSION_SETTINGS
-from olapdb.model.schema import Column, KeyItem, MaterializedView, SchemaObject, Table, View
+from olapdb.model.schema import (
+    Column,
+    Database,
+    KeyItem,
+    MaterializedView,
+    SchemaObject,
+    Table,
+    View,
+)
 from olapdb.model.snapshot import Snapshot
 from olapdb.storage.codec import codec_clause
 from olapdb.types import quote_identifier
@@ -11,6 +19,14 @@ from olapdb.types import quote_identifier
 
 def qualified(database: str, name: str) -> str:
     return f"{quote_identifier(database)}.{quote_identifier(name)}"
+
+
+def create_database(name: str, database: Database | None) -> str:
+    """`database` None: one of the system's own."""
+    if database is None:
+        return f"CREATE DATABASE {quote_identifier(name)} ENGINE = Memory"
+    text = f"CREATE DATABASE {quote_identifier(name)} ENGINE = Atomic"
+    return text + _comment(database.comment)
 
 
 def create_statement(item: SchemaObject, snapshot: Snapshot) -> str:

@@ -52,7 +52,7 @@ def _views(context: SystemContext) -> Iterator[Row]:
         yield (
             view.database, view.name, view.id, *_names(source), *_names(target), view.query,
             view.version, int(view.attached), status.verdict, status.reason, status.covered_rows,
-            status.gap_rows, status.gap_parts, status.bypass_rows, len(status.stale),
+            status.gap_rows, status.gap_parts, status.bypass_rows, status.stale_slices,
             moment_if_any(oldest), moment_if_any(status.last_check_ms), status.mend, view.comment,
             status.gap_blocks, moment_if_any(status.gap_since_ms),
             max(0, now_ms - status.gap_since_ms) // 1_000 if status.gap_since_ms else 0,

@@ -15,6 +15,7 @@ from olapdb.storage.bounds import table_bounds
 from olapdb.storage.checksum import verify_file, verify_inline
 from olapdb.storage.reader import PartReader
 from olapdb.storage.store import Store
+from olapdb.storage.swap_note import still_tells
 from olapdb.storage.writer import DATA_FOLDER, lease_of_path
 
 CheckRows = Callable[[Table, Part, pa.Table], Iterator[str]]
@@ -132,6 +133,9 @@ def _check_files(catalog: Catalog, store: Store) -> Iterator[str]:
     live = {lease.id for lease in catalog.leases() if lease.state == "live"}
     files = list(store.list(f"{DATA_FOLDER}/"))
     referenced = catalog.referenced_paths()
+    present = {file.path for file in files}
     for file in files:
-        if file.path not in referenced and lease_of_path(file.path) not in live:
+        if file.path in referenced or lease_of_path(file.path) in live:
+            continue
+        if not still_tells(store, file.path, present):
             yield f"{file.path} is referred to by nothing; vacuum has not removed it"

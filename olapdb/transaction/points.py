@@ -27,7 +27,7 @@ STAGES = (
     "delete.part_rewritten", "delete.before_commit",
     "attach.part_staged", "move.rows_asked", "move.committed",
     "update.part_rewritten", "update.before_commit", "alter.before_commit",
-    "rows.chunk_computed", "replay.chunk_computed", "replay.before_commit", "replay.committed",
+    "rows.chunk_computed", "replay.begun", "replay.chunk_computed", "replay.noted", "replay.before_commit", "replay.committed",
     "adopt.before_commit", "adopt.committed",
     "backfill.planned", "backfill.chunk_computed", "backfill.before_commit",
     "backfill.chunk_published",

@@ -26,7 +26,9 @@ from olapdb.model.part import NewBlock, Part
 from olapdb.model.schema import Database, Table
 from olapdb.storage.checksum import checksum_of_file
 from olapdb.storage.store import LocalStore, Store, flush_folder
+from olapdb.storage.swap_note import SWAP_SUFFIX, SwapNote, read_swap_note
 from olapdb.storage.writer import DATA_FOLDER, column_bytes
+from olapdb.transaction.doubles import without_doubles
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,8 @@ def rebuild_catalog(folder: str | os.PathLike[str]) -> RebuildReport:
     for leftover in root.glob(f"{CATALOG_FILE}.new*"):
         leftover.unlink()
     found, unreadable = _read_all(LocalStore(root, read_only=True))
-    kept = _without_doubles(found)
+    notes, torn = _read_notes(LocalStore(root, read_only=True))
+    kept = without_doubles(found, notes)
     tables = _tables(kept)
     named, renamed = _named(tables)
     catalog = SqliteCatalog(new)
@@ -75,7 +78,7 @@ def rebuild_catalog(folder: str | os.PathLike[str]) -> RebuildReport:
         leftover.unlink()
     return RebuildReport(
         tuple(sorted(f"{t.database}.{t.name}" for t in named.values())), len(kept),
-        sum(facts.part.rows for facts in kept), len(found) - len(kept), tuple(unreadable), renamed,
+        sum(facts.part.rows for facts in kept), len(found) - len(kept), (*unreadable, *torn), renamed,
     )  # fmt: skip
 
 
@@ -90,6 +93,19 @@ def _read_all(store: Store) -> tuple[list[FooterFacts], list[str]]:
         except (OlapdbError, OSError, KeyError, ValueError, pa.ArrowException) as error:
             unreadable.append(f"{file.path}: {error}")
     return sorted(found, key=lambda facts: (facts.part.created_ms, facts.part.id)), unreadable
+
+
+def _read_notes(store: Store) -> tuple[list[SwapNote], list[str]]:
+    """What replays have noted beside their parts, and why some of it cannot be read."""
+    notes, unreadable = [], []
+    for file in store.list(f"{DATA_FOLDER}/"):
+        if not file.path.endswith(SWAP_SUFFIX):
+            continue
+        try:
+            notes.append(read_swap_note(store, file.path))
+        except (OlapdbError, OSError, KeyError, ValueError) as error:
+            unreadable.append(f"{file.path}: {error}")
+    return notes, unreadable
 
 
 def _read(store: Store, path: str, size: int) -> FooterFacts:
@@ -107,54 +123,6 @@ def _read(store: Store, path: str, size: int) -> FooterFacts:
             uncompressed_bytes=uncompressed,
         )  # fmt: skip
     return replace(facts, part=part)
-
-
-def _without_doubles(found: list[FooterFacts]) -> list[FooterFacts]:
-    """Those that no other stands for, each row in one of them.
-
-    A merge or a mutation that never came to be has left a file too, which stands for parts that
-    others have replaced since: of two that stand for the same part, the one goes whose own parts
-    are still there (if both: the one of fewer), and they count again.
-    """
-    by_id = {facts.part.id: facts for facts in found}
-    left_out: set[str] = set()
-    while True:
-        gone = {one for f in found if f.part.id not in left_out for one in f.replaces}
-        kept = [f for f in found if f.part.id not in gone and f.part.id not in left_out]
-        double = _double(kept, by_id)
-        if double is None:
-            return kept
-
-        def order(facts: FooterFacts) -> tuple[bool, int]:
-            there = all(one in by_id for one in facts.replaces)
-            return not there, len(_stands_for(facts, by_id))
-
-        left_out.add(min(double, key=order).part.id)
-
-
-def _double(
-    kept: list[FooterFacts], by_id: Mapping[str, FooterFacts]
-) -> tuple[FooterFacts, FooterFacts] | None:
-    """Two that stand for the same part."""
-    owners: dict[str, FooterFacts] = {}
-    for facts in kept:
-        for one in _stands_for(facts, by_id):
-            if one in owners:
-                return owners[one], facts
-            owners[one] = facts
-    return None
-
-
-def _stands_for(facts: FooterFacts, by_id: Mapping[str, FooterFacts]) -> frozenset[str]:
-    """Ids of all parts that went into it, step by step, as far as footers tell."""
-    reached: set[str] = set()
-    waiting = list(facts.replaces)
-    while waiting:
-        one = waiting.pop()
-        if one not in reached:
-            reached.add(one)
-            waiting += by_id[one].replaces if one in by_id else ()
-    return frozenset(reached)
 
 
 def _tables(kept: list[FooterFacts]) -> Mapping[str, Table]:

@@ -64,6 +64,8 @@ class ChunkTask:
     blocks: tuple[BlockRange, ...] = ()
     frozen: FrozenKeys = field(default_factory=FrozenKeys)
     """Keys of the target that a replay leaves as they are."""
+    swap: str = ""
+    """The replay's, which the parts' footers name."""
 
     @property
     def view(self) -> MaterializedView:
@@ -193,7 +195,7 @@ class _Sink:
 
     def __init__(self, task: ChunkTask, around: Surroundings, bound: BoundView) -> None:
         self._task, self._around, self._bound = task, around, bound
-        self._stager = BlockStager(around, task.lease_id)
+        self._stager = BlockStager(around, task.lease_id, swap=task.swap)
         self._held: list[pa.Table] = []
         self._held_rows = 0
         self._combine_at = BLOCK_ROWS_MAX

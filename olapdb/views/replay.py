@@ -26,7 +26,7 @@ from olapdb.functions.base import Environment
 from olapdb.ingest.dimensions import dimension_changed
 from olapdb.ingest.invalidate import StaleSlices, touched_parts, watchers_are
 from olapdb.ingest.read import Pin, discard, read_rows, read_staged
-from olapdb.ingest.retained import FrozenKeys
+from olapdb.ingest.retained import FrozenKeys, frozen_hit
 from olapdb.ingest.stage import VOID_PARTITION, dimension_requirements, void_part
 from olapdb.ingest.staged import StagedInsert, join_staged
 from olapdb.ingest.trigger import Surroundings
@@ -67,12 +67,14 @@ from olapdb.views.jobs import (
 from olapdb.views.ledger import booked, unbooked_parts
 from olapdb.views.narrow import reaching_parts
 from olapdb.views.retention import (
+    frozen_reached,
     frozen_rows,
     frozen_stale,
     kept_part,
     refuse_retained,
     released,
 )
+from olapdb.views.swap import Swap
 from olapdb.views.verdicts import stale_slices
 
 
@@ -139,7 +141,7 @@ def _until_swapped(
             try:
                 return _Replay(
                     job, snapshot, view, slices, discard_bypass, partition is not None,
-                    _frozen_keys(job, snapshot, view),
+                    _frozen_keys(job, snapshot, view), Swap(job.services, view.target_id),
                 ).run()  # fmt: skip
             except CommitConflict:
                 job.refuse_cancelled()
@@ -195,18 +197,22 @@ class _Replay:
     discard_bypass: bool
     explicit: bool
     frozen: FrozenKeys
+    swap: Swap
     kept_paths: list[str] = field(default_factory=list)
 
     def run(self) -> tuple[ReplayRow, ...]:
         views = list(self.snapshot.views_into(self.view.target_id))
-        staged, source_rows = self._recompute(views)
+        staged: StagedInsert | None = None
         try:
+            self.swap.begin()
+            staged, source_rows = self._recompute(views)
             reach("replay.before_commit")
             return self._swap(views, staged, source_rows)
         except CommitUnknown:
             raise
         except Error:
             discard(self.job.services, (*(staged.paths if staged else ()), *self.kept_paths))
+            self.swap.forget()
             raise
 
     # --- recompute
@@ -226,7 +232,7 @@ class _Replay:
             for partition, parts in by_partition(self._read_parts(view)).items():
                 task = self.job.task(self.snapshot, view, partition, parts, len(tasks), "replay",
                                      self.slices, self._stands_for(view, partition))  # fmt: skip
-                tasks.append(replace(task, frozen=self.frozen))
+                tasks.append(replace(task, frozen=self.frozen, swap=self.swap.id))
         self.job.plan(self.view, tasks)
         for task in tasks:
             self._say("planned", task.index, len(tasks), task.partition, task.rows, 0)
@@ -304,6 +310,7 @@ class _Replay:
         changes += more
         requirements += needed
         changes += self.job.closing()
+        self.swap.complete(new, removed)
         committed = self.job.services.catalog.apply(
             Commit(tuple(requirements), tuple(changes), "REPLAY", self.job.query_id,
                    self.job.statement)
@@ -356,7 +363,8 @@ class _Replay:
                 if isinstance(one, AddPart) and one.part.partition_id == partition
             ]  # fmt: skip
             made = kept_part(
-                target, rows, parts, number, added, now, around, self.job.services.lease_id
+                target, rows, parts, number, added, now, around, self.job.services.lease_id,
+                self.swap.id,
             )
             if made.part.path:
                 self.kept_paths.append(made.part.path)
@@ -490,12 +498,30 @@ class _Replay:
                     slices.add(self._read(target, change), around)
                 if isinstance(change, AddBlock) and change.block.table_id == target.id:
                     changes.append(AddCoverage(CoverageRow(view.id, None, change.block)))
+            changes += self._frozen_below(now, view, target, seen, new)
             changes += _booked_below(now, view, new, changes)
             changes += slices.invalidations(
                 "UPSTREAM REPLAY", self.job.statement, self.job.query_id,
                 self.job.services.clock_ms(),
             )  # fmt: skip
         return changes, requirements
+
+    def _frozen_below(
+        self, now: Snapshot, view: MaterializedView, target: Table, seen: Iterable[Part],
+        new: Iterable[Change],
+    ) -> list[Change]:  # fmt: skip
+        """What is frozen of a view below is not what it was said to be where rows differ that reach
+        it; a replay that gives what was there leaves its verdict alone."""
+        frozen = FrozenKeys.of(now, view.target_id)
+        if not frozen:
+            return []
+        around = self._around(now)
+        before = [read_rows(around, target, part) for part in seen]
+        after = [
+            self._read(target, one) for one in new
+            if isinstance(one, AddPart) and one.part.table_id == target.id and one.part.rows
+        ]  # fmt: skip
+        return frozen_hit(view, now, frozen_reached(view, target, frozen, before, after, around))
 
     def _read(self, target: Table, staged: AddPart) -> pa.Table:
         return read_staged(self.job.services.store, target, staged)

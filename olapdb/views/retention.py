@@ -14,8 +14,15 @@ import pyarrow as pa
 from olapdb.errors import BadArguments, RetainedRows
 from olapdb.execute.combine import combine
 from olapdb.ingest.failures import FAILED
+from olapdb.ingest.reach import difference
 from olapdb.ingest.read import read_rows
-from olapdb.ingest.retained import DISCARD_HINT, TOLD_CAUSES, FrozenKeys, frozen_hit
+from olapdb.ingest.retained import (
+    DISCARD_HINT,
+    TOLD_CAUSES,
+    FrozenKeys,
+    WatchedSlices,
+    frozen_hit,
+)
 from olapdb.ingest.stage import layout_of
 from olapdb.ingest.trigger import Surroundings
 from olapdb.merge.merger import joined_contributions
@@ -26,6 +33,7 @@ from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import FrozenVerdict
 from olapdb.storage.writer import write_part
+from olapdb.views.chunk import combined
 from olapdb.views.jobs import view_name
 
 SLICES_NAMED_MAX = 5
@@ -49,9 +57,31 @@ def frozen_rows(
     return combine(table, rows) if table.engine.combines else rows
 
 
+def frozen_reached(
+    view: MaterializedView, source: Table, frozen: FrozenKeys, before: Sequence[pa.Table],
+    after: Sequence[pa.Table], around: Surroundings,
+) -> frozenset[str | None]:  # fmt: skip
+    """The slices of the view (None: all) with frozen keys that rows of its source reach which one
+    side has and the other has not, both as a merge would leave them."""
+    slices = WatchedSlices(view, {}, {}, frozen)
+    had, has = (combined(source, _joined(source, one), around) for one in (before, after))
+    try:
+        slices.add(difference(had, has), around)
+    except pa.ArrowNotImplementedError:  # of types that do not compare
+        slices.add_all(0)
+    return frozenset(slices.hit)
+
+
+def _joined(table: Table, pieces: Iterable[pa.Table]) -> pa.Table:
+    """The pieces as one table of the stored columns, which may be empty."""
+    schema = pa.schema([pa.field(c.name, c.type.arrow) for c in table.stored_columns])
+    plain = (piece.select(schema.names).replace_schema_metadata(None) for piece in pieces)
+    return pa.concat_tables([schema.empty_table(), *(piece.cast(schema) for piece in plain)])
+
+
 def kept_part(
     table: Table, rows: pa.Table, of: Sequence[Part], number: Blocks, new: Iterable[Part],
-    snapshot: Snapshot, around: Surroundings, lease_id: str,
+    snapshot: Snapshot, around: Surroundings, lease_id: str, swap: str = "",
 ) -> AddPart:  # fmt: skip
     """The frozen rows of the parts that a replay replaces, as a part of their own; it names what
     those named and the recomputed parts do not."""
@@ -60,7 +90,7 @@ def kept_part(
         around.store, table, rows, partition_id=of[0].partition_id,
         partition_value=of[0].partition_value, blocks=number, lease_id=lease_id,
         contributions=contributions, level=max(part.level for part in of),
-        inline_bytes_max=rows.nbytes if all(part.inline for part in of) else 0,
+        inline_bytes_max=rows.nbytes if all(part.inline for part in of) else 0, swap=swap,
         index_values=layout_of(table, around).index_values(rows),
     )  # fmt: skip
     return AddPart(staged.part, staged.inline_rows)

@@ -63,6 +63,8 @@ class ViewStatus:
     gap_since_ms: int = 0
     retained_rows: int = 0
     last_proof_ms: int = 0
+    stale_slices: int = 0
+    """Distinct slices among `stale`; where all of the target is, its partitions, at least one."""
 
 
 def view_status(view: MaterializedView, snapshot: Snapshot) -> ViewStatus:
@@ -95,6 +97,7 @@ def view_status(view: MaterializedView, snapshot: Snapshot) -> ViewStatus:
         gap_since_ms=gap_since_ms,
         retained_rows=sum(s.rows for s in slices if s.status == "retained"),
         last_proof_ms=max((c.checked_ms for c in checks if c.verdict == "equal"), default=0),
+        stale_slices=_distinct_slices(view, snapshot, stale),
     )
 
 
@@ -131,6 +134,16 @@ def _stale(
         for c in checks if c.verdict == "different"
     ]  # fmt: skip
     return tuple(slices)
+
+
+def _distinct_slices(
+    view: MaterializedView, snapshot: Snapshot, stale: tuple[StaleSlice, ...]
+) -> int:
+    named = {one.partition for one in stale}
+    if None not in named:
+        return len(named)
+    there = {part.partition_id for part in snapshot.parts(view.target_id) if part.rows}
+    return max(len((named | there) - {None}), 1)
 
 
 def _verdict(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Self
 
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import Error
 from tests.schedules.model import Model
+from tests.schedules.shapes import Fails
 
 CATALOG = ("catalog.checked", "catalog.before_commit", "catalog.committed")
 STORE = ("store.written", "store.flushed", "store.renamed", "store.synced")
@@ -23,6 +24,12 @@ class Answer:
     rows: list[dict[str, Any]] = field(default_factory=list)
     error: str = ""
     message: str = ""
+
+
+THROWN = "FUNCTION_THROW_IF_VALUE_IS_NON_ZERO"
+"""The error of the view that fails."""
+UNREADABLE = "QUERY_IS_NOT_SUPPORTED_IN_MATERIALIZED_VIEW"
+"""Of what has to read a Null table again."""
 
 
 class Untrue(Exception):
@@ -63,7 +70,8 @@ class Operation(ABC):
             rows = cursor.fetchall() if names else []
             return Answer([dict(zip(names, row, strict=True)) for row in rows])
         except Error as error:
-            return Answer(error=error.name, message=str(error))
+            found = [asdict(row) for row in getattr(error, "rows", None) or ()]
+            return Answer(found, error.name, str(error))
 
     @property
     def asks(self) -> bool:
@@ -73,17 +81,36 @@ class Operation(ABC):
     def after(self, model: Model, answer: Answer) -> Model:
         """The model once the statement has given this answer."""
         changed = model.copy()
+        if answer.error == THROWN:
+            if not self.fails(model):
+                raise Untrue(f"no view fails: {answer.message}")
+            return changed
         if answer.error:
             if answer.error not in self.refusals:
                 raise Untrue(f"refused: {answer.message}")
             return changed
-        for _ in self.change(changed, answer):
-            pass
+        try:
+            for _ in self.change(changed, answer):
+                pass
+        except Fails as row:
+            raise Untrue(f"done, and a view fails on {row}") from None
         return changed
+
+    def fails(self, model: Model) -> bool:
+        """Whether a view fails on a row that the statement gives it."""
+        try:
+            for _ in self.change(model.copy(), None):
+                pass
+        except Fails:
+            return True
+        return False
 
     def prefixes(self, model: Model) -> Iterator[Model]:
         """Where a process that died in it may have left things: after any of its commits."""
         changed = model.copy()
-        for _ in self.change(changed, None):
-            yield changed.copy()
+        try:
+            for _ in self.change(changed, None):
+                yield changed.copy()
+        except Fails:
+            return
         yield changed

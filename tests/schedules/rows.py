@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, TypeAlias
 
+from olapdb.dbapi.connection import Connection
+from olapdb.errors import Error
 from tests.schedules.model import Model
 from tests.schedules.operation import CATALOG, STORE, Answer, Operation, Untrue
-from tests.schedules.shapes import KINDS, ONCE, PARTITIONS, TABLES, Row
+from tests.schedules.shapes import BAD_USER, KINDS, ONCE, PARTITIONS, TABLES, Row
 
 INSERT_STAGES = (
     *STORE, *CATALOG, "insert.source_staged", "insert.view_fired", "insert.staged",
@@ -18,7 +21,11 @@ INSERT_STAGES = (
 
 
 def bases(model: Model) -> list[str]:
-    return [key for key in ("s", "r", "e") if key in model.names]
+    return [key for key in ("s", "r", "e", "z") if key in model.names]
+
+
+def stored_bases(model: Model) -> list[str]:
+    return [key for key in bases(model) if TABLES[key].stores]
 
 
 def plain_bases(model: Model) -> list[str]:
@@ -30,57 +37,148 @@ def targets(model: Model) -> list[str]:
     return sorted({view.shape.target for view in model.views.values()})
 
 
+Stretch: TypeAlias = tuple[str, int, int]
+"""Of a stream: from, and the first position that does not belong to it."""
+
+
 @dataclass(frozen=True)
 class Insert(Operation):
-    """Into a source, in blocks of `cut` rows, as files where `inline` is 0; with a token a second
-    time too."""
+    """Into a source, in blocks of `cut` rows, as files where `inline` is 0; with a token or the
+    positions of its rows a second time too. `ignoring`: what a view fails on is its gap."""
 
     table: str
     rows: tuple[Row, ...]
     cut: int
     inline: int
     token: str = ""
+    ignoring: bool = False
+    offsets: tuple[Stretch, ...] = ()
     weight: ClassVar[int] = 45
     stages: ClassVar[tuple[str, ...]] = INSERT_STAGES
+    refusals: ClassVar[tuple[str, ...]] = ("OFFSET_HOLE",)
 
     @classmethod
     def draw(cls, model: Model, chance: random.Random) -> Insert:
+        bad = BAD_USER if "risky" in model.names and chance.random() < 0.25 else 1
         rows = tuple(
-            (chance.choice(PARTITIONS), chance.choice(KINDS), chance.randint(1, 4),
+            (chance.choice(PARTITIONS), chance.choice(KINDS), chance.choice((1, 2, 3, 4, bad)),
              chance.randint(-5, 5))
             for _ in range(chance.randint(1, 6))
         )  # fmt: skip
         token = f"token {chance.randint(1, 4)}" if chance.random() < 0.15 else ""
-        return cls(chance.choice(bases(model)), rows, chance.choice((1, 2, 1_000)),
-                   chance.choice((0, 262_144)), token)  # fmt: skip
+        table = chance.choice(bases(model))
+        offsets = () if token or chance.random() < 0.8 else _stretches(model, table, chance)
+        return cls(table, rows, chance.choice((1, 2, 1_000)), chance.choice((0, 262_144)), token,
+                   chance.random() < (0.7 if bad == BAD_USER else 0.1), offsets)  # fmt: skip
 
     def sql(self, model: Model) -> str:
-        token = f", insert_deduplication_token = '{self.token}'" if self.token else ""
-        values = ", ".join(f"({p}, '{k}', {u}, {n})" for p, k, u, n in self.rows)
         return (
             f"INSERT INTO {model.names[self.table]} SETTINGS max_insert_block_size = {self.cut},"
-            f" inline_bytes_max = {self.inline}{token} VALUES {values}"
+            f" inline_bytes_max = {self.inline}{self._more()} VALUES {written(self.rows)}"
         )
+
+    def _more(self) -> str:
+        token = f", insert_deduplication_token = '{self.token}'" if self.token else ""
+        ignoring = ", materialized_views_ignore_errors = 1" if self.ignoring else ""
+        told = {stream: [first, after] for stream, first, after in self.offsets}
+        return f"{token}{ignoring}" + (f", source_offsets = '{json.dumps(told)}'" if told else "")
+
+    def after(self, model: Model, answer: Answer) -> Model:
+        if answer.error == "OFFSET_HOLE" and self._arrival(model) != "hole":
+            raise Untrue(f"there is no hole: {answer.message}")
+        if not answer.error and self._arrival(model) == "hole":
+            raise Untrue(f"there is a hole in {self.offsets} at {model.positions}")
+        return super().after(model, answer)
+
+    def _arrival(self, model: Model) -> str:
+        """ "new", "known" or "hole"."""
+        found = set()
+        for stream, first, after in self.offsets:
+            at = model.positions.get((self.table, stream), first)
+            found.add("new" if at == first else "known" if after <= at else "hole")
+        return found.pop() if len(found) == 1 else "hole" if found else "new"
 
     def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
         yield
         named = f"{self.table} {self.token}"
-        if self.token and named in model.tokens:
+        if (self.token and named in model.tokens) or self._arrival(model) != "new":
             return
-        model.add_rows(self.table, list(self._accepted(model)))
+        for block in range(0, len(self.rows), self.cut):
+            accepted = list(self._accepted(model, self.rows[block : block + self.cut]))
+            model.add_rows(self.table, accepted, ignoring=self.ignoring)
         if self.token:
             model.tokens.add(named)
+        for stream, _, after in self.offsets:
+            model.positions[self.table, stream] = after
 
-    def _accepted(self, model: Model) -> Iterator[Row]:
+    def _accepted(self, model: Model, rows: Sequence[Row]) -> Iterator[Row]:
         """The first of each key, where the table deduplicates."""
         at = [TABLES[self.table].fields.index(column) for column in ONCE]
-        for row in self.rows:
+        for row in rows:
             key = tuple(row[i] for i in at)
             if self.table != "e":
                 yield row
-            elif key not in model.keys:
+            elif key in model.keys:
+                model.dropped += 1
+            else:
                 model.keys.add(key)
                 yield row
+
+
+def written(rows: Sequence[Row]) -> str:
+    return ", ".join(f"({p}, '{k}', {u}, {n})" for p, k, u, n in rows)
+
+
+def _stretches(model: Model, table: str, chance: random.Random) -> tuple[Stretch, ...]:
+    """What comes next in one or two streams, mostly; or what came before, or beyond a hole."""
+    found: list[Stretch] = []
+    for stream in chance.sample(("left", "right"), chance.choice((1, 1, 2))):
+        at = model.positions.get((table, stream), 0)
+        first, after = chance.choice(((0, 2), (0, 2), (0, 3), (-2, 0), (-1, 0), (-1, 1), (1, 2)))
+        found.append((stream, max(at + first, 0), max(at + after, 1)))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Deliver(Insert):
+    """By `connection.insert`, which says what became of it."""
+
+    weight: ClassVar[int] = 9
+
+    @classmethod
+    def draw(cls, model: Model, chance: random.Random) -> Deliver:
+        given = super().draw(model, chance)
+        offsets = given.offsets or (() if given.token else _stretches(model, given.table, chance))
+        return replace(given, cut=1_000, ignoring=False, offsets=offsets)
+
+    def sql(self, model: Model) -> str:
+        return f"-- insert into {model.names[self.table]}{self._more()}: {written(self.rows)}"
+
+    def perform(self, connection: Connection, text: str) -> Answer:
+        table = text.split()[3].rstrip(":,")
+        columns = dict(zip(TABLES[self.table].fields, zip(*self.rows, strict=True), strict=True))
+        offsets = {stream: (first, after) for stream, first, after in self.offsets}
+        try:
+            done = connection.insert(table, {name: list(values) for name, values in columns.items()},
+                                     token=self.token or None, offsets=offsets or None)  # fmt: skip
+        except Error as error:
+            return Answer(error=error.name, message=str(error))
+        return Answer([{"rows": int(done), "duplicate": done.duplicate, "dropped": done.duplicates_dropped}])  # fmt: skip
+
+    def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
+        before = model.copy()
+        yield from super().change(model, answer)
+        if answer is None:
+            return
+        known = self._arrival(before) == "known" or f"{self.table} {self.token}" in before.tokens
+        dropped = model.dropped - before.dropped
+        wanted = {
+            "rows": 0 if known else len(self.rows) - dropped,
+            "duplicate": known,
+            "dropped": dropped,
+        }
+        if answer.rows != [wanted]:
+            raise Untrue(f"says {answer.rows}, should say {wanted}")
 
 
 @dataclass(frozen=True)
@@ -234,7 +332,7 @@ class DropPartition(Operation):
 
     @classmethod
     def draw(cls, model: Model, chance: random.Random) -> DropPartition:
-        return cls(chance.choice(bases(model)), chance.choice(PARTITIONS))
+        return cls(chance.choice(stored_bases(model)), chance.choice(PARTITIONS))
 
     def sql(self, model: Model) -> str:
         return f"ALTER TABLE {model.names[self.table]} DROP PARTITION {self.at}"

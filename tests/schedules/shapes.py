@@ -4,6 +4,7 @@
     r --more_sums--^
     s --states--> states            s, d --joined--> joined       s --united--> united
     s --picked--> picked --totals--> totals
+    s --risky--> risky, or it fails   z (Null) --nulled--> nulled --nulled_kinds--> nulled_kinds
 
 A row is a tuple.  A view makes rows of one source row at a time; rows of equal key are joined
 when two contents are compared, never before, so it does not matter how rows were cut into blocks.
@@ -22,6 +23,10 @@ Row: TypeAlias = tuple[Any, ...]
 Content: TypeAlias = dict[Row, Row]
 """Rows by key, joined; in a plain MergeTree a row is its own key and the value how often it is."""
 Join: TypeAlias = Callable[[Any, Any], Any]
+
+
+class Fails(Exception):
+    """What the view makes of a row is an error."""
 
 
 def add(left: int, right: int) -> int:
@@ -50,6 +55,7 @@ class TableShape:
     partition: int | None = 0
     read: Callable[[Sequence[Any]], Row] = tuple
     by_hand: Callable[[int, str], tuple[str, Row]] | None = None
+    stores: bool = True
 
     def slice_of(self, row: Row) -> str:
         """The id of the row's partition."""
@@ -113,6 +119,8 @@ TABLES: Mapping[str, TableShape] = {
         _source("s"),
         _source("r"),
         _source("e", f" SETTINGS deduplicate_by = '{', '.join(ONCE)}'"),
+        TableShape("z", "(p UInt8, k String, u UInt32, n Int64) ENGINE = Null",
+                   ("p", "k", "u", "n"), 4, stores=False),
         TableShape("d", "(k String, f UInt8) ENGINE = MergeTree ORDER BY k", ("k", "f"), 2,
                    partition=None),
         _summing("sums", "p UInt8, k String", "PARTITION BY p ORDER BY (p, k)", ("p", "k"),
@@ -137,6 +145,11 @@ TABLES: Mapping[str, TableShape] = {
                  by_hand=lambda p, k: (f"('{k}', 1, 50)", (k, 1, 50))),
         _summing("lengths", "l UInt64", "ORDER BY l", ("l",), partition=None),
         _summing("totals", "p UInt8", "PARTITION BY p ORDER BY p", ("p",)),
+        _summing("risky", "p UInt8, k String", "PARTITION BY p ORDER BY (p, k)", ("p", "k"),
+                 by_hand=lambda p, k: (f"({p}, '{k}', 1, 50)", (p, k, 1, 50))),
+        _summing("nulled", "p UInt8, k String", "PARTITION BY p ORDER BY (p, k)", ("p", "k"),
+                 by_hand=lambda p, k: (f"({p}, '{k}', 1, 50)", (p, k, 1, 50))),
+        _summing("nulled_kinds", "k String", "ORDER BY k", ("k",), partition=None),
     )
 }  # fmt: skip
 
@@ -150,6 +163,16 @@ def _pair(state: Any) -> tuple[int, int]:
 def _join(row: Row, dimension: Sequence[Row]) -> list[Row]:
     found = [f for k, f in dimension if k == row[1]] or [0]
     return [(row[0], f, 1, row[3]) for f in found]
+
+
+BAD_USER = 9
+"""A row of this user makes `risky_mv` fail."""
+
+
+def _risky(row: Row, dimension: Sequence[Row]) -> list[Row]:
+    if row[2] == BAD_USER:
+        raise Fails(row)
+    return [(row[0], row[1], 1, row[3])]
 
 
 _COUNTED = "count() AS c, sum(n) AS total"
@@ -183,6 +206,15 @@ VIEWS: Mapping[str, ViewShape] = {
                   "SELECT p, k, u, n * 2 AS m FROM {source} WHERE n > 0",
                   lambda r, d: [(r[0], r[1], r[2], r[3] * 2)] if r[3] > 0 else [],
                   filled="SELECT p, k, u, n * 2 AS m FROM {source} WHERE n > 0 AND p = {p}"),
+        ViewShape("risky_mv", "s", "risky",
+                  f"SELECT p, k, count() AS c, sum(n + throwIf(u = {BAD_USER})) AS total"
+                  " FROM {source} GROUP BY p, k", _risky),
+        ViewShape("nulled_mv", "z", "nulled",
+                  f"SELECT p, k, {_COUNTED} FROM {{source}} GROUP BY p, k",
+                  lambda r, d: [(r[0], r[1], 1, r[3])]),
+        ViewShape("nulled_kinds_mv", "nulled", "nulled_kinds",
+                  "SELECT k, sum(c) AS c, sum(total) AS total FROM {source} GROUP BY k",
+                  lambda r, d: [(r[1], r[2], r[3])]),
         ViewShape("by_kind_mv", "sums", "by_kind",
                   "SELECT k, sum(c) AS c, sum(total) AS total FROM {source} GROUP BY k",
                   lambda r, d: [(r[1], r[2], r[3])]),
@@ -208,6 +240,12 @@ VARIANTS: Mapping[str, ViewShape] = {
         ViewShape("by_kind_mv", "sums", "by_kind",
                   "SELECT k, sum(c) AS c, sum(total) AS total FROM {source} WHERE p > 1 GROUP BY k",
                   lambda r, d: [(r[1], r[2], r[3])] if r[0] > 1 else [], mark="p > 1"),
+        ViewShape("risky_mv", "s", "risky",
+                  "SELECT p, k, count() AS c, sum(n + 0) AS total FROM {source} GROUP BY p, k",
+                  lambda r, d: [(r[0], r[1], 1, r[3])], mark="n + 0"),
+        ViewShape("nulled_mv", "z", "nulled",
+                  "SELECT p, k, count() AS c, sum(n * 2) AS total FROM {source} GROUP BY p, k",
+                  lambda r, d: [(r[0], r[1], 1, r[3] * 2)], mark="n * 2"),
         ViewShape("joined_mv", "s", "joined",
                   "SELECT x.p AS p, y.f AS f, count() AS c, sum(x.u) AS total FROM {source} AS x"
                   " LEFT JOIN {dimension} AS y ON x.k = y.k GROUP BY p, f",

@@ -19,12 +19,14 @@ from tests.schedules.shapes import TABLES, Row
 @dataclass(frozen=True)
 class Observation:
     """By name: the rows of each table, and of which parts they are; each view's row of
-    system.views; rows covered and not, by view and partition; (partition or None, cause,
+    system.views; where streams stand, by table and name; keys held and rows dropped by them; rows covered and not, by view and partition; (partition or None, cause,
     statement) of each view's invalidations."""
 
     parts: Mapping[str, tuple[object, ...]]
     rows: Mapping[str, list[dict[str, Any]]]
     status: Mapping[str, dict[str, Any]]
+    positions: Mapping[tuple[str, str], int]
+    keys: tuple[int, int]
     coverage: Mapping[tuple[str, str, str], int]
     stale: Mapping[str, list[tuple[str | None, str, str]]]
 
@@ -58,11 +60,17 @@ def observe(connection: Connection, before: Observation | None = None) -> Observ
         stale.setdefault(one["view"], []).append(
             (one["partition_id"], one["cause"], one["statement"])
         )
+    offsets = "SELECT table, stream, position FROM system.source_offsets"
+    delivered = dicts(connection, "SELECT keys_held, rows_dropped FROM system.deduplication")
     coverage = "SELECT view, partition_id, status, rows FROM system.view_coverage"
     return Observation(
         parts=parts,
         rows=rows,
         status={one["name"]: one for one in dicts(connection, VIEWS_STATUS)},
+        positions={
+            (one["table"], one["stream"]): one["position"] for one in dicts(connection, offsets)
+        },
+        keys=(sum(o["keys_held"] for o in delivered), sum(o["rows_dropped"] for o in delivered)),
         coverage={
             (one["view"], one["partition_id"], one["status"]): one["rows"]
             for one in dicts(connection, coverage)
@@ -89,6 +97,13 @@ def untruths(model: Model, seen: Observation) -> Iterator[str]:
         wanted = shape.content(model.rows(key))
         if there != wanted:
             yield f"{name} holds {_apart(there, wanted)}"
+    positions = {
+        (model.names[table], stream): at for (table, stream), at in model.positions.items()
+    }
+    if positions != seen.positions:
+        yield f"streams stand at {seen.positions}, should stand at {positions}"
+    if seen.keys != (len(model.keys), model.dropped):
+        yield f"keys and duplicates are {seen.keys}, should be {len(model.keys), model.dropped}"
     if set(seen.status) != set(model.views):
         yield f"the views are {sorted(seen.status)}, should be {sorted(model.views)}"
         return
@@ -108,11 +123,13 @@ def _about(model: Model, view: ViewState, seen: Observation) -> Iterator[str]:
     by_hand = model.bypass(view.shape.target)
     gap = model.gap(view)
     differing = model.differing(view)
-    named = {slice_ for slice_, _, _ in seen.stale.get(key, ())}
+    named = {slice_ for slice_, cause, _ in seen.stale.get(key, ()) if cause != "VIEW FAILED"}
     if bool(status["attached"]) != view.attached:
         yield f"attached is {status['attached']}"
     if differing and None not in named and not differing <= named:
         yield f"slices {differing - named} are wrong and not named; named are {named}"
+    if not model.keeps(view) and status["mend"]:
+        yield f"cannot be mended, and is said to be by {status['mend']}"
     if differing and verdict != "stale":
         yield f"is called {verdict}, but slices {differing} are wrong"
     if verdict == "stale" and not named and not status["stale_slices"]:
@@ -132,7 +149,12 @@ def _about(model: Model, view: ViewState, seen: Observation) -> Iterator[str]:
         yield "is called partial, and has no gap"
     if verdict in ("covered", "proven") and (gap or by_hand or differing):
         yield f"is called {verdict}; gap {gap}, by hand {by_hand}, differing {differing}"
-    if verdict not in ("covered", "proven", "partial", "stale", "bypassed"):
+    failed = any(cause == "VIEW FAILED" for _, cause, _ in seen.stale.get(key, ()))
+    if failed and model.keeps(view) and not gap:
+        yield "is said to have failed on rows, and has no gap"
+    if (verdict == "unproven") == model.keeps(view):
+        yield f"is called {verdict}, and its source keeps rows: {model.keeps(view)}"
+    if verdict not in ("covered", "proven", "partial", "stale", "bypassed", "unproven"):
         yield f"is called {verdict}: {status['reason']}"
 
 

@@ -11,6 +11,7 @@ from olapdb.dbapi.connection import Connection
 from olapdb.merge.vacuum import vacuum
 from tests.schedules.model import Model
 from tests.schedules.operation import CATALOG, STORE, Answer, Operation
+from tests.schedules.shapes import TABLES
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,8 @@ class Optimize(Operation):
 
     @classmethod
     def draw(cls, model: Model, chance: random.Random) -> Optimize:
-        return cls(chance.choice(sorted(model.names)), chance.random() < 0.6)
+        stored = [key for key in sorted(model.names) if TABLES[key].stores]
+        return cls(chance.choice(stored), chance.random() < 0.6)
 
     def sql(self, model: Model) -> str:
         return f"OPTIMIZE TABLE {model.names[self.table]}{' FINAL' if self.final else ''}"

@@ -9,8 +9,16 @@ from itertools import combinations
 from typing import ClassVar
 
 from tests.schedules.model import Model, Piece, ViewState
-from tests.schedules.operation import CATALOG, STORE, Answer, Operation, Untrue
-from tests.schedules.shapes import KINDS, PARTITIONS, TABLES, VIEWS
+from tests.schedules.operation import (
+    CATALOG,
+    STORE,
+    THROWN,
+    UNREADABLE,
+    Answer,
+    Operation,
+    Untrue,
+)
+from tests.schedules.shapes import KINDS, PARTITIONS, TABLES, VIEWS, Fails
 
 
 def any_view(model: Model, chance: random.Random) -> ViewState | None:
@@ -26,6 +34,7 @@ class CreateView(Operation):
     weight: ClassVar[int] = 14
     piecemeal: ClassVar[bool] = True
     stages: ClassVar[tuple[str, ...]] = (*CATALOG, "backfill.planned", "backfill.before_commit")
+    refusals: ClassVar[tuple[str, ...]] = (UNREADABLE,)
 
     @classmethod
     def draw(cls, model: Model, chance: random.Random) -> CreateView | None:
@@ -46,6 +55,17 @@ class CreateView(Operation):
         return (
             f"CREATE MATERIALIZED VIEW {self.view} TO {model.names[shape.target]} {how}AS {query}"
         )
+
+    def after(self, model: Model, answer: Answer) -> Model:
+        kept = TABLES[VIEWS[self.view].source].stores
+        if (answer.error == UNREADABLE) != (self.populate and not kept):
+            raise Untrue(f"source kept {kept}, populate {self.populate}: {answer.message}")
+        if answer.error != INCOMPLETE:
+            return super().after(model, answer)
+        changed = model.copy()
+        changed.create_view(self.view)
+        fill_but_failed(changed, self.view, sorted(changed.gap(changed.views[self.view])), answer)
+        return changed
 
     def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
         yield
@@ -111,14 +131,50 @@ class Attach(Operation):
         model.attach(self.view, self.attached)
 
 
+INCOMPLETE = "BACKFILL_INCOMPLETE"
+
+
+def fillable(model: Model, view: str, slices: list[str]) -> list[str]:
+    """The chunks that the view does not fail on."""
+    found: list[str] = []
+    for slice_ in slices:
+        try:
+            model.copy().fill(view, slice_)
+        except Fails:
+            continue
+        found.append(slice_)
+    return found
+
+
+def fill_but_failed(model: Model, view: str, slices: list[str], answer: Answer) -> None:
+    """What a backfill did that ended with BACKFILL_INCOMPLETE."""
+    good = fillable(model, view, slices)
+    told = {
+        what: sorted({row["partition"] for row in answer.rows if row["status"] == what})
+        for what in ("published", "failed")
+    }
+    failed = [one for one in slices if one not in good]
+    if not failed or told != {"published": good, "failed": failed}:
+        raise Untrue(f"filled {told}, should be {good}, and {failed} fail")
+    for slice_ in good:
+        model.fill(view, slice_)
+
+
 def filled(model: Model, view: str, slices: list[str]) -> Iterator[Model]:
     """With each subset of the chunks: several are computed at a time, and any may be the first."""
+    slices = fillable(model, view, slices)
     for count in range(len(slices) + 1):
         for chosen in combinations(slices, count):
             some = model.copy()
             for slice_ in chosen:
                 some.fill(view, slice_)
             yield some
+
+
+def readable_only(model: Model, view: str, answer: Answer) -> None:
+    """What reads a source again is refused just where that is Null."""
+    if (answer.error == UNREADABLE) == model.keeps(model.views[view]):
+        raise Untrue(f"source kept {model.keeps(model.views[view])}: {answer.message}")
 
 
 @dataclass(frozen=True)
@@ -133,7 +189,7 @@ class Backfill(Operation):
         *STORE, *CATALOG, "backfill.planned", "backfill.chunk_computed", "insert.view_fired",
         "backfill.before_commit", "backfill.chunk_published",
     )  # fmt: skip
-    refusals: ClassVar[tuple[str, ...]] = ("BAD_ARGUMENTS",)
+    refusals: ClassVar[tuple[str, ...]] = ("BAD_ARGUMENTS", UNREADABLE)
 
     @classmethod
     def draw(cls, model: Model, chance: random.Random) -> Backfill | None:
@@ -152,9 +208,18 @@ class Backfill(Operation):
     def after(self, model: Model, answer: Answer) -> Model:
         source = model.views[self.view].shape.source
         known = {p.slice for p in model.pieces[source].values()}
-        if answer.error and self.partition in known:
+        if answer.error == "BAD_ARGUMENTS" and self.partition in known:
             raise Untrue(f"does not know the partition: {answer.message}")
-        return super().after(model, answer)
+        readable_only(model, self.view, answer)
+        if answer.error != INCOMPLETE:
+            return super().after(model, answer)
+        changed = model.copy()
+        self.fill_some(changed, answer)
+        return changed
+
+    def fill_some(self, model: Model, answer: Answer) -> None:
+        """Changes the model as far as the backfill came, which ended with BACKFILL_INCOMPLETE."""
+        fill_but_failed(model, self.view, self.slices(model), answer)
 
     def slices(self, model: Model) -> list[str]:
         gap = sorted(model.gap(model.views[self.view]))
@@ -185,7 +250,7 @@ class Replay(Operation):
     stages: ClassVar[tuple[str, ...]] = (
         *STORE, *CATALOG, "replay.chunk_computed", "replay.before_commit", "replay.committed",
     )  # fmt: skip
-    refusals: ClassVar[tuple[str, ...]] = ("BYPASS_ROWS",)
+    refusals: ClassVar[tuple[str, ...]] = ("BYPASS_ROWS", UNREADABLE)
 
     @classmethod
     def draw(cls, model: Model, chance: random.Random) -> Replay | None:
@@ -209,9 +274,21 @@ class Replay(Operation):
         return " ".join(w for w in words if w) + " SETTINGS inline_bytes_max = 0"
 
     def after(self, model: Model, answer: Answer) -> Model:
-        if answer.error and not self.named() & {p.slice for p in self._by_hand(model)}:
+        if answer.error == "BYPASS_ROWS" and not self.named() & {
+            p.slice for p in self._by_hand(model)
+        }:
             raise Untrue(f"refused without need: {answer.message}")
+        if answer.error or answer.rows:
+            readable_only(model, self.view, answer)
         return super().after(model, answer)
+
+    def fails(self, model: Model) -> bool:
+        for view in model.views_into(self._target(model)):
+            try:
+                model.due(view)
+            except Fails:
+                return True
+        return False
 
     @property
     def asks(self) -> bool:
@@ -228,6 +305,8 @@ class Replay(Operation):
 
     def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
         yield
+        if not model.keeps(model.views[self.view]):
+            return  # there was nothing to replay
         model.blame("UPSTREAM REPLAY")
         chosen = self._chosen(model, answer)
         if answer is not None:
@@ -271,6 +350,10 @@ class Reconcile(Operation):
         yield
         if answer is None:
             return
+        if not model.keeps(model.views[self.view]):
+            if {row["verdict"] for row in answer.rows} != {"unverifiable"}:
+                raise Untrue(f"compared with what nobody keeps: {answer.rows}")
+            return
         table = model.views[self.view].shape.target
         there = model.holds(table, lambda piece: True)
         rows = [
@@ -294,6 +377,7 @@ class CheckLedger(Operation):
 
     view: str
     weight: ClassVar[int] = 6
+    refusals: ClassVar[tuple[str, ...]] = (UNREADABLE,)
 
     @classmethod
     def draw(cls, model: Model, chance: random.Random) -> CheckLedger | None:
@@ -302,6 +386,10 @@ class CheckLedger(Operation):
 
     def sql(self, model: Model) -> str:
         return f"SYSTEM RECONCILE VIEW {model.views[self.view].shape.key} METADATA"
+
+    def after(self, model: Model, answer: Answer) -> Model:
+        readable_only(model, self.view, answer)
+        return super().after(model, answer)
 
     def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
         yield
@@ -317,7 +405,7 @@ class Adopt(Operation):
     view: str
     weight: ClassVar[int] = 6
     stages: ClassVar[tuple[str, ...]] = (*STORE, *CATALOG, "adopt.before_commit", "adopt.committed")
-    refusals: ClassVar[tuple[str, ...]] = ("BYPASS_ROWS",)
+    refusals: ClassVar[tuple[str, ...]] = ("BYPASS_ROWS", UNREADABLE)
 
     @classmethod
     def draw(cls, model: Model, chance: random.Random) -> Adopt | None:
@@ -328,13 +416,17 @@ class Adopt(Operation):
         return f"SYSTEM ADOPT VIEW {model.views[self.view].shape.key}"
 
     def after(self, model: Model, answer: Answer) -> Model:
-        if answer.error and model.all_equal_recomputed(self.view):
+        if answer.error != THROWN:
+            readable_only(model, self.view, answer)
+        if answer.error == "BYPASS_ROWS" and model.all_equal_recomputed(self.view):
             raise Untrue(f"refused what is equal: {answer.message}")
         return super().after(model, answer)
 
     def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
         yield
-        if not model.bypass(model.views[self.view].shape.target):
+        if not model.bypass(model.views[self.view].shape.target) or not model.keeps(
+            model.views[self.view]
+        ):
             return
         if model.all_equal_recomputed(self.view):
             model.adopt(self.view)

@@ -7,11 +7,9 @@ from olapdb.sql.parser.definitions import DefinitionParser
 
 _LISTS = (
     "TABLES", "DATABASES", "SCHEMAS", "SETTINGS", "FUNCTIONS", "VIEWS", "DICTIONARIES",
-    "PROCESSLIST", "ENGINES", "MERGES",
+    "PROCESSLIST", "ENGINES",
 )  # fmt: skip
-_FILTERED = (
-    "TABLES", "DATABASES", "SETTINGS", "FUNCTIONS", "VIEWS", "DICTIONARIES", "MERGES",
-)  # fmt: skip
+_FILTERED = ("TABLES", "DATABASES", "SETTINGS", "FUNCTIONS", "VIEWS", "DICTIONARIES")
 """Those that take LIKE and LIMIT; of these TABLES takes WHERE instead, too."""
 _COLUMNS = ("COLUMNS", "FIELDS")
 _INDEXES = ("INDEX", "INDEXES", "INDICES", "KEYS")
@@ -45,7 +43,7 @@ class ShowParser(DefinitionParser):
             raise self.refused(
                 f"SHOW {self.token.text.upper()}",
                 "There are SHOW TABLES, DATABASES, COLUMNS, INDEXES, CREATE TABLE, SETTINGS,"
-                " FUNCTIONS, ENGINES, MERGES and PROCESSLIST.",
+                " FUNCTIONS, ENGINES and PROCESSLIST; the tables of the database system say more.",
             )
         database = None
         if kind in ("TABLES", "VIEWS", "DICTIONARIES") and self.take_one_of("FROM", "IN"):
@@ -89,7 +87,7 @@ class ShowParser(DefinitionParser):
             raise self.expected("LIKE or ILIKE")
         pattern = self.string("a pattern, quoted") if operator else None
         where = None
-        if not operator and kind in ("TABLES", "COLUMNS", "INDEXES", "MERGES") and self.take("WHERE"):
+        if not operator and kind in ("TABLES", "COLUMNS", "INDEXES") and self.take("WHERE"):
             where = self.expression()
         limit = self.integer() if of_names and self.take("LIMIT") else None
         return Show(

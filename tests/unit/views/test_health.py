@@ -71,6 +71,22 @@ def test_a_view_on_old_rows_is_behind_by_all_of_them(connection: Connection) -> 
     assert health(connection)["lag_blocks"] == 4, "merges keep the blocks"
 
 
+def test_a_slice_that_is_stale_twice_is_one(connection: Connection) -> None:
+    make(connection)
+    month(connection, 1)
+    month(connection, 2)
+    connection.execute("DELETE FROM events WHERE day = '2024-01-01'")
+    connection.execute("DELETE FROM events WHERE day IN ('2024-01-02')")
+    count = "SELECT count() FROM system.view_invalidations"
+    assert rows(connection, count) == [(2,)]
+    assert health(connection)["stale_slices"] == 1
+    connection.execute(
+        "ALTER TABLE daily_mv MODIFY QUERY SELECT day, kind, count() AS events FROM events"
+        " GROUP BY day, kind"
+    )
+    assert health(connection)["stale_slices"] == 2, "all of the target: both of its partitions"
+
+
 def test_the_last_proof_and_the_oldest_stale_slice(connection: Connection) -> None:
     make(connection)
     month(connection, 1)

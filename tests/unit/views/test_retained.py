@@ -163,6 +163,33 @@ def test_a_slice_that_was_stale_stays_known_as_stale(connection: Connection) -> 
     assert "2024 (stale)" in str(status(connection)["reason"])
 
 
+@pytest.mark.parametrize("differs", [False, True])
+def test_a_replay_above_leaves_the_verdict_where_it_gives_what_was_there(
+    connection: Connection, differs: bool
+) -> None:
+    """events -> daily -> kinds: rows of one month of `daily` leave; kinds has no time in its key,
+    so another month reaches what is frozen."""
+    connection.execute("""
+        CREATE TABLE kinds (kind String, n SimpleAggregateFunction(sum, UInt64))
+        ENGINE = AggregatingMergeTree ORDER BY kind
+    """)
+    connection.execute("""
+        CREATE MATERIALIZED VIEW kinds_mv TO kinds AS
+        SELECT kind, sum(n) AS n FROM daily GROUP BY kind
+    """)
+    months(connection, "2023-01-01", "2024-02-01", "2024-02-01", "2024-03-01")
+    connection.execute("SYSTEM RECONCILE VIEW kinds_mv")
+    connection.execute("ALTER TABLE daily DROP PARTITION 2023 SETTINGS retain = 1")
+    kept = "SELECT DISTINCT verdict FROM system.view_retained WHERE view = 'kinds_mv'"
+    assert rows(connection, kept) == [("proven",)]
+    if differs:
+        connection.execute("DELETE FROM events WHERE day = '2024-03-01'")
+    connection.execute("SYSTEM REPLAY VIEW daily_mv PARTITION 2024")
+    assert verdict(connection, "kinds_mv") == "stale", "replayed like any other rows that changed"
+    connection.execute("SYSTEM REPLAY VIEW kinds_mv STALE")
+    assert rows(connection, kept) == [("stale",) if differs else ("proven",)]
+
+
 @pytest.mark.parametrize("statement", [
     "ALTER TABLE daily DROP PARTITION 2024", "DELETE FROM daily WHERE day < '2024-01-02'",
     "TRUNCATE TABLE daily", "ALTER TABLE daily DETACH PARTITION 2024",
