@@ -163,6 +163,18 @@ class ThereIsNoColumn(ProgrammingError):
     code = 8
 
 
+class IndexNotUsed(ProgrammingError):
+    """A setting asks for an index that the query cannot use."""
+
+    name = "INDEX_NOT_USED"
+    code = 277
+
+
+class TableNotEmpty(ProgrammingError):
+    name = "TABLE_NOT_EMPTY"
+    code = 705
+
+
 class DuplicateColumn(ProgrammingError):
     name = "DUPLICATE_COLUMN"
     code = 15
@@ -368,6 +380,56 @@ class EmptyListOfColumns(ProgrammingError):
     code = 90
 
 
+class AggregateDoesntAllowParameters(ProgrammingError):
+    name = "AGGREGATE_FUNCTION_DOESNT_ALLOW_PARAMETERS"
+    code = 133
+
+
+class CannotCompileRegexp(ProgrammingError):
+    name = "CANNOT_COMPILE_REGEXP"
+    code = 427
+
+
+class UnexpectedAstStructure(ProgrammingError):
+    name = "UNEXPECTED_AST_STRUCTURE"
+    code = 223
+
+
+class InvalidPartitionValue(ProgrammingError):
+    name = "INVALID_PARTITION_VALUE"
+    code = 248
+
+
+class IllegalCodecParameter(ProgrammingError):
+    name = "ILLEGAL_CODEC_PARAMETER"
+    code = 433
+
+
+class CodecTakesNoArguments(ProgrammingError):
+    name = "DATA_TYPE_CANNOT_HAVE_ARGUMENTS"
+    code = 378
+
+
+class IllegalCodecType(ProgrammingError):
+    name = "ILLEGAL_SYNTAX_FOR_CODEC_TYPE"
+    code = 431
+
+
+class IllegalIndex(ProgrammingError):
+    name = "ILLEGAL_INDEX"
+    code = 127
+
+
+class CannotParseSetting(ProgrammingError):
+    name = "CANNOT_PARSE_INPUT_ASSERTION_FAILED"
+    code = 27
+
+
+class SettingOutOfRange(ProgrammingError):
+    name = "CANNOT_CONVERT_TYPE"
+    code = 70
+
+
 class UnsupportedMethod(NotSupportedError):
     """The statement is fine, but this kind of table cannot do it."""
 
@@ -425,9 +487,21 @@ class CannotParseInput(DataError):
     code = 27
 
 
+class CannotReadArray(DataError):
+    name = "CANNOT_READ_ARRAY_FROM_TEXT"
+    code = 130
+
+
 class CannotConvertType(DataError):
     name = "CANNOT_CONVERT_TYPE"
     code = 70
+
+
+class IllegalConversion(DataError):
+    """There is no cast between the two types."""
+
+    name = "ILLEGAL_TYPE_OF_ARGUMENT"
+    code = 43
 
 
 class SizesOfArraysDoNotMatch(DataError):

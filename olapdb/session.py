@@ -140,6 +140,8 @@ class Session:
                 return maintain.delete(statement, context)
             case nodes.Truncate():
                 return maintain.truncate(statement, context)
+            case nodes.TruncateAll():
+                return maintain.truncate_all(statement, context)
             case nodes.Optimize():
                 return maintain.optimize(statement, context)
             case nodes.CreateDatabase():
@@ -302,6 +304,7 @@ _KINDS = (
     (nodes.CheckTable, "Check"),
     (nodes.SetSettings, "Set"),
     (nodes.Kill, "KillQuery"),
+    (nodes.TruncateAll, "Truncate"),
 )
 
 

@@ -14,7 +14,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from olapdb.errors import SyntaxError, UnknownType
+from olapdb.errors import (
+    ArgumentOutOfBound,
+    BadArguments,
+    IllegalTypeOfArgument,
+    SyntaxError,
+    UnexpectedAstStructure,
+    UnknownType,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -321,10 +328,7 @@ class Tuple(DataType):
         import pyarrow as pa
 
         return pa.struct(
-            [
-                pa.field(n, t.arrow)
-                for n, t in zip(self.field_names, self.elements, strict=True)
-            ]
+            [pa.field(n, t.arrow) for n, t in zip(self.field_names, self.elements, strict=True)]
         )
 
 
@@ -449,6 +453,7 @@ _ALIASES: dict[str, DataType] = {
     "BLOB": STRING, "LONGTEXT": STRING, "CHARACTER": STRING, "BOOL": BOOL, "BOOLEAN": BOOL,
     "TIMESTAMP": DATETIME, "DATE": DATE, "DATETIME": DATETIME, "UUID": UUID_TYPE,
 }  # fmt: skip
+_WRAPPED = (Nullable, LowCardinality)
 _UNITS = ("Nanosecond", "Microsecond", "Millisecond", "Second", "Minute", "Hour", "Day", "Week",
           "Month", "Quarter", "Year")  # fmt: skip
 _LATER = frozenset(
@@ -456,6 +461,19 @@ _LATER = frozenset(
      "Time", "Time64", "BFloat16", "Enum8", "Enum16", "Enum", "Nested", "Point", "Ring",
      "Polygon", "MultiPolygon", "QBit", "Object"}
 )  # fmt: skip
+
+
+def known_zone(zone: str) -> str:
+    """The zone, if there is one of that name; BadArguments otherwise."""
+    from zoneinfo import ZoneInfo
+
+    try:
+        ZoneInfo(zone)
+    except (ValueError, OSError, KeyError) as error:  # the last is ZoneInfoNotFoundError
+        raise BadArguments(
+            f"Cannot load time zone {zone}.", hint="SELECT * FROM system.time_zones lists them."
+        ) from error
+    return zone
 
 
 def parse_type(text: str, state_of: StateOf) -> DataType:
@@ -511,9 +529,11 @@ class _TypeParser:
         upper = name.upper()
         match name:
             case "Nullable":
-                return Nullable(self.parse())
+                return Nullable(self._inside(name, self.parse(), (Array, Map, *_WRAPPED)))
             case "LowCardinality":
-                return LowCardinality(self.parse())
+                inner = self.parse()
+                self._inside(name, plain(inner), (Array, Map, Tuple, Decimal, AggregateFunction))
+                return LowCardinality(inner)
             case "Array":
                 return Array(self.parse())
             case "Map":
@@ -523,14 +543,20 @@ class _TypeParser:
             case "Tuple":
                 return self._tuple()
             case "FixedString":
-                return FixedString(self._integer())
+                length = self._integer()
+                if length < 1:
+                    raise UnexpectedAstStructure("FixedString needs a length of at least 1.")
+                return FixedString(length)
             case "DateTime":
-                return DateTime(self._string())
+                return DateTime(known_zone(self._string()))
             case "DateTime64":
                 precision = self._integer()
                 if not 0 <= precision <= 9:
-                    raise SyntaxError(f"DateTime64 has a precision of 0 to 9, not {precision}.")
-                return DateTime64(precision, self._string() if self._take(",") else None)
+                    raise ArgumentOutOfBound(
+                        f"DateTime64 has a precision of 0 to 9, not {precision}."
+                    )
+                zone = known_zone(self._string()) if self._take(",") else None
+                return DateTime64(precision, zone)
             case "Decimal32" | "Decimal64" | "Decimal128" | "Decimal256":
                 width = {"32": 9, "64": 18, "128": 38, "256": 76}[name[7:]]
                 return self._decimal(width, self._integer())
@@ -551,9 +577,14 @@ class _TypeParser:
             case _:
                 raise self._unknown(name)
 
+    def _inside(self, name: str, inner: DataType, refused: tuple[type[DataType], ...]) -> DataType:
+        if isinstance(inner, refused):
+            raise IllegalTypeOfArgument(f"The type {inner} cannot be inside of {name}.")
+        return inner
+
     def _decimal(self, precision: int, scale: int) -> Decimal:
         if not 1 <= precision <= 76 or not 0 <= scale <= precision:
-            raise SyntaxError(
+            raise ArgumentOutOfBound(
                 f"Decimal({precision}, {scale}): precision is 1 to 76, scale 0 to the precision."
             )
         return Decimal(precision, scale)
@@ -613,11 +644,15 @@ class _TypeParser:
 
     def _expect(self, symbol: str) -> None:
         if not self._take(symbol):
-            raise SyntaxError(f"Expected {symbol!r} at character {self.at + 1} of type {self.text!r}.")
+            raise SyntaxError(
+                f"Expected {symbol!r} at character {self.at + 1} of type {self.text!r}."
+            )
 
     def expect_end(self) -> None:
         if self._peek():
-            raise SyntaxError(f"Unexpected {self.text[self.at :]!r} after the type in {self.text!r}.")
+            raise SyntaxError(
+                f"Unexpected {self.text[self.at :]!r} after the type in {self.text!r}."
+            )
 
     def _peek_word(self) -> str:
         start = self.at
@@ -633,7 +668,9 @@ class _TypeParser:
             word, self.at = self.text[self.at + 1 : end], end + 1
             return word
         start = self.at
-        while self.at < len(self.text) and (self.text[self.at].isalnum() or self.text[self.at] == "_"):
+        while self.at < len(self.text) and (
+            self.text[self.at].isalnum() or self.text[self.at] == "_"
+        ):
             self.at += 1
         if start == self.at:
             raise SyntaxError(f"Expected a type name at character {start + 1} of {self.text!r}.")

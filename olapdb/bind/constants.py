@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from olapdb import functions
-from olapdb.errors import Error
+from olapdb.errors import Error, TypeMismatch
 from olapdb.functions.base import Argument, Environment, ScalarCall
 from olapdb.plan.expressions import Call, Cast, Constant, Expression
 from olapdb.sql import nodes as sql
@@ -102,6 +102,14 @@ def compute(expression: Expression, environment: Environment) -> Constant | None
 def _first(function: ScalarCall, values: list[pa.Scalar], environment: Environment) -> pa.Scalar:
     made = function.kernel(values, 1, environment)
     return made if isinstance(made, pa.Scalar) else made[0]
+
+
+def not_of_type(value: Constant, target: DataType) -> TypeMismatch:
+    """The error where a literal text is compared with a number that it does not spell."""
+    return TypeMismatch(
+        f"Cannot convert string {value.value.as_py()!r} to type {target}.",
+        hint="Write a number, or cast the other side to String.",
+    )
 
 
 def cast(

@@ -12,7 +12,8 @@ from olapdb.bind.expressions import ExpressionBinder
 from olapdb.bind.query import QueryBinder
 from olapdb.bind.relation import Relation, RelationColumn
 from olapdb.bind.scope import BindScope
-from olapdb.bind.sources import VIRTUAL_COLUMNS, default_expression
+from olapdb.bind.sources import default_expression
+from olapdb.bind.virtual import OF_PARTS
 from olapdb.errors import BadArguments, InternalError, TooDeepRecursion
 from olapdb.functions import cast_column
 from olapdb.model.schema import Column, Table
@@ -62,7 +63,7 @@ def bind_expression(expression: sql.Expression, table: Table, scope: BindScope) 
         else:
             columns.append(_plain_column(column.name, column.type))
     known = {c.name for c in table.columns}
-    columns += [_plain_column(n, t, False) for n, t in VIRTUAL_COLUMNS if n not in known]
+    columns += [_plain_column(v.name, v.type, False) for v in OF_PARTS if v.name not in known]
     for one in columns:
         one.qualifiers = ((table.name,), (table.database, table.name))
     return _bind_over(expression, columns, f"{table.database}.{table.name}", queries)
@@ -108,7 +109,5 @@ def bind_constant(expression: sql.Expression, target: DataType, scope: BindScope
         )
     literal = cast_literal(expression, bound) if isinstance(plain(target), Decimal) else bound
     assert isinstance(literal, Constant)
-    value = cast_column(
-        literal.value, literal.type, target, environment, strict=True
-    )
+    value = cast_column(literal.value, literal.type, target, environment, strict=True)
     return value if isinstance(value, pa.Scalar) else value[0]

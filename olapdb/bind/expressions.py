@@ -21,7 +21,6 @@ from olapdb.bind.stars import expand_star
 from olapdb.errors import (
     AmbiguousIdentifier,
     BadArguments,
-    CyclicAliases,
     Error,
     IllegalTypeOfArgument,
     IllegalTypeOfColumnForFilter,
@@ -226,7 +225,7 @@ class ExpressionBinder:
     def _unknown(self, node: sql.Identifier) -> Error:
         name = ".".join(node.parts)
         if node.parts[0] in self._binding and len(node.parts) == 1:
-            return CyclicAliases(
+            return UnknownIdentifier(
                 f"The alias {name!r} is defined by itself, and there is no column of that name.",
                 position=node.position,
             )

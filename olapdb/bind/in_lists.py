@@ -142,9 +142,11 @@ def _convert(element: Constant, target: DataType, environment: Environment) -> p
         )
     try:
         converted = constants.cast(element, target, environment, eager=True)
-    except DataError:
+    except DataError as error:
         if is_number(target) and is_number(source):
             return None
+        if is_number(target):
+            raise constants.not_of_type(element, target) from error
         raise
     assert isinstance(converted, Constant)
     if is_number(target) and is_number(source) and not _equal_numbers(element, converted):
@@ -191,6 +193,11 @@ def _in_subquery(
     if len(arguments) != len(bound.columns):
         raise NumberOfColumnsDoesntMatch(
             f"The left side of IN has {len(arguments)} columns, the subquery {len(bound.columns)}."
+        )
+    only, shown = plain(arguments[0].type), plain(bound.columns[0].type)
+    if isinstance(only, Tuple) and len(arguments) == 1 and not isinstance(shown, Tuple | Nothing):
+        raise NumberOfColumnsDoesntMatch(
+            f"The left side of IN has {len(only.elements)} columns, the subquery 1."
         )
     wanted: list[DataType] = []
     for left, right in zip(arguments, bound.columns, strict=True):

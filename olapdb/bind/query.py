@@ -14,6 +14,7 @@ from olapdb.errors import (
     Error,
     ExpectedUnionMode,
     InternalError,
+    MultipleExpressionsForAlias,
     NotSupportedError,
     TooDeepRecursion,
     UnionStructuresMismatch,
@@ -35,6 +36,7 @@ MEANING = frozenset(
         "join_use_nulls", "final", "union_default_mode", "except_default_mode",
         "intersect_default_mode", "enable_positional_arguments", "prefer_column_name_to_alias",
         "cast_keep_nullable", "single_join_prefer_left_table", "count_distinct_implementation",
+        "asterisk_include_materialized_columns", "asterisk_include_alias_columns",
     }
 )  # fmt: skip
 """The settings that the binder reads: what they change is what a query means."""
@@ -105,9 +107,15 @@ class QueryBinder:
         self, items: Sequence[sql.WithItem], surroundings: Surroundings, recursive: bool = False
     ) -> Surroundings:
         """The surroundings with `WITH name AS (query)` added; each sees those before it."""
+        named: set[str] = set()
         for item in items:
             if item.query is None:
                 continue
+            if item.name in named:
+                raise MultipleExpressionsForAlias(
+                    f"WITH names two queries {item.name}.", position=item.position
+                )
+            named.add(item.name)
             if recursive and _names_table(item.query, item.name):
                 raise NotSupportedError(
                     f"WITH RECURSIVE {item.name} is not supported yet.", position=item.position

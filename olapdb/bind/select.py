@@ -24,6 +24,7 @@ from olapdb.bind.stars import expand_star
 from olapdb.bind.syntax import rewrite, walk
 from olapdb.errors import (
     BadArguments,
+    IllegalPrewhere,
     InvalidLimitExpression,
     MultipleExpressionsForAlias,
     NotSupportedError,
@@ -428,6 +429,11 @@ def _filtered(
                 position=select.position,
             )
         refuse_unnested(prewhere, "PREWHERE")
+        if isinstance(node, plan.Scan) and not node.table.engine.is_merge_tree:
+            raise IllegalPrewhere(
+                f"The engine {node.table.engine.name} does not support PREWHERE.",
+                hint="Use WHERE.", position=select.position,
+            )  # fmt: skip
         node = with_prewhere(node, prewhere)
     if where is None:
         return node

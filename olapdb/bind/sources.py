@@ -15,6 +15,7 @@ from olapdb.bind.query import BoundQuery, QueryBinder
 from olapdb.bind.relation import Qualifier, Relation, RelationColumn
 from olapdb.bind.scope import CommonTable, Surroundings
 from olapdb.bind.table_functions import bind_table_function
+from olapdb.bind.virtual import OF_PARTS, with_names
 from olapdb.errors import (
     IllegalFinal,
     InternalError,
@@ -28,17 +29,11 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import Cast, ColumnRef, Expression
 from olapdb.sql import nodes as sql
-from olapdb.types import STRING, UINT8, UINT64, DataType, LowCardinality
+from olapdb.types import UINT8, UINT64, DataType
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-VIRTUAL_COLUMNS: tuple[tuple[str, DataType], ...] = (
-    ("_part", LowCardinality(STRING)),
-    ("_partition_id", LowCardinality(STRING)),
-    ("_block_number", UINT64),
-    ("_part_offset", UINT64),
-)
 SYSTEM_DATABASES = frozenset({"system", "information_schema", "INFORMATION_SCHEMA"})
 
 
@@ -96,17 +91,20 @@ def _table_reference(
     database = name.database or surroundings.database
     if database in SYSTEM_DATABASES:
         _refuse_final(source, "a system table")
-        return _system_table(queries, source, database)
+        relation = _system_table(queries, source, database)
+        qualifiers = relation.columns[0].qualifiers
+        return with_names(queries, relation, database, name.name, qualifiers)
     found = find_object(queries.scope.snapshot, name, database)
     queries.tables[found.id] = found.revision
     match found:
         case Table():
-            return table_relation(queries, found, source, surroundings)
+            relation = table_relation(queries, found, source, surroundings)
         case View():
             _refuse_final(source, "a view")
-            return _view(queries, found, source, surroundings)
+            relation = _view(queries, found, source, surroundings)
         case MaterializedView():
-            return _materialized_view(queries, found, source, surroundings)
+            relation = _materialized_view(queries, found, source, surroundings)
+    return with_names(queries, relation, found.database, found.name, _qualifiers(source, found))
 
 
 def find_object(known: Snapshot, name: sql.TableName, database: str) -> SchemaObject:
@@ -221,18 +219,33 @@ def table_relation(
     scan = _TableScan(queries, table, _is_final(table, source, surroundings), surroundings)
     qualifiers = _qualifiers(source, table) if qualifiers is None else qualifiers
     columns: list[RelationColumn] = []
-    for column in table.columns:
-        if column.default_kind == "EPHEMERAL":
-            continue
+    hidden = [
+        kind
+        for kind, setting in _UNSTARRED
+        if not surroundings.flag(f"asterisk_include_{setting}_columns")
+    ]
+    for column in _shown(table, "ALIAS" not in hidden):
         make = scan.computed(column) if column.default_kind == "ALIAS" else scan.stored(column)
-        starred = column.default_kind not in ("ALIAS", "MATERIALIZED")
+        starred = column.default_kind not in hidden
         columns.append(RelationColumn(column.name, column.type, make, qualifiers, starred))
     named = {c.name for c in columns}
-    for name, data_type in VIRTUAL_COLUMNS:
-        if name not in named:
-            make = scan.read(name, data_type)
-            columns.append(RelationColumn(name, data_type, make, qualifiers, starred=False))
+    for virtual in OF_PARTS:
+        if virtual.name not in named:
+            make = scan.read(virtual.name, virtual.type)
+            columns.append(
+                RelationColumn(virtual.name, virtual.type, make, qualifiers, starred=False)
+            )
     return Relation(columns, scan.build, f"{table.database}.{table.name}")
+
+
+_UNSTARRED = (("MATERIALIZED", "materialized"), ("ALIAS", "alias"))
+"""Columns that `*` stands for only where a setting says so."""
+
+
+def _shown(table: Table, aliases_last: bool) -> list[Column]:
+    """The columns that can be read; ALIAS columns stand behind the others in `*`."""
+    columns = [c for c in table.columns if c.default_kind != "EPHEMERAL"]
+    return sorted(columns, key=lambda c: c.default_kind == "ALIAS") if aliases_last else columns
 
 
 def _is_final(table: Table, source: sql.TableReference, surroundings: Surroundings) -> bool:

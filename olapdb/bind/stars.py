@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from olapdb.bind.names import suggestion
 from olapdb.bind.relation import RelationColumn
-from olapdb.errors import BadArguments, NoSuchColumn, UnknownIdentifier
+from olapdb.errors import BadArguments, CannotCompileRegexp, NoSuchColumn, UnknownIdentifier
 from olapdb.plan.expressions import Expression
 from olapdb.sql import nodes as sql
 
@@ -83,7 +83,7 @@ def _compiled(star: sql.Star) -> re.Pattern[str]:
     try:
         return re.compile(star.pattern or "")
     except re.error as error:
-        raise BadArguments(
+        raise CannotCompileRegexp(
             f"COLUMNS('{star.pattern}') is not a regular expression: {error}.",
             position=star.position,
         ) from error

@@ -13,6 +13,7 @@ from olapdb.bind.names import located, suggestion
 from olapdb.bind.relation import Relation, RelationColumn
 from olapdb.errors import (
     BadArguments,
+    IllegalTypeOfArgument,
     NotSupportedError,
     NumberOfArgumentsDoesntMatch,
     NumberOfColumnsDoesntMatch,
@@ -70,7 +71,8 @@ def _integer(binder: ExpressionBinder, node: sql.Expression, function: str) -> i
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or value < 0:
-        raise BadArguments(f"The arguments of {function} are constant integers from 0 on.")
+        kind = IllegalTypeOfArgument if isinstance(value, str) else BadArguments
+        raise kind(f"The arguments of {function} are constant integers from 0 on.")
     return value
 
 

@@ -47,7 +47,7 @@ class _ScanIndexes:
         self._scan = scan
         self._context = context
         self._layout = TableLayout(scan.table, context.environment)
-        self._condition = _pruning_condition(scan, self._layout)
+        self._condition = pruning_condition(scan, self._layout)
         column_of = dict(scan.columns)
         column_of.update({u: c for u, c, _ in scan.predicate_columns})
         used = columns_of(self._condition) if self._condition is not None else frozenset()
@@ -146,7 +146,7 @@ class _ScanIndexes:
         return " AND ".join(f"({one})" for one in said) or "true"
 
 
-def _pruning_condition(scan: Scan, layout: TableLayout) -> Expression | None:
+def pruning_condition(scan: Scan, layout: TableLayout) -> Expression | None:
     """What a scan prunes by: with FINAL only what drops whole keys."""
     if scan.final and scan.table.engine.combines:
         return all_of([*conjuncts(scan.prewhere), *key_conditions(scan, layout)])

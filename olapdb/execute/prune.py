@@ -108,6 +108,14 @@ def keep_candidates(
     return _Analysis(candidates, environment, subqueries or {}).possible(condition).true
 
 
+def is_restricted(
+    condition: Expression, candidates: Candidates, environment: Environment
+) -> bool:
+    """Whether what is known of the candidates can tell anything about the condition, as its form
+    goes: a conjunction by one of its parts, a disjunction by each."""
+    return _Analysis(candidates, environment, {}).restricts(condition)
+
+
 class _Analysis:
     def __init__(
         self, candidates: Candidates, environment: Environment, subqueries: Subqueries
@@ -161,6 +169,32 @@ class _Analysis:
                 return self._constant_condition(condition)
             case _:
                 return self._anything
+
+    def restricts(self, condition: Expression) -> bool:
+        """Whether `possible` would look at an interval."""
+        match condition:
+            case Call(name="and", arguments=arguments):
+                return any(self.restricts(a) for a in arguments)
+            case Call(name="or", arguments=arguments):
+                return all(self.restricts(a) for a in arguments)
+            case Call(name="not", arguments=(argument,)):
+                return self.restricts(argument)
+            case Call(name="isNull" | "isNotNull", arguments=(argument,)):
+                return self._interval(argument) is not None
+            case Call(name="notEquals", arguments=(_, _)):
+                return self._equal(condition) is not self._anything
+            case InValues(argument=argument, values=values):
+                return self._in(argument, single_chunk(values)) is not self._anything
+            case InSubquery(arguments=(argument,)):  # its rows are not there yet
+                return self._interval(argument) is not None
+            case Call(name=name, arguments=(left, right)) if name in _ORDERED | {"equals"} and (
+                isinstance(left, ScalarSubquery) or isinstance(right, ScalarSubquery)
+            ):
+                return self._interval(left) is not None or self._interval(right) is not None
+            case Constant() | ScalarSubquery():
+                return False
+            case _:
+                return self.possible(condition) is not self._anything
 
     # --- conditions
 

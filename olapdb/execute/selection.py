@@ -16,7 +16,13 @@ import pyarrow as pa
 
 from olapdb.execute.context import ExecutionContext
 from olapdb.execute.layout import TableLayout
-from olapdb.execute.prune import Candidates, Interval, interval_of_bounds, keep_candidates
+from olapdb.execute.prune import (
+    Candidates,
+    Interval,
+    interval_of_bounds,
+    is_restricted,
+    keep_candidates,
+)
 from olapdb.execute.skipping import UsedIndex, by_row_group, kept_blocks, usable
 from olapdb.model.columns import PartColumns
 from olapdb.model.part import ColumnBounds, Part
@@ -127,6 +133,16 @@ class Selector:
             partitions = self._partition_intervals(parts)
         keep = self._keep(Candidates(len(parts), columns, partitions))
         return [part for part, kept in zip(parts, keep, strict=True) if kept]
+
+    def is_used(self, parts: Sequence[Part]) -> bool:
+        """Whether the condition says something of the columns that are looked at, or of the
+        partition key."""
+        if self._condition is None:
+            return False
+        columns = self._columns([self._part_columns.bounds(part) for part in parts])
+        partitions = self._partition_intervals(parts) if self._partitions else []
+        candidates = Candidates(len(parts), columns, partitions)
+        return is_restricted(self._condition, candidates, self._context.environment)
 
     def _groups(self, parts: Sequence[Part]) -> list[PartSelection]:
         """By the bounds of the parts' row groups, all at once; a part of one group was judged as

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import ArgumentOutOfBound, BadArguments
+from olapdb.errors import ArgumentOutOfBound, BadArguments, NumberOfArgumentsDoesntMatch
 from olapdb.functions import columns
 from olapdb.functions.aggregates import segments
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
@@ -94,7 +94,7 @@ def _tuple(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 def _map(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     if len(arguments) % 2:
-        raise BadArguments(f"Function {name} takes keys and values in pairs.")
+        raise NumberOfArgumentsDoesntMatch(f"Function {name} takes keys and values in pairs.")
     keys, values = arguments[::2], arguments[1::2]
     key = common_type([plain_lc(a.type) for a in keys]) if keys else NOTHING
     value = common_type([plain_lc(a.type) for a in values]) if values else NOTHING
@@ -189,7 +189,8 @@ def _tuple_element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     elif isinstance(key, int) and 1 <= key <= len(container.elements):
         at = key - 1
     else:
-        raise ArgumentOutOfBound(f"{container} has no element {key!r}.")
+        kind = BadArguments if isinstance(key, str) else ArgumentOutOfBound
+        raise kind(f"{container} has no element {key!r}.")
     inner = container.elements[at]
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import BadArguments, IllegalTypeOfArgument
+from olapdb.errors import ArgumentOutOfBound, IllegalTypeOfArgument
 from olapdb.functions import columns
 from olapdb.functions.arrays import array_call, concatenation, counts_of, null_ranks
 from olapdb.functions.base import Argument, Column, Environment, Groups, ScalarCall
@@ -224,7 +224,7 @@ def _range(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         end = numbers[1] if len(numbers) > 1 else numbers[0]
         step = numbers[2] if len(numbers) > 2 else np.ones(len(arrays[0]), np.int64)
         if (step == 0).any():
-            raise BadArguments("The step of range must not be 0.")
+            raise ArgumentOutOfBound("The step of range must not be 0.")
         counts = np.maximum(-((start - end) // step), 0)
         _bounded(name, int(counts.sum()))
         offsets = columns.offsets_from_counts(counts)
@@ -237,7 +237,7 @@ def _range(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 def _bounded(name: str, elements: int) -> None:
     if elements > _SIZE_MAX:
-        raise BadArguments(f"A call to {name} would produce {elements} array elements.")
+        raise ArgumentOutOfBound(f"A call to {name} would produce {elements} array elements.")
 
 
 def _with_constant(name: str, arguments: Sequence[Argument]) -> ScalarCall:

@@ -13,9 +13,9 @@ from olapdb.errors import (
     AttemptToReadAfterEof,
     CannotParse,
     CannotParseBool,
-    CannotParseInput,
     CannotParseNumber,
     CannotParseUUID,
+    CannotReadArray,
     DataError,
     TooLargeStringSize,
     ValueOutOfBound,
@@ -42,6 +42,12 @@ _DECIMAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _MANTISSA_AND_EXPONENT = r"^([+-]?)([0-9]*)\.?([0-9]*)[eE]?([+-]?[0-9]*)$"
 _TRUE = ("1", "true", "t", "yes", "y", "on", "enable", "enabled")
 _FALSE = ("0", "false", "f", "no", "n", "off", "disable", "disabled")
+_NUMBER_THAT_ENDS = {
+    Integer: re.compile(r"[+-](?![0-9])|-"),
+    Float: re.compile(r"[^0-9]"),
+    Decimal: re.compile(r"[+-]?[0-9]*\.?[0-9]*[eE]$"),
+}
+"""Of which ClickHouse says that the number, not the text, cannot be parsed."""
 _CHUNK = 18  # decimal digits that surely fit in 64 bits
 
 
@@ -56,11 +62,7 @@ def _unparsable(array: pa.Array, row: int, target: DataType) -> DataError:
     value = columns.binary(array)[row].as_py().decode("utf-8", "replace")
     if not value and not isinstance(target, Float):
         return AttemptToReadAfterEof(f"Cannot parse '' as {target}: the text is empty.").at_row(row)
-    if isinstance(target, Decimal):
-        number = re.match(r"[+-]?[0-9]*\.?[0-9]*[eE]$", value)
-        kind = CannotParseNumber if number else CannotParse
-        return kind(f"Cannot parse {value!r} as {target}.").at_row(row)
-    kind = CannotParse if value[:1].isdigit() or value[:1].isspace() else CannotParseNumber
+    kind = CannotParseNumber if _NUMBER_THAT_ENDS[type(target)].match(value) else CannotParse
     return kind(f"Cannot parse {value!r} as {target}.").at_row(row)
 
 
@@ -112,7 +114,9 @@ def parse_decimals(array: pa.Array, target: Decimal) -> pa.Array:
     signs = pc.replace_substring_regex(plainly, r"^([+-]?).*$", r"\1")
     whole = pc.utf8_ltrim(pc.replace_substring_regex(plainly, pattern, r"\1"), "+-")
     whole = pc.binary_join_element_wise(
-        pc.if_else(pc.equal(signs, "-"), "-", ""), pc.utf8_lpad(pc.utf8_ltrim(whole, "0"), 1, "0"), ""
+        pc.if_else(pc.equal(signs, "-"), "-", ""),
+        pc.utf8_lpad(pc.utf8_ltrim(whole, "0"), 1, "0"),
+        "",
     )
     fraction = pc.utf8_rpad(
         pc.replace_substring_regex(plainly, pattern, r"\2"), width=target.scale, padding="0"
@@ -132,7 +136,12 @@ def _without_exponents(array: pa.Array) -> pa.Array:
     stays so, what is too small becomes 0: exponents are cut to what the mantissas can show."""
     parts = {
         name: pc.replace_substring_regex(array, _MANTISSA_AND_EXPONENT, group)
-        for name, group in (("sign", r"\1"), ("whole", r"\2"), ("fraction", r"\3"), ("power", r"\4"))
+        for name, group in (
+            ("sign", r"\1"),
+            ("whole", r"\2"),
+            ("fraction", r"\3"),
+            ("power", r"\4"),
+        )
     }
     mantissa = pc.add(pc.binary_length(parts["whole"]), pc.binary_length(parts["fraction"]))
     bound = (pc.max(mantissa).as_py() or 0) + 2 * DECIMAL_DIGITS[-1]
@@ -154,7 +163,7 @@ def _clipped(powers: pa.Array, bound: int) -> np.ndarray:
     long = pc.greater(pc.binary_length(digits), _CHUNK)
     sizes = pc.if_else(long, str(bound), pc.utf8_lpad(digits, 1, "0")).cast(pa.int64())
     sizes = np.minimum(columns.numpy_values(sizes), bound)
-    return np.where(np.asarray(pc.starts_with(powers, "-")), -sizes, sizes)
+    return np.asarray(np.where(np.asarray(pc.starts_with(powers, "-")), -sizes, sizes))
 
 
 def _shifted(sign: pa.Array, whole: pa.Array, fraction: pa.Array, power: int) -> pa.Array:
@@ -236,11 +245,11 @@ def parse_arrays(array: pa.Array, target: Array) -> tuple[pa.Array, DataType]:
         table = pj.read_json(io.BytesIO(body.tobytes()), parse_options=options)
     except pa.ArrowInvalid as error:
         raise refuse(
-            CannotParseInput, array, 0, target, f"some text is no array ({error})"
+            CannotReadArray, array, 0, target, f"some text is no array ({error})"
         ) from None
     found = table.column("v").combine_chunks()
     if len(found) != len(array) or found.null_count:
-        raise refuse(CannotParseInput, array, 0, target, "some text is no array")
+        raise refuse(CannotReadArray, array, 0, target, "some text is no array")
     nested: DataType = read
     for _ in range(depth):
         nested = Array(nested)

@@ -10,6 +10,7 @@ from olapdb.errors import (
     CannotConvertType,
     CannotInsertNull,
     DataError,
+    IllegalConversion,
     NotSupportedError,
     TypeMismatch,
 )
@@ -179,8 +180,10 @@ def _cast(
             raise _no_conversion(source, target)
 
 
-def _no_conversion(source: DataType, target: DataType) -> TypeMismatch:
-    return TypeMismatch(f"Conversion from {source} to {target} is not supported.")
+def _no_conversion(source: DataType, target: DataType) -> IllegalConversion | TypeMismatch:
+    nested = isinstance(source, Array | Tuple | Map) and not isinstance(target, Array | Tuple | Map)
+    kind = IllegalConversion if nested else TypeMismatch
+    return kind(f"Conversion from {source} to {target} is not supported.")
 
 
 def _parse(array: pa.Array, target: DataType) -> pa.Array:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import IllegalTypeOfArgument, NoCommonType
+from olapdb.errors import DataError, IllegalTypeOfArgument, NoCommonType, TypeMismatch
 from olapdb.functions import columns
 from olapdb.functions.aggregates.segments import rank
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
@@ -62,6 +62,7 @@ def comparison_type(name: str, left: Argument, right: Argument) -> DataType:
     for text, other in ((left, plain(right.type)), (right, plain(left.type))):
         if isinstance(plain(text.type), _TEXT) and not isinstance(other, _TEXT):
             if text.constant is not None and not isinstance(other, Tuple | Map):
+                _check_number(text.constant, other)
                 return _constant_type(text.constant, other)
             if isinstance(other, _NUMBERS):
                 raise NoCommonType(
@@ -81,6 +82,19 @@ def _date_type(a: DataType, b: DataType) -> DataType:
     return (
         DateTime64(0, shared.zone) if isinstance(shared, DateTime) and Date() in (a, b) else shared
     )
+
+
+def _check_number(value: pa.Scalar, other: DataType) -> None:
+    """TypeMismatch where a literal text that a number is compared with spells none."""
+    if not value.is_valid or not isinstance(other, Integer | Float | Decimal):
+        return
+    try:
+        cast_column(value, String(), other, Environment(), strict=True)
+    except DataError as error:
+        raise TypeMismatch(
+            f"Cannot convert string {value.as_py()!r} to type {other}.",
+            hint="Write a number, or cast the other side to String.",
+        ) from error
 
 
 def _constant_type(value: pa.Scalar, other: DataType) -> DataType:

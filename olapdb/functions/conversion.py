@@ -9,13 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import BadArguments, CannotConvertType
+from olapdb.errors import ArgumentOutOfBound, BadArguments, CannotConvertType
 from olapdb.functions import casts, columns
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.scalar import (
     Definition,
     constant_integer,
     constant_text,
+    constant_zone,
     custom,
     illegal,
 )
@@ -72,16 +73,14 @@ def _fixed(data_type: DataType) -> Target:
 
 
 def _zoned(name: str, arguments: Sequence[Argument]) -> DataType:
-    return DateTime(
-        constant_text(name, arguments, 1, "the time zone") if len(arguments) > 1 else None
-    )
+    return DateTime(constant_zone(name, arguments, 1) if len(arguments) > 1 else None)
 
 
 def _zoned64(name: str, arguments: Sequence[Argument]) -> DataType:
     precision = constant_integer(name, arguments, 1, "the precision") if len(arguments) > 1 else 3
     if not 0 <= precision <= 9:
-        raise BadArguments(f"DateTime64 has a precision of 0 to 9, not {precision}.")
-    zone = constant_text(name, arguments, 2, "the time zone") if len(arguments) > 2 else None
+        raise ArgumentOutOfBound(f"DateTime64 has a precision of 0 to 9, not {precision}.")
+    zone = constant_zone(name, arguments, 2) if len(arguments) > 2 else None
     return DateTime64(precision, zone)
 
 
@@ -98,7 +97,7 @@ def _decimal(precision: int) -> Target:
 def _fixed_string(name: str, arguments: Sequence[Argument]) -> DataType:
     length = constant_integer(name, arguments, 1, "the length")
     if length <= 0:
-        raise BadArguments(f"The length of a FixedString is positive, not {length}.")
+        raise ArgumentOutOfBound(f"The length of a FixedString is positive, not {length}.")
     return FixedString(length)
 
 
@@ -150,7 +149,7 @@ def _plain_conversion(one: _Conversion) -> Callable[[str, Sequence[Argument]], S
         target = one.target(name, arguments)
         zone = len(arguments) == 2 and name == "toDate"
         if zone:
-            constant_text(name, arguments, 1, "the time zone")
+            constant_zone(name, arguments, 1)
             raise BadArguments(
                 "toDate takes no time zone here.", hint="Use toDate(toTimeZone(x, zone))."
             )
@@ -209,7 +208,7 @@ def _filled(found: Column, missing: Column, source: Column | None) -> Column:
 
 def _to_string(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     if len(arguments) == 2:
-        zone = constant_text(name, arguments, 1, "the time zone")
+        zone = constant_zone(name, arguments, 1)
         inner = plain(arguments[0].type)
         if not isinstance(inner, DateTime | DateTime64):
             raise illegal(name, arguments[0].type, "a DateTime, where a time zone is given,")
@@ -235,7 +234,7 @@ def _rezoned(column: Column, data_type: DataType) -> Column:
 
 def _to_time_zone(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """The same instant, shown in another zone."""
-    zone = constant_text(name, arguments, 1, "the time zone")
+    zone = constant_zone(name, arguments, 1)
     inner = plain(arguments[0].type)
     if not isinstance(inner, DateTime | DateTime64):
         raise illegal(name, arguments[0].type, "a DateTime or DateTime64")

@@ -16,6 +16,7 @@ from olapdb.functions.scalar import (
     Definition,
     Invocation,
     constant_text,
+    constant_zone,
     custom,
     define,
     illegal,
@@ -77,6 +78,8 @@ def _part(name: str, result: DataType, part: Callable[[np.ndarray], np.ndarray],
 
     def rule(spelt: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         require(spelt, types[:1], kinds, "a Date or DateTime" if kinds == DATES else "a DateTime")
+        if len(arguments) > 1:
+            constant_zone(spelt, arguments, 1)
         return result
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
@@ -207,7 +210,7 @@ def _unix64_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Arg
 
 
 def _from_unix(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    zone = constant_text(name, arguments, 1, "the time zone") if len(arguments) > 1 else None
+    zone = constant_zone(name, arguments, 1) if len(arguments) > 1 else None
     result = DateTime(zone)
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
@@ -219,7 +222,7 @@ def _from_unix(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 def _from_unix64(digits: int) -> Callable[[str, Sequence[Argument]], ScalarCall]:
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        zone = constant_text(name, arguments, 1, "the time zone") if len(arguments) > 1 else None
+        zone = constant_zone(name, arguments, 1) if len(arguments) > 1 else None
         require(name, [plain(arguments[0].type)], (Integer,), "an integer")
         result = DateTime64(digits, zone)
 
@@ -353,7 +356,7 @@ def _moment(kind: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         result: DataType = DATE
         if kind == "now":
-            zone = constant_text(name, arguments, 0, "the time zone") if arguments else None
+            zone = constant_zone(name, arguments, 0) if arguments else None
             result = DateTime(zone)
         elif kind == "now64":
             digits = arguments[0].constant if arguments else None

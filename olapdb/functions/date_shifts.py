@@ -16,6 +16,7 @@ from olapdb.functions.scalar import (
     Definition,
     Invocation,
     constant_text,
+    constant_zone,
     custom,
     define,
     illegal,
@@ -110,7 +111,7 @@ def _clock_start(name: str, step: int) -> Definition:
     """Rounds down to so many seconds (a day: to midnight); the result is a DateTime."""
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
-        zone = constant_text(spelt, arguments, 1, "the time zone") if len(arguments) > 1 else None
+        zone = constant_zone(spelt, arguments, 1) if len(arguments) > 1 else None
         source = plain(arguments[0].type)
         kinds = DATES if step == DAY else CLOCKS
         require(spelt, [source], kinds, "a DateTime")
@@ -162,7 +163,7 @@ def _start_of_interval(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     count = arguments[1].constant.as_py()
     if count <= 0:
         raise BadArguments(f"The interval of {name} must be positive.")
-    zone = constant_text(name, arguments, 2, "the time zone") if len(arguments) > 2 else None
+    zone = constant_zone(name, arguments, 2) if len(arguments) > 2 else None
     return usual(
         name,
         arguments,
@@ -232,7 +233,7 @@ def _date_trunc(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     unit = constant_text(name, arguments, 0, "the unit").lower()
     source = plain(arguments[1].type)
     require(name, [source], DATES, "a Date or DateTime")
-    zone = constant_text(name, arguments, 2, "the time zone") if len(arguments) > 2 else None
+    zone = constant_zone(name, arguments, 2) if len(arguments) > 2 else None
     if unit in _TRUNCATIONS:
         wide = isinstance(source, Date32 | DateTime64)
         result: DataType = DATE32 if wide else DATE
@@ -340,7 +341,7 @@ def _date_diff(*, full: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]
                 raise IllegalTypeOfArgument(
                     f"Illegal type {one} of argument of function {name}: a date expected."
                 )
-        zone = constant_text(name, arguments, 3, "the time zone") if len(arguments) > 3 else None
+        zone = constant_zone(name, arguments, 3) if len(arguments) > 3 else None
 
         def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
             start, end = (

@@ -15,16 +15,26 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.errors import (
-    BadArguments,
     DataError,
+    IllegalColumn,
     IllegalTypeOfArgument,
     NumberOfArgumentsDoesntMatch,
+    ProgrammingError,
 )
 from olapdb.functions import columns
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall, Volatility
 from olapdb.functions.supertypes import NULL_TYPE, low_cardinality_result
 from olapdb.functions.values import default_value
-from olapdb.types import Array, DataType, Map, Nothing, is_nullable, make_nullable, plain
+from olapdb.types import (
+    Array,
+    DataType,
+    Map,
+    Nothing,
+    is_nullable,
+    known_zone,
+    make_nullable,
+    plain,
+)
 
 
 @dataclass(frozen=True)
@@ -195,15 +205,25 @@ def fixed_rule(result: DataType, kinds: tuple[type, ...], wanted: str) -> TypeRu
     return rule
 
 
+def _not_constant(value: pa.Scalar | None) -> type[ProgrammingError]:
+    """As ClickHouse tells a wrong type from a column where a constant should be."""
+    return IllegalColumn if value is None else IllegalTypeOfArgument
+
+
 def constant_text(name: str, arguments: Sequence[Argument], at: int, meaning: str) -> str:
     """The value of an argument that must be a constant string."""
     value = arguments[at].constant
     found = value.as_py() if value is not None else None
     if not isinstance(found, str):
-        raise BadArguments(
+        raise _not_constant(value)(
             f"Argument {at + 1} of function {name}, {meaning}, must be a constant string."
         )
     return found
+
+
+def constant_zone(name: str, arguments: Sequence[Argument], at: int) -> str:
+    """The time zone that an argument, a constant string, names; BadArguments where none does."""
+    return known_zone(constant_text(name, arguments, at, "the time zone"))
 
 
 def constant_integer(name: str, arguments: Sequence[Argument], at: int, meaning: str) -> int:
@@ -211,7 +231,7 @@ def constant_integer(name: str, arguments: Sequence[Argument], at: int, meaning:
     value = arguments[at].constant
     found = value.as_py() if value is not None else None
     if not isinstance(found, int):
-        raise BadArguments(
+        raise _not_constant(value)(
             f"Argument {at + 1} of function {name}, {meaning}, must be a constant integer."
         )
     return found

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import BadArguments, CannotParse
+from olapdb.errors import BadArguments, CannotCompileRegexp, CannotParse
 from olapdb.functions import arrays as array_functions
 from olapdb.functions import arrays_whole, columns, slices, text
 from olapdb.functions.base import Argument, ScalarCall
@@ -205,7 +205,9 @@ def _regex(array: pa.Array, pattern: str) -> pa.Array:
     try:
         return pc.match_substring_regex(array, pattern)
     except pa.ArrowInvalid as error:
-        raise BadArguments(f"The regular expression {pattern!r} is wrong: {error}.") from None
+        raise CannotCompileRegexp(
+            f"The regular expression {pattern!r} is wrong: {error}."
+        ) from None
 
 
 def _like(array: pa.Array, pattern: str) -> pa.Array:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import BadArguments
+from olapdb.errors import BadArguments, CannotCompileRegexp
 from olapdb.functions import columns, slices, text
 from olapdb.functions.base import Argument
 from olapdb.functions.scalar import (
@@ -85,7 +85,13 @@ def _by_char(array: pa.Array, separator: str) -> pa.Array:
 def _by_regexp(array: pa.Array, pattern: str) -> pa.Array:
     if not pattern:
         return by_string(array, "")
-    return pc.split_pattern_regex(array, pattern).cast(pa.list_(pa.string()))
+    try:
+        pieces = pc.split_pattern_regex(array, pattern)
+    except pa.ArrowInvalid as error:
+        raise CannotCompileRegexp(
+            f"The regular expression {pattern!r} is wrong: {error}."
+        ) from None
+    return pieces.cast(pa.list_(pa.string()))
 
 
 def _by_whitespace(arrays: list[pa.Array], call: Invocation) -> pa.Array:
@@ -138,7 +144,9 @@ def _extract(*, every: bool) -> Kernel:
         try:
             groups = re.compile(pattern).groups
         except re.error as error:
-            raise BadArguments(f"The regular expression {pattern!r} is wrong: {error}.") from None
+            raise CannotCompileRegexp(
+                f"The regular expression {pattern!r} is wrong: {error}."
+            ) from None
         if not every:
             return _first_match(array, pattern, groups)
         # RE2 through Arrow finds one match at a time; cut the matched part off until none is left

@@ -205,7 +205,8 @@ def _positions(table: Table, names: Sequence[str]) -> dict[str, int]:
             have = ", ".join(c.name for c in table.columns)
             raise NoSuchColumn(f"There is no column {name} in {where}.", hint=f"It has {have}.")
         if column.default_kind in ("MATERIALIZED", "ALIAS"):
-            raise IllegalColumn(
+            kind = NoSuchColumn if column.default_kind == "ALIAS" else IllegalColumn
+            raise kind(
                 f"Column {name} of {where} is {column.default_kind}: it cannot be inserted.",
                 hint="Leave it out; it is computed.",
             )

@@ -18,14 +18,11 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from olapdb.errors import Error, QueryWasCancelled
-from olapdb.execute.codes import factorise
-from olapdb.execute.layout import TableLayout
 from olapdb.functions.base import Environment
-from olapdb.ingest.arrays import one_array
-from olapdb.ingest.invalidate import KEY_EXAMPLES_MAX, StaleSlices, key_texts, touched_parts
+from olapdb.ingest.invalidate import StaleSlices, touched_parts
 from olapdb.ingest.reach import Reach, TableChange
 from olapdb.ingest.read import Pin
-from olapdb.ingest.stage import dimension_requirements, layout_of
+from olapdb.ingest.stage import dimension_requirements
 from olapdb.ingest.trigger import LIMITS, Surroundings, bound_view
 from olapdb.model.changes import (
     Change,
@@ -151,7 +148,8 @@ class _Lookup:
                 if found is None:
                     return None
                 for rows in found:
-                    _add(slices, bound.target, rows, around)
+                    if rows.num_rows:
+                        slices.add_made(bound.target, rows, around)
                     if len(slices.rows) > SLICES_MAX:
                         return None
         except QueryWasCancelled:
@@ -186,27 +184,3 @@ def _keeps_rows(source: Table) -> bool:
     Collapsing tables, and a Null table keeps none.  Those of Summing and Aggregating tables join
     what a recomputation joins too."""
     return source.engine.stores_rows and source.engine.name not in ENGINE_ROLES
-
-
-def _add(slices: StaleSlices, target: Table, rows: pa.Table, around: Surroundings) -> None:
-    """Rows of the target that are stale, as they were and as they should be: keys count once."""
-    if rows.num_rows == 0:
-        return
-    for partition, _, piece in layout_of(target, around).split(_by_key(target, rows)):
-        slices.rows[partition] = slices.rows.get(partition, 0) + piece.num_rows
-        examples = slices.keys.setdefault(partition, [])
-        if len(examples) < KEY_EXAMPLES_MAX:
-            found = key_texts(target, piece, KEY_EXAMPLES_MAX)
-            examples += [one for one in found if one not in examples]
-            del examples[KEY_EXAMPLES_MAX:]
-
-
-def _by_key(target: Table, rows: pa.Table) -> pa.Table:
-    """A row of each sorting key and partition."""
-    layout = TableLayout(target)
-    names = [c.name for c in target.stored_columns
-             if c.name in layout.sorting_columns | layout.partition_columns]  # fmt: skip
-    if not names:
-        return rows
-    distinct = factorise([one_array(rows.column(name)) for name in names], rows.num_rows)
-    return rows.take(pa.array(distinct.first))

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from olapdb.errors import Error
+from olapdb.execute.codes import factorise
+from olapdb.execute.layout import TableLayout
 from olapdb.functions import display
 from olapdb.ingest.arrays import one_array
 from olapdb.ingest.keys import key_columns
@@ -49,22 +51,34 @@ class StaleSlices:
     def of(view: MaterializedView) -> StaleSlices:
         return StaleSlices(view, {}, {})
 
-    def add(self, block: pa.Table, around: Surroundings) -> None:
-        """The slices that source rows `block` (the source's stored columns) contribute to."""
-        if block.num_rows == 0:
+    def add(self, around: Surroundings, *blocks: pa.Table) -> None:
+        """The slices that source rows (the source's stored columns) contribute to. `blocks` are one
+        piece of the change, such as rows as they were and as they are: a key that several of them
+        reach counts once."""
+        pieces = [block for block in blocks if block.num_rows]
+        if not pieces:
             return
         try:
             bound = bound_view(self.view, around)
-            made = fire(bound, block, around)
+            made = [fire(bound, block, around) for block in pieces]
         except Error:
-            self.add_all(block.num_rows)
+            self.add_all(max(block.num_rows for block in pieces))
             return
-        for partition, _, rows in layout_of(bound.target, around).split(made):
-            self.rows[partition] = self.rows.get(partition, 0) + rows.num_rows
-            self.note(bound.target, partition, rows, around)
+        whole = made[0] if len(made) == 1 else pa.concat_tables(made)
+        if whole.num_rows:
+            self.add_made(bound.target, whole, around)
+
+    def add_made(self, target: Table, rows: pa.Table, around: Surroundings) -> None:
+        """Rows of the target that the change adds, takes or alters: keys count once."""
+        for partition, _, piece in layout_of(target, around).split(rows):
+            self.note(target, partition, piece, around)
+            distinct = one_of_each_key(target, piece)
+            self.rows[partition] = self.rows.get(partition, 0) + distinct.num_rows
             examples = self.keys.setdefault(partition, [])
             if len(examples) < KEY_EXAMPLES_MAX:
-                examples += key_texts(bound.target, rows, KEY_EXAMPLES_MAX - len(examples))
+                found = key_texts(target, distinct, KEY_EXAMPLES_MAX)
+                examples += [one for one in dict.fromkeys(found) if one not in examples]
+                del examples[KEY_EXAMPLES_MAX:]
 
     def note(self, target: Table, partition: str, rows: pa.Table, around: Surroundings) -> None:
         """Told of every piece of a slice that was reached."""
@@ -90,6 +104,17 @@ class StaleSlices:
             )
             for partition, rows in self.rows.items()
         ]  # fmt: skip
+
+
+def one_of_each_key(target: Table, rows: pa.Table) -> pa.Table:
+    """A row of each sorting key and partition; all rows of a target that has neither."""
+    layout = TableLayout(target)
+    names = [c.name for c in target.stored_columns
+             if c.name in layout.sorting_columns | layout.partition_columns]  # fmt: skip
+    if not names:
+        return rows
+    distinct = factorise([one_array(rows.column(name)) for name in names], rows.num_rows)
+    return rows.take(pa.array(distinct.first))
 
 
 def key_texts(table: Table, rows: pa.Table, limit: int) -> list[str]:

@@ -156,7 +156,7 @@ class Leaving:
         self._removed += count
         for one in self._watching:
             if part.id in one.seen and rows is not None:
-                self._slices(one, part.partition_id).add(rows, self._around)
+                self._slices(one, part.partition_id).add(self._around, rows)
                 one.parts.setdefault(part.partition_id, []).append(part)
                 one.rows[part.partition_id] = one.rows.get(part.partition_id, 0) + count
         if self._target is not None:
@@ -173,12 +173,6 @@ class Leaving:
                 self._slices(one, part.partition_id).add_named(reached, part.rows)
         if self._target is not None:
             self._target.add_unread(part)
-
-    def wrote(self, part: Part, rows: pa.Table) -> None:
-        """Rows that took the place of others in the part (UPDATE): they reach slices too."""
-        for one in self._watching:
-            if part.id in one.seen:
-                self._slices(one, part.partition_id).add(rows, self._around)
 
     def _slices(self, watching: _Watching, partition: str) -> StaleSlices:
         key = partition if self._change.retain else ""

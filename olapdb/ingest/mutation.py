@@ -123,8 +123,9 @@ class Mutation:
                 self._deduplicate(step)
             case WriteDownStep():
                 self._write_down(step)
-            case RewriteStep():
-                self._write_anew([part for part in self._parts() if not part.inline])
+            case RewriteStep(partition_id=partition, without=index):
+                files = [part for part in self._parts() if not part.inline]
+                self._write_anew(files, partition, index)
             case FillNullsStep():
                 self._fill_nulls(step)
 
@@ -285,13 +286,17 @@ class Mutation:
     def _write_down(self, step: WriteDownStep) -> None:
         column = self.table.column(step.column)
         assert column is not None
-        self._write_anew([part for part in self._parts() if lacks(part, column)])
+        parts = [part for part in self._parts() if lacks(part, column)]
+        self._write_anew(parts, step.partition_id)
 
-    def _write_anew(self, parts: Iterable[Part]) -> None:
-        """The parts as they are read: no row changes."""
+    def _write_anew(
+        self, parts: Iterable[Part], partition_id: str | None = None, without: str = ""
+    ) -> None:
+        """The parts as they are read, but for a skip index: no row changes."""
         for part in parts:
-            rows = read_rows(self._around(), self.table, part)
-            self._stage(part, rows, 0, changes_rows=False)
+            if partition_id in (None, part.partition_id):
+                rows = read_rows(self._around(), self.table, part)
+                self._stage(part, rows, 0, changes_rows=False, without=without)
 
     def _refuse_target(self, action: str) -> None:
         """What a view wrote is what it makes of its source; rows of it are not set by hand."""
@@ -392,10 +397,15 @@ class Mutation:
 
     # --- what comes of them
 
-    def _stage(self, part: Part, rows: pa.Table, count: int, *, changes_rows: bool = True) -> None:
+    def _stage(
+        self, part: Part, rows: pa.Table, count: int, *, changes_rows: bool = True,
+        without: str = "",
+    ) -> None:  # fmt: skip
         """`rows` stand for the part from now on; `part` is live, or staged by an earlier step."""
         origin, before = self._origin(part)
         staged = None
+        indexes = layout_of(self.table, self.settings_of).index_values(rows)
+        indexes.pop(without, None)
         if rows.num_rows or part.contributions:
             made = write_part(
                 self.services.store, self.table, rows,
@@ -403,7 +413,7 @@ class Mutation:
                 blocks=part.block_range, lease_id=self.services.lease_id,
                 contributions=part.contributions, level=part.level,
                 inline_bytes_max=INLINE_BYTES_MAX if part.inline else 0, replaces=[origin.id],
-                index_values=layout_of(self.table, self.settings_of).index_values(rows),
+                index_values=indexes,
             )  # fmt: skip
             staged = AddPart(made.part, made.inline_rows)
         self.replaced[origin.id] = staged
@@ -435,8 +445,7 @@ class Mutation:
             if not seen or not self._columns_of(view, around) & written:
                 continue
             slices = self._stale.setdefault(view.id, StaleSlices.of(view))
-            for rows in changed:
-                slices.add(rows, around)
+            slices.add(around, *changed)
 
     def _columns_of(self, view: MaterializedView, around: Surroundings) -> frozenset[str]:
         """The columns of the table that the view reads; all of them where it is broken."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -32,7 +33,9 @@ class Selection:
                         f"{name} has no detached part {self.part}.",
                         hint="system.detached_parts lists them.",
                     )
-                raise NoSuchDataPart(
+                named = re.fullmatch(r"[^/]+(_[0-9]+){3,4}", self.part)
+                kind = NoSuchDataPart if named else BadDataPartName
+                raise kind(
                     f"{name} has no part {self.part}.",
                     hint="system.parts lists them; a merge may have joined it with others.",
                 )

@@ -34,11 +34,16 @@ class WriteDownStep:
     """Parts that are too old to hold the column get it, as it is read: no row changes."""
 
     column: str
+    partition_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RewriteStep:
-    """Every file is written anew, as the table is now: no row changes."""
+    """Every file is written anew, as the table is now, but for the skip index `without`: no row
+    changes."""
+
+    partition_id: str | None = None
+    without: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -304,7 +304,7 @@ class _Asked:
             rows = read_rows(self.around, self.source, part)
         except (CorruptedData, FileDoesntExist):
             return None
-        slices.add(rows, self.around)
+        slices.add(self.around, rows)
         version = snapshot.data_version(self.source.id, part.partition_id)
         self.requirements += [
             SchemaIs(self.source.id, self.source.version),

@@ -530,11 +530,26 @@ class Truncate(Statement):
 
 
 @dataclass(frozen=True, slots=True)
+class TruncateAll(Statement):
+    """TRUNCATE ALL TABLES FROM d [[NOT] LIKE | ILIKE 'x']; `drops`: TRUNCATE DATABASE d, which drops
+    what is in it."""
+
+    database: str
+    drops: bool = False
+    if_exists: bool = False
+    like: str | None = None
+    negated: bool = False
+    case_insensitive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Rename(Statement):
-    """RENAME TABLE a TO b, c TO d; kind DATABASE for databases."""
+    """RENAME TABLE a TO b, c TO d; kind DATABASE for databases. `if_exists` tells of each pair
+    whether it is left out where there is no such object; shorter than `pairs`: the rest is not."""
 
     kind: Lit["TABLE", "DATABASE"]
     pairs: tuple[tuple[TableName, TableName], ...]
+    if_exists: tuple[bool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -658,12 +673,16 @@ class PartitionAction(AlterAction):
 
 @dataclass(frozen=True, slots=True)
 class IndexAction(AlterAction):
-    """ADD has `index`; DROP, CLEAR and MATERIALIZE have `name`. `if_exists` of ADD: IF NOT EXISTS."""
+    """ADD has `index` and its place; DROP, CLEAR and MATERIALIZE have `name`, the last two a
+    partition. `if_exists` of ADD: IF NOT EXISTS."""
 
     action: Lit["ADD", "DROP", "CLEAR", "MATERIALIZE"]
     name: str
     index: IndexDefinition | None = None
     if_exists: bool = False
+    first: bool = False
+    after: str | None = None
+    partition: PartitionReference | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -677,6 +696,7 @@ class ConstraintAction(AlterAction):
 @dataclass(frozen=True, slots=True)
 class MaterializeColumn(AlterAction):
     name: str
+    partition: PartitionReference | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from olapdb.errors import CannotParse, Position, SyntaxError
+from olapdb.errors import CannotParseInput, Position, SyntaxError, UnknownIdentifier
 from olapdb.sql.nodes import Alias, Expression, Identifier
 from olapdb.sql.parser.statements import StatementParser
 from olapdb.sql.scan import PlainRows, scan_plain_rows
@@ -83,7 +83,8 @@ def parse_value_rows(text: str, position: Position | None = None) -> tuple[Expre
 
 def _row(parser: StatementParser) -> ExpressionRow:
     if not parser.take("("):
-        raise parser.expected("a row in parentheses")
+        found = parser.expected("a row in parentheses")
+        raise CannotParseInput(found.message, position=found.position)
     row: list[Expression | None] = []
     while True:
         if parser.sees("DEFAULT") and parser.key_after(1) in (",", ")"):
@@ -111,7 +112,7 @@ def _check_row(row: ExpressionRow, number: int, names: Sequence[str]) -> None:
         bare = expression.expression if isinstance(expression, Alias) else expression
         if isinstance(bare, Identifier):
             written = ".".join(bare.parts)
-            raise CannotParse(
+            raise UnknownIdentifier(
                 f"Column {name}, row {number}: {written} is no value.",
                 hint=f"Strings stand in single quotes: '{written}'.",
                 position=bare.position,

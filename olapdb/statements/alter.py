@@ -23,7 +23,7 @@ from olapdb.errors import (
 from olapdb.ingest.mutation import Mutation
 from olapdb.ingest.read import Pin
 from olapdb.ingest.reread import Rereading
-from olapdb.ingest.steps import RewriteStep, Step
+from olapdb.ingest.steps import Step
 from olapdb.ingest.ttl import rules_of
 from olapdb.model.changes import (
     Change,
@@ -42,7 +42,7 @@ from olapdb.statements.columns import Draft
 from olapdb.statements.context import StatementContext
 from olapdb.statements.create import check_table, commit
 from olapdb.statements.engines import check_engine
-from olapdb.statements.indexes import alter_index
+from olapdb.statements.indexes import alter_index, rewriting
 from olapdb.statements.maintain import delete
 from olapdb.statements.mutations import step_of, surroundings
 from olapdb.statements.partitions import alter_partition, check_partition_action
@@ -186,8 +186,7 @@ def _drafted(
                 draft.constraint(action)
             case nodes.IndexAction():
                 draft.table = alter_index(action, draft.table, context, snapshot)
-                if action.action == "MATERIALIZE":
-                    steps.append(RewriteStep())
+                steps += rewriting(action, draft.table, context, snapshot)
             case nodes.ModifyOrderBy():
                 modify_order_by(draft, action, context.scope(snapshot))
             case nodes.ModifySetting():

@@ -138,7 +138,7 @@ class Draft:
 
     def rename(self, action: nodes.RenameColumn) -> None:
         column = self._column(action.name, action.if_exists, "rename", action)
-        if column is None or action.name == action.new_name:
+        if column is None:
             return
         self._refuse_key(column, "RENAME", action)
         if self.table.column(action.new_name) is not None:

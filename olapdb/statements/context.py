@@ -15,6 +15,7 @@ from olapdb.errors import (
     QueryNotSupportedInMaterializedView,
     UnknownDatabase,
     UnknownTable,
+    UnsupportedMethod,
 )
 from olapdb.functions.base import Environment
 from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
@@ -178,10 +179,10 @@ class StatementContext:
                     name,
                 )
             case View():
-                raise nodes_error(
+                raise UnsupportedMethod(
                     f"{action}: {name} is a view and stores nothing.",
-                    "Name a table.",
-                    name,
+                    hint="Name a table.",
+                    position=name.position,
                 )
 
     def require_view(self, snapshot: Snapshot, name: nodes.TableName) -> MaterializedView:

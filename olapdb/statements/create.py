@@ -13,8 +13,8 @@ from olapdb.errors import (
     CommitUnknown,
     DatabaseAlreadyExists,
     DataTypeCannotBeUsedInKey,
-    DuplicateColumn,
     IllegalColumn,
+    IncorrectQuery,
     NotSupportedError,
     TableAlreadyExists,
 )
@@ -39,7 +39,7 @@ from olapdb.model.changes import (
 from olapdb.model.columns import fresh_columns
 from olapdb.model.schema import Column, Database, Engine, KeyItem, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
-from olapdb.plan.expressions import Call, Expression, walk
+from olapdb.plan.expressions import Call, ColumnRef, Expression, walk
 from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
@@ -201,6 +201,12 @@ def check_table(table: Table, context: StatementContext, snapshot: Snapshot) -> 
     for item in table.sorting_key:
         bound = bind_expression(parse_expression(item.expression), table, scope)
         _check_key(item.expression, bound, "sorting key", nullable_ok)
+        if not any(isinstance(e, ColumnRef) for e in walk(bound)):
+            raise IllegalColumn(
+                f"The sorting key cannot contain a constant, {item.expression}.",
+                hint="Leave it out; ORDER BY tuple() sorts by nothing.",
+            )
+    _check_distinct([item.expression for item in table.sorting_key])
     if table.partition_key:
         bound = bind_expression(parse_expression(table.partition_key), table, scope)
         _check_key(table.partition_key, bound, "partition key", nullable_ok)
@@ -209,10 +215,17 @@ def check_table(table: Table, context: StatementContext, snapshot: Snapshot) -> 
     check_columns(table, scope)
 
 
+def _check_distinct(expressions: Sequence[str]) -> None:
+    for at, text in enumerate(expressions):
+        if text in expressions[:at]:
+            raise BadArguments(f"The sorting key has {text} twice.", hint="Leave one out.")
+
+
 def _check_key(text: str, bound: Expression, what: str, nullable_ok: bool) -> None:
     data_type = bound.type
     volatile = next(
-        (e.name for e in walk(bound) if isinstance(e, Call) and e.function.volatility != "pure"), None
+        (e.name for e in walk(bound) if isinstance(e, Call) and e.function.volatility != "pure"),
+        None,
     )
     if volatile is not None:
         raise BadArguments(
@@ -249,7 +262,7 @@ def _columns(
             Column(i, n, _storable(t)) for i, (n, t) in enumerate(zip(plan.names, plan.types), 1)
         )
     else:
-        raise BadArguments(
+        raise IncorrectQuery(
             f"CREATE TABLE {statement.table} names no columns.",
             hint="Give a column list, AS SELECT, or AS another table.",
             position=statement.position,
@@ -257,14 +270,12 @@ def _columns(
     seen: set[str] = set()
     for column in made:
         if column.name in seen:
-            raise DuplicateColumn(f"Column {column.name} appears twice.", position=statement.position)
+            raise IllegalColumn(f"Column {column.name} appears twice.", position=statement.position)
         seen.add(column.name)
     return made
 
 
-def _constraints(
-    statement: nodes.CreateTable, like: Table | None
-) -> tuple[tuple[str, str], ...]:
+def _constraints(statement: nodes.CreateTable, like: Table | None) -> tuple[tuple[str, str], ...]:
     if statement.constraints or like is None or statement.columns:
         return tuple(constraint_of(one) for one in statement.constraints)
     return like.constraints
@@ -530,5 +541,3 @@ def _named_columns(statement: nodes.CreateView, columns: tuple[Column, ...]) -> 
             )
         named.append(replace(column, comment=definition.comment))
     return tuple(named)
-
-

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from functools import partial
 
-from olapdb.errors import HaveDependentObjects, IncorrectQuery, NotSupportedError
+from olapdb.errors import (
+    HaveDependentObjects,
+    IncorrectQuery,
+    NotSupportedError,
+    Position,
+    TableNotEmpty,
+)
 from olapdb.model.changes import (
     Change,
     DatabaseExists,
     DropDatabase,
     DropObject,
     NoDependents,
+    PartsOfPartitionAre,
     Requirement,
     RevisionIs,
 )
@@ -51,12 +58,16 @@ def _drop_object(
             f"{found.database}.{found.name} is a table, not a view.", hint="Say DROP TABLE.",
             position=name.position,
         )  # fmt: skip
-    if (
-        statement.if_empty
-        and isinstance(found, Table)
-        and any(p.rows for p in snapshot.parts(found.id))
-    ):
-        raise IncorrectQuery(f"{found.database}.{found.name} is not empty.", position=name.position)
+    requirements = as_read_and_unneeded(found)
+    parts = snapshot.parts(found.id) if statement.if_empty and isinstance(found, Table) else ()
+    if statement.if_empty and isinstance(found, Table):
+        every = tuple(sorted(part.id for part in parts))
+        requirements.append(PartsOfPartitionAre(found.id, None, every))
+    if any(part.rows for part in parts):
+        raise TableNotEmpty(
+            f"{found.database}.{found.name} is not empty.", hint="Leave IF EMPTY out, or TRUNCATE it.",
+            position=name.position,
+        )  # fmt: skip
     refuse_dependents(snapshot, found, "drop")
     if isinstance(found, MaterializedView):
         from olapdb.views.create import drop_view
@@ -64,7 +75,7 @@ def _drop_object(
         drop_view(context.services, found.id, query_id=context.query_id, statement=context.text)
         return
     change = DropObject(found.id, recoverable=not statement.sync)
-    commit(context, f"DROP {statement.kind}", as_read_and_unneeded(found), [change])
+    commit(context, f"DROP {statement.kind}", requirements, [change])
 
 
 def as_read_and_unneeded(found: SchemaObject) -> list[Requirement]:
@@ -78,27 +89,55 @@ def _drop_database(
 ) -> None:
     """With all that is in it, unless a view elsewhere needs some of that. A table that is created
     in it meanwhile would be without a database, so the commit conflicts."""
+    if statement.if_empty:
+        raise NotSupportedError(
+            "DROP DATABASE IF EMPTY is not supported.", hint="Look with SHOW TABLES first.",
+            position=statement.position,
+        )  # fmt: skip
     if name.name not in snapshot.databases and statement.if_exists:
         return
     require_database(name.name, snapshot, name.position)
-    if name.name == "system":
-        raise IncorrectQuery("The database system cannot be dropped.", position=name.position)
-    inside = list(snapshot.objects(name.name))
+    requirements, changes = _emptied(name.name, snapshot, name.position, not statement.sync)
+    commit(context, "DROP DATABASE", requirements, [*changes, DropDatabase(name.name)])
+
+
+def drop_all(statement: nodes.TruncateAll, context: StatementContext) -> Result:
+    """TRUNCATE DATABASE: all that is in it goes, in one commit; the database stays, and tables may
+    come back."""
+    attempted(context, partial(_drop_all, statement, context))
+    return Result()
+
+
+def _drop_all(
+    statement: nodes.TruncateAll, context: StatementContext, snapshot: Snapshot
+) -> None:
+    if statement.if_exists and statement.database not in snapshot.databases:
+        return
+    require_database(statement.database, snapshot, statement.position)
+    requirements, changes = _emptied(statement.database, snapshot, statement.position, True)
+    if changes:
+        commit(context, "TRUNCATE DATABASE", requirements, changes)
+
+
+def _emptied(
+    database: str, snapshot: Snapshot, position: Position | None, recoverable: bool
+) -> tuple[list[Requirement], list[Change]]:
+    """What a commit requires and does in which all that is in the database is dropped."""
+    if database == "system":
+        raise IncorrectQuery("The database system cannot be dropped.", position=position)
+    inside = list(snapshot.objects(database))
     ids = {o.id for o in inside}
     for item in snapshot.objects():
         if not isinstance(item, MaterializedView) or item.id in ids:
             continue
         if any(map(item.needs, ids)):
             raise HaveDependentObjects(
-                f"Cannot drop database {name.name}: {item.database}.{item.name} depends on it.",
+                f"Cannot drop all of database {database}: {item.database}.{item.name} depends on it.",
                 hint=f"DROP VIEW {item.database}.{item.name} first.",
             )
     views_first = sorted(inside, key=lambda o: isinstance(o, Table))
     mine = tuple(sorted(o.id for o in inside if isinstance(o, MaterializedView)))
-    requirements: list[Requirement] = [RevisionIs(o.id, o.revision) for o in inside]
+    requirements: list[Requirement] = [DatabaseExists(database)]
+    requirements += [RevisionIs(o.id, o.revision) for o in inside]
     requirements += [NoDependents(o.id, but=mine) for o in inside]
-    changes: list[Change] = [DropObject(o.id, recoverable=not statement.sync) for o in views_first]
-    commit(
-        context, "DROP DATABASE", [DatabaseExists(name.name), *requirements],
-        [*changes, DropDatabase(name.name)],
-    )  # fmt: skip
+    return requirements, [DropObject(o.id, recoverable=recoverable) for o in views_first]

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from olapdb.errors import BadArguments, IllegalColumn, IncorrectQuery, NotSupportedError
+from olapdb.errors import (
+    BadArguments,
+    IllegalColumn,
+    IllegalIndex,
+    IncorrectQuery,
+    NotSupportedError,
+)
+from olapdb.ingest.steps import RewriteStep
 from olapdb.model.schema import IndexType, SkipIndex, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.expressions import Call, Expression, columns_of, walk
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.statements.context import StatementContext
+from olapdb.statements.partitions import find_partition
 from olapdb.storage.skip_indexes import DEFAULT_FALSE_POSITIVES
 from olapdb.types import (
     UUID,
@@ -68,7 +77,7 @@ def add_indexes(
     for definition in definitions:
         made = skip_index(definition, table, context, snapshot)
         if any(known.name == made.name for known in table.indexes):
-            raise IncorrectQuery(
+            raise IllegalIndex(
                 f"The index {made.name} is there already.", hint="Choose another name.",
                 position=definition.position,
             )  # fmt: skip
@@ -93,7 +102,7 @@ def alter_index(
                     hint="Choose another name, or say ADD INDEX IF NOT EXISTS.",
                     position=action.position,
                 )
-            return add_indexes((action.index,), table, context, snapshot)
+            return _placed(add_indexes((action.index,), table, context, snapshot), action)
         case "DROP":
             if not known and not action.if_exists:
                 raise BadArguments(
@@ -103,19 +112,45 @@ def alter_index(
                 )
             kept = tuple(index for index in table.indexes if index.name != action.name)
             return replace(table, indexes=kept)
-        case "MATERIALIZE" if known:
-            return table  # the parts are written anew, see `statements.alter`
-        case "MATERIALIZE":
-            raise BadArguments(
-                f"{table.database}.{table.name} has no index {action.name} to materialize.",
-                hint="system.data_skipping_indices lists those there are.",
-                position=action.position,
-            )
-    raise NotSupportedError(
-        f"ALTER TABLE … {action.action} INDEX is not supported.",
-        hint="OPTIMIZE TABLE … FINAL writes the parts anew, with the indexes of now.",
-        position=action.position,
-    )
+        case "MATERIALIZE" | "CLEAR":
+            return table  # the parts are written anew, see `rewriting`
+
+
+def rewriting(
+    action: nodes.IndexAction, table: Table, context: StatementContext, snapshot: Snapshot
+) -> Sequence[RewriteStep]:
+    """MATERIALIZE INDEX writes the parts anew, CLEAR INDEX too, but without it, until a merge."""
+    if action.action not in ("MATERIALIZE", "CLEAR"):
+        return ()
+    if all(index.name != action.name for index in table.indexes):
+        if action.if_exists:
+            return ()
+        raise BadArguments(
+            f"{table.database}.{table.name} has no index {action.name} to {action.action.lower()}.",
+            hint="system.data_skipping_indices lists those there are.",
+            position=action.position,
+        )
+    partition = None
+    if action.partition is not None:
+        partition = find_partition(action.partition, table, context, snapshot)
+    return (RewriteStep(partition, action.name if action.action == "CLEAR" else ""),)
+
+
+def _placed(table: Table, action: nodes.IndexAction) -> Table:
+    """The table with its newest index FIRST or AFTER another one."""
+    *others, made = table.indexes
+    if action.first:
+        return replace(table, indexes=(made, *others))
+    if action.after is None:
+        return table
+    names = [index.name for index in others]
+    if action.after not in names:
+        raise BadArguments(
+            f"{table.database}.{table.name} has no index {action.after} to add {made.name} after.",
+            hint=f"It has {', '.join(names) or 'none'}.", position=action.position,
+        )  # fmt: skip
+    at = names.index(action.after) + 1
+    return replace(table, indexes=(*others[:at], made, *others[at:]))
 
 
 def _check_expression(definition: nodes.IndexDefinition, bound: Expression, table: Table) -> None:
@@ -177,10 +212,10 @@ def _argument(definition: nodes.IndexDefinition, kind: IndexType) -> float:
                 position=definition.position,
             )
         return float(values[0])
-    rate = float(str(values[0])) if values else DEFAULT_FALSE_POSITIVES
-    if not 0 < rate < 1:
+    rate = values[0] if values else DEFAULT_FALSE_POSITIVES
+    if not isinstance(rate, int | float) or not 0 < rate < 1:
         raise BadArguments(
             "bloom_filter(p) takes a rate of false positives between 0 and 1.",
             position=definition.position,
         )
-    return rate
+    return float(rate)

@@ -51,7 +51,7 @@ class Listing:
         return replace(self, rows=tuple(sorted(self.rows, key=lambda row: str(row[0]))))
 
 
-def matches(name: str, statement: nodes.Show) -> bool:
+def matches(name: str, statement: nodes.Show | nodes.TruncateAll) -> bool:
     """Whether LIKE keeps the name."""
     if statement.like is None:
         return True

@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import fields
 
 from olapdb.errors import NotSupportedError, UnsupportedMethod
+from olapdb.model.schema import Table
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
+from olapdb.statements.drop import drop_all
+from olapdb.statements.listing import matches
 from olapdb.statements.partitions import find_partition
 from olapdb.statements.quarantine import quarantine
+from olapdb.statements.show import require_database
 from olapdb.types import STRING, UINT64
 
 
@@ -44,6 +48,28 @@ def truncate(statement: nodes.Truncate, context: StatementContext) -> Result:
         discard_retained=context.settings.boolean("discard_retained"),
     )  # fmt: skip
     return Result(affected_rows=result.rows)
+
+
+def truncate_all(statement: nodes.TruncateAll, context: StatementContext) -> Result:
+    """TRUNCATE ALL TABLES FROM d: each table in the order of the names, a commit each; the first
+    that may not be truncated ends it. TRUNCATE DATABASE drops them, in one commit."""
+    from olapdb.ingest.delete import truncate as truncate_table
+
+    if statement.drops:
+        return drop_all(statement, context)
+    snapshot = context.snapshot()
+    if statement.if_exists and statement.database not in snapshot.databases:
+        return Result()
+    require_database(statement.database, snapshot, statement.position)
+    rows = 0
+    for item in list(snapshot.objects(statement.database)):
+        if isinstance(item, Table) and matches(item.name, statement):
+            done = truncate_table(
+                context.services, item.id, query_id=context.query_id, statement=context.text,
+                discard_retained=context.settings.boolean("discard_retained"),
+            )  # fmt: skip
+            rows += done.rows
+    return Result(affected_rows=rows)
 
 
 def optimize(statement: nodes.Optimize, context: StatementContext) -> Result:

@@ -117,7 +117,7 @@ def step_of(
         case nodes.ClearColumn():
             return _clear(action, table, context, snapshot)
         case nodes.MaterializeColumn():
-            return _materialize(action, table)
+            return _materialize(action, table, context, snapshot)
         case _:
             raise InternalError(f"No handler for the action {type(action).__name__}.")
 
@@ -153,7 +153,9 @@ def _clear(
     return (SetStep((), None, partition, recompute=(column.name,)),)
 
 
-def _materialize(action: nodes.MaterializeColumn, table: Table) -> Sequence[Step]:
+def _materialize(
+    action: nodes.MaterializeColumn, table: Table, context: StatementContext, snapshot: Snapshot
+) -> Sequence[Step]:
     """MATERIALIZE COLUMN: a DEFAULT is written down where parts lack it, so that it does not change
     with the expression any more; a MATERIALIZED one is computed again for all rows."""
     column = table.column(action.name)
@@ -170,9 +172,10 @@ def _materialize(action: nodes.MaterializeColumn, table: Table) -> Sequence[Step
         raise BadArguments(
             f"Cannot materialize column {column.name}: it {reason}.", position=action.position
         )
+    partition = _partition(action.partition, table, context, snapshot)
     if column.default_kind == "MATERIALIZED":
-        return (SetStep((), None, recompute=(column.name,)),)
-    return (WriteDownStep(column.name),)
+        return (SetStep((), None, partition, recompute=(column.name,)),)
+    return (WriteDownStep(column.name, partition),)
 
 
 def _stored(name: str, table: Table, action: nodes.AlterAction) -> Column:

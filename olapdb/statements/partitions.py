@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from olapdb.errors import BadArguments, NotSupportedError, SupportIsDisabled
+from olapdb.errors import (
+    CannotParse,
+    CannotParseNumber,
+    InvalidPartitionValue,
+    NotSupportedError,
+    SupportIsDisabled,
+    TypeMismatch,
+    UnsupportedMethod,
+)
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.sql import nodes
@@ -34,7 +42,13 @@ def find_partition(
     if not table.partition_key:
         if _is_empty_tuple(given):
             return "all"
-        raise BadArguments(
+        if not table.engine.is_merge_tree:
+            raise UnsupportedMethod(
+                f"{table.database}.{table.name} has no partitions: its engine is"
+                f" {table.engine.name}.",
+                hint="Use an engine of the MergeTree family.", position=reference.position,
+            )  # fmt: skip
+        raise InvalidPartitionValue(
             f"{table.database}.{table.name} has no PARTITION BY.",
             hint="Its one partition is tuple(), or ID 'all'.",
             position=reference.position,
@@ -43,14 +57,21 @@ def find_partition(
     from olapdb.execute.layout import TableLayout, json_value, partition_id
 
     types = [e.type for e in TableLayout(table, context.environment).partition_expressions]
-    elements = _elements(given) if len(types) > 1 else (given,)
+    elements = _elements(given) if len(types) > 1 or len(_elements(given)) > 1 else (given,)
     if len(elements) != len(types):
-        raise BadArguments(
+        raise InvalidPartitionValue(
             f"PARTITION BY {table.partition_key} has {len(types)} elements, {len(elements)} are given.",
             position=reference.position,
         )
     scope = context.scope(snapshot)
-    values = [json_value(bind_constant(e, t, scope)) for e, t in zip(elements, types, strict=True)]
+    try:
+        values = [
+            json_value(bind_constant(e, t, scope)) for e, t in zip(elements, types, strict=True)
+        ]
+    except (CannotParse, CannotParseNumber) as error:
+        raise TypeMismatch(
+            f"PARTITION BY {table.partition_key}: {error.message}", position=reference.position
+        ) from error
     return partition_id(values, types)
 
 

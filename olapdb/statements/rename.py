@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -48,9 +48,11 @@ def exchange(statement: nodes.Exchange, context: StatementContext) -> Result:
 def _rename_tables(statement: nodes.Rename, context: StatementContext, snapshot: Snapshot) -> None:
     names: dict[Name, SchemaObject] = {(o.database, o.name): o for o in snapshot.objects()}
     touched: dict[str, SchemaObject] = {}
-    for old, new in statement.pairs:
+    for (old, new), if_exists in _pairs(statement):
         before, after = context.locate(old), context.locate(new)
         item = names.get(before)
+        if item is None and if_exists:
+            continue
         if item is None:
             raise unknown_table(snapshot, *before).at(old.position)
         require_database(after[0], snapshot, new.position)
@@ -77,7 +79,9 @@ def _rename_databases(
     """With all that is in them. A table that is created in one of them meanwhile would be without
     a database, so the commit conflicts, and looks again."""
     databases = dict(snapshot.databases)
-    for old, new in statement.pairs:
+    for (old, new), if_exists in _pairs(statement):
+        if if_exists and old.name not in databases:
+            continue
         if "system" in (old.name, new.name):
             raise IncorrectQuery(
                 "The database system keeps its name, and no other has it.", position=old.position
@@ -99,6 +103,14 @@ def _rename_databases(
         context, "RENAME DATABASE", snapshot, items,
         {o.id: (renamed[o.database], o.name) for o in items}, changes,
     )  # fmt: skip
+
+
+def _pairs(
+    statement: nodes.Rename,
+) -> Iterator[tuple[tuple[nodes.TableName, nodes.TableName], bool]]:
+    """(old name, new name), and whether IF EXISTS stands before them."""
+    rest = len(statement.pairs) - len(statement.if_exists)
+    return zip(statement.pairs, (*statement.if_exists, *[False] * rest), strict=True)
 
 
 def _publish(

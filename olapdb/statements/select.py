@@ -25,12 +25,15 @@ def run_query(query: nodes.Query, context: StatementContext) -> Result:
 def run_on(query: nodes.Query, context: StatementContext, snapshot: Snapshot) -> Result:
     """The rows of the query at a given snapshot; the snapshot stays pinned until they are drawn."""
     from olapdb.execute import run
+    from olapdb.execute.forced import check_forced_indexes
 
     plan = plan_query(query, context, snapshot)
     catalog = context.services.catalog
     catalog.pin(snapshot.number)
     try:
-        result = run(plan, context.execution(snapshot))
+        execution = context.execution(snapshot)
+        check_forced_indexes(plan, execution)
+        result = run(plan, execution)
     except BaseException:
         catalog.unpin(snapshot.number)
         raise

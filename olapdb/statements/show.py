@@ -107,15 +107,14 @@ def _tables_where(statement: nodes.Show, context: StatementContext) -> Result:
     assert statement.where is not None
     names = [nodes.Identifier((name,)) for name in ("name", "engine")]
     of_database = nodes.Function(
-        "equals", (nodes.Identifier(("database",)), nodes.Literal(database, database))
+        "equals", (nodes.Identifier(("database",)), nodes.Literal(database))
     )
     query = nodes.Select(
         columns=tuple(names if statement.full else names[:1]),
         source=nodes.TableReference(nodes.TableName("tables", "system")),
         where=nodes.Function("and", (of_database, statement.where)),
         order_by=(nodes.OrderItem(names[0]),),
-        limit=None if statement.limit is None
-        else nodes.Limit(nodes.Literal(statement.limit, str(statement.limit))),
+        limit=None if statement.limit is None else nodes.Literal(statement.limit),
         position=statement.position,
     )  # fmt: skip
     return select.run_query(query, context)
@@ -177,8 +176,9 @@ def describe(statement: nodes.Describe, context: StatementContext) -> Result:
     names, types = list(_DESCRIBED[:shown]), [STRING] * shown
     columns = [[row[i] for row in (*rows, *virtual)] for i in range(shown)]
     if context.settings.boolean("describe_include_virtual_columns"):
-        marks: list[object] = [0] * len(rows) + [1] * len(virtual)
-        return from_columns([*names, "is_virtual"], [*types, UINT8], [*columns, marks])
+        marks: list[int] = [0] * len(rows) + [1] * len(virtual)
+        columns.append(list(marks))
+        return from_columns([*names, "is_virtual"], [*types, UINT8], columns)
     return from_columns(names, types, columns)
 
 

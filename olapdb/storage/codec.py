@@ -5,9 +5,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from olapdb.errors import BadArguments, NotSupportedError, UnknownCodec
+from olapdb.errors import (
+    BadArguments,
+    CodecTakesNoArguments,
+    IllegalCodecParameter,
+    IllegalCodecType,
+    NotSupportedError,
+    UnknownCodec,
+)
 from olapdb.model.schema import Column, Table
 from olapdb.types import (
+    UUID,
     Array,
     Date,
     Date32,
@@ -32,6 +40,7 @@ _SPELT = {
     "t64": "T64", "gcd": "GCD",
 }  # fmt: skip
 _TRANSFORMING = ("delta", "doubledelta", "gorilla", "fpc", "t64", "gcd")
+_WIDTHS = ("1", "2", "4", "8")
 _OF_NO_FIXED_SIZE = (String, Array, Map, Tuple)
 
 
@@ -88,11 +97,54 @@ def check_codec(column: Column, table: Table) -> None:
             " fixed size.",
             hint="Use LZ4 or ZSTD.",
         )
+    _check_arguments(column)
+    _check_kinds(column, transforming)
+    first = next((at for at, name in enumerate(steps) if name not in _TRANSFORMING), None)
+    if first is not None and (first < len(steps) - 1 or (first and steps[first] == "none")):
+        raise BadArguments(
+            f"CODEC({codec_text(column)}) of column {column.name} makes no sense: what compresses,"
+            " or NONE alone, stands last.",
+            hint="For example CODEC(Delta, ZSTD(3)).",
+        )
     if transforming and len(transforming) == len(steps):
         raise BadArguments(
             f"Codec {_SPELT[steps[-1]]} of column {column.name} does not compress anything.",
             hint=f"Put a compression behind it: CODEC({_SPELT[steps[-1]]}, LZ4).",
         )
+
+
+def _check_arguments(column: Column) -> None:
+    """Which codecs take arguments, and Delta's: the bytes of a value."""
+    for name, argument in _chain(column):
+        spelt = argument.strip()
+        if spelt and name in ("none", "lz4", "default"):
+            raise CodecTakesNoArguments(f"Codec {_SPELT[name]} takes no argument.")
+        if spelt and name == "gcd":
+            raise IllegalCodecType("Codec GCD takes no argument.")
+        if spelt and name in ("delta", "doubledelta", "gorilla") and spelt not in _WIDTHS:
+            raise IllegalCodecParameter(
+                f"{_SPELT[name]}({spelt}): the bytes of a value are 1, 2, 4 or 8.",
+                hint="Leave the argument out.",
+            )
+
+
+def _check_kinds(column: Column, transforming: list[str]) -> None:
+    """Codecs that are for numbers of another kind than the column's."""
+    kind = plain(column.type)
+    for name in transforming:
+        if name == "t64" and isinstance(kind, Float):
+            raise IllegalCodecType(
+                f"Codec T64 of column {column.name} is not for {column.type}.", hint=_CODECS
+            )
+        floating = name in ("gorilla", "fpc")
+        if floating != isinstance(kind, Float) and (floating or name == "gcd"):
+            raise BadArguments(
+                f"Codec {_SPELT[name]} of column {column.name} is not for {column.type}: it is for"
+                f" {'floats' if floating else 'whole numbers'}.",
+                hint="Use Delta.",
+            )
+        if isinstance(kind, UUID):
+            raise BadArguments(f"Codec {_SPELT[name]} of column {column.name} is not for UUIDs.")
 
 
 def codec_text(column: Column) -> str:
@@ -153,7 +205,7 @@ def _steps(text: str) -> list[tuple[str, str]]:
 def _zstd_level(argument: str) -> int:
     level = int(argument) if argument.strip().isdigit() else (1 if not argument.strip() else 0)
     if not 1 <= level <= _ZSTD_LEVEL_MAX:
-        raise BadArguments(f"ZSTD has levels 1 to {_ZSTD_LEVEL_MAX}, not {argument!r}.")
+        raise IllegalCodecParameter(f"ZSTD has levels 1 to {_ZSTD_LEVEL_MAX}, not {argument!r}.")
     return level
 
 

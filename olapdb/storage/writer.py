@@ -100,7 +100,7 @@ def write_part(
         _file_part(
             store, part, _layout(store, table), rows, lease_id, tuple(replaces), swap,
             index_values or {},
-        )
+        )  # fmt: skip
     )
 
 

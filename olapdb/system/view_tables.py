@@ -5,7 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from olapdb.ingest.failures import FAILED
 from olapdb.model.schema import MaterializedView, SchemaObject
+from olapdb.model.snapshot import Snapshot
+from olapdb.model.view_state import Invalidation
 from olapdb.system.registry import Row, SystemContext, SystemTable, moment, moment_if_any
 from olapdb.types import (
     FLOAT64,
@@ -22,10 +25,10 @@ from olapdb.types import (
     Map,
     Nullable,
 )  # fmt: skip
-from olapdb.views.coverage import coverage_rows
+from olapdb.views.coverage import coverage_rows, stores_rows
 from olapdb.views.history import running_jobs
 from olapdb.views.status import view_status
-from olapdb.views.verdicts import check_is_current
+from olapdb.views.verdicts import still_holds, failures
 
 _MAYBE_TIME: DataType = Nullable(DateTime64(3))
 
@@ -77,11 +80,20 @@ def _coverage(context: SystemContext) -> Iterator[Row]:
 
 def _invalidations(context: SystemContext) -> Iterator[Row]:
     for view in _views_of(context):
-        for one in context.snapshot.invalidations(view.id):
+        for one in _marks(view, context.snapshot):
             yield (
                 view.database, view.name, one.target_partition, one.cause, one.statement,
                 one.query_id, one.commit, moment_if_any(one.since_ms), one.rows, list(one.keys),
             )  # fmt: skip
+
+
+def _marks(view: MaterializedView, snapshot: Snapshot) -> Iterator[Invalidation]:
+    """Failures only as long as they are the reason of a gap; over a Null source for good."""
+    for_good = not stores_rows(snapshot, view.source_id)
+    reasons = set(failures(view, snapshot))
+    for one in snapshot.invalidations(view.id):
+        if one.cause != FAILED or for_good or one in reasons:
+            yield one
 
 
 def _checks(context: SystemContext) -> Iterator[Row]:
@@ -89,7 +101,7 @@ def _checks(context: SystemContext) -> Iterator[Row]:
         for one in context.snapshot.checks(view.id):
             yield (
                 view.database, view.name, one.target_partition, one.snapshot, one.mode,
-                one.verdict, int(check_is_current(one, view, context.snapshot)),
+                one.verdict, int(still_holds(one, view, context.snapshot)),
                 one.keys_compared, one.missing, one.extra, one.differing, one.largest_difference,
                 list(one.examples), moment_if_any(one.checked_ms),
             )  # fmt: skip

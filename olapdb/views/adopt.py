@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from olapdb.bind.syntax import walk
@@ -37,17 +38,20 @@ from olapdb.model.changes import (
     Change,
     Commit,
     DataVersionIs,
+    LeaseLive,
     NotCovered,
     PartsLive,
     RaiseDataVersion,
+    RecordCheck,
     RemoveParts,
     Requirement,
     SchemaIs,
+    ViewIs,
 )  # fmt: skip
 from olapdb.model.part import Contribution, Part
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
-from olapdb.model.view_state import CoverageRow
+from olapdb.model.view_state import Check, CoverageRow
 from olapdb.sql import nodes
 from olapdb.sql.parser import parse_query
 from olapdb.storage.writer import write_part
@@ -59,6 +63,7 @@ from olapdb.views.executor import Executor
 from olapdb.views.jobs import ATTEMPTS_MAX, Job, Progress, find_view, view_name
 from olapdb.views.recompute import Made, Recomputation, ReconcileRow
 from olapdb.views.reconcile import unverifiable, verdict_changes
+from olapdb.views.verdicts import WHOLE_TARGET, adoption_fingerprint, counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +93,7 @@ def adopt(
     """A row for each partition that held bypass rows; none where there are none to adopt.
 
     The view is proven afterwards.  Raises BypassRows where the target differs from a
-    recomputation, ViewNotProvable for a view that cannot be compared with its source, and
+    recomputation (which is kept, for `system.views.mend`), ViewNotProvable for a view that cannot be compared with its source, and
     CommitConflict where what was compared kept changing; then nothing was changed.
     """
     job = Job.of(services, "ADOPT", executor, progress, query_id, statement, settings, stop)
@@ -290,22 +295,42 @@ class _Adoption:
         wrong = [row for row in rows if row.verdict not in ("equal", "retained")]
         if not wrong:
             return
+        self._record_different(wrong)
         first, name = wrong[0], view_name(self.view)
-        counts = ", ".join(
-            f"{count} {what}" for what, count in (
-                ("missing", first.missing), ("extra", first.extra), ("differing", first.differing)
-            ) if count
-        )  # fmt: skip
         others = len(wrong) - 1
         more = f" So do {others} other partitions." if others else ""
         if others == 1:
             more = " So does another partition."
         raise BypassRows(
             f"ADOPT VIEW {name}: partition {first.partition} of its target differs from what the"
-            f" view makes of all rows of its source: {counts} of {first.keys_compared} keys"
+            f" view makes of all rows of its source: {counts(first)} of {first.keys_compared} keys"
             f" ({'; '.join(first.examples)}).{more} Nothing was changed.",
             hint=self._advice(wrong, name),
         )
+
+    def _record_different(self, wrong: Sequence[ReconcileRow]) -> None:
+        """That these rows by hand cannot be adopted is kept, so that nobody is told to try again
+        (`system.views.mend`) until something of it moves on. Without a gap nobody is told to."""
+        if not gap(self.view, self.snapshot):
+            return
+        check = Check(
+            view_id=self.view.id, target_partition=WHOLE_TARGET, snapshot=self.snapshot.number,
+            fingerprint=adoption_fingerprint(self.view, self.snapshot), verdict="different",
+            keys_compared=sum(row.keys_compared for row in wrong),
+            missing=sum(row.missing for row in wrong), extra=sum(row.extra for row in wrong),
+            differing=sum(row.differing for row in wrong),
+            largest_difference=max(row.largest_difference for row in wrong),
+            examples=wrong[0].examples, checked_ms=self.job.services.clock_ms(), mode="ADOPT",
+        )  # fmt: skip
+        requirements = (
+            LeaseLive(self.job.services.lease_id), ViewIs(self.view.id, self.view.version),
+            *self.job.record.requirements(),
+        )  # fmt: skip
+        with suppress(CommitConflict):  # dropped or altered meanwhile, or the job was cancelled
+            self.job.services.catalog.apply(
+                Commit(requirements, (RecordCheck(check),), "ADOPT", self.job.query_id,
+                       self.job.statement)
+            )  # fmt: skip
 
     def _advice(self, wrong: Sequence[ReconcileRow], name: str) -> str:
         """By what is wrong: rows that the definition never makes, rows that nobody made, others."""

@@ -39,7 +39,8 @@ MEANING = (
     "intersect_default_mode", "enable_positional_arguments", "prefer_column_name_to_alias",
     "aggregate_functions_null_for_empty", "transform_null_in", "cast_keep_nullable",
     "group_by_use_nulls", "data_type_default_nullable", "single_join_prefer_left_table",
-    "count_distinct_implementation", "dimensions",
+    "count_distinct_implementation", "dimensions", "asterisk_include_materialized_columns",
+    "asterisk_include_alias_columns",
 )  # fmt: skip
 """Settings that change what a query means; the view keeps them as they are at CREATE."""
 

@@ -133,6 +133,7 @@ def _until_swapped(
         snapshot = job.services.catalog.snapshot()
         with Pin(job.services, snapshot.number):
             view = find_view(snapshot, view_id)
+            readable_source(snapshot, view, "REPLAY")
             slices = _chosen(job, snapshot, view, partition, stale, condition)
             if slices is not None and not slices:
                 return ()
@@ -365,7 +366,7 @@ class _Replay:
             made = kept_part(
                 target, rows, parts, number, added, now, around, self.job.services.lease_id,
                 self.swap.id,
-            )
+            )  # fmt: skip
             if made.part.path:
                 self.kept_paths.append(made.part.path)
             found += [AddBlock(number, rows.num_rows, "backfill"), made]
@@ -492,10 +493,10 @@ class _Replay:
                 continue
             slices = StaleSlices.of(view)
             for part in seen:
-                slices.add(read_rows(around, target, part), around)
+                slices.add(around, read_rows(around, target, part))
             for change in new:
                 if isinstance(change, AddPart) and change.part.rows:
-                    slices.add(self._read(target, change), around)
+                    slices.add(around, self._read(target, change))
                 if isinstance(change, AddBlock) and change.block.table_id == target.id:
                     changes.append(AddCoverage(CoverageRow(view.id, None, change.block)))
             changes += self._frozen_below(now, view, target, seen, new)

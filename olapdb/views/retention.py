@@ -66,7 +66,7 @@ def frozen_reached(
     slices = WatchedSlices(view, {}, {}, frozen)
     had, has = (combined(source, _joined(source, one), around) for one in (before, after))
     try:
-        slices.add(difference(had, has), around)
+        slices.add(around, difference(had, has))
     except pa.ArrowNotImplementedError:  # of types that do not compare
         slices.add_all(0)
     return frozenset(slices.hit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -15,7 +15,7 @@ from olapdb.model.view_state import Check
 from olapdb.views.coverage import bypass, coverage_rows, gap, stores_rows
 from olapdb.views.jobs import view_name
 from olapdb.views.retention import retained_words
-from olapdb.views.verdicts import check_is_current, failures
+from olapdb.views.verdicts import adoption_refused, check_is_current, counts, failures
 
 Health: TypeAlias = Literal[
     "proven", "covered", "partial", "stale", "retained", "bypassed", "unproven", "broken"
@@ -153,7 +153,7 @@ def _verdict(
     name = view_name(view)
     if not stores_rows(snapshot, view.source_id):
         why = view.unprovable or "Its source keeps no rows that could be read again."
-        return "unproven", why + _lost(view, snapshot), ""
+        return "unproven", why + _lost(view, snapshot) + _for_good(by_hand, stale), ""
     forgets = not stores_rows(snapshot, view.target_id)  # nothing there to be stale
     amiss = _amiss(view, snapshot, gap_rows, by_hand, () if forgets else stale)
     why = view.unprovable or ("Its target keeps no rows that could be compared." if forgets else "")
@@ -182,17 +182,18 @@ def _amiss(
     name = view_name(view)
     real = [s for s in stale if not (s.cause == "RECONCILE" and by_hand.get(s.partition or ""))]
     if real:
-        causes = ", ".join(dict.fromkeys(s.cause for s in real))
-        return "stale", f"Stale by {causes}.", f"SYSTEM REPLAY VIEW {name} STALE"
+        return "stale", _stale_words(real), f"SYSTEM REPLAY VIEW {name} STALE"
     missed = f"It has not seen {gap_rows} rows."
     if by_hand:
-        rows = sum(by_hand.values())
-        where = ", ".join(list(by_hand)[:5])
-        reason = f"{rows} rows of the target (in {where}) were made by no view."
+        reason = _bypass_words(by_hand)
         if not gap_rows:
             return "bypassed", reason, f"SYSTEM REPLAY VIEW {name} DISCARD BYPASS"
         # Maybe they are what the view missed, put there by hand: ADOPT finds out, if it can.
         mend = f"SYSTEM {'BACKFILL' if view.unprovable else 'ADOPT'} VIEW {name}"
+        refused = adoption_refused(view, snapshot)
+        if refused is not None:
+            mend = f"SYSTEM REPLAY VIEW {name} DISCARD BYPASS"
+            reason += f" They are not what it makes: {counts(refused)} keys, ADOPT found."
         frozen = FrozenKeys.of(snapshot, view.target_id)
         if any(frozen.holds(partition) for partition in by_hand):
             mend = f"SYSTEM REPLAY VIEW {name} DISCARD BYPASS"  # ADOPT refuses it
@@ -200,6 +201,22 @@ def _amiss(
     if gap_rows:
         return "partial", missed + _why(view, snapshot), f"SYSTEM BACKFILL VIEW {name}"
     return None
+
+
+def _stale_words(stale: Sequence[StaleSlice]) -> str:
+    return f"Stale by {', '.join(dict.fromkeys(one.cause for one in stale))}."
+
+
+def _bypass_words(by_hand: Mapping[str, int]) -> str:
+    where = ", ".join(list(by_hand)[:5])
+    return f"{sum(by_hand.values())} rows of the target (in {where}) were made by no view."
+
+
+def _for_good(by_hand: Mapping[str, int], stale: Sequence[StaleSlice]) -> str:
+    """What is amiss with a view whose source keeps no rows: nothing recomputes it."""
+    words = [_stale_words(stale)] if stale else []
+    words += [_bypass_words(by_hand)] if by_hand else []
+    return "".join(f" {one}" for one in words)
 
 
 def _lost(view: MaterializedView, snapshot: Snapshot) -> str:

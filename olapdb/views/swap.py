@@ -56,9 +56,10 @@ class Swap:
                 gone.setdefault(part.partition_id, []).append(part.path)
         made: dict[str, list[str]] = {}
         for change in new:
-            if isinstance(change, AddPart) and change.part.table_id == self.table_id:
-                if change.part.path:
-                    made.setdefault(change.part.partition_id, []).append(change.part.path)
+            if not isinstance(change, AddPart) or change.part.table_id != self.table_id:
+                continue
+            if change.part.path:
+                made.setdefault(change.part.partition_id, []).append(change.part.path)
         slices = tuple(
             SwappedSlice(tuple(sorted(paths)), tuple(sorted(gone[partition])))
             for partition, paths in sorted(made.items()) if partition in gone

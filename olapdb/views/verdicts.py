@@ -2,14 +2,84 @@
 
 from __future__ import annotations
 
+import hashlib
+from typing import Protocol
+
 from olapdb.ingest.failures import FAILED
 from olapdb.model.fingerprints import check_is_current, fingerprint
+from olapdb.model.part import BlockRange, union_ranges
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
-from olapdb.model.view_state import Invalidation
-from olapdb.views.coverage import gap, writers
+from olapdb.model.view_state import Check, Invalidation
+from olapdb.views.coverage import gap, is_bypass, writers
 
-__all__ = ["check_is_current", "failures", "fingerprint", "stale_slices"]
+__all__ = [
+    "adoption_fingerprint", "adoption_refused", "check_is_current", "counts", "failures",
+    "fingerprint", "stale_slices", "still_holds",
+]  # fmt: skip
+
+
+class _Counted(Protocol):
+    """A comparison's outcome."""
+
+    @property
+    def missing(self) -> int: ...
+
+    @property
+    def extra(self) -> int: ...
+
+    @property
+    def differing(self) -> int: ...
+
+
+WHOLE_TARGET = ""
+"""The partition that the verdict of a refused ADOPT is kept under: it is about all of them."""
+
+
+def still_holds(check: Check, view: MaterializedView, snapshot: Snapshot) -> bool:
+    """Whether what the check found is still so, of any mode."""
+    if check.mode == "ADOPT":
+        return check.fingerprint == adoption_fingerprint(view, snapshot)
+    return check_is_current(check, view, snapshot)
+
+
+def adoption_refused(view: MaterializedView, snapshot: Snapshot) -> Check | None:
+    """What the last ADOPT found different, while the same rows are by hand and the same are
+    missed."""
+    found = (one for one in snapshot.checks(view.id) if one.mode == "ADOPT")
+    return next((one for one in found if still_holds(one, view, snapshot)), None)
+
+
+def counts(found: _Counted) -> str:
+    """ "1 missing, 2 differing": those that are not zero."""
+    each = (("missing", found.missing), ("extra", found.extra), ("differing", found.differing))
+    return ", ".join(f"{count} {what}" for what, count in each if count)
+
+
+def adoption_fingerprint(view: MaterializedView, snapshot: Snapshot) -> str:
+    """What the outcome of ADOPT depends on. Rows that triggers bring are not among it: they are the
+    same on both sides."""
+    views = snapshot.views_into(view.target_id)
+    ids = writers(view, snapshot)
+    by_hand: dict[str, list[BlockRange]] = {}
+    for part in snapshot.parts(view.target_id):
+        if part.rows and is_bypass(part, ids):
+            by_hand.setdefault(part.partition_id, []).append(part.block_range)
+    facts = (
+        "ADOPT",
+        [(one.id, one.version, snapshot.data_version(one.source_id, "")) for one in views],
+        _raised(view.target_id, snapshot),
+        [(partition, union_ranges(ranges)) for partition, ranges in sorted(by_hand.items())],
+        [(one.partition, one.blocks) for one in gap(view, snapshot)],
+    )
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:32]
+
+
+def _raised(table_id: str, snapshot: Snapshot) -> list[tuple[str, int]]:
+    """The data versions of partitions that were changed ever."""
+    partitions = {"", *(part.partition_id for part in snapshot.parts(table_id))}
+    versions = ((p, snapshot.data_version(table_id, p)) for p in sorted(partitions))
+    return [(partition, version) for partition, version in versions if version]
 
 
 def stale_slices(snapshot: Snapshot, view: MaterializedView) -> frozenset[str] | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +14,7 @@ import pytest
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import BadArguments, CannotOpenWarehouse
+from olapdb.merge.vacuum import vacuum
 from olapdb.transaction.check import check_database
 
 
@@ -138,3 +141,140 @@ def test_a_merge_that_never_came_to_be_doubles_nothing(folder: Path) -> None:
     olapdb.rebuild_catalog(folder)
     with olapdb.connect(str(folder), read_only=True) as connection:
         assert content(connection) == before
+
+
+# --- replays --------------------------------------------------------------------------------------
+
+TARGET = "(k String, p UInt8, n Int64) ENGINE = SummingMergeTree PARTITION BY p ORDER BY (k, p)"
+QUERY = "SELECT k, p, sum(n) AS n FROM s GROUP BY k, p"
+SUMS = "SELECT p, k, sum(n) FROM sums GROUP BY p, k ORDER BY p, k"
+
+
+@pytest.fixture
+def replayed(tmp_path: Path) -> Path:
+    """A view whose target has two partitions, of two blocks each; the source has three."""
+    folder = tmp_path / "warehouse"
+    with olapdb.connect(str(folder), settings={"inline_bytes_max": 0}) as connection:
+        connection.execute("SYSTEM STOP MERGES")
+        connection.execute(
+            "CREATE TABLE s (d UInt8, k String, p UInt8, n Int64) ENGINE = MergeTree"
+            " PARTITION BY d ORDER BY k"
+        )
+        connection.execute(f"CREATE TABLE sums {TARGET}")
+        connection.execute(f"CREATE MATERIALIZED VIEW v TO sums AS {QUERY}")
+        for n in (1, 10):
+            connection.execute(
+                "INSERT INTO s SELECT number % 3, toString(number % 7), number % 2,"
+                f" {n} + number FROM numbers(100)"
+            )
+        connection.execute("DELETE FROM s WHERE n = 11")
+    return folder
+
+
+def in_child(folder: Path, *statements: str, kill_at: tuple[str, int] | None = None) -> None:
+    """In a process of its own, which kills itself at the stage."""
+    script = (
+        "import sys, json, olapdb; from olapdb.transaction.points import kill_at;"
+        " statements, stage = json.loads(sys.argv[2]);"
+        " connection = olapdb.connect(sys.argv[1], settings={'inline_bytes_max': 0});"
+        " connection.execute('SYSTEM STOP MERGES'); stage and kill_at(*stage);"
+        " [connection.execute(one) for one in statements]"
+    )
+    told = json.dumps([statements, kill_at])
+    died = subprocess.run([sys.executable, "-c", script, str(folder), told], check=False)
+    assert died.returncode == (-signal.SIGKILL if kill_at else 0)
+
+
+def rebuilt(folder: Path, query: str) -> list[tuple[object, ...]]:
+    lose_catalog(folder)
+    report = olapdb.rebuild_catalog(folder)
+    assert (report.unreadable, report.renamed) == ((), ())
+    with olapdb.connect(str(folder), read_only=True) as connection:
+        return connection.execute(query).fetchall()
+
+
+def shown(folder: Path, query: str) -> list[tuple[object, ...]]:
+    with olapdb.connect(str(folder), read_only=True) as connection:
+        return connection.execute(query).fetchall()
+
+
+def vacuumed(folder: Path, lifetime_seconds: int) -> list[str]:
+    with olapdb.connect(str(folder)) as connection:
+        connection.execute("SYSTEM STOP MERGES")
+        services = connection.database.services
+        vacuum(services, lifetime_seconds=lifetime_seconds)
+        assert check_database(services.catalog, services.store) == []
+    return sorted(path.name for path in (folder / "data").rglob("*.swap"))
+
+
+REPLAYS = {
+    "stale": ("SYSTEM REPLAY VIEW v STALE",),
+    "all": ("SYSTEM REPLAY VIEW v",),
+    "one partition": ("SYSTEM REPLAY VIEW v PARTITION 0",),
+    "two at once": ("SYSTEM REPLAY VIEW v", "SYSTEM REPLAY VIEW v"),
+    "of merged parts": ("OPTIMIZE TABLE sums FINAL", "SYSTEM REPLAY VIEW v"),
+    "merged since": ("SYSTEM REPLAY VIEW v", "OPTIMIZE TABLE sums FINAL"),
+    "and rows that came since": (
+        "SYSTEM REPLAY VIEW v", "INSERT INTO s VALUES (0, 'new', 0, 5)",
+        "OPTIMIZE TABLE sums FINAL", "SYSTEM REPLAY VIEW v",
+    ),
+    "beside a row by hand": (
+        "INSERT INTO sums VALUES ('hand', 0, 3)", "SYSTEM REPLAY VIEW v",
+    ),
+    "without the row by hand": (
+        "INSERT INTO sums VALUES ('hand', 0, 3)", "SYSTEM REPLAY VIEW v DISCARD BYPASS",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REPLAYS)
+def test_replayed_rows_are_there_once(replayed: Path, what: str) -> None:
+    in_child(replayed, *REPLAYS[what])
+    before = shown(replayed, SUMS)
+    assert rebuilt(replayed, SUMS) == before
+
+
+def test_notes_of_replays_go_with_what_they_tell_of(replayed: Path) -> None:
+    in_child(replayed, "SYSTEM REPLAY VIEW v")
+    before = shown(replayed, SUMS)
+    assert len(vacuumed(replayed, 3_600)) == 1, "what it replaced is still there"
+    assert vacuumed(replayed, 0) == []
+    assert rebuilt(replayed, SUMS) == before
+
+
+@pytest.mark.parametrize(
+    ("stage", "count"),
+    [("replay.begun", 1), ("store.renamed", 2), ("replay.chunk_computed", 1), ("store.renamed", 7)],
+)
+def test_a_replay_that_was_killed_doubles_nothing(replayed: Path, stage: str, count: int) -> None:
+    before = shown(replayed, SUMS)
+    in_child(replayed, "SYSTEM REPLAY VIEW v", kill_at=(stage, count))
+    crashed = replayed.with_name("crashed")
+    shutil.copytree(replayed, crashed)
+    assert rebuilt(crashed, SUMS) == before
+    assert vacuumed(replayed, 0) == []
+    assert rebuilt(replayed, SUMS) == before
+
+
+@pytest.mark.parametrize("after", [(), ("INSERT INTO s VALUES (0, '1', 1, 5)",)])
+def test_a_replay_killed_before_its_commit_gives_way(
+    replayed: Path, after: tuple[str, ...]
+) -> None:
+    """Its note tells all; but another statement has replaced the same parts since."""
+    in_child(replayed, "SYSTEM REPLAY VIEW v", kill_at=("replay.noted", 1))
+    in_child(replayed, *after, "OPTIMIZE TABLE sums FINAL", "SYSTEM REPLAY VIEW v STALE")
+    before = shown(replayed, SUMS)
+    assert rebuilt(replayed, SUMS) == before
+
+
+def test_a_replay_half_vacuumed_gives_way(replayed: Path) -> None:
+    """Vacuum has begun to delete the files of a replay that never came to be."""
+    before = shown(replayed, SUMS)
+    in_child(replayed, "SYSTEM REPLAY VIEW v", kill_at=("replay.noted", 1))
+    (note,) = (replayed / "data").rglob("*.swap")
+    slices = json.loads(note.read_text())["slices"]
+    assert len(slices) == 2
+    assert len(slices[0]["new"]) == 3
+    for one in slices:
+        (replayed / one["new"][0]).unlink()
+    assert rebuilt(replayed, SUMS) == before

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import product
 from typing import ClassVar
 
 import olapdb
@@ -15,7 +16,7 @@ from olapdb.model.changes import Commit, Committed
 from olapdb.transaction.check import check_database
 from tests.protocol.planted import Fault
 from tests.schedules.crash import run_and_die
-from tests.schedules.model import Model
+from tests.schedules.model import CHOICES_BITS_MAX, Model
 from tests.schedules.operation import Answer, Operation, Untrue
 
 
@@ -175,19 +176,23 @@ class Meeting:
         """The second after the first commit of several of the first, or after the second, …"""
         found: list[Model] = []
         reasons: list[str] = []
-        for after in range(1, len(list(self.first.change(told(model, text), None)))):
-            changed = told(model, text)
+        commits = len(list(self.first.change(told(model, text), None)))
+        for after, choice in product(range(1, commits), range(1 << CHOICES_BITS_MAX)):
+            changed, choices = told(model, text), 1
             try:
                 for number, _ in enumerate(self.first.change(changed, None)):
                     if number == after:
                         changed.statement = other
                         for _ in self.second.change(changed, answer):
                             pass
+                        choices = changed.choices()
+                        changed.choose(choice)
                         changed.statement = text
             except Untrue as reason:
                 reasons.append(f"after {after}: {reason}")
             else:
-                found.append(changed)
+                if choice < choices:
+                    found.append(changed)
         if reasons and not found:
             raise Untrue("; ".join(reasons))
         return found
@@ -196,7 +201,10 @@ class Meeting:
         """Some of what the first does, and then the second makes the rest impossible."""
         found: list[Model] = []
         for some in self.first.prefixes(told(model, text)):
-            changed = self.second.after(told(some, other), answer)
+            try:
+                changed = self.second.after(told(some, other), answer)
+            except Untrue:
+                continue  # it came after another prefix
             try:
                 self.first.sql(changed)
             except KeyError:
@@ -226,16 +234,35 @@ class Meeting:
         return first, self.second.perform(warehouse.connection, other)
 
 
-def _after(model: Model, order: list[tuple[Operation, str, Answer]]) -> Model:
+def _after(model: Model, order: list[tuple[Operation, str, Answer]]) -> list[Model]:
+    """What the first leaves open may be so or so for the second."""
+    models = [model]
     for operation, text, answer in order:
-        try:
-            operation.sql(model)
-        except KeyError as name:
-            if not answer.error:
-                raise Untrue(f"{text} was done, and there is no {name}") from None
-            continue  # it came too late, and said so
-        model = operation.after(told(model, text), answer)
-    return model
+        found: list[Model] = []
+        reasons: list[str] = []
+        for one in (some for m in models for some in _chosen(m)):
+            try:
+                operation.sql(one)
+            except KeyError as name:
+                if not answer.error:
+                    raise Untrue(f"{text} was done, and there is no {name}") from None
+                found.append(one)  # it came too late, and said so
+                continue
+            try:
+                found.append(operation.after(told(one, text), answer))
+            except Untrue as reason:
+                reasons.append(str(reason))
+        if not found:
+            raise Untrue("; ".join(dict.fromkeys(reasons)))
+        models = found
+    return models
+
+
+def _chosen(model: Model) -> Iterator[Model]:
+    for choice in range(model.choices()):
+        changed = model.copy()
+        changed.choose(choice)
+        yield changed
 
 
 Step = Plain | Reopen | Crash | Meeting

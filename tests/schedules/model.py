@@ -18,6 +18,8 @@ from dataclasses import dataclass, field, replace
 
 from tests.schedules.shapes import TABLES, VIEWS, Content, Fails, Row, TableShape, ViewShape
 
+CHOICES_BITS_MAX = 5
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -43,7 +45,8 @@ class Model:
     """`pieces` by table, then by number; `happened` (cause, statement) of all that may have made
     slices stale; `tokens` those of INSERTs that were acknowledged; `positions` by table and stream;
     `detached` pieces by table; `keys` that the table which deduplicates has accepted, `dropped` how many
-    rows came again; `ids` of the engine's tables; `statement` is the one of now."""
+    rows came again; `unsettled` pieces of a view's source that may be its gap since rows of its target
+    left; `ids` of the engine's tables; `statement` is the one of now."""
 
     names: dict[str, str] = field(default_factory=dict)
     pieces: dict[str, dict[int, Piece]] = field(default_factory=dict)
@@ -55,6 +58,7 @@ class Model:
     dropped: int = 0
     positions: dict[tuple[str, str], int] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
+    unsettled: dict[str, frozenset[int]] = field(default_factory=dict)
     statement: str = ""
     number: int = 0
 
@@ -69,12 +73,41 @@ class Model:
             self, names=dict(self.names), pieces={t: dict(p) for t, p in self.pieces.items()},
             views=dict(self.views), happened=set(self.happened), tokens=set(self.tokens),
             detached={table: list(pieces) for table, pieces in self.detached.items()},
-            keys=set(self.keys), positions=dict(self.positions),
+            keys=set(self.keys), positions=dict(self.positions), unsettled=dict(self.unsettled),
         )  # fmt: skip
 
     def blame(self, cause: str) -> None:
         """The statement of now may have made slices stale."""
         self.happened.add((cause, self.statement))
+
+    def caused(self, causes: Iterable[str]) -> bool:
+        """Whether one of these ever made slices stale."""
+        return not {cause for cause, _ in self.happened}.isdisjoint(causes)
+
+    # --- what is left open
+
+    def unsettle(self, view: ViewState, pieces: frozenset[int]) -> None:
+        known = self.unsettled.get(view.shape.key, frozenset())
+        self.unsettled[view.shape.key] = known | pieces
+
+    def choices(self) -> int:
+        """How many ways there are to `choose`."""
+        return 1 << min(sum(len(pieces) for pieces in self.unsettled.values()), CHOICES_BITS_MAX)
+
+    def choose(self, choice: int) -> None:
+        """Of the pieces that are left open, those whose bit is set are a gap; those beyond the bits
+        too."""
+        named = [(key, n) for key, pieces in sorted(self.unsettled.items()) for n in sorted(pieces)]
+        for at, (key, number) in enumerate(named):
+            if at >= CHOICES_BITS_MAX or choice >> at & 1:
+                self.forget(key, {number})
+        self.unsettled.clear()
+
+    def forget(self, key: str, pieces: Iterable[int]) -> None:
+        """They are the view's gap again."""
+        if key in self.views:
+            view = self.views[key]
+            self.views[key] = replace(view, seen=view.seen.difference(pieces))
 
     # --- what is there
 

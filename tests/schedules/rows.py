@@ -350,6 +350,7 @@ class Truncate(Operation):
     table: str
     weight: ClassVar[int] = 4
     stages: ClassVar[tuple[str, ...]] = (*CATALOG, "delete.before_commit")
+    refusals: ClassVar[tuple[str, ...]] = ("NOT_IMPLEMENTED",)
 
     @classmethod
     def draw(cls, model: Model, chance: random.Random) -> Truncate:
@@ -357,6 +358,16 @@ class Truncate(Operation):
 
     def sql(self, model: Model) -> str:
         return f"TRUNCATE TABLE {model.names[self.table]}"
+
+    def after(self, model: Model, answer: Answer) -> Model:
+        """Of a Null table there is only to be forgotten what was delivered."""
+        delivered = any(one.split()[0] == self.table for one in model.tokens) or any(
+            table == self.table for table, _ in model.positions
+        )
+        stores = TABLES[self.table].stores
+        if bool(answer.error) == (stores or delivered):
+            raise Untrue(f"stores {stores}, delivered {delivered}: {answer.message}")
+        return super().after(model, answer)
 
     def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
         yield

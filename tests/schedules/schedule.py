@@ -12,12 +12,12 @@ from itertools import count
 
 from olapdb.merge.vacuum import vacuum
 from tests.protocol.planted import Fault
-from tests.schedules import changes, jobs, rows, upkeep, views
+from tests.schedules import changes, jobs, rows, targets, upkeep, views
 from tests.schedules.meeting import Crash, Meeting, Plain, Reopen, Step, Warehouse
 from tests.schedules.model import Model, tables_of
 from tests.schedules.operation import CATALOG, Operation
 from tests.schedules.shapes import BAD_USER, TABLES, VIEWS
-from tests.schedules.truth import Observation, observe, untruths
+from tests.schedules.truth import Observation, observe, settled, untruths
 
 OPERATIONS: tuple[type[Operation], ...] = (
     rows.Insert, rows.Deliver, rows.Copy, rows.WriteByHand, rows.FillByHand, rows.ChangeDimension, rows.Delete,
@@ -25,7 +25,7 @@ OPERATIONS: tuple[type[Operation], ...] = (
     views.CreateView, views.DropView, views.Attach, views.Backfill, views.Replay, views.Reconcile,
     views.CheckLedger, views.Adopt, jobs.StagedBackfill,
     changes.Update, changes.ModifyQuery, changes.DetachPartition, changes.AttachPartition,
-    changes.TakePartition,
+    changes.TakePartition, targets.DeleteFromTarget, targets.DropTargetPartition,
     upkeep.Optimize, upkeep.Vacuum, upkeep.Rename, upkeep.Exchange,
 )  # fmt: skip
 """Every kind of step there is: a new one is added here."""
@@ -99,7 +99,10 @@ class Schedule:
         seen = self.seen = observe(self.warehouse.connection, self.seen)
         reasons = list(outcome.reasons)
         found: list[Model] = []
-        for model in outcome.models:
+        whole = [s for m in outcome.models for s in settled(m, self.warehouse.connection)]
+        if outcome.models and not whole:
+            reasons.append("the rows of the gap are not what can be")
+        for model in whole:
             wrong = list(untruths(model, seen))
             reasons += wrong
             if not wrong and model not in found:

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import combinations, islice, product
 from typing import Any
 
 from olapdb.dbapi.connection import Connection
-from olapdb.model.schema import Table
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.views.coverage import gap as gap_of
 from tests.schedules.model import Model, ViewState
 from tests.schedules.shapes import TABLES, Row
+
+SETTLED_MAX = 4
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,56 @@ def observe(connection: Connection, before: Observation | None = None) -> Observ
         },
         stale=stale,
     )
+
+
+def settled(model: Model, connection: Connection) -> list[Model]:
+    """The models with what was left open as the engine has it: the rows that it says are a view's
+    gap are whole pieces. None where no pieces are these rows."""
+    if not model.unsettled:
+        return [model]
+    found = [model.copy()]
+    snapshot = connection.database.services.catalog.snapshot()
+    by_name = {one.name: one for one in snapshot.objects("default")}
+    for key, pieces in model.unsettled.items():
+        view = by_name.get(key)
+        if key not in model.views or not isinstance(view, MaterializedView):
+            continue
+        shape = TABLES[model.views[key].shape.source]
+        missed: dict[str, list[Row]] = {}
+        for slice_ in gap_of(view, snapshot):
+            parts = ", ".join(f"'{part.name}'" for part in slice_.parts)
+            rows = dicts(connection, f"SELECT * FROM {model.names[shape.key]} WHERE _part IN ({parts})")  # fmt: skip
+            missed[slice_.partition] = [shape.read([row[f] for f in shape.fields]) for row in rows]
+        found = [
+            changed for one in found
+            for chosen in islice(_gaps(one, key, pieces, missed), SETTLED_MAX)
+            for changed in [one.copy()] if changed.forget(key, chosen) is None
+        ]  # fmt: skip
+    for one in found:
+        one.unsettled.clear()
+    return found
+
+
+def _gaps(
+    model: Model, key: str, open_: frozenset[int], missed: Mapping[str, list[Row]]
+) -> Iterator[list[int]]:
+    """Ways to choose among the open pieces, so that what the view missed is what is shown."""
+    view = model.views[key]
+    shape = TABLES[view.shape.source]
+    ways: list[list[list[int]]] = []
+    source = model.pieces[shape.key]
+    known = model.gap(view)
+    for slice_ in {piece.slice for piece in source.values()}:
+        some = [n for n in sorted(open_) if n in source and n in view.seen and source[n].slice == slice_]  # fmt: skip
+        before = [row for piece in known.get(slice_, {}).values() for row in piece.rows]
+        wanted = shape.content(missed.get(slice_, []))
+        fitting = [
+            list(chosen) for size in range(len(some), -1, -1) for chosen in combinations(some, size)
+            if shape.content([*before, *(r for n in chosen for r in source[n].rows)]) == wanted
+        ]  # fmt: skip
+        ways.append(fitting[:SETTLED_MAX])
+    for several in product(*ways):
+        yield [number for some in several for number in some]
 
 
 def untruths(model: Model, seen: Observation) -> Iterator[str]:

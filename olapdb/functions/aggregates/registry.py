@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from olapdb.errors import (
+    AggregateDoesntAllowParameters,
     BadArguments,
     IllegalTypeOfArgument,
     NumberOfArgumentsDoesntMatch,
@@ -287,7 +288,7 @@ def state_representation(
 
 def _no_parameters(name: str, parameters: tuple[object, ...]) -> None:
     if parameters:
-        raise BadArguments(f"Aggregate function {name} takes no parameters.")
+        raise AggregateDoesntAllowParameters(f"Aggregate function {name} takes no parameters.")
 
 
 def _count(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from olapdb.errors import Position
 from olapdb.sql.nodes import (
     AddColumn,
     Alter,
@@ -135,9 +136,10 @@ class AlterParser(DefinitionParser):
         if self.take("INDEX"):
             unless_there = self.if_not_exists()
             index = self.index_definition()
-            if self.keys[self.at] in ("FIRST", "AFTER"):
-                return None
-            return IndexAction("ADD", index.name, index, unless_there, position=position)
+            first, after = self._place()
+            return IndexAction(
+                "ADD", index.name, index, unless_there, first, after, position=position
+            )
         if self.take("CONSTRAINT"):
             unless_there = self.if_not_exists()
             constraint = self.constraint_definition()
@@ -181,13 +183,18 @@ class AlterParser(DefinitionParser):
             name = self.dotted_name("a column")
             return ClearColumn(name, self._in_partition(), if_exists, position=position)
         if self.take("INDEX"):
-            if self.sees("IF", "EXISTS"):
-                return None
-            name = self.identifier("the name of an index")
-            if self.sees("IN"):
-                return None
-            return IndexAction("CLEAR", name, position=position)
+            return self._index_in_partition("CLEAR", position)
         return None
+
+    def _index_in_partition(
+        self, action: Literal["CLEAR", "MATERIALIZE"], position: Position
+    ) -> IndexAction:
+        if_exists = self.if_exists()
+        name = self.identifier("the name of an index")
+        partition = self._in_partition()
+        return IndexAction(
+            action, name, if_exists=if_exists, partition=partition, position=position
+        )
 
     def _rename_column(self) -> AlterAction:
         position = self.position(self.advance())
@@ -208,12 +215,9 @@ class AlterParser(DefinitionParser):
         position = self.position(self.advance())
         if self.take("COLUMN"):
             name = self.dotted_name("a column")
-            return None if self.sees("IN") else MaterializeColumn(name, position=position)
+            return MaterializeColumn(name, self._in_partition(), position=position)
         if self.take("INDEX"):
-            if self.sees("IF", "EXISTS"):
-                return None
-            name = self.identifier("the name of an index")
-            return None if self.sees("IN") else IndexAction("MATERIALIZE", name, position=position)
+            return self._index_in_partition("MATERIALIZE", position)
         if self.take("TTL"):
             return MaterializeTtl(self._in_partition(), position=position)
         if self.keys[self.at] in ("PROJECTION", "STATISTICS"):

@@ -219,8 +219,6 @@ class CreateParser(DefinitionParser):
     def _index(self, position: Position) -> Alter:
         """`CREATE INDEX i ON t (a) TYPE minmax`: an ALTER TABLE t ADD INDEX."""
         if_not_exists = self.if_not_exists()
-        if if_not_exists:
-            raise self.refused("CREATE INDEX IF NOT EXISTS", "Use CREATE INDEX.")
         name = self.identifier("the name of an index")
         self.expect("ON")
         table = self.table_name()
@@ -228,5 +226,5 @@ class CreateParser(DefinitionParser):
         elements = self.aliased_list(")")
         expression = elements[0] if len(elements) == 1 else TupleLiteral(elements)
         index = self.index_body(name, expression, position)
-        action = IndexAction("ADD", name, index, position=position)
+        action = IndexAction("ADD", name, index, if_not_exists, position=position)
         return Alter(table, (action,), position=position)

@@ -140,6 +140,8 @@ class Cursor:
         token = self.token
         if token.kind != "word" and token.kind != "name":
             raise self.expected(what)
+        if not token.text:
+            raise SyntaxError(f"A name cannot be empty: {what} is.", position=self.position(token))
         self.at += 1
         return token.text
 

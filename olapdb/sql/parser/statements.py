@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
-from olapdb.errors import NotSupportedError
+from olapdb.errors import NotSupportedError, Position
 from olapdb.sql.nodes import (
     Alter,
     Attach,
@@ -32,6 +32,7 @@ from olapdb.sql.nodes import (
     TableName,
     Transaction,
     Truncate,
+    TruncateAll,
     Undrop,
     Update,
     Use,
@@ -186,10 +187,15 @@ class StatementParser(CreateParser, AlterParser, InsertParser, SystemParser, Sho
         self.refuse_on_cluster()
         return Undrop(name, uuid, position=position)
 
-    def _truncate(self) -> Truncate:
+    def _truncate(self) -> Truncate | TruncateAll:
         position = self.position(self.advance())
-        if self.keys[self.at] in ("DATABASE", "ALL"):
-            raise self.refused("TRUNCATE of several tables", "Truncate each table.")
+        if self.take("DATABASE"):
+            if_exists = self.if_exists()
+            database = self.identifier("a database")
+            self.refuse_on_cluster()
+            return TruncateAll(database, True, if_exists, position=position)
+        if self.take("ALL", "TABLES", "FROM"):
+            return self._truncate_all(position)
         self.take("TEMPORARY")
         self.take("TABLE")
         if_exists = self.if_exists()
@@ -198,6 +204,19 @@ class StatementParser(CreateParser, AlterParser, InsertParser, SystemParser, Sho
         self.take("SYNC")
         return Truncate(table, if_exists, position=position)
 
+    def _truncate_all(self, position: Position) -> TruncateAll:
+        if_exists = self.if_exists()
+        database = self.identifier("a database")
+        negated = self.take("NOT")
+        operator = self.take_one_of("LIKE", "ILIKE")
+        if negated and not operator:
+            raise self.expected("LIKE or ILIKE")
+        pattern = self.string("a pattern, quoted") if operator else None
+        self.refuse_on_cluster()
+        return TruncateAll(
+            database, False, if_exists, pattern, negated, operator == "ILIKE", position=position
+        )
+
     def _rename(self) -> Rename:
         position = self.position(self.advance())
         if self.sees("DICTIONARY"):
@@ -205,17 +224,17 @@ class StatementParser(CreateParser, AlterParser, InsertParser, SystemParser, Sho
         kind: Literal["TABLE", "DATABASE"] = "TABLE"
         if self.keys[self.at] in ("TABLE", "DATABASE", "VIEW") and self.key_after(1) != "TO":
             kind = "DATABASE" if self.advance().key == "DATABASE" else "TABLE"
-        if self.sees("IF", "EXISTS"):
-            raise self.refused("RENAME IF EXISTS", "Look with EXISTS TABLE first.")
         pairs: list[tuple[TableName, TableName]] = []
+        if_exists: list[bool] = []
         while True:
+            if_exists.append(self.if_exists())
             old = self.table_name()
             self.expect("TO")
             pairs.append((old, self.table_name()))
             if not self.take(","):
                 break
         self.refuse_on_cluster()
-        return Rename(kind, tuple(pairs), position=position)
+        return Rename(kind, tuple(pairs), tuple(if_exists), position=position)
 
     def _exchange(self) -> Exchange:
         position = self.position(self.advance())

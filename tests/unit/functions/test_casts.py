@@ -12,7 +12,7 @@ from olapdb.errors import (
     CannotInsertNull,
     CannotParse,
     CannotParseDateTime,
-    CannotParseNumber,
+    CannotParse,
     DataError,
     DecimalOverflow,
     TooLargeStringSize,
@@ -33,9 +33,9 @@ def _cast(values: list[object], source: str, target: str, *, strict: bool = True
 @pytest.mark.parametrize(
     ("values", "source", "target", "row", "kind"),
     [
-        (["1", "2", "x"], "String", "UInt8", 2, CannotParseNumber),
+        (["1", "2", "x"], "String", "UInt8", 2, CannotParse),
         (["1", "2x"], "String", "Int64", 1, CannotParse),
-        (["1.5", "abc"], "String", "Decimal(9, 2)", 1, CannotParseNumber),
+        (["1.5", "abc"], "String", "Decimal(9, 2)", 1, CannotParse),
         (
             ["2024-01-01 00:00:00", "2024-02-30 00:00:00"],
             "String",
@@ -44,10 +44,10 @@ def _cast(values: list[object], source: str, target: str, *, strict: bool = True
             CannotParseDateTime,
         ),
         (["ab", "abcd"], "String", "FixedString(3)", 1, TooLargeStringSize),
-        ([None, "1", None, "x"], "Nullable(String)", "Nullable(UInt8)", 3, CannotParseNumber),
+        ([None, "1", None, "x"], "Nullable(String)", "Nullable(UInt8)", 3, CannotParse),
         ([1, None], "Nullable(UInt8)", "UInt8", 1, CannotInsertNull),
         ([1, 10**8], "Int64", "Decimal(9, 2)", 1, DecimalOverflow),
-        ([["1"], ["2", "x"]], "Array(String)", "Array(UInt8)", 1, CannotParseNumber),
+        ([["1"], ["2", "x"]], "Array(String)", "Array(UInt8)", 1, CannotParse),
     ],
 )
 def test_a_bad_value_is_named_with_its_row(
@@ -64,7 +64,7 @@ def test_a_bad_value_is_named_with_its_row(
 
 def test_a_plain_cast_gives_null_for_a_bad_text_and_insert_refuses_it() -> None:
     assert _cast(["1", "x"], "String", "Nullable(UInt8)", strict=False).to_pylist() == [1, None]
-    with pytest.raises(CannotParseNumber):
+    with pytest.raises(CannotParse):
         _cast(["1", "x"], "String", "Nullable(UInt8)", strict=True)
 
 

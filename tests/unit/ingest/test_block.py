@@ -13,7 +13,7 @@ from olapdb.dbapi.connection import Connection
 from olapdb.errors import (
     CannotConvertType,
     CannotInsertNull,
-    CannotParseNumber,
+    CannotParse,
     DataError,
     DuplicateColumn,
     Error,
@@ -114,7 +114,7 @@ def test_dates_out_of_range_are_errors(connection: Connection) -> None:
 
 def test_the_row_counts_through_blocks(connection: Connection) -> None:
     data = pa.table({"id": ["1", "2", "3", "x", "5"]})
-    with pytest.raises(CannotParseNumber, match="row 4"):
+    with pytest.raises(CannotParse, match="row 4"):
         blocks(connection, data, {"max_insert_block_size": 2})
 
 

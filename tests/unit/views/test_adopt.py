@@ -105,6 +105,37 @@ def test_rows_that_are_there_twice_are_not_adopted(connection: Connection) -> No
     assert rows(connection, "SELECT max(number) FROM system.snapshots") == before
 
 
+def mend(connection: Connection) -> str:
+    return str(rows(connection, "SELECT mend FROM system.views WHERE name = 'daily_mv'")[0][0])
+
+
+def test_what_cannot_be_adopted_is_mended_otherwise(connection: Connection) -> None:
+    """system.views names ADOPT while it may help, and no more once it has said no."""
+    connection.execute(VIEW)
+    connection.execute("INSERT INTO daily " + OLD)
+    connection.execute("INSERT INTO daily " + OLD)
+    assert mend(connection) == "SYSTEM ADOPT VIEW default.daily_mv"
+    with pytest.raises(BypassRows):
+        connection.execute(mend(connection))
+    discard = "SYSTEM REPLAY VIEW default.daily_mv DISCARD BYPASS"
+    assert mend(connection) == discard
+    (found,) = dicts(connection, "SELECT * FROM system.view_checks WHERE mode = 'ADOPT'")
+    assert (found["verdict"], found["is_current"], found["differing"]) == ("different", 1, 6)
+    assert "6 differing" in str(rows(connection, "SELECT reason FROM system.views")[0][0])
+
+    add(connection, ("2024-03-01", "a", 1, 10))  # what triggers bring makes nothing right
+    connection.execute("OPTIMIZE TABLE daily FINAL")
+    assert (mend(connection), verdict(connection)) == (discard, "bypassed")
+    connection.execute("INSERT INTO daily " + OLD)
+    assert mend(connection) == "SYSTEM ADOPT VIEW default.daily_mv", "other rows by hand"
+    with pytest.raises(BypassRows):
+        connection.execute(mend(connection))
+    for _ in range(2):
+        connection.execute(mend(connection))
+    assert verdict(connection) == "covered"
+    assert rows(connection, READ) == rows(connection, DIRECT)
+
+
 def test_several_parts_and_source_rows_that_leave_no_trace(connection: Connection) -> None:
     """Rows by hand in several INSERTs; a partition of the source that a filter empties."""
     kept = QUERY.replace("FROM events", "FROM events WHERE amount < 1000")

@@ -71,6 +71,30 @@ def test_a_view_on_old_rows_is_behind_by_all_of_them(connection: Connection) -> 
     assert health(connection)["lag_blocks"] == 4, "merges keep the blocks"
 
 
+def test_a_view_of_a_null_table_says_what_is_amiss(connection: Connection) -> None:
+    """Nothing mends it, but nothing is hidden."""
+    connection.execute("CREATE TABLE kinds (kind String, weight Int64) ORDER BY kind")
+    connection.execute("CREATE TABLE stream (kind String, n Int64) ENGINE = Null")
+    connection.execute(
+        "CREATE TABLE sums (kind String, n Int64) ENGINE = SummingMergeTree ORDER BY kind"
+    )
+    connection.execute(
+        "CREATE MATERIALIZED VIEW sums_mv TO sums AS"
+        " SELECT kind, sum(n * weight) AS n FROM stream LEFT JOIN kinds USING kind GROUP BY kind"
+    )
+    connection.execute("INSERT INTO stream VALUES ('a', 1)")
+    connection.execute("INSERT INTO sums VALUES ('a', 5)")
+    connection.execute("INSERT INTO kinds VALUES ('a', 2)")
+    (seen,) = dicts(connection, "SELECT * FROM system.views WHERE name = 'sums_mv'")
+    assert (seen["verdict"], seen["mend"]) == ("unproven", "")
+    assert (seen["stale_slices"], seen["bypass_rows"]) == (1, 1)
+    assert "Stale by DIMENSION CHANGE." in seen["reason"]
+    assert "1 rows of the target (in all) were made by no view." in seen["reason"]
+    for clause in ("", "STALE", "PARTITION ID 'all'"):
+        with pytest.raises(QueryNotSupportedInMaterializedView, match="keeps no rows"):
+            connection.execute(f"SYSTEM REPLAY VIEW sums_mv {clause}")
+
+
 def test_a_slice_that_is_stale_twice_is_one(connection: Connection) -> None:
     make(connection)
     month(connection, 1)
@@ -244,7 +268,9 @@ def test_a_null_target_is_unproven_and_its_gap_is_backfilled(connection: Connect
     connection.execute("INSERT INTO s VALUES (1, 1)")
     connection.execute("CREATE TABLE pipe (k Int64, v Int64) ENGINE = Null")
     connection.execute("CREATE TABLE t (k Int64, v Int64) ENGINE = SummingMergeTree ORDER BY k")
-    connection.execute("CREATE MATERIALIZED VIEW lower TO t AS SELECT k, sum(v) AS v FROM pipe GROUP BY k")
+    connection.execute(
+        "CREATE MATERIALIZED VIEW lower TO t AS SELECT k, sum(v) AS v FROM pipe GROUP BY k"
+    )
     connection.execute("CREATE MATERIALIZED VIEW daily_mv TO pipe AS SELECT k, v FROM s")
     assert health(connection)["verdict"] == "unproven"
     assert health(connection)["mend"] == "SYSTEM BACKFILL VIEW default.daily_mv"
