@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from olapdb.bind.qualify import qualify
 from olapdb.bind.syntax import children, rewrite, rewrite_children, walk
+from olapdb.functions import registry
 from olapdb.sql import nodes as sql
 
 __all__ = ["is_deterministic", "nondeterministic_functions", "qualify", "referenced_tables",
@@ -24,7 +25,8 @@ _NONDETERMINISTIC = frozenset(
         "randCanonical", "randUniform", "randNormal", "randBernoulli", "randExponential",
         "randomString", "randomFixedString", "randomPrintableASCII", "randomStringUTF8",
         "generateUUIDv4", "generateUUIDv7", "generateSnowflakeID", "generateULID", "fuzzBits",
-        "rowNumberInAllBlocks", "rowNumberInBlock", "blockNumber", "queryID", "uptime",
+        "rowNumberInAllBlocks", "rowNumberInBlock", "blockNumber", "queryID", "initialQueryID",
+        "uptime",
         "currentUser", "hostName",
     )
 )  # fmt: skip
@@ -33,7 +35,13 @@ _NONDETERMINISTIC = frozenset(
 def nondeterministic_functions(query: sql.Query) -> tuple[str, ...]:
     """The functions, as written, whose values are not decided by the rows: now(), rand(), …"""
     names = (n.name for n in walk(query) if isinstance(n, sql.Function))
-    return tuple(dict.fromkeys(n for n in names if n.lower() in _NONDETERMINISTIC))
+    return tuple(dict.fromkeys(n for n in names if _first_name(n) in _NONDETERMINISTIC))
+
+
+def _first_name(name: str) -> str:
+    """Of a function that has several, in lower case; the name itself where it is unknown."""
+    found = registry.find(name)
+    return (name if found is None else found.name).lower()
 
 
 def is_deterministic(query: sql.Query) -> bool:

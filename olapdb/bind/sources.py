@@ -393,10 +393,10 @@ def _system_table(queries: QueryBinder, source: sql.TableReference, database: st
     if fields is None:
         raise UnknownTable(
             f"There is no table {database}.{name}.",
-            hint=f"SELECT name FROM system.tables WHERE database = '{database}' lists them.",
+            hint=f"SELECT name FROM system.tables WHERE database = '{database.lower()}' lists them.",
             position=source.table.position,
         )
-    shown = name if database == "system" else f"information_schema.{name}"
+    shown = name if database == "system" else f"information_schema.{name.lower()}"
     unique = {f.name: queries.names.unique(f.name) for f in fields}
     columns = [
         RelationColumn(f.name, f.type, _constantly(ColumnRef(f.type, unique[f.name])), qualifiers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -134,14 +135,19 @@ def _converted(name: str, target: DataType, arguments: Sequence[Argument]) -> Sc
 
 def _check_possible(name: str, source: DataType, target: DataType) -> None:
     """Fails early, by types: an array has no number."""
+    if not _is_possible(plain(source), target):
+        raise illegal(name, source, f"something that converts to {target}")
+
+
+@lru_cache(maxsize=1_024)
+def _is_possible(source: DataType, target: DataType) -> bool:
     from olapdb.errors import TypeMismatch
 
     try:
-        casts.cast_column(
-            pa.nulls(0, plain(source).arrow), plain(source), target, Environment(), strict=True
-        )
+        casts.cast_column(pa.nulls(0, source.arrow), source, target, Environment(), strict=True)
     except TypeMismatch:
-        raise illegal(name, source, f"something that converts to {target}") from None
+        return False
+    return True
 
 
 def _plain_conversion(one: _Conversion) -> Callable[[str, Sequence[Argument]], ScalarCall]:

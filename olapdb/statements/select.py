@@ -53,7 +53,7 @@ def plan_query(query: nodes.Query, context: StatementContext, snapshot: Snapshot
         if plan is not None and _valid(plan, snapshot):
             return plan
     plan = bind_query(query, context.scope(snapshot))
-    cacheable = key is not None and plan.tables and not _depends_on_query(query)
+    cacheable = key is not None and not _depends_on_query(query)
     if context.settings.boolean("optimizer"):
         plan = optimize(plan)
     if cacheable:
