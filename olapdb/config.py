@@ -49,7 +49,8 @@ class SettingDefinition:
         if self.only is not None and parsed not in self.only:
             choices = ", ".join(repr(v) for v in self.only)
             raise NotSupportedError(
-                f"Setting {self.name} = {parsed!r} is not supported; olapdb has {choices}."
+                f"Setting {self.name} = {parsed!r} is not supported; olapdb has {choices}.",
+                hint=self.description,
             )
         return parsed
 
@@ -345,7 +346,37 @@ def _session() -> Iterable[SettingDefinition]:
         "",
         "Skip indexes, separated by commas: a SELECT that does not use each is an error.",
     )
-    for name, default in _NEUTRAL:
+    yield s(
+        "allow_materialized_view_with_bad_select",
+        False,
+        "A view whose query does not bind would never fire: CREATE its tables first.",
+        only=(False,),
+    )
+    yield s(
+        "materialized_views_populate_atomically",
+        True,
+        "POPULATE is a backfill of what was there before the view: no row is missed or doubled.",
+        only=(True,),
+    )
+    yield s(
+        "min_insert_block_size_rows_for_materialized_views",
+        0,
+        "A view fires on the blocks of its source; min_insert_block_size_rows says how large they are.",
+        only=(0,),
+    )
+    yield s(
+        "min_insert_block_size_bytes_for_materialized_views",
+        0,
+        "A view fires on the blocks of its source; min_insert_block_size_bytes says how large they are.",
+        only=(0,),
+    )
+    yield s(
+        "wait_for_part_commit_in_dependent_materialized_views",
+        False,
+        "An INSERT and all that its views make are one commit: a view never reads it half done.",
+        only=(False,),
+    )
+    for name, default in (*_NEUTRAL, *_NEUTRAL_OF_VIEWS):
         yield s(name, default, "Accepted; it means nothing in process.", neutral=True)
 
 
@@ -360,6 +391,33 @@ _NEUTRAL: tuple[tuple[str, SettingValue], ...] = (
     ("use_query_cache", False), ("send_progress_in_http_headers", False),
     ("deduplicate_blocks_in_dependent_materialized_views", True),
     ("date_time_input_format", "best_effort"), ("readonly", 0),
+)  # fmt: skip
+
+
+_NEUTRAL_OF_VIEWS: tuple[tuple[str, SettingValue], ...] = (
+    # The same whatever they say: plain views are always inlined, nothing has a definer, a target
+    # cannot be dropped before its views, and there are no replicas and no REFRESH.
+    ("analyzer_inline_views", False), ("default_materialized_view_sql_security", "DEFINER"),
+    ("default_normal_view_sql_security", "INVOKER"), ("default_view_definer", "CURRENT_USER"),
+    ("ignore_materialized_views_with_dropped_target_table", False),
+    ("materialized_views_squash_parallel_inserts", True),
+    ("optimize_trivial_view_pushdown_to_distributed", True),
+    ("os_threads_nice_value_materialized_view", 0),
+    ("parallel_replicas_allow_materialized_views", True),
+    ("parallel_replicas_allow_view_over_mergetree", False),
+    ("stop_refreshable_materialized_views_on_startup", False),
+    ("use_async_executor_for_materialized_views", False),
+    # ClickHouse has them still, without meaning.
+    ("allow_experimental_alter_materialized_view_structure", True),
+    ("allow_experimental_live_view", False),
+    ("allow_experimental_refreshable_materialized_view", True),
+    ("allow_experimental_window_view", False), ("live_view_heartbeat_interval", 15),
+    ("max_live_view_insert_blocks_before_refresh", 64), ("periodic_live_view_refresh", 60),
+    ("temporary_live_view_timeout", 1),
+    ("throw_if_deduplication_in_dependent_materialized_views_enabled_with_async_insert", False),
+    ("update_insert_deduplication_token_in_dependent_materialized_views", False),
+    ("wait_for_window_view_fire_signal_timeout", 10), ("window_view_clean_interval", 60),
+    ("window_view_heartbeat_interval", 15),
 )  # fmt: skip
 
 

@@ -59,7 +59,7 @@ class Database:
         self.engine = Engine(
             services=self.services,
             executor=self.executor,
-            merges=self._set_merges,
+            background=self._scheduler,
             system=tables(),
             plans=PlanCache(),
         )
@@ -141,14 +141,6 @@ class Database:
     def _written(self, table_id: str) -> None:
         if self._scheduler is not None:
             self._scheduler.notify(table_id)
-
-    def _set_merges(self, running: bool) -> None:
-        if self._scheduler is None:
-            return
-        if running:
-            self._scheduler.start()
-        else:
-            self._scheduler.stop()
 
     def _close(self) -> None:
         if self._scheduler is not None:

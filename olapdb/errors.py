@@ -230,6 +230,11 @@ class NumberOfArgumentsDoesntMatch(ProgrammingError):
     code = 42
 
 
+class TooFewArguments(ProgrammingError):
+    name = "TOO_FEW_ARGUMENTS_FOR_FUNCTION"
+    code = 35
+
+
 class ArgumentOutOfBound(ProgrammingError):
     name = "ARGUMENT_OUT_OF_BOUND"
     code = 69
@@ -507,6 +512,13 @@ class IllegalConversion(DataError):
 class SizesOfArraysDoNotMatch(DataError):
     name = "SIZES_OF_ARRAYS_DONT_MATCH"
     code = 190
+
+
+class UnequalMappedArrays(DataError):
+    """Arrays of keys and of values have different lengths."""
+
+    name = "BAD_ARGUMENTS"
+    code = 36
 
 
 class IllegalPrewhere(ProgrammingError):

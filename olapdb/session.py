@@ -274,6 +274,8 @@ class Session:
                 query_id=query_id,
                 database=self.database,
                 random_seed=uuid.UUID(query_id).int & 0xFFFFFFFF,
+                opened_seconds=self.engine.services.opened_seconds,
+                warehouse_id=self.engine.services.catalog.warehouse_id,
             ),
             parameters=parameters,
             cancelled=threading.Event(),

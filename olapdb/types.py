@@ -463,6 +463,26 @@ _LATER = frozenset(
 )  # fmt: skip
 
 
+_PARAMETRIC = (
+    "AggregateFunction", "Array", "DateTime64", "Decimal32", "Decimal64", "Decimal128",
+    "Decimal256", "FixedString", "LowCardinality", "Map", "Nullable", "SimpleAggregateFunction",
+    "Tuple",
+)  # fmt: skip
+
+
+def type_families() -> tuple[tuple[str, int, str], ...]:
+    """(name, whether any case is understood, what it is another name of or "") of all types."""
+    own = (*_BY_NAME, *_PARAMETRIC, *(f"Interval{unit}" for unit in _UNITS))
+    insensitive = {"DATE", "DATETIME", "BOOL", "UUID"}
+    families = {name: (name, int(name.upper() in insensitive), "") for name in own}
+    families["Decimal"] = ("Decimal", 1, "")
+    for name, target in {**_ALIASES, "DEC": Decimal(10, 0), "NUMERIC": Decimal(10, 0)}.items():
+        if name not in insensitive:
+            shown = "Decimal" if isinstance(target, Decimal) else target.name
+            families[name] = (name, 1, shown)
+    return tuple(families[name] for name in sorted(families))
+
+
 def known_zone(zone: str) -> str:
     """The zone, if there is one of that name; BadArguments otherwise."""
     from zoneinfo import ZoneInfo

@@ -105,6 +105,12 @@ class Catalog(Protocol):
         BadArguments where there was no such commit."""
         ...
 
+    def turn(self, what: str) -> AbstractContextManager[None]:
+        """Nobody else commits inside the `with`, of any process; the thread that has it does, as
+        often as it likes. For seconds at most: others give up after `lock_acquire_timeout_ms`.
+        Raises CatalogBusy when it does not come within that time; ReadOnly."""
+        ...
+
     def apply(self, commit: Commit) -> Committed:
         """Checks all requirements and makes all changes, or makes none and raises:
 

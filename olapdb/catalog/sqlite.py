@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -96,6 +97,7 @@ class SqliteCatalog:
             raise
         self._warehouse_id, self._zone = facts["warehouse_id"], facts["zone"]
         self._turn = FairLock()
+        self._turn_of: int | None = None  # the thread that has it
         self._queue = None if in_memory or read_only else TicketQueue(f"{_stem(self.path)}.lock")
         self._registration = Registration(
             None if in_memory or read_only else f"{_stem(self.path)}.processes"
@@ -284,26 +286,36 @@ class SqliteCatalog:
             self.connections.discard_writer()
 
     @contextmanager
-    def _writing(self, what: str) -> Iterator[sqlite3.Connection]:
-        """Our turn: among this process's threads, then among processes."""
+    def turn(self, what: str) -> Iterator[None]:
+        """Among this process's threads, then among processes."""
         self._notice_fork()
         if self._read_only:
             raise ReadOnly("The warehouse is open for reading only.", hint="Open it to write.")
+        if self._turn_of == threading.get_ident():
+            yield
+            return
         self._turn.acquire(self._lock_timeout_ms, what)
         try:
             if self._queue is not None:
                 self._enqueue(self._queue, what)
             try:
-                with self.connections.exclusive() as connection:
-                    try:
-                        yield connection
-                    finally:
-                        self._abandon(connection)  # an interrupt may have left it open
+                self._turn_of = threading.get_ident()
+                yield
             finally:
+                self._turn_of = None
                 if self._queue is not None:
                     self._queue.release()
         finally:
             self._turn.release()
+
+    @contextmanager
+    def _writing(self, what: str) -> Iterator[sqlite3.Connection]:
+        """Our turn, and the connection that writes."""
+        with self.turn(what), self.connections.exclusive() as connection:
+            try:
+                yield connection
+            finally:
+                self._abandon(connection)  # an interrupt may have left it open
 
     def _enqueue(self, queue: TicketQueue, what: str) -> None:
         try:
@@ -593,7 +605,7 @@ class SqliteCatalog:
         """In a child: everything that held a lock or a file of the parent's is made anew."""
         if not self.connections.forked():
             return False
-        self._turn = FairLock()
+        self._turn, self._turn_of = FairLock(), None
         self._head.renew_lock()
         self._registration.forget_inherited()
         self._own_leases = set()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from olapdb.bind import BindScope, bind_expression
@@ -18,13 +19,13 @@ from olapdb.execute.batches import single_chunk
 from olapdb.execute.evaluate import evaluate_array
 from olapdb.functions import cast_column, default_value
 from olapdb.functions.base import Environment
-from olapdb.model.schema import Table
+from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.expressions import Expression, columns_of
 from olapdb.sql.parser import parse_expression
 from olapdb.storage.cache import BoundedCache
 from olapdb.storage.reader import PartReader
-from olapdb.types import DataType
+from olapdb.types import Array, DataType
 
 Made = TypeVar("Made")
 
@@ -37,12 +38,14 @@ class Remembers(Protocol):
 
 @dataclass(frozen=True)
 class DefaultColumn:
-    """`expression` None: the type's own default."""
+    """`expression` None: the type's own default; of an array of a nested structure as many of its
+    element's as another one of the structure has, `sized_like`, the oldest first."""
 
     name: str
     type: DataType
     stored: bool
     expression: Expression | None
+    sized_like: tuple[str, ...] = ()
 
     @property
     def needs(self) -> frozenset[str]:
@@ -115,6 +118,7 @@ class DefaultColumns:
             found.add(name)
             if name not in there and name in by_name:
                 waiting.extend(by_name[name].needs)
+                waiting.extend([n for n in by_name[name].sized_like if n in there][:1])
         return found
 
 
@@ -127,12 +131,27 @@ def bind_defaults(table: Table, snapshot: Snapshot, environment: Environment) ->
         expression = None
         if column.default:
             expression = bind_expression(parse_expression(column.default), table, scope)
-        made.append(DefaultColumn(column.name, column.type, column.stored, expression))
+        sized_like = _sized_like(column, table) if expression is None else ()
+        made.append(DefaultColumn(column.name, column.type, column.stored, expression, sized_like))
     constraints = tuple(
         CheckConstraint(name, text, bind_expression(parse_expression(text), table, scope))
         for name, text in table.constraints
     )
     return DefaultColumns(tuple(made), constraints)
+
+
+def _sized_like(column: Column, table: Table) -> tuple[str, ...]:
+    """The other arrays of the column's nested structure, the oldest first: a part that holds any of
+    them holds that one."""
+    structure, dot, _ = column.name.partition(".")
+    if not dot or not isinstance(column.type, Array):
+        return ()
+    others = [
+        c
+        for c in table.stored_columns
+        if c.id != column.id and isinstance(c.type, Array) and c.name.startswith(f"{structure}.")
+    ]
+    return tuple(c.name for c in sorted(others, key=lambda c: c.since))
 
 
 def read_filled(
@@ -177,10 +196,22 @@ def remembered_defaults(
     return made
 
 
+def _arrays_of_defaults(data_type: Array, like: pa.Array) -> pa.Array:
+    """Arrays as long as those of `like`, of the default of their element's type."""
+    sizes = like.value_lengths().to_numpy(zero_copy_only=False)
+    offsets = np.zeros(len(sizes) + 1, np.int32)
+    np.cumsum(sizes, out=offsets[1:])
+    values = pa.repeat(default_value(data_type.inner), int(offsets[-1]))
+    return pa.ListArray.from_arrays(pa.array(offsets), values).cast(data_type.arrow)
+
+
 def _value(
     column: DefaultColumn, full: Mapping[str, pa.Array], rows: int, environment: Environment
 ) -> pa.Array:
     if column.expression is None:
+        like = next((name for name in column.sized_like if name in full), None)
+        if like is not None and isinstance(column.type, Array):
+            return _arrays_of_defaults(column.type, full[like])
         return pa.repeat(default_value(column.type), rows)
     names = sorted(column.needs)
     if names:

@@ -86,7 +86,9 @@ class _Forced:
         used = self._selector(None, partitions=True).indexes
         for name in names:
             if name not in used:
-                self._refuse(f"Index `{name}` is not used", "force_data_skipping_indices", "contains it")
+                self._refuse(
+                    f"Index `{name}` is not used", "force_data_skipping_indices", "contains it"
+                )
 
     def _selector(self, columns: frozenset[str] | None, *, partitions: bool) -> Selector:
         return Selector(

@@ -108,9 +108,7 @@ def keep_candidates(
     return _Analysis(candidates, environment, subqueries or {}).possible(condition).true
 
 
-def is_restricted(
-    condition: Expression, candidates: Candidates, environment: Environment
-) -> bool:
+def is_restricted(condition: Expression, candidates: Candidates, environment: Environment) -> bool:
     """Whether what is known of the candidates can tell anything about the condition, as its form
     goes: a conjunction by one of its parts, a disjunction by each."""
     return _Analysis(candidates, environment, {}).restricts(condition)

@@ -30,6 +30,9 @@ class Environment:
     query_id: str = ""
     database: str = "default"
     random_seed: int = 0
+    opened_seconds: float = 0.0
+    """Seconds since the epoch at which this process opened the warehouse; uptime() counts from it."""
+    warehouse_id: str = ""
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from olapdb.types import (
     UINT64,
     UUID_TYPE,
     AggregateFunction,
+    Array,
     Boolean,
     DataType,
     Decimal,
@@ -30,6 +31,8 @@ from olapdb.types import (
     plain,
 )
 
+_TEXTS = Array(STRING)
+SERVER_REVISION = 54_515
 SERVER_VERSION = "26.9.2.1"
 """The release of ClickHouse whose behaviour is the reference."""
 
@@ -49,6 +52,16 @@ def _constant(
         return ScalarCall(name, result, kernel, "query")
 
     return resolve
+
+
+def _warehouse_uuid(environment: Environment) -> bytes:
+    return uuid.UUID(environment.warehouse_id).bytes if environment.warehouse_id else bytes(16)
+
+
+def _current_schemas(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """PostgreSQL's: the current database, whether implicit schemas are asked for or not."""
+    require(name, [plain(arguments[0].type)], (Boolean, Integer), "a truth value")
+    return _constant(_TEXTS, lambda environment: [environment.database])(name, arguments)
 
 
 def _throw_if(name: str, arguments: Sequence[Argument]) -> ScalarCall:
@@ -183,6 +196,19 @@ DEFINITIONS: tuple[Definition, ...] = (
     custom("queryID", _constant(STRING, lambda e: e.query_id), count=0, aliases=("query_id",), insensitive=True),
     custom("currentUser", _constant(STRING, lambda e: "default"), count=0, aliases=("user", "current_user"), insensitive=True),
     custom("hostName", _constant(STRING, lambda e: "localhost"), count=0, aliases=("hostname",), insensitive=True),
+    custom("FQDN", _constant(STRING, lambda e: "localhost"), count=0, aliases=("fullHostName", "fqdn")),
+    custom("displayName", _constant(STRING, lambda e: "localhost"), count=0),
+    custom("uptime", _constant(UINT32, lambda e: max(int(e.now_seconds - e.opened_seconds), 0)), count=0),
+    custom("serverUUID", _constant(UUID_TYPE, _warehouse_uuid), count=0),
+    custom("revision", _constant(UINT32, lambda e: SERVER_REVISION), count=0, insensitive=True),
+    custom("initialQueryID", _constant(STRING, lambda e: e.query_id), count=0, aliases=("initial_query_id",), insensitive=True),
+    custom("currentSchemas", _current_schemas, aliases=("current_schemas",)),
+    custom("currentProfiles", _constant(_TEXTS, lambda e: ["default"]), count=0),
+    custom("currentRoles", _constant(_TEXTS, lambda e: []), count=0),
+    custom("enabledRoles", _constant(_TEXTS, lambda e: []), count=0),
+    custom("defaultRoles", _constant(_TEXTS, lambda e: []), count=0),
+    custom("shardNum", _constant(UINT32, lambda e: 0), count=0, insensitive=True),
+    custom("shardCount", _constant(UINT32, lambda e: 0), count=0, insensitive=True),
     custom("rand", _random(UINT32), count=(0, 1), aliases=("rand32",), insensitive=True),
     custom("rand64", _random(UINT64), count=(0, 1)),
     custom("generateUUIDv4", _uuids, count=(0, 1)),

@@ -66,6 +66,14 @@ def function_names() -> tuple[str, ...]:
     return tuple(sorted(n for n in _by_name() if not n.startswith("\0")))
 
 
+def function_descriptions() -> list[tuple[str, bool, str]]:
+    """(name, whether any case is understood, what it is an alias of or "") of all, by name."""
+    found = ((name, one) for name, one in _by_name().items() if not name.startswith("\0"))
+    return sorted(
+        (name, one.case_insensitive, "" if name == one.name else one.name) for name, one in found
+    )
+
+
 def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """The call for these arguments.
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from olapdb.errors import (
     Aborted,
+    CatalogBusy,
     CommitConflict,
     CommitUnknown,
     DuplicateInsert,
@@ -53,6 +54,7 @@ from olapdb.model.view_state import Invalidation
 from olapdb.transaction.points import reach
 from olapdb.transaction.pressure import insert_delay_ms
 from olapdb.transaction.services import Services
+from olapdb.transaction.turns import Turns
 from olapdb.transaction.view_log import ViewExecution
 
 ATTEMPTS_MAX = 10
@@ -244,28 +246,27 @@ class _Writer:
     def publish(
         self, staged: StagedInsert, kept: list[pa.Table] | None, snapshot: Snapshot
     ) -> InsertResult:
-        """Commits, firing again on conflict. `kept` are the blocks, where they are in memory."""
+        """Commits, firing again on conflict: after a few with the catalog's turn, so that views which
+        come and go all the time cannot keep it out. `kept` are the blocks, where they are in memory."""
         attempts_max = ATTEMPTS_MAX if self.delivery.admission is None else KEY_ATTEMPTS_MAX
+        turns = Turns(self.services, "INSERT")
         for attempt in range(attempts_max):
-            give_in = attempt >= DIMENSION_ATTEMPTS_MAX
-            reach("insert.before_commit")
             try:
-                committed = self._apply(staged, snapshot, give_in)
+                with turns.attempt():
+                    if attempt:
+                        fired_on, snapshot = snapshot, self.services.catalog.snapshot()
+                        if self._came_before(staged):
+                            return DUPLICATE
+                        with self.pinned(snapshot, staged.table_id):
+                            staged, kept = self._fire_again(staged, kept, fired_on, snapshot)
+                    committed = self._commit(staged, snapshot, attempt)
             except DuplicateInsert:
-                self.discard(staged.paths)
                 return DUPLICATE
-            except CommitConflict:
-                fired_on, snapshot = snapshot, self.services.catalog.snapshot()
-                if self._came_before(staged):
-                    return DUPLICATE
-                with self.pinned(snapshot, staged.table_id):
-                    staged, kept = self._fire_again(staged, kept, fired_on, snapshot)
-                continue
-            except CommitUnknown:
-                raise  # nothing is deleted: the files may be the table's now
-            except Error:
+            except CatalogBusy:  # before the attempt began, or in it
                 self.discard(staged.paths)
                 raise
+            if committed is None:
+                continue
             reach("insert.committed")
             self._notify(staged)
             self._log(staged, snapshot, lands=True)
@@ -278,6 +279,19 @@ class _Writer:
             f"The views of this INSERT's table changed {attempts_max} times while it ran.",
             hint="Nothing was inserted; run it again when they are at rest.",
         )
+
+    def _commit(self, staged: StagedInsert, snapshot: Snapshot, attempt: int) -> Committed | None:
+        """None where others were faster; else what fails deletes what was staged."""
+        reach("insert.before_commit")
+        try:
+            return self._apply(staged, snapshot, attempt >= DIMENSION_ATTEMPTS_MAX)
+        except CommitConflict:
+            return None
+        except CommitUnknown:
+            raise  # nothing is deleted: the files may be the table's now
+        except Error:
+            self.discard(staged.paths)
+            raise
 
     def _apply(self, staged: StagedInsert, snapshot: Snapshot, give_in: bool) -> Committed:
         requirements: list[Requirement] = [LeaseLive(self.services.lease_id)]

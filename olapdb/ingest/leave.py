@@ -53,6 +53,7 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Cause
 from olapdb.transaction.points import reach
 from olapdb.transaction.services import Services
+from olapdb.transaction.turns import Turns
 
 Outcome = TypeVar("Outcome")
 
@@ -89,13 +90,15 @@ class RowChange:
 
     def until_published(self, attempt: Callable[[Snapshot], Outcome]) -> Outcome:
         """Computes and commits, anew on each conflict, bounded."""
+        turns = Turns(self.services, self.cause)
         for _ in range(ATTEMPTS_MAX):
-            snapshot = self.services.catalog.snapshot()
-            with Pin(self.services, snapshot.number):
-                try:
-                    return attempt(snapshot)
-                except CommitConflict:
-                    continue
+            with turns.attempt():
+                snapshot = self.services.catalog.snapshot()
+                with Pin(self.services, snapshot.number):
+                    try:
+                        return attempt(snapshot)
+                    except CommitConflict:
+                        continue
         raise CommitConflict(
             f"Merges and INSERTs were faster than this {self.cause} {ATTEMPTS_MAX} times.",
             hint="Nothing was changed; run it again, after SYSTEM STOP MERGES if need be.",

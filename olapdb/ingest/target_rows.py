@@ -179,6 +179,7 @@ class TargetRows:
         left = booked(view.id, (p for p in self._all if p.rows and not self._gone(p)))
         names = {p: booked(view.id, (x for x in own if x.partition_id == p)) for p in emptied}
         coverage = self.snapshot.coverage(view.id)
+        retired = self._retired(view, emptied)
         asked = _Asked(view, source, self.around)
         gaps: dict[str, list[BlockRange]] = {}
         ranges: dict[str, tuple[tuple[BlockRange, ...], dict[str, tuple[BlockRange, ...]]]] = {}
@@ -192,15 +193,23 @@ class TargetRows:
             reached = [p for p, named in by_slice.items() if meets(named, blocks)]
             if not reached:
                 continue
-            there = asked.reached(part) if meets(elsewhere, blocks) else frozenset(reached)
+            asks = bool(retired) or meets(elsewhere, blocks)
+            there = asked.reached(part) if asks else frozenset(reached)
             if there is None:
                 stale.update(reached)
-            elif there and there <= set(emptied):
+            elif there and there <= set(emptied) - retired:
                 gaps.setdefault(one, []).append(blocks)
             else:
                 stale.update(there.intersection(emptied))
         found = {p: union_ranges(some) for p, some in gaps.items()}
         return found, sorted(stale), asked.requirements
+
+    def _retired(self, view: MaterializedView, emptied: Iterable[str]) -> frozenset[str | None]:
+        """Slices whose rows have left by the target's own retention: a backfill would bring them
+        back, though no part is there that names their blocks."""
+        kept = (one for one in self.snapshot.retained(view.id) if one.side == "target")
+        found = frozenset(s.partition for one in kept for s in one.slices)
+        return found.difference(emptied) if self.discard_retained else found
 
     # --- names
 

@@ -11,7 +11,6 @@ from olapdb.errors import (
 )
 from olapdb.ingest.insert import ATTEMPTS_MAX
 from olapdb.ingest.mutation import Mutation, Parameters
-from olapdb.ingest.read import Pin
 from olapdb.ingest.steps import Step
 from olapdb.ingest.trigger import Surroundings
 from olapdb.model.changes import (
@@ -22,6 +21,7 @@ from olapdb.model.changes import (
 from olapdb.model.schema import Table
 from olapdb.transaction.points import reach
 from olapdb.transaction.services import Services
+from olapdb.transaction.turns import Turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,9 @@ def mutate(
 
     Raises what `check_assignments` raises, and HaveDependentObjects on the target of a view.
     """
+    turns = Turns(services, kind)
     for _ in range(ATTEMPTS_MAX):
-        snapshot = services.catalog.snapshot()
-        with Pin(services, snapshot.number):
+        with turns.attempt(), services.catalog.pinned() as snapshot:
             table = snapshot.by_id(table_id)
             if not isinstance(table, Table):
                 raise UnknownTable(f"The table of this {kind} does not exist any more.")

@@ -7,9 +7,11 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from olapdb.errors import CommitConflict, Error
 from olapdb.merge.merger import MergeResult, merge_some
+from olapdb.merge.pauses import Pauses
 from olapdb.merge.vacuum import vacuum
 from olapdb.model.schema import Table
 from olapdb.transaction.services import Services
@@ -65,6 +67,10 @@ class MergeScheduler:
         self._lock = threading.Lock()
         self._queued = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._turn = threading.Condition()
+        self._merging = self._expiring = ""
+        """The table that each is at, "" for none; guarded by `_turn`."""
+        self._merge_pauses, self._ttl_pauses = Pauses(), Pauses()
         self.errors: deque[FailedMerge] = deque(maxlen=HISTORY_MAX)
         self.merges: deque[MergeResult] = deque(maxlen=HISTORY_MAX)
 
@@ -89,6 +95,46 @@ class MergeScheduler:
         self._wake.set()
         if thread is not None and thread is not threading.current_thread():
             thread.join(STOP_SECONDS_MAX)
+
+    def set_merges(self, running: bool, table_id: str | None = None) -> None:
+        """SYSTEM START or STOP MERGES, of a table or (None) of all; a stop returns when no merge of
+        it is under way."""
+        self._merge_pauses.set(running, table_id)
+        if table_id is None and not running:
+            self.stop()
+        elif running:
+            self.start()
+            self._look_at(table_id)
+        else:
+            with self._turn:  # the merge that began before is finished
+                self._turn.wait_for(lambda: self._merging != table_id, STOP_SECONDS_MAX)
+
+    def set_ttl(self, running: bool, table_id: str | None = None) -> None:
+        """SYSTEM START or STOP TTL MERGES: whether expired rows leave in the background."""
+        self._ttl_pauses.set(running, table_id)
+        if running:
+            self._look_at(table_id)
+        else:
+            with self._turn:
+                self._turn.wait_for(
+                    lambda: self._expiring != table_id if table_id else not self._expiring,
+                    STOP_SECONDS_MAX,
+                )
+
+    def expires(self, table_id: str) -> bool:
+        """Whether no STOP TTL MERGES keeps the expired rows of the table."""
+        return not self._ttl_pauses.paused(table_id)
+
+    def _begins(self, *, merging: str = "", expiring: str = "") -> None:
+        """What is under way from now on; nothing: it ended."""
+        with self._turn:
+            self._merging, self._expiring = merging, expiring
+            self._turn.notify_all()
+
+    def _look_at(self, table_id: str | None) -> None:
+        """What was left meanwhile is due: of one table, or of all at the next sweep."""
+        if table_id is not None:
+            self.notify(table_id)
 
     def notify(self, table_id: str) -> None:
         """Never blocks for a merge."""
@@ -133,10 +179,17 @@ class MergeScheduler:
         except FAILURES as error:  # the catalog does not answer; later again
             self._failed(table_id, error)
             return
+        try:
+            self._begins(merging=table_id)
+            self._merge(table_id)
+        finally:
+            self._begins()
+
+    def _merge(self, table_id: str) -> None:
         conflicts = 0
-        while not self._stopping.is_set():
+        while self._wanted(table_id):
             try:
-                done = merge_some(self._services, table_id, wanted=self._wanted)
+                done = merge_some(self._services, table_id, wanted=partial(self._wanted, table_id))
             except CommitConflict:
                 conflicts += 1
                 if conflicts > CONFLICTS_MAX:
@@ -161,13 +214,18 @@ class MergeScheduler:
         now = time.monotonic()
         if now - self._expired_at.get(table_id, -timeout) < timeout:
             return
-        self._expired_at[table_id] = now
         try:
+            self._begins(expiring=table_id)
+            if not self.expires(table_id):
+                return
+            self._expired_at[table_id] = now
             self._expire(self._services, table_id)
         except CommitConflict:
             self._expired_at.pop(table_id)
         except FAILURES as error:
             self._failed(table_id, error)
+        finally:
+            self._begins()
 
     def _sweep(self) -> None:
         try:
@@ -178,8 +236,8 @@ class MergeScheduler:
         except FAILURES as error:
             self._failed("", error)
 
-    def _wanted(self) -> bool:
-        return not self._stopping.is_set()
+    def _wanted(self, table_id: str) -> bool:
+        return not (self._stopping.is_set() or self._merge_pauses.paused(table_id))
 
     def _failed(self, table_id: str, error: Exception) -> None:
         self._services.activity.count("FailedMerge")

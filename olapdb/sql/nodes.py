@@ -7,11 +7,11 @@ part in equality, so two texts with the same meaning of tokens give equal trees.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal as Lit
 
 from olapdb.errors import Position
-from olapdb.types import DataType
+from olapdb.types import Array, DataType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -369,7 +369,8 @@ class Insert(Statement):
 
 @dataclass(frozen=True, slots=True)
 class ColumnDefinition(Node):
-    """`type` None where it comes from the default expression."""
+    """`type` None where it comes from the default expression. `nested` are the elements of a type
+    Nested, which stands for an array each: see `flattened`."""
 
     name: str
     type: DataType | None
@@ -378,6 +379,16 @@ class ColumnDefinition(Node):
     codec: tuple[Expression, ...] = ()
     ttl: Expression | None = None
     comment: str = ""
+    nested: tuple[tuple[str, DataType], ...] = ()
+
+    def flattened(self) -> tuple[ColumnDefinition, ...]:
+        """`n Nested(a T, b U)` as `n.a Array(T)`, `n.b Array(U)`; any other column as it is."""
+        if not self.nested:
+            return (self,)
+        return tuple(
+            replace(self, name=f"{self.name}.{name}", type=Array(data_type), nested=())
+            for name, data_type in self.nested
+        )
 
 
 @dataclass(frozen=True, slots=True)

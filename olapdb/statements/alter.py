@@ -9,6 +9,7 @@ alone.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from olapdb.errors import (
@@ -38,7 +39,7 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.statements.attempts import attempted
-from olapdb.statements.columns import Draft
+from olapdb.statements.columns import Draft, nested_columns
 from olapdb.statements.context import StatementContext
 from olapdb.statements.create import check_table, commit
 from olapdb.statements.engines import check_engine
@@ -168,7 +169,7 @@ def _drafted(
 ) -> tuple[Draft, list[Step]]:
     draft = Draft(table, context.settings.boolean("data_type_default_nullable"))
     steps: list[Step] = []
-    for action in statement.actions:
+    for action in _of_columns(statement.actions, table):
         match action:
             case nodes.AddColumn():
                 draft.add(action)
@@ -197,6 +198,16 @@ def _drafted(
             case _:
                 steps += step_of(action, draft.table, context, snapshot)
     return draft, steps
+
+
+def _of_columns(actions: Sequence[nodes.AlterAction], table: Table) -> Iterator[nodes.AlterAction]:
+    """DROP and CLEAR COLUMN n of a nested structure as those of each of its columns."""
+    for action in actions:
+        if isinstance(action, nodes.DropColumn | nodes.ClearColumn):
+            for name in nested_columns(table, action.name) or (action.name,):
+                yield replace(action, name=name)
+        else:
+            yield action
 
 
 def _publish(

@@ -13,6 +13,7 @@ from olapdb.errors import Aborted, CommitConflict
 from olapdb.model.changes import LeaseLive
 from olapdb.model.snapshot import Snapshot
 from olapdb.statements.context import StatementContext
+from olapdb.transaction.turns import Turns
 
 ATTEMPTS_MAX = 10
 
@@ -22,9 +23,11 @@ _Answer = TypeVar("_Answer")
 def attempted(context: StatementContext, attempt: Callable[[Snapshot], _Answer]) -> _Answer:
     """`attempt(newest snapshot)`, which makes one commit of what it reads there; again, bounded,
     after each CommitConflict. Raises what it raises, CommitConflict after the last attempt."""
+    turns = Turns(context.services, context.text[:60])
     for _ in range(ATTEMPTS_MAX):
         try:
-            return attempt(context.snapshot())
+            with turns.attempt():
+                return attempt(context.snapshot())
         except CommitConflict as conflict:
             if isinstance(conflict.requirement, LeaseLive):
                 raise Aborted(

@@ -35,7 +35,7 @@ from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_expression
 from olapdb.statements.column_checks import constraint_of, names_in
 from olapdb.storage.bounds import bounds_hold
-from olapdb.types import DataType, is_nullable, make_nullable, plain
+from olapdb.types import Array, DataType, is_nullable, make_nullable, plain
 
 Action = TypeVar("Action", bound=nodes.AlterAction)
 
@@ -137,6 +137,7 @@ class Draft:
     # --- RENAME
 
     def rename(self, action: nodes.RenameColumn) -> None:
+        self._check_structure(action)
         column = self._column(action.name, action.if_exists, "rename", action)
         if column is None:
             return
@@ -187,6 +188,25 @@ class Draft:
         )  # fmt: skip
         self.renamed.append((action.name, action.new_name))
         self.renames.append((had, self.table))
+
+    def _check_structure(self, action: nodes.RenameColumn) -> None:
+        """An array of a nested structure stays in it; the structure keeps its name."""
+        if nested_columns(self.table, action.name):
+            raise NotSupportedError(
+                f"Cannot rename the nested structure {action.name} of {self._where} as a whole.",
+                hint="CREATE a new table, INSERT … SELECT the rows, and EXCHANGE TABLES.",
+                position=action.position,
+            )
+        column = self.table.column(action.name)
+        old, new = (name.partition(".") for name in (action.name, action.new_name))
+        same = old[:2] == new[:2] or not (old[1] or new[1])
+        if column is None or not isinstance(column.type, Array) or same:
+            return
+        raise BadArguments(
+            f"Cannot rename {action.name} to {action.new_name}: a column of a nested structure stays"
+            " in it, and another one does not become one.",
+            position=action.position,
+        )
 
     # --- MODIFY
 
@@ -355,6 +375,16 @@ class Draft:
             yield "the TTL", to_sql(rule.expires)
             if rule.where is not None:
                 yield "the TTL", to_sql(rule.where)
+
+
+def nested_columns(table: Table, name: str) -> tuple[str, ...]:
+    """The columns of the nested structure of that name; none where a column has the name."""
+    if table.column(name) is not None:
+        return ()
+    return tuple(
+        c.name for c in table.columns
+        if c.name.startswith(f"{name}.") and isinstance(c.type, Array)
+    )  # fmt: skip
 
 
 def renamed_in(text: str, table: Table, old: str, new: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from olapdb.config import Settings
 from olapdb.errors import (
@@ -21,6 +21,7 @@ from olapdb.functions.base import Environment
 from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.sql import nodes
+from olapdb.system.information_schema import information_tables
 from olapdb.system.registry import SystemContext, SystemTable
 from olapdb.transaction.services import Services
 
@@ -34,17 +35,30 @@ Parameters: TypeAlias = Sequence[object] | Mapping[str, object] | None
 Progress: TypeAlias = Callable[[Any], None]
 
 
+class Background(Protocol):
+    """Merges and TTL in the background, of one table or (None) of all: `running` False stops them,
+    and returns when none is under way; in this process."""
+
+    def set_merges(self, running: bool, table_id: str | None = None) -> None: ...
+
+    def set_ttl(self, running: bool, table_id: str | None = None) -> None: ...
+
+    def expires(self, table_id: str) -> bool:
+        """Whether expired rows of the table may leave: no `set_ttl(False)` holds."""
+        ...
+
+
 @dataclass(frozen=True)
 class Engine:
     """An open warehouse, as statements see it.
 
     `executor(name, settings)` gives the executor of SETTINGS engine = name; `system` are the
-    system tables by name; `merges(False)` stops background merges, `merges(True)` starts them.
+    system tables by name; `background` None: a read-only warehouse has none.
     """
 
     services: Services
     executor: Callable[[str, Settings], Executor]
-    merges: Callable[[bool], None]
+    background: Background | None
     system: Mapping[str, SystemTable]
     plans: PlanCache
 
@@ -197,20 +211,32 @@ class StatementContext:
 
     # --- system tables
 
+    def system_table(self, database: str, name: str) -> SystemTable | None:
+        """Of the database system, or of information_schema; None where there is none."""
+        if database == "system":
+            return self.engine.system.get(name)
+        return information_tables().get(name.lower()) if _in_one_case(name) else None
+
     def _system_fields(self, database: str, name: str) -> Any:
         from olapdb.plan.nodes import Field
 
-        if database.lower() != "system" or name not in self.engine.system:
-            return None
-        return tuple(Field(n, t) for n, t in self.engine.system[name].fields)
+        found = self.system_table(database, name)
+        return None if found is None else tuple(Field(n, t) for n, t in found.fields)
 
     def _read_system(self, snapshot: Snapshot) -> Callable[[str, Sequence[str]], Any]:
         context = SystemContext(snapshot, self.services, self.settings, self.database)
 
         def read(name: str, columns: Sequence[str]) -> Any:
-            return self.engine.system[name].read(context, columns)
+            database, _, inside = name.rpartition(".")
+            known = information_tables() if database else self.engine.system
+            return known[inside].read(context, columns)
 
         return read
+
+
+def _in_one_case(name: str) -> bool:
+    """information_schema.tables and TABLES, as ClickHouse has them; not Tables."""
+    return name in (name.lower(), name.upper())
 
 
 def nodes_error(message: str, hint: str, name: nodes.TableName) -> ProgrammingError:

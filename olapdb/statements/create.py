@@ -51,6 +51,7 @@ from olapdb.statements.engines import check_engine, engine_of, with_version
 from olapdb.statements.insert import query_blocks
 from olapdb.statements.replace import is_dimension_only, publish_successor, successor
 from olapdb.statements.show import require_database
+from olapdb.system.registry import SYSTEM_DATABASES
 from olapdb.types import (
     AggregateFunction,
     DataType,
@@ -88,7 +89,7 @@ def create_database(statement: nodes.CreateDatabase, context: StatementContext) 
 def _create_database(
     statement: nodes.CreateDatabase, context: StatementContext, snapshot: Snapshot
 ) -> Result:
-    if statement.name in snapshot.databases or statement.name == "system":
+    if statement.name in snapshot.databases or statement.name in SYSTEM_DATABASES:
         if statement.if_not_exists:
             return Result()
         raise DatabaseAlreadyExists(
@@ -199,9 +200,11 @@ def check_table(table: Table, context: StatementContext, snapshot: Snapshot) -> 
     scope = context.scope(snapshot)
     nullable_ok = bool(dict(table.settings).get("allow_nullable_key", False))
     for item in table.sorting_key:
-        bound = bind_expression(parse_expression(item.expression), table, scope)
+        written = parse_expression(item.expression)
+        bound = bind_expression(written, table, scope)
         _check_key(item.expression, bound, "sorting key", nullable_ok)
-        if not any(isinstance(e, ColumnRef) for e in walk(bound)):
+        reads = isinstance(written, nodes.Identifier)  # an ALIAS may stand for a constant
+        if not reads and not any(isinstance(e, ColumnRef) for e in walk(bound)):
             raise IllegalColumn(
                 f"The sorting key cannot contain a constant, {item.expression}.",
                 hint="Leave it out; ORDER BY tuple() sorts by nothing.",

@@ -29,6 +29,7 @@ from olapdb.statements.attempts import attempted
 from olapdb.statements.context import StatementContext, refuse_dependents
 from olapdb.statements.create import commit
 from olapdb.statements.show import require_database
+from olapdb.system.registry import SYSTEM_DATABASES
 
 
 def drop(statement: nodes.Drop, context: StatementContext) -> Result:
@@ -108,9 +109,7 @@ def drop_all(statement: nodes.TruncateAll, context: StatementContext) -> Result:
     return Result()
 
 
-def _drop_all(
-    statement: nodes.TruncateAll, context: StatementContext, snapshot: Snapshot
-) -> None:
+def _drop_all(statement: nodes.TruncateAll, context: StatementContext, snapshot: Snapshot) -> None:
     if statement.if_exists and statement.database not in snapshot.databases:
         return
     require_database(statement.database, snapshot, statement.position)
@@ -123,8 +122,8 @@ def _emptied(
     database: str, snapshot: Snapshot, position: Position | None, recoverable: bool
 ) -> tuple[list[Requirement], list[Change]]:
     """What a commit requires and does in which all that is in the database is dropped."""
-    if database == "system":
-        raise IncorrectQuery("The database system cannot be dropped.", position=position)
+    if database in SYSTEM_DATABASES:
+        raise IncorrectQuery(f"The database {database} cannot be dropped.", position=position)
     inside = list(snapshot.objects(database))
     ids = {o.id for o in inside}
     for item in snapshot.objects():

@@ -115,7 +115,9 @@ def columns_of_table(columns: Sequence[Column], table: Table | None, full: bool)
     ]  # fmt: skip
     rows: list[tuple[object, ...]] = []
     for column in sorted(columns, key=lambda one: one.name):
-        in_keys = [word for word, names in (("PRI", primary), ("SOR", keys)) if column.name in names]
+        in_keys = [
+            word for word, names in (("PRI", primary), ("SOR", keys)) if column.name in names
+        ]
         row: tuple[object, ...] = (
             column.name, column.type.name, "YES" if is_nullable(column.type) else "NO",
             " ".join(in_keys), column.default or None, "",

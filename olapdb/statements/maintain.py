@@ -96,7 +96,8 @@ def optimize(statement: nodes.Optimize, context: StatementContext) -> Result:
         from olapdb.statements.mutations import deduplicate
 
         deduplicate(statement, table, partition, context, snapshot)
-    if table.ttl:
+    background = context.engine.background
+    if table.ttl and (background is None or background.expires(table.id)):
         apply_ttl(
             context.services, table.id, partition_id=partition, query_id=context.query_id,
             statement=context.text, settings=context.settings,
@@ -112,21 +113,38 @@ _HARMLESS = ("SYNC REPLICA", "FLUSH LOGS", "FLUSH ASYNC INSERT QUEUE")
 
 
 def system(statement: nodes.System, context: StatementContext) -> Result:
-    """STOP and START MERGES; commands about replicas and logs have nothing to wait for here."""
+    """STOP and START [TTL] MERGES; commands about replicas and logs have nothing to wait for here."""
     if statement.command in _HARMLESS:
         return Result()
-    if statement.command in ("STOP MERGES", "START MERGES") and statement.table is None:
-        context.engine.merges(statement.command == "START MERGES")
-        return Result()
+    if statement.command.endswith("MERGES"):
+        return _merges(statement, context)
     if statement.command in ("BACKUP TO", "RESTORE FROM"):
         return _copy(statement, context)
     if statement.command == "QUARANTINE PART":
         return quarantine(statement, context)
     raise NotSupportedError(
         f"SYSTEM {statement.command} is not supported.",
-        hint="SYSTEM BACKFILL, REPLAY, RECONCILE VIEW and STOP/START MERGES are.",
+        hint="SYSTEM BACKFILL, REPLAY, RECONCILE VIEW and STOP/START [TTL] MERGES are.",
         position=statement.position,
     )
+
+
+def _merges(statement: nodes.System, context: StatementContext) -> Result:
+    """SYSTEM STOP | START [TTL] MERGES [t]: of the background, in this process; OPTIMIZE still
+    merges when it is asked to, but leaves expired rows where TTL MERGES are stopped."""
+    table_id = None
+    if statement.table is not None:
+        table = context.require_table(context.snapshot(), statement.table, statement.command)
+        table_id = table.id
+    background = context.engine.background
+    if background is None:
+        return Result()
+    running = statement.command.startswith("START")
+    if "TTL" in statement.command:
+        background.set_ttl(running, table_id)
+    else:
+        background.set_merges(running, table_id)
+    return Result()
 
 
 def _copy(statement: nodes.System, context: StatementContext) -> Result:

@@ -22,12 +22,14 @@ from olapdb.statements.listing import (
     system_rows,
 )
 from olapdb.storage.codec import codec_text
+from olapdb.system.information_schema import information_tables
+from olapdb.system.registry import SYSTEM_DATABASES
 from olapdb.types import STRING, UINT8
 
 
 def require_database(name: str, snapshot: Snapshot, position: Position | None) -> None:
     """UnknownDatabase with the nearest name, unless it exists."""
-    if name in snapshot.databases or name == "system":
+    if name in snapshot.databases or name in SYSTEM_DATABASES:
         return
     near = difflib.get_close_matches(name, snapshot.databases, n=1)
     hint = f"Did you mean {near[0]}?" if near else "SHOW DATABASES lists those there are."
@@ -87,7 +89,9 @@ def _tables(statement: nodes.Show, context: StatementContext, snapshot: Snapshot
     """SHOW [FULL] TABLES and VIEWS; FULL tells the engines."""
     database = statement.database or context.database
     require_database(database, snapshot, statement.position)
-    if database == "system":
+    if database in SYSTEM_DATABASES[1:]:
+        engines = dict.fromkeys(information_tables(), "View")
+    elif database == "system":
         engines = {name: f"System{camel(name)}" for name in context.engine.system}
     else:
         engines = {
@@ -120,11 +124,9 @@ def _tables_where(statement: nodes.Show, context: StatementContext) -> Result:
     return select.run_query(query, context)
 
 
-def _table(
-    name: nodes.TableName, context: StatementContext, snapshot: Snapshot
-) -> Table | None:
+def _table(name: nodes.TableName, context: StatementContext, snapshot: Snapshot) -> Table | None:
     """The stored table whose keys are shown: of a materialized view its target."""
-    if context.locate(name)[0] == "system":
+    if context.locate(name)[0] in SYSTEM_DATABASES:
         _columns(name, context)  # it exists
         return None
     found: SchemaObject | None = context.require(snapshot, name)
@@ -142,11 +144,12 @@ def _created(statement: nodes.Show, context: StatementContext, snapshot: Snapsho
         require_database(name, snapshot, statement.position)
         return create_database(name, snapshot.databases.get(name))
     assert statement.table is not None
-    if context.locate(statement.table)[0] == "system":
+    database = context.locate(statement.table)[0]
+    if database in SYSTEM_DATABASES:
         columns = _columns(statement.table, context)
         shown = ", ".join(f"`{c.name}` {c.type.name}" for c in columns)
         name = statement.table.name
-        return f"CREATE TABLE system.{name} ({shown}) ENGINE = System{camel(name)}"
+        return f"CREATE TABLE {database}.{name} ({shown}) ENGINE = System{camel(name)}"
     item = context.require(snapshot, statement.table)
     if statement.kind == "CREATE VIEW" and isinstance(item, Table):
         raise BadArguments(
@@ -196,11 +199,11 @@ def _virtual(name: nodes.TableName, context: StatementContext) -> list[tuple[obj
 
 def _columns(name: nodes.TableName, context: StatementContext) -> tuple[Column, ...]:
     database, table = context.locate(name)
-    if database == "system":
-        if table not in context.engine.system:
+    if database in SYSTEM_DATABASES:
+        found = context.system_table(database, table)
+        if found is None:
             raise unknown_table(context.reading_snapshot(), database, table).at(name.position)
-        fields = context.engine.system[table].fields
-        return tuple(Column(i, n, t) for i, (n, t) in enumerate(fields))
+        return tuple(Column(i, n, t) for i, (n, t) in enumerate(found.fields))
     snapshot = context.reading_snapshot()
     item = context.require(snapshot, name)
     if isinstance(item, MaterializedView) and not item.columns:
@@ -220,7 +223,8 @@ def exists(statement: nodes.ExistsObject, context: StatementContext) -> Result:
     """One row, `result`: 1 or 0."""
     snapshot = context.reading_snapshot()
     if statement.kind == "DATABASE":
-        found = statement.name.name in snapshot.databases or statement.name.name == "system"
+        name = statement.name.name
+        found = name in snapshot.databases or name in SYSTEM_DATABASES
     else:
         item = context.find(snapshot, statement.name)
         found = item is not None and (statement.kind == "TABLE" or not isinstance(item, Table))

@@ -37,7 +37,8 @@ _IN_LOW_CARDINALITY = (
 
 _MERGING_SIMPLY = (
     "any", "anyLast", "first_value", "last_value", "min", "max", "sum", "sumWithOverflow",
-    "groupBitAnd", "groupBitOr", "groupBitXor",
+    "groupBitAnd", "groupBitOr", "groupBitXor", "groupUniqArrayArray", "groupArrayArray",
+    "sumMap", "minMap", "maxMap",
 )  # fmt: skip
 """Functions of which f(f(a), f(b)) is f(a and b): what a SimpleAggregateFunction may be."""
 

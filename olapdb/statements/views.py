@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from olapdb.errors import NotSupportedError
+from olapdb.errors import NotSupportedError, TableAlreadyExists
 from olapdb.model.schema import Column, MaterializedView, Table
 from olapdb.result import Result
 from olapdb.sql import nodes
-from olapdb.statements.context import StatementContext
+from olapdb.statements.context import StatementContext, unknown_table
 from olapdb.statements.create import build_table
 
 if TYPE_CHECKING:
@@ -67,19 +67,43 @@ def _inner_columns(
 
 
 def attach_or_detach(statement: nodes.Attach | nodes.Detach, context: StatementContext) -> Result:
-    """DETACH VIEW stops the trigger, what comes in meanwhile is its gap; ATTACH starts it again."""
+    """DETACH VIEW stops the trigger, what comes in meanwhile is its gap; ATTACH starts it again.
+    Tables stay attached: there is no server whose memory they could leave."""
     snapshot = context.snapshot()
+    attaches = isinstance(statement, nodes.Attach)
+    if statement.kind == "DATABASE":
+        raise _stays_attached(statement, f"database {statement.name}")
     found = context.find(snapshot, statement.name)
     if found is None and isinstance(statement, nodes.Detach) and statement.if_exists:
         return Result()
+    if found is None and attaches:
+        database, name = context.locate(statement.name)
+        error = unknown_table(snapshot, database, name)
+        hint = "UNDROP TABLE brings a dropped table back; CREATE makes a view anew."
+        raise type(error)(error.message, hint=hint, position=statement.name.position)
     view = context.require(snapshot, statement.name)
-    if not isinstance(view, MaterializedView):
-        raise NotSupportedError(
-            f"{type(statement).__name__.upper()} is for materialized views; {statement.name} is none.",
-            position=statement.position,
-        )
-    attach(view, isinstance(statement, nodes.Attach), context)
-    return Result()
+    if isinstance(view, MaterializedView):
+        attach(view, attaches, context)
+        return Result()
+    if isinstance(statement, nodes.Attach):
+        if statement.if_not_exists:
+            return Result()
+        raise TableAlreadyExists(
+            f"{view.database}.{view.name} exists, and is attached.", hint="Say IF NOT EXISTS.",
+            position=statement.name.position,
+        )  # fmt: skip
+    raise _stays_attached(statement, f"{view.database}.{view.name}")
+
+
+def _stays_attached(statement: nodes.Attach | nodes.Detach, what: str) -> NotSupportedError:
+    verb = type(statement).__name__.upper()
+    return NotSupportedError(
+        f"{verb} is for materialized views; {what} is none, and every process that opens the"
+        " warehouse sees the same tables.",
+        hint="RENAME it into another database to put it away; DROP TABLE and UNDROP TABLE, while"
+        " old_parts_lifetime lasts; DETACH PARTITION ALL sets rows aside.",
+        position=statement.position,
+    )
 
 
 def attach(view: MaterializedView, attached: bool, context: StatementContext) -> None:

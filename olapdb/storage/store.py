@@ -12,6 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -301,6 +302,15 @@ def storage_error(error: OSError, path: str) -> OperationalError:
             )
         case _:
             return OperationalError(f"{error.strerror or error} on {path}.")
+
+
+@contextmanager
+def system_errors(path: str) -> Iterator[None]:
+    """What the operating system says inside of the `with`, as an error of the tree."""
+    try:
+        yield
+    except OSError as error:
+        raise storage_error(error, path) from error
 
 
 def _missing(path: str) -> FileDoesntExist:

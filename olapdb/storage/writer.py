@@ -96,11 +96,10 @@ def write_part(
         return StagedPart(part)
     if rows.nbytes <= inline_bytes_max:
         return _inline_part(part, _layout(store, table), rows)
+    indexes = index_values or {}
+    layout = _layout(store, table)
     return StagedPart(
-        _file_part(
-            store, part, _layout(store, table), rows, lease_id, tuple(replaces), swap,
-            index_values or {},
-        )  # fmt: skip
+        _file_part(store, part, layout, rows, lease_id, tuple(replaces), swap, indexes)
     )
 
 

@@ -56,7 +56,7 @@ def _processes(context: SystemContext) -> Iterator[Row]:
         yield (
             1, one.query_id, one.elapsed_seconds, int(one.cancelled.is_set()), read.rows_read,
             read.bytes_read, read.rows_written, read.memory_peak_bytes, one.query, one.kind,
-            one.database, _settings_text(one.settings),
+            one.database, _settings_text(one.settings), one.query_id, read.memory_peak_bytes,
         )  # fmt: skip
 
 
@@ -68,13 +68,17 @@ def _query_log(context: SystemContext) -> Iterator[Row]:
             moment(ended_ms).date(), moment(ended_ms), moment(ended_ms), moment(one.started_ms),
             int(one.duration_seconds * 1000), one.read_rows, one.read_bytes, one.written_rows,
             one.memory_peak_bytes, one.database, one.query, one.kind, one.exception_code,
-            one.exception, one.query_id, _settings_text(one.settings),
+            one.exception, one.query_id, _settings_text(one.settings), moment(one.started_ms),
+            1, one.query_id, moment(one.started_ms),
         )  # fmt: skip
 
 
 def _errors(context: SystemContext) -> Iterator[Row]:
     for one in sorted(context.services.activity.errors(), key=lambda e: e.name):
-        yield one.name, one.code, one.count, moment(one.last_ms), one.last_message, one.last_query_id
+        yield (
+            one.name, one.code, one.count, moment(one.last_ms), one.last_message,
+            one.last_query_id, 0,
+        )  # fmt: skip
 
 
 def _events(context: SystemContext) -> Iterator[Row]:
@@ -140,7 +144,7 @@ def _merges(context: SystemContext) -> Iterator[Row]:
         if isinstance(table, Table):
             yield (
                 table.database, table.name, one.elapsed_seconds, len(one.part_names),
-                list(one.part_names), one.partition_id, 0, one.rows, one.bytes,
+                list(one.part_names), one.partition_id, 0, one.rows, one.bytes, "Regular",
             )  # fmt: skip
 
 
@@ -152,6 +156,7 @@ TABLES = (
             ("is_cancelled", UINT8), ("read_rows", UINT64), ("read_bytes", UINT64),
             ("written_rows", UINT64), ("peak_memory_usage", INT64), ("query", STRING),
             ("query_kind", STRING), ("current_database", STRING), ("Settings", _SETTINGS),
+            ("initial_query_id", STRING), ("memory_usage", INT64),
         ),
         _processes,
     ),
@@ -164,6 +169,8 @@ TABLES = (
             ("written_rows", UINT64), ("memory_usage", UINT64), ("current_database", STRING),
             ("query", STRING), ("query_kind", STRING), ("exception_code", INT32),
             ("exception", STRING), ("query_id", STRING), ("Settings", _SETTINGS),
+            ("query_start_time_microseconds", _MOMENT), ("is_initial_query", UINT8),
+            ("initial_query_id", STRING), ("initial_query_start_time", DATETIME),
         ),
         _query_log,
     ),
@@ -171,7 +178,7 @@ TABLES = (
         "errors",
         (
             ("name", STRING), ("code", INT32), ("value", UINT64), ("last_error_time", DATETIME),
-            ("last_error_message", STRING), ("query_id", STRING),
+            ("last_error_message", STRING), ("query_id", STRING), ("remote", UINT8),
         ),
         _errors,
     ),
@@ -201,7 +208,7 @@ TABLES = (
         (
             ("database", STRING), ("table", STRING), ("elapsed", FLOAT64), ("num_parts", UINT64),
             ("source_part_names", _NAMES), ("partition_id", STRING), ("is_mutation", UINT8),
-            ("rows_read", UINT64), ("total_size_bytes_compressed", UINT64),
+            ("rows_read", UINT64), ("total_size_bytes_compressed", UINT64), ("merge_type", STRING),
         ),
         _merges,
     ),

@@ -1,26 +1,35 @@
-"""system.databases, tables, columns, parts, snapshots, one; with ClickHouse's column names."""
+"""system.databases, tables, columns, snapshots, one; with ClickHouse's column names."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from olapdb.model.columns import PartColumns
-from olapdb.model.part import Part
 from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
 from olapdb.storage.codec import codec_clause, parquet_text
+from olapdb.storage.store import LocalStore
 from olapdb.system.ddl import create_statement, engine_full, key_list
-from olapdb.system.part_tables import PartitionTexts
-from olapdb.system.registry import Row, SystemContext, SystemTable, moment
+from olapdb.system.part_tables import live_parts
+from olapdb.system.registry import SYSTEM_DATABASES, Row, SystemContext, SystemTable, moment
 from olapdb.types import (
     DATETIME,
+    INT32,
     STRING,
     UINT8,
     UINT32,
     UINT64,
     Array,
     DataType,
+    Date,
+    Date32,
+    DateTime,
     DateTime64,
+    Decimal,
+    FixedString,
+    Float,
+    Integer,
     Nullable,
+    plain,
 )
 
 _STRINGS: DataType = Array(STRING)
@@ -28,13 +37,18 @@ _MAYBE_COUNT: DataType = Nullable(UINT64)
 
 
 def _databases(context: SystemContext) -> Iterator[Row]:
+    path = _root(context)
     for database in sorted(context.snapshot.databases.values(), key=lambda d: d.name):
-        yield database.name, "Atomic", database.id, database.comment
-    yield "system", "Memory", "", "What the warehouse knows of itself"
+        yield database.name, "Atomic", database.id, database.comment, path, 0
+    yield "system", "Memory", "", "What the warehouse knows of itself", path, 0
+    for name in SYSTEM_DATABASES[1:]:
+        yield name, "Memory", "", "The same, by the names of the SQL standard", path, 0
 
 
-def _live(context: SystemContext, table: Table) -> list[Part]:
-    return [p for p in context.snapshot.parts(table.id) if p.rows]
+def _root(context: SystemContext) -> str:
+    """The folder of the warehouse; "" in memory."""
+    store = context.services.store
+    return f"{store.root.absolute()}/" if isinstance(store, LocalStore) else ""
 
 
 def _totals(context: SystemContext, item: SchemaObject) -> tuple[int | None, int | None]:
@@ -44,12 +58,12 @@ def _totals(context: SystemContext, item: SchemaObject) -> tuple[int | None, int
         target = found if isinstance(found, Table) else None
     if target is None:
         return None, None
-    parts = _live(context, target)
+    parts = live_parts(context, target)
     return sum(p.rows for p in parts), sum(p.bytes for p in parts)
 
 
 def _tables(context: SystemContext) -> Iterator[Row]:
-    snapshot = context.snapshot
+    snapshot, root = context.snapshot, _root(context)
     for item in snapshot.objects():
         table = item if isinstance(item, Table) else None
         rows, size = _totals(context, item)
@@ -69,32 +83,47 @@ def _tables(context: SystemContext) -> Iterator[Row]:
             [v.database for v in views], [v.name for v in views],
             target.database if target else "", target.name if target else "",
             "", int(table is not None), *_part_counts(context, table),
+            table.revision if table else 0, sorted({i.type for i in table.indexes} if table else ()),
+            "default" if table and table.engine.is_merge_tree else "",
+            [f"{root}data/{table.id}/"] if root and table else [],
         )  # fmt: skip
+    from olapdb.system.information_schema import DATABASE, information_tables
     from olapdb.system.registry import tables
+
+    for name in information_tables():
+        yield (
+            DATABASE, name, "", "View", "", "", "", "", "", "", None, None, "", moment(0), 0,
+            [], [], "", "", "", 0, None, None, None, None, 0, [], "", [],
+        )  # fmt: skip
 
     for name, known in tables().items():
         yield (
             "system", name, "", f"System{name.title().replace('_', '')}", "", "", "", "", "", "",
             None, None, known.comment, moment(0), 0, [], [], "", "", "", 0, None, None, None,
+            None, 0, [], "", [],
         )  # fmt: skip
 
 
 def _part_counts(
     context: SystemContext, table: Table | None
-) -> tuple[int | None, int | None, int | None]:
-    """Parts, active ones, which is all of them, and row groups."""
+) -> tuple[int | None, int | None, int | None, int | None]:
+    """Parts, active ones, which is all of them, row groups, and bytes before compression."""
     if table is None:
-        return None, None, None
-    parts = _live(context, table)
-    return len(parts), len(parts), sum(part.granules for part in parts)
+        return None, None, None, None
+    parts = live_parts(context, table)
+    return (
+        len(parts), len(parts), sum(part.granules for part in parts),
+        sum(sum(part.uncompressed_bytes.values()) for part in parts),
+    )  # fmt: skip
 
 
 def _columns(context: SystemContext) -> Iterator[Row]:
+    from olapdb.system.information_schema import DATABASE, information_tables
     from olapdb.system.registry import tables
 
     for item in context.snapshot.objects():
         table = item if isinstance(item, Table) else None
-        parts = _live(context, table) if table else []
+        parts = live_parts(context, table) if table else []
         known = PartColumns(table) if table else None
         keys = [k.expression.strip("`") for k in table.sorting_key] if table else []
         sorting, primary = set(keys), set(keys[: table.primary_key] if table else [])
@@ -108,54 +137,37 @@ def _columns(context: SystemContext) -> Iterator[Row]:
                 int(table is not None and column.name in table.partition_key),
                 int(column.name in sorting), codec_clause(column),
                 parquet_text(column, table) if table is not None and column.stored else "",
-                int(column.name in primary), 0,
+                int(column.name in primary), 0, 0, *_precision(column.type),
             )  # fmt: skip
-    for system_table in tables().values():
+    known_tables = [("system", one) for one in tables().values()]
+    known_tables += [(DATABASE, one) for one in information_tables().values()]
+    for database, system_table in known_tables:
         for position, (name, data_type) in enumerate(system_table.fields, 1):
             yield (
-                "system", system_table.name, name, data_type.name, position,
-                "", "", 0, 0, "", 0, 0, "", "", 0, 0,
+                database, system_table.name, name, data_type.name, position,
+                "", "", 0, 0, "", 0, 0, "", "", 0, 0, 0, *_precision(data_type),
             )  # fmt: skip
 
 
-def _parts(context: SystemContext) -> Iterator[Row]:
-    for item in context.snapshot.objects():
-        if not isinstance(item, Table):
-            continue
-        writers = {view.id for view in context.snapshot.views_into(item.id)}
-        partitions = PartitionTexts(item)
-        for part in context.snapshot.parts(item.id):
-            blocks = part.block_range
-            yield (
-                item.database, item.name, part.id, part.name, part.partition_id,
-                partitions.of(part),
-                "Inline" if part.inline else ("Void" if not part.rows else "Parquet"),
-                1, part.rows, part.bytes, sum(part.compressed_bytes.values()),
-                sum(part.uncompressed_bytes.values()), part.granules,
-                blocks.first, blocks.last, part.level, part.schema_version, part.checksum, part.path,
-                int(bool(writers and part.rows) and not part.made_by(writers)),
-                sum(c.rows for c in part.contributions),
-                moment(part.created_ms), part.created_commit,
-                item.engine.name, part.bytes, "default", 0, 0,
-            )  # fmt: skip
-
-
-def _parts_columns(context: SystemContext) -> Iterator[Row]:
-    for item in context.snapshot.objects():
-        if not isinstance(item, Table):
-            continue
-        known, partitions = PartColumns(item), PartitionTexts(item)
-        for part in _live(context, item):
-            for position, column in enumerate(item.stored_columns, 1):
-                if known.name_in(part, column) is None:
-                    continue
-                yield (
-                    item.database, item.name, part.name, part.partition_id, partitions.of(part),
-                    1, part.rows, part.bytes, column.name, column.type.name, position,
-                    known.sizes(part, part.compressed_bytes, column),
-                    known.sizes(part, part.compressed_bytes, column),
-                    known.sizes(part, part.uncompressed_bytes, column),
-                )  # fmt: skip
+def _precision(data_type: DataType) -> tuple[int | None, ...]:
+    """Bytes of a text; digits of a number, their base and those after the point; digits after the
+    point of a second."""
+    inner = plain(data_type)
+    match inner:
+        case FixedString(length):
+            return length, None, None, None, None
+        case Integer(bits):
+            return None, bits, 2, 0, None
+        case Float(bits):
+            return None, bits, 2, None, None
+        case Decimal(precision, scale):
+            return None, precision, 10, scale, None
+        case Date() | Date32() | DateTime():
+            return None, None, None, None, 0
+        case DateTime64(precision):
+            return None, None, None, None, precision
+        case _:
+            return None, None, None, None, None
 
 
 def _indexes(context: SystemContext) -> Iterator[Row]:
@@ -163,7 +175,7 @@ def _indexes(context: SystemContext) -> Iterator[Row]:
         for index in item.indexes if isinstance(item, Table) else ():
             yield (
                 item.database, item.name, index.name, index.type, index.type_full,
-                index.expression, index.granularity,
+                index.expression, index.granularity, "Explicit",
             )  # fmt: skip
 
 
@@ -187,7 +199,10 @@ def _dropped_tables(context: SystemContext) -> Iterator[Row]:
 TABLES = (
     SystemTable(
         "databases",
-        (("name", STRING), ("engine", STRING), ("uuid", STRING), ("comment", STRING)),
+        (
+            ("name", STRING), ("engine", STRING), ("uuid", STRING), ("comment", STRING),
+            ("data_path", STRING), ("is_external", UINT8),
+        ),
         _databases,
     ),
     SystemTable(
@@ -210,7 +225,9 @@ TABLES = (
             ("dependencies_database", _STRINGS), ("dependencies_table", _STRINGS),
             ("target_database", STRING), ("target_table", STRING), ("sampling_key", STRING),
             ("has_own_data", UINT8), ("parts", _MAYBE_COUNT), ("active_parts", _MAYBE_COUNT),
-            ("total_marks", _MAYBE_COUNT),
+            ("total_marks", _MAYBE_COUNT), ("total_bytes_uncompressed", _MAYBE_COUNT),
+            ("metadata_version", INT32), ("skipping_indices_types", _STRINGS),
+            ("storage_policy", STRING), ("data_paths", _STRINGS),
         ),
         _tables,
     ),
@@ -222,43 +239,19 @@ TABLES = (
             ("data_compressed_bytes", UINT64), ("data_uncompressed_bytes", UINT64),
             ("comment", STRING), ("is_in_partition_key", UINT8), ("is_in_sorting_key", UINT8),
             ("compression_codec", STRING), ("parquet_codec", STRING),
-            ("is_in_primary_key", UINT8), ("marks_bytes", UINT64),
+            ("is_in_primary_key", UINT8), ("marks_bytes", UINT64), ("is_in_sampling_key", UINT8),
+            ("character_octet_length", _MAYBE_COUNT), ("numeric_precision", _MAYBE_COUNT),
+            ("numeric_precision_radix", _MAYBE_COUNT), ("numeric_scale", _MAYBE_COUNT),
+            ("datetime_precision", _MAYBE_COUNT),
         ),
         _columns,
-    ),
-    SystemTable(
-        "parts",
-        (
-            ("database", STRING), ("table", STRING), ("uuid", STRING), ("name", STRING),
-            ("partition_id", STRING), ("partition", STRING), ("part_type", STRING),
-            ("active", UINT8), ("rows", UINT64), ("bytes_on_disk", UINT64),
-            ("data_compressed_bytes", UINT64), ("data_uncompressed_bytes", UINT64),
-            ("marks", UINT64), ("min_block_number", UINT64), ("max_block_number", UINT64),
-            ("level", UINT32), ("schema_version", UINT64), ("checksum", STRING), ("path", STRING),
-            ("is_bypass", UINT8), ("contributed_rows", UINT64),
-            ("modification_time", DATETIME), ("commit", UINT64), ("engine", STRING),
-            ("bytes", UINT64), ("disk_name", STRING), ("marks_bytes", UINT64),
-            ("primary_key_bytes_in_memory", UINT64),
-        ),
-        _parts,
-    ),
-    SystemTable(
-        "parts_columns",
-        (
-            ("database", STRING), ("table", STRING), ("name", STRING), ("partition_id", STRING),
-            ("partition", STRING), ("active", UINT8), ("rows", UINT64), ("bytes_on_disk", UINT64),
-            ("column", STRING), ("type", STRING), ("column_position", UINT64),
-            ("column_bytes_on_disk", UINT64), ("column_data_compressed_bytes", UINT64),
-            ("column_data_uncompressed_bytes", UINT64),
-        ),
-        _parts_columns,
-        "The columns that each part holds, with their bytes",
     ),
     SystemTable(
         "data_skipping_indices",
         (
             ("database", STRING), ("table", STRING), ("name", STRING), ("type", STRING),
             ("type_full", STRING), ("expr", STRING), ("granularity", UINT64),
+            ("creation", STRING),
         ),
         _indexes,
     ),

@@ -132,4 +132,8 @@ def _comment(comment: str) -> str:
 
 
 def _setting(value: object) -> str:
-    return f"'{value}'" if isinstance(value, str) else str(int(value) if isinstance(value, bool) else value)
+    return (
+        f"'{value}'"
+        if isinstance(value, str)
+        else str(int(value) if isinstance(value, bool) else value)
+    )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from olapdb.catalog.base import PartChange
 from olapdb.system.registry import Row, SystemContext, SystemTable, moment
-from olapdb.types import DATETIME, INT64, STRING, UINT8, UINT64, Array, DataType
+from olapdb.types import DATETIME, INT64, STRING, UINT8, UINT64, Array, DataType, Map
 
 _NAMES: DataType = Array(STRING)
 _NUMBERS: DataType = Array(INT64)
@@ -35,11 +35,12 @@ def _mutations(context: SystemContext) -> Iterator[Row]:
             item.database if item is not None else "", item.name if item is not None else "",
             f"mutation_{number}.txt", commit.statement, at, at,
             list(last), list(last.values()), [], [], 0, 1, 0, "", _NEVER, "", "",
-            len(replaced), commit.query_id, number,
+            len(replaced), commit.query_id, number, {},
         )  # fmt: skip
 
 
 _NEVER = moment(0)
+_REASONS: DataType = Map(STRING, STRING)
 
 TABLES = (
     SystemTable(
@@ -53,6 +54,7 @@ TABLES = (
             ("latest_failed_part", STRING), ("latest_fail_time", DATETIME),
             ("latest_fail_reason", STRING), ("latest_fail_error_code_name", STRING),
             ("parts_done", UINT64), ("query_id", STRING), ("commit", UINT64),
+            ("parts_postpone_reasons", _REASONS),
         ),
         _mutations,
     ),

@@ -14,6 +14,8 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.transaction.services import Services
 from olapdb.types import DataType, arrow_schema
 
+SYSTEM_DATABASES = ("system", "information_schema", "INFORMATION_SCHEMA")
+
 
 @dataclass(frozen=True)
 class SystemContext:
@@ -67,14 +69,17 @@ def tables() -> Mapping[str, SystemTable]:
         job_tables,
         mutation_tables,
         part_tables,
+        reference_tables,
         settings_tables,
         source_tables,
+        storage_tables,
         view_tables,
     )
 
     made = (
         *activity_tables.TABLES, *catalog_tables.TABLES, *job_tables.TABLES,
-        *mutation_tables.TABLES, *part_tables.TABLES, *settings_tables.TABLES,
-        *source_tables.TABLES, *view_tables.TABLES,
+        *mutation_tables.TABLES, *part_tables.TABLES, *reference_tables.TABLES,
+        *settings_tables.TABLES, *source_tables.TABLES, *storage_tables.TABLES,
+        *view_tables.TABLES,
     )  # fmt: skip
     return {t.name: t for t in made}

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from olapdb.config import SESSION_SETTINGS, TABLE_SETTINGS, SettingValue
+from olapdb.config import SESSION_SETTINGS, TABLE_SETTINGS, SettingDefinition, SettingValue
 from olapdb.system.registry import Row, SystemContext, SystemTable
-from olapdb.types import STRING, UINT8
+from olapdb.types import STRING, UINT8, Array, DataType, Nullable
+
+_TEXT: DataType = Nullable(STRING)
+_TEXTS: DataType = Array(STRING)
 
 
 def _text(value: SettingValue) -> str:
     return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def _minimum(definition: SettingDefinition) -> str | None:
+    return None if definition.minimum is None else _text(definition.minimum)
 
 
 def _settings(context: SystemContext) -> Iterator[Row]:
@@ -19,19 +26,27 @@ def _settings(context: SystemContext) -> Iterator[Row]:
         yield (
             name, _text(context.settings[name]), _text(definition.default), int(name in changed),
             definition.description, definition.type, int(definition.neutral),
+            _minimum(definition), None, [], 0, "", 0,
         )  # fmt: skip
 
 
 def _table_settings(context: SystemContext) -> Iterator[Row]:
     for name, definition in sorted(TABLE_SETTINGS.items()):
-        yield name, _text(definition.default), definition.description, definition.type
+        default = _text(definition.default)
+        yield (
+            name, default, definition.description, definition.type, default, 0,
+            _minimum(definition), None, [], 0, 0,
+        )  # fmt: skip
 
 
 def _functions(context: SystemContext) -> Iterator[Row]:
-    from olapdb.functions import aggregate_names, function_names
+    from olapdb.functions.aggregates.registry import aggregate_descriptions
+    from olapdb.functions.registry import function_descriptions
 
-    yield from ((name, 0) for name in sorted(function_names()))
-    yield from ((name, 1) for name in sorted(aggregate_names()))
+    for name, insensitive, alias_to in function_descriptions():
+        yield name, 0, int(insensitive), alias_to, "", "System"
+    for name, insensitive, alias_to in aggregate_descriptions():
+        yield name, 1, int(insensitive), alias_to, "", "System"
 
 
 TABLES = (
@@ -39,14 +54,27 @@ TABLES = (
         "settings",
         (
             ("name", STRING), ("value", STRING), ("default", STRING), ("changed", UINT8),
-            ("description", STRING), ("type", STRING), ("is_neutral", UINT8),
+            ("description", STRING), ("type", STRING), ("is_neutral", UINT8), ("min", _TEXT),
+            ("max", _TEXT), ("disallowed_values", _TEXTS), ("readonly", UINT8),
+            ("alias_for", STRING), ("is_obsolete", UINT8),
         ),
         _settings,
     ),
     SystemTable(
         "merge_tree_settings",
-        (("name", STRING), ("value", STRING), ("description", STRING), ("type", STRING)),
+        (
+            ("name", STRING), ("value", STRING), ("description", STRING), ("type", STRING),
+            ("default", STRING), ("changed", UINT8), ("min", _TEXT), ("max", _TEXT),
+            ("disallowed_values", _TEXTS), ("readonly", UINT8), ("is_obsolete", UINT8),
+        ),
         _table_settings,
     ),
-    SystemTable("functions", (("name", STRING), ("is_aggregate", UINT8)), _functions),
+    SystemTable(
+        "functions",
+        (
+            ("name", STRING), ("is_aggregate", UINT8), ("case_insensitive", UINT8),
+            ("alias_to", STRING), ("create_query", STRING), ("origin", STRING),
+        ),
+        _functions,
+    ),
 )  # fmt: skip

@@ -28,7 +28,7 @@ from olapdb.types import (
 from olapdb.views.coverage import coverage_rows, stores_rows
 from olapdb.views.history import running_jobs
 from olapdb.views.status import view_status
-from olapdb.views.verdicts import still_holds, failures
+from olapdb.views.verdicts import failures, still_holds
 
 _MAYBE_TIME: DataType = Nullable(DateTime64(3))
 

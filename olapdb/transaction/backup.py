@@ -24,7 +24,7 @@ from olapdb.catalog.copies import facts_of_copy, parts_of_copy
 from olapdb.errors import BadArguments, CorruptedData, FileDoesntExist, OperationalError
 from olapdb.model.part import Part
 from olapdb.storage.checksum import verify_file
-from olapdb.storage.store import LocalStore, Store, flush_folder, storage_error
+from olapdb.storage.store import LocalStore, Store, flush_folder, storage_error, system_errors
 from olapdb.storage.writer import DATA_FOLDER
 from olapdb.transaction.points import reach
 from olapdb.transaction.services import Services
@@ -71,7 +71,7 @@ def back_up(services: Services, folder: str, progress: Progress | None = None) -
     Writers and merges go on meanwhile.  A damaged part ends it with the error that names the
     part, and the earlier backup stays.  BadArguments for a folder that is anything else."""
     root = _backup_folder(services, folder)
-    with _system_errors(folder), _one_at_a_time(root), services.catalog.pinned():
+    with system_errors(folder), _one_at_a_time(root), services.catalog.pinned():
         new = str(root / f"{CATALOG_FILE}{_NEW}")
         _remove(new)
         facts = services.catalog.copy_to(new)
@@ -166,7 +166,7 @@ def _backup_folder(services: Services, folder: str) -> Path:
             f"The backup's folder {folder} lies in the warehouse, or the warehouse in it.",
             hint="Name a folder elsewhere, best on another disk.",
         )
-    with _system_errors(folder):
+    with system_errors(folder):
         root.mkdir(parents=True, exist_ok=True)
         _refuse_foreign(services, root)
     return root
@@ -228,14 +228,6 @@ def _forget_others(target: LocalStore, parts: tuple[Part, ...]) -> None:
     for file in list(target.list(f"{DATA_FOLDER}/")):
         if file.path not in kept:
             target.delete(file.path)
-
-
-@contextmanager
-def _system_errors(folder: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise storage_error(error, folder) from error
 
 
 @contextmanager

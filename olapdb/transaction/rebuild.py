@@ -8,6 +8,7 @@ made a file of yet, and which parts were dropped but not vacuumed.
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,10 +26,13 @@ from olapdb.model.encoding import FOOTER_KEY, FooterFacts, decode_footer
 from olapdb.model.part import NewBlock, Part
 from olapdb.model.schema import Database, Table
 from olapdb.storage.checksum import checksum_of_file
-from olapdb.storage.store import LocalStore, Store, flush_folder
+from olapdb.storage.store import LocalStore, Store, flush_folder, system_errors
 from olapdb.storage.swap_note import SWAP_SUFFIX, SwapNote, read_swap_note
 from olapdb.storage.writer import DATA_FOLDER, column_bytes
 from olapdb.transaction.doubles import without_doubles
+
+_NEW_FOLDER = "catalog.new"
+"""Where the new catalog grows, with the files that belong to one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +55,35 @@ def rebuild_catalog(folder: str | os.PathLike[str]) -> RebuildReport:
     may hold the same rows the one that says so stays.  The catalog is there whole or not at all.
     """
     root = Path(folder)
+    with system_errors(str(root)):
+        return _rebuild(root)
+
+
+def _rebuild(root: Path) -> RebuildReport:
     final = root / CATALOG_FILE
-    if final.exists():
-        raise BadArguments(
-            f"{root} has a catalog.", hint="Move catalog.sqlite away first if it is damaged."
-        )
+    # A log that was left of the old catalog would be played into the new one.
+    for file in (final, root / f"{CATALOG_FILE}-wal", root / f"{CATALOG_FILE}-journal"):
+        if file.exists():
+            raise BadArguments(
+                f"{root} has a catalog, or the log of one: {file.name}.",
+                hint=f"Move {CATALOG_FILE}, {CATALOG_FILE}-wal and {CATALOG_FILE}-shm away first if it"
+                " is damaged.",
+            )
     if not (root / DATA_FOLDER).is_dir():
         raise CannotOpenWarehouse(f"{root} has no folder {DATA_FOLDER}: it is no warehouse.")
-    new = root / f"{CATALOG_FILE}.new"
-    for leftover in root.glob(f"{CATALOG_FILE}.new*"):
-        leftover.unlink()
+    new = root / _NEW_FOLDER
+    shutil.rmtree(new, ignore_errors=True)  # what was killed has left
+    new.mkdir()
+    try:
+        report = _write_catalog(root, new / CATALOG_FILE)
+        os.replace(new / f"{CATALOG_FILE}.whole", final)
+        flush_folder(root)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+    return report
+
+
+def _write_catalog(root: Path, new: Path) -> RebuildReport:
     found, unreadable = _read_all(LocalStore(root, read_only=True))
     notes, torn = _read_notes(LocalStore(root, read_only=True))
     kept = without_doubles(found, notes)
@@ -72,10 +95,6 @@ def rebuild_catalog(folder: str | os.PathLike[str]) -> RebuildReport:
         catalog.copy_to(f"{new}.whole")
     finally:
         catalog.close()
-    os.replace(f"{new}.whole", final)
-    flush_folder(root)
-    for leftover in root.glob(f"{CATALOG_FILE}.new*"):
-        leftover.unlink()
     return RebuildReport(
         tuple(sorted(f"{t.database}.{t.name}" for t in named.values())), len(kept),
         sum(facts.part.rows for facts in kept), len(found) - len(kept), (*unreadable, *torn), renamed,

@@ -38,3 +38,4 @@ class Services:
     cache: Cache = field(default_factory=Cache)
     view_log: ViewLog = field(default_factory=ViewLog)
     activity: Activity = field(default_factory=Activity)
+    opened_seconds: float = field(default_factory=time.time)

@@ -342,10 +342,12 @@ class _Adoption:
                 " same target without that condition, and adopt with the new one."
             )
         if extra or any(row.differing for row in wrong):
+            missed = bool(gap(self.view, self.snapshot))
+            then = f"; SYSTEM BACKFILL VIEW {name} fills the gap" if missed else ""
             return (
                 "Rows that the view had made already may be there a second time, or others than"
                 f" its definition gives. SYSTEM REPLAY VIEW {name} DISCARD BYPASS removes the rows"
-                f" by hand; SYSTEM BACKFILL VIEW {name} fills the gap."
+                f" by hand{then}."
             )
         missing = ", ".join(one.partition for one in gap(self.view, self.snapshot)[:10])
         return (

@@ -13,12 +13,13 @@ from typing import Literal, TypeAlias
 
 from olapdb.bind import BindScope, bind_query
 from olapdb.config import Settings
-from olapdb.errors import AlterOfColumnIsForbidden, Error
+from olapdb.errors import AlterOfColumnIsForbidden, Error, TypeMismatch
 from olapdb.functions.base import Environment
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.nodes import Plan
 from olapdb.sql.parser import parse_query
+from olapdb.types import DataType, is_nullable
 from olapdb.views.fit import check_columns
 from olapdb.views.overlay import Overlay
 from olapdb.views.refuse import check_definition
@@ -86,11 +87,13 @@ def check_altered(snapshot: Snapshot, altered: Table, action: str) -> None:
     view that is broken already does not count."""
     after = Overlay.of(snapshot, altered)
     for view in _views(after):
-        if _role(view, altered.id) is None or _bound(view, snapshot) is None:
+        before = _bound(view, snapshot)
+        if _role(view, altered.id) is None or before is None:
             continue
         name = f"{view.database}.{view.name}"
         try:
-            _check(view, name, after)
+            plan = _check(view, name, after)
+            _refuse_new_nulls(view, name, (before, snapshot), (plan, after))
         except Error as error:
             raise AlterOfColumnIsForbidden(
                 f"Cannot {action} {altered.database}.{altered.name}: the materialized view {name}"
@@ -99,12 +102,42 @@ def check_altered(snapshot: Snapshot, altered: Table, action: str) -> None:
             ) from error
 
 
-def _check(view: MaterializedView, name: str, after: Snapshot) -> None:
+def _check(view: MaterializedView, name: str, after: Snapshot) -> Plan:
     source, target = after.by_id(view.source_id), after.by_id(view.target_id)
     plan = bind_view(view, after)
     if isinstance(source, Table) and isinstance(target, Table):
         check_columns(name, plan, target, (), after, Environment(zone=view.zone))
         check_definition(name, plan, source, target)
+    return plan
+
+
+def _refuse_new_nulls(
+    view: MaterializedView, name: str, before: tuple[Plan, Snapshot], after: tuple[Plan, Snapshot]
+) -> None:
+    """TypeMismatch for a column that might be NULL now, which the target's cannot be: the first
+    NULL would fail its INSERT. A view that was created so is left so."""
+    had = _homeless_nulls(view, *before)
+    for column, have, wanted in _homeless_nulls(view, *after):
+        if column not in {one for one, _, _ in had}:
+            raise TypeMismatch(
+                f"View {name}: column {column} would be {have}, the target stores {wanted}, and so"
+                " no NULL: an INSERT that brings one would fail.",
+                hint=f"Make the target's column {have}, or give ifNull({column}, …) in the query.",
+            )
+
+
+def _homeless_nulls(
+    view: MaterializedView, plan: Plan, snapshot: Snapshot
+) -> list[tuple[str, DataType, DataType]]:
+    """Columns of the view that are Nullable, of its target that are not, with both types."""
+    target = snapshot.by_id(view.target_id)
+    if not isinstance(target, Table):
+        return []
+    return [
+        (name, have, wanted.type) for name, have in zip(plan.names, plan.types, strict=True)
+        if (wanted := target.column(name)) is not None
+        and is_nullable(have) and not is_nullable(wanted.type)
+    ]  # fmt: skip
 
 
 def bind_view(view: MaterializedView, snapshot: Snapshot, query: str | None = None) -> Plan:

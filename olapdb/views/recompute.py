@@ -142,9 +142,7 @@ class Recomputation:
     def _task(
         self, view: MaterializedView, partition: str, parts: Sequence[Part], index: int
     ) -> ChunkTask:
-        return self.job.task(
-            self.snapshot, view, partition, parts, index, "rows", self.slices
-        )
+        return self.job.task(self.snapshot, view, partition, parts, index, "rows", self.slices)
 
     def _actual(self, target: Table) -> list[pa.Table]:
         around = self.around()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from olapdb.bind.virtual import OF_PARTS
 from olapdb.errors import QueryNotSupportedInMaterializedView, ViewNotProvable
 from olapdb.model.schema import Column, Table
 from olapdb.plan import nodes
@@ -23,6 +24,7 @@ from olapdb.views.shape import (
     is_key_column,
     leftmost,
     occurrences,
+    scans,
     shape_of,
     source_columns_of,
     traced,
@@ -31,19 +33,23 @@ from olapdb.views.shape import (
 
 
 def check_definition(name: str, plan: nodes.Plan, source: Table, target: Table) -> str:
-    """"" for a provable view, or the reason why it is not; raises where it is refused.
+    """ "" for a provable view, or the reason why it is not; raises where it is refused.
 
     `plan` is bound, not optimized.  Raises ViewNotProvable and
     QueryNotSupportedInMaterializedView, each with the reason and the fix.
     """
     check = _Check(name, source, target)
-    reasons = [check.volatile(plan)]
+    reasons = [check.volatile(plan), check.virtual(plan)]
     for branch in branches(plan):
         check.trigger(branch)
         shape = shape_of(branch)
         reasons += [check.joins(shape), check.clauses(shape), check.rows(branch, shape)]
         reasons.append(check.merging_source(branch, shape))
     return next((reason for reason in reasons if reason), "")
+
+
+_OF_NOTHING_NEUTRAL = ("sum", "sumMap", "minMap", "maxMap", "groupUniqArrayArray")
+"""Merging functions to which what an aggregate makes of no rows (0, {}, []) adds nothing."""
 
 
 class _Check:
@@ -90,6 +96,19 @@ class _Check:
             f"{called} gives another value when the rows are recomputed.",
             "Store the time in a column of the source (DEFAULT now()) and read that.",
         )
+
+    def virtual(self, plan: nodes.Plan) -> str:
+        """A block that is inserted has no part yet, a recomputation reads from one."""
+        places = {virtual.name for virtual in OF_PARTS}
+        for scan in scans(plan):
+            read = {name for _, name in scan.columns} | {c for _, c, _ in scan.predicate_columns}
+            found = sorted(n for n in read & places if scan.table.column(n) is None)
+            if found:
+                return self.refuse_or_mark(
+                    f"{found[0]} tells where a row lies, which merges change.",
+                    f"Store what tells the rows apart in a column of {scan.table.name}.",
+                )
+        return ""
 
     def joins(self, shape: Shape) -> str:
         for kind in shape.joins:
@@ -176,7 +195,9 @@ class _Check:
                 f"column {column.name} is a finished {finished}, but {self.target_name} {how}.",
                 self._fix(call),
             )
-        if not shape.aggregate or shape.aggregate.keys or wanted == "sum":
+        if function.merge_class == "ordered":
+            self._ordered(column, call)
+        if not shape.aggregate or shape.aggregate.keys or wanted in _OF_NOTHING_NEUTRAL:
             return
         if shape.selective:
             self.refuse(
@@ -188,11 +209,14 @@ class _Check:
 
     def _state(self, column: Column, call: AggregateCall) -> None:
         if call.aggregate.merge_class == "ordered":
-            self.refuse(
-                f"{call.name} in column {column.name} depends on the order in which blocks come.",
-                "Use argMin or argMax over a column that orders the rows, groupUniqArray for a set,"
-                " or a plain MergeTree target.",
-            )
+            self._ordered(column, call)
+
+    def _ordered(self, column: Column, call: AggregateCall) -> None:
+        self.refuse(
+            f"{call.name} in column {column.name} depends on the order in which blocks come.",
+            "Use argMin or argMax over a column that orders the rows, groupUniqArray for a set,"
+            " or a plain MergeTree target.",
+        )
 
     def _merge_function(self, column: Column) -> str:
         """How merges of the target join the column's values; "" where they keep one of them."""
@@ -236,8 +260,7 @@ class _Check:
             if isinstance(column.type, AggregateFunction) or self._merge_function(column):
                 continue
             self.refuse(
-                f"of rows with equal ORDER BY {self.target_name} keeps an arbitrary"
-                f" {column.name}.",
+                f"of rows with equal ORDER BY {self.target_name} keeps an arbitrary {column.name}.",
                 f"Add {column.name} to ORDER BY, make it SimpleAggregateFunction(max, …), or use a"
                 " MergeTree target.",
             )

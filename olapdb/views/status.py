@@ -199,7 +199,7 @@ def _amiss(
             mend = f"SYSTEM REPLAY VIEW {name} DISCARD BYPASS"  # ADOPT refuses it
         return "bypassed", f"{reason} {missed}", mend
     if gap_rows:
-        return "partial", missed + _why(view, snapshot), f"SYSTEM BACKFILL VIEW {name}"
+        return "partial", missed + _why(view, snapshot, gap_rows), f"SYSTEM BACKFILL VIEW {name}"
     return None
 
 
@@ -231,10 +231,11 @@ def _lost(view: MaterializedView, snapshot: Snapshot) -> str:
     )
 
 
-def _why(view: MaterializedView, snapshot: Snapshot) -> str:
-    """The newest failure that left a gap (materialized_views_ignore_errors)."""
+def _why(view: MaterializedView, snapshot: Snapshot, gap_rows: int) -> str:
+    """The newest failure that left a gap (materialized_views_ignore_errors); some of the rows may
+    have left since."""
     notes = failures(view, snapshot)
     if not notes:
         return ""
-    newest, rows = notes[-1], sum(one.rows for one in notes)
+    newest, rows = notes[-1], min(sum(one.rows for one in notes), gap_rows)
     return f" It failed on {rows} of them, in INSERT {newest.query_id} at last: {newest.keys[0]}"

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import errno
 import functools
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from olapdb.catalog.sqlite import SqliteCatalog
 from olapdb.errors import CommitUnknown, OperationalError
-from olapdb.storage.store import storage_error
+from olapdb.storage.store import LocalStore, storage_error
 from olapdb.transaction.services import Services
 
 When = Literal["before", "after"]
@@ -83,6 +85,27 @@ def failing(services: Services, fault: Fault | None) -> Iterator[Calls]:
             setattr(kind, name, method)
 
 
+@contextmanager
+def failing_anywhere(fault: Fault | None) -> Iterator[Calls]:
+    """As `failing`, of every catalog and store of the process, those that are opened inside of the
+    `with` too; and of renames and flushes by the process itself."""
+    calls = Calls(fault, [], threading.Lock())
+    real: list[tuple[Any, str, Any]] = []
+    for kind, label, names in (
+        (SqliteCatalog, "catalog", ("apply", "copy_to", "snapshot")),
+        (LocalStore, "store", _STORE),
+        (os, "os", ("replace", "fsync")),
+    ):
+        for name in names:
+            real.append((kind, name, getattr(kind, name)))
+            setattr(kind, name, _counted(f"{label}.{name}", getattr(kind, name), calls))
+    try:
+        yield calls
+    finally:
+        for kind, name, method in real:
+            setattr(kind, name, method)
+
+
 def _counted(name: str, real: Callable[..., Any], calls: Calls) -> Callable[..., Any]:
     @functools.wraps(real)
     def call(*positional: Any, **named: Any) -> Any:
@@ -99,7 +122,9 @@ def _counted(name: str, real: Callable[..., Any], calls: Calls) -> Callable[...,
     return call
 
 
-def _error(name: str) -> OperationalError:
+def _error(name: str) -> Exception:
+    if name.startswith("os."):
+        return OSError(errno.EIO, "planted")
     if name.startswith("store."):
         return storage_error(OSError(errno.EIO, "planted"), name)
     return OperationalError(f"planted in {name}")

@@ -26,7 +26,7 @@ from tests.faults.operations import (
     verify,
 )
 
-SECONDS = 2.5
+SECONDS = 2.0
 """For each operation in CI; `make soak` runs every case."""
 
 

@@ -119,6 +119,10 @@ def test_a_catalog_is_never_overwritten(folder: Path, tmp_path: Path) -> None:
         olapdb.rebuild_catalog(folder)
     with pytest.raises(CannotOpenWarehouse, match="no warehouse"):
         olapdb.rebuild_catalog(tmp_path)
+    lose_catalog(folder)
+    (folder / "catalog.sqlite-wal").write_bytes(b"of the old one")
+    with pytest.raises(BadArguments, match="has a catalog, or the log of one"):
+        olapdb.rebuild_catalog(folder)
 
 
 def test_a_merge_that_never_came_to_be_doubles_nothing(folder: Path) -> None:

@@ -2,9 +2,9 @@
 
     python -m tests.load.six FOLDER writer 3 | reader | keeper
 
-A writer's commits are numbered without a hole; it says `ack N` for each that was acknowledged and
-`longest S` for its longest INSERT in seconds.  A reader checks what it sees.  The keeper merges
-and vacuums.
+A writer's commits are numbered without a hole; it says `begin S` and `ack N S`, so that whoever kills
+it knows how long it had waited.  S are seconds of the machine's monotonic clock.  A reader checks
+what it sees.  The keeper merges and vacuums.
 """
 
 from __future__ import annotations
@@ -45,26 +45,24 @@ def write(connection: Connection, writer: int) -> None:
     ((number,),) = connection.execute(
         f"SELECT count() / {ROWS} FROM events WHERE writer = {writer}"
     ).fetchall()
-    number, longest = int(number), 0.0
+    number = int(number)
     while wanted():
         inline = 262_144 if number % 3 else 0
-        started = time.monotonic()
+        print(f"begin {time.monotonic():.3f}", flush=True)
         try:
             connection.execute(
                 f"INSERT INTO events SETTINGS inline_bytes_max = {inline}"
                 f" SELECT {writer}, {number}, number FROM numbers({ROWS})"
             )
         except TooManyParts:
+            print("too many parts", flush=True)
             continue
-        longest = max(longest, time.monotonic() - started)
-        print(f"ack {number}", flush=True)
+        print(f"ack {number} {time.monotonic():.3f}", flush=True)
         number += 1
-    print(f"longest {longest:.3f}", flush=True)
 
 
 def read(connection: Connection) -> None:
     seen: dict[int, int] = {}
-    rounds = 0
     while wanted():
         found = connection.execute(
             "SELECT e.writer, e.c, e.d, e.top, t.n, t.top FROM"
@@ -80,8 +78,7 @@ def read(connection: Connection) -> None:
             assert (counted, view_top) == (count, top), ("view and source differ", row)
             assert top >= seen.get(writer, 0), ("back in time", row)
             seen[writer] = top
-        rounds += 1
-    print(f"rounds {rounds}", flush=True)
+        print("round", flush=True)
 
 
 def keep(connection: Connection) -> None:
@@ -92,6 +89,7 @@ def keep(connection: Connection) -> None:
         except CommitConflict:
             continue
         vacuum(connection.database.services, lifetime_seconds=3)
+        print("round", flush=True)
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ from olapdb.errors import (
     BadArguments,
     CorruptedData,
     IllegalColumn,
+    IllegalIndex,
     IncorrectQuery,
     NotSupportedError,
     UnknownIdentifier,
@@ -199,7 +200,7 @@ def test_a_damaged_index_is_found(tmp_path: Path) -> None:
         ("INDEX i rand() + a TYPE minmax", BadArguments),
         ("INDEX i [s] TYPE set(3)", IllegalColumn),
         ("INDEX i a / 2 TYPE bloom_filter", IllegalColumn),
-        ("INDEX i s TYPE set(3), INDEX i a TYPE minmax", IncorrectQuery),
+        ("INDEX i s TYPE set(3), INDEX i a TYPE minmax", IllegalIndex),
     ],
 )
 def test_what_is_refused(connection: Connection, index: str, error: type[olapdb.Error]) -> None:

@@ -22,6 +22,7 @@ from olapdb.model.changes import (
     Committed,
     NoDependents,
     NoViewSince,
+    PartsOfPartitionAre,
     Requirement,
     RevisionIs,
 )
@@ -478,3 +479,26 @@ def test_a_plain_view_that_is_made_again_stays_what_it_was(race: Race) -> None:
     race.second.execute("INSERT INTO events VALUES ('2024-01-01', 'a', 1, 1)")
     assert race.ask("SELECT weight FROM joined") == [(5,)]
     assert race.ask("SELECT comment FROM system.tables WHERE name = 'heavy'") == [("by hand",)]
+
+
+def test_a_table_that_gets_rows_is_not_dropped_as_empty(race: Race) -> None:
+    race.first.execute("CREATE TABLE t (k UInt64) ENGINE = MergeTree ORDER BY k")
+    assert not race.run("DROP TABLE IF EMPTY t", "INSERT INTO t VALUES (1)")
+    assert race.ask("SELECT k FROM t") == [(1,)]
+
+
+def test_without_parts_a_table_with_rows_is_dropped_as_empty(race: Race) -> None:
+    race.first.execute("CREATE TABLE t (k UInt64) ENGINE = MergeTree ORDER BY k")
+    assert race.run(
+        "DROP TABLE IF EMPTY t", "INSERT INTO t VALUES (1)", without=PartsOfPartitionAre
+    )
+
+
+def test_a_database_is_not_emptied_under_a_new_view(race: Race) -> None:
+    race.first.execute("CREATE DATABASE d")
+    race.first.execute("CREATE TABLE d.s (k UInt64) ENGINE = MergeTree ORDER BY k")
+    race.first.execute("CREATE TABLE t (k UInt64) ENGINE = MergeTree ORDER BY k")
+    view = "CREATE MATERIALIZED VIEW v TO t AS SELECT k FROM d.s"
+    assert not race.run("TRUNCATE DATABASE d", view)
+    race.second.execute("INSERT INTO d.s VALUES (1)")
+    assert race.ask("SELECT k FROM t") == [(1,)]

@@ -50,14 +50,22 @@ class ModifyQuery(Operation):
 
     @classmethod
     def draw(cls, model: Model, chance: random.Random) -> ModifyQuery | None:
-        found = [key for key in model.views if key in VARIANTS]
+        found = [
+            key for key, view in model.views.items()
+            if key in VARIANTS and not {view.shape.source, view.shape.target} & model.absent.keys()
+        ]  # fmt: skip
         return cls(chance.choice(found)) if found else None
 
     def sql(self, model: Model) -> str:
         now = model.views[self.view].shape
-        shape = VARIANTS[self.view] if now == VIEWS[self.view] else VIEWS[self.view]
+        shape = VIEWS[self.view] if now.mark else VARIANTS[self.view]
+        if shape.mark and {shape.source, model.views[self.view].shape.target} & model.absent.keys():
+            raise KeyError(f"columns that {self.view} needs")
         dimension = model.names[shape.dimension] if shape.dimension else ""
-        query = shape.query.format(source=model.names[shape.source], dimension=dimension)
+        query = shape.query.format(
+            source=model.names[shape.source], dimension=dimension, n=model.column(shape.source, "n"),
+            x=model.column(shape.source, "x"),
+        )  # fmt: skip
         return f"ALTER TABLE {self.view} MODIFY QUERY {query}"
 
     def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
@@ -68,7 +76,7 @@ class ModifyQuery(Operation):
         told = (
             VARIANTS[self.view] if VARIANTS[self.view].mark in model.statement else VIEWS[self.view]
         )
-        model.views[self.view] = replace(view, shape=told)
+        model.views[self.view] = replace(view, shape=replace(told, target=view.shape.target))
 
 
 @dataclass(frozen=True)

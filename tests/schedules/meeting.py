@@ -16,7 +16,7 @@ from olapdb.model.changes import Commit, Committed
 from olapdb.transaction.check import check_database
 from tests.protocol.planted import Fault
 from tests.schedules.crash import run_and_die
-from tests.schedules.model import CHOICES_BITS_MAX, Model
+from tests.schedules.model import OPEN_BITS_MAX, Model
 from tests.schedules.operation import Answer, Operation, Untrue
 
 
@@ -85,7 +85,7 @@ class Plain:
         answer = self.operation.perform(warehouse.connection, text)
         outcome = Outcome()
         for model in models:
-            outcome.add(text, lambda m=model: self.operation.after(told(m, text), answer))
+            outcome.add(text, lambda m=model: self.operation.outcomes(told(m, text), answer))
         return outcome
 
 
@@ -133,7 +133,7 @@ class Crash:
             if answer is None:
                 outcome.add(text, lambda m=model: list(self.operation.prefixes(told(m, text))))
             else:
-                outcome.add(text, lambda m=model: self.operation.after(told(m, text), answer))
+                outcome.add(text, lambda m=model: self.operation.outcomes(told(m, text), answer))
         if self.cleaned:
             vacuum(warehouse.connection.database.services, lifetime_seconds=0)
             problems = warehouse.problems()
@@ -177,7 +177,7 @@ class Meeting:
         found: list[Model] = []
         reasons: list[str] = []
         commits = len(list(self.first.change(told(model, text), None)))
-        for after, choice in product(range(1, commits), range(1 << CHOICES_BITS_MAX)):
+        for after, choice in product(range(1, commits), range(1 << OPEN_BITS_MAX)):
             changed, choices = told(model, text), 1
             try:
                 for number, _ in enumerate(self.first.change(changed, None)):
@@ -185,8 +185,9 @@ class Meeting:
                         changed.statement = other
                         for _ in self.second.change(changed, answer):
                             pass
-                        choices = changed.choices()
-                        changed.choose(choice)
+                        if self.first.settles:
+                            choices = changed.choices()
+                            changed.choose(choice)
                         changed.statement = text
             except Untrue as reason:
                 reasons.append(f"after {after}: {reason}")
@@ -240,7 +241,7 @@ def _after(model: Model, order: list[tuple[Operation, str, Answer]]) -> list[Mod
     for operation, text, answer in order:
         found: list[Model] = []
         reasons: list[str] = []
-        for one in (some for m in models for some in _chosen(m)):
+        for one in (some for m in models for some in _chosen(m, operation.settles)):
             try:
                 operation.sql(one)
             except KeyError as name:
@@ -249,7 +250,7 @@ def _after(model: Model, order: list[tuple[Operation, str, Answer]]) -> list[Mod
                 found.append(one)  # it came too late, and said so
                 continue
             try:
-                found.append(operation.after(told(one, text), answer))
+                found += operation.outcomes(told(one, text), answer)
             except Untrue as reason:
                 reasons.append(str(reason))
         if not found:
@@ -258,7 +259,10 @@ def _after(model: Model, order: list[tuple[Operation, str, Answer]]) -> list[Mod
     return models
 
 
-def _chosen(model: Model) -> Iterator[Model]:
+def _chosen(model: Model, settles: bool) -> Iterator[Model]:
+    if not settles:
+        yield model
+        return
     for choice in range(model.choices()):
         changed = model.copy()
         changed.choose(choice)

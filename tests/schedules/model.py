@@ -13,12 +13,14 @@ pieces that it has seen, with the dimension as it is now.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
+from tests.schedules.frozen import Frozen, holds, joined, key_of
 from tests.schedules.shapes import TABLES, VIEWS, Content, Fails, Row, TableShape, ViewShape
 
-CHOICES_BITS_MAX = 5
+OPEN_BITS_MAX = 5
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,14 @@ class ViewState:
     shape: ViewShape
     attached: bool = True
     seen: frozenset[int] = frozenset()
+    generation: int = 1
+    standing: str = ""
+    """Of a version beside the view named `beside`: "candidate" or "previous"."""
+    beside: str = ""
+
+
+Leave: TypeAlias = tuple[int, str, str]
+"""A view's id; rows of its "source", or "target"; and of which partition of that."""
 
 
 @dataclass
@@ -46,7 +56,9 @@ class Model:
     slices stale; `tokens` those of INSERTs that were acknowledged; `positions` by table and stream;
     `detached` pieces by table; `keys` that the table which deduplicates has accepted, `dropped` how many
     rows came again; `unsettled` pieces of a view's source that may be its gap since rows of its target
-    left; `ids` of the engine's tables; `statement` is the one of now."""
+    left; `retained` how many rows have left by retention, and what of the target is frozen since,
+    `absent` the tables that are without their optional column, `defaults` its default; `columns` names
+    of now; `open_frost` where that may be all of it; `ids` of the engine's tables; `statement` is the one of now."""
 
     names: dict[str, str] = field(default_factory=dict)
     pieces: dict[str, dict[int, Piece]] = field(default_factory=dict)
@@ -59,6 +71,11 @@ class Model:
     positions: dict[tuple[str, str], int] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
     unsettled: dict[str, frozenset[int]] = field(default_factory=dict)
+    retained: dict[Leave, tuple[int, Frozen]] = field(default_factory=dict)
+    open_frost: frozenset[Leave] = frozenset()
+    absent: dict[str, bool] = field(default_factory=dict)
+    columns: dict[tuple[str, str], str] = field(default_factory=dict)
+    defaults: dict[str, int] = field(default_factory=dict)
     statement: str = ""
     number: int = 0
 
@@ -66,14 +83,16 @@ class Model:
     def of(cls, tables: Iterable[str]) -> Model:
         """Empty tables under their own names."""
         keys = list(tables)
-        return cls({key: key for key in keys}, {key: {} for key in keys})
+        absent = {key: True for key in keys if TABLES[key].optional}
+        return cls({key: key for key in keys}, {key: {} for key in keys}, absent=absent)
 
     def copy(self) -> Model:
         return replace(
             self, names=dict(self.names), pieces={t: dict(p) for t, p in self.pieces.items()},
             views=dict(self.views), happened=set(self.happened), tokens=set(self.tokens),
             detached={table: list(pieces) for table, pieces in self.detached.items()},
-            keys=set(self.keys), positions=dict(self.positions), unsettled=dict(self.unsettled),
+            keys=set(self.keys), positions=dict(self.positions), unsettled=dict(self.unsettled), retained=dict(self.retained), absent=dict(self.absent),
+            columns=dict(self.columns), defaults=dict(self.defaults),
         )  # fmt: skip
 
     def blame(self, cause: str) -> None:
@@ -84,22 +103,47 @@ class Model:
         """Whether one of these ever made slices stale."""
         return not {cause for cause, _ in self.happened}.isdisjoint(causes)
 
+    # --- columns
+
+    def column(self, table: str, name: str) -> str:
+        """What it is called now."""
+        return self.columns.get((table, name), name)
+
+    def fields(self, table: str) -> list[str]:
+        """The names of the columns that are there."""
+        fields = TABLES[table].fields
+        return [self.column(table, f) for f in (fields[:-1] if table in self.absent else fields)]
+
+    def read(self, table: str, row: Mapping[str, Any]) -> Row:
+        """A row of the engine's."""
+        found = [row[name] for name in self.fields(table)]
+        return TABLES[table].read([*found, 0] if table in self.absent else found)
+
     # --- what is left open
 
     def unsettle(self, view: ViewState, pieces: frozenset[int]) -> None:
         known = self.unsettled.get(view.shape.key, frozenset())
         self.unsettled[view.shape.key] = known | pieces
 
+    def open_bits(self) -> int:
+        """How many things are left open."""
+        return sum(len(pieces) for pieces in self.unsettled.values()) + len(self.open_frost)
+
     def choices(self) -> int:
         """How many ways there are to `choose`."""
-        return 1 << min(sum(len(pieces) for pieces in self.unsettled.values()), CHOICES_BITS_MAX)
+        return 1 << min(self.open_bits(), OPEN_BITS_MAX)
 
     def choose(self, choice: int) -> None:
         """Of the pieces that are left open, those whose bit is set are a gap; those beyond the bits
         too."""
+        for leave in sorted(self.open_frost):
+            if choice & 1:
+                self.freeze(leave, 0, {None: None})
+            choice >>= 1
+        self.open_frost = frozenset()
         named = [(key, n) for key, pieces in sorted(self.unsettled.items()) for n in sorted(pieces)]
         for at, (key, number) in enumerate(named):
-            if at >= CHOICES_BITS_MAX or choice >> at & 1:
+            if at >= OPEN_BITS_MAX or choice >> at & 1:
                 self.forget(key, {number})
         self.unsettled.clear()
 
@@ -108,6 +152,40 @@ class Model:
         if key in self.views:
             view = self.views[key]
             self.views[key] = replace(view, seen=view.seen.difference(pieces))
+
+    # --- what is frozen
+
+    def freeze(self, leave: Leave, rows: int, reached: Frozen) -> None:
+        known, before = self.retained.get(leave, (0, {}))
+        self.retained[leave] = known + rows, joined(before, reached)
+
+    def release(self, table: str, slice_: str | None) -> None:
+        """What is frozen of a target, or of a partition of it, is not any more."""
+        for view in self.views_into(table):
+            for leave, (rows, frozen) in list(self.retained.items()):
+                if leave[0] != view.id or not (slice_ is None or slice_ in frozen):
+                    continue
+                left = (
+                    {} if slice_ is None else {s: box for s, box in frozen.items() if s != slice_}
+                )
+                if left:
+                    self.retained[leave] = rows, left
+                else:
+                    del self.retained[leave]
+
+    def frozen(self, table: str) -> list[Frozen]:
+        live = {view.id for view in self.views_into(table)}
+        return [one for leave, (_, one) in self.retained.items() if leave[0] in live and one]
+
+    def is_frozen(self, table: str, row: Row) -> bool:
+        shape = TABLES[table]
+        return holds(self.frozen(table), shape.slice_of(row), key_of(shape, row))
+
+    def outside(self, table: str, rows: Iterable[Row]) -> list[Row]:
+        """The rows of a target whose keys are not frozen."""
+        if not self.frozen(table):
+            return list(rows)
+        return [row for row in rows if not self.is_frozen(table, row)]
 
     # --- what is there
 
@@ -152,14 +230,16 @@ class Model:
         return [p for n, p in self.pieces[view.shape.source].items() if n in view.seen]
 
     def due(self, view: ViewState, *, with_gap: bool = False) -> dict[str, Content]:
-        """What the view's rows in its target should be, by slice."""
+        """What the view's rows in its target should be, by slice, beside those that are frozen."""
         source = self.pieces[view.shape.source]
         pieces = source.values() if with_gap else self.seen_pieces(view)
-        return self._by_slice(TABLES[view.shape.target], self.made_of(view, pieces))
+        made = self.outside(view.shape.target, self.made_of(view, pieces))
+        return self._by_slice(TABLES[view.shape.target], made)
 
     def holds(self, table: str, accept: Callable[[Piece], bool]) -> dict[str, Content]:
+        """Beside what is frozen."""
         rows = [r for p in self.pieces[table].values() if accept(p) for r in p.rows]
-        return self._by_slice(TABLES[table], rows)
+        return self._by_slice(TABLES[table], self.outside(table, rows))
 
     def differing(self, view: ViewState) -> set[str]:
         """The slices in which the view's rows are not what they should be; all that there are where
@@ -198,7 +278,7 @@ class Model:
             try:
                 made = self.made_of(view, added.values())
             except Fails:
-                if not ignoring:
+                if not ignoring and not view.standing:
                     raise
                 self.blame("VIEW FAILED")
                 continue
@@ -214,6 +294,15 @@ class Model:
     def create_view(self, key: str) -> None:
         self.number += 1
         self.views[key] = ViewState(self.number, VIEWS[key])
+
+    def drop_view(self, key: str) -> None:
+        """Its versions go with it, and these with their targets."""
+        view = self.views.pop(key)
+        for one in [v.shape.key for v in self.views.values() if v.beside == key]:
+            self.drop_view(one)
+        if view.standing:
+            for known in (self.names, self.pieces, self.detached, self.absent):
+                known.pop(view.shape.target, None)
 
     def attach(self, key: str, attached: bool) -> None:
         self.views[key] = replace(self.views[key], attached=attached)
@@ -232,19 +321,25 @@ class Model:
         views = self.views_into(table)
         live = {v.id for v in views}
         shape = TABLES[table]
-        fresh: list[tuple[int, str, list[Row]]] = []
+        fresh: list[tuple[int | None, str, list[Row]]] = []
         for view in views:
             for slice_, rows in split(shape, self.made_of(view, self.seen_pieces(view))).items():
                 if chosen(slice_):
-                    fresh.append((view.id, slice_, rows))
+                    fresh.append((view.id, slice_, self.outside(table, rows)))
+        frozen = self.frozen(table)
         old = {
             n for n, p in self.pieces[table].items()
-            if chosen(p.slice) and (discard or p.maker in live)
+            if chosen(p.slice) and (not holds(frozen, p.slice) if p.maker in live else discard)
         }  # fmt: skip
         for number in old:
-            del self.pieces[table][number]
+            gone = self.pieces[table].pop(number)
+            if gone.maker in live:
+                kept = [row for row in gone.rows if self.is_frozen(table, row)]
+                fresh.append((gone.maker, gone.slice, kept))
         added: list[int] = []
         for maker, slice_, rows in fresh:
+            if not rows:
+                continue
             self.number += 1
             self.pieces[table][self.number] = Piece(slice_, tuple(rows), maker)
             added.append(self.number)
@@ -275,6 +370,7 @@ class Model:
             self.keys.clear()
         for view in self.views_into(table):
             self.views[view.shape.key] = replace(view, seen=frozenset())
+        self.release(table, None)
 
     def adopt(self, key: str) -> None:
         """Rows that no view made are the view's, and what it had not seen counts as seen."""
@@ -294,7 +390,8 @@ class Model:
             )
         ]  # fmt: skip
         shape = TABLES[table]
-        return shape.content(rows) == shape.content(self.rows(table))
+        there = shape.content(self.outside(table, self.rows(table)))
+        return shape.content(self.outside(table, rows)) == there
 
 
 def split(shape: TableShape, rows: Iterable[Row]) -> dict[str, list[Row]]:

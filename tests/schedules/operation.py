@@ -48,6 +48,8 @@ class Operation(ABC):
     refusals: ClassVar[tuple[str, ...]] = ()
     piecemeal: ClassVar[bool] = False
     """Whether it may be several commits."""
+    settles: ClassVar[bool] = False
+    """Whether what it does depends on what is a gap, or frozen."""
 
     @classmethod
     @abstractmethod
@@ -95,6 +97,10 @@ class Operation(ABC):
         except Fails as row:
             raise Untrue(f"done, and a view fails on {row}") from None
         return changed
+
+    def outcomes(self, model: Model, answer: Answer) -> list[Model]:
+        """The models that it may be, where the answer alone does not tell."""
+        return [self.after(model, answer)]
 
     def fails(self, model: Model) -> bool:
         """Whether a view fails on a row that the statement gives it."""

@@ -21,7 +21,7 @@ INSERT_STAGES = (
 
 
 def bases(model: Model) -> list[str]:
-    return [key for key in ("s", "r", "e", "z") if key in model.names]
+    return [key for key in ("s", "r", "e", "z", "h", "w") if key in model.names]
 
 
 def stored_bases(model: Model) -> list[str]:
@@ -73,8 +73,14 @@ class Insert(Operation):
 
     def sql(self, model: Model) -> str:
         return (
-            f"INSERT INTO {model.names[self.table]} SETTINGS max_insert_block_size = {self.cut},"
+            f"INSERT INTO {model.names[self.table]}{self._columns(model)} SETTINGS max_insert_block_size = {self.cut},"
             f" inline_bytes_max = {self.inline}{self._more()} VALUES {written(self.rows)}"
+        )
+
+    def _columns(self, model: Model) -> str:
+        """By name, where there may be more than are given."""
+        return (
+            f" ({', '.join(model.fields(self.table)[:4])})" if TABLES[self.table].optional else ""
         )
 
     def _more(self) -> str:
@@ -116,7 +122,9 @@ class Insert(Operation):
         at = [TABLES[self.table].fields.index(column) for column in ONCE]
         for row in rows:
             key = tuple(row[i] for i in at)
-            if self.table != "e":
+            if TABLES[self.table].optional:
+                yield (*row, model.defaults.get(self.table, 0))
+            elif self.table != "e":
                 yield row
             elif key in model.keys:
                 model.dropped += 1
@@ -152,11 +160,14 @@ class Deliver(Insert):
         return replace(given, cut=1_000, ignoring=False, offsets=offsets)
 
     def sql(self, model: Model) -> str:
-        return f"-- insert into {model.names[self.table]}{self._more()}: {written(self.rows)}"
+        return f"-- insert into {model.names[self.table]}{self._columns(model)}{self._more()}: {written(self.rows)}"
 
     def perform(self, connection: Connection, text: str) -> Answer:
         table = text.split()[3].rstrip(":,")
-        columns = dict(zip(TABLES[self.table].fields, zip(*self.rows, strict=True), strict=True))
+        names = TABLES[self.table].fields[:4]
+        if " (" in text.partition(":")[0]:
+            names = tuple(text[text.index("(") + 1 : text.index(")")].split(", "))
+        columns = dict(zip(names, zip(*self.rows, strict=True), strict=True))
         offsets = {stream: (first, after) for stream, first, after in self.offsets}
         try:
             done = connection.insert(table, {name: list(values) for name, values in columns.items()},
@@ -241,13 +252,14 @@ class FillByHand(Operation):
 
     view: str
     at: int
+    settles: ClassVar[bool] = True
     weight: ClassVar[int] = 6
     stages: ClassVar[tuple[str, ...]] = INSERT_STAGES
 
     @classmethod
     def draw(cls, model: Model, chance: random.Random) -> FillByHand | None:
         found = [
-            cls(view.shape.key, p) for view in model.views.values() if view.shape.filled
+            cls(view.shape.key, p) for view in model.views.values() if view.shape.filled and not view.standing
             for p in PARTITIONS
             if (missed := model.gap(view).get(str(p)))
             and len(missed) == sum(1 for x in model.pieces[view.shape.source].values() if x.slice == str(p))
@@ -307,11 +319,11 @@ class Delete(Operation):
         if not found:
             return None
         table = chance.choice(found)
-        column = chance.randrange(len(TABLES[table].fields))
+        column = chance.randrange(len(model.fields(table)))
         return cls(table, column, chance.choice(model.rows(table))[column])
 
     def sql(self, model: Model) -> str:
-        name = TABLES[self.table].fields[self.column]
+        name = model.fields(self.table)[min(self.column, len(model.fields(self.table)) - 1)]
         return f"DELETE FROM {model.names[self.table]} WHERE {name} = {self.value!r}"
 
     def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
@@ -348,9 +360,10 @@ class Truncate(Operation):
     """Of any table: of a target it takes the coverage."""
 
     table: str
+    settles: ClassVar[bool] = True
     weight: ClassVar[int] = 4
     stages: ClassVar[tuple[str, ...]] = (*CATALOG, "delete.before_commit")
-    refusals: ClassVar[tuple[str, ...]] = ("NOT_IMPLEMENTED",)
+    refusals: ClassVar[tuple[str, ...]] = ("NOT_IMPLEMENTED", "RETAINED_ROWS")
 
     @classmethod
     def draw(cls, model: Model, chance: random.Random) -> Truncate:
@@ -365,7 +378,10 @@ class Truncate(Operation):
             table == self.table for table, _ in model.positions
         )
         stores = TABLES[self.table].stores
-        if bool(answer.error) == (stores or delivered):
+        frozen = bool(model.frozen(self.table)) and bool(model.pieces[self.table])
+        if frozen != (answer.error == "RETAINED_ROWS"):
+            raise Untrue(f"takes frozen rows: {frozen}, {answer.message}")
+        if not frozen and bool(answer.error) == (stores or delivered):
             raise Untrue(f"stores {stores}, delivered {delivered}: {answer.message}")
         return super().after(model, answer)
 

@@ -5,6 +5,8 @@
     s --states--> states            s, d --joined--> joined       s --united--> united
     s --picked--> picked --totals--> totals
     s --risky--> risky, or it fails   z (Null) --nulled--> nulled --nulled_kinds--> nulled_kinds
+    w --wide--> wide, whose columns come and go
+    h (TTL) --aged--> aged          h (TTL) --users--> users
 
 A row is a tuple.  A view makes rows of one source row at a time; rows of equal key are joined
 when two contents are compared, never before, so it does not matter how rows were cut into blocks.
@@ -13,7 +15,7 @@ when two contents are compared, never before, so it does not matter how rows wer
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from olapdb.execute.layout import partition_id
@@ -56,6 +58,15 @@ class TableShape:
     read: Callable[[Sequence[Any]], Row] = tuple
     by_hand: Callable[[int, str], tuple[str, Row]] | None = None
     stores: bool = True
+    order: tuple[int, ...] | None = None
+    """The columns of ORDER BY; None: the key."""
+
+    optional: bool = False
+    """Whether the last column comes and goes; a row has 0 there while it is away."""
+
+    @property
+    def sorted_by(self) -> tuple[int, ...]:
+        return tuple(range(self.keys)) if self.order is None else self.order
 
     def slice_of(self, row: Row) -> str:
         """The id of the row's partition."""
@@ -102,6 +113,8 @@ def _source(key: str, more: str = "") -> TableShape:
     )  # fmt: skip
 
 
+EXPIRED_USER = 4
+"""The rows of this user are over by the TTL of `h` when they come."""
 ONCE = ("k", "u")
 """The columns by which the table `e` drops rows that come again."""
 
@@ -113,7 +126,17 @@ def _summing(
     return TableShape(key, ddl, (*fields, "c", "total"), len(fields), (add, add), **more)
 
 
-TABLES: Mapping[str, TableShape] = {
+class _Shapes(dict[str, TableShape]):
+    """`sums#7` is another version of `sums`."""
+
+    def __missing__(self, key: str) -> TableShape:
+        base, another, _ = key.partition("#")
+        if not another:
+            raise KeyError(key)
+        return replace(self[base], key=key)
+
+
+TABLES: Mapping[str, TableShape] = _Shapes({
     one.key: one
     for one in (
         _source("s"),
@@ -121,6 +144,14 @@ TABLES: Mapping[str, TableShape] = {
         _source("e", f" SETTINGS deduplicate_by = '{', '.join(ONCE)}'"),
         TableShape("z", "(p UInt8, k String, u UInt32, n Int64) ENGINE = Null",
                    ("p", "k", "u", "n"), 4, stores=False),
+        TableShape(
+            "h",
+            "(p UInt8, k String, u UInt32, n Int64, over Date MATERIALIZED"
+            f" if(u = {EXPIRED_USER}, toDate('2000-01-01'), toDate('2100-01-01'))) ENGINE = MergeTree"
+            " PARTITION BY p ORDER BY (k, u) TTL over + INTERVAL 1 DAY"
+            " SETTINGS merge_with_ttl_timeout = 1000000000",
+            ("p", "k", "u", "n"), 4,
+        ),
         TableShape("d", "(k String, f UInt8) ENGINE = MergeTree ORDER BY k", ("k", "f"), 2,
                    partition=None),
         _summing("sums", "p UInt8, k String", "PARTITION BY p ORDER BY (p, k)", ("p", "k"),
@@ -139,7 +170,7 @@ TABLES: Mapping[str, TableShape] = {
                  ("p", "what"), by_hand=lambda p, k: (f"({p}, '{k}', 1, 50)", (p, k, 1, 50))),
         _summing("once", "p UInt8, k String", "PARTITION BY p ORDER BY (p, k)", ("p", "k")),
         TableShape("picked", "(p UInt8, k String, u UInt32, m Int64) ENGINE = MergeTree"
-                   " PARTITION BY p ORDER BY u", ("p", "k", "u", "m"), 4,
+                   " PARTITION BY p ORDER BY u", ("p", "k", "u", "m"), 4, order=(2,),
                    by_hand=lambda p, k: (f"({p}, '{k}', 77, 50)", (p, k, 77, 50))),
         _summing("by_kind", "k String", "ORDER BY k", ("k",), partition=None,
                  by_hand=lambda p, k: (f"('{k}', 1, 50)", (k, 1, 50))),
@@ -147,11 +178,19 @@ TABLES: Mapping[str, TableShape] = {
         _summing("totals", "p UInt8", "PARTITION BY p ORDER BY p", ("p",)),
         _summing("risky", "p UInt8, k String", "PARTITION BY p ORDER BY (p, k)", ("p", "k"),
                  by_hand=lambda p, k: (f"({p}, '{k}', 1, 50)", (p, k, 1, 50))),
+        TableShape("w", "(p UInt8, k String, u UInt32, n Int64) ENGINE = MergeTree PARTITION BY p"
+                   " ORDER BY (k, u)", ("p", "k", "u", "n", "x"), 5, optional=True),
+        TableShape("wide", "(p UInt8, k String, c UInt64, total Int64)"
+                   " ENGINE = SummingMergeTree PARTITION BY p ORDER BY (p, k)",
+                   ("p", "k", "c", "total", "extra"), 2, (add, add, add), optional=True),
+        _summing("aged", "p UInt8, k String", "PARTITION BY p ORDER BY (p, k)", ("p", "k"),
+                 by_hand=lambda p, k: (f"({p}, '{k}', 1, 50)", (p, k, 1, 50))),
+        _summing("users", "k String, u UInt32", "PARTITION BY k ORDER BY (k, u)", ("k", "u")),
         _summing("nulled", "p UInt8, k String", "PARTITION BY p ORDER BY (p, k)", ("p", "k"),
                  by_hand=lambda p, k: (f"({p}, '{k}', 1, 50)", (p, k, 1, 50))),
         _summing("nulled_kinds", "k String", "ORDER BY k", ("k",), partition=None),
     )
-}  # fmt: skip
+})  # fmt: skip
 
 
 def _pair(state: Any) -> tuple[int, int]:
@@ -209,6 +248,14 @@ VIEWS: Mapping[str, ViewShape] = {
         ViewShape("risky_mv", "s", "risky",
                   f"SELECT p, k, count() AS c, sum(n + throwIf(u = {BAD_USER})) AS total"
                   " FROM {source} GROUP BY p, k", _risky),
+        ViewShape("wide_mv", "w", "wide",
+                  "SELECT p, k, count() AS c, sum({n}) AS total FROM {source} GROUP BY p, k",
+                  lambda r, d: [(r[0], r[1], 1, r[3], 0)]),
+        ViewShape("aged_mv", "h", "aged", f"SELECT p, k, {_COUNTED} FROM {{source}} GROUP BY p, k",
+                  lambda r, d: [(r[0], r[1], 1, r[3])],
+                  filled=f"SELECT p, k, {_COUNTED} FROM {{source}} WHERE p = {{p}} GROUP BY p, k"),
+        ViewShape("users_mv", "h", "users", f"SELECT k, u, {_COUNTED} FROM {{source}} GROUP BY k, u",
+                  lambda r, d: [(r[1], r[2], 1, r[3])]),
         ViewShape("nulled_mv", "z", "nulled",
                   f"SELECT p, k, {_COUNTED} FROM {{source}} GROUP BY p, k",
                   lambda r, d: [(r[0], r[1], 1, r[3])]),
@@ -243,6 +290,10 @@ VARIANTS: Mapping[str, ViewShape] = {
         ViewShape("risky_mv", "s", "risky",
                   "SELECT p, k, count() AS c, sum(n + 0) AS total FROM {source} GROUP BY p, k",
                   lambda r, d: [(r[0], r[1], 1, r[3])], mark="n + 0"),
+        ViewShape("wide_mv", "w", "wide",
+                  "SELECT p, k, count() AS c, sum({n}) AS total, sum({x}) AS extra FROM {source}"
+                  " GROUP BY p, k",
+                  lambda r, d: [(r[0], r[1], 1, r[3], r[4])], mark="AS extra"),
         ViewShape("nulled_mv", "z", "nulled",
                   "SELECT p, k, count() AS c, sum(n * 2) AS total FROM {source} GROUP BY p, k",
                   lambda r, d: [(r[0], r[1], 1, r[3] * 2)], mark="n * 2"),

@@ -8,12 +8,13 @@ source, which a model does not know: what may be a gap is left open, until it is
 from __future__ import annotations
 
 import random
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 from tests.schedules.model import Model, Piece, ViewState, split
-from tests.schedules.operation import CATALOG, STORE, Answer, Operation
+from tests.schedules.operation import CATALOG, STORE, Answer, Operation, Untrue
 from tests.schedules.rows import targets
 from tests.schedules.shapes import TABLES, Fails, Row
 
@@ -21,14 +22,39 @@ MADE_OTHERWISE = frozenset(("DIMENSION CHANGE", "MODIFY QUERY", "UPDATE"))
 """After these what a source row had reached cannot be told by running the view on it."""
 
 
+RETAINED = "RETAINED_ROWS"
+
+
+class Removal(Operation):
+    """Refused just where a row that views made, and which goes, is frozen."""
+
+    table: str
+    refusals: ClassVar[tuple[str, ...]] = (RETAINED,)
+
+    @abstractmethod
+    def leaves(self, row: Row) -> bool:
+        """Whether the row goes."""
+
+    def after(self, model: Model, answer: Answer) -> Model:
+        frozen = any(
+            self.leaves(row) and model.is_frozen(self.table, row)
+            for piece in model.pieces[self.table].values() if piece.maker is not None
+            for row in piece.rows
+        )  # fmt: skip
+        if frozen != (answer.error == RETAINED):
+            raise Untrue(f"takes frozen rows: {frozen}, {answer.message}")
+        return super().after(model, answer)
+
+
 @dataclass(frozen=True)
-class DeleteFromTarget(Operation):
+class DeleteFromTarget(Removal):
     """Rows of a key, whoever made them."""
 
     table: str
     column: int
     value: int | str
     weight: ClassVar[int] = 5
+    settles: ClassVar[bool] = True
     stages: ClassVar[tuple[str, ...]] = (*STORE, *CATALOG, "delete.part_rewritten", "delete.before_commit")  # fmt: skip
 
     @classmethod
@@ -46,17 +72,21 @@ class DeleteFromTarget(Operation):
 
     def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
         yield
-        take_out(model, self.table, "DELETE", lambda row: row[self.column] == self.value)
+        take_out(model, self.table, "DELETE", self.leaves)
+
+    def leaves(self, row: Row) -> bool:
+        return bool(row[self.column] == self.value)
 
 
 @dataclass(frozen=True)
-class DropTargetPartition(Operation):
+class DropTargetPartition(Removal):
     """DROP or DETACH PARTITION, by its id."""
 
     table: str
     slice: str
     how: str
     weight: ClassVar[int] = 5
+    settles: ClassVar[bool] = True
     stages: ClassVar[tuple[str, ...]] = (*CATALOG, "delete.before_commit")
 
     @classmethod
@@ -74,22 +104,20 @@ class DropTargetPartition(Operation):
     def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
         yield
         gone = [p for p in model.pieces[self.table].values() if p.slice == self.slice]
-        shape = TABLES[self.table]
-        take_out(model, self.table, f"{self.how} PARTITION",
-                 lambda row: shape.slice_of(row) == self.slice)  # fmt: skip
+        take_out(model, self.table, f"{self.how} PARTITION", self.leaves)
         if self.how == "DETACH" and gone:
             model.detached.setdefault(self.table, []).extend(gone)
+
+    def leaves(self, row: Row) -> bool:
+        return TABLES[self.table].slice_of(row) == self.slice
 
 
 def take_out(model: Model, table: str, cause: str, leaves: Callable[[Row], bool]) -> None:
     """Rows leave a table that views write; views that read it learn it as of any source."""
-    before = {view.shape.key: _slices_of(model, view) for view in model.views_into(table)}
-    left = {
-        piece.maker: set[str]() for piece in model.pieces[table].values()
-    }  # slices that rows of a maker leave
+    left: dict[int | None, set[str]] = {}
     for piece in model.pieces[table].values():
         if any(leaves(row) for row in piece.rows):
-            left[piece.maker].add(piece.slice)
+            left.setdefault(piece.maker, set()).add(piece.slice)
     model.remove_rows(table, leaves)
     if model.views_on(table):
         model.blame(cause)
@@ -98,11 +126,10 @@ def take_out(model: Model, table: str, cause: str, leaves: Callable[[Row], bool]
         emptied = touched - _slices_of(model, view)
         if not touched or not model.keeps(view):
             continue
-        assert touched <= before[view.shape.key]
         if not _surely_a_gap(model, view, touched, emptied):
             model.blame("TARGET CHANGED")
         if emptied:
-            model.unsettle(view, _may_be_a_gap(model, view, emptied))
+            model.unsettle(view, _may_be_a_gap(model, view))
 
 
 def _slices_of(model: Model, view: ViewState) -> set[str]:
@@ -118,15 +145,23 @@ def _reached(model: Model, view: ViewState, pieces: Iterable[Piece]) -> set[str]
         return None
 
 
-def _may_be_a_gap(model: Model, view: ViewState, emptied: set[str]) -> frozenset[int]:
-    """The pieces that reach nothing else now; or that had, before something changed."""
+def _may_be_a_gap(model: Model, view: ViewState) -> frozenset[int]:
+    """The pieces that reach nothing of what is there, now; or that had, before something changed.
+    Never what would come back to a partition that left by retention."""
     otherwise = model.caused(MADE_OTHERWISE)
+    there = _slices_of(model, view)
+    retired = {
+        slice_
+        for (view_id, side, slice_) in model.retained
+        if (view_id, side) == (view.id, "target")
+    }
     found = set[int]()
     for number, piece in model.pieces[view.shape.source].items():
-        if number in view.seen:
-            reached = _reached(model, view, [piece])
-            if otherwise or reached is None or reached <= emptied:
-                found.add(number)
+        if number not in view.seen:
+            continue
+        reached = _reached(model, view, [piece])
+        if otherwise or reached is None or not reached & (there | retired):
+            found.add(number)
     return frozenset(found)
 
 

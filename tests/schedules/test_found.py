@@ -98,3 +98,43 @@ def test_a_backfill_fills_what_a_replay_of_its_source_put_there(
         assert found == [("covered",)]
         rows = first.execute("SELECT k, sum(total) FROM kinds GROUP BY k ORDER BY k").fetchall()
         assert rows == [("a", 12), ("b", 3)]
+
+
+def test_why_a_view_failed_is_forgotten_with_its_gap() -> None:
+    """The rows that it failed on are deleted; nothing is left that the note is the reason of."""
+    with olapdb.connect() as connection:
+        for text in (
+            f"CREATE TABLE s {SOURCE}",
+            f"CREATE TABLE sums {SUMS}",
+            "CREATE MATERIALIZED VIEW v TO sums AS"
+            " SELECT p, k, sum(n + throwIf(u = 9)) AS total FROM s GROUP BY p, k",
+            "INSERT INTO s SETTINGS materialized_views_ignore_errors = 1 VALUES (1, 'a', 9, 5)",
+        ):
+            connection.execute(text)
+        marks = "SELECT cause, rows FROM system.view_invalidations"
+        assert connection.execute(marks).fetchall() == [("VIEW FAILED", 1)]
+        connection.execute("DELETE FROM s WHERE u = 9")
+        assert connection.execute(marks).fetchall() == []
+
+
+def test_what_left_a_target_by_retention_is_no_gap() -> None:
+    """Source block 1 had reached 'a', which was dropped for good, and 'b', which is deleted: were it
+    a gap, the backfill would bring 'a' back."""
+    with olapdb.connect() as connection:
+        for text in (
+            f"CREATE TABLE s {SOURCE}",
+            "CREATE TABLE users (k String, u UInt32, total Int64) ENGINE = SummingMergeTree"
+            " PARTITION BY k ORDER BY (k, u)",
+            "CREATE MATERIALIZED VIEW v TO users AS"
+            " SELECT k, u, sum(n) AS total FROM s GROUP BY k, u",
+            "INSERT INTO s VALUES (1, 'a', 1, 5), (1, 'b', 2, 3)",
+            "ALTER TABLE users DROP PARTITION 'a' SETTINGS retain = 1",
+            "DELETE FROM users WHERE k = 'b'",
+        ):
+            connection.execute(text)
+        status = "SELECT verdict, gap_rows, mend FROM system.views"
+        assert connection.execute(status).fetchall() == [
+            ("stale", 0, "SYSTEM REPLAY VIEW default.v STALE")
+        ]
+        connection.execute("SYSTEM REPLAY VIEW v STALE")
+        assert connection.execute("SELECT * FROM users").fetchall() == [("b", 2, 3)]

@@ -13,7 +13,9 @@ from typing import Any
 
 from olapdb.dbapi.connection import Connection
 from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.view_state import RetainedSlice
 from olapdb.views.coverage import gap as gap_of
+from tests.schedules.frozen import Box, Frozen
 from tests.schedules.model import Model, ViewState
 from tests.schedules.shapes import TABLES, Row
 
@@ -32,11 +34,12 @@ class Observation:
     positions: Mapping[tuple[str, str], int]
     keys: tuple[int, int]
     coverage: Mapping[tuple[str, str, str], int]
+    retained: Mapping[str, Mapping[tuple[str, str], tuple[int, Frozen]]]
     stale: Mapping[str, list[tuple[str | None, str, str]]]
 
 
 VIEWS_STATUS = (
-    "SELECT name, attached, verdict, reason, gap_rows, bypass_rows, stale_slices, mend"
+    "SELECT name, standing, attached, verdict, reason, gap_rows, bypass_rows, stale_slices, mend"
     " FROM system.views"
 )
 
@@ -75,12 +78,41 @@ def observe(connection: Connection, before: Observation | None = None) -> Observ
             (one["table"], one["stream"]): one["position"] for one in dicts(connection, offsets)
         },
         keys=(sum(o["keys_held"] for o in delivered), sum(o["rows_dropped"] for o in delivered)),
+        retained={
+            one.name: {
+                (r.side, r.partition): (r.rows, {s.partition: _box(s) for s in r.slices})
+                for r in snapshot.retained(one.id)
+            }
+            for one in snapshot.objects("default")
+            if isinstance(one, MaterializedView)
+        },
         coverage={
             (one["view"], one["partition_id"], one["status"]): one["rows"]
             for one in dicts(connection, coverage)
         },
         stale=stale,
     )
+
+
+def _box(slice_: RetainedSlice) -> Box | None:
+    if slice_.bounds is None:
+        return None
+    return tuple(zip(slice_.bounds.low, slice_.bounds.high, strict=True))
+
+
+def frosted(model: Model, seen: Observation) -> Model:
+    """With what was left open of the frozen keys as the engine has it."""
+    if not model.open_frost:
+        return model
+    changed = model.copy()
+    by_id = {view.id: key for key, view in model.views.items()}
+    for leave in model.open_frost:
+        view_id, side, slice_ = leave
+        _, shown = seen.retained.get(by_id.get(view_id, ""), {}).get((side, slice_), (0, {}))
+        if None in shown:
+            changed.freeze(leave, 0, {None: None})
+    changed.open_frost = frozenset()
+    return changed
 
 
 def settled(model: Model, connection: Connection) -> list[Model]:
@@ -100,7 +132,7 @@ def settled(model: Model, connection: Connection) -> list[Model]:
         for slice_ in gap_of(view, snapshot):
             parts = ", ".join(f"'{part.name}'" for part in slice_.parts)
             rows = dicts(connection, f"SELECT * FROM {model.names[shape.key]} WHERE _part IN ({parts})")  # fmt: skip
-            missed[slice_.partition] = [shape.read([row[f] for f in shape.fields]) for row in rows]
+            missed[slice_.partition] = [model.read(shape.key, row) for row in rows]
         found = [
             changed for one in found
             for chosen in islice(_gaps(one, key, pieces, missed), SETTLED_MAX)
@@ -139,15 +171,15 @@ def untruths(model: Model, seen: Observation) -> Iterator[str]:
         yield f"the tables are {sorted(seen.rows)}, should be {sorted(model.names.values())}"
         return
     for key, name in model.names.items():
-        if seen.parts[name][0] != model.ids[key]:
+        if seen.parts[name][0] != model.ids.setdefault(key, str(seen.parts[name][0])):
             yield f"{name} is not the table that it should be"
             return
     for key, name in model.names.items():
         shape = TABLES[key]
-        if any(not set(shape.fields) <= row.keys() for row in seen.rows[name]):
+        if any(not set(model.fields(key)) <= row.keys() for row in seen.rows[name]):
             yield f"{name} has the columns {list(seen.rows[name][0])}"
             return
-        there = shape.content(shape.read([r[f] for f in shape.fields]) for r in seen.rows[name])
+        there = shape.content(model.read(key, r) for r in seen.rows[name])
         wanted = shape.content(model.rows(key))
         if there != wanted:
             yield f"{name} holds {_apart(there, wanted)}"
@@ -178,6 +210,8 @@ def _about(model: Model, view: ViewState, seen: Observation) -> Iterator[str]:
     gap = model.gap(view)
     differing = model.differing(view)
     named = {slice_ for slice_, cause, _ in seen.stale.get(key, ()) if cause != "VIEW FAILED"}
+    if status["standing"] != view.standing:
+        yield f"stands as {status['standing']!r}, not {view.standing!r}"
     if bool(status["attached"]) != view.attached:
         yield f"attached is {status['attached']}"
     if differing and None not in named and not differing <= named:
@@ -197,18 +231,22 @@ def _about(model: Model, view: ViewState, seen: Observation) -> Iterator[str]:
     least = len({(p.slice, k) for p in by_hand.values() for k in shape.content(p.rows)})
     if not (least <= status["bypass_rows"] <= rows) or (rows and not status["bypass_rows"]):
         yield f"has {status['bypass_rows']} bypass rows, not between {least} and {rows}"
+    yield from _retained(model, view, seen)
+    kept = {leave: one for leave, (_, one) in model.retained.items() if leave[0] == view.id and one}
+    if verdict in ("covered", "proven", "retained") and (verdict == "retained") != bool(kept):
+        yield f"is called {verdict}, and {kept} is frozen"
     if verdict == "bypassed" and not by_hand:
         yield "is called bypassed, and no row is by hand"
     if verdict == "partial" and not gap:
         yield "is called partial, and has no gap"
-    if verdict in ("covered", "proven") and (gap or by_hand or differing):
+    if verdict in ("covered", "proven", "retained") and (gap or by_hand or differing):
         yield f"is called {verdict}; gap {gap}, by hand {by_hand}, differing {differing}"
     failed = any(cause == "VIEW FAILED" for _, cause, _ in seen.stale.get(key, ()))
     if failed and model.keeps(view) and not gap:
         yield "is said to have failed on rows, and has no gap"
     if (verdict == "unproven") == model.keeps(view):
         yield f"is called {verdict}, and its source keeps rows: {model.keeps(view)}"
-    if verdict not in ("covered", "proven", "partial", "stale", "bypassed", "unproven"):
+    if verdict not in ("covered", "proven", "partial", "stale", "bypassed", "unproven", "retained"):
         yield f"is called {verdict}: {status['reason']}"
 
 
@@ -233,3 +271,22 @@ def _gap(
     rows = seen.status[view.shape.key]["gap_rows"]
     if bool(rows) != bool(gap) or (exact and rows != sum(pieces["gap"].values())):
         yield f"has a gap of {rows} rows, should be {pieces['gap']}"
+
+
+def _retained(model: Model, view: ViewState, seen: Observation) -> Iterator[str]:
+    """What left by retention, and which keys are frozen since: the rows that left had reached these
+    and no others, or nobody can tell."""
+    for side, shape in (("source", view.shape.source), ("target", view.shape.target)):
+        exact = side == "source" and not TABLES[shape].joins
+        wanted = {
+            slice_: (rows if exact else 0, one if None not in one else None)
+            for (view_id, what, slice_), (rows, one) in model.retained.items()
+            if (view_id, what) == (view.id, side)
+        }  # fmt: skip
+        there = {
+            slice_: (rows if exact else 0, one if None not in one else None)
+            for (what, slice_), (rows, one) in seen.retained[view.shape.key].items()
+            if what == side
+        }  # fmt: skip
+        if there != wanted:
+            yield f"left by retention of {side} {shape}: {there}, should be {wanted}"

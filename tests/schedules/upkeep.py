@@ -11,6 +11,7 @@ from olapdb.dbapi.connection import Connection
 from olapdb.merge.vacuum import vacuum
 from tests.schedules.model import Model
 from tests.schedules.operation import CATALOG, STORE, Answer, Operation
+from tests.schedules.retention import EXPIRING, expire
 from tests.schedules.shapes import TABLES
 
 
@@ -21,6 +22,7 @@ class Optimize(Operation):
     table: str
     final: bool
     weight: ClassVar[int] = 14
+    piecemeal: ClassVar[bool] = True
     stages: ClassVar[tuple[str, ...]] = (
         *STORE, *CATALOG, "merge.started", "merge.read", "stage.part_staged",
         "transaction.before_commit", "merge.committed",
@@ -36,6 +38,9 @@ class Optimize(Operation):
 
     def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
         yield
+        if self.table == EXPIRING:  # in a commit of its own, before the merge
+            expire(model)
+            yield
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,14 @@ class Vacuum(Operation):
         yield
 
 
+def lone(model: Model) -> list[str]:
+    """The tables that are not called after another one."""
+    versioned = {v.shape.target for v in model.views.values() if v.standing} | {
+        model.views[v.beside].shape.target for v in model.views.values() if v.standing
+    }
+    return sorted(model.names.keys() - versioned)
+
+
 @dataclass(frozen=True)
 class Rename(Operation):
     """A table gets another name; what reads and writes it follows."""
@@ -73,7 +86,7 @@ class Rename(Operation):
 
     @classmethod
     def draw(cls, model: Model, chance: random.Random) -> Rename:
-        table = chance.choice(sorted(model.names))
+        table = chance.choice(lone(model))
         free = [n for n in (f"{table}0", f"{table}1") if n not in model.names.values()]
         return cls(table, chance.choice(free))
 
@@ -98,7 +111,7 @@ class Exchange(Operation):
 
     @classmethod
     def draw(cls, model: Model, chance: random.Random) -> Exchange | None:
-        found = [key for key in sorted(model.names) if key != "d"]
+        found = [key for key in lone(model) if key != "d"]
         return cls(*chance.sample(found, 2)) if len(found) > 1 else None
 
     def sql(self, model: Model) -> str:

@@ -22,7 +22,8 @@ from tests.schedules.shapes import KINDS, PARTITIONS, TABLES, VIEWS, Fails
 
 
 def any_view(model: Model, chance: random.Random) -> ViewState | None:
-    return chance.choice(list(model.views.values())) if model.views else None
+    found = [view for view in model.views.values() if not view.standing]
+    return chance.choice(found) if found else None
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class CreateView(Operation):
     view: str
     populate: bool
     weight: ClassVar[int] = 14
+    settles: ClassVar[bool] = True
     piecemeal: ClassVar[bool] = True
     stages: ClassVar[tuple[str, ...]] = (*CATALOG, "backfill.planned", "backfill.before_commit")
     refusals: ClassVar[tuple[str, ...]] = (UNREADABLE,)
@@ -42,6 +44,10 @@ class CreateView(Operation):
             key for key, shape in VIEWS.items()
             if key not in model.views
             and {shape.source, shape.target, shape.dimension} - {None} <= model.names.keys()
+            and not any(
+                v.standing and v.shape.target in (shape.source, shape.target)
+                for v in model.views.values()
+            )
         ]  # fmt: skip
         return cls(chance.choice(found), chance.random() < 0.2) if found else None
 
@@ -50,7 +56,10 @@ class CreateView(Operation):
         if self.view in model.views:
             raise KeyError(self.view)
         dimension = model.names[shape.dimension] if shape.dimension else ""
-        query = shape.query.format(source=model.names[shape.source], dimension=dimension)
+        query = shape.query.format(
+            source=model.names[shape.source], dimension=dimension, n=model.column(shape.source, "n"),
+            x=model.column(shape.source, "x"),
+        )  # fmt: skip
         how = "POPULATE " if self.populate else ""
         return (
             f"CREATE MATERIALIZED VIEW {self.view} TO {model.names[shape.target]} {how}AS {query}"
@@ -91,19 +100,20 @@ class DropView(Operation):
 
     view: str
     weight: ClassVar[int] = 3
+    settles: ClassVar[bool] = True
     stages: ClassVar[tuple[str, ...]] = CATALOG
 
     @classmethod
     def draw(cls, model: Model, chance: random.Random) -> DropView | None:
-        view = any_view(model, chance)
-        return cls(view.shape.key) if view else None
+        found = list(model.views)
+        return cls(chance.choice(found)) if found else None
 
     def sql(self, model: Model) -> str:
         return f"DROP VIEW {model.views[self.view].shape.key}"
 
     def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
         yield
-        del model.views[self.view]
+        model.drop_view(self.view)
 
 
 @dataclass(frozen=True)
@@ -114,6 +124,7 @@ class Attach(Operation):
     attached: bool
     as_system: bool
     weight: ClassVar[int] = 12
+    settles: ClassVar[bool] = True
     stages: ClassVar[tuple[str, ...]] = CATALOG
 
     @classmethod
@@ -184,6 +195,7 @@ class Backfill(Operation):
     view: str
     partition: str | None
     weight: ClassVar[int] = 18
+    settles: ClassVar[bool] = True
     piecemeal: ClassVar[bool] = True
     stages: ClassVar[tuple[str, ...]] = (
         *STORE, *CATALOG, "backfill.planned", "backfill.chunk_computed", "insert.view_fired",
@@ -246,11 +258,18 @@ class Replay(Operation):
     view: str
     which: str
     discard: bool
+    give_up: bool = False
     weight: ClassVar[int] = 16
+    settles: ClassVar[bool] = True
     stages: ClassVar[tuple[str, ...]] = (
         *STORE, *CATALOG, "replay.chunk_computed", "replay.before_commit", "replay.committed",
     )  # fmt: skip
-    refusals: ClassVar[tuple[str, ...]] = ("BYPASS_ROWS", UNREADABLE)
+    refusals: ClassVar[tuple[str, ...]] = (
+        "BYPASS_ROWS",
+        "RETAINED_ROWS",
+        "BAD_ARGUMENTS",
+        UNREADABLE,
+    )
 
     @classmethod
     def draw(cls, model: Model, chance: random.Random) -> Replay | None:
@@ -266,19 +285,30 @@ class Replay(Operation):
             choices.append(f"WHERE k = '{chance.choice(KINDS)}'")
         if shape.fields[0] == "p":
             choices.append(f"WHERE p >= {chance.choice(PARTITIONS)}")
-        return cls(view.shape.key, chance.choice(choices), chance.random() < 0.15)
+        which = chance.choice(choices)
+        told = which == "" or which.startswith("PARTITION")
+        return cls(view.shape.key, which, chance.random() < 0.15, told and chance.random() < 0.25)
 
     def sql(self, model: Model) -> str:
         model.views[self.view]
         words = (f"SYSTEM REPLAY VIEW {self.view}", self.which, "DISCARD BYPASS" * self.discard)
-        return " ".join(w for w in words if w) + " SETTINGS inline_bytes_max = 0"
+        more = ", discard_retained = 1" * self.give_up
+        return " ".join(w for w in words if w) + " SETTINGS inline_bytes_max = 0" + more
 
     def after(self, model: Model, answer: Answer) -> Model:
         if answer.error == "BYPASS_ROWS" and not self.named() & {
             p.slice for p in self._by_hand(model)
         }:
             raise Untrue(f"refused without need: {answer.message}")
-        if answer.error or answer.rows:
+        frozen = model.frozen(self._target(model))
+        if answer.error == "RETAINED_ROWS" and not any(
+            None in one or self.named() & one.keys() for one in frozen
+        ):
+            raise Untrue(f"nothing is frozen: {answer.message}")
+        unknown = self.give_up and bool(self.named()) and any(None in one for one in frozen)
+        if unknown != (answer.error == "BAD_ARGUMENTS") and answer.error not in self.refusals:
+            raise Untrue(f"any slice may be frozen: {unknown}, {answer.message}")
+        if (answer.error or answer.rows) and answer.error not in ("RETAINED_ROWS", "BAD_ARGUMENTS"):
             readable_only(model, self.view, answer)
         return super().after(model, answer)
 
@@ -316,6 +346,9 @@ class Replay(Operation):
             missing = differing - {r["partition"] for r in answer.rows}
             if missing and self.which in ("", "STALE"):
                 raise Untrue(f"left out {missing}")
+        if self.give_up:
+            for slice_ in self.named() or {None}:
+                model.release(self._target(model), slice_)
         model.replay(self.view, chosen, discard=self.discard)
 
     def _target(self, model: Model) -> str:
@@ -336,6 +369,7 @@ class Reconcile(Operation):
 
     view: str
     weight: ClassVar[int] = 10
+    settles: ClassVar[bool] = True
     stages: ClassVar[tuple[str, ...]] = CATALOG
 
     @classmethod
@@ -360,10 +394,16 @@ class Reconcile(Operation):
             row for view in model.views_into(table)
             for row in model.made_of(view, model.seen_pieces(view))
         ]  # fmt: skip
-        due = model._by_slice(TABLES[table], rows)
+        due = model._by_slice(TABLES[table], model.outside(table, rows))
         for row in answer.rows:
             slice_ = row["partition"]
             equal = there.get(slice_, {}) == due.get(slice_, {})
+            if (
+                row["verdict"] == "retained"
+                and model.frozen(table)
+                and not {slice_} & {*there, *due}
+            ):
+                continue
             if (row["verdict"] == "equal") != equal:
                 raise Untrue(f"slice {slice_} is called {row['verdict']}: {row}")
         left = {*there, *due} - {row["partition"] for row in answer.rows}
@@ -377,6 +417,7 @@ class CheckLedger(Operation):
 
     view: str
     weight: ClassVar[int] = 6
+    settles: ClassVar[bool] = True
     refusals: ClassVar[tuple[str, ...]] = (UNREADABLE,)
 
     @classmethod
@@ -404,8 +445,9 @@ class Adopt(Operation):
 
     view: str
     weight: ClassVar[int] = 6
+    settles: ClassVar[bool] = True
     stages: ClassVar[tuple[str, ...]] = (*STORE, *CATALOG, "adopt.before_commit", "adopt.committed")
-    refusals: ClassVar[tuple[str, ...]] = ("BYPASS_ROWS", UNREADABLE)
+    refusals: ClassVar[tuple[str, ...]] = ("BYPASS_ROWS", "RETAINED_ROWS", UNREADABLE)
 
     @classmethod
     def draw(cls, model: Model, chance: random.Random) -> Adopt | None:
@@ -418,6 +460,10 @@ class Adopt(Operation):
     def after(self, model: Model, answer: Answer) -> Model:
         if answer.error != THROWN:
             readable_only(model, self.view, answer)
+        if answer.error == "RETAINED_ROWS" and not model.frozen(
+            model.views[self.view].shape.target
+        ):
+            raise Untrue(f"nothing is frozen: {answer.message}")
         if answer.error == "BYPASS_ROWS" and model.all_equal_recomputed(self.view):
             raise Untrue(f"refused what is equal: {answer.message}")
         return super().after(model, answer)

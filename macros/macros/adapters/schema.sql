@@ -1,6 +1,6 @@
 {% macro olapdb__list_schemas(database) %}
   {% call statement('list_schemas', fetch_result=True, auto_begin=False) %}
-    select name from system.databases where name != 'system'
+    select name from system.databases where name not in ('system', 'information_schema', 'INFORMATION_SCHEMA')
   {% endcall %}
   {{ return(load_result('list_schemas').table) }}
 {% endmacro %}

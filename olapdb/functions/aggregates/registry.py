@@ -14,7 +14,7 @@ from olapdb.errors import (
     ParameterOutOfBound,
     UnknownAggregateFunction,
 )
-from olapdb.functions.aggregates import combinators
+from olapdb.functions.aggregates import combinators, nested
 from olapdb.functions.aggregates.distinct import GroupUniqArray, Uniq, UniqExact
 from olapdb.functions.aggregates.extremes import Extreme, ExtremeArgument
 from olapdb.functions.aggregates.moments import Deviation
@@ -62,6 +62,7 @@ _COMBINATORS = (
     "Merge",
     "State",
     "If",
+    *nested.SUFFIXES,
 )
 _CANONICAL = MappingProxyType(
     {
@@ -81,6 +82,11 @@ _CASE_INSENSITIVE = frozenset(
 def aggregate_names() -> tuple[str, ...]:
     """The names without combinators, aliases included, sorted."""
     return tuple(sorted({*_MAKERS, *_CANONICAL}))
+
+
+def aggregate_descriptions() -> list[tuple[str, bool, str]]:
+    """(name, whether any case is understood, what it is an alias of or "") of all, by name."""
+    return [(n, n in _CASE_INSENSITIVE, _CANONICAL.get(n, "")) for n in aggregate_names()]
 
 
 def canonical(name: str) -> str | None:
@@ -138,6 +144,8 @@ def _resolve(name: str, parameters: tuple[object, ...], types: tuple[DataType, .
         return _merge(inner_name, parameters, types, keep_state=suffix == "MergeState")
     if suffix == "If":
         return _if(inner_name, parameters, types)
+    if suffix in nested.SUFFIXES:
+        return nested.resolve_nested(suffix, inner_name, parameters, types, _resolve)
     inner = _resolve(inner_name, parameters, types)
     match suffix:
         case "State":
@@ -416,9 +424,16 @@ def _group_array(
     limit = _limit(name, parameters)
     array = Array(plain(types[0]))
     state = state_of(name, limit, types, array)
+    whole = not limit  # what a limit kept of two sets is not what it keeps of both
+    merged = f"{name}Array" if whole else ""
     if name == "groupUniqArray":
-        return GroupUniqArray(name, limit, types, array, state)
-    return GroupArray(name, limit, types, array, state, merge_class="ordered")
+        return GroupUniqArray(
+            name, limit, types, array, state, additive=whole, merge_function=merged
+        )
+    return GroupArray(
+        name, limit, types, array, state, merge_class="ordered", additive=whole,
+        merge_function=merged,
+    )  # fmt: skip
 
 
 def _deviation(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:

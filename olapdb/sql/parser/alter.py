@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from olapdb.errors import Position
@@ -56,9 +57,9 @@ class AlterParser(DefinitionParser):
         self.advance()
         table = self.table_name()
         self.refuse_on_cluster()
-        actions = [self._action()]
+        actions = list(_flattened(self._action()))
         while self.take(","):
-            actions.append(self._action())
+            actions += _flattened(self._action())
         return Alter(table, tuple(actions), self.settings_clause(), position=position)
 
     def _action(self) -> AlterAction:
@@ -340,3 +341,16 @@ class AlterParser(DefinitionParser):
         if self.sees("WITH", "NAME"):
             return None
         return PartitionAction("FREEZE", PartitionReference("ALL"), position=position)
+
+
+def _flattened(action: AlterAction) -> tuple[AlterAction, ...]:
+    """ADD COLUMN of a Nested as one action for each array, each behind the one before."""
+    if not isinstance(action, AddColumn) or not action.column.nested:
+        return (action,)
+    made: list[AlterAction] = []
+    first, after = action.first, action.after
+    for column in action.column.flattened():
+        made.append(replace(action, column=column, first=first, after=after))
+        if first or after is not None:
+            first, after = False, column.name
+    return tuple(made)

@@ -59,7 +59,10 @@ class DefinitionParser(QueryParser):
         position = self.position()
         name = self.dotted_name("a column")
         data_type: DataType | None = None
-        if self.token.kind in ("word", "name") and self.keys[self.at] not in _AFTER_NAME:
+        nested: tuple[tuple[str, DataType], ...] = ()
+        if self.token.text == "Nested" and self.key_after(1) == "(":
+            nested = self._nested_elements()
+        elif self.token.kind in ("word", "name") and self.keys[self.at] not in _AFTER_NAME:
             data_type = self.data_type()
         nullable = self.take("NULL")
         if not nullable and self.take("NOT"):
@@ -94,12 +97,32 @@ class DefinitionParser(QueryParser):
             else:
                 self._refuse_column_clause(key)
                 break
+        if nested and (nullable or default is not None):
+            raise self.refused(
+                "NULL or a default of a whole Nested",
+                f"Name each column: `{name}.{nested[0][0]}` …",
+            )
         if nullable:
             data_type = None if data_type is None else make_nullable(data_type)
         column = ColumnDefinition(
-            name, data_type, kind, default, codec, ttl, comment, position=position
+            name, data_type, kind, default, codec, ttl, comment, nested, position=position
         )
         return column, primary
+
+    def _nested_elements(self) -> tuple[tuple[str, DataType], ...]:
+        """`Nested(a T, b U)`, at that word."""
+        self.advance()
+        self.expect("(")
+        elements: list[tuple[str, DataType]] = []
+        while True:
+            name = self.identifier("a column of the Nested")
+            if self.token.text == "Nested":
+                raise self.refused("A Nested inside of a Nested", "Use Array(Tuple(…)) there.")
+            elements.append((name, self.data_type()))
+            if not self.take(","):
+                break
+        self.expect(")")
+        return tuple(elements)
 
     def _column_ends(self) -> bool:
         key = self.keys[self.at]
@@ -147,7 +170,7 @@ class DefinitionParser(QueryParser):
             raise self.refused("FOREIGN KEY", "Leave it out; check with a join.")
         else:
             column, is_primary = self.column_definition()
-            found.columns.append(column)
+            found.columns.extend(column.flattened())
             if is_primary:
                 primary.append(Identifier((column.name,), position=column.position))
 

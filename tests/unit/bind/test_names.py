@@ -46,7 +46,7 @@ def test_prefer_column_name_to_alias() -> None:
 
 
 def test_alias_that_is_only_itself() -> None:
-    with pytest.raises(errors.CyclicAliases):
+    with pytest.raises(errors.UnknownIdentifier):
         bind("SELECT nothing + 1 AS nothing FROM flights")
 
 

@@ -12,7 +12,6 @@ from olapdb.errors import (
     CannotInsertNull,
     CannotParse,
     CannotParseDateTime,
-    CannotParse,
     DataError,
     DecimalOverflow,
     TooLargeStringSize,

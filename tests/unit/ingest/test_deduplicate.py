@@ -23,6 +23,7 @@ from olapdb.errors import (
     IllegalColumn,
     NoSuchColumn,
     NotSupportedError,
+    SettingOutOfRange,
 )
 from olapdb.ingest.insert import commit_staged, snapshot_for_insert
 from olapdb.ingest.key_hashes import PIECE_ROWS, row_keys
@@ -204,7 +205,7 @@ def test_a_materialized_column_can_be_the_key(connection: Connection) -> None:
         ("deduplicate_by = 'twice'", IllegalColumn, "ALIAS"),
         ("deduplicate_window = 60", BadArguments, "deduplicate_by = 'event_id'"),
         ("deduplicate_by = 'id', deduplicate_window_rows = 0", BadArguments, "at least 1"),
-        ("deduplicate_by = 'id', deduplicate_window = -1", BadArguments, "at least 0"),
+        ("deduplicate_by = 'id', deduplicate_window = -1", SettingOutOfRange, "at least 0"),
         ("deduplicate_by = 'id', deduplicate_window_rows = 100000001", ArgumentOutOfBound, "most"),
     ],
 )

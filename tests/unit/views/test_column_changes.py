@@ -197,3 +197,50 @@ def test_a_column_in_whose_place_another_one_would_be_read(connection: Connectio
     assert needed(connection, "events")["note"] == [("noted_mv", "source")]
     mended = dicts(connection, "SELECT mend FROM system.views WHERE name = 'noted_mv'")
     assert mended == [{"mend": "SYSTEM BACKFILL VIEW default.noted_mv"}]
+
+
+@pytest.mark.parametrize(
+    ("statement", "refused"),
+    [
+        ("ALTER TABLE events MODIFY COLUMN kind Nullable(String)", True),
+        ("ALTER TABLE labels MODIFY COLUMN label Nullable(String)", True),
+        ("ALTER TABLE labels MODIFY COLUMN note Nullable(String)", False),
+    ],
+)
+def test_a_null_that_the_target_cannot_take_is_refused_at_the_alter(
+    statement: str, refused: bool
+) -> None:
+    """Else the INSERT that brings the first NULL would fail."""
+    with olapdb.connect() as connection:
+        for table in (
+            "events (kind String, n Int64)",
+            "labels (kind String, label String, note String)",
+        ):
+            connection.execute(f"CREATE TABLE {table} ENGINE = MergeTree ORDER BY tuple()")
+        connection.execute(
+            "CREATE TABLE sums (kind String, label String, n Int64) ENGINE = SummingMergeTree"
+            " ORDER BY (kind, label)"
+        )
+        connection.execute(
+            "CREATE MATERIALIZED VIEW sums_mv TO sums AS SELECT kind, label, sum(n) AS n"
+            " FROM events LEFT JOIN labels USING kind GROUP BY kind, label"
+        )
+        if not refused:
+            connection.execute(statement)
+            return
+        with pytest.raises(AlterOfColumnIsForbidden, match=r"sums_mv.*so no NULL") as error:
+            connection.execute(statement)
+        assert "MODIFY QUERY" in str(error.value.hint)
+        connection.execute(
+            "ALTER TABLE sums_mv MODIFY QUERY SELECT ifNull(kind, '') AS kind,"
+            " ifNull(label, '') AS label, sum(n) AS n FROM events LEFT JOIN labels USING kind"
+            " GROUP BY kind, label"
+        )
+        connection.execute(statement)
+        connection.execute(
+            "INSERT INTO labels VALUES ('a', NULL, '')"
+            if "labels" in statement
+            else "INSERT INTO events VALUES (NULL, 1)"
+        )
+        connection.execute("INSERT INTO events VALUES ('a', 2)")
+        assert verdict(connection, "sums_mv") != "broken"

@@ -61,6 +61,15 @@ def test_siblings_land_and_the_gap_has_a_reason(connection: Connection) -> None:
     }  # fmt: skip
 
 
+def test_rows_that_have_left_since_are_not_counted(connection: Connection) -> None:
+    add(
+        connection, ("2024-01-02", "a", 1, -5), ("2024-02-03", "a", 1, 5), ("2024-02-04", "a", 1, 5)
+    )
+    assert "It has not seen 3 rows. It failed on 3 of them" in reason(connection)
+    connection.execute("ALTER TABLE events DROP PARTITION 202402")
+    assert "It has not seen 1 rows. It failed on 1 of them" in reason(connection)
+
+
 def test_what_mends_it(connection: Connection) -> None:
     add(connection, ("2024-01-01", "a", 1, 1), ("2024-01-02", "a", 1, -5))
     with pytest.raises(BackfillIncomplete, match="a negative amount"):
@@ -164,5 +173,7 @@ def test_what_views_did(connection: Connection) -> None:
 
 
 def test_the_log_can_be_switched_off(connection: Connection) -> None:
-    connection.execute("INSERT INTO events SETTINGS log_query_views = 0 VALUES ('2024-01-01', 'a', 1, 1)")
+    connection.execute(
+        "INSERT INTO events SETTINGS log_query_views = 0 VALUES ('2024-01-01', 'a', 1, 1)"
+    )
     assert log(connection) == []

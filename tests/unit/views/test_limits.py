@@ -8,7 +8,7 @@ import pytest
 
 import olapdb
 from olapdb.dbapi.connection import Connection
-from olapdb.errors import BadArguments, NotSupportedError, ViewLimitExceeded
+from olapdb.errors import NotSupportedError, SettingOutOfRange, ViewLimitExceeded
 from tests.unit.views.warehouse import rows, verdict
 
 ROWS = "INSERT INTO s SELECT number % 3, number FROM numbers(100)"
@@ -107,7 +107,7 @@ def test_a_view_beyond_its_limit_may_leave_a_gap(connection: Connection) -> None
 
 
 def test_values_are_checked(connection: Connection) -> None:
-    with pytest.raises(BadArguments, match="at least 0"):
+    with pytest.raises(SettingOutOfRange, match="at least 0"):
         connection.execute("SET max_view_parts = -1")
     with pytest.raises(NotSupportedError, match="'throw', 'warn'"):
         connection.execute("SET view_limits_mode = 'break'")

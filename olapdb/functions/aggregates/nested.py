@@ -1,0 +1,337 @@
+"""-Array, -ForEach, -Map and -Resample: an aggregate over the elements of arrays and maps, or for
+each element, each key, each bucket on its own; and sumMap, minMap, maxMap of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.errors import (
+    ArgumentOutOfBound,
+    NumberOfArgumentsDoesntMatch,
+    SizesOfArraysDoNotMatch,
+    TooFewArguments,
+    UnequalMappedArrays,
+)
+from olapdb.functions import casts, columns
+from olapdb.functions.aggregates import segments
+from olapdb.functions.aggregates.combinators import State, Wrapped
+from olapdb.functions.aggregates.parts import illegal, state_of
+from olapdb.functions.base import Aggregate, Groups
+from olapdb.types import Array, DataType, Date, DateTime, Integer, Map, Tuple, plain
+
+Resolve = Callable[[str, tuple[object, ...], tuple[DataType, ...]], Aggregate]
+
+SUFFIXES = ("ForEach", "Resample", "Array", "Map")
+_BUCKETS_MAX = 1 << 20
+
+
+@dataclass(frozen=True)
+class ArrayElements(Wrapped):
+    """-Array: over all elements of the arrays; the state is that of the aggregate inside."""
+
+    def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        offsets, elements = _elements_together(self.name, arguments)
+        return self.inner.state(elements, segments.regroup(offsets, groups))
+
+
+@dataclass(frozen=True)
+class ForEach(Wrapped):
+    """-ForEach: the first elements, the second ones, … each on their own. State: Array of states,
+    as long as the longest array."""
+
+    def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        offsets, elements = _elements_together(self.name, arguments)
+        lists, owners = _by_position(offsets, groups)
+        return columns.lists_from(lists, self.inner.state(elements, owners))
+
+    def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        offsets, elements = columns.elements_of(states)
+        lists, owners = _by_position(offsets, groups)
+        return columns.lists_from(lists, self.inner.merge(elements, owners))
+
+    def finalize(self, states: pa.Array) -> pa.Array:
+        offsets, elements = columns.elements_of(states)
+        return columns.lists_from(offsets, self.inner.finalize(elements))
+
+
+@dataclass(frozen=True)
+class Resample(Wrapped):
+    """-Resample(start, end, step): rows by the bucket of their last argument, those outside left
+    out. State: Array of as many states as there are buckets."""
+
+    start: int = 0
+    step: int = 1
+    buckets: int = 0
+
+    def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        arguments, groups = segments.present(arguments, groups)
+        *rest, keys = arguments
+        if pa.types.is_temporal(keys.type):
+            keys = keys.view(pa.int64() if keys.type.bit_width == 64 else pa.int32())
+        bucket = (columns.numpy_values(keys).astype(np.int64) - self.start) // self.step
+        inside = (bucket >= 0) & (bucket < self.buckets)
+        rest, kept = segments.kept(rest, groups, inside)
+        codes = kept.codes * self.buckets + bucket[inside]
+        made = self.inner.state(rest, Groups(codes, groups.count * self.buckets))
+        return columns.lists_from(np.arange(groups.count + 1) * self.buckets, made)
+
+    def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        offsets, elements = columns.elements_of(states)
+        owners = segments.regroup(offsets, groups)
+        codes = owners.codes * self.buckets + _positions(offsets)
+        made = self.inner.merge(elements, Groups(codes, groups.count * self.buckets))
+        return columns.lists_from(np.arange(groups.count + 1) * self.buckets, made)
+
+    def finalize(self, states: pa.Array) -> pa.Array:
+        offsets, elements = columns.elements_of(states)
+        return columns.lists_from(offsets, self.inner.finalize(elements))
+
+
+@dataclass(frozen=True)
+class MapValues(Wrapped):
+    """-Map: the values of each key on their own. State: Map of states, its keys sorted."""
+
+    def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        offsets, keys, values = _map_parts(arguments[0])
+        lists, owners, kept = _by_key(offsets, keys, groups)
+        return self._map(lists, kept, self.inner.state([values], owners), self.state_type.state)
+
+    def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        offsets, keys, values = _map_parts(states)
+        lists, owners, kept = _by_key(offsets, keys, groups)
+        return self._map(lists, kept, self.inner.merge(values, owners), self.state_type.state)
+
+    def finalize(self, states: pa.Array) -> pa.Array:
+        offsets, keys, values = _map_parts(states)
+        return self._map(offsets, keys, self.inner.finalize(values), self.result_type)
+
+    def _map(
+        self, offsets: np.ndarray, keys: pa.Array, values: pa.Array, target: DataType
+    ) -> pa.Array:
+        assert isinstance(target, Map)
+        return casts.map_from(offsets, keys, values, target)
+
+
+@dataclass(frozen=True)
+class MappedArrays(Wrapped):
+    """sumMap, minMap, maxMap of an array of keys and one of values, as two arguments or a Tuple.
+    State: Tuple(keys, states). The result leaves out keys whose sum is 0, as in ClickHouse."""
+
+    def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        pair = arguments if len(arguments) == 2 else columns.struct_fields(arguments[0])
+        try:
+            offsets, elements = _elements_together(self.name, pair)
+        except SizesOfArraysDoNotMatch as error:  # as ClickHouse calls it for maps
+            raise UnequalMappedArrays(error.message) from None
+        owners = segments.regroup(offsets, groups)
+        (keys, values), owners = segments.present(elements, owners)
+        lists, found, kept = _by_code(keys, owners)
+        return self._pair(lists, kept, self.inner.state([values], found), self.state_type.arrow)
+
+    def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        key_lists, value_lists = columns.struct_fields(states)
+        offsets, keys = columns.elements_of(key_lists)
+        _, values = columns.elements_of(value_lists)
+        lists, owners, kept = _by_key(offsets, keys, groups)
+        return self._pair(lists, kept, self.inner.merge(values, owners), self.state_type.arrow)
+
+    def finalize(self, states: pa.Array) -> pa.Array:
+        key_lists, value_lists = columns.struct_fields(states)
+        offsets, keys = columns.elements_of(key_lists)
+        _, inner = columns.elements_of(value_lists)
+        values = self.inner.finalize(inner)
+        if self.inner.name == "sum":
+            keep = np.asarray(values.cast(pa.float64(), safe=False)) != 0
+            counts = np.bincount(columns.parents_of(offsets)[keep], minlength=len(states))
+            offsets = columns.offsets_from_counts(counts)
+            keys, values = keys.filter(pa.array(keep)), values.filter(pa.array(keep))
+        return self._pair(offsets, keys, values, self.result_type.arrow)
+
+    def _pair(
+        self, offsets: np.ndarray, keys: pa.Array, values: pa.Array, arrow: pa.DataType
+    ) -> pa.Array:
+        lists = [columns.lists_from(offsets, keys), columns.lists_from(offsets, values)]
+        return columns.structs_from(lists, arrow)
+
+
+# --- elements and their groups
+
+
+def _elements_together(
+    name: str, arguments: Sequence[pa.Array]
+) -> tuple[np.ndarray, list[pa.Array]]:
+    """The elements of arrays of equal lengths; SizesOfArraysDoNotMatch otherwise."""
+    split = [columns.elements_of(one) for one in arguments]
+    offsets = split[0][0]
+    for others, _ in split[1:]:
+        if not np.array_equal(offsets, others):
+            raise SizesOfArraysDoNotMatch(
+                f"The arrays that {name} takes from one row have different lengths."
+            )
+    return offsets, [elements for _, elements in split]
+
+
+def _map_parts(array: pa.Array) -> tuple[np.ndarray, pa.Array, pa.Array]:
+    offsets = columns.offsets_of(array)
+    start, count = int(offsets[0]), int(offsets[-1] - offsets[0])
+    return offsets - start, array.keys.slice(start, count), array.items.slice(start, count)
+
+
+def _positions(offsets: np.ndarray) -> np.ndarray:
+    return np.asarray(np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets)))
+
+
+def _by_position(offsets: np.ndarray, groups: Groups) -> tuple[np.ndarray, Groups]:
+    """(offsets of the groups' lists, the place in them of each element)."""
+    lengths = np.zeros(groups.count, np.int64)
+    np.maximum.at(lengths, groups.codes, np.diff(offsets))
+    lists = columns.offsets_from_counts(lengths)
+    owners = segments.regroup(offsets, groups)
+    codes = lists[owners.codes].astype(np.int64) + _positions(offsets)
+    return lists, Groups(codes, int(lists[-1]))
+
+
+def _by_key(
+    offsets: np.ndarray, keys: pa.Array, groups: Groups
+) -> tuple[np.ndarray, Groups, pa.Array]:
+    return _by_code(keys, segments.regroup(offsets, groups))
+
+
+def _by_code(keys: pa.Array, owners: Groups) -> tuple[np.ndarray, Groups, pa.Array]:
+    """(offsets of the groups' lists, the place of each element, the keys of the places): each
+    group's keys once, sorted."""
+    ranking = segments.rank([keys])
+    width = max(ranking.count, 1)
+    pairs, places = np.unique(owners.codes * width + ranking.ranks, return_inverse=True)
+    group_of, ranks = np.divmod(pairs, width)
+    lists = columns.offsets_from_counts(np.bincount(group_of, minlength=owners.count))
+    kept = keys.take(pa.array(ranking.rows[ranks]))
+    return lists, Groups(places.reshape(-1).astype(np.int64), len(pairs)), kept
+
+
+# --- from a name and types
+
+
+def resolve_nested(
+    suffix: str, name: str, parameters: tuple[object, ...], types: tuple[DataType, ...],
+    resolve: Resolve,
+) -> Aggregate:  # fmt: skip
+    """`name` with one of SUFFIXES; `resolve` makes the aggregate inside."""
+    match suffix:
+        case "Array":
+            return _array(name, parameters, types, resolve)
+        case "ForEach":
+            return _for_each(name, parameters, types, resolve)
+        case "Resample":
+            return _resample(name, parameters, types, resolve)
+        case _:
+            return _map(name, parameters, types, resolve)
+
+
+def _element_types(name: str, types: tuple[DataType, ...]) -> tuple[DataType, ...]:
+    if not types:
+        raise TooFewArguments(f"Aggregate function {name} needs at least one array.")
+    found = []
+    for one in types:
+        array = plain(one)
+        if not isinstance(array, Array):
+            raise illegal(name, one, "an array")
+        found.append(array.inner)
+    return tuple(found)
+
+
+def _array(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...], resolve: Resolve
+) -> Aggregate:
+    inner = resolve(name, parameters, _element_types(f"{name}Array", types))
+    same = inner.state_type
+    if not isinstance(inner, State):
+        same = state_of(f"{inner.name}Array", inner.parameters, types, same.state)
+    return ArrayElements(
+        f"{inner.name}Array", inner.parameters, types, inner.result_type, same, inner,
+        merge_class=inner.merge_class, additive=inner.additive,
+        merge_function=inner.merge_function,
+    )  # fmt: skip
+
+
+def _for_each(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...], resolve: Resolve
+) -> Aggregate:
+    inner = resolve(name, parameters, _element_types(f"{name}ForEach", types))
+    spelt = f"{inner.name}ForEach"
+    state = state_of(spelt, inner.parameters, types, Array(inner.state_type.state))
+    return ForEach(
+        spelt, inner.parameters, types, Array(inner.result_type), state, inner,
+        merge_class=inner.merge_class,
+    )  # fmt: skip
+
+
+def _resample(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...], resolve: Resolve
+) -> Aggregate:
+    spelt = f"{name}Resample"
+    if len(parameters) < 3 or not types:
+        raise NumberOfArgumentsDoesntMatch(
+            f"Aggregate function {spelt} takes parameters (start, end, step) and a key, its last"
+            " argument."
+        )
+    *own, start, end, step = parameters
+    if not (isinstance(start, int) and isinstance(end, int) and isinstance(step, int)):
+        raise ArgumentOutOfBound(f"The start, end and step of {spelt} are integers.")
+    buckets = 0 if end < start or step < 1 else -((start - end) // step)
+    if step < 1 or buckets > _BUCKETS_MAX:
+        raise ArgumentOutOfBound(
+            f"The step of {spelt} is at least 1, with {_BUCKETS_MAX} buckets at most."
+        )
+    if not isinstance(plain(types[-1]), Integer | Date | DateTime):
+        raise illegal(spelt, types[-1], "an integer key")
+    inner = resolve(name, tuple(own), types[:-1])
+    state = state_of(f"{inner.name}Resample", parameters, types, Array(inner.state_type.state))
+    return Resample(
+        f"{inner.name}Resample", parameters, types, Array(inner.result_type), state, inner,
+        start, step, buckets, merge_class=inner.merge_class,
+    )  # fmt: skip
+
+
+_OF_ARRAYS = ("sum", "min", "max")
+
+
+def _map(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...], resolve: Resolve
+) -> Aggregate:
+    spelt = f"{name}Map"
+    only = plain(types[0]) if types else None
+    if len(types) == 1 and isinstance(only, Map):
+        inner = resolve(name, parameters, (only.value,))
+        state = state_of(
+            f"{inner.name}Map", inner.parameters, types, Map(only.key, inner.state_type.state)
+        )
+        result: DataType = Map(only.key, inner.result_type)
+        kind: type[MapValues | MappedArrays] = MapValues
+    else:
+        pair = types if not isinstance(only, Tuple) or len(types) > 1 else only.elements
+        arrays = [plain(one) for one in pair]
+        if name not in _OF_ARRAYS or len(arrays) != 2 or not _are_arrays(arrays):
+            shown = types[0] if types else Tuple(())
+            raise illegal(spelt, shown, "a Map" + ", or an array of keys and one of values" * (
+                name in _OF_ARRAYS))  # fmt: skip
+        keys, values = (one.inner for one in arrays if isinstance(one, Array))
+        values = plain(values)
+        inner = resolve(name, parameters, (values,))
+        state = state_of(spelt, (), types, Tuple((Array(keys), Array(inner.state_type.state))))
+        result = Tuple((Array(keys), Array(inner.result_type)))
+        kind = MappedArrays
+    merges = inner.name if inner.merge_function == inner.name and inner.name in _OF_ARRAYS else ""
+    return kind(
+        f"{inner.name}Map", inner.parameters, types, result, state, inner,
+        merge_class=inner.merge_class, additive=bool(merges),
+        merge_function=f"{merges}Map" if merges else "",
+    )  # fmt: skip
+
+
+def _are_arrays(types: Sequence[DataType]) -> bool:
+    return all(isinstance(one, Array) for one in types)

@@ -1,0 +1,124 @@
+"""system.table_engines, data_type_families, aggregate_function_combinators, formats, time_zones and
+build_options: what this release knows, whatever the warehouse holds."""
+
+from __future__ import annotations
+
+import platform
+import zoneinfo
+from collections.abc import Iterator
+from importlib.metadata import version
+
+import pyarrow as pa
+
+from olapdb.system.registry import Row, SystemContext, SystemTable
+from olapdb.types import STRING, UINT8, type_families
+
+_ENGINES = (
+    ("MergeTree", "Sorted parts, merged in the background."),
+    (
+        "ReplacingMergeTree",
+        "Of rows with one sorting key the last, or that of the highest version.",
+    ),
+    ("SummingMergeTree", "Rows with one sorting key are added up."),
+    ("AggregatingMergeTree", "States of rows with one sorting key are merged."),
+    ("CollapsingMergeTree", "Rows of sign 1 and -1 cancel each other."),
+    ("VersionedCollapsingMergeTree", "As CollapsingMergeTree, in any order of insertion."),
+    ("Memory", "Rows in the order of insertion, without keys; they are kept on disk too."),
+    ("Log", "Rows in the order of insertion, without keys."),
+    ("TinyLog", "The same as Log."),
+    ("StripeLog", "The same as Log."),
+    ("Null", "Stores nothing; views fire on what is inserted."),
+)
+_REPLICATED = "The plain engine: a warehouse is its own replica."
+_COMBINATORS = (
+    ("If", "Only rows of which the last argument, a condition, is true."),
+    ("Array", "Over the elements of arrays."),
+    ("Map", "Over the values of maps, each key on its own."),
+    ("ForEach", "The first elements of arrays, the second ones, … each on their own."),
+    ("Resample", "Rows by the bucket of their last argument, each bucket on its own."),
+    ("Distinct", "Each value, or each set of values, once."),
+    ("OrDefault", "The default of the type where there is no row."),
+    ("OrNull", "NULL where there is no row."),
+    ("State", "The state instead of the result."),
+    ("SimpleState", "The result as a SimpleAggregateFunction."),
+    ("Merge", "The result of states that are merged."),
+    ("MergeState", "The state of states that are merged."),
+)
+
+
+def _table_engines(context: SystemContext) -> Iterator[Row]:
+    for name, description in _ENGINES:
+        sorts = int(name.endswith("MergeTree"))
+        yield name, sorts, sorts, 0, sorts, sorts, 0, 1, 1, description
+        if sorts:
+            yield f"Replicated{name}", 1, 1, 0, 1, 1, 0, 1, 1, _REPLICATED
+
+
+def _data_type_families(context: SystemContext) -> Iterator[Row]:
+    yield from type_families()
+
+
+def _combinators(context: SystemContext) -> Iterator[Row]:
+    for name, description in _COMBINATORS:
+        yield name, 0, description
+
+
+def _formats(context: SystemContext) -> Iterator[Row]:
+    yield "Values", 1, 0, "Rows in parentheses, in INSERT INTO t VALUES."
+    yield "Null", 0, 1, "A result of which nothing is kept."
+
+
+def _time_zones(context: SystemContext) -> Iterator[Row]:
+    for name in sorted(zoneinfo.available_timezones()):
+        yield (name,)
+
+
+def _build_options(context: SystemContext) -> Iterator[Row]:
+    release = version("olapdb")
+    yield "VERSION_FULL", f"olapdb {release}"
+    yield "VERSION_DESCRIBE", release
+    yield "SYSTEM", platform.system()
+    yield "SYSTEM_PROCESSOR", platform.machine()
+    yield "PYTHON_VERSION", platform.python_version()
+    yield "ARROW_VERSION", pa.__version__
+
+
+TABLES = (
+    SystemTable(
+        "table_engines",
+        (
+            ("name", STRING), ("supports_settings", UINT8), ("supports_skipping_indices", UINT8),
+            ("supports_projections", UINT8), ("supports_sort_order", UINT8),
+            ("supports_ttl", UINT8), ("supports_replication", UINT8),
+            ("supports_deduplication", UINT8), ("supports_parallel_insert", UINT8),
+            ("description", STRING),
+        ),
+        _table_engines,
+        "The engines that a table can have",
+    ),
+    SystemTable(
+        "data_type_families",
+        (("name", STRING), ("case_insensitive", UINT8), ("alias_to", STRING)),
+        _data_type_families,
+        "The types that a column can have, and their other names",
+    ),
+    SystemTable(
+        "aggregate_function_combinators",
+        (("name", STRING), ("is_internal", UINT8), ("description", STRING)),
+        _combinators,
+        "What may stand behind the name of an aggregate function",
+    ),
+    SystemTable(
+        "formats",
+        (("name", STRING), ("is_input", UINT8), ("is_output", UINT8), ("description", STRING)),
+        _formats,
+        "Formats that statements may name; results are Arrow",
+    ),
+    SystemTable(
+        "time_zones", (("time_zone", STRING),), _time_zones, "The names of time zones"
+    ),
+    SystemTable(
+        "build_options", (("name", STRING), ("value", STRING)), _build_options,
+        "The release and what it runs on",
+    ),
+)  # fmt: skip

@@ -1,0 +1,154 @@
+"""-Array, -ForEach, -Map, -Resample and their mixtures beside ClickHouse, in queries, in columns of
+states and of simple aggregates, before and after merges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import olapdb
+from olapdb.dbapi.connection import Connection
+from olapdb.errors import Error
+from tests.harness.oracle import Oracle, OracleError
+
+TABLE = (
+    "nested_g (k UInt8, a Array(UInt32), b Array(String), f Array(Float64), "
+    "n Array(Nullable(Int32)), c UInt8, m Map(String, UInt64)) ENGINE = MergeTree ORDER BY k"
+)
+ROWS = (
+    "INSERT INTO nested_g VALUES (1, [1,2,3], ['x','y'], [1.5], [1,NULL], 1, {'a':1}), "
+    "(1, [], [], [], [], 0, {}), (2, [7], ['x'], [2.5,3.5], [NULL], 1, {'a':2,'b':3}), "
+    "(2, [1,1], ['z','x'], [8.0], [5], 0, {'b':1})"
+)
+SELECTED = (
+    "sumArray(a), countArray(a), uniqArray(b), avgArray(f), minArray(a), maxArray(b)",
+    "arraySort(groupUniqArrayArray(b)), arraySort(groupArrayArray(a)), uniqExactArray(a)",
+    "sumArrayIf(a, c), countArrayIf(a, c), uniqArrayIf(b, c)",
+    "sumArray(n), countArray(n), maxArray(n), uniqArray(n)",
+    "quantileArray(0.5)(f), sumDistinctArray(a), sumArrayDistinct(a), sumArrayOrNull(a)",
+    "argMaxArray(a, a), sumArrayArray([a, a])",
+    "sumForEach(a), maxForEach(a), countForEach(a), avgForEach(f), groupUniqArrayForEach(b)",
+    "sumForEachIf(a, c), sumForEach(n), sumForEachArray([a, a])",
+    "sumResample(0, 4, 1)(k, k), countResample(0, 10, 3)(k), avgResample(1, 2, 1)(c, k)",
+    "sumMap(m), minMap(m), maxMap(m), avgMap(m), countMap(m), sumMapIf(m, c)",
+    "sumMap(a, a), maxMap(a, a), minMap((a, a)), sumMap(n, n)",
+    "toTypeName(sumArrayState(a)), toTypeName(sumStateArray(a)), toTypeName(sumForEachState(a))",
+    "toTypeName(groupUniqArrayArraySimpleState(b)), toTypeName(sumMapSimpleState(m))",
+)  # fmt: skip
+THROUGH_STATES = (
+    ("sumArray", "a"), ("uniqArray", "b"), ("avgArray", "f"), ("sumArrayIf", "a, c"),
+    ("sumForEach", "a"), ("avgForEach", "f"), ("sumMap", "m"), ("maxMap", "m"),
+    ("uniqExactArray", "a"), ("sumArrayOrNull", "n"),
+)  # fmt: skip
+REFUSED = (
+    "sumArray(c)", "sumArray()", "argMaxArray(a, b)", "sumForEach(c)", "sumMap(c)",
+    "sumMap(b, b)", "sumMap([1,2], [1])", "countResample(0, 5, 0)(k)", "countResample(0, 5)(k)",
+    "countResample(0, 5, 1)('a')", "sumIfArray(a, a)", "nopeArray(a)",
+)  # fmt: skip
+
+
+@pytest.fixture
+def connection(oracle: Oracle) -> Iterator[Connection]:
+    oracle.execute("DROP TABLE IF EXISTS nested_g")
+    oracle.execute(f"CREATE TABLE {TABLE}")
+    oracle.execute(ROWS)
+    with olapdb.connect() as opened:
+        opened.execute("SYSTEM STOP MERGES")
+        opened.execute(f"CREATE TABLE {TABLE}")
+        opened.execute(ROWS)
+        yield opened
+
+
+def same(connection: Connection, oracle: Oracle, query: str) -> None:
+    """Both give the same types and, as text, the same rows."""
+    cursor = connection.execute(query)
+    types = tuple(str(field[1]) for field in cursor.description or ())
+    there = oracle.query(query)
+    assert types == there.types, query
+    width = len(types)
+    as_text = ", ".join(f"toString(_{i})" for i in range(width))
+    names = ", ".join(f"_{i}" for i in range(width))
+    texts = f"WITH q ({names}) AS ({query}) SELECT {as_text} FROM q ORDER BY ALL"
+    assert connection.execute(texts).fetchall() == oracle.query(texts).rows, query
+
+
+@pytest.mark.parametrize("selected", SELECTED)
+def test_results_and_types(connection: Connection, oracle: Oracle, selected: str) -> None:
+    same(connection, oracle, f"SELECT {selected} FROM nested_g")
+    same(connection, oracle, f"SELECT {selected} FROM nested_g WHERE k = 9")
+    same(connection, oracle, f"SELECT k, {selected} FROM nested_g GROUP BY k")
+
+
+@pytest.mark.parametrize(("name", "arguments"), THROUGH_STATES)
+def test_merged_states_are_the_whole(
+    connection: Connection, oracle: Oracle, name: str, arguments: str
+) -> None:
+    states = f"SELECT k, {name}State({arguments}) AS s FROM nested_g GROUP BY k, c"
+    same(connection, oracle, f"SELECT k, {name}Merge(s) FROM ({states}) GROUP BY k")
+    merged = f"SELECT {name}Merge(s) FROM ({states})"
+    same(connection, oracle, merged)
+    whole = f"SELECT {name}({arguments}) FROM nested_g"
+    assert connection.execute(merged).fetchall() == connection.execute(whole).fetchall()
+
+
+@pytest.mark.parametrize("call", REFUSED)
+def test_what_is_refused(connection: Connection, oracle: Oracle, call: str) -> None:
+    with pytest.raises(OracleError) as theirs:
+        oracle.query(f"SELECT {call} FROM nested_g")
+    with pytest.raises(Error) as ours:
+        connection.execute(f"SELECT {call} FROM nested_g").fetchall()
+    assert (ours.value.name, ours.value.code) == (theirs.value.name, theirs.value.code)
+
+
+SIMPLE = (
+    "nested_s (k UInt8, u SimpleAggregateFunction(groupUniqArrayArray, Array(String)), "
+    "l SimpleAggregateFunction(groupArrayArray, Array(UInt32)), "
+    "m SimpleAggregateFunction(sumMap, Map(String, UInt64)), "
+    "x SimpleAggregateFunction(maxMap, Map(String, UInt64)), "
+    "t SimpleAggregateFunction(sumMap, Tuple(Array(UInt32), Array(Int64))), "
+    "w AggregateFunction(sumForEach, Array(UInt32))) ENGINE = AggregatingMergeTree ORDER BY k"
+)
+SIMPLE_ROWS = (
+    "SELECT 1, ['a'], [1, 2], map('p', 1), map('p', 5), ([1], [5]), sumForEachState(CAST([1, 2] AS Array(UInt32)))",
+    "SELECT 1, ['b', 'a'], [3], map('q', 2, 'p', 3), map('p', 4), ([1, 2], [-5, 3]),"
+    " sumForEachState(CAST([7] AS Array(UInt32)))",
+    "SELECT 2, [], [], map(), map(), ([], []), sumForEachState(CAST([9, 9, 9] AS Array(UInt32)))",
+)
+
+
+def test_simple_aggregates_and_states_merge(connection: Connection, oracle: Oracle) -> None:
+    oracle.execute("DROP TABLE IF EXISTS nested_s")
+    for statement in (
+        f"CREATE TABLE {SIMPLE}",
+        *(f"INSERT INTO nested_s {r}" for r in SIMPLE_ROWS),
+    ):
+        connection.execute(statement)
+        oracle.execute(statement)
+    read = (
+        "SELECT k, arraySort(u), l, m, x, t, sumForEachMerge(w) FROM nested_s FINAL"
+        " GROUP BY k, u, l, m, x, t"
+    )
+    same(connection, oracle, read)
+    connection.execute("OPTIMIZE TABLE nested_s FINAL")
+    oracle.execute("OPTIMIZE TABLE nested_s FINAL")
+    same(connection, oracle, read.replace(" FINAL", ""))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        "SimpleAggregateFunction(sumForEach, Array(UInt64))",
+        "SimpleAggregateFunction(groupArrayArray, String)",
+        "SimpleAggregateFunction(nopeArray, Array(String))",
+    ],
+)
+def test_columns_that_are_refused(connection: Connection, oracle: Oracle, column: str) -> None:
+    statement = (
+        f"CREATE TABLE nested_r (k UInt8, t {column}) ENGINE = AggregatingMergeTree ORDER BY k"
+    )
+    with pytest.raises(OracleError) as theirs:
+        oracle.execute(statement)
+    with pytest.raises(Error) as ours:
+        connection.execute(statement)
+    assert (ours.value.name, ours.value.code) == (theirs.value.name, theirs.value.code)

@@ -1,0 +1,146 @@
+"""Columns of system tables and of information_schema beside ClickHouse's: names and types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import olapdb
+from olapdb.dbapi.connection import Connection
+from olapdb.errors import UnknownTable
+from tests.harness.oracle import Oracle
+
+OTHER_TYPES = {
+    ("databases", "uuid"), ("tables", "uuid"), ("parts", "uuid"), ("parts_columns", "uuid"),
+    ("dropped_tables", "uuid"), ("processes", "Settings"),
+    ("key_column_usage", "CONSTRAINT_SCHEMA"), ("key_column_usage", "CONSTRAINT_CATALOG"),
+}  # fmt: skip
+"""UUIDs and LowCardinality are plain texts, Enums too, see `_settled`; the last two are Nullable in
+upper case only."""
+INFORMATION = (
+    "schemata", "tables", "columns", "views", "key_column_usage", "referential_constraints",
+    "statistics", "engines",
+)  # fmt: skip
+
+
+@pytest.fixture
+def connection() -> Iterator[Connection]:
+    with olapdb.connect() as opened:
+        opened.execute("CREATE DATABASE shop")
+        opened.execute(
+            "CREATE TABLE shop.sales (day Date, at DateTime, item String, paid Decimal(9, 2), "
+            "note Nullable(FixedString(8)), INDEX i paid TYPE minmax) "
+            "ENGINE = MergeTree PARTITION BY (toYYYYMM(day), toDate(at)) ORDER BY (item, day)"
+        )
+        opened.execute(
+            "INSERT INTO shop.sales VALUES ('2024-01-05', '2024-01-05 10:00:00', 'a', 1.5, NULL), "
+            "('2024-01-09', '2024-01-05 12:00:00', 'b', 2, 'x')"
+        )
+        opened.execute("CREATE VIEW shop.seen AS SELECT item FROM shop.sales")
+        yield opened
+
+
+def _settled(name: str) -> str:
+    return "String" if name.startswith("Enum") else name
+
+
+def _columns(connection: Connection, database: str) -> dict[tuple[str, str], str]:
+    rows = connection.execute(
+        f"SELECT table, name, type FROM system.columns WHERE database = '{database}'"
+    ).fetchall()
+    return {(table, name): data_type for table, name, data_type in rows}
+
+
+@pytest.mark.parametrize("database", ["system", "information_schema"])
+def test_columns_of_one_name_have_one_type(
+    connection: Connection, oracle: Oracle, database: str
+) -> None:
+    theirs = {
+        (table, name): _settled(str(data_type))
+        for table, name, data_type in oracle.query(
+            f"SELECT table, name, type FROM system.columns WHERE database = '{database}'"
+        ).rows
+    }
+    ours = _columns(connection, database)
+    shared = ours.keys() & theirs.keys() - OTHER_TYPES
+    assert len(shared) > (250 if database == "system" else 200)
+    different = {k: (ours[k], theirs[k]) for k in shared if ours[k] != theirs[k]}
+    assert different == {}
+
+
+@pytest.mark.parametrize("table", INFORMATION)
+def test_information_schema_has_all_columns_in_both_cases(
+    connection: Connection, oracle: Oracle, table: str
+) -> None:
+    theirs = oracle.query(f"DESCRIBE information_schema.{table}").column("name")
+    ours = [name for of, name in _columns(connection, "information_schema") if of == table]
+    assert sorted(ours) == sorted(str(name) for name in theirs)
+    for spelt in (f"information_schema.{table}", f"INFORMATION_SCHEMA.{table.upper()}"):
+        described = connection.execute(f"DESCRIBE {spelt}").fetchall()
+        assert [row[0] for row in described] == ours
+        connection.execute(f"SELECT * FROM {spelt}").fetchall()
+
+
+def test_information_schema_tells_tables_and_columns(connection: Connection) -> None:
+    tables = connection.execute(
+        "SELECT TABLE_NAME, table_type, table_rows, engine FROM information_schema.tables "
+        "WHERE table_schema = 'shop' ORDER BY 1"
+    ).fetchall()
+    assert tables == [("sales", "BASE TABLE", 2, "MergeTree"), ("seen", "VIEW", None, None)]
+    columns = connection.execute(
+        "SELECT column_name, ordinal_position, is_nullable, numeric_precision, numeric_scale, "
+        "character_octet_length, column_key FROM INFORMATION_SCHEMA.COLUMNS "
+        "WHERE table_name = 'sales' ORDER BY ordinal_position"
+    ).fetchall()
+    assert columns == [
+        ("day", 1, "0", None, None, None, "PRI"),
+        ("at", 2, "0", None, None, None, ""),
+        ("item", 3, "0", None, None, None, "PRI"),
+        ("paid", 4, "0", 9, 2, None, ""),
+        ("note", 5, "1", None, None, 8, ""),
+    ]
+    views = connection.execute(
+        "SELECT table_name, view_definition, is_insertable_into FROM information_schema.views "
+        "WHERE table_schema = 'shop'"
+    ).fetchall()
+    assert [(name, inserts) for name, _, inserts in views] == [("seen", "NO")]
+    assert "sales" in str(views[0][1])
+
+
+def test_parts_tell_their_days(connection: Connection) -> None:
+    import datetime
+
+    (row,) = connection.execute(
+        "SELECT min_date, max_date, min_time, max_time FROM system.parts WHERE table = 'sales'"
+    ).fetchall()
+    assert row[:2] == (datetime.date(2024, 1, 5), datetime.date(2024, 1, 9))
+    assert [at.hour for at in row[2:]] == [10, 12]
+
+
+@pytest.mark.parametrize("name", ["information_schema.Tables", "system.nope", "system.zookeeper"])
+def test_a_missing_one_is_unknown_with_a_hint(connection: Connection, name: str) -> None:
+    with pytest.raises(UnknownTable, match=r"system\.tables WHERE database"):
+        connection.execute(f"SELECT * FROM {name}")
+
+
+def test_every_table_can_be_read_whole(connection: Connection) -> None:
+    names = connection.execute(
+        "SELECT database, name FROM system.tables WHERE database IN "
+        "('system', 'information_schema')"
+    ).fetchall()
+    assert len(names) > 45
+    for database, name in names:
+        connection.execute(f"SELECT * FROM {database}.{name}").fetchall()
+
+
+def test_names_that_are_listed_are_clickhouses(connection: Connection, oracle: Oracle) -> None:
+    for table in ("aggregate_function_combinators", "table_engines", "data_type_families"):
+        theirs = set(oracle.query(f"SELECT name FROM system.{table}").column("name"))
+        if table == "aggregate_function_combinators":
+            theirs.add("MergeState")
+        ours = {r[0] for r in connection.execute(f"SELECT name FROM system.{table}").fetchall()}
+        if table == "table_engines":  # an embedded ClickHouse lists no replicated ones
+            ours = {name for name in ours if not name.startswith("Replicated")}
+        lowered = {str(name).lower() for name in theirs}
+        assert {name for name in ours if name.lower() not in lowered} <= {"Decimal", "Interval"}

@@ -1,0 +1,42 @@
+"""Every setting that ClickHouse has about views is known: implemented, refused, or without meaning."""
+
+from __future__ import annotations
+
+import pytest
+
+import olapdb
+from olapdb.config import SESSION_SETTINGS
+from olapdb.errors import NotSupportedError
+from tests.harness.oracle import Oracle
+
+
+def test_each_is_known_with_its_default() -> None:
+    with Oracle() as oracle:
+        there = oracle.query(
+            "SELECT name, default FROM system.settings WHERE name LIKE '%view%' ORDER BY name"
+        )
+    assert len(there.rows) > 30
+    ours = {name: SESSION_SETTINGS.get(name) for name, _ in there.rows if name}
+    assert [name for name, definition in ours.items() if definition is None] == []
+    other = {
+        name for name, default in there.rows
+        if name and (one := ours[name]) is not None and one.parse(default) != one.default
+    }  # fmt: skip
+    assert other == set()
+
+
+@pytest.mark.parametrize(
+    ("statement", "why"),
+    [
+        ("SET allow_materialized_view_with_bad_select = 1", "would never fire"),
+        ("SET materialized_views_populate_atomically = 0", "missed or doubled"),
+        ("SET min_insert_block_size_rows_for_materialized_views = 9", "min_insert_block_size_rows"),
+        ("SET wait_for_part_commit_in_dependent_materialized_views = 1", "one commit"),
+    ],
+)
+def test_what_would_not_be_done_is_refused_with_the_reason(statement: str, why: str) -> None:
+    with olapdb.connect() as connection:
+        with pytest.raises(NotSupportedError) as refused:
+            connection.execute(statement)
+        assert why in str(refused.value.hint)
+        connection.execute("SET use_async_executor_for_materialized_views = 1")

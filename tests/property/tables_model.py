@@ -1,0 +1,147 @@
+"""What `test_tables.py` compares tables with: rows in lists, tables in a dictionary.
+
+A column is found by a number that is never used again; a row has, by it, what it was given.  A
+column's default never changes, so a row that came before the column can be given it at once.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any
+
+ENGINES = {
+    "MergeTree": "MergeTree",
+    "Replacing": "ReplacingMergeTree(version)",
+    "Summing": "SummingMergeTree(v)",
+}
+DEFAULTS: dict[str, Callable[[Row], int]] = {
+    "": lambda row: 0,
+    "7": lambda row: 7,
+    "v * 2": lambda row: row.v * 2,
+    "k + p": lambda row: row.k + row.p,
+}
+BASE = ("p", "k", "v", "version")
+
+
+@dataclass(frozen=True)
+class Row:
+    """`version` tells it from all others that were inserted; `arrival`: when it came to its table."""
+
+    p: int
+    k: int
+    v: int
+    version: int
+    arrival: int
+    more: tuple[tuple[int, int], ...] = ()
+
+    def value(self, key: int) -> int:
+        return dict(self.more)[key]
+
+    def given(self, key: int, value: int) -> Row:
+        return replace(self, more=tuple({**dict(self.more), key: value}.items()))
+
+
+@dataclass(frozen=True)
+class Column:
+    key: int
+    type: str
+    default: str
+
+
+@dataclass
+class Model:
+    """One table. `detached` are rows of parts that were detached from it."""
+
+    engine: str
+    columns: dict[str, Column] = field(default_factory=dict)
+    rows: list[Row] = field(default_factory=list)
+    detached: list[Row] = field(default_factory=list)
+
+    def copy(self) -> Model:
+        return Model(self.engine, dict(self.columns), list(self.rows), list(self.detached))
+
+    # --- columns
+
+    def add_column(self, name: str, column: Column) -> None:
+        self.columns[name] = column
+
+        def filled(row: Row) -> Row:
+            return row.given(column.key, DEFAULTS[column.default](row))
+
+        self.rows = [filled(row) for row in self.rows]
+        self.detached = [filled(row) for row in self.detached]
+
+    @property
+    def structure(self) -> set[tuple[str, str]]:
+        return {(name, column.type) for name, column in self.columns.items()}
+
+    # --- rows
+
+    def leave(self, leaves: Callable[[Row], bool]) -> list[Row]:
+        """Those that left."""
+        gone = [row for row in self.rows if leaves(row)]
+        self.rows = [row for row in self.rows if not leaves(row)]
+        return gone
+
+    def change(self, matches: Callable[[Row], bool], change: Callable[[Row], Row]) -> None:
+        self.rows = [change(row) if matches(row) else row for row in self.rows]
+
+    def take(self, rows: Iterable[Row], source: Model, arrivals: count[int]) -> None:
+        """Rows of parts that come from another table, by the names of its columns."""
+        for row in sorted(rows, key=lambda row: row.arrival):
+            more = {
+                self.columns[name].key: row.value(column.key)
+                for name, column in source.columns.items()
+            }
+            came = replace(row, arrival=next(arrivals), more=tuple(more.items()))
+            self.rows.append(came)
+
+    def may_take(self, source: Model) -> bool:
+        """Of a Replacing or Summing source it depends on merges which rows there are; the same
+        engine does not mind."""
+        same = source.structure == self.structure
+        return same and source.engine in ("MergeTree", self.engine)
+
+    # --- what a reader sees
+
+    @property
+    def columns_read(self) -> tuple[str, ...]:
+        return ("p", "k", "v") if self.engine == "Summing" else (*BASE, *sorted(self.columns))
+
+    @property
+    def query(self) -> str:
+        """Reads what `shown` tells, from `{name}`."""
+        final = "" if self.engine == "MergeTree" else " FINAL"
+        condition = " WHERE v != 0" if self.engine == "Summing" else ""
+        return f"SELECT {', '.join(self.columns_read)} FROM {{name}}{final}{condition}"
+
+    def shown(self) -> list[tuple[Any, ...]]:
+        """Sorted."""
+        match self.engine:
+            case "Summing":
+                sums: dict[tuple[int, int], int] = defaultdict(int)
+                for row in self.rows:
+                    sums[row.p, row.k] += row.v
+                return sorted((p, k, v) for (p, k), v in sums.items() if v)
+            case "Replacing":
+                newest = {
+                    (row.p, row.k): row
+                    for row in sorted(self.rows, key=lambda row: (row.version, row.arrival))
+                }
+                return self._tuples(list(newest.values()))
+            case _:
+                return self._tuples(self.rows)
+
+    def _tuples(self, rows: Sequence[Row]) -> list[tuple[Any, ...]]:
+        names = sorted(self.columns)
+        return sorted(
+            (row.p, row.k, row.v, row.version, *(row.value(self.columns[n].key) for n in names))
+            for row in rows
+        )
+
+    @property
+    def partitions(self) -> set[int]:
+        return {row.p for row in self.rows}

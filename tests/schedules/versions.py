@@ -1,0 +1,229 @@
+"""Steps that make another version of a view beside the old one, and exchange their names."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from tests.schedules.model import Model, ViewState
+from tests.schedules.operation import CATALOG, STORE, UNREADABLE, Answer, Operation, Untrue
+from tests.schedules.views import INCOMPLETE, any_view, filled
+
+
+def version_of(model: Model, key: str, standing: str) -> ViewState | None:
+    """The view's candidate, or its previous version."""
+    return next(
+        (v for v in model.views.values() if (v.beside, v.standing) == (key, standing)), None
+    )
+
+
+def start(model: Model, key: str) -> None:
+    """A candidate with a target of its own, which INSERTs fire from now on."""
+    if version_of(model, key, "candidate"):
+        return
+    view = model.views[key]
+    kin = [one.generation for one in model.views.values() if key in (one.shape.key, one.beside)]
+    model.number += 1
+    generation, number = max(kin) + 1, model.number
+    target = f"{view.shape.target.partition('#')[0]}#{number}"
+    model.names[target] = f"{model.names[view.shape.target]}__v{generation}"
+    model.pieces[target] = {}
+    if view.shape.target in model.absent:
+        model.absent[target] = True
+    model.defaults[target] = 0
+    name = f"{key}__v{generation}"
+    shape = replace(view.shape, key=name, target=target)
+    model.views[name] = ViewState(number, shape, generation=generation, standing="candidate", beside=key)  # fmt: skip
+
+
+def swap(model: Model, key: str, standing: str) -> None:
+    """The version takes the name of the view and of its target, this is the previous one then."""
+    new, old = version_of(model, key, standing), model.views[key]
+    assert new is not None
+    previous = version_of(model, key, "previous")
+    if previous is not None and previous != new:
+        model.drop_view(previous.shape.key)
+    table = model.names[old.shape.target]
+    model.names[new.shape.target] = table
+    model.names[old.shape.target] = f"{table}__v{old.generation}"
+    del model.views[new.shape.key]
+    name = f"{key}__v{old.generation}"
+    model.views[key] = replace(new, shape=replace(new.shape, key=key), standing="", beside="")
+    model.views[name] = replace(
+        old, shape=replace(old.shape, key=name), standing="previous", beside=key
+    )
+
+
+def _impossible(model: Model, key: str) -> set[str]:
+    """Errors for which there is a reason."""
+    found: set[str] = set()
+    view, candidate = model.views[key], version_of(model, key, "candidate")
+    several = [view, *(v for v in model.views.values() if v.beside == key)]
+    if not view.attached and candidate is None:
+        found.add("BAD_ARGUMENTS")
+    if not model.keeps(view):
+        found.add(UNREADABLE)
+    if (
+        any(model.views_on(one.shape.target) for one in several)
+        or len(model.views_into(view.shape.target)) > 1
+    ):
+        found.add("HAVE_DEPENDENT_OBJECTS")
+    if any(model.bypass(one.shape.target) for one in several):
+        found.add("BYPASS_ROWS")
+    ids = {one.id for one in several}
+    if any(leave[0] in ids and leave[1] == "source" for leave in model.retained):
+        found.add("RETAINED_ROWS")
+    return found
+
+
+@dataclass(frozen=True)
+class Rebuild(Operation):
+    """The same definition into a fresh target; or what a rebuild left undone."""
+
+    view: str
+    weight: ClassVar[int] = 7
+    settles: ClassVar[bool] = True
+    piecemeal: ClassVar[bool] = True
+    stages: ClassVar[tuple[str, ...]] = (
+        *STORE, *CATALOG, "rebuild.before_start", "rebuild.started", "backfill.chunk_published",
+        "rebuild.backfilled", "rebuild.reconciled", "rebuild.before_swap", "rebuild.swapped",
+    )  # fmt: skip
+
+    @classmethod
+    def draw(cls, model: Model, chance: random.Random) -> Rebuild | None:
+        view = any_view(model, chance)
+        return cls(view.shape.key) if view else None
+
+    def sql(self, model: Model) -> str:
+        model.views[self.view]
+        return f"SYSTEM REBUILD VIEW {self.view}"
+
+    def outcomes(self, model: Model, answer: Answer) -> list[Model]:
+        reasons = _impossible(model, self.view)
+        if not answer.error:
+            if reasons:
+                raise Untrue(f"rebuilt, though {reasons}")
+            return [self.after(model, answer)]
+        if answer.error == INCOMPLETE:
+            return [m for m in self.prefixes(model) if self._failing(m)] or [self._refuse(answer)]
+        if answer.error not in reasons:
+            self._refuse(answer)
+        return [
+            m for m in self.prefixes(model) if m.views[self.view].id == model.views[self.view].id
+        ]
+
+    def _failing(self, model: Model) -> bool:
+        candidate = version_of(model, self.view, "candidate")
+        return candidate is not None and bool(model.gap(candidate))
+
+    def _refuse(self, answer: Answer) -> Model:
+        raise Untrue(f"refused: {answer.message}")
+
+    def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
+        yield
+        start(model, self.view)
+        candidate = version_of(model, self.view, "candidate")
+        assert candidate is not None
+        yield
+        self._finish(model)
+
+    def _finish(self, model: Model) -> None:
+        candidate = version_of(model, self.view, "candidate")
+        assert candidate is not None
+        for slice_ in model.gap(candidate):
+            model.fill(candidate.shape.key, slice_)
+        model.blame("UPSTREAM REPLAY")
+        model.replay(candidate.shape.key, lambda slice_: True, discard=False)
+        swap(model, self.view, "candidate")
+
+    def prefixes(self, model: Model) -> Iterator[Model]:
+        yield model.copy()
+        reasons = _impossible(model, self.view)
+        if reasons - {"BYPASS_ROWS", "HAVE_DEPENDENT_OBJECTS"} or (
+            reasons and version_of(model, self.view, "candidate") is None
+        ):
+            return
+        started = model.copy()
+        start(started, self.view)
+        candidate = version_of(started, self.view, "candidate")
+        assert candidate is not None
+        key = candidate.shape.key
+        for some in filled(started, key, sorted(started.gap(candidate))):
+            yield some
+            if started.differing(candidate):
+                again = some.copy()
+                again.replay(key, lambda slice_: True, discard=False)
+                yield again
+        if not started.gap(candidate).keys() - {p for p in started.gap(candidate) if self._fills(started, key, p)} and not reasons:  # fmt: skip
+            done = started.copy()
+            self._finish(done)
+            yield done
+
+    def _fills(self, model: Model, key: str, slice_: str) -> bool:
+        return any(m.gap(m.views[key]).get(slice_) is None for m in filled(model, key, [slice_]))
+
+
+@dataclass(frozen=True)
+class Rollback(Operation):
+    """The name goes back to the version that was replaced."""
+
+    view: str
+    weight: ClassVar[int] = 4
+    settles: ClassVar[bool] = True
+    stages: ClassVar[tuple[str, ...]] = (*CATALOG, "rollback.before_commit")
+
+    @classmethod
+    def draw(cls, model: Model, chance: random.Random) -> Rollback | None:
+        found = [v.beside for v in model.views.values() if v.standing == "previous"]
+        return cls(chance.choice(found)) if found else None
+
+    def sql(self, model: Model) -> str:
+        model.views[self.view]
+        if version_of(model, self.view, "previous") is None:
+            raise KeyError(f"previous version of {self.view}")
+        return f"SYSTEM ROLLBACK VIEW {self.view}"
+
+    def outcomes(self, model: Model, answer: Answer) -> list[Model]:
+        reasons = _impossible(model, self.view) - {"RETAINED_ROWS"}
+        if version_of(model, self.view, "candidate"):
+            reasons.add("BAD_ARGUMENTS")
+        if answer.error:
+            if answer.error not in reasons:
+                raise Untrue(f"refused: {answer.message}")
+            return [model.copy()]
+        return [self.after(model, answer)]
+
+    def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
+        yield
+        if version_of(model, self.view, "previous") is None:
+            raise Untrue("there is no previous version")
+        swap(model, self.view, "previous")
+
+
+@dataclass(frozen=True)
+class CancelRebuild(Operation):
+    """The candidate goes, with its target."""
+
+    view: str
+    weight: ClassVar[int] = 4
+    settles: ClassVar[bool] = True
+    stages: ClassVar[tuple[str, ...]] = CATALOG
+
+    @classmethod
+    def draw(cls, model: Model, chance: random.Random) -> CancelRebuild | None:
+        found = [v.beside for v in model.views.values() if v.standing == "candidate"]
+        return cls(chance.choice(found)) if found else None
+
+    def sql(self, model: Model) -> str:
+        if version_of(model, self.view, "candidate") is None:
+            raise KeyError(f"candidate of {self.view}")
+        return f"SYSTEM CANCEL REBUILD VIEW {self.view}"
+
+    def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
+        yield
+        candidate = version_of(model, self.view, "candidate")
+        if candidate is None:
+            raise Untrue("there is no candidate")
+        model.drop_view(candidate.shape.key)

@@ -1,0 +1,161 @@
+"""What is said of tables and refused, and what statements about several tables leave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import olapdb
+
+
+@pytest.fixture
+def connection() -> Iterator[olapdb.Connection]:
+    with olapdb.connect() as opened:
+        yield opened
+
+
+def refused(connection: olapdb.Connection, statement: str) -> tuple[str, str]:
+    """The error's name, and what it says to do."""
+    with pytest.raises(olapdb.Error) as raised:
+        connection.execute(statement)
+    return raised.value.name, raised.value.hint
+
+
+def rows(connection: olapdb.Connection, query: str) -> list[tuple[object, ...]]:
+    return connection.execute(query).fetchall()
+
+
+def test_a_table_stays_attached(connection: olapdb.Connection) -> None:
+    connection.execute("CREATE TABLE t (k UInt64) ENGINE = MergeTree ORDER BY k")
+    for statement in ("DETACH TABLE t", "DETACH TABLE t PERMANENTLY", "DETACH DATABASE default"):
+        name, hint = refused(connection, statement)
+        assert name == "NOT_IMPLEMENTED"
+        assert "UNDROP" in hint
+    assert refused(connection, "ATTACH TABLE t")[0] == "TABLE_ALREADY_EXISTS"
+    assert refused(connection, "ATTACH TABLE nope")[0] == "UNKNOWN_TABLE"
+    connection.execute("ATTACH TABLE IF NOT EXISTS t")
+    connection.execute("DETACH TABLE IF EXISTS nope")
+
+
+def test_a_dropped_database_is_emptied_and_its_tables_come_back(
+    connection: olapdb.Connection,
+) -> None:
+    connection.execute("CREATE DATABASE d")
+    connection.execute("CREATE TABLE d.t (k UInt64) ENGINE = MergeTree ORDER BY k")
+    connection.execute("INSERT INTO d.t VALUES (1)")
+    connection.execute("TRUNCATE DATABASE d")
+    assert rows(connection, "SHOW TABLES FROM d") == []
+    connection.execute("UNDROP TABLE d.t")
+    assert rows(connection, "SELECT k FROM d.t") == [(1,)]
+
+
+def test_views_know_that_all_tables_were_truncated(connection: olapdb.Connection) -> None:
+    connection.execute("CREATE DATABASE d")
+    connection.execute("USE d")
+    connection.execute("CREATE TABLE s (k UInt64) ENGINE = MergeTree ORDER BY k")
+    connection.execute("CREATE TABLE t (k UInt64) ENGINE = MergeTree ORDER BY k")
+    connection.execute("CREATE MATERIALIZED VIEW v TO t AS SELECT k FROM s")
+    connection.execute("INSERT INTO s VALUES (1)")
+    connection.execute("TRUNCATE ALL TABLES FROM d LIKE 's'")
+    assert rows(connection, "SELECT stale_slices FROM system.views") == [(1,)]
+    connection.execute("TRUNCATE ALL TABLES FROM d")
+    connection.execute("INSERT INTO s VALUES (2)")
+    assert rows(connection, "SELECT k FROM t") == [(2,)]
+
+
+def test_a_cleared_index_is_gone_from_the_files_of_its_partition(tmp_path: Path) -> None:
+    with olapdb.connect(str(tmp_path)) as connection:
+        connection.execute(
+            "CREATE TABLE t (k UInt64, p UInt8, INDEX i k TYPE minmax) ENGINE = MergeTree"
+            " PARTITION BY p ORDER BY tuple()"
+        )
+        connection.execute(
+            "INSERT INTO t SELECT number, number % 2 FROM numbers(10) SETTINGS inline_bytes_max = 0"
+        )
+        assert _indexed(connection, tmp_path) == {"0": True, "1": True}
+        connection.execute("ALTER TABLE t CLEAR INDEX i IN PARTITION 1")
+        assert _indexed(connection, tmp_path) == {"0": True, "1": False}
+        assert rows(connection, "SELECT k FROM t WHERE k = 3") == [(3,)]
+        connection.execute("ALTER TABLE t MATERIALIZE INDEX i IN PARTITION 1")
+        assert _indexed(connection, tmp_path) == {"0": True, "1": True}
+
+
+def _indexed(connection: olapdb.Connection, folder: Path) -> dict[str, bool]:
+    """Whether the file of each partition holds a skip index."""
+    found = rows(connection, "SELECT partition_id, path FROM system.parts WHERE rows > 0")
+    return {
+        str(partition): any(
+            b"index" in key for key in pq.read_metadata(folder / str(path)).metadata
+        )
+        for partition, path in found
+    }
+
+
+def test_a_view_of_where_rows_lie_is_not_called_provable(connection: olapdb.Connection) -> None:
+    connection.execute("CREATE TABLE s (k UInt64) ENGINE = MergeTree ORDER BY k")
+    select = "AS SELECT k, _part AS p FROM s"
+    connection.execute(f"CREATE MATERIALIZED VIEW v ENGINE = MergeTree ORDER BY k {select}")
+    assert "_part" in str(rows(connection, "SELECT reason FROM system.views WHERE name = 'v'"))
+    name, _ = refused(
+        connection,
+        f"CREATE MATERIALIZED VIEW w ENGINE = ReplacingMergeTree ORDER BY (k, p) {select}",
+    )
+    assert name == "QUERY_IS_NOT_SUPPORTED_IN_MATERIALIZED_VIEW"
+
+
+def test_a_nested_column_of_older_parts_is_as_long_as_its_neighbours(
+    connection: olapdb.Connection,
+) -> None:
+    connection.execute("CREATE TABLE t (k UInt64, n Nested(a UInt8)) ENGINE = MergeTree ORDER BY k")
+    connection.execute("INSERT INTO t VALUES (1, [1, 2]), (2, [])")
+    connection.execute("ALTER TABLE t ADD COLUMN n.b Array(Nullable(String)) FIRST")
+    connection.execute("INSERT INTO t (k, `n.b`) VALUES (3, ['x'])")
+    wanted = [([None, None], 1, [1, 2]), ([], 2, []), (["x"], 3, [0])]
+    assert rows(connection, "SELECT * FROM t ORDER BY k") == wanted
+    connection.execute("OPTIMIZE TABLE t FINAL")
+    assert rows(connection, "SELECT * FROM t ORDER BY k") == wanted
+    assert rows(connection, "SELECT k, n.b FROM t ARRAY JOIN n ORDER BY ALL") == [
+        (1, None), (1, None), (3, "x")
+    ]  # fmt: skip
+
+
+def test_what_a_nested_cannot_be_is_refused(connection: olapdb.Connection) -> None:
+    for column in ("n Nested(a Nested(b UInt8))", "n Nested(a UInt8) DEFAULT [1]"):
+        statement = f"CREATE TABLE t (k UInt64, {column}) ENGINE = Memory"
+        assert refused(connection, statement)[0] == "NOT_IMPLEMENTED"
+
+
+def test_describe_lists_virtual_columns(connection: olapdb.Connection) -> None:
+    connection.execute("CREATE TABLE t (k UInt64, _part UInt8) ENGINE = MergeTree ORDER BY k")
+    found = rows(connection, "DESCRIBE t SETTINGS describe_include_virtual_columns = 1")
+    assert [(row[0], row[-1]) for row in found] == [
+        ("k", 0), ("_part", 0), ("_partition_id", 1), ("_block_number", 1), ("_part_offset", 1),
+        ("_database", 1), ("_table", 1),
+    ]  # fmt: skip
+
+
+def test_show_lists_what_the_system_tables_hold(connection: olapdb.Connection) -> None:
+    for statement, table in (("ENGINES", "table_engines"), ("FUNCTIONS", "functions")):
+        shown = rows(connection, f"SHOW {statement}")
+        assert sorted(map(str, shown)) == sorted(
+            map(str, rows(connection, f"SELECT * FROM system.{table}"))
+        )
+    assert ("plus",) in [row[:1] for row in rows(connection, "SHOW FUNCTIONS LIKE 'pl%'")]
+    cursor = connection.execute("SHOW PROCESSLIST")
+    at = [column[0] for column in cursor.description or ()].index("query")
+    assert [row[at] for row in cursor.fetchall()] == ["SHOW PROCESSLIST"]
+    connection.execute("SET max_threads = 1")
+    changed = rows(connection, "SHOW CHANGED SETTINGS")
+    assert changed == [("max_threads", "UInt64", "1")]
+    assert refused(connection, "SHOW SETTING nope")[0] == "UNKNOWN_SETTING"
+
+
+def test_show_create_database(connection: olapdb.Connection) -> None:
+    connection.execute("CREATE DATABASE d COMMENT 'it''s'")
+    ((made,),) = rows(connection, "SHOW CREATE DATABASE d")
+    connection.execute("DROP DATABASE d")
+    connection.execute(str(made))
+    assert rows(connection, "SHOW CREATE DATABASE d") == [(made,)]
