@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -244,6 +246,20 @@ def test_notes_of_replays_go_with_what_they_tell_of(replayed: Path) -> None:
     assert len(vacuumed(replayed, 3_600)) == 1, "what it replaced is still there"
     assert vacuumed(replayed, 0) == []
     assert rebuilt(replayed, SUMS) == before
+
+
+def test_a_living_process_gathers_no_notes(replayed: Path) -> None:
+    with olapdb.connect(str(replayed)) as connection:
+        connection.execute("SYSTEM STOP MERGES")
+        connection.execute("SYSTEM REPLAY VIEW v SETTINGS inline_bytes_max = 0")
+        services = connection.database.services
+        (note,) = (replayed / "data").rglob("*.swap")
+        vacuum(services, lifetime_seconds=0)
+        assert note.exists(), "its replay may be just about to commit"
+        an_hour_ago = time.time() - 3_700
+        os.utime(note, (an_hour_ago, an_hour_ago))
+        vacuum(services, lifetime_seconds=0)
+        assert not note.exists()
 
 
 @pytest.mark.parametrize(

@@ -147,6 +147,12 @@ class Model:
                 self.forget(key, {number})
         self.unsettled.clear()
 
+    def without(self, key: str, pieces: Iterable[int]) -> Model:
+        """Where they are the view's gap."""
+        changed = self.copy()
+        changed.forget(key, pieces)
+        return changed
+
     def forget(self, key: str, pieces: Iterable[int]) -> None:
         """They are the view's gap again."""
         if key in self.views:

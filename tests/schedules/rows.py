@@ -6,7 +6,7 @@ import json
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Self, TypeAlias
 
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import Error
@@ -58,7 +58,7 @@ class Insert(Operation):
     refusals: ClassVar[tuple[str, ...]] = ("OFFSET_HOLE",)
 
     @classmethod
-    def draw(cls, model: Model, chance: random.Random) -> Insert:
+    def draw(cls, model: Model, chance: random.Random) -> Self:
         bad = BAD_USER if "risky" in model.names and chance.random() < 0.25 else 1
         rows = tuple(
             (chance.choice(PARTITIONS), chance.choice(KINDS), chance.choice((1, 2, 3, 4, bad)),
@@ -154,7 +154,7 @@ class Deliver(Insert):
     weight: ClassVar[int] = 9
 
     @classmethod
-    def draw(cls, model: Model, chance: random.Random) -> Deliver:
+    def draw(cls, model: Model, chance: random.Random) -> Self:
         given = super().draw(model, chance)
         offsets = given.offsets or (() if given.token else _stretches(model, given.table, chance))
         return replace(given, cut=1_000, ignoring=False, offsets=offsets)

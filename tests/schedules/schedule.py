@@ -14,6 +14,7 @@ from olapdb.merge.vacuum import vacuum
 from tests.protocol.planted import Fault
 from tests.schedules import (
     changes,
+    checks,
     columns,
     jobs,
     retention,
@@ -32,8 +33,8 @@ from tests.schedules.truth import Observation, frosted, observe, settled, untrut
 OPERATIONS: tuple[type[Operation], ...] = (
     rows.Insert, rows.Deliver, rows.Copy, rows.WriteByHand, rows.FillByHand, rows.ChangeDimension, rows.Delete,
     rows.DropPartition, rows.Truncate,
-    views.CreateView, views.DropView, views.Attach, views.Backfill, views.Replay, views.Reconcile,
-    views.CheckLedger, views.Adopt, jobs.StagedBackfill,
+    views.CreateView, views.DropView, views.Attach, views.Backfill, views.Replay, checks.Reconcile,
+    checks.CheckLedger, checks.Adopt, jobs.StagedBackfill,
     changes.Update, changes.ModifyQuery, changes.DetachPartition, changes.AttachPartition,
     changes.TakePartition, targets.DeleteFromTarget, targets.DropTargetPartition,
     retention.Expire, retention.Retire, retention.RetireTarget,
@@ -152,7 +153,7 @@ class Schedule:
         else:
             raise Failed(["views cannot be mended"], self.steps, self.warehouse.said)
         for key in self.models[0].views:
-            self.take(Plain(views.Reconcile(key)))
+            self.take(Plain(checks.Reconcile(key)))
             assert self.seen is not None
             status = self.seen.status[key]
             wanted = "proven" if self.models[0].keeps(self.models[0].views[key]) else "unproven"
@@ -183,7 +184,7 @@ def _mending(key: str, statement: str) -> Operation:
     if action == "BACKFILL":
         return views.Backfill(key, None)
     if action == "ADOPT":
-        return views.Adopt(key)
+        return checks.Adopt(key)
     return views.Replay(key, "STALE" if rest == "STALE" else "", rest == "DISCARD BYPASS")
 
 

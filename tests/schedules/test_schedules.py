@@ -44,7 +44,7 @@ def test_a_fresh_schedule() -> None:
 def test_every_kind_of_step_is_drawn() -> None:
     """In models that the steps themselves make, without an engine."""
     drawn: set[type] = set()
-    for seed in range(200):
+    for seed in range(800):
         chance = random.Random(seed)
         model = Model.of(tables_of(draw_cast(chance)))
         for _ in range(20):

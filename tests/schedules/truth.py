@@ -134,9 +134,8 @@ def settled(model: Model, connection: Connection) -> list[Model]:
             rows = dicts(connection, f"SELECT * FROM {model.names[shape.key]} WHERE _part IN ({parts})")  # fmt: skip
             missed[slice_.partition] = [model.read(shape.key, row) for row in rows]
         found = [
-            changed for one in found
+            one.without(key, chosen) for one in found
             for chosen in islice(_gaps(one, key, pieces, missed), SETTLED_MAX)
-            for changed in [one.copy()] if changed.forget(key, chosen) is None
         ]  # fmt: skip
     for one in found:
         one.unsettled.clear()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import decimal
 import pickle
+import random
 
 import pyarrow as pa
 import pytest
@@ -17,9 +19,11 @@ from olapdb.errors import (
     TooLargeStringSize,
     UnknownAggregateFunction,
     UnknownFunction,
+    ValueOutOfBound,
 )
 from olapdb.functions import Argument, Environment
-from olapdb.types import STRING, make_nullable
+from olapdb.functions.cast_text import parse_decimals
+from olapdb.types import STRING, Decimal, make_nullable
 
 
 def _cast(values: list[object], source: str, target: str, *, strict: bool = True) -> pa.Array:
@@ -124,3 +128,25 @@ def test_lazy_functions_say_so() -> None:
     number = functions.parse_type("UInt8")
     for name, count in (("if", 3), ("multiIf", 3), ("and", 2), ("or", 2)):
         assert functions.resolve_scalar(name, [Argument(number)] * count).lazy
+
+
+def test_exponents_in_texts_of_decimals_move_the_point() -> None:
+    """As Python's decimals, digits beyond the scale cut off; any exponent is taken."""
+    chance = random.Random(5)
+    tiny = ["1e-2147483647", "0e99999999999999999999", "-0.0e-99999999999999999999"]
+    texts = ["-0.0e5", "0" * 90 + "1", ".5", "5.", "+.5e1"]
+    for _ in range(2_000):
+        digits = "".join(chance.choices("0123456789", k=chance.randint(1, 18)))
+        at = chance.randint(0, len(digits))
+        mark = chance.choice(["", f"e{chance.randint(-25, 9)}", f"E+{chance.randint(0, 9)}"])
+        texts.append(f"{chance.choice(['', '-', '+'])}{digits[:at]}.{digits[at:]}{mark}")
+    step = decimal.Decimal("1e-10")
+    with decimal.localcontext(prec=100):
+        expected = [
+            decimal.Decimal(text).quantize(step, rounding=decimal.ROUND_DOWN) for text in texts
+        ]
+    found = parse_decimals(pa.array([*texts, *tiny]), Decimal(38, 10)).to_pylist()
+    assert found == expected + [decimal.Decimal(0)] * len(tiny)
+    for text in ("1e2147483647", "1e30", "99999999999999999999999999999"):
+        with pytest.raises(ValueOutOfBound):
+            parse_decimals(pa.array(["1", text]), Decimal(38, 10))

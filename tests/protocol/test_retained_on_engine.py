@@ -1,0 +1,49 @@
+"""A change of rows meets retention of another partition: what it had reached is frozen meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+
+from olapdb.model.changes import DataVersionIs
+from tests.protocol.test_names_on_engine import Race, race
+
+__all__ = ["race"]
+
+TABLES = """
+    CREATE TABLE events (user UInt64, kind String, amount Int64)
+    ENGINE = MergeTree PARTITION BY user ORDER BY kind;
+    CREATE TABLE by_kind (kind String, n UInt64, total Int64)
+    ENGINE = SummingMergeTree ORDER BY kind;
+    CREATE MATERIALIZED VIEW by_kind_mv TO by_kind AS
+    SELECT kind, count() AS n, sum(amount) AS total FROM events GROUP BY kind;
+    INSERT INTO events VALUES (1, 'a', 1), (2, 'a', 10)
+"""
+RETENTION = "ALTER TABLE events DROP PARTITION 1 SETTINGS retain = 1"
+
+
+DELETES = (
+    "DELETE FROM events WHERE user = 2",
+    "ALTER TABLE events DELETE WHERE user = 2",
+    "ALTER TABLE events DROP PARTITION 2",
+)
+CHANGES = (
+    *DELETES,
+    "ALTER TABLE events UPDATE amount = 11 WHERE user = 2",
+    "TRUNCATE TABLE events",
+)
+"""Of the last two, other requirements keep the retention from coming between as well."""
+
+
+@pytest.mark.parametrize(
+    ("statement", "fault"),
+    [*((one, False) for one in CHANGES), *((one, True) for one in DELETES)],
+)
+def test_keys_that_are_frozen_meanwhile_are_known_as_stale(
+    race: Race, statement: str, fault: bool
+) -> None:
+    for one in TABLES.split(";"):
+        race.first.execute(one)
+    assert race.run(statement, RETENTION, without=DataVersionIs if fault else None)
+    race.second.execute("SYSTEM REPLAY VIEW by_kind_mv STALE")
+    ((reason,),) = race.ask("SELECT reason FROM system.views WHERE name = 'by_kind_mv'")
+    assert ("(stale)" in str(reason)) != fault, reason
