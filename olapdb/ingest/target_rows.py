@@ -27,6 +27,7 @@ from olapdb.ingest.invalidate import StaleSlices
 from olapdb.ingest.read import read_rows
 from olapdb.ingest.retained import (
     DISCARD_HINT,
+    TOLD_CAUSES,
     FrozenKeys,
     frozen_hit,
     frozen_verdict,
@@ -132,7 +133,7 @@ class TargetRows:
                 ]  # fmt: skip
             changes += [
                 ClearInvalidations(view.id, p, self.snapshot.number) for p in partitions
-                if self._empties(view, p)
+                if self._empties(view, p) and self._right_when_empty(view, p)
             ]  # fmt: skip
             gaps, stale, read = self._reached(view, own)
             requirements += read
@@ -153,6 +154,14 @@ class TargetRows:
     @property
     def _all(self) -> tuple[Part, ...]:
         return self.snapshot.parts(self.table.id)
+
+    def _right_when_empty(self, view: MaterializedView, partition: str) -> bool:
+        """Whether the marks of the slice mean nothing once all of it is a gap: they are about source
+        rows that left. Any other may be the only one who knows of rows that no part here names."""
+        return all(
+            one.cause in TOLD_CAUSES for one in self.snapshot.invalidations(view.id)
+            if one.target_partition == partition
+        )  # fmt: skip
 
     def _gone(self, part: Part) -> bool:
         return self._rows.get(part.id) == part.rows

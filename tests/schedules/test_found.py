@@ -138,3 +138,26 @@ def test_what_left_a_target_by_retention_is_no_gap() -> None:
         ]
         connection.execute("SYSTEM REPLAY VIEW v STALE")
         assert connection.execute("SELECT * FROM users").fetchall() == [("b", 2, 3)]
+
+
+def test_a_stale_slice_that_is_dropped_stays_stale() -> None:
+    """A replay above put a block there that the slice lacks, and which none of its parts names."""
+    with olapdb.connect() as connection:
+        for text in (
+            f"CREATE TABLE s {SOURCE}",
+            f"CREATE TABLE sums {SUMS}",
+            "CREATE TABLE kinds (k String, total Int64) ENGINE = SummingMergeTree ORDER BY k",
+            "CREATE MATERIALIZED VIEW v TO sums AS SELECT p, k, sum(n) AS total FROM s GROUP BY p, k",
+            "CREATE MATERIALIZED VIEW w TO kinds AS"
+            " SELECT k, sum(total) AS total FROM sums GROUP BY k",
+            "INSERT INTO s VALUES (1, 'a', 1, 5)",
+            "SYSTEM REPLAY VIEW v",
+            "ALTER TABLE kinds DROP PARTITION ID 'all'",
+        ):
+            connection.execute(text)
+        status = "SELECT verdict, mend FROM system.views WHERE name = 'w'"
+        assert connection.execute(status).fetchall() == [
+            ("stale", "SYSTEM REPLAY VIEW default.w STALE")
+        ]
+        connection.execute("SYSTEM REPLAY VIEW w STALE")
+        assert connection.execute("SELECT * FROM kinds").fetchall() == [("a", 5)]

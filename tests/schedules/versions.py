@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -56,11 +56,12 @@ def swap(model: Model, key: str, standing: str) -> None:
     )
 
 
-def _impossible(model: Model, key: str) -> set[str]:
-    """Errors for which there is a reason."""
+def _impossible(model: Model, key: str, beside: Collection[str] = ("candidate",)) -> set[str]:
+    """Errors for which there is a reason, in the view or in these versions of it. What becomes of the
+    previous one is nothing to a rebuild: it goes with its target."""
     found: set[str] = set()
     view, candidate = model.views[key], version_of(model, key, "candidate")
-    several = [view, *(v for v in model.views.values() if v.beside == key)]
+    several = [view, *(v for v in model.views.values() if v.beside == key and v.standing in beside)]
     if not view.attached and candidate is None:
         found.add("BAD_ARGUMENTS")
     if not model.keeps(view):
@@ -186,7 +187,7 @@ class Rollback(Operation):
         return f"SYSTEM ROLLBACK VIEW {self.view}"
 
     def outcomes(self, model: Model, answer: Answer) -> list[Model]:
-        reasons = _impossible(model, self.view) - {"RETAINED_ROWS"}
+        reasons = _impossible(model, self.view, ("candidate", "previous"))
         if version_of(model, self.view, "candidate"):
             reasons.add("BAD_ARGUMENTS")
         if answer.error:

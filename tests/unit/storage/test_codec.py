@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from olapdb.errors import BadArguments, UnknownCodec
+from olapdb.errors import BadArguments, IllegalCodecParameter, UnknownCodec
 from olapdb.functions import parse_type
 from olapdb.model.part import NewBlock
 from olapdb.model.schema import Column, Engine, Table
@@ -52,7 +52,7 @@ def test_codecs_reach_the_file() -> None:
 def test_what_is_no_codec_is_refused() -> None:
     for text, error in (
         ("Deflate", UnknownCodec),
-        ("ZSTD(40)", BadArguments),
+        ("ZSTD(40)", IllegalCodecParameter),
         ("LZ4 ZSTD", BadArguments),
     ):
         table = table_with(a=("UInt64", text))
