@@ -27,7 +27,6 @@ from olapdb.ingest.invalidate import StaleSlices
 from olapdb.ingest.read import read_rows
 from olapdb.ingest.retained import (
     DISCARD_HINT,
-    TOLD_CAUSES,
     FrozenKeys,
     frozen_hit,
     frozen_verdict,
@@ -59,6 +58,11 @@ from olapdb.model.part import BlockRange, Contribution, Part, union_ranges
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Cause, Invalidation, KeyBounds, RetainedSlice
+
+ROWS_LEFT: frozenset[Cause] = frozenset(
+    ("DELETE", "TTL", "DROP PARTITION", "DETACH PARTITION", "MOVE PARTITION", "QUARANTINE PART")
+)
+"""Marks of nothing but source rows that are no more."""
 
 
 @dataclass
@@ -159,7 +163,7 @@ class TargetRows:
         """Whether the marks of the slice mean nothing once all of it is a gap: they are about source
         rows that left. Any other may be the only one who knows of rows that no part here names."""
         return all(
-            one.cause in TOLD_CAUSES for one in self.snapshot.invalidations(view.id)
+            one.cause in ROWS_LEFT for one in self.snapshot.invalidations(view.id)
             if one.target_partition == partition
         )  # fmt: skip
 
