@@ -15,6 +15,7 @@ so the commit says that they have seen it too, and that their slices are stale.
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -288,9 +289,9 @@ class _Replay:
         if staged is not None:
             requirements += staged.requirements
         with Pin(self.job.services, now.number):
-            kept = self._kept(now, target, removed, made_here, new)
+            kept, frozen_before = self._kept(now, target, removed, made_here, new)
         new += kept
-        self._refuse_retained(old, added, kept, made_here)
+        self._refuse_retained(old, added, frozen_before, made_here)
         new += self._left_over(now, views, target, removed, new)
         changes += new
         changes += [RaiseDataVersion(target.id, partition) for partition in sorted(old)]
@@ -337,9 +338,10 @@ class _Replay:
     def _kept(
         self, now: Snapshot, target: Table, removed: Iterable[Part], made_here: frozenset[str],
         new: Sequence[Change],
-    ) -> list[Change]:  # fmt: skip
+    ) -> tuple[list[Change], Counter[str]]:  # fmt: skip
         """The frozen rows among those that are replaced, as parts of their own: one for each
-        partition and the views that made them."""
+        partition and the views that made them; and how many there were before they were merged,
+        by partition."""
         groups: dict[tuple[str, frozenset[str]], list[Part]] = {}
         for part in removed:
             if (
@@ -351,11 +353,13 @@ class _Replay:
                 groups.setdefault((part.partition_id, makers), []).append(part)
         around = self._around(now)
         found: list[Change] = []
+        before: Counter[str] = Counter()
         index = sum(
             1 for one in new if isinstance(one, AddBlock) and one.block.table_id == target.id
         )
         for (partition, _), parts in sorted(groups.items(), key=lambda one: one[0][0]):
-            rows = frozen_rows(target, self.frozen, partition, parts, around)
+            rows, count = frozen_rows(target, self.frozen, partition, parts, around)
+            before[partition] += count
             if rows is None:
                 continue
             number = NewBlock(target.id, index)
@@ -371,11 +375,11 @@ class _Replay:
                 self.kept_paths.append(made.part.path)
             found += [AddBlock(number, rows.num_rows, "backfill"), made]
             index += 1
-        return found
+        return found, before
 
     def _refuse_retained(
-        self, old: Mapping[str, list[Part]], added: Iterable[AddPart], kept: Iterable[Change],
-        made_here: frozenset[str],
+        self, old: Mapping[str, list[Part]], added: Iterable[AddPart],
+        frozen_before: Mapping[str, int], made_here: frozenset[str],
     ) -> None:  # fmt: skip
         """RetainedRows where one partition was asked for, and all of it is frozen."""
         if not self.explicit or self.slices is None:
@@ -385,7 +389,7 @@ class _Replay:
                 continue
             made = sum(p.rows for p in old[partition] if not is_bypass(p, made_here))
             new = sum(a.part.rows for a in added if a.part.partition_id == partition)
-            if not new and (self.frozen.holds_all(partition) or made == _rows_of(kept, partition)):
+            if not new and (self.frozen.holds_all(partition) or made == frozen_before.get(partition, 0)):
                 refuse_retained(self.view, partition)
 
     def _around(self, snapshot: Snapshot) -> Surroundings:

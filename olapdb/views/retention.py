@@ -41,9 +41,9 @@ SLICES_NAMED_MAX = 5
 
 def frozen_rows(
     table: Table, frozen: FrozenKeys, partition: str, parts: Iterable[Part], around: Surroundings
-) -> pa.Table | None:
-    """The rows of these parts whose keys are frozen, as a merge would leave them; None where there
-    are none."""
+) -> tuple[pa.Table | None, int]:
+    """The rows of these parts whose keys are frozen, as a merge would leave them (None where there
+    are none), and how many they are as they lie."""
     layout = layout_of(table, around)
     pieces = []
     for part in parts:
@@ -52,9 +52,9 @@ def frozen_rows(
         if kept.num_rows:
             pieces.append(kept.replace_schema_metadata(None))
     if not pieces:
-        return None
+        return None, 0
     rows = layout.sort(pa.concat_tables(pieces))
-    return combine(table, rows) if table.engine.combines else rows
+    return (combine(table, rows) if table.engine.combines else rows), rows.num_rows
 
 
 def frozen_reached(

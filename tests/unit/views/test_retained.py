@@ -125,6 +125,15 @@ def test_a_wholly_retained_slice_has_a_verdict_of_its_own(connection: Connection
     assert rows(connection, READ) == [("2023-05-01", "a", 1), ("2024-01-01", "a", 1)]
 
 
+def test_a_frozen_slice_is_one_whether_it_is_merged_or_not(connection: Connection) -> None:
+    months(connection, "2023-05-01", "2023-05-01", "2024-01-01")
+    drop(connection, 202305)
+    for _ in range(2):
+        with pytest.raises(RetainedRows, match="Partition 2023"):
+            connection.execute("SYSTEM REPLAY VIEW daily_mv PARTITION 2023")
+        connection.execute("OPTIMIZE TABLE daily FINAL")
+
+
 def test_a_replay_repairs_the_rest(connection: Connection) -> None:
     months(connection)
     drop(connection, 202401)
