@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.catalog.base import Catalog
-from olapdb.errors import Aborted
+from olapdb.errors import TableAltered
 from olapdb.ingest.arrays import one_array
 from olapdb.ingest.key_hashes import row_keys
 from olapdb.ingest.key_rules import KeyRule, key_rule
@@ -179,13 +179,13 @@ class Admission:
     def again(self, table: Table) -> None:
         """Before the blocks that were admitted are admitted anew, against what is there now.
 
-        Aborted where the rule is another one now, or rows were dropped because of keys that are
+        TableAltered where the rule is another one now, or rows were dropped because of keys that are
         forgotten: they are not at hand any more.
         """
         rule, epoch = key_rule(table), self._history.ledger.epoch
         self._look()
         if rule != self.rule or (self._known and epoch != self._history.ledger.epoch):
-            raise Aborted(
+            raise TableAltered(
                 f"{table.database}.{table.name} forgot its keys, or has others, since the INSERT"
                 " began.",
                 hint="Nothing was inserted; run it again.",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -18,7 +19,7 @@ from olapdb.errors import (
     TableAltered,
 )
 from olapdb.functions import default_value
-from olapdb.ingest.block import insertable_columns, make_blocks
+from olapdb.ingest.block import Data, insertable_columns, make_blocks
 from olapdb.ingest.delivery import Stretches, read_offsets, stretches_of
 from olapdb.ingest.insert import insert
 from olapdb.model.schema import Column, Table
@@ -30,6 +31,8 @@ from olapdb.statements.python_values import mapping_columns, python_column
 from olapdb.statements.small_values import read_small_values
 from olapdb.types import DataType, is_nullable
 
+Outcome = TypeVar("Outcome")
+
 ALTERED_MAX = 3
 """How often an INSERT begins again because its table was altered meanwhile."""
 
@@ -37,12 +40,16 @@ ALTERED_MAX = 3
 def run_insert(statement: nodes.Insert, context: StatementContext) -> Result:
     """One atomic commit of all blocks and all that the views make of them. Where an ALTER of the
     table was faster, the statement begins again, and means what the table is now; bounded."""
+    return _begun_again(lambda: _run_insert(statement, context))
+
+
+def _begun_again(run: Callable[[], Outcome]) -> Outcome:
     for _ in range(ALTERED_MAX):
         try:
-            return _run_insert(statement, context)
+            return run()
         except TableAltered:
             continue
-    return _run_insert(statement, context)
+    return run()
 
 
 def _run_insert(statement: nodes.Insert, context: StatementContext) -> Result:
@@ -76,6 +83,13 @@ def run_insert_many(
     if len(rows) != 1 or not all(_is_parameter(e) for e in rows[0]):
         return None
     context = context.with_settings(statement.settings)
+    return _begun_again(lambda: _run_insert_many(statement, rows, sets, context))
+
+
+def _run_insert_many(
+    statement: nodes.Insert, rows: Sequence[Sequence[nodes.Node | None]], sets: Sequence[Any],
+    context: StatementContext,
+) -> Result:  # fmt: skip
     snapshot = context.snapshot()
     table = context.require_table(snapshot, statement.table, "INSERT")
     columns = _column_list(statement, table)
@@ -126,18 +140,28 @@ def run_insert_data(
     name: str, data: Any, columns: Sequence[str] | None, token: str | None,
     context: StatementContext, offsets: Mapping[str, Sequence[int]] | None = None,
 ) -> InsertedRows:  # fmt: skip
-    """`connection.insert`: Arrow data by column name."""
+    """`connection.insert`: Arrow data by column name. Where an ALTER of the table was faster, it
+    begins again as `run_insert` does, but for a stream, which is drawn only once."""
+    given = data if isinstance(data, Mapping) else _arrow(data)
+    run = partial(_run_insert_data, name, given, columns, token, context, offsets)
+    lasts = isinstance(given, Mapping | pa.Table | pa.RecordBatch)
+    return _begun_again(run) if lasts else run()
+
+
+def _run_insert_data(
+    name: str, data: Mapping[str, Any] | Data, columns: Sequence[str] | None, token: str | None,
+    context: StatementContext, offsets: Mapping[str, Sequence[int]] | None,
+) -> InsertedRows:  # fmt: skip
     from olapdb.sql.parser import parse_table_name
 
     snapshot = context.snapshot()
     table = context.require_table(snapshot, parse_table_name(name), "INSERT")
     types: Sequence[DataType] | None = None
+    source: Any
     if isinstance(data, Mapping):
         source, types = mapping_columns(table, data, columns, context.environment)
     else:
-        source = _arrow(data)
-        if columns is not None:
-            source = _positional(source, columns)
+        source = data if columns is None else _positional(data, columns)
     blocks = make_blocks(
         table, source, columns=None, types=types, settings=context.settings,
         environment=context.environment, snapshot=snapshot, null_as_default=False,

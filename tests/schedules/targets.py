@@ -115,6 +115,7 @@ class DropTargetPartition(Removal):
 def take_out(model: Model, table: str, cause: str, leaves: Callable[[Row], bool]) -> None:
     """Rows leave a table that views write; views that read it learn it as of any source."""
     left: dict[int | None, set[str]] = {}
+    again = model.caused(frozenset(("TARGET CHANGED",)))
     for piece in model.pieces[table].values():
         if any(leaves(row) for row in piece.rows):
             left.setdefault(piece.maker, set()).add(piece.slice)
@@ -129,7 +130,7 @@ def take_out(model: Model, table: str, cause: str, leaves: Callable[[Row], bool]
         if not _surely_a_gap(model, view, touched, emptied):
             model.blame("TARGET CHANGED")
         if emptied:
-            model.unsettle(view, _may_be_a_gap(model, view))
+            model.unsettle(view, _may_be_a_gap(model, view, again))
 
 
 def _slices_of(model: Model, view: ViewState) -> set[str]:
@@ -145,11 +146,12 @@ def _reached(model: Model, view: ViewState, pieces: Iterable[Piece]) -> set[str]
         return None
 
 
-def _may_be_a_gap(model: Model, view: ViewState) -> frozenset[int]:
+def _may_be_a_gap(model: Model, view: ViewState, again: bool) -> frozenset[int]:
     """The pieces that reach nothing of what is there, now; or that had, before something changed.
-    Never what would come back to a partition that left by retention."""
+    Never what would come back to a partition that left by retention. `again`: rows of targets had
+    been taken out before, so that all that a piece had made may be gone where others' rows stay."""
     otherwise = model.caused(MADE_OTHERWISE)
-    there = _slices_of(model, view)
+    there = set() if again else _slices_of(model, view)
     retired = {
         slice_
         for (view_id, side, slice_) in model.retained

@@ -87,7 +87,8 @@ class Rename(Operation):
     @classmethod
     def draw(cls, model: Model, chance: random.Random) -> Rename:
         table = chance.choice(lone(model))
-        free = [n for n in (f"{table}0", f"{table}1") if n not in model.names.values()]
+        stem = table.replace("#", "_")  # of a version that a rebuild made
+        free = [n for n in (f"{stem}0", f"{stem}1") if n not in model.names.values()]
         return cls(table, chance.choice(free))
 
     def sql(self, model: Model) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import olapdb
@@ -147,10 +148,35 @@ def test_a_view_and_a_key_that_come_meanwhile(race: Race) -> None:
 
 def test_keys_that_are_forgotten_meanwhile(race: Race) -> None:
     add(race.first, 1)
+    done = race.run(lambda c: add(c, 1, 2), lambda: race.first.execute("TRUNCATE TABLE events"))
+    assert (done, done.duplicates_dropped) == (2, 0)
+    assert rows(race.first, "SELECT id FROM events ORDER BY id") == [(1,), (2,)]
+
+
+def test_keys_that_are_forgotten_while_a_stream_is_drawn(race: Race) -> None:
+    """It cannot be drawn twice, and rows that were dropped are not at hand."""
+    add(race.first, 1)
+    stream = pa.table({"id": [1, 2], "n": [1, 2]}).to_reader()
     with pytest.raises(Aborted, match="run it again"):
-        race.run(lambda c: add(c, 1, 2), lambda: race.first.execute("TRUNCATE TABLE events"))
+        race.run(
+            lambda c: c.insert("events", stream),
+            lambda: race.first.execute("TRUNCATE TABLE events"),
+        )
     assert rows(race.first, "SELECT count() FROM events") == [(0,)]
     assert add(race.first, 1, 2) == 2
+
+
+@pytest.mark.parametrize("how", ["insert", "executemany"])
+def test_a_column_that_comes_meanwhile(race: Race, how: str) -> None:
+    def work(connection: Connection) -> InsertedRows:
+        if how == "insert":
+            return connection.insert("events", pa.table({"id": [1], "n": [7]}))
+        cursor = connection.executemany("INSERT INTO events (id, n) VALUES (?, ?)", [(1, 7)])
+        return InsertedRows(cursor.rowcount)
+
+    added = "ALTER TABLE events ADD COLUMN m Int64 DEFAULT n + 1"
+    assert race.run(work, lambda: race.first.execute(added)) == 1
+    assert rows(race.first, "SELECT id, n, m FROM events") == [(1, 7, 8)]
 
 
 def test_a_truncate_that_takes_nothing_from_the_insert(race: Race) -> None:
