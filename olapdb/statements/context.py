@@ -22,7 +22,7 @@ from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.sql import nodes
 from olapdb.system.information_schema import information_tables
-from olapdb.system.registry import SystemContext, SystemTable
+from olapdb.system.registry import SYSTEM_DATABASES, SystemContext, SystemTable
 from olapdb.transaction.services import Services
 
 if TYPE_CHECKING:
@@ -245,10 +245,18 @@ def nodes_error(message: str, hint: str, name: nodes.TableName) -> ProgrammingEr
     return IncorrectQuery(message, hint=hint, position=name.position)
 
 
-def unknown_table(snapshot: Snapshot, database: str, name: str) -> ProgrammingError:
-    """UnknownTable, or UnknownDatabase, with what is near."""
+def unknown_table(
+    snapshot: Snapshot, database: str, name: str
+) -> ProgrammingError | UnsupportedMethod:
+    """UnknownTable, or UnknownDatabase, with what is near; UnsupportedMethod of a system table, which
+    is never among what is stored."""
     import difflib
 
+    if database in SYSTEM_DATABASES:
+        return UnsupportedMethod(
+            f"{database}.{name} is no stored table: the database {database} has system tables only.",
+            hint="They can be read by SELECT; name a table of another database.",
+        )
     if database not in snapshot.databases:
         return UnknownDatabase(
             f"Database {database} does not exist.", hint=f"CREATE DATABASE {database} makes it."

@@ -50,7 +50,7 @@ from olapdb.statements.context import StatementContext, refuse_dependents
 from olapdb.statements.engines import check_engine, engine_of, with_version
 from olapdb.statements.insert import query_blocks
 from olapdb.statements.replace import is_dimension_only, publish_successor, successor
-from olapdb.statements.show import require_database
+from olapdb.statements.show import require_own_database
 from olapdb.system.registry import SYSTEM_DATABASES
 from olapdb.types import (
     AggregateFunction,
@@ -136,7 +136,7 @@ def build_table(
 ) -> Table:
     """The table that the statement describes, with fresh ids; nothing is published."""
     database, name = context.locate(statement.table)
-    require_database(database, snapshot, statement.table.position)
+    require_own_database(database, snapshot, statement.table.position)
     for what, clause in (
         ("PROJECTION", statement.projections),
         ("SAMPLE BY", statement.storage.sample_by),
@@ -494,7 +494,7 @@ def _create_view(
     from olapdb.bind.analysis import qualify
 
     database, name = context.locate(statement.name)
-    require_database(database, snapshot, statement.name.position)
+    require_own_database(database, snapshot, statement.name.position)
     existing = _existing(statement.name, statement, context, snapshot)
     if existing is not None and statement.if_not_exists:
         return Result()

@@ -25,7 +25,8 @@ from olapdb.sql import nodes
 from olapdb.statements.attempts import attempted
 from olapdb.statements.context import StatementContext, unknown_table
 from olapdb.statements.create import commit
-from olapdb.statements.show import require_database
+from olapdb.statements.show import require_database, require_own_database
+from olapdb.system.registry import SYSTEM_DATABASES
 
 Name = tuple[str, str]
 """(database, name)"""
@@ -55,7 +56,7 @@ def _rename_tables(statement: nodes.Rename, context: StatementContext, snapshot:
             continue
         if item is None:
             raise unknown_table(snapshot, *before).at(old.position)
-        require_database(after[0], snapshot, new.position)
+        require_own_database(after[0], snapshot, new.position)
         if after in names:
             raise TableAlreadyExists(
                 f"{after[0]}.{after[1]} exists.", hint="EXCHANGE TABLES swaps two tables.",
@@ -82,9 +83,11 @@ def _rename_databases(
     for (old, new), if_exists in _pairs(statement):
         if if_exists and old.name not in databases:
             continue
-        if "system" in (old.name, new.name):
+        reserved = next((n.name for n in (old, new) if n.name in SYSTEM_DATABASES), None)
+        if reserved is not None:
             raise IncorrectQuery(
-                "The database system keeps its name, and no other has it.", position=old.position
+                f"The database {reserved} keeps its name, and no other has it.",
+                position=old.position,
             )
         if old.name not in databases:
             require_database(old.name, snapshot, old.position)

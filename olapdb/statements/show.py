@@ -5,7 +5,14 @@ from __future__ import annotations
 import difflib
 
 from olapdb.config import lookup, setting_text
-from olapdb.errors import BadArguments, InternalError, Position, UnknownDatabase
+from olapdb.errors import (
+    BadArguments,
+    InternalError,
+    Position,
+    UnknownDatabase,
+    UnknownTable,
+    UnsupportedMethod,
+)
 from olapdb.model.schema import Column, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result, from_columns
@@ -34,6 +41,16 @@ def require_database(name: str, snapshot: Snapshot, position: Position | None) -
     near = difflib.get_close_matches(name, snapshot.databases, n=1)
     hint = f"Did you mean {near[0]}?" if near else "SHOW DATABASES lists those there are."
     raise UnknownDatabase(f"Database {name} does not exist.", hint=hint, position=position)
+
+
+def require_own_database(name: str, snapshot: Snapshot, position: Position | None) -> None:
+    """The same, for what is going to lie in it: UnsupportedMethod for those of the system tables."""
+    if name in SYSTEM_DATABASES:
+        raise UnsupportedMethod(
+            f"The database {name} has system tables only.", hint="Name another database.",
+            position=position,
+        )  # fmt: skip
+    require_database(name, snapshot, position)
 
 
 def show(statement: nodes.Show, context: StatementContext) -> Result:
@@ -202,7 +219,10 @@ def _columns(name: nodes.TableName, context: StatementContext) -> tuple[Column, 
     if database in SYSTEM_DATABASES:
         found = context.system_table(database, table)
         if found is None:
-            raise unknown_table(context.reading_snapshot(), database, table).at(name.position)
+            raise UnknownTable(
+                f"There is no system table {database}.{table}.",
+                hint=f"SHOW TABLES FROM {database} lists them.", position=name.position,
+            )  # fmt: skip
         return tuple(Column(i, n, t) for i, (n, t) in enumerate(found.fields))
     snapshot = context.reading_snapshot()
     item = context.require(snapshot, name)

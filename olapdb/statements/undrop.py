@@ -13,7 +13,7 @@ from olapdb.sql import nodes
 from olapdb.statements.attempts import attempted
 from olapdb.statements.context import StatementContext
 from olapdb.statements.create import commit
-from olapdb.statements.show import require_database
+from olapdb.statements.show import require_own_database
 
 
 def undrop(statement: nodes.Undrop, context: StatementContext) -> Result:
@@ -25,7 +25,7 @@ def undrop(statement: nodes.Undrop, context: StatementContext) -> Result:
 
 def _undrop(statement: nodes.Undrop, context: StatementContext, snapshot: Snapshot) -> None:
     database, name = context.locate(statement.name)
-    require_database(database, snapshot, statement.name.position)
+    require_own_database(database, snapshot, statement.name.position)
     if snapshot.find(database, name) is not None:
         raise TableAlreadyExists(
             f"{database}.{name} exists.", hint="RENAME it first; then the dropped one has the name.",

@@ -64,7 +64,10 @@ class Swap:
             SwappedSlice(tuple(sorted(paths)), tuple(sorted(gone[partition])))
             for partition, paths in sorted(made.items()) if partition in gone
         )  # fmt: skip
-        write_swap_note(self.services.store, SwapNote(self.path, slices))
+        if slices:
+            write_swap_note(self.services.store, SwapNote(self.path, slices))
+        else:  # of small parts, say, which lie in the catalog: there is nothing to tell
+            self.services.store.delete(self.path)
         reach("replay.noted")
 
     def forget(self) -> None:

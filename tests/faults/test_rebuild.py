@@ -18,6 +18,7 @@ from olapdb.dbapi.connection import Connection
 from olapdb.errors import BadArguments, CannotOpenWarehouse
 from olapdb.merge.vacuum import vacuum
 from olapdb.transaction.check import check_database
+from tests.unit.views.warehouse import add, make
 
 
 @pytest.fixture
@@ -125,6 +126,18 @@ def test_a_catalog_is_never_overwritten(folder: Path, tmp_path: Path) -> None:
     (folder / "catalog.sqlite-wal").write_bytes(b"of the old one")
     with pytest.raises(BadArguments, match="has a catalog, or the log of one"):
         olapdb.rebuild_catalog(folder)
+
+
+def test_a_replay_of_small_parts_leaves_no_note(tmp_path: Path) -> None:
+    folder = tmp_path / "w"
+    with olapdb.connect(folder) as connection:
+        make(connection)
+        add(connection, ("2024-01-01", "a", 1, 1))
+        connection.execute("SYSTEM REPLAY VIEW daily_mv")
+    assert list(folder.rglob("*.swap")) == []
+    with olapdb.connect(folder) as connection:
+        services = connection.database.services
+        assert check_database(services.catalog, services.store) == []
 
 
 def test_a_merge_that_never_came_to_be_doubles_nothing(folder: Path) -> None:
