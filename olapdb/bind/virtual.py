@@ -10,7 +10,7 @@ from olapdb.bind.query import QueryBinder
 from olapdb.bind.relation import Qualifier, Relation, RelationColumn
 from olapdb.model.schema import Table
 from olapdb.plan import nodes as plan
-from olapdb.plan.expressions import ColumnRef, Constant, Expression
+from olapdb.plan.expressions import ColumnRef, Expression, NameConstant
 from olapdb.types import STRING, UINT64, DataType, LowCardinality
 
 _NAME = LowCardinality(STRING)
@@ -54,7 +54,8 @@ def with_names(
     def column(virtual: VirtualColumn, value: str) -> RelationColumn:
         def make() -> Expression:
             unique = queries.names.unique(virtual.name)
-            constant = Constant(virtual.type, pa.scalar(value, virtual.type.arrow))
+            scalar = pa.scalar(value, virtual.type.arrow)
+            constant = NameConstant(virtual.type, scalar, virtual.name)
             added.append((unique, constant))
             return ColumnRef(virtual.type, unique)
 

@@ -38,6 +38,14 @@ class Constant(Expression):
 
 
 @dataclass(frozen=True, slots=True)
+class NameConstant(Constant):
+    """The value of `_table` or `_database`, which `column` says: what the table, or its database,
+    is called now. It is another one after a RENAME, so a view that reads it is not provable."""
+
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
 class Call(Expression):
     """A scalar function; equality is by name, arguments and type."""
 

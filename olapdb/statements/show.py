@@ -18,7 +18,7 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
 from olapdb.statements import select
-from olapdb.statements.context import StatementContext, unknown_table
+from olapdb.statements.context import StatementContext
 from olapdb.statements.listing import (
     Listing,
     camel,

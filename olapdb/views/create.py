@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from olapdb.bind.sources import SYSTEM_DATABASES
 from olapdb.errors import (
     CommitConflict,
     NotSupportedError,
@@ -22,6 +23,7 @@ from olapdb.errors import (
     TableAlreadyExists,
     UnknownDatabase,
     UnknownTable,
+    UnsupportedMethod,
 )  # fmt: skip
 from olapdb.model.changes import (
     Change,
@@ -175,6 +177,11 @@ class _Draft:
     def make(self) -> tuple[MaterializedView, Table, list[Requirement], list[Change]]:
         statement = self.statement
         database = statement.name.database or self.database
+        if database in SYSTEM_DATABASES:
+            raise UnsupportedMethod(
+                f"The database {database} has system tables only.", hint="Name another database.",
+                position=statement.name.position,
+            )  # fmt: skip
         if database not in self.snapshot.databases:
             raise UnknownDatabase(
                 f"Database {database} does not exist.",

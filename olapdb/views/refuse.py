@@ -14,7 +14,7 @@ from olapdb.bind.virtual import OF_PARTS
 from olapdb.errors import QueryNotSupportedInMaterializedView, ViewNotProvable
 from olapdb.model.schema import Column, Table
 from olapdb.plan import nodes
-from olapdb.plan.expressions import AggregateCall, ColumnRef
+from olapdb.plan.expressions import AggregateCall, ColumnRef, NameConstant
 from olapdb.types import AggregateFunction, Boolean, SimpleAggregateFunction, is_number, plain
 from olapdb.views.shape import (
     OutputColumn,
@@ -29,6 +29,7 @@ from olapdb.views.shape import (
     source_columns_of,
     traced,
     volatile_functions,
+    walk_plan,
 )  # fmt: skip
 
 
@@ -98,7 +99,14 @@ class _Check:
         )
 
     def virtual(self, plan: nodes.Plan) -> str:
-        """A block that is inserted has no part yet, a recomputation reads from one."""
+        """A block that is inserted has no part yet, a recomputation reads from one; and rows that
+        were there before a RENAME had another name."""
+        named = next((one for one in walk_plan(plan) if isinstance(one, NameConstant)), None)
+        if named is not None:
+            return self.refuse_or_mark(
+                f"{named.column} is another name once RENAME gave one.",
+                f"Write the name as text, '{named.value.as_py()}' AS {named.column}.",
+            )
         places = {virtual.name for virtual in OF_PARTS}
         for scan in scans(plan):
             read = {name for _, name in scan.columns} | {c for _, c, _ in scan.predicate_columns}

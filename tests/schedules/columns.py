@@ -126,6 +126,13 @@ class RenameColumn(Operation):
     def _other(self, name: str) -> str:
         return self.field if name != self.field else f"{self.field}_too"
 
+    def after(self, model: Model, answer: Answer) -> Model:
+        """A process that died may have renamed it before: then there is no column of that name."""
+        before = self.sql(model) != model.statement
+        if before != (answer.error == "NOT_FOUND_COLUMN_IN_BLOCK"):
+            raise Untrue(f"renamed before: {before}, {answer.message}")
+        return model.copy() if before else super().after(model, answer)
+
     def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
         yield
         model.columns["w", self.field] = self._other(model.column("w", self.field))

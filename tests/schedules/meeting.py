@@ -161,7 +161,7 @@ class Meeting:
         outcome = Outcome()
         if self.first.piecemeal and answers[0].error:
             for model in models:
-                outcome.add(texts[0], lambda m=model: self._broken_off(m, *texts, answers[1]))
+                outcome.add(texts[0], lambda m=model: self._broken_off(m, *texts, *answers))
         if self.first.piecemeal and not any(answer.error for answer in answers):
             for model in models:
                 outcome.add(texts[0], lambda m=model: self._between(m, *texts, answers[1]))
@@ -177,10 +177,12 @@ class Meeting:
         found: list[Model] = []
         reasons: list[str] = []
         commits = len(list(self.first.change(told(model, text), None)))
-        for after, choice in product(range(1, commits), range(1 << OPEN_BITS_MAX)):
+        for first, after, choice in product(
+            self.first.orders(model), range(1, commits), range(1 << OPEN_BITS_MAX)
+        ):
             changed, choices = told(model, text), 1
             try:
-                for number, _ in enumerate(self.first.change(changed, None)):
+                for number, _ in enumerate(first.change(changed, None)):
                     if number == after:
                         changed.statement = other
                         for _ in self.second.change(changed, answer):
@@ -192,14 +194,16 @@ class Meeting:
             except Untrue as reason:
                 reasons.append(f"after {after}: {reason}")
             else:
-                if choice < choices:
+                if choice < choices and changed not in found:
                     found.append(changed)
         if reasons and not found:
             raise Untrue("; ".join(reasons))
         return found
 
-    def _broken_off(self, model: Model, text: str, other: str, answer: Answer) -> list[Model]:
-        """Some of what the first does, and then the second makes the rest impossible."""
+    def _broken_off(
+        self, model: Model, text: str, other: str, broken: Answer, answer: Answer
+    ) -> list[Model]:
+        """Some of what the first does, and then the second makes the rest impossible, or refused."""
         found: list[Model] = []
         for some in self.first.prefixes(told(model, text)):
             try:
@@ -208,8 +212,11 @@ class Meeting:
                 continue  # it came after another prefix
             try:
                 self.first.sql(changed)
+                found += self.first.outcomes(told(changed, text), broken)
             except KeyError:
                 found.append(changed)
+            except Untrue:
+                continue
         return found
 
     def _perform(self, warehouse: Warehouse, text: str, other: str) -> tuple[Answer, Answer]:

@@ -65,6 +65,10 @@ class Operation(ABC):
         """Changes the model as the statement does, one commit after another: each `yield` comes
         before a commit. `answer` None: the process died, there was none. Raises Untrue."""
 
+    def orders(self, model: Model) -> Iterator[Operation]:
+        """The same with its commits in each order in which they may come."""
+        yield self
+
     def perform(self, connection: Connection, text: str) -> Answer:
         try:
             cursor = connection.execute(text)

@@ -27,6 +27,7 @@ class Expire(Operation):
     """What has expired leaves now."""
 
     weight: ClassVar[int] = 10
+    settles: ClassVar[bool] = True
     stages: ClassVar[tuple[str, ...]] = (*STORE, *CATALOG, "delete.part_rewritten", "delete.before_commit")  # fmt: skip
 
     @classmethod
@@ -52,6 +53,7 @@ class Retire(Operation):
     table: str
     at: int
     weight: ClassVar[int] = 6
+    settles: ClassVar[bool] = True
     stages: ClassVar[tuple[str, ...]] = (*CATALOG, "delete.before_commit")
 
     @classmethod
@@ -73,6 +75,7 @@ class RetireTarget(Operation):
     table: str
     slice: str
     weight: ClassVar[int] = 4
+    settles: ClassVar[bool] = True
     stages: ClassVar[tuple[str, ...]] = (*CATALOG, "delete.before_commit")
 
     @classmethod

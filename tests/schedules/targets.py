@@ -152,11 +152,7 @@ def _may_be_a_gap(model: Model, view: ViewState, again: bool) -> frozenset[int]:
     been taken out before, so that all that a piece had made may be gone where others' rows stay."""
     otherwise = model.caused(MADE_OTHERWISE)
     there = set() if again else _slices_of(model, view)
-    retired = {
-        slice_
-        for (view_id, side, slice_) in model.retained
-        if (view_id, side) == (view.id, "target")
-    }
+    retired = _retired(model, view)
     found = set[int]()
     for number, piece in model.pieces[view.shape.source].items():
         if number not in view.seen:
@@ -167,6 +163,15 @@ def _may_be_a_gap(model: Model, view: ViewState, again: bool) -> frozenset[int]:
     return frozenset(found)
 
 
+def _retired(model: Model, view: ViewState) -> set[str]:
+    """Slices of which rows left by the target's own retention."""
+    return {
+        slice_
+        for (view_id, side, slice_) in model.retained
+        if (view_id, side) == (view.id, "target")
+    }
+
+
 def _surely_a_gap(model: Model, view: ViewState, touched: set[str], emptied: set[str]) -> bool:
     """Whether nothing can be stale: whole partitions went, and whatever parts the source's rows lie
     in, these reach them and nothing else, or something else and not them."""
@@ -175,8 +180,9 @@ def _surely_a_gap(model: Model, view: ViewState, touched: set[str], emptied: set
     by_slice: dict[str, list[Piece]] = {}
     for piece in model.seen_pieces(view):
         by_slice.setdefault(piece.slice, []).append(piece)
+    stay = _retired(model, view)
     for pieces in by_slice.values():
         reached = _reached(model, view, pieces)
-        if reached is None or (reached & emptied and reached - emptied):
+        if reached is None or (reached & emptied and (reached - emptied or reached & stay)):
             return False
     return True

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from itertools import combinations
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations, permutations
 from typing import ClassVar
 
 from tests.schedules.model import Model, Piece, ViewState
@@ -31,6 +31,7 @@ class CreateView(Operation):
 
     view: str
     populate: bool
+    order: tuple[str, ...] = ()
     weight: ClassVar[int] = 14
     settles: ClassVar[bool] = True
     piecemeal: ClassVar[bool] = True
@@ -79,9 +80,15 @@ class CreateView(Operation):
         yield
         model.create_view(self.view)
         if self.populate:
-            for slice_ in sorted(model.gap(model.views[self.view])):
+            for slice_ in in_order(model.gap(model.views[self.view]), self.order):
                 yield
                 model.fill(self.view, slice_)
+
+    def orders(self, model: Model) -> Iterator[Operation]:
+        source = VIEWS[self.view].source
+        slices = sorted({piece.slice for piece in model.pieces[source].values()})
+        for order in permutations(slices if self.populate else ()):
+            yield replace(self, order=order)
 
     def prefixes(self, model: Model) -> Iterator[Model]:
         """After CREATE any of the chunks may be there, see Backfill."""
@@ -144,6 +151,11 @@ class Attach(Operation):
 INCOMPLETE = "BACKFILL_INCOMPLETE"
 
 
+def in_order(slices: Iterable[str], order: tuple[str, ...]) -> list[str]:
+    """As the chunks come: several are computed at a time, and any may be the first."""
+    return sorted(slices, key=lambda one: (order.index(one) if one in order else -1, one))
+
+
 def fillable(model: Model, view: str, slices: list[str]) -> list[str]:
     """The chunks that the view does not fail on."""
     found: list[str] = []
@@ -193,6 +205,7 @@ class Backfill(Operation):
 
     view: str
     partition: str | None
+    order: tuple[str, ...] = ()
     weight: ClassVar[int] = 18
     settles: ClassVar[bool] = True
     piecemeal: ClassVar[bool] = True
@@ -233,14 +246,18 @@ class Backfill(Operation):
         fill_but_failed(model, self.view, self.slices(model), answer)
 
     def slices(self, model: Model) -> list[str]:
-        gap = sorted(model.gap(model.views[self.view]))
+        gap = in_order(model.gap(model.views[self.view]), self.order)
         return [one for one in gap if self.partition in (None, one)]
+
+    def orders(self, model: Model) -> Iterator[Operation]:
+        for order in permutations(self.slices(model)):
+            yield replace(self, order=order)
 
     def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
         wanted = self.slices(model)
         if answer is not None:
             done = sorted({r["partition"] for r in answer.rows if r["status"] == "published"})
-            if done != wanted or any(r["status"] == "failed" for r in answer.rows):
+            if done != sorted(wanted) or any(r["status"] == "failed" for r in answer.rows):
                 raise Untrue(f"filled {answer.rows}, the gap is {wanted}")
         for slice_ in wanted:
             yield

@@ -61,9 +61,10 @@ class ForEach(Wrapped):
 @dataclass(frozen=True)
 class Resample(Wrapped):
     """-Resample(start, end, step): rows by the bucket of their last argument, those outside left
-    out. State: Array of as many states as there are buckets."""
+    out; the last bucket ends at `end`, too. State: Array of as many states as there are buckets."""
 
     start: int = 0
+    end: int = 0
     step: int = 1
     buckets: int = 0
 
@@ -72,10 +73,13 @@ class Resample(Wrapped):
         *rest, keys = arguments
         if pa.types.is_temporal(keys.type):
             keys = keys.view(pa.int64() if keys.type.bit_width == 64 else pa.int32())
-        bucket = (columns.numpy_values(keys).astype(np.int64) - self.start) // self.step
-        inside = (bucket >= 0) & (bucket < self.buckets)
+        found = columns.numpy_values(keys)
+        wide = np.uint64 if found.dtype.kind == "u" else np.int64
+        found, start, end, step = found.astype(wide), *map(wide, (self.start, self.end, self.step))
+        inside = (found >= start) & (found < end)
         rest, kept = segments.kept(rest, groups, inside)
-        codes = kept.codes * self.buckets + bucket[inside]
+        bucket = ((found[inside] - start) // step).astype(np.int64)
+        codes = kept.codes * self.buckets + bucket
         made = self.inner.state(rest, Groups(codes, groups.count * self.buckets))
         return columns.lists_from(np.arange(groups.count + 1) * self.buckets, made)
 
@@ -287,13 +291,20 @@ def _resample(
         raise ArgumentOutOfBound(
             f"The step of {spelt} is at least 1, with {_BUCKETS_MAX} buckets at most."
         )
-    if not isinstance(plain(types[-1]), Integer | Date | DateTime):
+    key = plain(types[-1])
+    if not isinstance(key, Integer | Date | DateTime):
         raise illegal(spelt, types[-1], "an integer key")
+    unsigned = isinstance(key, Integer) and not key.signed
+    lowest, highest = (0, (1 << 64) - 1) if unsigned else (-(1 << 63), (1 << 63) - 1)
+    if not (lowest <= start <= highest and lowest <= end <= highest and step <= highest):
+        raise ArgumentOutOfBound(
+            f"The start, end and step of {spelt} are numbers from {lowest} to {highest}, as its key."
+        )
     inner = resolve(name, tuple(own), types[:-1])
     state = state_of(f"{inner.name}Resample", parameters, types, Array(inner.state_type.state))
     return Resample(
         f"{inner.name}Resample", parameters, types, Array(inner.result_type), state, inner,
-        start, step, buckets, merge_class=inner.merge_class,
+        start, end, step, buckets, merge_class=inner.merge_class,
     )  # fmt: skip
 
 

@@ -8,7 +8,12 @@ import pytest
 
 import olapdb
 from olapdb.dbapi.connection import Connection
-from olapdb.errors import DatabaseAlreadyExists, IncorrectQuery, UnknownDatabase
+from olapdb.errors import (
+    DatabaseAlreadyExists,
+    IncorrectQuery,
+    UnknownDatabase,
+    UnsupportedMethod,
+)
 from olapdb.transaction.check import check_database
 from tests.unit.views.warehouse import rows
 
@@ -89,6 +94,9 @@ def test_an_empty_database_is_renamed() -> None:
         ("RENAME DATABASE a TO a", DatabaseAlreadyExists),
         ("RENAME DATABASE a TO system", IncorrectQuery),
         ("RENAME DATABASE system TO b", IncorrectQuery),
+        ("RENAME DATABASE a TO information_schema", IncorrectQuery),
+        ("RENAME DATABASE information_schema TO b", IncorrectQuery),
+        ("RENAME DATABASE a TO b, INFORMATION_SCHEMA TO a", IncorrectQuery),
     ],
 )
 def test_what_is_refused(statement: str, error: type[Exception]) -> None:
@@ -97,6 +105,29 @@ def test_what_is_refused(statement: str, error: type[Exception]) -> None:
         with pytest.raises(error):
             connection.execute(statement)
         assert rows(connection, "SELECT count() FROM system.databases WHERE name = 'a'") == [(1,)]
+
+
+@pytest.mark.parametrize("database", ["system", "information_schema", "INFORMATION_SCHEMA"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE {0}.t (x Int8) ENGINE = MergeTree ORDER BY x",
+        "CREATE OR REPLACE TABLE {0}.tables (x Int8) ENGINE = MergeTree ORDER BY x",
+        "CREATE VIEW {0}.t AS SELECT 1 AS x",
+        "CREATE MATERIALIZED VIEW {0}.t ENGINE = MergeTree ORDER BY x AS SELECT x FROM s",
+        "RENAME TABLE s TO {0}.s",
+        "EXCHANGE TABLES s AND {0}.tables",
+        "INSERT INTO {0}.tables VALUES (1)",
+        "TRUNCATE TABLE {0}.tables",
+        "DROP TABLE {0}.tables",
+    ],
+)
+def test_nothing_is_stored_beside_the_system_tables(database: str, statement: str) -> None:
+    with olapdb.connect() as connection:
+        connection.execute("CREATE TABLE s (x Int8) ENGINE = MergeTree ORDER BY x")
+        with pytest.raises(UnsupportedMethod, match="system tables only"):
+            connection.execute(statement.format(database))
+        assert rows(connection, "SHOW TABLES") == [("s",)]
 
 
 def test_a_statement_that_always_loses_says_so() -> None:
