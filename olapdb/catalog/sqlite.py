@@ -44,6 +44,7 @@ from olapdb.errors import (
     CatalogChanged,
     CommitConflict,
     CommitUnknown,
+    DuplicateInsert,
     OperationalError,
     ReadOnly,
     SnapshotTooOld,
@@ -350,7 +351,7 @@ class SqliteCatalog:
             for requirement in requirements:
                 try:
                     check(current, requirement)
-                except CommitConflict:
+                except (CommitConflict, DuplicateInsert):
                     found.append(requirement)
         return tuple(found)
 

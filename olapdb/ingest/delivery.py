@@ -134,11 +134,14 @@ class Delivery:
         return bool(self.stretches or self.dropped)
 
     def came_before(self) -> bool:
-        """Whether all that the offsets say is in the table, as of now.
+        """Whether an INSERT with the token, or all that the offsets say, is in the table, as of now:
+        then nothing is to be done, and no view is to be asked, which might fail.
 
         Raises OffsetHole, naming the stream, where something between is missing, where a part of
         it is there, or where some streams are there and others are not.
         """
+        if self.token and self.services.catalog.violated((TokenIsNew(self.table.id, self.token),)):
+            return True
         if not self.stretches:
             return False
         found = self.services.catalog.source_offsets(self.table.id)

@@ -33,6 +33,7 @@ from olapdb.execute.codes import factorise
 from olapdb.execute.defaults import DefaultColumns
 from olapdb.ingest.dimensions import dimension_changed, dimension_views
 from olapdb.ingest.invalidate import StaleSlices, touched_parts, watchers_are
+from olapdb.ingest.nested import check_nested_sizes
 from olapdb.ingest.nulls import read_without_nulls
 from olapdb.ingest.read import discard, read_rows
 from olapdb.ingest.retyped import width_tells
@@ -241,6 +242,9 @@ class Mutation:
                         if n not in again}  # fmt: skip
                 full = defaults.complete(kept, len(at), self.settings_of.environment, again)
                 arriving = _with_columns(arriving, {n: full[n] for n in again})
+            if any("." in name for name in written):
+                sized = {n: single_chunk(arriving.column(n)) for n in arriving.column_names}
+                check_nested_sizes(self.table, sized, 0)
             made = _with_columns(
                 rows, {n: _scattered(rows.column(n), at, arriving.column(n)) for n in written}
             )

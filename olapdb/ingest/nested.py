@@ -14,7 +14,8 @@ from olapdb.types import Array
 
 
 def check_nested_sizes(table: Table, columns: Mapping[str, pa.Array], first_row: int) -> None:
-    """Raises SizesOfArraysDoNotMatch, as ClickHouse does at INSERT, and names the row."""
+    """Raises SizesOfArraysDoNotMatch, as ClickHouse does at INSERT and UPDATE, and names the row:
+    `first_row` and those after it."""
     known: dict[str, tuple[str, np.ndarray]] = {}
     for column in table.stored_columns:
         structure, dot, _ = column.name.partition(".")
@@ -32,5 +33,5 @@ def _refuse(first: str, first_size: int, second: str, second_size: int, row: int
     raise SizesOfArraysDoNotMatch(
         f"Row {row}: {first} has {first_size} elements, {second} has {second_size}; they are columns"
         f" of one nested structure, {first.partition('.')[0]}.",
-        hint="Insert arrays of one length, and all columns of the structure.",
+        hint="Give arrays of one length, for all columns of the structure.",
     )

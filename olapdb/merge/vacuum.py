@@ -109,8 +109,13 @@ def _orphans(services: Services) -> tuple[int, tuple[str, ...]]:
     referenced = catalog.referenced_paths()
     deleted, unknown, present = 0, [], set()
     there = set(listed)
-    # Notes last: while one says that a replay is under way, none of its parts counts.
-    for path in sorted(listed, key=lambda path: path.endswith(SWAP_SUFFIX)):
+
+    def turn(path: str) -> tuple[bool, int]:
+        """The oldest first: what a part replaced is gone before it is, see rebuild_catalog. Notes
+        last: while one says that a replay is under way, none of its parts counts."""
+        return path.endswith(SWAP_SUFFIX), listed[path].modified_ms
+
+    for path in sorted(listed, key=turn):
         lease_id = lease_of_path(path)
         present.add(lease_id)
         if path in referenced:

@@ -33,11 +33,14 @@ from olapdb.transaction.doubles import without_doubles
 
 _NEW_FOLDER = "catalog.new"
 """Where the new catalog grows, with the files that belong to one."""
+SUPERSEDED_FOLDER = "superseded"
+"""Where a rebuild puts files that the new catalog does not have; nothing reads them."""
 
 
 @dataclass(frozen=True, slots=True)
 class RebuildReport:
-    """What came back. `superseded` parts were left out, since another holds their rows; `unreadable`
+    """What came back. `superseded` parts were left out, since another holds their rows: their files
+    lie in the warehouse's folder `superseded` now; `unreadable`
     are files with the reason; `renamed` tables as `old -> new`, where two had one name."""
 
     tables: tuple[str, ...]
@@ -75,7 +78,8 @@ def _rebuild(root: Path) -> RebuildReport:
     shutil.rmtree(new, ignore_errors=True)  # what was killed has left
     new.mkdir()
     try:
-        report = _write_catalog(root, new / CATALOG_FILE)
+        report, aside = _write_catalog(root, new / CATALOG_FILE)
+        _set_aside(root, aside)
         os.replace(new / f"{CATALOG_FILE}.whole", final)
         flush_folder(root)
     finally:
@@ -83,7 +87,8 @@ def _rebuild(root: Path) -> RebuildReport:
     return report
 
 
-def _write_catalog(root: Path, new: Path) -> RebuildReport:
+def _write_catalog(root: Path, new: Path) -> tuple[RebuildReport, list[str]]:
+    """What came back, and the paths of files that are not part of it, the oldest first."""
     found, unreadable = _read_all(LocalStore(root, read_only=True))
     notes, torn = _read_notes(LocalStore(root, read_only=True))
     kept = without_doubles(found, notes)
@@ -95,10 +100,27 @@ def _write_catalog(root: Path, new: Path) -> RebuildReport:
         catalog.copy_to(f"{new}.whole")
     finally:
         catalog.close()
-    return RebuildReport(
+    stays = {facts.part.path for facts in kept}
+    aside = [facts.part.path for facts in found if facts.part.path not in stays]
+    report = RebuildReport(
         tuple(sorted(f"{t.database}.{t.name}" for t in named.values())), len(kept),
-        sum(facts.part.rows for facts in kept), len(found) - len(kept), (*unreadable, *torn), renamed,
+        sum(facts.part.rows for facts in kept), len(aside), (*unreadable, *torn), renamed,
     )  # fmt: skip
+    return report, [*aside, *(note.path for note in notes)]
+
+
+def _set_aside(root: Path, paths: list[str]) -> None:
+    """No vacuum will know whose these files are, so they would stay longer than the part that names
+    them: were the catalog lost once more, their rows would be there twice.  The oldest first, so that
+    the same holds where this is killed; notes last."""
+    folders = {root}
+    for path in paths:
+        place = root / SUPERSEDED_FOLDER / Path(path).relative_to(DATA_FOLDER)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(root / path, place)
+        folders |= {place.parent, place.parent.parent, (root / path).parent}
+    for folder in sorted(folders):
+        flush_folder(folder)
 
 
 def _read_all(store: Store) -> tuple[list[FooterFacts], list[str]]:

@@ -49,3 +49,31 @@ def test_if_exists_and_if_not_exists() -> None:
         ).fetchone()
         assert "CONSTRAINT c CHECK a > 0" in query
         assert "CONSTRAINT d" not in query
+
+
+NESTED = (
+    "UPDATE `x.a` = [5, 6] WHERE 1",
+    "UPDATE `x.a` = [5, 6] WHERE k = 2",
+    "UPDATE `x.a` = [5], `x.b` = ['q'] WHERE k = 2",
+    "UPDATE `x.b` = [] WHERE k = 1",
+)
+
+
+def test_an_update_leaves_nested_arrays_of_one_length() -> None:
+    """ClickHouse wraps the error of the mutation."""
+    statements = (
+        "CREATE TABLE structured (k Int64, x Nested(a Int64, b String)) ENGINE = MergeTree ORDER BY k",
+        "INSERT INTO structured VALUES (1, [1], ['a']), (2, [1, 2], ['a', 'b'])",
+    )
+    with Oracle() as oracle, olapdb.connect() as connection:
+        for action in NESTED:
+            for run in (oracle.execute, connection.execute):
+                run("DROP TABLE IF EXISTS structured")
+                for statement in statements:
+                    run(statement)
+            change = f"ALTER TABLE structured {action}"
+            theirs = outcome(oracle.execute, f"{change} SETTINGS mutations_sync = 2")
+            ours = outcome(connection.execute, change)
+            assert ours[1] == ("SIZES_OF_ARRAYS_DONT_MATCH" if theirs[1] else "")
+            lines = "SELECT toString(x.a), toString(x.b) FROM structured ORDER BY k"
+            assert connection.execute(lines).fetchall() == oracle.query(lines).rows

@@ -56,6 +56,10 @@ def swap(model: Model, key: str, standing: str) -> None:
     )
 
 
+BY_HAND = frozenset(("BYPASS_ROWS", "VIEW_DIFFERS"))
+"""What rows by hand are refused with: a merge may have joined them with those of the view."""
+
+
 def _impossible(model: Model, key: str, beside: Collection[str] = ("candidate",)) -> set[str]:
     """Errors for which there is a reason, in the view or in these versions of it. What becomes of the
     previous one is nothing to a rebuild: it goes with its target."""
@@ -72,7 +76,7 @@ def _impossible(model: Model, key: str, beside: Collection[str] = ("candidate",)
     ):
         found.add("HAVE_DEPENDENT_OBJECTS")
     if any(model.bypass(one.shape.target) for one in several):
-        found.add("BYPASS_ROWS")
+        found |= BY_HAND
     ids = {one.id for one in several}
     if any(leave[0] in ids and leave[1] == "source" for leave in model.retained):
         found.add("RETAINED_ROWS")
@@ -142,7 +146,7 @@ class Rebuild(Operation):
     def prefixes(self, model: Model) -> Iterator[Model]:
         yield model.copy()
         reasons = _impossible(model, self.view)
-        if reasons - {"BYPASS_ROWS", "HAVE_DEPENDENT_OBJECTS"} or (
+        if reasons - {*BY_HAND, "HAVE_DEPENDENT_OBJECTS"} or (
             reasons and version_of(model, self.view, "candidate") is None
         ):
             return

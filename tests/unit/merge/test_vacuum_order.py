@@ -1,0 +1,67 @@
+"""What a killed vacuum left is removed oldest first, so that no part outlives the one that holds its
+rows: a catalog that is rebuilt from what is still there has each row once."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import olapdb
+from olapdb.merge.vacuum import vacuum
+from olapdb.transaction.rebuild import rebuild_catalog
+
+
+class _Killed(BaseException):
+    pass
+
+
+def _forgotten(folder: Path) -> None:
+    """Parts that two merges replaced, one the outcome of the other: forgotten, not yet deleted."""
+    with olapdb.connect(folder) as connection:
+        connection.execute("SYSTEM STOP MERGES")
+        connection.execute(
+            "CREATE TABLE t (k Int64) ENGINE = MergeTree ORDER BY k SETTINGS inline_bytes_max = 0"
+        )
+        for values in ("(1), (2)", "(3)"):
+            connection.execute(f"INSERT INTO t VALUES {values}")
+        connection.execute("OPTIMIZE TABLE t FINAL")
+        connection.execute("INSERT INTO t VALUES (4)")
+        connection.execute("OPTIMIZE TABLE t FINAL")
+        services = connection.database.services
+        catalog = services.catalog
+        assert len(catalog.forget_parts(catalog.dropped_parts(services.clock_ms() + 1, 100))) == 4
+
+
+@pytest.mark.parametrize("deletions", range(5))
+def test_orphans_go_oldest_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deletions: int
+) -> None:
+    folder = tmp_path / "warehouse"
+    _forgotten(folder)
+    connection = olapdb.connect(folder)
+    connection.execute("SYSTEM STOP MERGES")
+    services = connection.database.services
+    store, left = services.store, iter(range(deletions))
+    listed, delete = store.list, store.delete
+
+    def newest_first(prefix: str):  # type: ignore[no-untyped-def]
+        return iter(sorted(listed(prefix), key=lambda file: -file.modified_ms))
+
+    def until_killed(path: str) -> None:
+        if next(left, None) is None:
+            raise _Killed
+        delete(path)
+
+    monkeypatch.setattr(store, "list", newest_first)
+    monkeypatch.setattr(store, "delete", until_killed)
+    if deletions < 4:
+        with pytest.raises(_Killed):
+            vacuum(services)
+    else:
+        assert vacuum(services).files == 4
+    shutil.copytree(folder / "data", tmp_path / "copy" / "data")
+    monkeypatch.undo()
+    connection.close()
+    assert rebuild_catalog(tmp_path / "copy").rows == 4
