@@ -40,8 +40,8 @@ SUPERSEDED_FOLDER = "superseded"
 @dataclass(frozen=True, slots=True)
 class RebuildReport:
     """What came back. `superseded` parts were left out, since another holds their rows: their files
-    lie in the warehouse's folder `superseded` now; `unreadable`
-    are files with the reason; `renamed` tables as `old -> new`, where two had one name."""
+    lie in the warehouse's folder `superseded` now; `unreadable` are files with the reason; `renamed`
+    tables as `old -> new`, where two had one name."""
 
     tables: tuple[str, ...]
     parts: int

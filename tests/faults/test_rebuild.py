@@ -104,6 +104,81 @@ def test_a_view_is_made_again_and_adopts_what_it_had_made(folder: Path) -> None:
         assert connection.execute("SELECT verdict FROM system.views").fetchall() == [("proven",)]
 
 
+def test_a_catalog_that_is_lost_again_has_each_row_once(tmp_path: Path) -> None:
+    """Vacuum knows nothing of files that were left out; what replaced them is merged on, and gone."""
+    with olapdb.connect(tmp_path) as connection:
+        connection.execute("SYSTEM STOP MERGES")
+        connection.execute(
+            "CREATE TABLE t (k Int64) ENGINE = MergeTree ORDER BY k SETTINGS inline_bytes_max = 0"
+        )
+        for value in (1, 2):
+            connection.execute(f"INSERT INTO t VALUES ({value})")
+        connection.execute("OPTIMIZE TABLE t FINAL")
+    lose_catalog(tmp_path)
+    assert olapdb.rebuild_catalog(tmp_path).superseded == 2
+    assert len(list((tmp_path / "superseded").rglob("*.parquet"))) == 2
+    with olapdb.connect(tmp_path) as connection:
+        connection.execute("SYSTEM STOP MERGES")
+        connection.execute("INSERT INTO t VALUES (3)")
+        connection.execute("OPTIMIZE TABLE t FINAL")
+        services = connection.database.services
+        report = vacuum(services, lifetime_seconds=0)
+        assert (report.files, report.unknown_files) == (2, ())
+        assert check_database(services.catalog, services.store) == []
+    lose_catalog(tmp_path)
+    assert olapdb.rebuild_catalog(tmp_path).rows == 3
+
+
+def test_a_rebuild_that_is_killed_is_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After each file that it sets aside: merges of merges, and a replay of a replay."""
+    origin, lost = tmp_path / "origin", tmp_path / "lost"
+    count, sums = "SELECT count() FROM s", "SELECT k, sum(n) FROM t GROUP BY k ORDER BY k"
+    with olapdb.connect(origin) as connection:
+        connection.execute("SYSTEM STOP MERGES")
+        files = "SETTINGS inline_bytes_max = 0"
+        connection.execute(f"CREATE TABLE s (k Int64) ENGINE = MergeTree ORDER BY k {files}")
+        connection.execute(
+            f"CREATE TABLE t (k Int64, n UInt64) ENGINE = SummingMergeTree ORDER BY k {files}"
+        )
+        connection.execute(
+            "CREATE MATERIALIZED VIEW v TO t AS SELECT k, count() AS n FROM s GROUP BY k"
+        )
+        for values, table in (("(0), (1)", "s"), ("(9)", "s"), ("(1)", "t")):
+            connection.execute(f"INSERT INTO s VALUES {values}")
+            connection.execute("INSERT INTO s VALUES (2)")
+            connection.execute(f"OPTIMIZE TABLE {table} FINAL")
+            connection.execute("SYSTEM REPLAY VIEW v")
+        before = [connection.execute(query).fetchall() for query in (count, sums)]
+    lose_catalog(origin)
+    replace, done = os.replace, False
+    for moves in range(40):
+        shutil.rmtree(lost, ignore_errors=True)
+        shutil.copytree(origin, lost)
+        left = iter(range(moves))
+
+        def until_killed(old: Path, new: Path) -> None:
+            if next(left, None) is None:  # noqa: B023
+                raise KeyboardInterrupt
+            replace(old, new)
+
+        monkeypatch.setattr("olapdb.transaction.rebuild.os.replace", until_killed)
+        try:
+            olapdb.rebuild_catalog(lost)
+            done = True
+        except KeyboardInterrupt:
+            monkeypatch.setattr("olapdb.transaction.rebuild.os.replace", replace)
+            olapdb.rebuild_catalog(lost)
+        monkeypatch.setattr("olapdb.transaction.rebuild.os.replace", replace)
+        with olapdb.connect(lost) as connection:
+            assert [connection.execute(query).fetchall() for query in (count, sums)] == before
+        if done:
+            break
+    assert done
+    assert moves > 5
+
+
 def test_damaged_files_are_named_and_left_out(folder: Path) -> None:
     lose_catalog(folder)
     files = sorted((folder / "data").rglob("*.parquet"), key=lambda file: file.stat().st_size)

@@ -36,6 +36,7 @@ SELECTED = (
     "countResample(0, 4, 1)(toUInt64(18446744073709551615) - k)",
     "sumMap(m), minMap(m), maxMap(m), avgMap(m), countMap(m), sumMapIf(m, c)",
     "sumMap(a, a), maxMap(a, a), minMap((a, a)), sumMap(n, n)",
+    "sumMap([NULL, k, NULL], [2, 3, k]), maxMap([NULL, 'x'], [k, c]), minMap(([NULL, k], [k, 7]))",
     "toTypeName(sumArrayState(a)), toTypeName(sumStateArray(a)), toTypeName(sumForEachState(a))",
     "toTypeName(groupUniqArrayArraySimpleState(b)), toTypeName(sumMapSimpleState(m))",
 )  # fmt: skip

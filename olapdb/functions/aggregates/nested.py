@@ -132,7 +132,8 @@ class MappedArrays(Wrapped):
         except SizesOfArraysDoNotMatch as error:  # as ClickHouse calls it for maps
             raise UnequalMappedArrays(error.message) from None
         owners = segments.regroup(offsets, groups)
-        (keys, values), owners = segments.present(elements, owners)
+        counted = columns.all_valid(elements[1:], len(owners.codes))
+        (keys, values), owners = segments.kept(elements, owners, counted)
         lists, found, kept = _by_code(keys, owners)
         return self._pair(lists, kept, self.inner.state([values], found), self.state_type.arrow)
 
@@ -207,14 +208,27 @@ def _by_key(
 
 def _by_code(keys: pa.Array, owners: Groups) -> tuple[np.ndarray, Groups, pa.Array]:
     """(offsets of the groups' lists, the place of each element, the keys of the places): each
-    group's keys once, sorted."""
-    ranking = segments.rank([keys])
-    width = max(ranking.count, 1)
-    pairs, places = np.unique(owners.codes * width + ranking.ranks, return_inverse=True)
+    group's keys once, sorted, NULL first."""
+    ranked, rows = _ranked(keys)
+    width = max(len(rows), 1)
+    pairs, places = np.unique(owners.codes * width + ranked, return_inverse=True)
     group_of, ranks = np.divmod(pairs, width)
     lists = columns.offsets_from_counts(np.bincount(group_of, minlength=owners.count))
-    kept = keys.take(pa.array(ranking.rows[ranks]))
+    kept = keys.take(pa.array(rows[ranks]))
     return lists, Groups(places.reshape(-1).astype(np.int64), len(pairs)), kept
+
+
+def _ranked(keys: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """(the rank of each key, a row with the key of each rank); NULL is the first."""
+    valid = columns.all_valid([keys], len(keys))
+    if valid is None or bool(valid.all()):
+        ranking = segments.rank([keys])
+        return ranking.ranks, ranking.rows
+    there = np.flatnonzero(valid)
+    ranking = segments.rank([keys.filter(pa.array(valid))])
+    ranks = np.zeros(len(keys), np.int64)
+    ranks[there] = ranking.ranks + 1
+    return ranks, np.concatenate([np.flatnonzero(~valid)[:1], there[ranking.rows]])
 
 
 # --- from a name and types
