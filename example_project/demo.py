@@ -75,9 +75,7 @@ class Demo:
             def show(table: str, done: int, of: int) -> None:
                 bars.update(tasks[table], completed=done, total=max(of, 1))
 
-            rows = ingest(
-                self.spark, self.connection, self.files, months=HISTORY, on_progress=show
-            )
+            rows = ingest(self.spark, self.connection, self.files, months=HISTORY, on_progress=show)
             for table in tasks:
                 bars.update(tasks[table], completed=1, total=1)
         parts = dict(self.select(
@@ -124,7 +122,9 @@ class Demo:
         run = self.dbt_with_bar("run", "--select", VIEWS)
         self.require(run.success, "the second dbt run failed")
         self.require(self.written() == before, "the second dbt run wrote to the warehouse")
-        self.screen.say("A second dbt run of the views: no DDL, no rows moved; nothing had changed.")
+        self.screen.say(
+            "A second dbt run of the views: no DDL, no rows moved; nothing had changed."
+        )
 
     # --- 4
 

@@ -74,7 +74,9 @@ class Database:
         """
         if location == MEMORY:
             if read_only:
-                raise BadArguments("A warehouse in memory cannot be read_only: it would stay empty.")
+                raise BadArguments(
+                    "A warehouse in memory cannot be read_only: it would stay empty."
+                )
             return cls(location, read_only=False)
         if durability not in ("full", "process"):
             raise BadArguments(f"durability is 'full' or 'process', not {durability!r}.")
@@ -148,9 +150,7 @@ class Database:
         self._catalog.close()
 
 
-def _open_parts(
-    location: str, read_only: bool, durability: Durability
-) -> tuple[Catalog, Store]:
+def _open_parts(location: str, read_only: bool, durability: Durability) -> tuple[Catalog, Store]:
     from olapdb.catalog.sqlite import SqliteCatalog
     from olapdb.storage.store import LocalStore, MemoryStore
     from olapdb.transaction.points import reach
@@ -168,7 +168,10 @@ def _open_parts(
         _make_folder(folder)
     store = LocalStore(str(folder), durability, read_only=read_only, reach=reach)
     catalog = SqliteCatalog(
-        str(catalog_path), durability=durability, read_only=read_only, sync_files=store.sync,
+        str(catalog_path),
+        durability=durability,
+        read_only=read_only,
+        sync_files=store.sync,
         reach=reach,
     )
     return catalog, store

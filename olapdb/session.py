@@ -301,7 +301,10 @@ class Session:
 
 _KINDS = (
     (nodes.Query, "Select"),
-    ((nodes.CreateDatabase, nodes.CreateTable, nodes.CreateView, nodes.CreateMaterializedView), "Create"),
+    (
+        (nodes.CreateDatabase, nodes.CreateTable, nodes.CreateView, nodes.CreateMaterializedView),
+        "Create",
+    ),
     ((nodes.System, nodes.SystemView), "System"),
     (nodes.CheckTable, "Check"),
     (nodes.SetSettings, "Set"),

@@ -112,7 +112,9 @@ def _results(result: Any) -> dict[str, Result]:
         return {}
     return {
         one.node.unique_id: Result(
-            one.node.name.rstrip("_"), str(one.node.resource_type), str(one.status),
+            one.node.name.rstrip("_"),
+            str(one.node.resource_type),
+            str(one.status),
             one.message or "",
         )
         for one in listed

@@ -1,6 +1,6 @@
 """History into the warehouse, on Spark: executors write the parts, this process commits.
 
-    python -m pipeline.ingest warehouse/          # all of 2013
+python -m pipeline.ingest warehouse/          # all of 2013
 """
 
 from __future__ import annotations

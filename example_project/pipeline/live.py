@@ -36,7 +36,9 @@ def clean(read: pa.Table) -> pa.Table:
         *(pc.utf8_lpad(read[c].cast(pa.string()), 2, "0") for c in ("year", "month", "day")), "-"
     )
     table = read.append_column("flight_date", texts.cast(pa.date32()))
-    table = table.drop_columns(["year", "month", "day"]).rename_columns({"time_hour": "scheduled_at"})
+    table = table.drop_columns(["year", "month", "day"]).rename_columns(
+        {"time_hour": "scheduled_at"}
+    )
     return table.sort_by(
         [("flight_date", "ascending"), ("sched_dep_time", "ascending"), ("flight", "ascending")]
     )

@@ -33,12 +33,16 @@ class Screen:
         """Text that others wrote, which may have brackets in it."""
         self.console.print(text, style=style, markup=False, soft_wrap=True)
 
-    def table(
-        self, title: str, headings: Sequence[str], rows: Iterable[Sequence[object]]
-    ) -> None:
+    def table(self, title: str, headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         """Numbers to the right, with thousands marked."""
         listed = [list(row) for row in rows]
-        table = Table(title=title, title_justify="left", title_style="bold", header_style="dim", box=SIMPLE_HEAD)
+        table = Table(
+            title=title,
+            title_justify="left",
+            title_style="bold",
+            header_style="dim",
+            box=SIMPLE_HEAD,
+        )
         for at, heading in enumerate(headings):
             numeric = bool(listed) and all(isinstance(row[at], int | float) for row in listed)
             justify = "right" if numeric else "left"

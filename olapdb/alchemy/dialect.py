@@ -21,7 +21,48 @@ from sqlalchemy.sql.compiler import DDLCompiler, IdentifierPreparer, SQLCompiler
 from olapdb.alchemy.types import sqlalchemy_type
 
 _RESERVED = frozenset(
-    ["select", "from", "where", "group", "order", "by", "having", "limit", "union", "all", "distinct", "as", "on", "using", "join", "left", "right", "inner", "full", "cross", "and", "or", "not", "in", "is", "null", "case", "when", "then", "else", "end", "between", "like", "array", "final", "prewhere", "settings", "format", "with", "interval"]
+    [
+        "select",
+        "from",
+        "where",
+        "group",
+        "order",
+        "by",
+        "having",
+        "limit",
+        "union",
+        "all",
+        "distinct",
+        "as",
+        "on",
+        "using",
+        "join",
+        "left",
+        "right",
+        "inner",
+        "full",
+        "cross",
+        "and",
+        "or",
+        "not",
+        "in",
+        "is",
+        "null",
+        "case",
+        "when",
+        "then",
+        "else",
+        "end",
+        "between",
+        "like",
+        "array",
+        "final",
+        "prewhere",
+        "settings",
+        "format",
+        "with",
+        "interval",
+    ]
 )
 
 
@@ -211,7 +252,9 @@ class OlapDialect(DefaultDialect):
         return [str(row[0]) for row in connection.exec_driver_sql(sql, tuple(parameters))]
 
     def _objects(self, connection: Connection, schema: str | None, engines: str) -> list[str]:
-        sql = f"SELECT name FROM system.tables WHERE database = ? AND engine {engines} ORDER BY name"
+        sql = (
+            f"SELECT name FROM system.tables WHERE database = ? AND engine {engines} ORDER BY name"
+        )
         return self._column(connection, sql, self._schema(schema))
 
     def _one(
@@ -247,5 +290,3 @@ def _reflected(
         "default": default if default_kind == "DEFAULT" else None,
         "comment": comment or None,
     }
-
-

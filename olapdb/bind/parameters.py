@@ -108,7 +108,9 @@ def python_array(
             hint="Insert binary data as hex or base64 text.",
         ) from error
     except (pa.ArrowException, OverflowError) as error:
-        raise CannotConvertType(f"{_shortened(values)} does not fit {data_type}: {error}.") from error
+        raise CannotConvertType(
+            f"{_shortened(values)} does not fit {data_type}: {error}."
+        ) from error
 
 
 def _shortened(values: Sequence[object]) -> str:

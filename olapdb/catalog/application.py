@@ -443,7 +443,9 @@ class Application:
     def _undrop(self, change: UndropTable) -> None:
         found = dropped.bring_back(self._connection, change.table_id, self._number)
         if found is None:
-            raise conflict(RevisionIs(change.table_id, 0), "The table, or a part of it, has been vacuumed.")
+            raise conflict(
+                RevisionIs(change.table_id, 0), "The table, or a part of it, has been vacuumed."
+            )
         table, parts = found
         self._put_object(table)
         for part in parts:

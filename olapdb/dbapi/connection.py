@@ -126,9 +126,7 @@ class Connection:
         """Names and types of the query's columns, without running it."""
         return self.session.describe(query)
 
-    def system(
-        self, statement: str, progress: Callable[[Any], None] | None = None
-    ) -> Result:
+    def system(self, statement: str, progress: Callable[[Any], None] | None = None) -> Result:
         """Runs a slow statement (SYSTEM BACKFILL, REPLAY, RECONCILE VIEW), calling `progress` with
         each event as it happens."""
         return self.session.execute(statement, None, progress=progress)

@@ -45,8 +45,12 @@ class TypeObject:
 
 STRING = TypeObject("STRING", lambda t: isinstance(t, String | UUID))
 BINARY = TypeObject("BINARY", lambda t: isinstance(t, FixedString))
-NUMBER = TypeObject("NUMBER", lambda t: isinstance(t, Integer | Float | Decimal | Boolean | Interval))
-DATETIME = TypeObject("DATETIME", lambda t: isinstance(t, DateType | Date32Type | DateTime | DateTime64))
+NUMBER = TypeObject(
+    "NUMBER", lambda t: isinstance(t, Integer | Float | Decimal | Boolean | Interval)
+)
+DATETIME = TypeObject(
+    "DATETIME", lambda t: isinstance(t, DateType | Date32Type | DateTime | DateTime64)
+)
 ROWID = TypeObject("ROWID", lambda t: False)
 
 Date = datetime.date

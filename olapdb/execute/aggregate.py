@@ -223,9 +223,7 @@ def _nothing(node: Aggregate) -> Partial:
     """The one group of an aggregation without keys over no rows."""
     groups = Groups(np.zeros(0, np.int64), 1)
     states = [
-        _plain(
-            call.aggregate.state([pa.array([], a.type.arrow) for a in call.arguments], groups)
-        )
+        _plain(call.aggregate.state([pa.array([], a.type.arrow) for a in call.arguments], groups))
         for _, call in node.aggregates
     ]
     return Partial([], states, 1)

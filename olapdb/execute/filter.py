@@ -18,9 +18,7 @@ def filter_batches(
     """The kept rows, in order; batches that keep none are dropped."""
 
     def kept(batch: pa.RecordBatch) -> pa.RecordBatch:
-        keep = evaluate_predicate(
-            node.predicate, batch, context.environment, context.subqueries
-        )
+        keep = evaluate_predicate(node.predicate, batch, context.environment, context.subqueries)
         return filter_rows(batch, keep)
 
     for batch in context.parallel(kept, child):

@@ -73,9 +73,7 @@ class TableLayout:
     @cached_property
     def key_columns(self) -> frozenset[str]:
         """Columns that are themselves items of the sorting key."""
-        return frozenset(
-            e.name for e in self.sorting_expressions if isinstance(e, ColumnRef)
-        )
+        return frozenset(e.name for e in self.sorting_expressions if isinstance(e, ColumnRef))
 
     @cached_property
     def sorting_columns(self) -> frozenset[str]:
@@ -179,15 +177,11 @@ class TableLayout:
         batch = _batch(rows, self.partition_columns)
         return [key_values(e, batch, self._environment) for e in self.partition_expressions]
 
-    def _identify(
-        self, values: Sequence[pa.Array], row: int
-    ) -> tuple[str, tuple[object, ...]]:
+    def _identify(self, values: Sequence[pa.Array], row: int) -> tuple[str, tuple[object, ...]]:
         """The id and the value (JSON-able: dates are days, timestamps ticks) of a row's
         partition."""
         types = [e.type for e in self.partition_expressions]
-        plain_values = tuple(
-            json_value(column[row]) for column in values
-        )
+        plain_values = tuple(json_value(column[row]) for column in values)
         return partition_id(plain_values, types), plain_values
 
     # --- binding

@@ -1,7 +1,7 @@
 """Runs a plan: one operator a node, batches pulled from the root.
 
-    run(plan, context)       -> Result, its first batch made, the rest while it is read
-    run_node(node, context)  -> the batches of a node of the plan
+run(plan, context)       -> Result, its first batch made, the rest while it is read
+run_node(node, context)  -> the batches of a node of the plan
 """
 
 from __future__ import annotations

@@ -224,9 +224,7 @@ class Selector:
             if named is None or isinstance(named, ColumnRef):
                 continue
             values = [p.partition_value[at] if at < len(p.partition_value) else None for p in parts]
-            bounds: list[ColumnBounds | None] = [
-                None if v is None else (v, v, 0) for v in values
-            ]
+            bounds: list[ColumnBounds | None] = [None if v is None else (v, v, 0) for v in values]
             if not _has_plain_bounds(expression.type):
                 continue
             interval = interval_of_bounds(bounds, expression.type)

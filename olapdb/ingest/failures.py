@@ -27,9 +27,7 @@ def failure_note(view: MaterializedView, rows: int, error: Error) -> Invalidate:
     return Invalidate(Invalidation(view.id, NO_PARTITION, FAILED, "", "", rows, 0, (reason,)))
 
 
-def signed(
-    changes: Iterable[Change], statement: str, query_id: str, since_ms: int
-) -> list[Change]:
+def signed(changes: Iterable[Change], statement: str, query_id: str, since_ms: int) -> list[Change]:
     """The same changes, each failure signed by its statement; a view's several are one, with the
     first reason and the rows of all."""
     kept: list[Change] = []

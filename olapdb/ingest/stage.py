@@ -142,9 +142,7 @@ class BlockStager:
             writing.result()
         reach("insert.source_staged")
 
-    def adopt_block(
-        self, table: Table, parts: tuple[AddPart, ...], block: pa.Table
-    ) -> None:
+    def adopt_block(self, table: Table, parts: tuple[AddPart, ...], block: pa.Table) -> None:
         """A block whose own parts were staged before: only its cascade is made anew."""
         mine = self._new_block(table, block.num_rows, "insert")
         self._changes.extend(replace(p, part=replace(p.part, blocks=mine)) for p in parts)

@@ -64,9 +64,7 @@ class StagedInsert:
     @property
     def paths(self) -> tuple[str, ...]:
         """The files that were staged, for whoever has to delete them."""
-        return tuple(
-            c.part.path for c in self.changes if isinstance(c, AddPart) and c.part.path
-        )
+        return tuple(c.part.path for c in self.changes if isinstance(c, AddPart) and c.part.path)
 
     def parts_of(self, table_id: str) -> tuple[AddPart, ...]:
         return tuple(

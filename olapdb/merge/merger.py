@@ -134,9 +134,7 @@ def _merge(
         committed = transaction.commit(lambda newest: commit)
     reach("merge.committed")
     part = staged.part if staged is not None else None
-    return MergeResult(
-        table.id, ordered[0].partition_id, tuple(ordered), part, committed.number
-    )
+    return MergeResult(table.id, ordered[0].partition_id, tuple(ordered), part, committed.number)
 
 
 def merge_some(

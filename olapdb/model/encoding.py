@@ -235,9 +235,7 @@ FOOTER_KEY = b"olapdb.part"
 FOOTER_FORMAT = 1
 
 
-def encode_footer(
-    part: Part, table: Table, replaces: tuple[str, ...] = (), swap: str = ""
-) -> str:
+def encode_footer(part: Part, table: Table, replaces: tuple[str, ...] = (), swap: str = "") -> str:
     """Everything that a lost catalog would need of a part but for what the file itself tells.
     `replaces`: ids of the parts whose rows it holds now; `swap`: the id of the replay that wrote it."""
     facts: Mapping[str, Json] = {

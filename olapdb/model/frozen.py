@@ -81,9 +81,7 @@ class FrozenSnapshot:
     def block_span(self, table_id: str, blocks: BlockRange) -> tuple[int, int]:
         raise InternalError("A frozen snapshot holds no block log.")
 
-    def _views(
-        self, chosen: Callable[[MaterializedView], bool]
-    ) -> tuple[MaterializedView, ...]:
+    def _views(self, chosen: Callable[[MaterializedView], bool]) -> tuple[MaterializedView, ...]:
         return tuple(
             item for item in self.objects() if isinstance(item, MaterializedView) and chosen(item)
         )

@@ -189,9 +189,7 @@ class Table:
     def column(self, name: str) -> Column | None:
         return next((c for c in self.columns if c.name == name), None)
 
-    def setting(
-        self, name: str, default: str | int | float | bool
-    ) -> str | int | float | bool:
+    def setting(self, name: str, default: str | int | float | bool) -> str | int | float | bool:
         return dict(self.settings).get(name, default)
 
     @property

@@ -158,7 +158,9 @@ def _stager(
         failure, staged = None, None
         try:
             staged = stage_batches(mine, batches)
-        except Exception as error:  # a task's errors travel as data, so that their class is not lost
+        except (
+            Exception
+        ) as error:  # a task's errors travel as data, so that their class is not lost
             if not is_final(error, attempts):
                 raise
             failure = failure_of(error)

@@ -1,6 +1,6 @@
 """Table engines in CREATE TABLE: the ENGINE clause, its arguments, and what they ask of columns.
 
-    ENGINE = ReplacingMergeTree(version, is_deleted) ORDER BY key
+ENGINE = ReplacingMergeTree(version, is_deleted) ORDER BY key
 """
 
 from __future__ import annotations
@@ -42,7 +42,15 @@ ENGINES = (
     "MergeTree", "SummingMergeTree", "AggregatingMergeTree", "ReplacingMergeTree",
     "CollapsingMergeTree", "VersionedCollapsingMergeTree", *LOG_ENGINES, "Null",
 )  # fmt: skip
-_LATER = ("CoalescingMergeTree", "GraphiteMergeTree", "Buffer", "Set", "Join", "Merge", "Dictionary")
+_LATER = (
+    "CoalescingMergeTree",
+    "GraphiteMergeTree",
+    "Buffer",
+    "Set",
+    "Join",
+    "Merge",
+    "Dictionary",
+)
 _OUTSIDE = ("Distributed", "Kafka", "RabbitMQ", "NATS", "S3", "S3Queue", "URL", "File", "MySQL", "PostgreSQL")  # fmt: skip
 
 _USES: Mapping[str, str] = {
@@ -111,7 +119,9 @@ def _known_name(clause: nodes.EngineClause) -> str:
         raise NotSupportedError(
             f"Engine {clause.name} is not supported.", hint=hint, position=clause.position
         )
-    raise UnknownStorage(f"Unknown table engine {clause.name}.", hint=hint, position=clause.position)
+    raise UnknownStorage(
+        f"Unknown table engine {clause.name}.", hint=hint, position=clause.position
+    )
 
 
 def _arguments(name: str, clause: nodes.EngineClause) -> tuple[str, ...]:

@@ -52,9 +52,7 @@ def explain(statement: nodes.Explain, context: StatementContext) -> Result:
 
 def _plan(statement: nodes.Node, indexes: bool, context: StatementContext) -> list[str]:
     if not isinstance(statement, nodes.Query):
-        raise NotSupportedError(
-            "EXPLAIN takes a SELECT.", position=statement.position
-        )
+        raise NotSupportedError("EXPLAIN takes a SELECT.", position=statement.position)
     context = select.with_query_settings(statement, context)
     snapshot = context.reading_snapshot()
     plan = select.plan_query(statement, context, snapshot)

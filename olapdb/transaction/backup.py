@@ -256,4 +256,3 @@ def _remove(path: str) -> None:
             os.unlink(name)
         except FileNotFoundError:
             continue
-

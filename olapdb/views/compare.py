@@ -180,9 +180,7 @@ def compare_columns(left: pa.Array, right: pa.Array) -> tuple[np.ndarray, float]
     if pa.types.is_struct(kind):
         inner, largest = np.zeros(len(left), dtype=bool), 0.0
         for at in range(kind.num_fields):
-            wrong, size = compare_columns(
-                pc.struct_field(left, at), pc.struct_field(right, at)
-            )
+            wrong, size = compare_columns(pc.struct_field(left, at), pc.struct_field(right, at))
             inner |= wrong
             largest = max(largest, size)
     elif pa.types.is_list(kind) or pa.types.is_map(kind):

@@ -74,7 +74,9 @@ def _reached(item: SchemaObject, snapshot: Snapshot) -> Iterator[tuple[Kind, Sch
     for other in snapshot.objects():
         match other:
             case MaterializedView() if item.id == other.source_id:
-                how = "fires on each INSERT" if other.attached else "is detached: misses each INSERT"
+                how = (
+                    "fires on each INSERT" if other.attached else "is detached: misses each INSERT"
+                )
                 yield "materialized view", other, how
             case MaterializedView() if item.id in other.dimension_ids:
                 yield "materialized view", other, "joins it: a change makes what it made stale"

@@ -107,7 +107,8 @@ def _numbers(part: Part) -> range:
 def _is_plain(condition: nodes.Expression) -> bool:
     """Whether the condition's names are bare columns: others mean something in their query only."""
     return not any(
-        isinstance(one, nodes.Subquery) or (isinstance(one, nodes.Identifier) and len(one.parts) > 1)
+        isinstance(one, nodes.Subquery)
+        or (isinstance(one, nodes.Identifier) and len(one.parts) > 1)
         for one in walk(condition)
     )
 

@@ -389,7 +389,9 @@ class _Replay:
                 continue
             made = sum(p.rows for p in old[partition] if not is_bypass(p, made_here))
             new = sum(a.part.rows for a in added if a.part.partition_id == partition)
-            if not new and (self.frozen.holds_all(partition) or made == frozen_before.get(partition, 0)):
+            if not new and (
+                self.frozen.holds_all(partition) or made == frozen_before.get(partition, 0)
+            ):
                 refuse_retained(self.view, partition)
 
     def _around(self, snapshot: Snapshot) -> Surroundings:

@@ -214,9 +214,11 @@ def _without_casts(expression: Expression) -> Expression:
         match expression:
             case Cast(type=to, argument=argument) if _keeps(argument.type, to):
                 expression = argument
-            case Call(name=name, type=to, arguments=(argument,)) if (
-                name in ("toInt64", "toUInt64", "toFloat64") and _keeps(argument.type, to)
-            ):
+            case Call(name=name, type=to, arguments=(argument,)) if name in (
+                "toInt64",
+                "toUInt64",
+                "toFloat64",
+            ) and _keeps(argument.type, to):
                 expression = argument
             case _:
                 return expression

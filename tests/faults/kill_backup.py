@@ -1,6 +1,6 @@
 """Backs a warehouse up, or restores it, and dies by SIGKILL at the n-th time a stage is reached.
 
-    python -m tests.faults.kill_backup WAREHOUSE BACKUP backup|restore STAGE N
+python -m tests.faults.kill_backup WAREHOUSE BACKUP backup|restore STAGE N
 """
 
 from __future__ import annotations

@@ -109,6 +109,8 @@ def test_killed_at(tmp_path: Path, work: str, stage: str) -> None:
             connection, by_month.format("toYYYYMM(day)", "amount", "events")
         )
         assert verdict(connection) in ("covered", "proven")
-        assert {r["verdict"] for r in dicts(connection, "SYSTEM RECONCILE VIEW daily_mv")} == {"equal"}
+        assert {r["verdict"] for r in dicts(connection, "SYSTEM RECONCILE VIEW daily_mv")} == {
+            "equal"
+        }
         services = connection.database.services
         assert check_database(services.catalog, services.store) == []

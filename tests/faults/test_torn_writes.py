@@ -189,7 +189,9 @@ PLANTED: dict[str, tuple[Plant, str, Mode]] = {
     "files of a replay are not flushed": (no_flush_of_files, "replay", "lose"),
     "a new folder's own name is not flushed": (no_flush_of_new_folders, "first parts", "lose"),
     "vacuum forgets a lease before its files are gone for good": (
-        no_flush_of_folders, "last parts", "lose",
+        no_flush_of_folders,
+        "last parts",
+        "lose",
     ),
     "the catalog commits before folders are flushed": (catalog_before_folders, "insert", "lose"),
     "the catalog commits before files are flushed": (name_before_bytes, "insert", "tear"),

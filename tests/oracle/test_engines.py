@@ -184,7 +184,9 @@ def test_any_signs_in_any_order(both: Both, case: Case, seed: int) -> None:
 
 
 def test_partitions_are_joined_by_final_alone_and_only_if_asked(both: Both) -> None:
-    both.create("(k UInt8, p UInt8, v UInt8) ENGINE = ReplacingMergeTree(v) PARTITION BY p ORDER BY k")
+    both.create(
+        "(k UInt8, p UInt8, v UInt8) ENGINE = ReplacingMergeTree(v) PARTITION BY p ORDER BY k"
+    )
     both.run(f"INSERT INTO {both.table} VALUES (1, 1, 9), (2, 1, 1), (3, 1, 1)")
     both.run(f"INSERT INTO {both.table} VALUES (1, 2, 8), (2, 2, 2)")
     one = both.same(f"SELECT * FROM {both.table} FINAL ORDER BY ALL")

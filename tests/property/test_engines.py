@@ -105,7 +105,9 @@ class Kind:
 LAST = Kind("ReplacingMergeTree", lambda rows: replacing(rows, lambda row: 0))
 NEWEST = Kind("ReplacingMergeTree(v)", lambda rows: replacing(rows, lambda row: row[V]))
 DELETED = Kind(
-    "ReplacingMergeTree(v, d)", lambda rows: replacing(rows, lambda row: row[V]), lambda row: not row[D]
+    "ReplacingMergeTree(v, d)",
+    lambda rows: replacing(rows, lambda row: row[V]),
+    lambda row: not row[D],
 )
 COLLAPSING = Kind("CollapsingMergeTree(s)", collapsing, lambda row: row[S] == 1)
 VERSIONED = Kind("VersionedCollapsingMergeTree(s, v)", versioned)
@@ -139,7 +141,9 @@ def honest(kind: Kind, blocks: Blocks) -> list[list[Row]]:
             before = stated.pop(key)
             return (k, before[V], -1, before[D], before[X])
         count[k] += 1
-        stated[key] = (k, v, 1, d, f"{k}.{count[k]}") if kind is COLLAPSING else (k, v, 1, v % 2, "")
+        stated[key] = (
+            (k, v, 1, d, f"{k}.{count[k]}") if kind is COLLAPSING else (k, v, 1, v % 2, "")
+        )
         return stated[key]
 
     return [[row(*one) for one in block] for block in blocks]
@@ -192,7 +196,9 @@ def test_no_tree_of_merges_shows(
 
 @settings(deadline=None)
 @given(cut=CUTS)
-def test_any_tree_leaves_as_many_rows_of_a_version(cut: list[list[tuple[int, int, int, int]]]) -> None:
+def test_any_tree_leaves_as_many_rows_of_a_version(
+    cut: list[list[tuple[int, int, int, int]]],
+) -> None:
     """Which of several unequal rows of a version cancel is up to the order; how many is not."""
     blocks = numbered(cut)
     merged = table_of(())
@@ -261,7 +267,13 @@ def test_many_rows_of_few_and_of_many_keys(kind: Kind) -> None:
     draw = random.Random(7)
     for keys in (3, 5_000):
         rows: list[Row] = [
-            (draw.randrange(keys), draw.randrange(4), draw.choice((1, -1)), draw.randrange(2), str(i))
+            (
+                draw.randrange(keys),
+                draw.randrange(4),
+                draw.choice((1, -1)),
+                draw.randrange(2),
+                str(i),
+            )
             for i in range(20_000)
         ]
         assert rows_of(merge(kind, [table_of(rows)])) == kind.merged(rows)

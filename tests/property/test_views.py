@@ -152,7 +152,9 @@ class Views(RuleBasedStateMachine):
 
     @rule(day=st.sampled_from(DAYS))
     def write_by_hand(self, day: date) -> None:
-        self.connection.execute(f"INSERT INTO daily (day, kind, events) VALUES ('{day}', 'hand', 1)")
+        self.connection.execute(
+            f"INSERT INTO daily (day, kind, events) VALUES ('{day}', 'hand', 1)"
+        )
         self.model.bypass[month(day)] += 1
 
     @rule(table=st.sampled_from(["events", "daily"]))

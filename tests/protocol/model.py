@@ -132,9 +132,7 @@ def ordered(content: Iterable[Atom]) -> tuple[Atom, ...]:
 
 
 def parts_of(catalog: Catalog, table: str, partition: str | None = None) -> list[Part]:
-    return sorted(
-        p for p in catalog.parts if p.table == table and partition in (None, p.partition)
-    )
+    return sorted(p for p in catalog.parts if p.table == table and partition in (None, p.partition))
 
 
 def last_block(catalog: Catalog, table: str) -> int:
@@ -283,7 +281,7 @@ def holds(world: World, requirement: Requirement) -> bool:
                 for p in parts_of(catalog, table, partition)
             )
         case "CoverageCommon":
-            merged, = facts
+            (merged,) = facts
             return one_coverage(catalog, merged)
         case "TokenIsNew":
             return facts[0] not in catalog.tokens

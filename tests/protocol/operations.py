@@ -52,8 +52,11 @@ class Insert(NamedTuple):
             case 1:
                 yield from self._commit(turn)
             case 2:  # "13.write_first" is off: published before it was written
-                yield "writes its files", turn.done(
-                    turn.world._replace(files=turn.world.files | set(turn.actor.memory[0]))
+                yield (
+                    "writes its files",
+                    turn.done(
+                        turn.world._replace(files=turn.world.files | set(turn.actor.memory[0]))
+                    ),
                 )
             case 3:  # "1.one_commit" is off: the views' part of it
                 again = turn.commit((), turn.actor.memory[0])
@@ -95,9 +98,7 @@ class Insert(NamedTuple):
         elif outcome == "12.token":
             yield "is a duplicate", turn.done(self._acknowledged(turn.discard(turn.world)))
         elif outcome != "13.lease" and attempt + 1 < ATTEMPTS_MAX:
-            yield f"fires again ({outcome})", turn.go(
-                turn.discard(turn.world), 0, attempt + 1
-            )
+            yield f"fires again ({outcome})", turn.go(turn.discard(turn.world), 0, attempt + 1)
         else:
             yield f"gives up ({outcome})", turn.done(turn.discard(turn.world))
 
@@ -399,4 +400,3 @@ def crash(turn: Turn) -> World:
     pins = frozenset(p for p in world.pins if p[0] != turn.number)
     dead = Actor(turn.actor.operation, dead=True)
     return turn.to(world._replace(pins=pins, crashes_left=world.crashes_left - 1), dead)
-

@@ -299,9 +299,7 @@ class Vacuum(NamedTuple):
 
 
 def referenced(world: World) -> frozenset[tuple[int, int, int, int]]:
-    return frozenset(
-        {p.id for p in world.catalog.parts} | {p.id for p, _ in world.dropped}
-    )
+    return frozenset({p.id for p in world.catalog.parts} | {p.id for p, _ in world.dropped})
 
 
 def horizon(turn: Turn) -> int:

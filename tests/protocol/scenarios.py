@@ -68,7 +68,9 @@ _needs("5.chunk_fires", (A1, CREATE_V, CREATE_W), (FILL_A,))
 _needs("5.all_parts", (CREATE_V, A1), (Truncate("t"),), (A2,))
 _needs("5.coverage_leaves", (CREATE_V, A1), (Truncate("t"),))
 _needs("6.view", (CREATE_VD, A1, dimension("a7")), (REPLAY,), (DROP_V,))
-_needs("6.data_version", (CREATE_W, by_hand("a9")), (Truncate("t"),), (Replay("u"),), (Replay("u"),))
+_needs(
+    "6.data_version", (CREATE_W, by_hand("a9")), (Truncate("t"),), (Replay("u"),), (Replay("u"),)
+)
 _needs(
     "6.dimension", (A1, CREATE_VD, B1, CREATE_W, dimension("b7")),
     (dimension("a7"),), (REPLAY,), (REPLAY,),

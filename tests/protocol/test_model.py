@@ -45,7 +45,9 @@ def explored_all(scenarios: Iterable[Scenario]) -> tuple[int, int, int, float]:
 def told(scenario: Scenario, outcome: Explored) -> str:
     assert outcome.found is not None
     steps = "\n  ".join(outcome.found.trace)
-    return f"{scenario.name} after {outcome.states} states:\n  {steps}\n  -> {outcome.found.violation}"
+    return (
+        f"{scenario.name} after {outcome.states} states:\n  {steps}\n  -> {outcome.found.violation}"
+    )
 
 
 @pytest.mark.parametrize("guard", GUARDS)

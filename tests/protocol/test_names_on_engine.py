@@ -272,17 +272,17 @@ def test_a_comment_does_not_take_a_new_name_back(race: Race) -> None:
         "ALTER TABLE events MODIFY COMMENT 'clicks'", "RENAME TABLE events TO events1"
     )
     assert not commented
-    assert race.ask("SELECT name, comment FROM system.tables WHERE database = 'default' AND name LIKE 'events%'") == [
-        ("events1", "")
-    ]
+    assert race.ask(
+        "SELECT name, comment FROM system.tables WHERE database = 'default' AND name LIKE 'events%'"
+    ) == [("events1", "")]
 
 
 def test_a_rename_keeps_a_new_comment(race: Race) -> None:
     make(race.first)
     assert race.run("RENAME TABLE events TO events1", "ALTER TABLE events MODIFY COMMENT 'clicks'")
-    assert race.ask("SELECT name, comment FROM system.tables WHERE database = 'default' AND name LIKE 'events%'") == [
-        ("events1", "clicks")
-    ]
+    assert race.ask(
+        "SELECT name, comment FROM system.tables WHERE database = 'default' AND name LIKE 'events%'"
+    ) == [("events1", "clicks")]
 
 
 def test_a_table_is_not_dropped_under_a_name_that_nobody_said(race: Race) -> None:
@@ -294,7 +294,9 @@ def test_a_table_is_not_dropped_under_a_name_that_nobody_said(race: Race) -> Non
 def test_two_renames_of_one_table(race: Race) -> None:
     make(race.first)
     assert not race.run("RENAME TABLE events TO a", "RENAME TABLE events TO b")
-    assert race.ask("SELECT name FROM system.tables WHERE database = 'default' AND name IN ('a', 'b', 'events')") == [("b",)]
+    assert race.ask(
+        "SELECT name FROM system.tables WHERE database = 'default' AND name IN ('a', 'b', 'events')"
+    ) == [("b",)]
 
 
 def test_rows_that_come_while_their_table_is_renamed(race: Race) -> None:

@@ -13,7 +13,9 @@ from tests.protocol.replay_on_engine import Performance, performable
 from tests.protocol.scenarios import GUARDS, NAMED, together
 
 ON_ENGINE = tuple(
-    g for g in GUARDS if not NAMED[g].crashes and performable((NAMED[g].history, *NAMED[g].programs))
+    g
+    for g in GUARDS
+    if not NAMED[g].crashes and performable((NAMED[g].history, *NAMED[g].programs))
 )
 
 

@@ -19,10 +19,15 @@ def commits(connection):
 
 def test_it_is_one_commit(connection):
     before = commits(connection)
-    cursor = connection.execute("CREATE TABLE c ENGINE = MergeTree PARTITION BY k % 3 ORDER BY v AS SELECT * FROM s")
+    cursor = connection.execute(
+        "CREATE TABLE c ENGINE = MergeTree PARTITION BY k % 3 ORDER BY v AS SELECT * FROM s"
+    )
     assert cursor.rowcount == 100_000
     assert commits(connection) == before + 1
-    assert connection.execute("SELECT count(), sum(k) FROM c").fetchone() == (100_000, 4_999_950_000)
+    assert connection.execute("SELECT count(), sum(k) FROM c").fetchone() == (
+        100_000,
+        4_999_950_000,
+    )
     connection.execute("INSERT INTO c VALUES (1, 'more')")
     assert connection.execute("SELECT count() FROM c").fetchone() == (100_001,)
 
@@ -41,13 +46,19 @@ def test_a_select_that_fails_leaves_nothing(connection, tmp_path):
 def test_or_replace_keeps_the_old_table_until_the_new_one_is_whole(connection):
     connection.execute("CREATE TABLE c ENGINE = MergeTree ORDER BY k AS SELECT 1 AS k")
     with pytest.raises(olapdb.Error):
-        connection.execute("CREATE OR REPLACE TABLE c ENGINE = MergeTree ORDER BY k AS SELECT throwIf(k > 5) AS k FROM s")
+        connection.execute(
+            "CREATE OR REPLACE TABLE c ENGINE = MergeTree ORDER BY k AS SELECT throwIf(k > 5) AS k FROM s"
+        )
     assert connection.execute("SELECT * FROM c").fetchall() == [(1,)]
-    connection.execute("CREATE OR REPLACE TABLE c ENGINE = MergeTree ORDER BY k AS SELECT k FROM s WHERE k < 3")
+    connection.execute(
+        "CREATE OR REPLACE TABLE c ENGINE = MergeTree ORDER BY k AS SELECT k FROM s WHERE k < 3"
+    )
     assert connection.execute("SELECT * FROM c ORDER BY k").fetchall() == [(0,), (1,), (2,)]
 
 
 def test_no_rows_make_an_empty_table(connection):
-    connection.execute("CREATE TABLE c ENGINE = MergeTree ORDER BY k AS SELECT k FROM s WHERE k < 0")
+    connection.execute(
+        "CREATE TABLE c ENGINE = MergeTree ORDER BY k AS SELECT k FROM s WHERE k < 0"
+    )
     assert connection.execute("SELECT count() FROM c").fetchone() == (0,)
     assert connection.execute("DESCRIBE c").fetchone()[:2] == ("k", "UInt32")

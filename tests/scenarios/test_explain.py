@@ -23,7 +23,9 @@ def flights(tmp_path):
 
 
 def test_a_month_reads_its_parts_only(flights):
-    query = "SELECT count(), sum(delay) FROM flights WHERE day >= '2013-03-01' AND day < '2013-04-01'"
+    query = (
+        "SELECT count(), sum(delay) FROM flights WHERE day >= '2013-03-01' AND day < '2013-04-01'"
+    )
     lines = [row[0].strip() for row in flights.execute(f"EXPLAIN indexes = 1 {query}").fetchall()]
     assert "Parts: 2/24" in lines
     cursor = flights.execute(query)

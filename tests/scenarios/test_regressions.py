@@ -121,7 +121,9 @@ def test_a_text_expression_in_values_that_does_not_parse_is_refused(
 
 
 def test_maps_are_written_in_braces(connection: olapdb.Connection) -> None:
-    connection.execute("CREATE TABLE t (k Int8, m Map(String, UInt8)) ENGINE = MergeTree ORDER BY k")
+    connection.execute(
+        "CREATE TABLE t (k Int8, m Map(String, UInt8)) ENGINE = MergeTree ORDER BY k"
+    )
     connection.execute("INSERT INTO t VALUES (1, {'a': 1, 'b': 2}), (2, {})")
     rows = connection.execute("SELECT m FROM t ORDER BY k").fetchall()
     assert [m for (m,) in rows] == [{"a": 1, "b": 2}, {}]

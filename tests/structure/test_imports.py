@@ -8,7 +8,9 @@ HEAVY = ("sqlglot", "sqlalchemy", "pandas", "pyspark", "dbt", "numpy", "agate", 
 
 def modules_after(code: str) -> set[str]:
     script = f"{code}\nimport sys\nprint(chr(10).join(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     return {name.partition(".")[0] for name in done.stdout.split()}
 
 

@@ -22,7 +22,10 @@ def test_wheel_holds_every_package_and_file(tmp_path: Path) -> None:
         "olapdb" + str(p).removeprefix(str(ROOT / "olapdb"))
         for p in (ROOT / "olapdb").rglob("*.py")
     }
-    for folder, package in (("dbt_adapter", "dbt/adapters/olapdb"), ("macros", "dbt/include/olapdb")):
+    for folder, package in (
+        ("dbt_adapter", "dbt/adapters/olapdb"),
+        ("macros", "dbt/include/olapdb"),
+    ):
         for pattern in ("*.py", "*.sql", "*.yml"):
             for path in (ROOT / folder).rglob(pattern):
                 expected.add(package + str(path).removeprefix(str(ROOT / folder)))

@@ -15,7 +15,9 @@ def engine(tmp_path):
             )
         )
         connection.execute(
-            sa.text("INSERT INTO flights VALUES (1, 'JFK', 2.5, '2013-01-01', 10.5), (2, 'EWR', NULL, '2013-01-02', 20)")
+            sa.text(
+                "INSERT INTO flights VALUES (1, 'JFK', 2.5, '2013-01-01', 10.5), (2, 'EWR', NULL, '2013-01-02', 20)"
+            )
         )
         connection.execute(sa.text("CREATE VIEW late AS SELECT * FROM flights WHERE delay > 0"))
     yield made

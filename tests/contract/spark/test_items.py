@@ -27,7 +27,9 @@ def test_results_come_in_the_order_of_the_items(spark: SparkSession) -> None:
 
 def test_progress_ends_at_all_items(spark: SparkSession) -> None:
     seen: list[tuple[int, int]] = []
-    run_items(spark, lambda item: time.sleep(0.1), range(6), on_progress=lambda a, b: seen.append((a, b)))
+    run_items(
+        spark, lambda item: time.sleep(0.1), range(6), on_progress=lambda a, b: seen.append((a, b))
+    )
     assert seen[-1] == (6, 6)
     assert seen == sorted(seen)
     assert len(seen) > 2

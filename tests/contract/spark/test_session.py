@@ -144,5 +144,13 @@ def test_the_wrapper_drops_one_flag_and_keeps_every_other_argument(tmp_path: Pat
     (real / "java").chmod(0o755)
     home = make_java_home(Java(real.parent, 21, "test"), tmp_path / "made")
     given = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "-Dx=a b", "", "*", "--add-modules=m"]
-    told = subprocess.run([home / "bin" / "java", *given], capture_output=True, text=True, check=True)
-    assert told.stdout.split("\n")[:-1] == ["<-Xmx1g>", "<-Dx=a b>", "<>", "<*>", "<--add-modules=m>"]
+    told = subprocess.run(
+        [home / "bin" / "java", *given], capture_output=True, text=True, check=True
+    )
+    assert told.stdout.split("\n")[:-1] == [
+        "<-Xmx1g>",
+        "<-Dx=a b>",
+        "<>",
+        "<*>",
+        "<--add-modules=m>",
+    ]

@@ -99,7 +99,9 @@ def test_a_frame_and_its_views_are_one_commit(
 
 def test_a_token_names_the_whole_insert(spark: SparkSession, connection: olapdb.Connection) -> None:
     first = write_dataframe(events(spark), connection, "events", token="day 1")
-    again = write_dataframe(events(spark, partitions=2), connection, "default.events", token="day 1")
+    again = write_dataframe(
+        events(spark, partitions=2), connection, "default.events", token="day 1"
+    )
     assert not first.duplicate
     assert again.duplicate
     assert connection.execute("SELECT count() FROM events").fetchall() == [(ROWS,)]
@@ -200,7 +202,9 @@ def test_backfill_and_reconcile_over_spark(
 
 def test_a_failing_chunk_stops_no_other(spark: SparkSession, connection: olapdb.Connection) -> None:
     write_dataframe(events(spark), connection, "events")
-    connection.execute("CREATE TABLE picky (day Date, failed UInt8) ENGINE = MergeTree ORDER BY day")
+    connection.execute(
+        "CREATE TABLE picky (day Date, failed UInt8) ENGINE = MergeTree ORDER BY day"
+    )
     connection.execute(
         "CREATE MATERIALIZED VIEW picky_mv TO picky AS SELECT day, "
         "throwIf(day = toDate('2024-02-03'), 'a bad day') AS failed FROM events"

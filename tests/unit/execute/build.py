@@ -46,7 +46,9 @@ def call(name: str, *arguments: Expression) -> Call:
     return Call(function.type, name, arguments, function)
 
 
-def aggregate(name: str, *arguments: Expression, parameters: Sequence[object] = ()) -> AggregateCall:
+def aggregate(
+    name: str, *arguments: Expression, parameters: Sequence[object] = ()
+) -> AggregateCall:
     resolved = resolve_aggregate(name, parameters, [a.type for a in arguments])
     return AggregateCall(resolved, name, arguments)
 

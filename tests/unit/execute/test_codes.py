@@ -84,9 +84,7 @@ def test_without_columns_all_rows_are_one_group() -> None:
 @pytest.mark.parametrize("kind", sorted(KINDS))
 @pytest.mark.parametrize("matches_null", [False, True])
 @given(data=st.data())
-def test_lookup_finds_what_python_finds(
-    kind: str, matches_null: bool, data: st.DataObject
-) -> None:
+def test_lookup_finds_what_python_finds(kind: str, matches_null: bool, data: st.DataObject) -> None:
     arrow, element = KINDS[kind]
     values = st.lists(st.one_of(st.none(), element), max_size=8)
     ours, theirs = pa.array(data.draw(values), arrow), pa.array(data.draw(values), arrow)

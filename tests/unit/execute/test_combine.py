@@ -85,7 +85,9 @@ def test_final_filters_after_combining(blocks: list[list[Row]], low: int) -> Non
 
 def without_nulls(rows: pa.Table) -> pa.Table:
     sums = rows.drop_columns(["s", "b"])
-    return pa.table({n: c.fill_null(0) for n, c in zip(sums.column_names, sums.columns, strict=True)})
+    return pa.table(
+        {n: c.fill_null(0) for n, c in zip(sums.column_names, sums.columns, strict=True)}
+    )
 
 
 @given(blocks=st.lists(st.lists(ROW, min_size=1, max_size=6), min_size=1, max_size=4))
@@ -146,7 +148,9 @@ def test_states_are_merged() -> None:
 
 
 def test_counting_final_rows_without_a_sorting_key() -> None:
-    table = stored({"v": parse_type("SimpleAggregateFunction(sum, UInt64)")}, engine="AggregatingMergeTree")
+    table = stored(
+        {"v": parse_type("SimpleAggregateFunction(sum, UInt64)")}, engine="AggregatingMergeTree"
+    )
     table.insert({"v": [1, 2, 3]})
     scan = nodes.Scan(table.table, (), (), final=True)
     node = nodes.Aggregate(scan, (), (("n", aggregate("count")),))

@@ -72,9 +72,7 @@ def test_subqueries_are_looked_up_in_their_answers() -> None:
 
 
 def test_if_divides_only_where_it_may() -> None:
-    guarded = call(
-        "if", call("equals", B, const(0, UINT8)), const(0, INT64), call("intDiv", A, B)
-    )
+    guarded = call("if", call("equals", B, const(0, UINT8)), const(0, INT64), call("intDiv", A, B))
     assert evaluate_array(guarded, BATCH, ENVIRONMENT).to_pylist() == [0, 2, 0, 2]
 
 

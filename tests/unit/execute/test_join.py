@@ -46,7 +46,9 @@ def partners(left: Side, right: Side, residual: bool) -> list[tuple[int, int]]:
     ]
 
 
-def expected(left: Side, right: Side, kind: str, residual: bool, nobody: int | None) -> list[object]:
+def expected(
+    left: Side, right: Side, kind: str, residual: bool, nobody: int | None
+) -> list[object]:
     pairs = partners(left, right, residual)
     rows: list[object] = []
     for i, row in enumerate(left):

@@ -75,7 +75,8 @@ def test_groups_do_not_depend_on_how_rows_are_batched(batch_rows: int) -> None:
 @given(
     st.lists(
         st.tuples(
-            st.one_of(st.none(), st.integers(0, 3)), st.sampled_from([0.5, math.nan]),
+            st.one_of(st.none(), st.integers(0, 3)),
+            st.sampled_from([0.5, math.nan]),
             st.integers(-5, 5),
         ),
         max_size=40,
@@ -123,14 +124,18 @@ def test_grouping_by_an_array() -> None:
 def test_top_rows_are_those_of_the_full_sort(rows: list[int], batch_rows: int, limit: int) -> None:
     source = values({"x": (INT64, rows), "at": (INT64, range(len(rows)))})
     key = nodes.SortKey(X, descending=True)
-    found = rows_of(nodes.Limit(nodes.Sort(source, (key,), limit), limit), max_block_size=batch_rows)
+    found = rows_of(
+        nodes.Limit(nodes.Sort(source, (key,), limit), limit), max_block_size=batch_rows
+    )
     full = sorted(((x, at) for at, x in enumerate(rows)), key=lambda r: -r[0])
     assert found == full[:limit]
 
 
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("nulls_first", [False, True])
-@given(st.lists(st.one_of(st.none(), st.sampled_from([math.nan, -1.0, 0.5, 2.0, 3.0])), max_size=60))
+@given(
+    st.lists(st.one_of(st.none(), st.sampled_from([math.nan, -1.0, 0.5, 2.0, 3.0])), max_size=60)
+)
 def test_top_rows_over_null_and_nan(
     descending: bool, nulls_first: bool, rows: list[float | None]
 ) -> None:
@@ -143,7 +148,12 @@ def test_top_rows_over_null_and_nan(
     assert [at for _, at in top] == [at for _, at in full[:13]]
 
 
-@given(st.lists(st.integers(0, 3), max_size=25), st.integers(1, 5), st.integers(0, 6), st.integers(0, 5))
+@given(
+    st.lists(st.integers(0, 3), max_size=25),
+    st.integers(1, 5),
+    st.integers(0, 6),
+    st.integers(0, 5),
+)
 def test_limit_with_offset_and_ties(
     rows: list[int], batch_rows: int, count: int, offset: int
 ) -> None:
@@ -185,11 +195,17 @@ def test_union_renames() -> None:
     st.lists(st.one_of(st.none(), st.integers(0, 4)), max_size=15),
     st.lists(st.one_of(st.none(), st.integers(0, 4)), max_size=5),
 )
-def test_except_and_intersect(distinct: bool, left: list[int | None], right: list[int | None]) -> None:
+def test_except_and_intersect(
+    distinct: bool, left: list[int | None], right: list[int | None]
+) -> None:
     sides = [values({"x": (Nullable(INT64), rows)}) for rows in (left, right)]
     for operator in ("EXCEPT", "INTERSECT"):
         node = nodes.SetDifference(
-            sides[0], sides[1], operator, distinct, sides[0].schema  # type: ignore[arg-type]
+            sides[0],
+            sides[1],
+            operator,
+            distinct,
+            sides[0].schema,  # type: ignore[arg-type]
         )
         wanted, still = operator == "INTERSECT", Counter(right)
         expected = []
@@ -210,7 +226,9 @@ def test_subqueries_run_once_before_the_plan() -> None:
     some = values({"y": (Nullable(INT64), [2, None, 4])})
     inside = InSubquery(UINT8, (X,), some, False)
     assert [x for _, x in rows_of(nodes.Filter(ROWS, inside))] == [2, 4]
-    too_many = nodes.Filter(ROWS, call("equals", X, ScalarSubquery(INT64, nodes.Project(ROWS, (("x", X),)))))
+    too_many = nodes.Filter(
+        ROWS, call("equals", X, ScalarSubquery(INT64, nodes.Project(ROWS, (("x", X),))))
+    )
     with pytest.raises(IncorrectResultOfScalarSubquery):
         rows_of(too_many)
 

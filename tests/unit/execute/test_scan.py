@@ -178,7 +178,9 @@ def test_counting_reads_nothing() -> None:
 def test_other_columns_are_read_only_where_a_row_is_kept() -> None:
     table = numbers(100_000, 50_000)
     _, some = run_scan(table, table.scan("s", where=call("equals", V, const(3, INT64))))
-    _, none = run_scan(table, table.scan("s", where=call("equals", call("plus", V, V), const(3, INT64))))
+    _, none = run_scan(
+        table, table.scan("s", where=call("equals", call("plus", V, V), const(3, INT64)))
+    )
     assert none.bytes_read < some.bytes_read / 2
 
 
@@ -204,7 +206,9 @@ def test_inline_parts_and_many_small_parts_are_read_together() -> None:
 def test_a_block_stands_for_its_table_and_parts_can_be_chosen() -> None:
     table = numbers(100, 10)
     context = table.context()
-    context.blocks = {"t-id": pa.table({"k": pa.array([7, 8], pa.uint64()), "v": [1, 2], "s": ["a", "b"]})}
+    context.blocks = {
+        "t-id": pa.table({"k": pa.array([7, 8], pa.uint64()), "v": [1, 2], "s": ["a", "b"]})
+    }
     scan = table.scan("s", where=call("greater", K, const(7, UINT64)))
     assert rows_of(scan, context) == [("b",)]
     table.insert({"k": [500], "v": [0], "s": ["new"]})
@@ -228,8 +232,7 @@ def test_explain_shows_what_each_index_leaves() -> None:
     )
     scan = table.scan("v", where=where)
     lines = [
-        line.strip()
-        for line in explain_indexes(nodes.Plan(scan, (("v", "v"),)), table.context())
+        line.strip() for line in explain_indexes(nodes.Plan(scan, (("v", "v"),)), table.context())
     ]
     assert {"Min-Max", "Partition", "PrimaryKey"} <= set(lines)
     assert lines[lines.index("Min-Max") + 3] == "Parts: 1/12"

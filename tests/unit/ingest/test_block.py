@@ -49,7 +49,9 @@ def blocks(
     table = snapshot.find("default", "t")
     assert isinstance(table, Table)
     return list(
-        make_blocks(table, data, snapshot=snapshot, environment=Environment(), settings=settings, **options)
+        make_blocks(
+            table, data, snapshot=snapshot, environment=Environment(), settings=settings, **options
+        )
     )
 
 

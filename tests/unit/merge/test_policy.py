@@ -56,7 +56,10 @@ def test_a_hull_over_a_gap_without_rows_is_not_one_coverage() -> None:
 def test_bypass_rows_stay_apart_in_targets_only() -> None:
     made = (Contribution("v", 1, "s", None, (BlockRange(1, 1),), 1),)
     parts = [part(1, contributions=made), part(2), part(3, contributions=made), part(4)]
-    assert blocks(runs(TableState(make_table("t"), writers=frozenset({"v"})), parts)) == [[1, 3], [2, 4]]
+    assert blocks(runs(TableState(make_table("t"), writers=frozenset({"v"})), parts)) == [
+        [1, 3],
+        [2, 4],
+    ]
     replacing = make_table("t", "ReplacingMergeTree")
     found = runs(TableState(replacing, writers=frozenset({"v"})), parts)
     assert blocks(found) == [[1], [2], [3], [4]], "the order of insertion decides there"

@@ -57,7 +57,10 @@ def test_parameters(connection: Connection) -> None:
 
 def test_from_python(connection: Connection) -> None:
     view = connection.views["daily_mv"]
-    assert [r.partition for r in view.replay(where="kind = 'a' OR kind = 'b'")] == ["202401", "202402"]
+    assert [r.partition for r in view.replay(where="kind = 'a' OR kind = 'b'")] == [
+        "202401",
+        "202402",
+    ]
     assert [r.partition for r in view.replay(since=datetime.date(2024, 3, 1))] == ["202403"]
     assert view.replay(since=datetime.date(2024, 4, 1)) == ()
     with pytest.raises(BadArguments, match="one of"):
@@ -68,7 +71,9 @@ def test_bypass_rows_stay(connection: Connection) -> None:
     connection.execute("INSERT INTO daily SELECT * FROM daily WHERE day = '2024-02-01'")
     row = connection.execute("SYSTEM REPLAY VIEW daily_mv WHERE kind = 'b'").fetchall()[0]
     assert (row[0], row[4], row[5]) == ("202402", 1, "bypass kept")
-    row = connection.execute("SYSTEM REPLAY VIEW daily_mv WHERE kind = 'b' DISCARD BYPASS").fetchall()[0]
+    row = connection.execute(
+        "SYSTEM REPLAY VIEW daily_mv WHERE kind = 'b' DISCARD BYPASS"
+    ).fetchall()[0]
     assert row[5] == "bypass discarded"
     assert rows(connection, READ) == rows(connection, DIRECT)
 
@@ -83,7 +88,9 @@ def test_only_keys_choose(connection: Connection) -> None:
 
 def test_from_needs_one_date() -> None:
     with olapdb.connect() as connection:
-        connection.execute("CREATE TABLE s (k UInt64, a Date, b Date) ENGINE = MergeTree ORDER BY k")
+        connection.execute(
+            "CREATE TABLE s (k UInt64, a Date, b Date) ENGINE = MergeTree ORDER BY k"
+        )
         connection.execute(
             "CREATE MATERIALIZED VIEW v ENGINE = SummingMergeTree ORDER BY (k, a, b)"
             " AS SELECT k, a, b, count() AS n FROM s GROUP BY k, a, b"

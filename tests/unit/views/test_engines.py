@@ -97,7 +97,11 @@ def test_a_bad_sign_from_a_view_lands_nowhere(connection: Connection) -> None:
     connection.execute("INSERT INTO s VALUES (1, 1, 1)")
     with pytest.raises(IncorrectData):
         connection.execute("INSERT INTO s VALUES (2, 1, 1), (3, 1, 2)")
-    assert rows(connection, "SELECT k FROM s") == rows(connection, "SELECT k FROM collapsing") == [(1,)]
+    assert (
+        rows(connection, "SELECT k FROM s")
+        == rows(connection, "SELECT k FROM collapsing")
+        == [(1,)]
+    )
 
 
 def test_a_log_backfills_and_fires(connection: Connection) -> None:

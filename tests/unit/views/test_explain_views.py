@@ -94,9 +94,13 @@ def test_from_a_row_to_its_inserts(connection: Connection) -> None:
     assert [o[:3] for o in origins(connection, "day = '2024-01-01' AND kind = 'a'")] == both, (
         "block 3 is in the merged part, but its rows are of another day"
     )
-    assert [o[1] for o in origins(connection, "total = 30")] == [3, 2, 1], "asked of the target only"
+    assert [o[1] for o in origins(connection, "total = 30")] == [3, 2, 1], (
+        "asked of the target only"
+    )
     assert origins(connection, "day = '2030-01-01'") == []
-    found = dicts(connection, "EXPLAIN PROVENANCE SELECT sum(events) FROM daily FINAL WHERE kind = 'b'")
+    found = dicts(
+        connection, "EXPLAIN PROVENANCE SELECT sum(events) FROM daily FINAL WHERE kind = 'b'"
+    )
     assert found[0]["source"] == "default.events"
     assert found[0]["commit"] > 0
     assert found[0]["time"] is not None

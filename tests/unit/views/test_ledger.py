@@ -91,7 +91,8 @@ def test_it_agrees_after_an_adoption(connection: Connection) -> None:
     connection.execute(VIEW)
     for month in (1, 2):
         connection.execute(
-            "INSERT INTO daily " + QUERY.replace("FROM events", f"FROM events WHERE toMonth(day) = {month}")
+            "INSERT INTO daily "
+            + QUERY.replace("FROM events", f"FROM events WHERE toMonth(day) = {month}")
         )
     connection.execute("SYSTEM ADOPT VIEW daily_mv")
     assert verdicts(connection) == {"covered"}
@@ -203,7 +204,9 @@ def test_a_part_that_grew(filled: Connection) -> None:
 
 
 def test_a_null_source_has_no_ledger(connection: Connection) -> None:
-    connection.execute("CREATE TABLE void (day Date, kind String, user UInt64, amount Int64) ENGINE = Null")
+    connection.execute(
+        "CREATE TABLE void (day Date, kind String, user UInt64, amount Int64) ENGINE = Null"
+    )
     connection.execute(VIEW.replace("FROM events", "FROM void"))
     with pytest.raises(QueryNotSupportedInMaterializedView, match="Null table"):
         ledger(connection)

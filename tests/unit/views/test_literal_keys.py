@@ -59,7 +59,9 @@ def test_triggers_backfill_replay_and_retention(connection: Connection) -> None:
 
     connection.execute("ALTER TABLE web DELETE WHERE day = '2024-03-01'")
     connection.execute("SYSTEM REPLAY VIEW web_mv STALE")
-    replayed = dicts(connection, "SYSTEM REPLAY VIEW web_mv WHERE channel = 'app' AND day = '2024-01-01'")
+    replayed = dicts(
+        connection, "SYSTEM REPLAY VIEW web_mv WHERE channel = 'app' AND day = '2024-01-01'"
+    )
     assert [row["partition"] for row in replayed] == ["202401"]
     assert rows(connection, READ) == rows(connection, COUNTED)
 
@@ -70,7 +72,9 @@ def test_triggers_backfill_replay_and_retention(connection: Connection) -> None:
 
 
 def test_a_total_has_a_literal_key_and_nothing_else(connection: Connection) -> None:
-    connection.execute("CREATE TABLE totals (k String, n UInt64) ENGINE = SummingMergeTree ORDER BY k")
+    connection.execute(
+        "CREATE TABLE totals (k String, n UInt64) ENGINE = SummingMergeTree ORDER BY k"
+    )
     connection.execute(
         "CREATE MATERIALIZED VIEW total TO totals AS SELECT 'all' AS k, count() AS n FROM web WHERE v > 1"
     )

@@ -63,7 +63,9 @@ def test_a_partition_reconciled_alone_still_finds_a_wrong_row(connection):
         "CREATE TABLE t (day Date, n SimpleAggregateFunction(sum, UInt64)) "
         "ENGINE = AggregatingMergeTree PARTITION BY toYYYYMM(day) ORDER BY day"
     )
-    connection.execute("CREATE MATERIALIZED VIEW v TO t AS SELECT day, count() AS n FROM s GROUP BY day")
+    connection.execute(
+        "CREATE MATERIALIZED VIEW v TO t AS SELECT day, count() AS n FROM s GROUP BY day"
+    )
     fill(connection)
     connection.execute("INSERT INTO t VALUES ('2024-02-03', 1)")
     rows = connection.execute("SYSTEM RECONCILE VIEW v PARTITION 202402").fetch_arrow_table()

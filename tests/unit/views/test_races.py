@@ -87,9 +87,7 @@ def event_blocks(connection: Connection, *days: str) -> list[pa.Table]:
             "day": pa.array([datetime.date.fromisoformat(day)], pa.date32()), "kind": ["x"],
             "user": pa.array([number], pa.uint64()), "amount": pa.array([number], pa.int64()),
         })  # fmt: skip
-        made += make_blocks(
-            source(connection), data, snapshot=snapshot, environment=Environment()
-        )
+        made += make_blocks(source(connection), data, snapshot=snapshot, environment=Environment())
     return made
 
 
@@ -101,7 +99,9 @@ def test_rows_deleted_while_a_chunk_was_computed(connection: Connection) -> None
     months(connection)
     connection.execute(VIEW)
     services = connection.database.services
-    executor = Meddling(services, [lambda: connection.execute("DELETE FROM events WHERE day = '2024-01-02'")])
+    executor = Meddling(
+        services, [lambda: connection.execute("DELETE FROM events WHERE day = '2024-01-02'")]
+    )
     done = list(backfill(services, view_id(connection), executor=executor))
     assert executor.computed == ["202401", "202402", "202403", "202401"]
     assert {d.status for d in done} == {"published"}
@@ -152,16 +152,24 @@ def test_a_view_below_that_appears_meanwhile_is_filled_too(connection: Connectio
     assert rows(connection, "SELECT sum(n) FROM total") == [(9,)]
 
 
-def test_a_failing_chunk_leaves_its_gap_and_the_others_are_published(connection: Connection) -> None:
-    connection.execute("CREATE TABLE s (p UInt8, v UInt8) ENGINE = MergeTree PARTITION BY p ORDER BY v")
+def test_a_failing_chunk_leaves_its_gap_and_the_others_are_published(
+    connection: Connection,
+) -> None:
+    connection.execute(
+        "CREATE TABLE s (p UInt8, v UInt8) ENGINE = MergeTree PARTITION BY p ORDER BY v"
+    )
     connection.execute("CREATE TABLE t (v UInt64) ENGINE = MergeTree ORDER BY v")
     connection.execute("INSERT INTO s VALUES (1, 1), (2, 13), (3, 3)")
-    connection.execute("CREATE MATERIALIZED VIEW m TO t AS SELECT throwIf(v = 13, 'boom') + v AS v FROM s")
+    connection.execute(
+        "CREATE MATERIALIZED VIEW m TO t AS SELECT throwIf(v = 13, 'boom') + v AS v FROM s"
+    )
     with pytest.raises(BackfillIncomplete, match="boom"):
         connection.execute("SYSTEM BACKFILL VIEW m")
     done = rows(connection, "SELECT partition_id, state FROM system.view_job_chunks ORDER BY chunk")
     assert done == [("1", "published"), ("2", "failed"), ("3", "published")]
-    assert rows(connection, "SELECT partition_id FROM system.view_coverage WHERE status = 'gap'") == [("2",)]
+    assert rows(
+        connection, "SELECT partition_id FROM system.view_coverage WHERE status = 'gap'"
+    ) == [("2",)]
     connection.execute("DELETE FROM s WHERE v = 13")
     assert dicts(connection, "SYSTEM BACKFILL VIEW m") == []
     assert rows(connection, "SELECT sum(v) FROM t") == [(4,)]
@@ -236,8 +244,12 @@ def test_a_view_created_between_two_blocks(
 
 def test_a_dimension_that_moves_between_two_blocks(connection: Connection) -> None:
     make(connection, view=False)
-    connection.execute("CREATE TABLE kinds (kind String, weight Int64) ENGINE = MergeTree ORDER BY kind")
-    connection.execute("CREATE TABLE weights (day Date, weight Int64) ENGINE = SummingMergeTree ORDER BY day")
+    connection.execute(
+        "CREATE TABLE kinds (kind String, weight Int64) ENGINE = MergeTree ORDER BY kind"
+    )
+    connection.execute(
+        "CREATE TABLE weights (day Date, weight Int64) ENGINE = SummingMergeTree ORDER BY day"
+    )
     connection.execute(
         "CREATE MATERIALIZED VIEW w TO weights AS SELECT events.day AS day, sum(kinds.weight) AS weight"
         " FROM events INNER JOIN kinds ON events.kind = kinds.kind GROUP BY day"
@@ -258,8 +270,12 @@ def test_a_dimension_that_never_rests_leaves_an_invalidation(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(connection, view=False)
-    connection.execute("CREATE TABLE kinds (kind String, weight Int64) ENGINE = MergeTree ORDER BY kind")
-    connection.execute("CREATE TABLE weights (day Date, weight Int64) ENGINE = SummingMergeTree ORDER BY day")
+    connection.execute(
+        "CREATE TABLE kinds (kind String, weight Int64) ENGINE = MergeTree ORDER BY kind"
+    )
+    connection.execute(
+        "CREATE TABLE weights (day Date, weight Int64) ENGINE = SummingMergeTree ORDER BY day"
+    )
     connection.execute(
         "CREATE MATERIALIZED VIEW w TO weights AS SELECT events.day AS day, sum(kinds.weight) AS weight"
         " FROM events INNER JOIN kinds ON events.kind = kinds.kind GROUP BY day"
@@ -272,7 +288,9 @@ def test_a_dimension_that_never_rests_leaves_an_invalidation(
     def meddle(stage: str) -> None:
         if stage == "insert.before_commit":
             monkeypatch.setattr(insert_module, "reach", lambda stage: None)
-            more = make_blocks(kinds, data, snapshot=services.catalog.snapshot(), environment=Environment())
+            more = make_blocks(
+                kinds, data, snapshot=services.catalog.snapshot(), environment=Environment()
+            )
             insert(services, kinds.id, more)
             monkeypatch.setattr(insert_module, "reach", meddle)
 
@@ -282,7 +300,9 @@ def test_a_dimension_that_never_rests_leaves_an_invalidation(
     assert verdict(connection, "w") == "stale"
     assert ("DIMENSION CHANGE",) in rows(connection, "SELECT cause FROM system.view_invalidations")
     connection.execute("SYSTEM REPLAY VIEW w STALE")
-    assert rows(connection, "SELECT sum(weight) FROM weights") == rows(connection, "SELECT sum(weight) FROM kinds")
+    assert rows(connection, "SELECT sum(weight) FROM weights") == rows(
+        connection, "SELECT sum(weight) FROM kinds"
+    )
 
 
 def test_a_large_insert_into_a_null_table_says_that_nothing_landed(
@@ -328,7 +348,9 @@ def test_blocks_staged_elsewhere_are_one_commit(connection: Connection) -> None:
 def test_a_failing_view_leaves_no_file(connection: Connection) -> None:
     make(connection)
     connection.execute("CREATE TABLE t (v Int64) ENGINE = MergeTree ORDER BY v")
-    connection.execute("CREATE MATERIALIZED VIEW z TO t AS SELECT throwIf(amount = 2) + amount AS v FROM events")
+    connection.execute(
+        "CREATE MATERIALIZED VIEW z TO t AS SELECT throwIf(amount = 2) + amount AS v FROM events"
+    )
     services = connection.database.services
     before = {f.path for f in services.store.list("")}
     with pytest.raises(ThrowIfNonZero):

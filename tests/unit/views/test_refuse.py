@@ -58,22 +58,67 @@ REFUSED = [
     ("summing", "SELECT k, count() AS n FROM s GROUP BY k, g", ViewNotProvable, "ORDER BY"),
     ("summing", "SELECT k, count() AS n FROM s GROUP BY k HAVING n > 1", ViewNotProvable, "HAVING"),
     ("summing", "SELECT k, count() AS n FROM s GROUP BY k LIMIT 5", ViewNotProvable, "LIMIT"),
-    ("summing", "SELECT k, count() AS n FROM s GROUP BY k LIMIT 1 BY k", ViewNotProvable, "LIMIT BY"),
+    (
+        "summing",
+        "SELECT k, count() AS n FROM s GROUP BY k LIMIT 1 BY k",
+        ViewNotProvable,
+        "LIMIT BY",
+    ),
     ("summing", "SELECT DISTINCT k, toUInt64(1) AS n FROM s", ViewNotProvable, "DISTINCT"),
     ("summing", "SELECT k, toUInt64(now()) AS n FROM s", ViewNotProvable, "now()"),
     ("wide", "SELECT k, _table AS g, count() AS n FROM s GROUP BY k, g", ViewNotProvable, "RENAME"),
-    ("summing", "SELECT a.k AS k, count() AS n FROM s AS a JOIN s AS b ON a.k = b.k GROUP BY k", ViewNotProvable, "twice"),
-    ("summing", "SELECT k, count() AS n FROM s WHERE k IN (SELECT k FROM s) GROUP BY k", ViewNotProvable, "twice"),
-    ("plain", "SELECT d.k AS k, s.k AS n FROM s RIGHT JOIN d ON s.k = d.k", ViewNotProvable, "RIGHT"),
+    (
+        "summing",
+        "SELECT a.k AS k, count() AS n FROM s AS a JOIN s AS b ON a.k = b.k GROUP BY k",
+        ViewNotProvable,
+        "twice",
+    ),
+    (
+        "summing",
+        "SELECT k, count() AS n FROM s WHERE k IN (SELECT k FROM s) GROUP BY k",
+        ViewNotProvable,
+        "twice",
+    ),
+    (
+        "plain",
+        "SELECT d.k AS k, s.k AS n FROM s RIGHT JOIN d ON s.k = d.k",
+        ViewNotProvable,
+        "RIGHT",
+    ),
     ("plain", "SELECT d.k AS k, s.k AS n FROM s FULL JOIN d ON s.k = d.k", ViewNotProvable, "FULL"),
-    ("summing", "SELECT k, sum(c) AS n FROM (SELECT k, g, count() AS c FROM s GROUP BY k, g) GROUP BY k", ViewNotProvable, "inner GROUP BY"),
+    (
+        "summing",
+        "SELECT k, sum(c) AS n FROM (SELECT k, g, count() AS c FROM s GROUP BY k, g) GROUP BY k",
+        ViewNotProvable,
+        "inner GROUP BY",
+    ),
     ("wide", "SELECT k, toUInt64(1) AS n FROM s GROUP BY k", ViewNotProvable, "ORDER BY"),
-    ("plain_state", "SELECT k, groupArrayState(v) AS g FROM s GROUP BY k", ViewNotProvable, "order"),
-    ("summing", "SELECT k, n FROM (SELECT k, toUInt64(1) AS n FROM s UNION ALL SELECT k, toUInt64(2) AS n FROM d)", QueryNotSupportedInMaterializedView, "UNION ALL"),
-    ("total", "SELECT count() AS n, max(v) AS top FROM s WHERE v > 0", ViewNotProvable, "of nothing"),
+    (
+        "plain_state",
+        "SELECT k, groupArrayState(v) AS g FROM s GROUP BY k",
+        ViewNotProvable,
+        "order",
+    ),
+    (
+        "summing",
+        "SELECT k, n FROM (SELECT k, toUInt64(1) AS n FROM s UNION ALL SELECT k, toUInt64(2) AS n FROM d)",
+        QueryNotSupportedInMaterializedView,
+        "UNION ALL",
+    ),
+    (
+        "total",
+        "SELECT count() AS n, max(v) AS top FROM s WHERE v > 0",
+        ViewNotProvable,
+        "of nothing",
+    ),
     ("plain", "SELECT k, v AS n, g FROM s", ThereIsNoColumn, "g"),
     ("plain", "SELECT k, s.k FROM s", DuplicateColumn, "k"),
-    ("states", "SELECT k, uniqState(toUInt32(v)) AS u FROM s GROUP BY k", CannotConvertType, "uniq"),
+    (
+        "states",
+        "SELECT k, uniqState(toUInt32(v)) AS u FROM s GROUP BY k",
+        CannotConvertType,
+        "uniq",
+    ),
     ("states", "SELECT k, uniq(k) AS u FROM s GROUP BY k", TypeMismatch, "uniqState"),
     ("plain", "SELECT number AS k FROM numbers(3)", QueryNotSupportedInMaterializedView, ""),
     ("plain", "SELECT toUInt64(1) AS k", QueryNotSupportedInMaterializedView, "no table"),
@@ -81,13 +126,38 @@ REFUSED = [
     ("plain", "SELECT k FROM nothing_there", UnknownTable, "nothing_there"),
     ("nothing_there", "SELECT k FROM s", UnknownTable, "nothing_there"),
     ("window_on_s", "SELECT k FROM s", QueryNotSupportedInMaterializedView, "stores no rows"),
-    ("plain", "SELECT k FROM s UNION ALL SELECT k FROM d", QueryNotSupportedInMaterializedView, "UNION ALL"),
-    ("summing", "SELECT k, toUInt64(quantile(0.9)(v)) AS n FROM s GROUP BY k", ViewNotProvable, "computed"),
-    ("summing", "SELECT k, toUInt64(1) AS n FROM s UNION DISTINCT SELECT k, toUInt64(2) AS n FROM s", ViewNotProvable, "DISTINCT"),
+    (
+        "plain",
+        "SELECT k FROM s UNION ALL SELECT k FROM d",
+        QueryNotSupportedInMaterializedView,
+        "UNION ALL",
+    ),
+    (
+        "summing",
+        "SELECT k, toUInt64(quantile(0.9)(v)) AS n FROM s GROUP BY k",
+        ViewNotProvable,
+        "computed",
+    ),
+    (
+        "summing",
+        "SELECT k, toUInt64(1) AS n FROM s UNION DISTINCT SELECT k, toUInt64(2) AS n FROM s",
+        ViewNotProvable,
+        "DISTINCT",
+    ),
     ("summing", "SELECT k, k AS n FROM s EXCEPT SELECT k, k FROM d", ViewNotProvable, "EXCEPT"),
-    ("summing", "SELECT k, n FROM (SELECT k, k AS n FROM s UNION ALL SELECT k, k FROM d) WHERE n > 0", ViewNotProvable, "UNION ALL in a subquery"),
+    (
+        "summing",
+        "SELECT k, n FROM (SELECT k, k AS n FROM s UNION ALL SELECT k, k FROM d) WHERE n > 0",
+        ViewNotProvable,
+        "UNION ALL in a subquery",
+    ),
     ("plain", "SELECT k, 'many' AS n FROM s", CannotConvertType, "many"),
-    ("plain", "SELECT k, n FROM (SELECT k, '1' AS n FROM s UNION ALL SELECT k, 'many' AS n FROM s)", CannotConvertType, "many"),
+    (
+        "plain",
+        "SELECT k, n FROM (SELECT k, '1' AS n FROM s UNION ALL SELECT k, 'many' AS n FROM s)",
+        CannotConvertType,
+        "many",
+    ),
 ]
 
 
@@ -103,13 +173,17 @@ def test_refused(
 
 
 def test_a_view_on_a_views_name_is_refused(connection: Connection) -> None:
-    connection.execute("CREATE MATERIALIZED VIEW upper TO summing AS SELECT k, count() AS n FROM s GROUP BY k")
+    connection.execute(
+        "CREATE MATERIALIZED VIEW upper TO summing AS SELECT k, count() AS n FROM s GROUP BY k"
+    )
     try:
         with pytest.raises(QueryNotSupportedInMaterializedView, match=r"default\.summing"):
             create(connection, "plain", "SELECT k, n FROM upper")
         with pytest.raises(TableAlreadyExists):
             connection.execute("CREATE MATERIALIZED VIEW upper TO plain AS SELECT k FROM s")
-        connection.execute("CREATE MATERIALIZED VIEW IF NOT EXISTS upper TO plain AS SELECT k FROM s")
+        connection.execute(
+            "CREATE MATERIALIZED VIEW IF NOT EXISTS upper TO plain AS SELECT k FROM s"
+        )
     finally:
         connection.execute("DROP VIEW upper")
 
@@ -148,10 +222,22 @@ def test_a_chain_too_deep_to_fire_is_refused_from_either_end(connection: Connect
 ALLOWED = [
     ("summing", "SELECT k, count() AS n FROM s WHERE v > 0 GROUP BY k", ""),
     ("summing", "SELECT s.k AS k, count() AS n FROM s INNER JOIN d ON s.k = d.k GROUP BY k", ""),
-    ("summing", "WITH 5 AS low SELECT k, toUInt64(sum(v)) AS n FROM (SELECT k, v FROM s WHERE v > low) GROUP BY k", ""),
+    (
+        "summing",
+        "WITH 5 AS low SELECT k, toUInt64(sum(v)) AS n FROM (SELECT k, v FROM s WHERE v > low) GROUP BY k",
+        "",
+    ),
     ("summing", "SELECT k, k + 1 AS n FROM s", ""),
-    ("summing", "SELECT k, toUInt64(1) AS n FROM s UNION ALL SELECT k + 1 AS k, toUInt64(2) AS n FROM s", ""),
-    ("summing", "SELECT k, n FROM (SELECT k, toUInt64(1) AS n FROM s UNION ALL SELECT k + 1 AS k, toUInt64(2) AS n FROM s)", ""),
+    (
+        "summing",
+        "SELECT k, toUInt64(1) AS n FROM s UNION ALL SELECT k + 1 AS k, toUInt64(2) AS n FROM s",
+        "",
+    ),
+    (
+        "summing",
+        "SELECT k, n FROM (SELECT k, toUInt64(1) AS n FROM s UNION ALL SELECT k + 1 AS k, toUInt64(2) AS n FROM s)",
+        "",
+    ),
     ("states", "SELECT k, uniqState(k) AS u, max(v) AS m FROM s GROUP BY k", ""),
     ("total", "SELECT count() AS n, max(v) AS top FROM s", ""),
     ("plain", "SELECT k, count() AS n FROM s GROUP BY k", "groups"),
@@ -161,7 +247,11 @@ ALLOWED = [
     ("plain", "SELECT k, k AS n FROM s WHERE k IN (SELECT k FROM d WHERE _table = 'd')", "RENAME"),
     ("plain", "SELECT k FROM s", ""),
     ("plain", "SELECT k, '7' AS n FROM s", ""),
-    ("plain", "SELECT k, n FROM (SELECT k, k AS n FROM s UNION ALL SELECT k, k FROM d) WHERE n > 0", "UNION ALL in a subquery"),
+    (
+        "plain",
+        "SELECT k, n FROM (SELECT k, k AS n FROM s UNION ALL SELECT k, k FROM d) WHERE n > 0",
+        "UNION ALL in a subquery",
+    ),
     ("plain", "SELECT k FROM s EXCEPT SELECT k FROM d", "EXCEPT"),
 ]
 
@@ -180,7 +270,9 @@ def test_allowed_and_marked(
 
 
 def test_the_fix_of_a_parametric_aggregate_can_be_typed(connection: Connection) -> None:
-    connection.execute("CREATE TABLE mean (k UInt64, q Float64) ENGINE = SummingMergeTree ORDER BY k")
+    connection.execute(
+        "CREATE TABLE mean (k UInt64, q Float64) ENGINE = SummingMergeTree ORDER BY k"
+    )
     with pytest.raises(ViewNotProvable) as caught:
         create(connection, "mean", "SELECT k, quantile(0.9)(v) AS q FROM s GROUP BY k")
     assert caught.value.hint is not None
@@ -197,7 +289,10 @@ def test_the_column_list_of_an_inner_table_is_its_own(connection: Connection) ->
     try:
         text = rows(connection, "SHOW CREATE TABLE tops")[0][0]
         assert "SimpleAggregateFunction(max, Int64) COMMENT 'x'" in text
-        assert dicts(connection, "SELECT * FROM system.views WHERE name = 'tops'")[0]["verdict"] == "covered"
+        assert (
+            dicts(connection, "SELECT * FROM system.views WHERE name = 'tops'")[0]["verdict"]
+            == "covered"
+        )
         connection.execute("DROP VIEW tops")
         connection.execute(text)  # It makes the view again, inner table and all.
         assert rows(connection, "SHOW CREATE TABLE tops") == [(text,)]

@@ -79,7 +79,9 @@ def test_a_detached_view_has_a_gap_for_what_it_missed(connection: Connection) ->
 def test_backfill_cascades_to_views_below(connection: Connection) -> None:
     make(connection, view=False)
     three_months(connection)
-    connection.execute("CREATE TABLE monthly (month UInt32, amount Int64) ENGINE = SummingMergeTree ORDER BY month")
+    connection.execute(
+        "CREATE TABLE monthly (month UInt32, amount Int64) ENGINE = SummingMergeTree ORDER BY month"
+    )
     connection.execute(VIEW)
     connection.execute(
         "CREATE MATERIALIZED VIEW monthly_mv TO monthly AS"
@@ -112,7 +114,9 @@ def test_delete_names_the_stale_slice_and_replay_mends_just_that(connection: Con
 
 def test_replay_marks_views_below_stale(connection: Connection) -> None:
     make(connection)
-    connection.execute("CREATE TABLE monthly (month UInt32, amount Int64) ENGINE = SummingMergeTree ORDER BY month")
+    connection.execute(
+        "CREATE TABLE monthly (month UInt32, amount Int64) ENGINE = SummingMergeTree ORDER BY month"
+    )
     connection.execute(
         "CREATE MATERIALIZED VIEW monthly_mv TO monthly AS"
         " SELECT toYYYYMM(day) AS month, sum(total) AS amount FROM daily GROUP BY month"
@@ -124,9 +128,13 @@ def test_replay_marks_views_below_stale(connection: Connection) -> None:
     causes = rows(connection, "SELECT cause FROM system.view_invalidations")
     assert causes == [("UPSTREAM REPLAY",)]
     connection.execute("SYSTEM REPLAY VIEW monthly_mv STALE")
-    assert rows(connection, "SELECT sum(amount) FROM monthly") == rows(connection, "SELECT sum(amount) FROM events")
+    assert rows(connection, "SELECT sum(amount) FROM monthly") == rows(
+        connection, "SELECT sum(amount) FROM events"
+    )
     assert dicts(connection, "SYSTEM BACKFILL VIEW monthly_mv") == []
-    assert {r["verdict"] for r in dicts(connection, "SYSTEM RECONCILE VIEW monthly_mv")} == {"equal"}
+    assert {r["verdict"] for r in dicts(connection, "SYSTEM RECONCILE VIEW monthly_mv")} == {
+        "equal"
+    }
 
 
 def test_reconcile_proves_and_the_proof_lapses(connection: Connection) -> None:
@@ -160,7 +168,9 @@ def test_a_planted_row_with_a_true_ledger_is_found(connection: Connection) -> No
     part = next(p for p in snapshot.parts(target.id) if p.partition_id == "202402" and p.rows)
     names = [c.name for c in target.stored_columns]
     found = PartReader(services.store, snapshot, part, target).read(names)
-    wrong = found.set_column(3, found.schema.field(3), [[v + 1 for v in found.column(3).to_pylist()]])
+    wrong = found.set_column(
+        3, found.schema.field(3), [[v + 1 for v in found.column(3).to_pylist()]]
+    )
     staged = write_part(
         services.store, target, wrong.cast(found.schema), partition_id=part.partition_id,
         partition_value=part.partition_value, blocks=part.block_range, lease_id=services.lease_id,
@@ -168,7 +178,9 @@ def test_a_planted_row_with_a_true_ledger_is_found(connection: Connection) -> No
     )  # fmt: skip
     planted = replace(staged.part, level=part.level)
     services.catalog.apply(
-        Commit((), (RemoveParts(target.id, (part.id,)), AddPart(planted, staged.inline_rows)), "TEST")
+        Commit(
+            (), (RemoveParts(target.id, (part.id,)), AddPart(planted, staged.inline_rows)), "TEST"
+        )
     )
     assert verdict(connection) == "covered"
     done = {d["partition"]: d for d in dicts(connection, "SYSTEM RECONCILE VIEW daily_mv")}
@@ -261,9 +273,15 @@ def test_two_views_into_one_target_are_replayed_together(connection: Connection)
 
 
 def test_a_row_wise_view_is_reconciled_as_a_multiset(connection: Connection) -> None:
-    connection.execute("CREATE TABLE s (k UInt64, v Nullable(Float64)) ENGINE = MergeTree ORDER BY k")
-    connection.execute("CREATE TABLE t (k UInt64, v Nullable(Float64), l Array(UInt64)) ENGINE = MergeTree ORDER BY k")
-    connection.execute("CREATE MATERIALIZED VIEW m TO t AS SELECT k, v * 2 AS v, [k, k + 1] AS l FROM s")
+    connection.execute(
+        "CREATE TABLE s (k UInt64, v Nullable(Float64)) ENGINE = MergeTree ORDER BY k"
+    )
+    connection.execute(
+        "CREATE TABLE t (k UInt64, v Nullable(Float64), l Array(UInt64)) ENGINE = MergeTree ORDER BY k"
+    )
+    connection.execute(
+        "CREATE MATERIALIZED VIEW m TO t AS SELECT k, v * 2 AS v, [k, k + 1] AS l FROM s"
+    )
     connection.execute("INSERT INTO s VALUES (1, 1.5), (1, 1.5), (2, NULL)")
     assert {r["verdict"] for r in dicts(connection, "SYSTEM RECONCILE VIEW m")} == {"equal"}
     connection.execute("INSERT INTO t VALUES (1, 3, [1, 2])")
@@ -306,4 +324,8 @@ def test_progress_tells_of_every_chunk(connection: Connection) -> None:
         "SYSTEM BACKFILL VIEW daily_mv", lambda event: seen.append((event.phase, event.partition))
     )
     for partition in ("202401", "202402", "202403"):
-        assert [p for p, where in seen if where == partition] == ["planned", "computed", "published"]
+        assert [p for p, where in seen if where == partition] == [
+            "planned",
+            "computed",
+            "published",
+        ]

@@ -33,9 +33,7 @@ def test_a_view_sees_each_insert_alone_and_its_target_merges(connection: Connect
 def test_blocks_are_cut_at_max_insert_block_size(connection: Connection) -> None:
     connection.execute("CREATE TABLE s (v UInt64) ENGINE = MergeTree ORDER BY v")
     connection.execute("CREATE TABLE t (n UInt64, s UInt64) ENGINE = MergeTree ORDER BY n")
-    connection.execute(
-        "CREATE MATERIALIZED VIEW m TO t AS SELECT count() AS n, sum(v) AS s FROM s"
-    )
+    connection.execute("CREATE MATERIALIZED VIEW m TO t AS SELECT count() AS n, sum(v) AS s FROM s")
     connection.execute(
         "INSERT INTO s SETTINGS max_insert_block_size = 2 VALUES (1), (2), (3), (4), (5)"
     )
@@ -43,7 +41,9 @@ def test_blocks_are_cut_at_max_insert_block_size(connection: Connection) -> None
 
 
 def test_a_partitioned_source_does_not_cut_what_the_view_sees(connection: Connection) -> None:
-    connection.execute("CREATE TABLE s (p UInt8, v UInt64) ENGINE = MergeTree PARTITION BY p ORDER BY v")
+    connection.execute(
+        "CREATE TABLE s (p UInt8, v UInt64) ENGINE = MergeTree PARTITION BY p ORDER BY v"
+    )
     connection.execute("CREATE TABLE t (n UInt64) ENGINE = MergeTree ORDER BY n")
     connection.execute("CREATE MATERIALIZED VIEW m TO t AS SELECT count() AS n FROM s")
     connection.execute("INSERT INTO s SELECT number % 3, number FROM numbers(9)")
@@ -55,10 +55,14 @@ def test_a_failing_view_fails_the_whole_insert_and_is_named(connection: Connecti
     for name in "abc":
         connection.execute(f"CREATE TABLE t{name} (k UInt64) ENGINE = MergeTree ORDER BY k")
         guard = "throwIf(k = 13, 'boom') + k" if name == "b" else "k"
-        connection.execute(f"CREATE MATERIALIZED VIEW v{name} TO t{name} AS SELECT {guard} AS k FROM s")
+        connection.execute(
+            f"CREATE MATERIALIZED VIEW v{name} TO t{name} AS SELECT {guard} AS k FROM s"
+        )
     connection.execute("INSERT INTO s VALUES (1)")
     with pytest.raises(ThrowIfNonZero, match=r"while pushing to view default\.vb"):
-        connection.execute("INSERT INTO s SETTINGS max_insert_block_size = 1 VALUES (9), (13), (14)")
+        connection.execute(
+            "INSERT INTO s SETTINGS max_insert_block_size = 1 VALUES (9), (13), (14)"
+        )
     for table in ("s", "ta", "tb", "tc"):
         assert rows(connection, f"SELECT k FROM {table}") == [(1,)]
 
@@ -67,8 +71,12 @@ def test_views_cascade_in_the_same_commit(connection: Connection) -> None:
     connection.execute("CREATE TABLE c0 (k UInt64) ENGINE = MergeTree ORDER BY k")
     connection.execute("CREATE TABLE c1 (k UInt64, n UInt64) ENGINE = SummingMergeTree ORDER BY k")
     connection.execute("CREATE TABLE c2 (g UInt64, n UInt64) ENGINE = SummingMergeTree ORDER BY g")
-    connection.execute("CREATE MATERIALIZED VIEW m1 TO c1 AS SELECT k, count() AS n FROM c0 GROUP BY k")
-    connection.execute("CREATE MATERIALIZED VIEW m2 TO c2 AS SELECT k % 2 AS g, sum(n) AS n FROM c1 GROUP BY g")
+    connection.execute(
+        "CREATE MATERIALIZED VIEW m1 TO c1 AS SELECT k, count() AS n FROM c0 GROUP BY k"
+    )
+    connection.execute(
+        "CREATE MATERIALIZED VIEW m2 TO c2 AS SELECT k % 2 AS g, sum(n) AS n FROM c1 GROUP BY g"
+    )
     connection.execute("INSERT INTO c0 SELECT number % 4 FROM numbers(8)")
     connection.execute("INSERT INTO c0 VALUES (1)")
     assert rows(connection, "SELECT g, sum(n) FROM c2 GROUP BY g ORDER BY g") == [(0, 4), (1, 5)]
@@ -98,7 +106,9 @@ def test_a_null_source_fires_and_stores_nothing(connection: Connection) -> None:
 def test_a_join_reads_the_dimension_as_it_is(connection: Connection) -> None:
     connection.execute("CREATE TABLE d (k UInt64, name String) ENGINE = MergeTree ORDER BY k")
     connection.execute("CREATE TABLE f (k UInt64, v UInt64) ENGINE = MergeTree ORDER BY k")
-    connection.execute("CREATE TABLE t (k UInt64, name String, v UInt64) ENGINE = MergeTree ORDER BY k")
+    connection.execute(
+        "CREATE TABLE t (k UInt64, name String, v UInt64) ENGINE = MergeTree ORDER BY k"
+    )
     connection.execute(
         "CREATE MATERIALIZED VIEW m TO t AS"
         " SELECT f.k AS k, d.name AS name, f.v AS v FROM f LEFT JOIN d ON f.k = d.k"
@@ -112,20 +122,27 @@ def test_a_join_reads_the_dimension_as_it_is(connection: Connection) -> None:
     causes = rows(connection, "SELECT cause, partition_id FROM system.view_invalidations")
     assert causes == [("DIMENSION CHANGE", "all")]
     connection.execute("SYSTEM REPLAY VIEW m STALE")
-    assert rows(connection, "SELECT k, name, v FROM t ORDER BY k") == [(1, "one", 10), (2, "two", 20)]
+    assert rows(connection, "SELECT k, name, v FROM t ORDER BY k") == [
+        (1, "one", 10),
+        (2, "two", 20),
+    ]
     assert rows(connection, "SELECT count() FROM system.view_invalidations") == [(0,)]
 
 
 def test_a_token_names_the_whole_insert(connection: Connection) -> None:
     make(connection)
-    data = pa.table({"day": pa.array([19723], pa.date32()), "kind": ["a"], "user": [1], "amount": [5]})
+    data = pa.table(
+        {"day": pa.array([19723], pa.date32()), "kind": ["a"], "user": [1], "amount": [5]}
+    )
     assert connection.insert("events", data, token="one") == 1
     assert connection.insert("events", data, token="one") == 0
     assert rows(connection, "SELECT count() FROM events") == [(1,)]
     assert rows(connection, READ) == rows(connection, DIRECT)
 
 
-def test_a_view_created_while_inserts_run_misses_and_doubles_nothing(connection: Connection) -> None:
+def test_a_view_created_while_inserts_run_misses_and_doubles_nothing(
+    connection: Connection,
+) -> None:
     make(connection, view=False)
     stop = threading.Event()
     failures: list[olapdb.Error] = []
