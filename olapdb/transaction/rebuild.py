@@ -40,7 +40,8 @@ SUPERSEDED_FOLDER = "superseded"
 @dataclass(frozen=True, slots=True)
 class RebuildReport:
     """What came back. `superseded` parts were left out, since another holds their rows: their files
-    lie in the warehouse's folder `superseded` now; `unreadable` are files with the reason; `renamed`
+    lie in the warehouse's folder `superseded` now, unless files could not be read and a second
+    rebuild may be needed; `unreadable` are these with the reason; `renamed`
     tables as `old -> new`, where two had one name."""
 
     tables: tuple[str, ...]
@@ -79,7 +80,8 @@ def _rebuild(root: Path) -> RebuildReport:
     new.mkdir()
     try:
         report, aside = _write_catalog(root, new / CATALOG_FILE)
-        _set_aside(root, aside)
+        if not report.unreadable:  # or a second rebuild, which can read all, would need the files
+            _set_aside(root, aside)
         os.replace(new / f"{CATALOG_FILE}.whole", final)
         flush_folder(root)
     finally:
