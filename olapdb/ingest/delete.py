@@ -23,13 +23,14 @@ from olapdb.ingest.invalidate import StaleSlices, touched_parts, watchers_are
 from olapdb.ingest.leave import Leaving, RowChange, raised, stored_table
 from olapdb.ingest.read import discard, read_rows
 from olapdb.ingest.retained import FrozenKeys
-from olapdb.ingest.stage import layout_of
+from olapdb.ingest.stage import VOID_PARTITION, layout_of
 from olapdb.ingest.target_rows import refuse_frozen
 from olapdb.ingest.trigger import Surroundings
 from olapdb.model.changes import (
     AddPart,
     Change,
     ClearInvalidations,
+    DataVersionIs,
     ForgetDeliveries,
     PartsLive,
     PartsOfPartitionAre,
@@ -130,6 +131,9 @@ def truncate(
             changes.append(RemoveCoverage(view.id))
             changes.append(ReleaseRetained(view.id, None, snapshot.number))
             changes.append(ClearInvalidations(view.id, None, snapshot.number))
+            # Or source rows leave meanwhile by retention, and freeze what leaves here.
+            whole = snapshot.data_version(view.source_id, VOID_PARTITION)
+            requirements.append(DataVersionIs(view.source_id, VOID_PARTITION, whole))
         now = services.clock_ms()
         for view in snapshot.views_on(table.id):
             seen, unseen = touched_parts(view, parts, snapshot)

@@ -147,12 +147,12 @@ class Leaving:
         if not seen:
             return None
         self.requirements += [one for one, _ in dimension_requirements(view, self._snapshot)]
-        if not self._change.retain:
-            # Or rows that leave meanwhile by retention freeze keys that these rows reach, unsaid.
-            self.requirements += [
-                DataVersionIs(one, VOID_PARTITION, self._snapshot.data_version(one, VOID_PARTITION))
-                for one in (self._table.id, view.target_id)
-            ]
+        # Or rows that leave meanwhile by retention freeze keys that these rows reach, unsaid; and what
+        # this freezes may be gone from the target.
+        self.requirements += [
+            DataVersionIs(one, VOID_PARTITION, self._snapshot.data_version(one, VOID_PARTITION))
+            for one in (self._table.id, view.target_id)
+        ]
         return _Watching(view, frozenset(part.id for part in seen))
 
     @property

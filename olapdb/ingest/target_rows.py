@@ -124,6 +124,9 @@ class TargetRows:
             if not own:
                 continue
             requirements.append(ViewIs(view.id, view.version))
+            # Or source rows leave meanwhile by retention, and what leaves here is frozen.
+            version = self.snapshot.data_version(view.source_id, VOID_PARTITION)
+            requirements.append(DataVersionIs(view.source_id, VOID_PARTITION, version))
             if self.retain:
                 changes += self._frozen(view, own, cause, statement, query_id, since_ms)
                 continue

@@ -47,3 +47,30 @@ def test_keys_that_are_frozen_meanwhile_are_known_as_stale(
     race.second.execute("SYSTEM REPLAY VIEW by_kind_mv STALE")
     ((reason,),) = race.ask("SELECT reason FROM system.views WHERE name = 'by_kind_mv'")
     assert ("(stale)" in str(reason)) != fault, reason
+
+
+TARGET_CHANGES = (
+    "TRUNCATE TABLE by_kind",
+    "DELETE FROM by_kind WHERE kind = 'a'",
+    "ALTER TABLE by_kind DROP PARTITION ID 'all'",
+)
+
+
+@pytest.mark.parametrize("fault", [False, True])
+@pytest.mark.parametrize("statement", TARGET_CHANGES)
+def test_rows_that_are_frozen_meanwhile_are_not_taken_out(
+    race: Race, statement: str, fault: bool
+) -> None:
+    for one in TABLES.split(";"):
+        race.first.execute(one)
+    done = race.run(statement, RETENTION, without=DataVersionIs if fault else None)
+    assert done == fault, "what is frozen could not be made again"
+    assert bool(race.ask("SELECT * FROM by_kind")) != fault
+
+
+@pytest.mark.parametrize("statement", TARGET_CHANGES)
+def test_nothing_is_frozen_that_is_gone_meanwhile(race: Race, statement: str) -> None:
+    for one in TABLES.split(";"):
+        race.first.execute(one)
+    assert race.run(RETENTION, statement)
+    assert race.ask("SELECT retained_rows FROM system.views") == [(0,)]
