@@ -3,12 +3,26 @@
     bind_query(query, scope) -> Plan
     bind_expression(expression, table, scope) -> Expression over the table's columns
     bind_constant(expression, type, scope) -> the value of an expression without columns
+    bind_value(expression, scope) -> that value in its own type
     bind_expression_over(expression, schema, scope) -> Expression over a schema
 
 `analysis`, `qualify` and `view_facts` answer questions about syntax trees for the views.
 """
 
-from olapdb.bind.entry import bind_constant, bind_expression, bind_expression_over, bind_query
+from olapdb.bind.entry import (
+    bind_constant,
+    bind_expression,
+    bind_expression_over,
+    bind_query,
+    bind_value,
+)
 from olapdb.bind.scope import BindScope
 
-__all__ = ["BindScope", "bind_constant", "bind_expression", "bind_expression_over", "bind_query"]
+__all__ = [
+    "BindScope",
+    "bind_constant",
+    "bind_expression",
+    "bind_expression_over",
+    "bind_query",
+    "bind_value",
+]

@@ -94,20 +94,26 @@ def _unbuilt() -> plan.Node:
     raise InternalError("An expression's relation is not built.")
 
 
-def bind_constant(expression: sql.Expression, target: DataType, scope: BindScope) -> pa.Scalar:
-    """The value of an expression without columns (a literal, a parameter, now() - 1), as
-    `target`. BadArguments where it is none; DataError where it does not convert, for a
-    Nullable target too: a text that does not parse is no NULL."""
+def bind_value(expression: sql.Expression, scope: BindScope) -> Constant:
+    """The value of an expression without columns (a literal, a parameter, now() - 1), in the type
+    that it has by itself. BadArguments where it is none."""
     queries = QueryBinder(scope)
-    environment = queries.scope.environment
-    bound = compute(_bind_over(expression, [], "", queries), environment)
+    bound = compute(_bind_over(expression, [], "", queries), queries.scope.environment)
     if bound is None:
         raise BadArguments(
             "A constant is expected here.",
             hint="Use INSERT INTO … SELECT for values that have to be computed.",
             position=expression.position,
         )
+    return bound
+
+
+def bind_constant(expression: sql.Expression, target: DataType, scope: BindScope) -> pa.Scalar:
+    """The value of an expression without columns, as `target`. BadArguments where it is none;
+    DataError where it does not convert, for a Nullable target too: a text that does not parse is
+    no NULL."""
+    bound = bind_value(expression, scope)
     literal = cast_literal(expression, bound) if isinstance(plain(target), Decimal) else bound
     assert isinstance(literal, Constant)
-    value = cast_column(literal.value, literal.type, target, environment, strict=True)
+    value = cast_column(literal.value, literal.type, target, scope.environment, strict=True)
     return value if isinstance(value, pa.Scalar) else value[0]

@@ -3,7 +3,7 @@ would read a table without the index is an error before it reads anything."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from olapdb.errors import IndexNotUsed
 from olapdb.execute.context import ExecutionContext
@@ -13,8 +13,8 @@ from olapdb.execute.scan import scan_conditions, scan_sources
 from olapdb.execute.selection import Selector, live_parts
 from olapdb.model.part import Part
 from olapdb.plan.expressions import columns_of
-from olapdb.plan.nodes import Node, Plan, Scan
-from olapdb.plan.tree import subqueries_of, walk_nodes
+from olapdb.plan.nodes import Plan, Scan
+from olapdb.plan.tree import all_scans
 
 
 def check_forced_indexes(plan: Plan, context: ExecutionContext) -> None:
@@ -27,7 +27,7 @@ def check_forced_indexes(plan: Plan, context: ExecutionContext) -> None:
     names = _names(str(settings.get("force_data_skipping_indices") or ""))
     if not (primary or partition or names):
         return
-    for scan in _scans(plan.root):
+    for scan in all_scans(plan.root):
         if not scan.table.engine.is_merge_tree:
             continue
         if not scan_conditions(scan) and not scan_sources(scan):
@@ -41,14 +41,6 @@ def check_forced_indexes(plan: Plan, context: ExecutionContext) -> None:
         if primary:
             forced.primary_key()
         forced.skip_indexes(names)
-
-
-def _scans(node: Node) -> Iterator[Scan]:
-    for one in walk_nodes(node):
-        if isinstance(one, Scan):
-            yield one
-        for inner in subqueries_of(one):
-            yield from _scans(inner)
 
 
 def _names(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""DELETE and TRUNCATE: rows leave, and every view that saw them learns it.
+"""DELETE: rows leave, and every view that saw them learns it.
 
 Parts are immutable: a part with deleted rows is replaced, in one commit, by one without them, of
 the same blocks.  The same commit raises the data version of the partition, so that a backfill or
@@ -18,28 +18,11 @@ from olapdb.bind import BindScope, bind_query
 from olapdb.errors import CommitUnknown, Error, IncorrectQuery
 from olapdb.execute import ExecutionContext, run
 from olapdb.functions.base import Environment
-from olapdb.ingest.dimensions import dimension_changed
-from olapdb.ingest.invalidate import StaleSlices, touched_parts, watchers_are
-from olapdb.ingest.leave import Leaving, RowChange, raised, stored_table
+from olapdb.ingest.leave import Leaving, RowChange, stored_table
 from olapdb.ingest.read import discard, read_rows
-from olapdb.ingest.retained import FrozenKeys
-from olapdb.ingest.stage import VOID_PARTITION, layout_of
-from olapdb.ingest.target_rows import refuse_frozen
+from olapdb.ingest.stage import layout_of
 from olapdb.ingest.trigger import Surroundings
-from olapdb.model.changes import (
-    AddPart,
-    Change,
-    ClearInvalidations,
-    DataVersionIs,
-    ForgetDeliveries,
-    PartsLive,
-    PartsOfPartitionAre,
-    ReleaseRetained,
-    RemoveCoverage,
-    RemoveParts,
-    Requirement,
-    SchemaIs,
-)  # fmt: skip
+from olapdb.model.changes import AddPart, Change, PartsLive, RemoveParts
 from olapdb.model.part import Part
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
@@ -95,71 +78,6 @@ def delete_rows(
         return rewrite(change, snapshot, table, found) if found else NOTHING_LEFT
 
     return change.until_published(attempt)
-
-
-def truncate(
-    services: Services, table_id: str, *, query_id: str = "", statement: str = "",
-    discard_retained: bool = False,
-) -> DeleteResult:  # fmt: skip
-    """Removes all rows.  In a view's target the coverage leaves with them (rule 5): everything is
-    the view's gap again.  Views that read the table are stale as a whole.  What tells that rows
-    were delivered before (keys, tokens, source offsets) is forgotten: they may come again.
-
-    Raises RetainedRows where a slice is frozen, unless `discard_retained`."""
-    change = RowChange(services, "TRUNCATE", query_id, statement)
-
-    def attempt(snapshot: Snapshot) -> DeleteResult:
-        forgets = services.catalog.has_deliveries(table_id)
-        if forgets and _stores_nothing(snapshot, table_id):
-            change.apply((), [ForgetDeliveries(table_id)])
-            return NOTHING_LEFT
-        table = stored_table(snapshot, table_id, "TRUNCATE")
-        parts = snapshot.parts(table.id)
-        ids = tuple(sorted(part.id for part in parts))
-        rows = sum(part.rows for part in parts)
-        frozen = FrozenKeys.of(snapshot, table.id)
-        if frozen and rows and not discard_retained:
-            refuse_frozen(table, frozen.slices[0][0] or "all")
-        changes: list[Change] = [RemoveParts(table.id, ids)] if ids else []
-        changes += raised(table, parts)
-        requirements: list[Requirement] = [
-            SchemaIs(table.id, table.version),
-            PartsOfPartitionAre(table.id, None, ids),
-            watchers_are(snapshot, table.id),
-        ]
-        for view in snapshot.views_into(table.id):
-            changes.append(RemoveCoverage(view.id))
-            changes.append(ReleaseRetained(view.id, None, snapshot.number))
-            changes.append(ClearInvalidations(view.id, None, snapshot.number))
-            # Or source rows leave meanwhile by retention, and freeze what leaves here.
-            whole = snapshot.data_version(view.source_id, VOID_PARTITION)
-            requirements.append(DataVersionIs(view.source_id, VOID_PARTITION, whole))
-        now = services.clock_ms()
-        for view in snapshot.views_on(table.id):
-            seen, unseen = touched_parts(view, parts, snapshot)
-            requirements += unseen
-            if any(part.rows for part in seen):
-                stale = StaleSlices.of(view)
-                stale.add_all(sum(part.rows for part in seen))
-                changes += stale.invalidations("TRUNCATE", statement, query_id, now)
-        if rows:
-            more, needed = dimension_changed(
-                snapshot, {table.id}, "DIMENSION CHANGE", statement, query_id, rows, now,
-                services=services, changes=changes,
-            )  # fmt: skip
-            changes += more
-            requirements += needed
-        if not parts and not forgets and not snapshot.views_into(table.id):
-            return NOTHING_LEFT
-        changes.append(ForgetDeliveries(table.id))
-        return DeleteResult(rows, len(parts), change.apply(requirements, changes))
-
-    return change.until_published(attempt)
-
-
-def _stores_nothing(snapshot: Snapshot, table_id: str) -> bool:
-    table = snapshot.by_id(table_id)
-    return isinstance(table, Table) and not table.engine.stores_rows
 
 
 # --- what matches --------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from olapdb.errors import CommitConflict, UnknownTable, UnsupportedMethod
+from olapdb.errors import CommitConflict, NotSupportedError, UnknownTable, UnsupportedMethod
 from olapdb.functions.base import Environment
 from olapdb.ingest.dimensions import dimension_changed
 from olapdb.ingest.insert import ATTEMPTS_MAX
@@ -257,9 +257,8 @@ def stored_table(snapshot: Snapshot, table_id: str, action: str) -> Table:
     if not isinstance(found, Table):
         raise UnknownTable(f"The table of this {action} does not exist any more.")
     if found.engine.name == "Null":
-        raise UnsupportedMethod(
-            f"{action}: {found.database}.{found.name} is a Null table and stores nothing."
-        )
+        kind = NotSupportedError if action == "TRUNCATE" else UnsupportedMethod
+        raise kind(f"{action}: {found.database}.{found.name} is a Null table and stores nothing.")
     if action != "TRUNCATE" and not found.engine.is_merge_tree:
         raise UnsupportedMethod(
             f"{action} needs a table of the MergeTree family, not {found.engine.name}.",

@@ -12,31 +12,28 @@ are, belong to (rule 4):
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias, cast
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.bind import BindScope, bind_expression, bind_query
 from olapdb.errors import (
     CommitConflict,
-    Error,
     HaveDependentObjects,
     UnsupportedMethod,
 )
-from olapdb.execute import ExecutionContext, run
 from olapdb.execute.batches import single_chunk
 from olapdb.execute.codes import factorise
 from olapdb.execute.defaults import DefaultColumns
-from olapdb.ingest.dimensions import dimension_changed, dimension_views
-from olapdb.ingest.invalidate import StaleSlices, touched_parts, watchers_are
+from olapdb.ingest.dimensions import dimension_changed
+from olapdb.ingest.invalidate import touched_parts, watchers_are
+from olapdb.ingest.matching import Assignments, Parameters, in_partition, matching_rows
 from olapdb.ingest.nested import check_nested_sizes
 from olapdb.ingest.nulls import read_without_nulls
 from olapdb.ingest.read import discard, read_rows
-from olapdb.ingest.retyped import width_tells
 from olapdb.ingest.rewritten import Rewritten
 from olapdb.ingest.stage import (
     INLINE_BYTES_MAX,
@@ -44,6 +41,7 @@ from olapdb.ingest.stage import (
     dimension_requirements,
     layout_of,
 )
+from olapdb.ingest.stale_views import StaleViews
 from olapdb.ingest.steps import (
     DeduplicateStep,
     DeleteStep,
@@ -54,7 +52,7 @@ from olapdb.ingest.steps import (
     WriteDownStep,
     check_assignments,
 )
-from olapdb.ingest.trigger import Surroundings, bound_view
+from olapdb.ingest.trigger import Surroundings
 from olapdb.model.changes import (
     AddPart,
     Change,
@@ -66,22 +64,12 @@ from olapdb.model.changes import (
 )
 from olapdb.model.columns import lacks
 from olapdb.model.part import Part
-from olapdb.model.schema import Column, MaterializedView, Table
+from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
-from olapdb.optimize import optimize
-from olapdb.plan.expressions import Expression
-from olapdb.plan.nodes import Node, Scan
-from olapdb.plan.tree import expressions_of, subqueries_of, walk_nodes
-from olapdb.sql import nodes
 from olapdb.storage.writer import write_part
 from olapdb.transaction.cache import Cache
 from olapdb.transaction.points import reach
 from olapdb.transaction.services import Services
-
-ROWS_AT_ONCE = 4_194_304
-"""Rows of parts that a condition is asked about in one go."""
-
-Parameters: TypeAlias = Sequence[object] | Mapping[str, object] | None
 
 
 @dataclass
@@ -102,11 +90,12 @@ class Mutation:
     whole: bool = False
     replaced: dict[str, AddPart | None] = field(default_factory=dict)
     partitions: dict[str, None] = field(default_factory=dict)
-    _stale: dict[str, StaleSlices] = field(default_factory=dict)
-    _read: dict[str, frozenset[str]] = field(default_factory=dict)
     _touched: dict[str, Part] = field(default_factory=dict)
-    _rejoined: set[str] = field(default_factory=set)
     _cache: Cache = field(default_factory=Cache)
+    _views: StaleViews = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._views = StaleViews(self.snapshot, self.table, self._before())
 
     def run(self, step: Step) -> None:
         """Rewrites what the step changes; nothing is visible."""
@@ -136,50 +125,15 @@ class Mutation:
         """Rows that nobody rewrites read otherwise from now on, in these columns of the snapshot's
         table: for the views that is as if they had been updated. `joined` are the columns that do
         so where the table is joined, `wider` those whose integers only got a wider type."""
-        around = self._before()
         parts = [part for part in self.snapshot.parts(self.table.id) if part.rows]
-        for view in dimension_views(self.snapshot, {self.table.id}):
-            if self._tells(view, joined, wider, around):
-                self._rejoined.add(view.id)
-        told = [
-            view for view in self.snapshot.views_on(self.table.id)
-            if self._tells(view, columns, wider, around)
-        ]  # fmt: skip
-        if not self._rejoined and not (parts and (told or columns)):
+        told = self._views.told(columns, joined, wider, self._around())
+        if not self._views.rejoined and not (parts and (told or columns)):
             return
         for part in parts:
             self.partitions[part.partition_id] = None
             self._touched[part.id] = part
         self.whole = True
-        for view in told:
-            seen, _ = touched_parts(view, parts, self.snapshot)
-            if seen:
-                slices = self._stale.setdefault(view.id, StaleSlices.of(view))
-                slices.add_all(sum(part.rows for part in seen))
-
-    def _tells(
-        self, view: MaterializedView, columns: frozenset[str], wider: frozenset[str],
-        around: Surroundings,
-    ) -> bool:  # fmt: skip
-        read = self._columns_of(view, around)
-        if read & columns:
-            return True
-        before = self._table_before()
-        if any(c.name in columns and c.default_kind == "ALIAS" for c in before.columns):
-            return self._binds_otherwise(view, around)
-        return bool(read & wider) and width_tells(bound_view(view, around).plan.root)
-
-    def _binds_otherwise(self, view: MaterializedView, around: Surroundings) -> bool:
-        """Whether the view computes other expressions of the altered table: of an ALIAS column a plan
-        has the expression, not the name."""
-        try:
-            had, has = (
-                bound_view(view, around).plan.root,
-                bound_view(view, self._around()).plan.root,
-            )
-        except Error:
-            return True
-        return _expressions(had) != _expressions(has)
+        self._views.all_of(told, parts)
 
     def commit_data(self) -> tuple[list[Requirement], list[Change]]:
         """What the steps came to: requirements (of the rows, not of the schema) and changes."""
@@ -193,7 +147,7 @@ class Mutation:
             requirements.append(PartsLive(self.table.id, ids))
             changes.append(RemoveParts(self.table.id, ids))
             changes += [staged for staged in self.replaced.values() if staged is not None]
-        if not self.partitions and not self._rejoined:
+        if not self.partitions and not self._views.rejoined:
             return requirements, changes
         for partition in (VOID_PARTITION, *self.partitions):
             changes.append(RaiseDataVersion(self.table.id, partition))
@@ -205,14 +159,14 @@ class Mutation:
             requirements += unseen
             if seen:
                 requirements += [one for one, _ in dimension_requirements(view, self.snapshot)]
-            if view.id in self._stale:
-                changes += self._stale[view.id].invalidations(
+            if view.id in self._views.slices:
+                changes += self._views.slices[view.id].invalidations(
                     "UPDATE", self.statement, self.query_id, now
                 )
         more, needed = dimension_changed(
             self.snapshot, {self.table.id}, "DIMENSION CHANGE", self.statement, self.query_id,
             self.rows, now, services=self.services, changes=changes,
-            settings=self.settings_of.settings, rejoined=self._rejoined,
+            settings=self.settings_of.settings, rejoined=self._views.rejoined,
         )  # fmt: skip
         return [*requirements, *needed], [*changes, *more]
 
@@ -232,7 +186,7 @@ class Mutation:
         given = changed | set(step.recompute)
         again = [*step.recompute, *_computed_from(self.table, defaults, given)]
         written = frozenset((*changed, *again))
-        for part, found in self._matching(step):
+        for part, found in self._matching(step, step.assignments):
             rows = read_rows(self._around(), self.table, part)
             at = found.column("_part_offset").to_numpy().astype(np.int64)
             leaving = rows.take(pa.array(at))
@@ -321,7 +275,7 @@ class Mutation:
         for part in self._parts():
             made, had = read_without_nulls(self._around(), self.table, part, step.columns)
             if had is not None:
-                before = read_rows(self._before(), self._table_before(), part)
+                before = read_rows(self._views.around, self._views.table_before, part)
                 self._invalidate(part, holed, (before.filter(had), made.filter(had)))
                 self._stage(part, made, had.true_count)
 
@@ -344,11 +298,6 @@ class Mutation:
             base.environment, base.cancelled,
         )  # fmt: skip
 
-    def _table_before(self) -> Table:
-        found = self.snapshot.by_id(self.table.id)
-        assert isinstance(found, Table)
-        return found
-
     def _visible(self) -> Snapshot:
         return cast(Snapshot, Rewritten(self.snapshot, self.table, self.replaced))
 
@@ -360,44 +309,12 @@ class Mutation:
             self.table, self._visible(), self.settings_of.environment, self._cache
         )
 
-    def _matching(self, step: SetStep | DeleteStep) -> Iterator[tuple[Part, pa.Table]]:
-        """Each part with matching rows: their offsets, and the assigned values under the columns'
-        names. Parts are asked together up to ROWS_AT_ONCE, which bounds what is held; all at once
-        where the step reads the table in a subquery too."""
-        assignments = step.assignments if isinstance(step, SetStep) else ()
-        values = tuple(
-            nodes.Alias(nodes.Cast(value, _column(self.table, name).type), f"\0{name}")
-            for name, value in assignments
-        )
-        query = nodes.Select(
-            columns=(nodes.Identifier(("_part",)), nodes.Identifier(("_part_offset",)), *values),
-            source=nodes.TableReference(nodes.TableName(self.table.name, self.table.database)),
-            where=_in_partition(step.where, step.partition_id),
-        )
-        around = self._around()
-        scope = BindScope(
-            snapshot=around.snapshot, database=around.environment.database,
-            settings=around.settings, environment=around.environment,  # type: ignore[arg-type]
-            parameters=self.parameters or (),
-        )  # fmt: skip
-        for _, value in assignments:
-            bind_expression(value, self.table, scope)  # an aggregate is told as what it is
-        plan = optimize(bind_query(query, scope))
-        reads = sum(1 for scan in scans(plan.root) if scan.table.id == self.table.id)
+    def _matching(
+        self, step: SetStep | DeleteStep, assignments: Assignments = ()
+    ) -> Iterator[tuple[Part, pa.Table]]:
         parts = [p for p in self._parts() if step.partition_id in (None, p.partition_id)]
-        names = ["_part", "_part_offset", *(name for name, _ in assignments)]
-        for some in _together(parts) if reads == 1 else [parts]:
-            context = ExecutionContext(
-                snapshot=around.snapshot, store=around.store, settings=around.settings,
-                environment=around.environment, cancelled=around.cancelled,
-                parts={self.table.id: some} if reads == 1 else {},
-            )  # fmt: skip
-            found = run(plan, context).read_all().rename_columns(names)
-            matched = set(pc.unique(found.column("_part")).to_pylist())
-            for part in some:
-                if part.name in matched:
-                    own = found.filter(pc.equal(found.column("_part"), part.name))
-                    yield part, own.combine_chunks()
+        where = in_partition(step.where, step.partition_id)
+        return matching_rows(self.table, parts, where, assignments, self._around(), self.parameters)
 
     # --- what comes of them
 
@@ -429,6 +346,10 @@ class Mutation:
             self._touched[origin.id] = origin
         reach("update.part_rewritten")
 
+    def _invalidate(self, part: Part, written: frozenset[str], changed: Iterable[pa.Table]) -> None:
+        origin, _ = self._origin(part)
+        self._views.rewritten(origin, written, changed)
+
     def _origin(self, part: Part) -> tuple[Part, AddPart | None]:
         """The live part that `part` is, or stands for."""
         for live in self.snapshot.parts(self.table.id):
@@ -436,71 +357,6 @@ class Mutation:
             if live.id == part.id or (staged is not None and staged.part.id == part.id):
                 return live, staged
         raise CommitConflict(f"Part {part.id} is not of the snapshot.")
-
-    def _invalidate(self, part: Part, written: frozenset[str], changed: Iterable[pa.Table]) -> None:
-        """The slices of the views that have seen the part and read a column that changes; a view
-        knows the columns by the names that they had before this ALTER."""
-        origin, _ = self._origin(part)
-        around = self._before()
-        ids = {c.id for c in self.table.columns if c.name in written}
-        written = frozenset(c.name for c in self._table_before().columns if c.id in ids)
-        for view in self.snapshot.views_on(self.table.id):
-            seen, _ = touched_parts(view, (origin,), self.snapshot)
-            if not seen or not self._columns_of(view, around) & written:
-                continue
-            slices = self._stale.setdefault(view.id, StaleSlices.of(view))
-            slices.add(around, *changed)
-
-    def _columns_of(self, view: MaterializedView, around: Surroundings) -> frozenset[str]:
-        """The columns of the table that the view reads; all of them where it is broken."""
-        if view.id not in self._read:
-            try:
-                plan = bound_view(view, around).plan
-            except Error:
-                self._read[view.id] = frozenset(c.name for c in self.table.columns)
-            else:
-                self._read[view.id] = columns_read(plan.root, self.table.id)
-        return self._read[view.id]
-
-
-def _expressions(root: Node) -> list[tuple[Expression, ...]]:
-    """All that a plan computes, in subqueries too."""
-    found: list[tuple[Expression, ...]] = []
-    for node in walk_nodes(root):
-        found.append(expressions_of(node))
-        for inner in subqueries_of(node):
-            found += _expressions(inner)
-    return found
-
-
-def columns_read(root: Node, table_id: str) -> frozenset[str]:
-    """The columns of the table that a plan reads, in subqueries too."""
-    found: set[str] = set()
-    for scan in scans(root):
-        if scan.table.id == table_id:
-            found.update(column for _, column in scan.columns)
-            found.update(column for _, column, _ in scan.predicate_columns)
-    return frozenset(found)
-
-
-def scans(root: Node) -> Iterator[Scan]:
-    """The scans of a plan, and of its subqueries."""
-    for node in walk_nodes(root):
-        if isinstance(node, Scan):
-            yield node
-        for inner in subqueries_of(node):
-            yield from scans(inner)
-
-
-def _together(parts: Sequence[Part]) -> Iterator[list[Part]]:
-    held: list[Part] = []
-    for part in parts:
-        if held and sum(one.rows for one in held) + part.rows > ROWS_AT_ONCE:
-            yield held
-            held = []
-        held.append(part)
-    if held:
-        yield held
 
 
 def _computed_from(table: Table, defaults: DefaultColumns, changed: set[str]) -> list[str]:
@@ -515,23 +371,6 @@ def _computed_from(table: Table, defaults: DefaultColumns, changed: set[str]) ->
             return found
         found += more
         reached.update(more)
-
-
-def _column(table: Table, name: str) -> Column:
-    column = table.column(name)
-    assert column is not None
-    return column
-
-
-def _in_partition(
-    where: nodes.Expression | None, partition_id: str | None
-) -> nodes.Expression | None:
-    if partition_id is None:
-        return where
-    same = nodes.Function(
-        "equals", (nodes.Identifier(("_partition_id",)), nodes.Literal(partition_id))
-    )
-    return same if where is None else nodes.Function("and", (same, where))
 
 
 def _with_columns(rows: pa.Table, columns: Mapping[str, pa.Array]) -> pa.Table:

@@ -39,7 +39,7 @@ from olapdb.plan.nodes import (
     Union,
     Values,
 )
-from olapdb.plan.tree import expressions_of, subqueries_of, walk_nodes, with_inputs
+from olapdb.plan.tree import all_scans, expressions_of, subqueries_of, walk_nodes, with_inputs
 from olapdb.types import UINT8, Float, plain
 
 KEY_VALUES_MAX = 10_000
@@ -80,15 +80,6 @@ def places(root: Node, source_id: str, changed: frozenset[str]) -> tuple[Place, 
             return None
         found.append(place)
     return tuple(found)
-
-
-def all_scans(root: Node) -> Iterator[Scan]:
-    """Every scan of the plan, those of its subqueries too."""
-    for node in walk_nodes(root):
-        if isinstance(node, Scan):
-            yield node
-        for subquery in subqueries_of(node):
-            yield from all_scans(subquery)
 
 
 def reads_one_by_one(side: Node, changed: frozenset[str]) -> bool:

@@ -30,7 +30,7 @@ from olapdb.execute.evaluate import evaluate_array
 from olapdb.execute.layout import TableLayout
 from olapdb.execute.selection import Selector, live_parts
 from olapdb.ingest.arrays import one_array
-from olapdb.ingest.places import Place, all_scans, is_grouped, kept_to, places, reads_one_by_one
+from olapdb.ingest.places import Place, is_grouped, kept_to, places, reads_one_by_one
 from olapdb.ingest.trigger import BoundView, Surroundings
 from olapdb.model.changes import AddPart, Change, RemoveParts
 from olapdb.model.part import BlockRange, NewBlock, Part
@@ -39,6 +39,7 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.optimize import optimize
 from olapdb.plan.expressions import columns_of
 from olapdb.plan.nodes import Plan
+from olapdb.plan.tree import all_scans
 
 DIFFERENCE_ROWS_MAX = 2_097_152
 """Rows of a view without GROUP BY that are compared; where a change meets more, all count."""

@@ -10,7 +10,8 @@ from olapdb.errors import (
     UnknownTable,
 )
 from olapdb.ingest.insert import ATTEMPTS_MAX
-from olapdb.ingest.mutation import Mutation, Parameters
+from olapdb.ingest.matching import Parameters
+from olapdb.ingest.mutation import Mutation
 from olapdb.ingest.steps import Step
 from olapdb.ingest.trigger import Surroundings
 from olapdb.model.changes import (

@@ -167,3 +167,26 @@ def walk_nodes(node: Node) -> Iterator[Node]:
     yield node
     for child in node.children():
         yield from walk_nodes(child)
+
+
+def all_nodes(root: Node) -> Iterator[Node]:
+    """Every node of the plan, those of its subqueries too."""
+    for node in walk_nodes(root):
+        yield node
+        for subquery in subqueries_of(node):
+            yield from all_nodes(subquery)
+
+
+def all_scans(root: Node) -> Iterator[Scan]:
+    """Every scan of the plan, those of its subqueries too."""
+    return (node for node in all_nodes(root) if isinstance(node, Scan))
+
+
+def columns_read(root: Node, table_id: str) -> frozenset[str]:
+    """The columns of the table that the plan reads, in subqueries too."""
+    found: set[str] = set()
+    for scan in all_scans(root):
+        if scan.table.id == table_id:
+            found.update(column for _, column in scan.columns)
+            found.update(column for _, column, _ in scan.predicate_columns)
+    return frozenset(found)

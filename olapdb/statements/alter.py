@@ -38,16 +38,16 @@ from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
 from olapdb.sql import nodes
-from olapdb.statements.attempts import attempted
+from olapdb.statements.attempts import attempted, commit
 from olapdb.statements.columns import Draft, nested_columns
 from olapdb.statements.context import StatementContext
-from olapdb.statements.create import check_table, commit
 from olapdb.statements.engines import check_engine
 from olapdb.statements.indexes import alter_index, rewriting
 from olapdb.statements.maintain import delete
 from olapdb.statements.mutations import step_of, surroundings
 from olapdb.statements.partitions import alter_partition, check_partition_action
 from olapdb.statements.table_changes import modify_order_by, modify_settings
+from olapdb.statements.table_definition import check_table
 from olapdb.statements.ttl import materialize_ttl, modified_ttl, ttl_text
 from olapdb.statements.views import alter_query
 from olapdb.transaction.points import reach

@@ -6,11 +6,11 @@ does its work, or says what is there now.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from olapdb.errors import Aborted, CommitConflict
-from olapdb.model.changes import LeaseLive
+from olapdb.model.changes import Change, Commit, LeaseLive, Requirement
 from olapdb.model.snapshot import Snapshot
 from olapdb.statements.context import StatementContext
 from olapdb.transaction.turns import Turns
@@ -39,3 +39,13 @@ def attempted(context: StatementContext, attempt: Callable[[Snapshot], _Answer])
         f"Other statements changed the same objects {ATTEMPTS_MAX} times while this one ran.",
         hint="Nothing was changed; run it again.",
     ) from lost
+
+
+def commit(
+    context: StatementContext, kind: str, requirements: Sequence[Requirement],
+    changes: Sequence[Change],
+) -> None:  # fmt: skip
+    """Publishes a change of the schema."""
+    context.services.catalog.apply(
+        Commit(tuple(requirements), tuple(changes), kind, context.query_id, context.text[:65_536])
+    )

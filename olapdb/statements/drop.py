@@ -25,9 +25,8 @@ from olapdb.model.schema import MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
 from olapdb.sql import nodes
-from olapdb.statements.attempts import attempted
+from olapdb.statements.attempts import attempted, commit
 from olapdb.statements.context import StatementContext, refuse_dependents
-from olapdb.statements.create import commit
 from olapdb.statements.show import require_database
 from olapdb.system.registry import SYSTEM_DATABASES
 

@@ -122,6 +122,9 @@ def rewriting(
     """MATERIALIZE INDEX writes the parts anew, CLEAR INDEX too, but without it, until a merge."""
     if action.action not in ("MATERIALIZE", "CLEAR"):
         return ()
+    partition = None
+    if action.partition is not None:
+        partition = find_partition(action.partition, table, context, snapshot)
     if all(index.name != action.name for index in table.indexes):
         if action.if_exists:
             return ()
@@ -130,9 +133,6 @@ def rewriting(
             hint="system.data_skipping_indices lists those there are.",
             position=action.position,
         )
-    partition = None
-    if action.partition is not None:
-        partition = find_partition(action.partition, table, context, snapshot)
     return (RewriteStep(partition, action.name if action.action == "CLEAR" else ""),)
 
 

@@ -14,6 +14,7 @@ from olapdb.statements.listing import matches
 from olapdb.statements.partitions import find_partition
 from olapdb.statements.quarantine import quarantine
 from olapdb.statements.show import require_database
+from olapdb.system.registry import SYSTEM_DATABASES
 from olapdb.types import STRING, UINT64
 
 
@@ -37,23 +38,23 @@ def delete(statement: nodes.Delete, context: StatementContext) -> Result:
 
 
 def truncate(statement: nodes.Truncate, context: StatementContext) -> Result:
-    from olapdb.ingest.delete import truncate as truncate_table
+    from olapdb.ingest.truncate import truncate as truncate_table
 
     snapshot = context.snapshot()
     if statement.if_exists and context.find(snapshot, statement.table) is None:
         return Result()
     table = context.require_table(snapshot, statement.table, "TRUNCATE")
     result = truncate_table(
-        context.services, table.id, query_id=context.query_id, statement=context.text,
+        context.services, [table.id], query_id=context.query_id, statement=context.text,
         discard_retained=context.settings.boolean("discard_retained"),
     )  # fmt: skip
     return Result(affected_rows=result.rows)
 
 
 def truncate_all(statement: nodes.TruncateAll, context: StatementContext) -> Result:
-    """TRUNCATE ALL TABLES FROM d: each table in the order of the names, a commit each; the first
-    that may not be truncated ends it. TRUNCATE DATABASE drops them, in one commit."""
-    from olapdb.ingest.delete import truncate as truncate_table
+    """TRUNCATE ALL TABLES FROM d: one commit, or an error that names all tables that may not be
+    truncated. TRUNCATE DATABASE drops them, in one commit."""
+    from olapdb.ingest.truncate import truncate as truncate_tables
 
     if statement.drops:
         return drop_all(statement, context)
@@ -61,15 +62,22 @@ def truncate_all(statement: nodes.TruncateAll, context: StatementContext) -> Res
     if statement.if_exists and statement.database not in snapshot.databases:
         return Result()
     require_database(statement.database, snapshot, statement.position)
-    rows = 0
-    for item in list(snapshot.objects(statement.database)):
-        if isinstance(item, Table) and matches(item.name, statement):
-            done = truncate_table(
-                context.services, item.id, query_id=context.query_id, statement=context.text,
-                discard_retained=context.settings.boolean("discard_retained"),
-            )  # fmt: skip
-            rows += done.rows
-    return Result(affected_rows=rows)
+    if statement.database in SYSTEM_DATABASES:
+        raise NotSupportedError(
+            f"The tables of {statement.database} are not truncated.", hint="Name another database.",
+            position=statement.position,
+        )  # fmt: skip
+    tables = [
+        item.id for item in snapshot.objects(statement.database)
+        if isinstance(item, Table) and matches(item.name, statement)
+    ]  # fmt: skip
+    if not tables:
+        return Result()
+    result = truncate_tables(
+        context.services, tables, query_id=context.query_id, statement=context.text,
+        discard_retained=context.settings.boolean("discard_retained"),
+    )  # fmt: skip
+    return Result(affected_rows=result.rows)
 
 
 def optimize(statement: nodes.Optimize, context: StatementContext) -> Result:

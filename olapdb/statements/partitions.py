@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from olapdb.errors import (
-    CannotParse,
-    CannotParseNumber,
     InvalidPartitionValue,
     NotSupportedError,
     SupportIsDisabled,
-    TypeMismatch,
     UnsupportedMethod,
 )
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
+from olapdb.statements.partition_values import partition_id_of, partition_value
 
 if TYPE_CHECKING:
     from olapdb.ingest.leave import RowChange
@@ -29,9 +27,18 @@ _SINGLE_PARTS = ("DROP", "DETACH", "ATTACH", "DROP DETACHED", "MOVE")
 def find_partition(
     reference: nodes.PartitionReference, table: Table, context: StatementContext, snapshot: Snapshot
 ) -> str:
-    """The partition id that `PARTITION value` or `PARTITION ID 'x'` names; it need not exist."""
+    """The partition id that `PARTITION value` or `PARTITION ID 'x'` names; it need not exist.
+
+    Raises SupportIsDisabled for ALL, InvalidPartitionValue, TypeMismatch and ArgumentOutOfBound
+    for what no partition of the table can be."""
     if reference.kind == "ID":
-        return str(reference.id)
+        return partition_id_of(reference)
+    if reference.kind == "ALL":
+        raise SupportIsDisabled(
+            "PARTITION ALL is not supported here.",
+            hint="Leave PARTITION out for the whole table; DROP, DETACH and ATTACH PARTITION take ALL.",
+            position=reference.position,
+        )
     if reference.kind != "VALUE" or reference.value is None:
         raise NotSupportedError(
             f"PARTITION {reference.kind} is not supported here.",
@@ -53,25 +60,19 @@ def find_partition(
             hint="Its one partition is tuple(), or ID 'all'.",
             position=reference.position,
         )
-    from olapdb.bind import bind_constant
     from olapdb.execute.layout import TableLayout, json_value, partition_id
 
     types = [e.type for e in TableLayout(table, context.environment).partition_expressions]
-    elements = _elements(given) if len(types) > 1 or len(_elements(given)) > 1 else (given,)
+    elements = _elements(given)
     if len(elements) != len(types):
         raise InvalidPartitionValue(
             f"PARTITION BY {table.partition_key} has {len(types)} elements, {len(elements)} are given.",
             position=reference.position,
         )
     scope = context.scope(snapshot)
-    try:
-        values = [
-            json_value(bind_constant(e, t, scope)) for e, t in zip(elements, types, strict=True)
-        ]
-    except (CannotParse, CannotParseNumber) as error:
-        raise TypeMismatch(
-            f"PARTITION BY {table.partition_key}: {error.message}", position=reference.position
-        ) from error
+    values = [
+        json_value(partition_value(e, t, scope)) for e, t in zip(elements, types, strict=True)
+    ]
     return partition_id(values, types)
 
 

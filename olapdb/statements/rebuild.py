@@ -10,8 +10,8 @@ from olapdb.model.schema import Column, MaterializedView, Table
 from olapdb.sql import nodes
 from olapdb.sql.parser import parse_expression
 from olapdb.statements.context import StatementContext
-from olapdb.statements.create import build_table, check_table
 from olapdb.statements.engines import engine_of
+from olapdb.statements.table_definition import build_table, check_table
 from olapdb.statements.views import executor_of
 
 if TYPE_CHECKING:

@@ -22,9 +22,8 @@ from olapdb.model.schema import MaterializedView, SchemaObject, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
 from olapdb.sql import nodes
-from olapdb.statements.attempts import attempted
+from olapdb.statements.attempts import attempted, commit
 from olapdb.statements.context import StatementContext, unknown_table
-from olapdb.statements.create import commit
 from olapdb.statements.show import require_database, require_own_database
 from olapdb.system.registry import SYSTEM_DATABASES
 

@@ -14,7 +14,6 @@ from dataclasses import replace
 from olapdb.errors import Error
 from olapdb.ingest.dimensions import dimension_changed, dimension_views
 from olapdb.ingest.leave import raised
-from olapdb.ingest.mutation import columns_read
 from olapdb.model.changes import (
     Change,
     Commit,
@@ -28,6 +27,7 @@ from olapdb.model.changes import (
 )
 from olapdb.model.schema import Column, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Snapshot
+from olapdb.plan.tree import columns_read
 from olapdb.statements.context import StatementContext
 from olapdb.views.column_use import bind_view
 from olapdb.views.impact import check_altered

@@ -12,8 +12,8 @@ from olapdb.plan.expressions import columns_of
 from olapdb.sql import nodes
 from olapdb.sql.parser import parse_expression
 from olapdb.statements.columns import Draft
-from olapdb.statements.create import key_items
 from olapdb.statements.engines import with_version
+from olapdb.statements.table_definition import key_items
 
 _READONLY = ("index_granularity", "index_granularity_bytes", "storage_policy")
 

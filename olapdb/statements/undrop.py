@@ -10,9 +10,8 @@ from olapdb.model.changes import DatabaseExists, NameIsFree, UndropTable
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
 from olapdb.sql import nodes
-from olapdb.statements.attempts import attempted
+from olapdb.statements.attempts import attempted, commit
 from olapdb.statements.context import StatementContext
-from olapdb.statements.create import commit
 from olapdb.statements.show import require_own_database
 
 

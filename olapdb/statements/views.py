@@ -11,7 +11,7 @@ from olapdb.model.schema import Column, MaterializedView, Table
 from olapdb.result import Result
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext, unknown_table
-from olapdb.statements.create import build_table
+from olapdb.statements.table_definition import build_table
 
 if TYPE_CHECKING:
     from olapdb.views.executor import Executor

@@ -26,6 +26,7 @@ from olapdb.model.schema import Column, Table
 from olapdb.storage.bounds import key_columns, table_bounds
 from olapdb.storage.checksum import checksum_of_bytes, checksum_of_file
 from olapdb.storage.codec import column_codec
+from olapdb.storage.row_groups import cores, parquet_writer
 from olapdb.storage.skip_indexes import METADATA_PREFIX, build_index, place_of
 from olapdb.storage.store import Store, storage_error
 from olapdb.types import (
@@ -67,6 +68,7 @@ def write_part(
     replaces: Iterable[str] = (),
     swap: str = "",
     index_values: Mapping[str, pa.Array] | None = None,
+    threads: int = 0,
 ) -> StagedPart:
     """Stages one part; invisible until a commit adds it.
 
@@ -75,7 +77,7 @@ def write_part(
     memory) an inline one.  `index_values`: what the table's skip indexes are
     made of, by name; a part without them is not skipped by them.  `replaces` are the ids of the
     parts whose rows it holds now, `swap` the replay whose note tells them, for a catalog that is
-    rebuilt from footers.  Raises InternalError for rows that do not fit the table, and the Store's
+    rebuilt from footers.  `threads` encode the file; 0 means all cores.  Raises InternalError for rows that do not fit the table, and the Store's
     errors.
     """
     _check_rows(table, rows)
@@ -99,7 +101,9 @@ def write_part(
     indexes = index_values or {}
     layout = _layout(store, table)
     return StagedPart(
-        _file_part(store, part, layout, rows, lease_id, tuple(replaces), swap, indexes)
+        _file_part(
+            store, part, layout, rows, lease_id, tuple(replaces), swap, indexes, threads or cores()
+        )
     )
 
 
@@ -200,7 +204,7 @@ def _inline_part(part: Part, layout: _Layout, rows: pa.Table) -> StagedPart:
 
 def _file_part(
     store: Store, part: Part, layout: _Layout, rows: pa.Table, lease_id: str,
-    replaces: tuple[str, ...], swap: str, index_values: Mapping[str, pa.Array],
+    replaces: tuple[str, ...], swap: str, index_values: Mapping[str, pa.Array], threads: int,
 ) -> Part:  # fmt: skip
     table = layout.table
     part = replace(
@@ -208,19 +212,21 @@ def _file_part(
         path=part_path(table.id, lease_id, part.id),
         granules=-(-rows.num_rows // row_group_rows(table)),
     )
-    collected: list[pq.FileMetaData] = []
+    metadata: list[pq.FileMetaData] = []
     shaped = _widened(layout, rows)
     bounds: dict[str, ColumnBounds] = {}
 
     def write_to(sink: pa.NativeFile) -> None:
         options = _writer_options(table, shaped)
+        size = row_group_rows(table)
         with (
             _meanwhile(rows.num_rows, table_bounds, table, rows) as found,
-            _closing(
-                pq.ParquetWriter(sink, shaped.schema, metadata_collector=collected, **options)
+            parquet_writer(
+                sink, shaped.schema, options, rows=rows.num_rows, row_group_size=size,
+                threads=threads,
             ) as writer,
-        ):
-            writer.write_table(shaped, row_group_size=row_group_rows(table))
+        ):  # fmt: skip
+            writer.write_table(shaped, size)
             for index in table.indexes:
                 if index.name in index_values:
                     values = index_values[index.name]
@@ -231,6 +237,7 @@ def _file_part(
             bounds.update(found())
             footer = encode_footer(replace(part, bounds=bounds), table, replaces, swap)
             writer.add_key_value_metadata({FOOTER_KEY: footer})
+            metadata.append(writer.close())
 
     try:
         size = store.write(part.path, write_to)
@@ -243,7 +250,7 @@ def _file_part(
         if isinstance(error, OSError):  # it was written, and cannot be read back
             raise storage_error(error, part.path) from error
         raise
-    compressed, uncompressed = column_bytes(collected[0], table)
+    compressed, uncompressed = column_bytes(metadata[0], table)
     return replace(
         part,
         bytes=size,
@@ -252,20 +259,6 @@ def _file_part(
         compressed_bytes=compressed,
         uncompressed_bytes=uncompressed,
     )
-
-
-@contextmanager
-def _closing(writer: pq.ParquetWriter) -> Iterator[pq.ParquetWriter]:
-    """Closes the writer. Where a write has failed, so does the close, with a RuntimeError that would
-    hide why (no space, say)."""
-    try:
-        yield writer
-        writer.close()
-    except BaseException:
-        with suppress(OSError, RuntimeError):
-            writer.close()
-        writer.is_open = False  # or it would be closed once more when it is collected
-        raise
 
 
 @contextmanager

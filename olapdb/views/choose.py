@@ -21,10 +21,10 @@ from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.optimize import optimize
 from olapdb.plan.expressions import columns_of
+from olapdb.plan.tree import all_scans
 from olapdb.sql import nodes
 from olapdb.transaction.services import Services
 from olapdb.types import Date, Date32, DateTime, DateTime64, plain
-from olapdb.views.narrow import scans_of
 
 Parameters = Sequence[object] | Mapping[str, object] | None
 
@@ -69,7 +69,7 @@ def matching_partitions(
         snapshot=snapshot, store=services.store, settings=settings, environment=environment
     )
     found: set[str] = set()
-    for scan in scans_of(optimize(bind_query(query, scope)).root):
+    for scan in all_scans(optimize(bind_query(query, scope)).root):
         if scan.table.id == target.id:
             kept = Selector(scan, scan.predicate, layout, context).keep_parts(parts)
             found.update(part.partition_id for part in kept)

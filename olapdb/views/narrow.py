@@ -29,8 +29,8 @@ from olapdb.model.part import Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.optimize import optimize
-from olapdb.plan.nodes import Node, Scan
-from olapdb.plan.tree import subqueries_of, walk_nodes
+from olapdb.plan.nodes import Scan
+from olapdb.plan.tree import all_scans
 from olapdb.sql import nodes
 from olapdb.sql.parser import parse_expression, parse_query
 from olapdb.transaction.services import Services
@@ -168,16 +168,7 @@ def _narrowed(
         environment=environment,
     )  # fmt: skip
     plan = optimize(bind_query(asked, scope))
-    scans = [s for s in scans_of(plan.root) if s.table.id == view.source_id]
+    scans = [s for s in all_scans(plan.root) if s.table.id == view.source_id]
     if len(scans) != 1 or scans[0].predicate is None:
         return None
     return scans[0]
-
-
-def scans_of(root: Node) -> Iterable[Scan]:
-    """Every scan of the plan, those of its subqueries too."""
-    for node in walk_nodes(root):
-        if isinstance(node, Scan):
-            yield node
-        for subquery in subqueries_of(node):
-            yield from scans_of(subquery)

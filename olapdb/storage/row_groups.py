@@ -1,0 +1,270 @@
+"""Writes Parquet on several cores: the same bytes that `pq.ParquetWriter` makes on one.
+
+    rows -> stretches of row groups -> each encoded by a writer of its own, in memory
+         -> their pages one behind the other, then one footer, its offsets moved
+
+pyarrow encodes a file's columns one after the other on one thread, which is most of the time of a
+large INSERT, of a merge and of a backfill.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from olapdb.errors import InternalError
+from olapdb.storage.parquet_footer import (
+    Footer,
+    Number,
+    Template,
+    encode,
+    footer_bytes,
+    key_value,
+    parse_footer,
+    parse_offset_index,
+)
+
+STRETCH_ROWS = 1 << 17
+"""What one thread encodes at a time: enough to make little of what a writer costs by itself."""
+ROW_GROUPS_MAX = 32_767
+"""A row group's number is an I16."""
+_MAGIC = b"PAR1"
+_LENGTH_BYTES = 4
+
+
+class OneThreadWriter:
+    """A `pq.ParquetWriter` that tells what it wrote, and whose end does not hide why it failed."""
+
+    def __init__(
+        self, sink: pa.NativeFile, schema: pa.Schema, options: Mapping[str, object]
+    ) -> None:
+        self._collected: list[pq.FileMetaData] = []
+        self._writer = pq.ParquetWriter(sink, schema, metadata_collector=self._collected, **options)
+
+    def write_table(self, rows: pa.Table, row_group_size: int) -> None:
+        self._writer.write_table(rows, row_group_size=row_group_size)
+
+    def add_key_value_metadata(self, pairs: Mapping[str | bytes, str | bytes]) -> None:
+        self._writer.add_key_value_metadata(pairs)
+
+    def close(self) -> pq.FileMetaData:
+        self._writer.close()
+        return self._collected[0]
+
+    def abandon(self) -> None:
+        """Where a write has failed, so does the close, with a RuntimeError that would hide why (no
+        space, say)."""
+        with suppress(OSError, RuntimeError):
+            self._writer.close()
+        self._writer.is_open = False  # or it would be closed once more when it is collected
+
+
+class RowGroupsWriter:
+    """The same for one `write_table`, on `threads` threads."""
+
+    def __init__(
+        self, sink: pa.NativeFile, schema: pa.Schema, options: Mapping[str, object], threads: int,
+        stretch_rows: int = STRETCH_ROWS,
+    ) -> None:  # fmt: skip
+        self._stretch_rows = stretch_rows
+        self._sink = sink
+        self._schema = schema
+        self._options = options
+        self._threads = threads
+        self._pairs: dict[str | bytes, str | bytes] = {}
+        self._written: list[_Written] = []
+
+    def write_table(self, rows: pa.Table, row_group_size: int) -> None:
+        """In memory are at most two encoded stretches more than there are threads."""
+        step = max(1, self._stretch_rows // row_group_size) * row_group_size
+        stretches = (rows.slice(start, step) for start in range(0, rows.num_rows, step))
+        self._sink.write(_MAGIC)
+        with ThreadPoolExecutor(self._threads, thread_name_prefix="olapdb-parquet") as pool:
+            waiting: deque[Future[_Stretch]] = deque()
+            try:
+                for stretch in stretches:
+                    waiting.append(pool.submit(self._encode, stretch, row_group_size))
+                    if len(waiting) > self._threads + 1:
+                        self._append(waiting.popleft().result())
+                while waiting:
+                    self._append(waiting.popleft().result())
+            finally:
+                for future in waiting:
+                    future.cancel()
+
+    def add_key_value_metadata(self, pairs: Mapping[str | bytes, str | bytes]) -> None:
+        self._pairs = {**pairs, **self._pairs}  # the last come first, as pyarrow has it
+
+    def close(self) -> pq.FileMetaData:
+        """Writes the page indexes and the footer."""
+        column_indexes = [one for w in self._written for one in w.indexes(_COLUMN_INDEX)]
+        offset_indexes = [
+            _moved(one, w.shift) for w in self._written for one in w.indexes(_OFFSET_INDEX)
+        ]
+        blobs = [*column_indexes, *offset_indexes]
+        ends = list(accumulate(map(len, blobs), initial=self._sink.tell()))
+        places = [(start, len(blob)) for start, blob in zip(ends, blobs, strict=False)]
+        at = _Places(iter(places[: len(column_indexes)]), iter(places[len(column_indexes) :]))
+        row_groups: list[Template] = []
+        for written in self._written:
+            before = len(row_groups)
+            row_groups += [
+                at.of(template, written.shift, before) for template in written.footer.row_groups
+            ]
+        first = self._written[0].footer
+        added = [key_value(_encoded(key), _encoded(value)) for key, value in self._pairs.items()]
+        footer = footer_bytes(
+            replace(
+                first,
+                rows=sum(written.footer.rows for written in self._written),
+                row_groups=tuple(row_groups),
+                key_values=(*added, *first.key_values),
+            )
+        )
+        tail = footer + len(footer).to_bytes(_LENGTH_BYTES, "little") + _MAGIC
+        self._sink.write(b"".join(blobs))
+        self._sink.write(tail)
+        return pq.read_metadata(pa.BufferReader(tail))
+
+    def abandon(self) -> None:
+        """Nothing is left to close."""
+
+    def _encode(self, rows: pa.Table, row_group_size: int) -> _Stretch:
+        sink = pa.BufferOutputStream()
+        with pq.ParquetWriter(sink, self._schema, **self._options) as writer:
+            writer.write_table(rows, row_group_size=row_group_size)
+        return _stretch(sink.getvalue())
+
+    def _append(self, stretch: _Stretch) -> None:
+        shift = self._sink.tell() - len(_MAGIC)
+        self._sink.write(stretch.pages)
+        self._written.append(_Written(stretch.footer, stretch.page_indexes, stretch.end, shift))
+
+
+@contextmanager
+def parquet_writer(
+    sink: pa.NativeFile, schema: pa.Schema, options: Mapping[str, object], *,
+    rows: int, row_group_size: int, threads: int,
+) -> Iterator[OneThreadWriter | RowGroupsWriter]:  # fmt: skip
+    """The writer for a table of `rows`; its `close` is the caller's last call in the `with`."""
+    threads = min(threads, -(-rows // STRETCH_ROWS))
+    writer: OneThreadWriter | RowGroupsWriter
+    if threads > 1 and -(-rows // row_group_size) <= ROW_GROUPS_MAX:
+        writer = RowGroupsWriter(sink, schema, options, threads)
+    else:
+        writer = OneThreadWriter(sink, schema, options)
+    try:
+        yield writer
+    except BaseException:
+        writer.abandon()
+        raise
+
+
+def cores() -> int:
+    return os.cpu_count() or 1
+
+
+# --- stretches -----------------------------------------------------------------------------------
+
+_COLUMN_INDEX, _OFFSET_INDEX = "column index", "offset index"
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """A Parquet file in memory: its pages, the indexes of them, which begin at byte `end`, and its
+    footer."""
+
+    pages: pa.Buffer
+    page_indexes: bytes
+    end: int
+    footer: Footer
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What is left of a stretch whose pages lie in the file, `shift` bytes on."""
+
+    footer: Footer
+    page_indexes: bytes
+    end: int
+    shift: int
+
+    def indexes(self, kind: str) -> Iterator[bytes]:
+        """The column indexes or offset indexes of all columns, row group by row group."""
+        for template in self.footer.row_groups:
+            start = 0
+            for number in _numbers(template):
+                if number.field == f"{kind}'s offset":
+                    start = number.value - self.end
+                elif number.field == f"{kind}'s bytes":
+                    yield self.page_indexes[start : start + number.value]
+
+
+def _stretch(file: pa.Buffer) -> _Stretch:
+    footer_end = file.size - len(_MAGIC) - _LENGTH_BYTES
+    length = int.from_bytes(file[footer_end : footer_end + _LENGTH_BYTES], "little")
+    start = footer_end - length
+    footer = parse_footer(file[start:footer_end].to_pybytes())
+    indexes = [
+        number.value for template in footer.row_groups for number in _numbers(template)
+        if number.field.endswith("index's offset")
+    ]  # fmt: skip
+    end = min(indexes, default=start)
+    return _Stretch(file[len(_MAGIC) : end], file[end:start].to_pybytes(), end, footer)
+
+
+def _encoded(text: str | bytes) -> bytes:
+    return text.encode() if isinstance(text, str) else text
+
+
+def _numbers(template: Template) -> Iterator[Number]:
+    return (one for one in template if isinstance(one, Number))
+
+
+def _moved(offset_index: bytes, shift: int) -> bytes:
+    template = parse_offset_index(offset_index)
+    return encode(
+        [
+            Number(one.field, one.value + shift) if isinstance(one, Number) else one
+            for one in template
+        ]
+    )
+
+
+class _Places:
+    """Where the page indexes come to lie, (offset, bytes), drawn in their order."""
+
+    def __init__(
+        self, column_indexes: Iterator[tuple[int, int]], offset_indexes: Iterator[tuple[int, int]]
+    ) -> None:
+        self._places = {_COLUMN_INDEX: column_indexes, _OFFSET_INDEX: offset_indexes}
+
+    def of(self, template: Template, shift: int, before: int) -> Template:
+        """The row group with its pages `shift` bytes on, and `before` row groups before it."""
+        length = 0
+        made: Template = []
+        for one in template:
+            if isinstance(one, bytes):
+                made.append(one)
+                continue
+            kind, _, what = one.field.partition("'s ")
+            if kind in self._places and what == "offset":
+                value, length = next(self._places[kind])
+            elif kind in self._places:
+                value = length
+            elif kind == "data offset":
+                value = one.value + shift if one.value else 0
+            elif kind == "ordinal":
+                value = one.value + before
+            else:
+                raise InternalError(f"A row group's {one.field}.")
+            made.append(Number(one.field, value))
+        return made
