@@ -24,6 +24,8 @@ from olapdb.plan.nodes import Scan
 
 SMALL_ROWS = 8_192
 """Below this, all columns are read at once: a second read costs more than it can save."""
+PIECE_ROWS_MIN = 16_384
+"""Pieces of a block smaller than this, on average, are joined: a batch has its own cost."""
 
 
 def scan_batches(
@@ -33,10 +35,10 @@ def scan_batches(
     table, else of the snapshot's parts (with FINAL, combined).
 
     Text columns named in `coded`, which no condition may read, come as dictionaries where the
-    parts have them so."""
+    parts, or the block, have them so."""
     block = context.blocks.get(node.table.id)
     if block is not None:
-        return _block_batches(node, block, context)
+        return _block_batches(node, block, context, coded)
     if node.final and node.table.engine.combines:
         return final_batches(node, context)
     return _part_batches(node, context, coded)
@@ -164,29 +166,54 @@ def _nested(outer: pa.BooleanArray, inner: pa.BooleanArray) -> pa.BooleanArray:
 
 
 def _block_batches(
-    node: Scan, block: pa.Table, context: ExecutionContext
+    node: Scan, block: pa.Table, context: ExecutionContext, coded: Collection[str]
 ) -> Iterator[pa.RecordBatch]:
     """The block in the table's stead, as the trigger of a view reads it."""
     conditions = scan_conditions(node)
     sources = scan_sources(node)
+    names = [unique for unique, _ in node.columns]
     context.count_read(block.num_rows, block.nbytes)
-    if not sources:
-        whole = rows_only(block.num_rows)
-    else:
-        whole = pa.RecordBatch.from_arrays(
-            [_block_column(source, block, node) for source in sources],
-            names=[source.unique for source in sources],
-        )
 
     def kept(batch: pa.RecordBatch) -> pa.RecordBatch:
         keep = _kept(conditions, batch, context)
         batch = batch if keep is None else filter_rows(batch, keep)
-        columns = [batch.column(unique) for unique, _ in node.columns]
+        if coded:
+            return batch.select(names)
+        columns = [batch.column(name) for name in names]
         return make_batch(columns, node.schema, batch.num_rows)
 
-    for batch in context.parallel(kept, cut(whole, context.batch_rows)):
+    pieces = (
+        one
+        for piece in _block_pieces(block)
+        for one in cut(_block_batch(node, sources, piece, coded), context.batch_rows)
+    )
+    for batch in context.parallel(kept, pieces):
         if batch.num_rows:
             yield batch
+
+
+def _block_pieces(block: pa.Table) -> Iterator[pa.Table]:
+    """The block as it lies in memory, where its pieces are not too small; else in one."""
+    chunks = max((column.num_chunks for column in block.columns), default=1)
+    if chunks <= 1 or block.num_rows < chunks * PIECE_ROWS_MIN:
+        yield block
+        return
+    for batch in block.to_batches():
+        yield pa.Table.from_batches([batch])
+
+
+def _block_batch(
+    node: Scan, sources: list[Source], block: pa.Table, coded: Collection[str]
+) -> pa.RecordBatch:
+    if not sources:
+        return rows_only(block.num_rows)
+    columns = []
+    for source in sources:
+        column = _block_column(source, block, node)
+        if source.unique not in coded and isinstance(column, pa.DictionaryArray):
+            column = column.dictionary_decode()
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, names=[source.unique for source in sources])
 
 
 def _block_column(source: Source, block: pa.Table, node: Scan) -> pa.Array:

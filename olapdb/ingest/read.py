@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -31,29 +31,33 @@ def read_pieces(
     part: Part,
     rows_max: int,
     columns: Sequence[str] | None = None,
+    coded: Collection[str] = (),
 ) -> Iterator[pa.Table]:
-    """As `read_rows`, in pieces of whole row groups of about `rows_max` rows; at least one."""
+    """As `read_rows`, in pieces of whole row groups of about `rows_max` rows; at least one. Text
+    columns named in `coded` come as dictionaries where the part has them so."""
     names = [c.name for c in table.stored_columns if columns is None or c.name in columns]
     reader = PartReader(around.store, around.snapshot, part, table, around.environment)
     groups: list[int] = []
     rows = 0
     for group in reader.row_groups:
         if groups and rows + group.rows > rows_max:
-            yield _filled(around, table, reader, names, groups, rows)
+            yield _filled(around, table, reader, names, groups, rows, coded)
             groups, rows = [], 0
         groups.append(group.index)
         rows += group.rows
-    yield _filled(around, table, reader, names, groups, rows)
+    yield _filled(around, table, reader, names, groups, rows, coded)
 
 
 def _filled(
     around: Surroundings, table: Table, reader: PartReader, names: list[str], groups: list[int],
-    count: int,
+    count: int, coded: Collection[str],
 ) -> pa.Table:  # fmt: skip
     def defaults() -> DefaultColumns:
         return DefaultColumns.of(table, around.snapshot, around.environment, around.cache)
 
-    found = read_filled(reader, table, names, groups, count, defaults, around.environment)
+    found = read_filled(
+        reader, table, names, groups, count, defaults, around.environment, coded=coded
+    )
     return pa.Table.from_arrays([found[n] for n in names], names=names)
 
 

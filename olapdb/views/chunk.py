@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias
 import pyarrow as pa
 
 from olapdb.errors import Error, InternalError, QueryWasCancelled, UnknownTable
+from olapdb.execute.aggregate import coded_keys
 from olapdb.execute.combine import combine
 from olapdb.functions.base import Environment
 from olapdb.ingest.block import BLOCK_ROWS_MAX
@@ -28,10 +29,11 @@ from olapdb.ingest.trigger import BoundView, Surroundings, bound_view, fire
 from olapdb.model.frozen import FrozenSnapshot
 from olapdb.model.part import BlockRange, Contribution, Part, union_ranges
 from olapdb.model.schema import MaterializedView, Table
+from olapdb.plan.nodes import Aggregate
 from olapdb.storage.store import Store
 from olapdb.transaction.cache import Cache
 from olapdb.transaction.points import reach
-from olapdb.views.shape import scans
+from olapdb.views.shape import scans, walk_plan
 
 PIECE_ROWS = 131_072
 """Rows read of a part at a time, in whole row groups."""
@@ -158,21 +160,51 @@ def _source_blocks(task: ChunkTask, around: Surroundings, bound: BoundView) -> I
     if not isinstance(source, Table):
         raise UnknownTable(f"The source of view {task.view.name} does not exist.")
     columns = _columns_read(bound, source)
+    coded = _columns_grouped_by(bound, source)
     rows_max = int(str(around.settings.get("max_insert_block_size", BLOCK_ROWS_MAX)))
     bytes_max = int(str(around.settings.get("min_insert_block_size_bytes", 0))) or BLOCK_BYTES_MAX
     held: list[pa.Table] = []
     held_rows = held_bytes = 0
     for part in task.parts:
-        for piece in read_pieces(around, source, part, min(rows_max, PIECE_ROWS), columns):
+        for piece in read_pieces(around, source, part, min(rows_max, PIECE_ROWS), columns, coded):
             full = held_rows + piece.num_rows > rows_max or held_bytes + piece.nbytes > bytes_max
             if held and full:
-                yield pa.concat_tables(held)
+                yield _joined(held)
                 held, held_rows, held_bytes = [], 0, 0
             held.append(piece)
             held_rows += piece.num_rows
             held_bytes += piece.nbytes
     if held_rows:
-        yield pa.concat_tables(held)
+        yield _joined(held)
+
+
+def _columns_grouped_by(bound: BoundView, source: Table) -> frozenset[str]:
+    """Text columns that the view only groups by: they need not be made text for each row."""
+    root = bound.plan.root
+    found = [scan for scan in scans(root) if scan.table.id == source.id]
+    if len(found) != 1:
+        return frozenset()
+    (scan,) = found
+    for node in walk_plan(root):
+        if isinstance(node, Aggregate) and node.child is scan:
+            coded = coded_keys(node, scan)
+            return frozenset(name for unique, name in scan.columns if unique in coded)
+    return frozenset()
+
+
+def _joined(pieces: list[pa.Table]) -> pa.Table:
+    """As one table. A part has a column as dictionaries, another one not: then all are decoded."""
+    if any(not piece.schema.equals(pieces[0].schema) for piece in pieces):
+        pieces = [_decoded(piece) for piece in pieces]
+    return pa.concat_tables(pieces)
+
+
+def _decoded(piece: pa.Table) -> pa.Table:
+    plain = [
+        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        for column in piece.columns
+    ]
+    return pa.Table.from_arrays(plain, names=piece.column_names)
 
 
 def _columns_read(bound: BoundView, source: Table) -> list[str]:
