@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from olapdb.errors import InterfaceError
+from olapdb.errors import CannotConvertType, InterfaceError
 from olapdb.types import (
     UUID,
     AggregateFunction,
@@ -234,15 +234,40 @@ def python_values(column: pa.Array | pa.ChunkedArray, data_type: DataType) -> li
     """A column as Python values: tuples for Tuple, dicts for Map, uuid.UUID, Decimal, date.
 
     A DateTime without a zone of its own is a naive datetime in the warehouse's zone, one with a
-    zone an aware one.  Nanoseconds are cut to microseconds, all that datetime has.
+    zone an aware one.  Nanoseconds are cut to microseconds, all that datetime has.  A String that
+    is not UTF-8 is bytes; within an array or a tuple it is an error (CannotConvertType).
     """
     import pyarrow as pa
 
     if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
         column = column.cast(pa.timestamp("us", column.type.tz), safe=False)
-    values: list[object] = column.to_pylist()
+    try:
+        values: list[object] = column.to_pylist()
+    except UnicodeDecodeError as error:
+        values = _with_bytes(column, error)
     convert = _converter(data_type)
     return values if convert is None else [None if v is None else convert(v) for v in values]
+
+
+def _with_bytes(column: pa.Array | pa.ChunkedArray, error: UnicodeDecodeError) -> list[object]:
+    """Texts of which one is not UTF-8: that one as bytes."""
+    import pyarrow as pa
+
+    if not pa.types.is_string(column.type):
+        raise CannotConvertType(
+            f"A String within {column.type} is not UTF-8: {error}.",
+            hint="Read it by hex(…), or as Arrow data.",
+        ) from error
+    return [_text_or_bytes(value) for value in column.cast(pa.binary()).to_pylist()]
+
+
+def _text_or_bytes(value: bytes | None) -> object:
+    if value is None:
+        return None
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value
 
 
 def _converter(data_type: DataType) -> Callable[[object], object] | None:

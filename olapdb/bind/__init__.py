@@ -16,9 +16,10 @@ from olapdb.bind.entry import (
     bind_query,
     bind_value,
 )
-from olapdb.bind.scope import BindScope
+from olapdb.bind.scope import NO_SNAPSHOT, BindScope
 
 __all__ = [
+    "NO_SNAPSHOT",
     "BindScope",
     "bind_constant",
     "bind_expression",

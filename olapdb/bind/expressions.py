@@ -38,7 +38,16 @@ from olapdb.plan.expressions import (
     walk,
 )
 from olapdb.sql import nodes as sql
-from olapdb.types import DataType, Nothing, Tuple, is_nullable, is_number, make_nullable, plain
+from olapdb.types import (
+    DataType,
+    Decimal,
+    Nothing,
+    Tuple,
+    is_nullable,
+    is_number,
+    make_nullable,
+    plain,
+)
 
 if TYPE_CHECKING:
     from olapdb.bind.query import QueryBinder
@@ -329,9 +338,10 @@ class ExpressionBinder:
 def bind_condition(binder: ExpressionBinder, node: sql.Expression, clause: str) -> Expression:
     """A predicate: of a number type or Bool, or NULL."""
     bound = binder.bind(node)
-    if not is_number(bound.type) and not isinstance(plain(bound.type), Nothing):
+    kind = plain(bound.type)
+    if not isinstance(kind, Nothing) and (not is_number(kind) or isinstance(kind, Decimal)):
         raise IllegalTypeOfColumnForFilter(
-            f"The condition of {clause} has type {bound.type}; it must be a number or Bool.",
+            f"The condition of {clause} has type {bound.type}; it must be an integer, a float or Bool.",
             position=node.position,
         )
     return bound

@@ -11,6 +11,7 @@ from olapdb import functions
 from olapdb.bind import constants
 from olapdb.errors import DataError, Error, NumberOfColumnsDoesntMatch, TypeMismatch
 from olapdb.functions.base import Environment
+from olapdb.functions.columns import from_scalars
 from olapdb.plan.expressions import Call, Constant, Expression, InSubquery, InValues
 from olapdb.sql import nodes as sql
 from olapdb.types import (
@@ -107,20 +108,25 @@ def _in_values(
     argument: Expression, elements: Sequence[Constant], negated: bool, environment: Environment
 ) -> Expression:
     target = plain(argument.type)
-    kept: dict[pa.Scalar, pa.Scalar] = {}
+    kept: dict[object, pa.Scalar] = {}
     for element in elements:
         converted = _convert(element, target, environment)
         if converted is not None:
-            kept[converted] = converted
-    values = pa.array([v.as_py() for v in kept], target.arrow)
+            kept[_key(converted)] = converted
+    values = from_scalars(kept.values(), target.arrow)
     made = InValues(_result_type((argument,)), argument, values, tuple(kept), negated)
     if isinstance(argument, Constant):
-        found = _same_value(argument, target, environment) in kept
+        found = _key(_same_value(argument, target, environment)) in kept
         return constants.unsigned_byte(found != negated)
     return made
 
 
-def _same_value(argument: Constant, target: DataType, environment: Environment) -> object:
+def _key(value: pa.Scalar) -> object:
+    """What tells values apart as a set does: -0.0 is not 0.0."""
+    return (value, str(value)) if pa.types.is_floating(value.type) else value
+
+
+def _same_value(argument: Constant, target: DataType, environment: Environment) -> pa.Scalar:
     converted = constants.cast(argument, target, environment, eager=True)
     assert isinstance(converted, Constant)
     return converted.value

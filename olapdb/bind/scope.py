@@ -23,6 +23,18 @@ def no_system_tables(database: str, name: str) -> tuple[Field, ...] | None:
     return None
 
 
+class _NoSnapshot:
+    """Keys are expressions over their own table's columns: nothing else can be named."""
+
+    number = 0
+
+    def find(self, database: str, name: str) -> None:
+        return None
+
+
+NO_SNAPSHOT: Snapshot = _NoSnapshot()  # type: ignore[assignment]
+
+
 @dataclass(frozen=True)
 class BindScope:
     """`parameters` are Python values, by position or by name; `system_tables(database, name)`

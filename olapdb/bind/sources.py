@@ -11,6 +11,7 @@ from olapdb.bind.array_joins import bind_array_join
 from olapdb.bind.expressions import ExpressionBinder
 from olapdb.bind.joins import bind_join
 from olapdb.bind.names import suggestion
+from olapdb.bind.partition_value import partition_value_column
 from olapdb.bind.query import BoundQuery, QueryBinder
 from olapdb.bind.relation import Qualifier, Relation, RelationColumn
 from olapdb.bind.scope import CommonTable, Surroundings
@@ -235,6 +236,10 @@ def table_relation(
             columns.append(
                 RelationColumn(virtual.name, virtual.type, make, qualifiers, starred=False)
             )
+    value = partition_value_column(table)
+    if value is not None:
+        make = scan.computed(value)
+        columns.append(RelationColumn(value.name, value.type, make, qualifiers, starred=False))
     return Relation(columns, scan.build, f"{table.database}.{table.name}")
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from olapdb.bind.partition_value import partition_value_column
 from olapdb.bind.query import QueryBinder
 from olapdb.bind.relation import Qualifier, Relation, RelationColumn
 from olapdb.model.schema import Table
@@ -41,7 +42,12 @@ OF_NAMES: tuple[VirtualColumn, ...] = (
 
 def virtual_columns(table: Table) -> tuple[VirtualColumn, ...]:
     """All of a stored table, but those that columns of its own hide."""
-    return tuple(v for v in (*OF_PARTS, *OF_NAMES) if table.column(v.name) is None)
+    found = [v for v in (*OF_PARTS, *OF_NAMES) if table.column(v.name) is None]
+    value = partition_value_column(table)
+    if value is not None:
+        comment = "Value (a tuple) of a PARTITION BY expression"
+        found.append(VirtualColumn(value.name, value.type, comment))
+    return tuple(found)
 
 
 def with_names(

@@ -13,9 +13,9 @@ from olapdb.catalog import statements as sql
 from olapdb.catalog.deliveries import forget_deliveries, record_keys, record_offset
 from olapdb.catalog.jobs import close_job, note_chunks
 from olapdb.catalog.requirements import Current, conflict, data_version
-from olapdb.catalog.retained import decode_retained, encode_retained, released, widened
 from olapdb.catalog.snapshot import encode_check
 from olapdb.catalog.state import SchemaState
+from olapdb.catalog.view_ledger import ViewLedger
 from olapdb.errors import DuplicateInsert, InternalError
 from olapdb.model.changes import (
     AddBlock,
@@ -46,7 +46,7 @@ from olapdb.model.changes import (
     RevisionIs,
     UndropTable,
 )
-from olapdb.model.encoding import dumps, encode_object, encode_part_rest, object_kind
+from olapdb.model.encoding import encode_object, encode_part_rest, object_kind
 from olapdb.model.part import (
     BlockRange,
     Blocks,
@@ -54,11 +54,9 @@ from olapdb.model.part import (
     NewBlock,
     Part,
     detached_table,
-    subtract_ranges,
     union_ranges,
 )
 from olapdb.model.schema import Database, MaterializedView, SchemaObject, Table, View
-from olapdb.model.view_state import CoverageRow, Invalidation, Retained
 
 
 class Application:
@@ -78,6 +76,9 @@ class Application:
         self._databases: dict[str, Database] | None = None
         self._objects: dict[str, SchemaObject] | None = None
         self._put: set[str] = set()
+        self._ledger = ViewLedger(
+            self._connection, number, lambda view_id: self._object(view_id).source_id
+        )
 
     @property
     def schema(self) -> SchemaState:
@@ -110,17 +111,20 @@ class Application:
             case RaiseDataVersion(table_id, partition_id):
                 self._raise_data_version(table_id, partition_id)
             case AddCoverage(row):
-                self._add_coverage(row)
+                grown = isinstance(row.blocks, NewBlock)
+                self._ledger.add_coverage(
+                    row.view_id, row.partition, self._range(row.blocks), grown=grown
+                )
             case RemoveCoverage(view_id, partition, blocks):
-                self._remove_coverage(view_id, partition, blocks)
+                self._ledger.remove_coverage(view_id, partition, blocks)
             case Retain(retained):
-                self._retain(retained)
+                self._ledger.retain(retained)
             case ReleaseRetained():
-                self._release(change)
+                self._ledger.release(change)
             case Invalidate(invalidation):
-                self._invalidate(invalidation)
+                self._ledger.invalidate(invalidation)
             case ClearInvalidations():
-                self._clear_invalidations(change)
+                self._ledger.clear_invalidations(change)
             case RecordCheck(check):
                 sql.insert_check(
                     self._connection, view_id=check.view_id, body=encode_check(check),
@@ -228,136 +232,6 @@ class Application:
             raise DuplicateInsert(
                 f"An INSERT with the token {token!r} was committed before."
             ) from None
-
-    # --- the ledger of views
-
-    def _add_coverage(self, row: CoverageRow) -> None:
-        blocks = self._range(row.blocks)
-        if row.partition is None and isinstance(row.blocks, NewBlock):
-            # The common case, a trigger's block after its last one: the range grows in place.
-            # Older snapshots are clipped by their next block, so they do not see it.
-            extended = sql.extend_coverage(
-                self._connection, of_view=row.view_id, before=blocks.first - 1, block=blocks.last
-            )
-            if extended.rowcount:
-                return
-            self._insert_coverage(row.view_id, None, blocks)
-            return
-        joined, replaced = [blocks], []
-        for row_id, partition, first, last in self._coverage_rows(row.view_id):
-            if partition == row.partition and first <= blocks.last + 1 and blocks.first <= last + 1:
-                joined.append(BlockRange(first, last))
-                replaced.append(row_id)
-        self._drop_coverage(replaced)
-        for one in union_ranges(joined):
-            self._insert_coverage(row.view_id, row.partition, one)
-
-    def _remove_coverage(
-        self, view_id: str, partition: str | None, blocks: Sequence[BlockRange] = ()
-    ) -> None:
-        rows = self._coverage_rows(view_id)
-        if partition is not None and blocks:
-            self._uncover(view_id, partition, blocks, rows)
-            return
-        if partition is None:
-            self._drop_coverage([row_id for row_id, *_ in rows])
-            return
-        # "Everywhere but in one partition" is said as "in each of the others": blocks that are
-        # there already never bring a new partition.
-        view = self._object(view_id)
-        others = self._partitions(view.source_id) - {partition}
-        everywhere = [(a, b) for _, p, a, b in rows if p is None]
-        self._drop_coverage([row_id for row_id, p, *_ in rows if p is None or p == partition])
-        for other in sorted(others):
-            for first, last in everywhere:
-                self._insert_coverage(view_id, other, BlockRange(first, last))
-
-    def _uncover(
-        self, view_id: str, partition: str, blocks: Sequence[BlockRange],
-        rows: Sequence[tuple[int, str | None, int, int]],
-    ) -> None:  # fmt: skip
-        """As above, for some blocks: the ranges of all partitions lose them, and every partition
-        but this one gets them back."""
-        others = sorted(self._partitions(self._object(view_id).source_id) - {partition})
-        for row_id, own, first, last in rows:
-            whole = BlockRange(first, last)
-            if own not in (None, partition) or not any(one.overlaps(whole) for one in blocks):
-                continue
-            self._drop_coverage([row_id])
-            rest = subtract_ranges((whole,), blocks)
-            for one in rest:
-                self._insert_coverage(view_id, own, one)
-            if own is None:
-                for lost in subtract_ranges((whole,), rest):
-                    for other in others:
-                        self._insert_coverage(view_id, other, lost)
-
-    def _retain(self, retained: Retained) -> None:
-        joined = replace(retained, commit=self._number)
-        for row_id, body in self._retained_rows(retained.view_id):
-            known = decode_retained(body)
-            if (known.side, known.partition) == (retained.side, retained.partition):
-                joined = widened(known, joined)
-                self._drop_retained([row_id])
-        self._insert_retained(joined)
-
-    def _release(self, change: ReleaseRetained) -> None:
-        for row_id, body in self._retained_rows(change.view_id):
-            known = decode_retained(body)
-            if known.commit > change.up_to_commit:
-                continue
-            left = released(known, change.target_partition)
-            self._drop_retained([row_id])
-            if left is not None:
-                self._insert_retained(left)
-
-    def _retained_rows(self, view_id: str) -> list[tuple[int, str]]:
-        return sql.retained_of(self._connection, of_view=view_id).fetchall()
-
-    def _insert_retained(self, one: Retained) -> None:
-        sql.insert_retained(
-            self._connection, view_id=one.view_id, side=one.side, partition_id=one.partition,
-            body=encode_retained(one), created_commit=self._number, dropped_commit=None,
-        )  # fmt: skip
-
-    def _drop_retained(self, row_ids: Sequence[int]) -> None:
-        sql.drop_retained(self._connection, row_ids=json.dumps(row_ids), number=self._number)
-
-    def _coverage_rows(self, view_id: str) -> list[tuple[int, str | None, int, int]]:
-        return sql.coverage_at(self._connection, of_view=view_id, number=self._number).fetchall()
-
-    def _partitions(self, table_id: str) -> set[str]:
-        return {p for _, p, *_ in sql.live_parts_of(self._connection, of_table=table_id)}
-
-    def _insert_coverage(self, view_id: str, partition: str | None, blocks: BlockRange) -> None:
-        sql.insert_coverage(
-            self._connection, view_id=view_id, partition_id=partition, first_block=blocks.first,
-            last_block=blocks.last, created_commit=self._number, dropped_commit=None,
-        )  # fmt: skip
-
-    def _drop_coverage(self, row_ids: Sequence[int]) -> None:
-        if row_ids:
-            sql.drop_coverage(self._connection, row_ids=json.dumps(row_ids), number=self._number)
-
-    def _invalidate(self, one: Invalidation) -> None:
-        sql.insert_invalidation(
-            self._connection, view_id=one.view_id, target_partition=one.target_partition,
-            cause=one.cause, statement=one.statement, query_id=one.query_id, row_count=one.rows,
-            since_ms=one.since_ms, example_keys=dumps(list(one.keys)),
-            created_commit=self._number, dropped_commit=None,
-        )  # fmt: skip
-
-    def _clear_invalidations(self, change: ClearInvalidations) -> None:
-        if change.target_partition is None:
-            sql.clear_invalidations(
-                self._connection, of_view=change.view_id, up_to=change.up_to_commit,
-                number=self._number,
-            )  # fmt: skip
-        else:
-            sql.clear_invalidations_of_slice(
-                self._connection, of_view=change.view_id, up_to=change.up_to_commit,
-                of_partition=change.target_partition, number=self._number,
-            )  # fmt: skip
 
     # --- schema
 

@@ -1,6 +1,6 @@
 """The catalog on SQLite: one file, or ":memory:".
 
-A commit is one transaction of the file.  Writers take turns (see `queue`), readers never wait.
+A commit is one transaction of the file.  Writers take turns (see `writing`), readers never wait.
 What the process knows of the newest commit (`_Head`) follows each commit by its differences.
 """
 
@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict
 
 from olapdb.catalog import jobs
@@ -33,20 +32,18 @@ from olapdb.catalog.copies import copy_catalog, load_copy
 from olapdb.catalog.deliveries import key_batches, key_ledger, oldest_key
 from olapdb.catalog.dropped import list_dropped
 from olapdb.catalog.errors import catalog_error
+from olapdb.catalog.forgetting import forget_history, forget_parts
 from olapdb.catalog.head import Head, refuse_vacuumed
 from olapdb.catalog.opening import open_or_create
 from olapdb.catalog.processes import Registration, living
-from olapdb.catalog.queue import FairLock, TicketQueue
 from olapdb.catalog.requirements import Current, check
 from olapdb.catalog.snapshot import SqliteSnapshot
+from olapdb.catalog.writing import Writer
 from olapdb.errors import (
     BadArguments,
     CatalogChanged,
     CommitConflict,
-    CommitUnknown,
     DuplicateInsert,
-    OperationalError,
-    ReadOnly,
     SnapshotTooOld,
 )
 from olapdb.errors import Error as OlapdbError
@@ -85,7 +82,6 @@ class SqliteCatalog:
     ) -> None:
         self.path = os.fspath(path)
         self._read_only = read_only
-        self._lock_timeout_ms = lock_timeout_ms
         self._clock_ms = clock_ms
         self._sync_files = sync_files
         self._reach = reach
@@ -97,9 +93,10 @@ class SqliteCatalog:
             self.connections.close()
             raise
         self._warehouse_id, self._zone = facts["warehouse_id"], facts["zone"]
-        self._turn = FairLock()
-        self._turn_of: int | None = None  # the thread that has it
-        self._queue = None if in_memory or read_only else TicketQueue(f"{_stem(self.path)}.lock")
+        self._writer = Writer(
+            self.connections, self.path, read_only=read_only, lock_timeout_ms=lock_timeout_ms,
+            notice_fork=self._notice_fork,
+        )  # fmt: skip
         self._registration = Registration(
             None if in_memory or read_only else f"{_stem(self.path)}.processes"
         )
@@ -210,18 +207,18 @@ class SqliteCatalog:
 
     def apply(self, commit: Commit) -> Committed:
         self._sync_files()
-        with self._writing(commit.kind) as connection:
+        with self._writer.writing(commit.kind) as connection:
             commit_id = uuid.uuid4().hex
             try:
                 application, number = self._prepare(connection, commit, commit_id)
             except sqlite3.Error as error:
-                self._abandon(connection)
+                self._writer.abandon(connection)
                 raise catalog_error(error, self.path) from error
             except BaseException:
-                self._abandon(connection)
+                self._writer.abandon(connection)
                 raise
             self._reach("catalog.before_commit")
-            self._commit(connection, commit_id, number)
+            self._writer.commit(connection, commit_id, number)
             self._reach("catalog.committed")
             self._head.note(application, number)
             return Committed(number, tuple(application.blocks.items()))
@@ -246,101 +243,8 @@ class SqliteCatalog:
         )  # fmt: skip
         return application, newest + 1
 
-    def _commit(self, connection: sqlite3.Connection, commit_id: str, number: int) -> None:
-        try:
-            connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            if not self._was_committed(commit_id, number):
-                raise catalog_error(error, self.path) from error
-
-    def _was_committed(self, commit_id: str, number: int) -> bool:
-        """The outcome of a COMMIT that raised, seen from a new connection.
-
-        Absence is not proof: the log may hold the transaction whole, yet unseen, until a recovery
-        finds it.  So absence counts only after another transaction was committed, which writes
-        over that place.  CommitUnknown where not even that succeeds; nothing may be deleted then.
-        """
-        try:
-            if self.connections.in_memory:
-                self._abandon(self.connections.writer())
-            else:
-                self.connections.discard_writer()
-            connection = self.connections.writer()
-            connection.execute("BEGIN IMMEDIATE")
-            found = sql.commit_by_id.value(connection, after=number - 1, commit_id=commit_id)
-            if found is None:
-                sql.set_meta(connection, name="fence", content=commit_id)
-            connection.execute("COMMIT")
-        except (sqlite3.Error, OlapdbError) as error:
-            self.connections.discard_writer()
-            raise CommitUnknown(
-                f"Nobody knows whether commit {commit_id} happened: the catalog does not answer.",
-                hint="Nothing was deleted. Reconnect and look, or send the same token again.",
-            ) from error
-        return found is not None
-
-    def _abandon(self, connection: sqlite3.Connection) -> None:
-        try:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-        except sqlite3.Error:
-            self.connections.discard_writer()
-
-    @contextmanager
-    def turn(self, what: str) -> Iterator[None]:
-        """Among this process's threads, then among processes."""
-        self._notice_fork()
-        if self._read_only:
-            raise ReadOnly("The warehouse is open for reading only.", hint="Open it to write.")
-        if self._turn_of == threading.get_ident():
-            yield
-            return
-        self._turn.acquire(self._lock_timeout_ms, what)
-        try:
-            if self._queue is not None:
-                self._enqueue(self._queue, what)
-            try:
-                self._turn_of = threading.get_ident()
-                yield
-            finally:
-                self._turn_of = None
-                if self._queue is not None:
-                    self._queue.release()
-        finally:
-            self._turn.release()
-
-    @contextmanager
-    def _writing(self, what: str) -> Iterator[sqlite3.Connection]:
-        """Our turn, and the connection that writes."""
-        with self.turn(what), self.connections.exclusive() as connection:
-            try:
-                yield connection
-            finally:
-                self._abandon(connection)  # an interrupt may have left it open
-
-    def _enqueue(self, queue: TicketQueue, what: str) -> None:
-        try:
-            queue.acquire(self._lock_timeout_ms, what)
-        except OSError as error:
-            raise OperationalError(
-                f"The queue of writers beside {self.path} failed: {error.strerror}.",
-                hint="Check that the warehouse's folder can be written.",
-            ) from error
-
-    @contextmanager
-    def _housekeeping(self, what: str) -> Iterator[sqlite3.Connection]:
-        """A transaction that is no commit: leases, and what vacuum removes."""
-        with self._writing(what) as connection:
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-                yield connection
-                connection.execute("COMMIT")
-            except sqlite3.Error as error:
-                self._abandon(connection)
-                raise catalog_error(error, self.path) from error
-            except BaseException:
-                self._abandon(connection)
-                raise
+    def turn(self, what: str) -> AbstractContextManager[None]:
+        return self._writer.turn(what)
 
     def violated(self, requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
         self._notice_fork()
@@ -358,19 +262,19 @@ class SqliteCatalog:
     # --- jobs of views
 
     def open_job(self, job: ViewJob, chunks: Sequence[JobChunk]) -> None:
-        with self._housekeeping("open a job") as connection:
+        with self._writer.housekeeping("open a job") as connection:
             jobs.open_job(connection, job, chunks)
 
     def plan_job(self, job_id: str, chunks: Sequence[JobChunk]) -> None:
-        with self._housekeeping("plan a job") as connection:
+        with self._writer.housekeeping("plan a job") as connection:
             jobs.plan_job(connection, job_id, chunks)
 
     def note_job(self, job_id: str, chunks: Sequence[JobChunk]) -> None:
-        with self._housekeeping("note a job's progress") as connection:
+        with self._writer.housekeeping("note a job's progress") as connection:
             jobs.note_chunks(connection, job_id, chunks)
 
     def close_job(self, job_id: str, state: JobState, error: str = "") -> bool:
-        with self._housekeeping("close a job") as connection:
+        with self._writer.housekeeping("close a job") as connection:
             return jobs.close_job(connection, job_id, state, error, self._clock_ms())
 
     def job_state(self, job_id: str) -> JobState | None:
@@ -400,7 +304,7 @@ class SqliteCatalog:
     def open_lease(self, purpose: str) -> str:
         lease_id = uuid.uuid4().hex
         now_ms = self._clock_ms()
-        with self._housekeeping("open a lease") as connection:
+        with self._writer.housekeeping("open a lease") as connection:
             sql.insert_lease(
                 connection, id=lease_id, purpose=purpose, owner=self._registration.ensure(),
                 process_id=os.getpid(), state="live", opened_ms=now_ms, renewed_ms=now_ms,
@@ -409,7 +313,7 @@ class SqliteCatalog:
         return lease_id
 
     def renew_lease(self, lease_id: str) -> None:
-        with self._housekeeping("renew a lease") as connection:
+        with self._writer.housekeeping("renew a lease") as connection:
             sql.renew_lease(connection, lease_id=lease_id, now_ms=self._clock_ms())
 
     def close_lease(self, lease_id: str) -> None:
@@ -429,7 +333,7 @@ class SqliteCatalog:
         return tuple(dead)
 
     def _end_leases(self, lease_ids: Sequence[str], state: str) -> None:
-        with self._housekeeping("end a lease") as connection:
+        with self._writer.housekeeping("end a lease") as connection:
             sql.set_lease_state(connection, lease_ids=json.dumps(lease_ids), new_state=state)
 
     def pin(self, number: int) -> None:
@@ -488,25 +392,7 @@ class SqliteCatalog:
             return list_dropped(connection)
 
     def forget_parts(self, parts: Sequence[DroppedPart]) -> tuple[str, ...]:
-        if not parts:
-            return ()
-        mark = max(one.dropped_commit for one in parts)
-        with self._housekeeping("vacuum") as connection:
-            kept = int(sql.get_meta.value(connection, name="vacuumed_to"))
-            sql.set_meta(connection, name="vacuumed_to", content=str(max(kept, mark)))
-        self._reach("vacuum.marked")
-        horizon = self.oldest_pin()
-        gone = [one for one in parts if one.dropped_commit <= horizon]
-        ids = json.dumps([one.part.id for one in gone])
-        paths = {one.part.path for one in gone if one.part.path}
-        with self._housekeeping("vacuum") as connection:
-            sql.forget_parts(connection, part_ids=ids, up_to=horizon)
-            sql.forget_inline(connection, part_ids=ids)
-            used = sql.paths_still_used(connection, paths=json.dumps(sorted(paths)))
-            paths -= {path for (path,) in used}
-        self._reach("vacuum.forgotten")
-        # As they were dropped: what a part replaced is gone before it is, see rebuild_catalog.
-        return tuple(dict.fromkeys(one.part.path for one in gone if one.part.path in paths))
+        return forget_parts(self._writer, parts, self.oldest_pin, self._reach)
 
     def forget_history(self, before_ms: int, commits_max: int) -> None:
         newest = self.snapshot().number
@@ -517,22 +403,11 @@ class SqliteCatalog:
         with self.connections.reading() as connection:
             if sql.has_history.value(connection, up_to=horizon, before=before) is None:
                 return  # an idle warehouse is not written, and its past stays readable
-        with self._housekeeping("vacuum") as connection:
-            marked = int(sql.get_meta.value(connection, name="vacuumed_to"))
-            sql.set_meta(connection, name="vacuumed_to", content=str(max(marked, horizon)))
-        horizon = min(horizon, self.oldest_pin())
-        with self._housekeeping("vacuum") as connection:
-            for forget in sql.forget_dropped:
-                forget(connection, up_to=horizon)
-            for forget in sql.forget_homeless:
-                forget(connection)
-            sql.forget_superseded_checks(connection, up_to=horizon)
-            sql.forget_dropped_tables(connection, up_to=horizon)
-            sql.forget_commits(connection, before=before)
+        forget_history(self._writer, horizon, before, self.oldest_pin)
 
     def forget_leases(self, lease_ids: Sequence[str]) -> None:
         if lease_ids:
-            with self._housekeeping("vacuum") as connection:
+            with self._writer.housekeeping("vacuum") as connection:
                 sql.forget_leases(connection, lease_ids=json.dumps(list(lease_ids)))
 
     def referenced_paths(self) -> frozenset[str]:
@@ -577,7 +452,7 @@ class SqliteCatalog:
             )
 
     def load_copy(self, path: str) -> None:
-        with self._writing("restore") as connection:
+        with self._writer.writing("restore") as connection:
             self.refuse_used()
             live = [one for one in self.leases() if one.state == "live"]
             facts = load_copy(path, connection)
@@ -598,20 +473,17 @@ class SqliteCatalog:
                 self._end_leases(sorted(self._own_leases), "closed")
         self._closed = True
         self._registration.close()
-        if self._queue is not None:
-            self._queue.close()
+        self._writer.close()
         self.connections.close()
 
     def _notice_fork(self) -> bool:
         """In a child: everything that held a lock or a file of the parent's is made anew."""
         if not self.connections.forked():
             return False
-        self._turn, self._turn_of = FairLock(), None
+        self._writer.forget_inherited()
         self._head.renew_lock()
         self._registration.forget_inherited()
         self._own_leases = set()
-        if self._queue is not None:
-            self._queue.close()
         return True
 
 

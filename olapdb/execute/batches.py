@@ -100,7 +100,7 @@ def filter_rows(batch: pa.RecordBatch, keep: pa.BooleanArray) -> pa.RecordBatch:
 
 def checked(batches: Iterable[pa.RecordBatch], node: Node) -> Iterator[pa.RecordBatch]:
     """The batches, each of the node's schema: a plan's schema is known before it runs."""
-    expected = arrow_schema(node.schema)
+    expected = node.arrow_schema
     for batch in batches:
         if not batch.schema.equals(expected):
             raise InternalError(

@@ -15,9 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.functions.base import Groups
+from olapdb.functions.memory import empty, progression
 
 RADIX_MAX = 1 << 62
 """Codes of several columns are packed into one integer below this."""
+DENSE_RADIX_MIN = 1 << 12
+"""Values that lie this near to each other, or as near as there are rows, are numbered through a
+table, others by hashing."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,9 @@ def factorise(columns: Sequence[pa.Array], rows: int) -> Factorised:
     flat = [leaf for column in columns for leaf in _leaves(column)]
     if not flat:
         return Factorised(np.zeros(rows, np.int64), np.zeros(min(rows, 1), np.int64))
+    dense = _dense(flat, max(rows, DENSE_RADIX_MIN))
+    if dense is not None:
+        return renumbered(*dense)
     codes, count = encode(flat[0])
     for leaf in flat[1:]:
         more, more_count = encode(leaf)
@@ -56,6 +63,66 @@ def first_rows(codes: np.ndarray) -> np.ndarray:
         return np.zeros(0, np.int64)
     highest_before = np.maximum.accumulate(codes)[:-1]
     return np.concatenate(([0], np.flatnonzero(codes[1:] > highest_before) + 1))
+
+
+def renumbered(codes: np.ndarray, radix: int) -> Factorised:
+    """Codes below `radix`, int64, as groups by first appearance: through a table of that size."""
+    rows = len(codes)
+    first = np.full(radix, rows, np.int64)
+    np.minimum.at(first, codes, progression(0, 1, rows, np.int64))
+    found = np.sort(first[first < rows])
+    order = codes[found]
+    if len(order) == radix and (order[1:] > order[:-1]).all():
+        return Factorised(codes, found)
+    rank = np.empty(radix, np.int64)
+    rank[order] = np.arange(len(order))
+    return Factorised(np.take(rank, codes, out=empty(rows, np.int64), mode="clip"), found)
+
+
+def _dense(leaves: Sequence[pa.Array], radix_max: int) -> tuple[np.ndarray, int] | None:
+    """The rows' values packed into one number each, and a bound of it; None where they are not
+    whole numbers (or dates, or times) that lie so near to each other."""
+    packed: np.ndarray | None = None
+    radix = 1
+    for leaf in leaves:
+        values = _whole_numbers(leaf)
+        if values is None or not len(values):
+            return None
+        low, high = int(values.min()), int(values.max())
+        radix *= high - low + 1
+        if radix > radix_max:
+            return None
+        offsets = _offsets(values, low)
+        if packed is None:
+            packed = offsets
+        else:
+            packed *= high - low + 1
+            packed += offsets
+    return None if packed is None else (packed, radix)
+
+
+def _offsets(values: np.ndarray, low: int) -> np.ndarray:
+    """How far integers lie above the least of them, int64; that fits is known."""
+    if values.dtype == np.uint64:  # wraps around, to the same
+        values = values.view(np.int64)
+        low -= 1 << 64 if low >= 1 << 63 else 0
+    made = empty(len(values), np.int64)
+    np.subtract(values, np.int64(low), out=made, dtype=np.int64)
+    return made
+
+
+def _whole_numbers(leaf: pa.Array) -> np.ndarray | None:
+    if leaf.null_count:
+        return None
+    arrow = leaf.type
+    if pa.types.is_date32(arrow):
+        leaf = leaf.view(pa.int32())
+    elif pa.types.is_timestamp(arrow):
+        leaf = leaf.view(pa.int64())
+    elif not pa.types.is_integer(arrow):
+        return None
+    made: np.ndarray = leaf.to_numpy(zero_copy_only=False)
+    return made
 
 
 def encode(column: pa.Array) -> tuple[np.ndarray, int]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from olapdb.errors import CannotConvertType
 from olapdb.execute.batches import single_chunk
 from olapdb.execute.codes import factorise
 from olapdb.execute.evaluate import evaluate_array
@@ -19,9 +19,6 @@ from olapdb.functions.base import Environment
 from olapdb.model.schema import SkipIndex, Table
 from olapdb.plan.expressions import Call, ColumnRef, Expression, columns_of
 from olapdb.types import DataType, Date, Date32, Integer, Tuple, plain
-
-if TYPE_CHECKING:
-    from olapdb.model.snapshot import Snapshot
 
 UNPARTITIONED = "all"
 
@@ -191,11 +188,11 @@ class TableLayout:
         column = self.table.column(text.strip("`"))
         if column is not None and column.default_kind != "ALIAS":
             return ColumnRef(column.type, column.name)
-        from olapdb.bind import BindScope, bind_expression
+        from olapdb.bind import NO_SNAPSHOT, BindScope, bind_expression
         from olapdb.sql.parser import parse_expression
 
         scope = BindScope(
-            snapshot=_NO_SNAPSHOT, database=self.table.database, environment=self._environment
+            snapshot=NO_SNAPSHOT, database=self.table.database, environment=self._environment
         )
         return bind_expression(parse_expression(text), self.table, scope)
 
@@ -234,7 +231,13 @@ def json_value(value: pa.Scalar) -> object:
         return None
     if pa.types.is_date(value.type) or pa.types.is_timestamp(value.type):
         return value.value
-    made = value.as_py()
+    try:
+        made = value.as_py()
+    except UnicodeDecodeError as error:
+        raise CannotConvertType(
+            f"A value of the partition key is not UTF-8: {error}.",
+            hint="Partition by hex(…) of it.",
+        ) from error
     if isinstance(made, bool | int | float | str):
         return made
     return made.hex() if isinstance(made, bytes) else str(made)
@@ -248,15 +251,3 @@ def _batch(rows: pa.Table, names: frozenset[str]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [single_chunk(rows.column(name)) for name in kept], names=kept
     )
-
-
-class _NoSnapshot:
-    """Keys are expressions over their own table's columns: nothing else can be named."""
-
-    number = 0
-
-    def find(self, database: str, name: str) -> None:
-        return None
-
-
-_NO_SNAPSHOT: Snapshot = _NoSnapshot()  # type: ignore[assignment]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from olapdb.execute.batches import make_batch
+from olapdb.execute.batches import rows_only
 from olapdb.execute.context import ExecutionContext
 from olapdb.execute.evaluate import evaluate_array
 from olapdb.plan.nodes import Project
@@ -16,13 +16,13 @@ def project_batches(
     node: Project, child: Iterator[pa.RecordBatch], context: ExecutionContext
 ) -> Iterator[pa.RecordBatch]:
     """Each batch's rows as the expressions make them, in order."""
-    schema = node.schema
-
     def projected(batch: pa.RecordBatch) -> pa.RecordBatch:
         columns = [
             evaluate_array(expression, batch, context.environment, context.subqueries)
             for _, expression in node.expressions
         ]
-        return make_batch(columns, schema, batch.num_rows)
+        if not columns:
+            return rows_only(batch.num_rows)
+        return pa.RecordBatch.from_arrays(columns, schema=node.arrow_schema)
 
     return context.parallel(projected, child)

@@ -234,11 +234,11 @@ class _Analysis:
             call = Call(call.type, call.name, (call.arguments[1], constant), call.function)
         low = self._compared(self._as("lessOrEquals", call), interval.low, True)
         high = self._compared(self._as("greaterOrEquals", call), interval.high, True)
-        below = self._compared(self._as("less", call), interval.low, True)
-        above = self._compared(self._as("greater", call), interval.high, True)
-        if low is None or high is None or below is None or above is None:
+        at_low = self._compared(self._as("greaterOrEquals", call), interval.low, True)
+        at_high = self._compared(self._as("lessOrEquals", call), interval.high, True)
+        if low is None or high is None or at_low is None or at_high is None:
             return self._anything
-        return self._within(interval, low & high, below | above)
+        return self._within(interval, low & high, ~(at_low & at_high))  # NaN equals nothing
 
     def _prefix(self, call: Call) -> Possible:
         """x LIKE 'abc%': from 'abc' to the last text that begins with it."""
@@ -266,12 +266,13 @@ class _Analysis:
         if any(key != key for key in keys):
             return self._anything
         lows, highs = _ordinals(interval.low), _ordinals(interval.high)
+        signed = pa.types.is_floating(values.type) and 0.0 in keys  # in a set -0.0 is not 0.0
         true = np.zeros(self._candidates.count, bool)
         false = np.ones(self._candidates.count, bool)
         for at, (low, high) in enumerate(zip(lows, highs, strict=True)):
             place = bisect.bisect_left(keys, low) if interval.has_values[at] else len(keys)
             true[at] = place < len(keys) and keys[place] <= high
-            false[at] = not (true[at] and low == high)
+            false[at] = signed or not (true[at] and low == high)
         return self._within(interval, true, false)
 
     def _within(self, interval: Interval, true: np.ndarray, false: np.ndarray) -> Possible:
@@ -367,6 +368,8 @@ class _Analysis:
                 return None
             ends.append(broadcast(made, len(end), call.type))
         if any(end.null_count for end in ends):
+            return None
+        if pc.any(pc.greater(ends[0], ends[1])).as_py():  # it wraps within the interval
             return None
         return Interval(ends[0], ends[1], inner.known, inner.has_values, inner.may_be_null)
 

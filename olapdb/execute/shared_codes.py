@@ -13,7 +13,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from olapdb.execute.codes import RADIX_MAX, Factorised, encode, factorise
+from olapdb.execute.codes import RADIX_MAX, Factorised, encode, factorise, renumbered
 
 ROWS_MIN = 1_024
 """Below this, codes cost no more than finding them."""
@@ -102,10 +102,4 @@ def _renumbered(codes: np.ndarray, radix: int) -> Factorised:
     """Codes by first appearance."""
     if radix > RENUMBER_RADIX_MAX:
         return factorise([pa.array(codes)], len(codes))
-    first = np.full(radix, -1, np.int64)
-    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # the last one assigned stays
-    present = np.flatnonzero(first >= 0)
-    order = present[np.argsort(first[present])]
-    rank = np.empty(radix, np.int64)
-    rank[order] = np.arange(len(order))
-    return Factorised(rank[codes], first[order])
+    return renumbered(codes, radix)

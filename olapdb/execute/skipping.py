@@ -7,6 +7,7 @@ understands keeps everything.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -98,7 +99,19 @@ def _by_bounds(
     nulls = pc.greater(batch.column("nulls"), 0).to_numpy(zero_copy_only=False)
     interval = Interval(low, high, known, has_values, nulls)
     candidates = Candidates(batch.num_rows, {_INDEXED: interval})
-    return keep_candidates(condition, candidates, environment)
+    keep = keep_candidates(condition, candidates, environment)
+    if pa.types.is_floating(low.type) and _holds_for_nan(condition, low.type, environment):
+        return np.ones(batch.num_rows, bool)  # NaN is within no bounds
+    return keep
+
+
+def _holds_for_nan(condition: Expression, arrow: pa.DataType, environment: Environment) -> bool:
+    row = pa.RecordBatch.from_arrays([pa.array([math.nan], arrow)], names=[_INDEXED])
+    try:
+        answer = evaluate_array(condition, row, environment)
+    except DataError:  # the filter will say so, if it comes to that
+        return True
+    return bool(pc.fill_null(pc.cast(answer, pa.bool_()), False)[0].as_py())
 
 
 def _by_values(

@@ -9,6 +9,8 @@ import pyarrow as pa
 
 from olapdb.execute.batches import cut, make_batch, single_batch
 from olapdb.execute.context import ExecutionContext
+from olapdb.functions import columns
+from olapdb.functions.memory import progression
 from olapdb.plan.nodes import Numbers, SystemScan, Values
 
 
@@ -25,15 +27,12 @@ def numbers_batches(node: Numbers, context: ExecutionContext) -> Iterator[pa.Rec
         rows = context.batch_rows if node.count is None else min(
             context.batch_rows, node.count - made
         )  # fmt: skip
-        numbers = np.arange(made, made + rows, dtype=np.uint64)
-        if node.step != 1:
-            numbers *= np.uint64(node.step % (1 << 64))
-        numbers += np.uint64(node.start % (1 << 64))
-        column = pa.array(numbers)
+        numbers = progression(node.start + made * node.step, node.step, rows, np.uint64)
+        column = columns.from_values(numbers, pa.uint64())
         if column.type != node.type.arrow:
             column = column.cast(node.type.arrow, safe=False)
         context.count_read(rows, column.nbytes)
-        yield make_batch([column], node.schema, rows)
+        yield pa.RecordBatch.from_arrays([column], schema=node.arrow_schema)
         made += rows
 
 

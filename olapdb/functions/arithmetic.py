@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.errors import ArgumentOutOfBound, DecimalOverflow, IllegalDivision
-from olapdb.functions import cast_numbers, columns, date_arithmetic
+from olapdb.functions import cast_numbers, columns, date_arithmetic, memory, numbers
 from olapdb.functions.base import Argument, Column, ScalarCall
 from olapdb.functions.scalar import (
     Definition,
@@ -88,6 +88,9 @@ def _as(column: Column, arrow: pa.DataType) -> Column:
 _OPERATIONS: dict[str, Callable[[Column, Column], Column]] = {
     "plus": pc.add, "minus": pc.subtract, "multiply": pc.multiply,
 }  # fmt: skip
+_UFUNCS: dict[str, np.ufunc] = {
+    "plus": np.add, "minus": np.subtract, "multiply": np.multiply,
+}  # fmt: skip
 
 
 def _simple(operation: str) -> Callable[[list[Column], Invocation], Column]:
@@ -95,10 +98,26 @@ def _simple(operation: str) -> Callable[[list[Column], Invocation], Column]:
         if isinstance(call.result, Decimal):
             return _decimal_kernel(operation, values, call.result)
         arrow = call.result.arrow
+        if _is_plain(values):
+            left, right = (columns.operand(v) for v in values)
+            dtype = columns.dtype_of(arrow)
+            made = numbers.combined(_UFUNCS[operation], left, right, call.rows, dtype)
+            return columns.from_values(made, arrow)
         left, right = (_number(v, arrow) for v in values)
         return _OPERATIONS[operation](left, right)
 
     return kernel
+
+
+def _is_plain(values: list[Column]) -> bool:
+    """Numbers without NULL, not all of them constants: what numpy does in one pass."""
+    arrays = [v for v in values if isinstance(v, pa.Array)]
+    return (
+        bool(arrays)
+        and not any(a.null_count for a in arrays)
+        and all(v.is_valid for v in values if isinstance(v, pa.Scalar))
+        and not any(pa.types.is_decimal(v.type) for v in values)
+    )
 
 
 def _number(column: Column, arrow: pa.DataType) -> Column:
@@ -140,12 +159,16 @@ def _halved(column: Column) -> Column:
     return pc.cast(column, pa.decimal256(20, 0))
 
 
-def _divide(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+def _divide(values: list[Column], call: Invocation) -> pa.Array:
     if isinstance(call.result, Decimal):
-        return _divide_decimals(arrays, call)
-    top, bottom = (columns.numpy_values(a.cast(pa.float64(), safe=False)) for a in arrays)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return columns.from_values(top / bottom, pa.float64())
+        return _divide_decimals([columns.as_array(v, call.rows) for v in values], call)
+    top, bottom = (columns.operand(_without_point(v)) for v in values)
+    return columns.from_values(numbers.divided(top, bottom, call.rows), pa.float64())
+
+
+def _without_point(column: Column) -> Column:
+    """A decimal as Float64, other numbers as they are."""
+    return pc.cast(column, pa.float64()) if pa.types.is_decimal(column.type) else column
 
 
 def _divide_decimals(arrays: list[pa.Array], call: Invocation) -> pa.Array:
@@ -184,11 +207,11 @@ def decimal_from(value: int) -> object:
 
 
 def _refuse_zero(divisor: pa.Array) -> None:
-    zero = np.asarray(pc.equal(divisor, pa.scalar(0, divisor.type)))
+    """As `numbers.refuse_zero`, of decimals too."""
+    number = divisor.cast(pa.uint8()) if pa.types.is_boolean(divisor.type) else divisor
+    zero = np.asarray(pc.equal(number, pa.scalar(0, number.type)))
     if zero.any():
-        raise IllegalDivision("Division by zero.", hint="Use nullIf(divisor, 0) or an if.").at_row(
-            int(np.argmax(zero))
-        )
+        raise numbers.zero_division(int(np.argmax(zero)))
 
 
 def _integer_operands(arrays: list[pa.Array]) -> tuple[np.ndarray, np.ndarray, bool]:
@@ -202,23 +225,18 @@ def _integer_operands(arrays: list[pa.Array]) -> tuple[np.ndarray, np.ndarray, b
     return left.astype(dtype), right.astype(dtype), unsigned
 
 
-def _int_div(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+def _int_div(values: list[Column], call: Invocation) -> pa.Array:
     if any(isinstance(t, Decimal) for t in call.types):
+        arrays = [columns.as_array(v, call.rows) for v in values]
         _refuse_zero(arrays[1])
         top, bottom = (cast_numbers.decimal_rescaled(_wide(a), 0) for a in arrays)
         quotient = _truncating(_integers(top), _integers(bottom))
         return columns.from_values(quotient.astype(np.int64), call.result.arrow)
     if any(isinstance(t, Float) for t in call.types):
-        arrays = [_truncated(a) for a in arrays]
-    _refuse_zero(arrays[1])
-    left, right, unsigned = _integer_operands(arrays)
-    if unsigned:
-        return columns.from_values(left // right, call.result.arrow)
-    _refuse_overflow(arrays, right)
-    with np.errstate(over="ignore"):
-        quotient = left // right
-        short = (left - quotient * right != 0) & (quotient < 0)
-        return columns.from_values(quotient + short, call.result.arrow)
+        values = [_truncated(columns.single(v)) for v in values]
+    left, right = (columns.operand(v) for v in values)
+    quotient = numbers.whole_quotient(left, right, call.rows)
+    return columns.from_values(quotient, call.result.arrow)
 
 
 def _truncated(array: pa.Array) -> pa.Array:
@@ -232,13 +250,6 @@ def _truncated(array: pa.Array) -> pa.Array:
     return pa.array(values.astype(np.int64))
 
 
-def _refuse_overflow(arrays: list[pa.Array], right: np.ndarray) -> None:
-    """The least number divided by -1 has no result."""
-    left = columns.numpy_values(arrays[0])
-    if left.dtype.kind == "i" and ((left == np.iinfo(left.dtype).min) & (right == -1)).any():
-        raise IllegalDivision("Division of minimal signed number by minus one.")
-
-
 def _int_div_or_zero(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     divisor = columns.numpy_values(arrays[1])
     fine = divisor != 0
@@ -247,35 +258,23 @@ def _int_div_or_zero(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     return columns.from_values(np.where(fine, quotient, 0), call.result.arrow)
 
 
-def _modulo(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+def _modulo(values: list[Column], call: Invocation) -> pa.Array:
     """The remainder with the dividend's sign."""
     if isinstance(call.result, Decimal):
+        arrays = [columns.as_array(v, call.rows) for v in values]
         _refuse_zero(arrays[1])
         scale = call.result.scale
         top, bottom = (_integers(columns.view(cast_numbers.decimal_rescaled(_wide(a), scale), pa.decimal256(76, 0))) for a in arrays)  # fmt: skip
         rest = top - _truncating(top, bottom) * bottom
         made = pa.array([decimal_from(int(r)) for r in rest], pa.decimal256(76, 0))
         return columns.view(made, pa.decimal256(76, scale)).cast(call.result.arrow)
+    left, right = (columns.operand(_without_point(v)) for v in values)
     if isinstance(call.result, Float):
-        left, right = (columns.numpy_values(a).astype(np.float64) for a in arrays)
-        with np.errstate(invalid="ignore"):
-            return columns.from_values(np.fmod(left, right), pa.float64())
-    divisor = call.constant(1)
-    if isinstance(divisor, int) and divisor > 0 and pa.types.is_unsigned_integer(arrays[0].type):
-        return _unsigned_rest(columns.numpy_values(arrays[0]), divisor, call.result.arrow)
-    _refuse_zero(arrays[1])
-    left, right, unsigned = _integer_operands(arrays)
-    if not unsigned:
-        _refuse_overflow(arrays, right)
-    return columns.from_values(np.fmod(left, right), call.result.arrow)
-
-
-def _unsigned_rest(values: np.ndarray, divisor: int, arrow: pa.DataType) -> pa.Array:
-    """By one divisor: numpy divides by a constant several times as fast as by a column."""
-    if divisor > np.iinfo(values.dtype).max:
-        return columns.from_values(values, arrow)
-    by = values.dtype.type(divisor)
-    return columns.from_values(values - values // by * by, arrow)
+        made = numbers.combined(np.fmod, left, right, call.rows, np.float64)
+        return columns.from_values(made, pa.float64())
+    dtype = columns.dtype_of(call.result.arrow)
+    made = numbers.rest(left, right, call.rows, dtype)
+    return columns.from_values(made, call.result.arrow)
 
 
 def _modulo_or_zero(arrays: list[pa.Array], call: Invocation) -> pa.Array:
@@ -291,10 +290,12 @@ def _positive_modulo(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     if isinstance(call.result, Float):
         rest = np.fmod(left.astype(np.float64), right.astype(np.float64))
         return columns.from_values(np.where(rest < 0, rest + np.abs(right), rest), pa.float64())
-    _refuse_zero(arrays[1])
-    left, right, _ = _integer_operands(arrays)
-    rest = np.fmod(left, right)
-    return columns.from_values(np.where(rest < 0, rest + np.abs(right), rest), call.result.arrow)
+    dtype = columns.dtype_of(call.result.arrow)
+    rest = numbers.rest(left, right, call.rows, dtype)
+    if rest.dtype.kind == "i":
+        step = np.where(rest < 0, numbers.distances(right), np.uint64(0))
+        rest = memory.converted(rest, np.uint64) + step
+    return columns.from_values(rest, call.result.arrow)
 
 
 def _negate_type(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
@@ -398,10 +399,11 @@ DEFINITIONS: tuple[Definition, ...] = (
     custom("plus", _plus_or_minus("plus"), count=2),
     custom("minus", _plus_or_minus("minus"), count=2),
     define("multiply", _binary_rule("multiply"), native=_simple("multiply"), count=2),
-    define("divide", _binary_rule("divide"), _divide, count=2),
-    define("intDiv", _binary_rule("intDiv"), _int_div, count=2),
+    define("divide", _binary_rule("divide"), _divide, count=2, keeps_constants=True),
+    define("intDiv", _binary_rule("intDiv"), _int_div, count=2, keeps_constants=True),
     define("intDivOrZero", _binary_rule("intDiv"), _int_div_or_zero, count=2),
-    define("modulo", _binary_rule("modulo"), _modulo, count=2, aliases=("mod",), insensitive=True),
+    define("modulo", _binary_rule("modulo"), _modulo, count=2, aliases=("mod",), insensitive=True,
+           keeps_constants=True),
     define("moduloOrZero", _binary_rule("modulo"), _modulo_or_zero, count=2),
     define("positiveModulo", _binary_rule("positiveModulo"), _positive_modulo, count=2,
            aliases=("positive_modulo", "pmod"), insensitive=True),

@@ -168,7 +168,9 @@ def towards_zero(ticks: np.ndarray, step: int) -> np.ndarray:
 def _days(array: pa.Array, source: DataType, target: Date | Date32, zone: str) -> np.ndarray:
     if isinstance(source, Timed):
         days = local_days(array, source, zone)
-        return days & 0xFFFF if isinstance(target, Date) else days
+        if isinstance(target, Date32):
+            return days
+        return np.maximum(days, 0) if isinstance(source, DateTime) else days & 0xFFFF
     if isinstance(source, Decimal):
         array = array.cast(pa.float64())
     with np.errstate(invalid="ignore"):

@@ -138,7 +138,7 @@ def _cast(
         case String():
             shown = text.display_array(array, source, environment.zone)
             if isinstance(source, FixedString):
-                return pc.utf8_rtrim(shown, characters="\0")
+                return pc.ascii_rtrim(shown, characters="\0")  # bytes, be they UTF-8 or not
             return shown
         case Integer() | Float() | Decimal() | Boolean() if isinstance(
             source, String | FixedString

@@ -6,13 +6,14 @@ the Arrow unit, Bool as uint8.  What a null row holds is arbitrary.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.functions.base import Column
+from olapdb.functions.memory import converted
 
 
 def as_array(column: Column, rows: int) -> pa.Array:
@@ -45,16 +46,31 @@ def single(column: Column) -> pa.Array:
     return as_array(column, 1) if isinstance(column, pa.Scalar) else column
 
 
+def from_scalars(values: Iterable[pa.Scalar], arrow: pa.DataType) -> pa.Array:
+    """An array of constants of the type, or NULL of any; texts are taken as their bytes are."""
+    nothing = pa.scalar(None, arrow)
+    given = [value if value.is_valid else nothing for value in values]
+    typed = [value if value.type == arrow else value.cast(arrow) for value in given]
+    return pa.array(typed, arrow)
+
+
 def dtype_of(arrow: pa.DataType) -> np.dtype:
     """numpy's type of the physical values."""
-    if pa.types.is_date32(arrow):
-        return np.dtype(np.int32)
-    if pa.types.is_timestamp(arrow):
-        return np.dtype(np.int64)
-    if pa.types.is_boolean(arrow):
-        return np.dtype(np.uint8)
-    found: np.dtype = np.dtype(arrow.to_pandas_dtype())
-    return found
+    known = _DTYPES.get(arrow.id)
+    if known is None:
+        known = np.dtype(arrow.to_pandas_dtype())
+    return known
+
+
+_DTYPES: dict[int, np.dtype] = {
+    pa.uint8().id: np.dtype(np.uint8), pa.int8().id: np.dtype(np.int8),
+    pa.uint16().id: np.dtype(np.uint16), pa.int16().id: np.dtype(np.int16),
+    pa.uint32().id: np.dtype(np.uint32), pa.int32().id: np.dtype(np.int32),
+    pa.uint64().id: np.dtype(np.uint64), pa.int64().id: np.dtype(np.int64),
+    pa.float32().id: np.dtype(np.float32), pa.float64().id: np.dtype(np.float64),
+    pa.bool_().id: np.dtype(np.uint8), pa.date32().id: np.dtype(np.int32),
+    pa.timestamp("s").id: np.dtype(np.int64),
+}  # fmt: skip
 
 
 def numpy_values(array: pa.Array) -> np.ndarray:
@@ -67,6 +83,15 @@ def numpy_values(array: pa.Array) -> np.ndarray:
         return np.zeros(len(array), dtype)
     start = array.offset * dtype.itemsize
     return np.frombuffer(buffer, dtype, len(array), start)
+
+
+def operand(column: Column) -> np.ndarray:
+    """The physical values of a column without NULL: one value, which numpy repeats, of a
+    constant."""
+    if isinstance(column, pa.Scalar):
+        timed = isinstance(column, pa.Date32Scalar | pa.TimestampScalar)
+        return np.array([column.value if timed else column.as_py()], dtype_of(column.type))
+    return numpy_values(column)
 
 
 def validity(array: pa.Array) -> np.ndarray | None:
@@ -90,7 +115,7 @@ def from_values(
         bits = np.packbits(values.astype(bool), bitorder="little").tobytes()
         buffers = [mask_buffer(valid), pa.py_buffer(bits)]
         return pa.Array.from_buffers(arrow, len(values), buffers)
-    data = np.ascontiguousarray(values.astype(dtype_of(arrow), copy=False))
+    data = np.ascontiguousarray(converted(values, dtype_of(arrow)))
     return pa.Array.from_buffers(arrow, len(data), [mask_buffer(valid), pa.py_buffer(data)])
 
 
@@ -141,8 +166,8 @@ def bytes_of(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 def strings_from(
     offsets: np.ndarray, data: np.ndarray, valid: np.ndarray | None = None
 ) -> pa.Array:
-    """A string array of int64 offsets from 0 and uint8 bytes."""
-    lengths = pa.py_buffer(offsets.astype(np.int32))
+    """A string array of integer offsets from 0 and uint8 bytes."""
+    lengths = pa.py_buffer(converted(offsets, np.int32))
     body = pa.py_buffer(np.ascontiguousarray(data))
     return pa.Array.from_buffers(pa.string(), len(offsets) - 1, [mask_buffer(valid), lengths, body])
 

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import DataError, IllegalTypeOfArgument, NoCommonType, TypeMismatch
+from olapdb.errors import (
+    DataError,
+    IllegalTypeOfArgument,
+    NoCommonType,
+    TypeMismatch,
+    UnsupportedMethod,
+)
 from olapdb.functions import columns
 from olapdb.functions.aggregates.segments import rank
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
@@ -34,6 +41,7 @@ from olapdb.types import (
     Nothing,
     String,
     Tuple,
+    is_nullable,
     make_nullable,
     plain,
 )
@@ -149,7 +157,7 @@ def _compare(name: str, target: DataType) -> Callable[[list[Column], Invocation]
             _cast_to(v, t, target, call.environment)
             for v, t in zip(values, call.types, strict=True)
         ]
-        if isinstance(target, Array | Tuple | Map):
+        if isinstance(target, Array | Map):
             return null_safe(_nested(name), pair, call)
         return pc.cast(_ARROW[name](*pair), pa.uint8())
 
@@ -157,7 +165,7 @@ def _compare(name: str, target: DataType) -> Callable[[list[Column], Invocation]
 
 
 def _nested(name: str) -> Callable[[list[pa.Array], Invocation], pa.Array]:
-    """Tuples lexicographically, element by element; arrays for equality."""
+    """Arrays and maps, for equality: a NULL in them equals a NULL."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         left, right = arrays
@@ -188,16 +196,83 @@ def _resolver(name: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
         if any(isinstance(plain(a.type), Nothing) for a in arguments):
             return usual(spelt, arguments, UINT8, None)
+        if all(isinstance(plain(a.type), Tuple) for a in arguments):
+            return _of_tuples(name, spelt, arguments)
         target = comparison_type(spelt, *arguments)
         return usual(spelt, arguments, UINT8, None, _compare(name, target))
 
     return resolve
 
 
+def _of_tuples(name: str, spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Tuples, element by element in three-valued logic: `(1, NULL) < (2, 0)` is true, `(1, NULL) <
+    (1, 0)` is NULL, as `1 < 2 OR (1 = 2 AND …)` says."""
+    pairs = _element_pairs(spelt, arguments)
+    if any(_is_literal_null(a) for pair in pairs for a in pair):
+        nothing: Column = pa.scalar(None, pa.uint8())
+        return ScalarCall(spelt, make_nullable(UINT8), lambda values, rows, environment: nothing)
+    first = {"lessOrEquals": "less", "greaterOrEquals": "greater"}.get(name, name)
+    named = [first] * (len(pairs) - 1) + [name]
+    calls = [_resolver(n)(spelt, pair) for n, pair in zip(named, pairs, strict=True)]
+    equal = [_resolver("equals")(spelt, pair) for pair in pairs]
+    nullable = any(is_nullable(one.type) for one in (*calls, *arguments))
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        elements = list(zip(*(_elements(v, rows) for v in values), strict=True))
+
+        def truth(call: ScalarCall, at: int) -> Column:
+            found = call.kernel(elements[at], rows, environment)
+            return pc.cast(columns.as_array(found, rows), pa.bool_())
+
+        found = truth(calls[-1], -1)
+        for at in reversed(range(len(calls) - 1)):
+            if name == "equals":
+                found = pc.and_kleene(truth(calls[at], at), found)
+            elif name == "notEquals":
+                found = pc.or_kleene(truth(calls[at], at), found)
+            else:
+                later = pc.and_kleene(truth(equal[at], at), found)
+                found = pc.or_kleene(truth(calls[at], at), later)
+        return pc.cast(found, pa.uint8())
+
+    return ScalarCall(spelt, make_nullable(UINT8) if nullable else UINT8, kernel)
+
+
+def _element_pairs(spelt: str, arguments: Sequence[Argument]) -> list[tuple[Argument, Argument]]:
+    """The arguments' elements, one beside the other."""
+    left, right = (_element_arguments(a) for a in arguments)
+    if len(left) != len(right):
+        raise _incomparable(spelt, arguments[0].type, arguments[1].type)
+    if not left:
+        raise UnsupportedMethod("Tuples without elements cannot be compared.")
+    return list(zip(left, right, strict=True))
+
+
+def _element_arguments(argument: Argument) -> list[Argument]:
+    kind, value = plain(argument.type), argument.constant
+    assert isinstance(kind, Tuple)
+    if value is None or not value.is_valid:
+        return [Argument(t) for t in kind.elements]
+    return [Argument(t, value[at]) for at, t in enumerate(kind.elements)]
+
+
+def _is_literal_null(argument: Argument) -> bool:
+    return isinstance(plain(argument.type), Nothing)
+
+
+def _elements(column: Column, rows: int) -> list[Column]:
+    """A tuple's columns; what is constant stays so."""
+    if isinstance(column, pa.Scalar) and column.is_valid:
+        return [column[at] for at in range(len(column.type))]
+    return list(columns.struct_fields(columns.as_array(column, rows)))
+
+
 def _distinct_from(*, same: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
     """Comparison in which NULL equals NULL."""
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
+        if all(isinstance(plain(a.type), Tuple) for a in arguments):
+            return _distinct_tuples(spelt, arguments, same)
         nothing = any(isinstance(plain(a.type), Nothing) for a in arguments)
         target = None if nothing else comparison_type(spelt, *arguments)
         types = tuple(plain(a.type) for a in arguments)
@@ -217,6 +292,23 @@ def _distinct_from(*, same: bool) -> Callable[[str, Sequence[Argument]], ScalarC
         return ScalarCall(spelt, UINT8, kernel)
 
     return resolve
+
+
+def _distinct_tuples(spelt: str, arguments: Sequence[Argument], same: bool) -> ScalarCall:
+    """Tuples are the same where all their elements are."""
+    pairs = _element_pairs(spelt, arguments)
+    calls = [_distinct_from(same=same)(spelt, pair) for pair in pairs]
+    combine = pc.and_ if same else pc.or_
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        elements = zip(*(_elements(v, rows) for v in values), strict=True)
+        each = [
+            pc.cast(call.kernel(pair, rows, environment), pa.bool_())
+            for call, pair in zip(calls, elements, strict=True)
+        ]
+        return pc.cast(reduce(combine, each), pa.uint8())
+
+    return ScalarCall(spelt, UINT8, kernel)
 
 
 DEFINITIONS: tuple[Definition, ...] = (

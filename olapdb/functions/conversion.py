@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.errors import ArgumentOutOfBound, BadArguments, CannotConvertType
-from olapdb.functions import casts, columns
+from olapdb.functions import cast_times, casts, columns
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.scalar import (
     Definition,
@@ -41,6 +41,8 @@ from olapdb.types import (
     UUID_TYPE,
     Array,
     DataType,
+    Date,
+    Date32,
     DateTime,
     DateTime64,
     Decimal,
@@ -127,10 +129,33 @@ def _converted(name: str, target: DataType, arguments: Sequence[Argument]) -> Sc
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         return casts.cast_column(values[0], source, result, environment, strict=False)
 
-    monotonic = isinstance(plain(source), Integer | DateTime | DateTime64) and (
-        name in ("toDate", "toDateTime", "toInt64", "toDate32") or plain(source) == target
-    )
-    return ScalarCall(name, result, kernel, monotonic=monotonic)
+    return ScalarCall(name, result, kernel, monotonic=_is_monotonic(plain(source), target))
+
+
+def _is_monotonic(source: DataType, target: DataType) -> bool:
+    """Whether greater values never become lesser ones: none wraps, and a number is not days here
+    and seconds there."""
+    match source, target:
+        case Integer() | DateTime() | DateTime64(), _ if source == target:
+            return True
+        case Integer(), Integer():
+            return target.minimum <= source.minimum and source.maximum <= target.maximum
+        case Integer(), Date():
+            return source.maximum <= cast_times.DATE_MAX
+        case Integer(), Date32():
+            return source.bits <= _DAYS_BITS_MAX
+        case DateTime(), Date() | Date32():
+            return True
+        case Integer() | DateTime() | DateTime64(), DateTime():
+            return True
+        case DateTime() | DateTime64(), Integer(64, signed=True):
+            return True
+        case _:
+            return False
+
+
+_DAYS_BITS_MAX = 16
+"""An integer of more bits may be seconds since 1970."""
 
 
 def _check_possible(name: str, source: DataType, target: DataType) -> None:

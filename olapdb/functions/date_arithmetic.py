@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.errors import IllegalTypeOfArgument
-from olapdb.functions import cast_times, columns
-from olapdb.functions.base import Argument, ScalarCall
+from olapdb.functions import cast_times, columns, numbers
+from olapdb.functions.base import Argument, Column, ScalarCall
+from olapdb.functions.memory import converted
 from olapdb.functions.scalar import Invocation, Kernel, illegal, usual
 from olapdb.types import (
     DATETIME,
@@ -46,10 +47,12 @@ def resolve(name: str, operation: str, arguments: Sequence[Argument]) -> ScalarC
         return usual(name, arguments, left, _intervals(sign))
     if isinstance(left, _TIMED) and isinstance(right, Interval):
         result = shifted_type(name, left, right.unit)
-        return usual(name, arguments, result, shift(right.unit, sign, swapped=swapped))
+        kernel = shift(right.unit, sign, swapped=swapped)
+        return usual(name, arguments, result, kernel, keeps_constants=True)
     if isinstance(left, _TIMED) and isinstance(right, Integer | Float | Decimal):
         unit = "Day" if isinstance(left, Date | Date32) else "Second"
-        return usual(name, arguments, left, shift(unit, sign, swapped=swapped))
+        kernel = shift(unit, sign, swapped=swapped)
+        return usual(name, arguments, left, kernel, keeps_constants=True)
     raise IllegalTypeOfArgument(
         f"Illegal types of arguments of function {name}: {arguments[0].type} and {arguments[1].type}."
     )
@@ -113,31 +116,53 @@ def shifted_type(name: str, data_type: DataType, unit: str) -> DataType:
 def shift(unit: str, sign: int, *, swapped: bool = False) -> Kernel:
     """A kernel that adds `sign` times its amounts of `unit` to dates or times."""
 
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        array, amounts = reversed(arrays) if swapped else arrays
+    def kernel(values: list[Column], call: Invocation) -> pa.Array:
+        moment, amounts = reversed(values) if swapped else values
         source = call.types[1] if swapped else call.types[0]
         if pa.types.is_decimal(amounts.type):
             amounts = amounts.cast(pa.float64())
-        count = np.trunc(columns.numpy_values(amounts)).astype(np.int64) * sign
-        return shifted(array, source, call.result, count, unit, call.environment.zone)
+        count = columns.operand(amounts)
+        if count.dtype.kind == "f":
+            count = np.trunc(count).astype(np.int64)
+        if isinstance(call.result, Date | Date32) and unit in DAYS:
+            return _days_shifted(columns.operand(moment), count, sign * DAYS[unit], call)
+        array = columns.single(moment)
+        signed = converted(count, np.int64) * sign
+        return shifted(array, source, call.result, signed, unit, call.environment.zone)
 
     return kernel
+
+
+def _days_shifted(days: np.ndarray, count: np.ndarray, factor: int, call: Invocation) -> pa.Array:
+    """Dates and `factor` times so many days, stopped at the ends of the type's range."""
+    dtype = np.int32 if count.dtype.itemsize <= _NARROW_BYTES else np.int64
+    if abs(factor) != 1:
+        count = np.multiply(count, abs(factor), dtype=dtype, casting="unsafe")
+    operation = np.add if factor > 0 else np.subtract
+    moved = numbers.combined(operation, days, count, call.rows, dtype)
+    first, last = _limits(call.result)
+    np.maximum(moved, first, out=moved)
+    np.minimum(moved, last, out=moved)
+    return columns.from_values(moved, call.result.arrow)
+
+
+_NARROW_BYTES = 2
+"""So many weeks and any date fit 32 bits."""
+
+
+def _limits(result: DataType) -> tuple[int, int]:
+    return (0, cast_times.DATE_MAX) if isinstance(result, Date) else (-25_567, 120_529)
 
 
 def shifted(
     array: pa.Array, source: DataType, result: DataType, count: np.ndarray, unit: str, zone: str
 ) -> pa.Array:
     """Months keep the day, or take the month's last; days keep the wall clock; the rest counts
-    seconds."""
+    seconds.  Times, or counts, may be one value for all rows."""
     if isinstance(result, Date | Date32):
         days = columns.numpy_values(array).astype(np.int64)
-        moved = (
-            _months_later(days, count * MONTHS[unit])
-            if unit in MONTHS
-            else days + count * DAYS[unit]
-        )
-        limit = (0, cast_times.DATE_MAX) if isinstance(result, Date) else (-25_567, 120_529)
-        return columns.from_values(np.clip(moved, *limit), result.arrow)
+        moved = _months_later(days, count * MONTHS[unit])
+        return columns.from_values(np.clip(moved, *_limits(result)), result.arrow)
     assert isinstance(result, DateTime | DateTime64)
     if source != result:
         array = cast_times.to_time(array, source, result, zone)

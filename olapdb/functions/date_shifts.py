@@ -216,7 +216,12 @@ def _interval_rounding(
 
     def to_clock(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         ticks = columns.numpy_values(arrays[0]) // cast_times.ticks_per_second(source)
-        base = seconds_of(arrays[0], call) % DAY if unit == "Hour" else ticks
+        if unit == "Hour" and count > 1:  # by the wall clock, which may have moved since midnight
+            wall = seconds_of(arrays[0], call)
+            rounded = wall - wall % DAY % step
+            own = cast_times.zone_of(result, call.environment.zone)
+            return seconds_as(cast_times.utc_from_local(rounded, own), result)
+        base = seconds_of(arrays[0], call) if unit == "Hour" else ticks
         return seconds_as(ticks - base % step, result)
 
     return result, to_clock
@@ -293,6 +298,13 @@ def unit_named(name: str, text: str) -> str:
     return found
 
 
+def _keeps_order(source: DataType, unit: str) -> bool:
+    """Dates stop at their ends. Times wrap there, which shows at the ends of an interval; days and
+    months of theirs move the wall clock, which an hour in autumn shows twice."""
+    wall = unit in date_arithmetic.DAYS or unit in date_arithmetic.MONTHS
+    return wall == isinstance(source, Date | Date32)
+
+
 def _shift(unit: str, sign: int) -> Callable[[str, Sequence[Argument]], ScalarCall]:
     """addDays(t, n) and its kin."""
 
@@ -303,8 +315,9 @@ def _shift(unit: str, sign: int) -> Callable[[str, Sequence[Argument]], ScalarCa
         require(name, [source], DATES, "a Date or DateTime")
         require(name, [amount], (Integer, Float, Decimal), "a number")
         result = date_arithmetic.shifted_type(name, source, unit)
-        varying = arguments[1].constant is not None
-        return usual(name, arguments, result, date_arithmetic.shift(unit, sign), monotonic=varying)
+        monotonic = arguments[1].constant is not None and _keeps_order(source, unit)
+        kernel = date_arithmetic.shift(unit, sign)
+        return usual(name, arguments, result, kernel, monotonic=monotonic, keeps_constants=True)
 
     return resolve
 

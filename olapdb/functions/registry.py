@@ -30,12 +30,15 @@ def definitions() -> tuple[Definition, ...]:
         misc,
         simple_json,
         strings,
+        strings_bytes,
+        strings_search,
         strings_split,
     )
 
     families = (
         arithmetic, comparison, logical, conditional, conversion, date_parts, date_shifts, strings,
-        strings_split, simple_json, arrays, arrays_whole, hashes, maths, misc,
+        strings_search, strings_bytes, strings_split, simple_json, arrays, arrays_whole, hashes,
+        maths, misc,
     )  # fmt: skip
     return tuple(d for family in families for d in family.DEFINITIONS)
 

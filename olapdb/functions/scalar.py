@@ -58,8 +58,9 @@ class Invocation:
 
 TypeRule: TypeAlias = Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]
 """(name, plain types, arguments) -> plain result type; raises for types that do not fit."""
-Kernel: TypeAlias = Callable[[list[pa.Array], Invocation], pa.Array]
-"""Arrays without nulls, all of `rows` values, to one like them."""
+Kernel: TypeAlias = Callable[[list[Column], Invocation], pa.Array]
+"""Arrays without nulls, all of `rows` values, to one like them.  One that keeps constants gets them
+as scalars, never all of them."""
 NativeKernel: TypeAlias = Callable[[list[Column], Invocation], Column]
 """Columns as they come, nulls and constants included; gives NULL for NULL by itself."""
 Resolver: TypeAlias = Callable[[str, Sequence[Argument]], ScalarCall]
@@ -93,13 +94,13 @@ def define(
     name: str, rule: TypeRule | DataType, kernel: Kernel | None = None, *,
     count: int | tuple[int, int | None] = 1, aliases: tuple[str, ...] = (),
     insensitive: bool = False, native: NativeKernel | None = None, monotonic: bool = False,
-    volatility: Volatility = "pure",
+    volatility: Volatility = "pure", keeps_constants: bool = False,
 ) -> Definition:  # fmt: skip
     """A function with ClickHouse's usual treatment of NULL, LowCardinality and constants."""
     minimum, maximum = count if isinstance(count, tuple) else (count, count)
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
-        return usual(spelt, arguments, rule, kernel, native, monotonic, volatility)
+        return usual(spelt, arguments, rule, kernel, native, monotonic, volatility, keeps_constants)
 
     return Definition(name, resolve, minimum, maximum, aliases, insensitive)
 
@@ -107,6 +108,7 @@ def define(
 def usual(
     name: str, arguments: Sequence[Argument], rule: TypeRule | DataType, kernel: Kernel | None,
     native: NativeKernel | None = None, monotonic: bool = False, volatility: Volatility = "pure",
+    keeps_constants: bool = False,
 ) -> ScalarCall:  # fmt: skip
     """The call, wrapped; see `define`."""
     types = tuple(plain(a.type) for a in arguments)
@@ -124,19 +126,25 @@ def usual(
         if native is not None:
             return native(list(values), invocation)
         assert kernel is not None
-        return null_safe(kernel, values, invocation)
+        return null_safe(kernel, values, invocation, keeps_constants)
 
     varying = [i for i, c in enumerate(constants) if c is None]
     return ScalarCall(name, outer, run, volatility, monotonic and len(varying) <= 1)
 
 
-def null_safe(kernel: Kernel, values: Sequence[Column], invocation: Invocation) -> Column:
+def null_safe(
+    kernel: Kernel, values: Sequence[Column], invocation: Invocation, keeps_constants: bool = False
+) -> Column:
     """Runs a kernel on the rows without NULL, and on one row where all is constant."""
     constant = bool(values) and all(isinstance(v, pa.Scalar) for v in values)
     rows = 1 if constant else invocation.rows
     if constant:
         invocation = _with_rows(invocation, 1)
-    arrays = [columns.as_array(v, rows) for v in values]
+    kept_as_they_are = keeps_constants and not constant
+    arrays = [
+        v if kept_as_they_are and isinstance(v, pa.Scalar) else columns.as_array(v, rows)
+        for v in values
+    ]
     valid = columns.all_valid(arrays, rows)
     if valid is not None and isinstance(invocation.result, Array | Map):
         # these cannot be NULL: ClickHouse computes them of the default under the NULL
@@ -146,7 +154,7 @@ def null_safe(kernel: Kernel, values: Sequence[Column], invocation: Invocation) 
         made = kernel(arrays, invocation)
     else:
         mask = pa.array(valid)
-        kept = [a.filter(mask) for a in arrays]
+        kept = [a if isinstance(a, pa.Scalar) else a.filter(mask) for a in arrays]
         try:
             made = kernel(kept, _with_rows(invocation, int(valid.sum())))
         except DataError as error:

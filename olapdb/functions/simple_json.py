@@ -15,15 +15,8 @@ import pyarrow.compute as pc
 
 from olapdb.functions import casts, columns
 from olapdb.functions.base import Argument
-from olapdb.functions.scalar import (
-    Definition,
-    Invocation,
-    Kernel,
-    constant_text,
-    define,
-    require,
-)
-from olapdb.functions.strings import TEXT
+from olapdb.functions.scalar import Definition, Invocation, Kernel, constant_text, define, require
+from olapdb.functions.strings_base import TEXT
 from olapdb.types import FLOAT64, INT64, STRING, UINT8, UINT64, DataType, make_nullable
 
 _INTEGER = r'"?\+?(?P<value>-?[0-9]+)'

@@ -63,8 +63,8 @@ def per_value(
         codes = codes * max(len(one.dictionary), 1) + columns.numpy_values(one.indices)
     found, first, place = np.unique(codes, return_index=True, return_inverse=True)
     others = [a for i, a in enumerate(arrays) if i not in at]
-    if len(found) == 1:
-        return function(others, [_text(k, 0) for k in keys])
+    if len(found) <= 1:
+        return function(others, [_text(k, 0) if len(k) else "" for k in keys])
     place = place.reshape(-1)
     order = np.argsort(place, kind="stable")
     counts = np.bincount(place, minlength=len(found))

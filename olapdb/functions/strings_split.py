@@ -12,15 +12,8 @@ import pyarrow.compute as pc
 from olapdb.errors import BadArguments, CannotCompileRegexp
 from olapdb.functions import columns, slices, text
 from olapdb.functions.base import Argument
-from olapdb.functions.scalar import (
-    Definition,
-    Invocation,
-    Kernel,
-    define,
-    illegal,
-    require,
-)
-from olapdb.functions.strings import TEXT
+from olapdb.functions.scalar import Definition, Invocation, Kernel, define, illegal, require
+from olapdb.functions.strings_base import TEXT
 from olapdb.types import STRING, Array, DataType, Integer, is_nullable
 
 _STRINGS = Array(STRING)

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from olapdb.errors import InternalError
 from olapdb.functions import columns
+from olapdb.functions.memory import converted, empty, progression
 from olapdb.types import (
     UUID,
     AggregateFunction,
@@ -92,18 +93,43 @@ def display_array(array: pa.Array, data_type: DataType, zone: str = "UTC") -> pa
 
 
 def _integers(array: pa.Array) -> pa.Array:
-    """Where a column has few values for its rows, each is written once."""
-    if len(array) >= _ROWS_PER_NUMBER and array.null_count < len(array):
-        ends = pc.min_max(array)
-        low, high = ends["min"].as_py(), ends["max"].as_py()
+    """Digits of one length are computed; where a column has few values for its rows, each is
+    written once."""
+    if len(array) >= _ROWS_PER_NUMBER and not array.null_count:
+        values = columns.numpy_values(array)
+        low, high = int(values.min()), int(values.max())
+        width = len(str(high))
+        if low >= 0 and len(str(low)) == width and width * len(array) < _OFFSET_END:
+            return _digits(values, high, width)
         if (high - low + 1) * _ROWS_PER_NUMBER <= len(array):
-            numbers = pa.array(range(low, high + 1), array.type).cast(pa.string())
+            texts = pa.array(range(low, high + 1), array.type).cast(pa.string())
             wide = pa.uint64() if pa.types.is_unsigned_integer(array.type) else pa.int64()
-            return numbers.take(pc.subtract(array.cast(wide), pa.scalar(low, wide)))
+            return texts.take(pc.subtract(array.cast(wide), pa.scalar(low, wide)))
     return array.cast(pa.string())
 
 
 _ROWS_PER_NUMBER = 64
+_OFFSET_END = 1 << 31
+
+
+def _digits(values: np.ndarray, high: int, width: int) -> pa.Array:
+    """Numbers up to `high`, all of `width` digits, from the last digit to the first."""
+    rows = len(values)
+    left = converted(values, np.uint32 if high < 1 << 32 else np.uint64)
+    ten = left.dtype.type(10)
+    text = empty(rows * width, np.uint8)
+    by_digit = text.reshape(rows, width)
+    for at in range(width - 1, 0, -1):
+        tens = np.floor_divide(left, ten, out=empty(rows, left.dtype))
+        digit = converted(left, np.uint8)
+        digit -= converted(tens, np.uint8) * np.uint8(10)
+        np.add(digit, _ZERO, out=by_digit[:, at])
+        left = tens
+    np.add(converted(left, np.uint8), _ZERO, out=by_digit[:, 0])
+    return columns.strings_from(progression(0, width, rows + 1, np.int32), text)
+
+
+_ZERO = np.uint8(ord("0"))
 
 
 def nested(array: pa.Array, data_type: DataType, zone: str = "UTC") -> pa.Array:

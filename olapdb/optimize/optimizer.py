@@ -12,6 +12,7 @@ from olapdb.optimize.merge_projects import merge_projects
 from olapdb.optimize.prune_columns import prune_columns
 from olapdb.optimize.push_limits import push_limits
 from olapdb.optimize.push_predicates import push_predicates
+from olapdb.optimize.unpack_tuples import unpack_tuples
 from olapdb.plan.nodes import Node, Plan
 from olapdb.plan.tree import bottom_up, map_subqueries
 
@@ -20,6 +21,7 @@ RULES: tuple[Callable[[Node], Node], ...] = (
     fold_conditions,
     cross_to_inner,
     push_predicates,
+    unpack_tuples,
     push_limits,
     prune_columns,
     merge_projects,

@@ -34,7 +34,18 @@ class ColumnRef(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Constant(Expression):
+    """A value; -0.0 is not 0.0, by which one may divide."""
+
     value: pa.Scalar
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        if self.type != other.type or self.value != other.value:
+            return False
+        arrow = self.value.type
+        signed = pa.types.is_floating(arrow) or pa.types.is_nested(arrow)
+        return not signed or str(self.value) == str(other.value)
 
 
 @dataclass(frozen=True, slots=True)

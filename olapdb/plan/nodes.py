@@ -7,6 +7,7 @@ makes the names; the user's column names, which may repeat, are in `Plan.output`
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 import pyarrow as pa
@@ -33,6 +34,11 @@ class Node:
     def schema(self) -> Schema:
         raise NotImplementedError
 
+    @cached_property
+    def arrow_schema(self) -> pa.Schema:
+        """The schema of the node's batches."""
+        return pa.schema([pa.field(f.name, f.type.arrow) for f in self.schema])
+
     def children(self) -> tuple[Node, ...]:
         return ()
 
@@ -58,7 +64,7 @@ class Scan(Node):
     final: bool = False
     prewhere: Expression | None = None
 
-    @property
+    @cached_property
     def schema(self) -> Schema:
         return tuple(Field(u, t) for (u, _), t in zip(self.columns, self.types, strict=True))
 
@@ -73,7 +79,7 @@ class SystemScan(Node):
     columns: tuple[tuple[str, str], ...]
     types: tuple[DataType, ...]
 
-    @property
+    @cached_property
     def schema(self) -> Schema:
         return tuple(Field(u, t) for (u, _), t in zip(self.columns, self.types, strict=True))
 
@@ -100,7 +106,7 @@ class Numbers(Node):
     count: int | None
     step: int = 1
 
-    @property
+    @cached_property
     def schema(self) -> Schema:
         return (Field(self.name, self.type),)
 
@@ -125,7 +131,7 @@ class Project(Node):
     child: Node
     expressions: tuple[tuple[str, Expression], ...]
 
-    @property
+    @cached_property
     def schema(self) -> Schema:
         return tuple(Field(n, e.type) for n, e in self.expressions)
 
@@ -147,7 +153,7 @@ class ArrayJoin(Node):
     arrays: tuple[tuple[str, Expression], ...]
     left: bool
 
-    @property
+    @cached_property
     def schema(self) -> Schema:
         elements = []
         for name, array in self.arrays:
@@ -173,7 +179,7 @@ class Aggregate(Node):
     aggregates: tuple[tuple[str, AggregateCall], ...]
     empty_without_rows: bool = False
 
-    @property
+    @cached_property
     def schema(self) -> Schema:
         return tuple(Field(n, e.type) for n, e in self.keys) + tuple(
             Field(n, a.type) for n, a in self.aggregates
@@ -327,11 +333,11 @@ class Plan:
     output: tuple[tuple[str, str], ...]
     tables: tuple[tuple[str, int], ...] = ()
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(display for _, display in self.output)
 
-    @property
+    @cached_property
     def types(self) -> tuple[DataType, ...]:
         by_name = {f.name: f.type for f in self.root.schema}
         return tuple(by_name[name] for name, _ in self.output)

@@ -19,6 +19,7 @@ from olapdb.errors import (
     TableAltered,
 )
 from olapdb.functions import default_value
+from olapdb.functions.columns import from_scalars
 from olapdb.ingest.block import Data, insertable_columns, make_blocks
 from olapdb.ingest.delivery import Stretches, read_offsets, stretches_of
 from olapdb.ingest.insert import insert
@@ -303,7 +304,7 @@ def _expression_rows(
             except DataError as error:
                 error.message = f"Column {column.name}, row {number}: {error.message}"
                 raise
-        arrays.append(pa.array([v.as_py() for v in values], type=data_type.arrow))
+        arrays.append(from_scalars(values, data_type.arrow))
     return pa.Table.from_arrays(arrays, names=[c.name for c in fields]), types
 
 

@@ -6,12 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from olapdb.errors import Position, UnknownRole
 from olapdb.model.schema import Column, Engine, Table
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
 from olapdb.system.ddl import key_list
-from olapdb.types import NOTHING, STRING, UINT8, UINT64, DataType, Nullable, is_nullable
+from olapdb.types import (
+    NOTHING,
+    STRING,
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
+    DataType,
+    Nullable,
+    is_nullable,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -103,6 +114,33 @@ def system_rows(
     found: pa.Table = context.execution(snapshot).system(table, wanted)
     rows = tuple(zip(*(column.to_pylist() for column in found.columns), strict=True))
     return Listing(tuple((name, fields[name]) for name in wanted), rows, liked)
+
+
+_CLUSTER: tuple[tuple[str, DataType], ...] = (
+    ("cluster", STRING), ("shard_num", UINT32), ("replica_num", UINT32), ("host_name", STRING),
+    ("host_address", STRING), ("port", UINT16),
+)  # fmt: skip
+
+
+def no_clusters(whole: bool) -> Listing:
+    """SHOW CLUSTERS, and (`whole`) SHOW CLUSTER: a warehouse is served by the processes that open it."""
+    return Listing(_CLUSTER if whole else _CLUSTER[:1], (), "cluster")
+
+
+ONLY_USER = "default"
+
+
+def grants(named: str | None, read_only: bool, position: Position | None) -> Listing:
+    """SHOW GRANTS: of the one user there is, who may do what the connection may."""
+    if named is not None and named not in (ONLY_USER, "CURRENT_USER", "ALL"):
+        raise UnknownRole(
+            f"There is no user or role {named}.",
+            hint="There is one user, default; who may open the folder may do everything.",
+            position=position,
+        )
+    what = f"SHOW, SELECT ON *.* TO {ONLY_USER}" if read_only else f"ALL ON *.* TO {ONLY_USER}"
+    title = "GRANTS" if named is None else f"GRANTS FOR {named}"
+    return Listing(((title, STRING),), ((f"GRANT {what}",),), title)
 
 
 def columns_of_table(columns: Sequence[Column], table: Table | None, full: bool) -> Listing:

@@ -23,6 +23,7 @@ from olapdb.types import (
     Date,
     Date32,
     DateTime,
+    DateTime64,
     Decimal,
     Float,
     Integer,
@@ -77,6 +78,8 @@ def _check_kind(given: nodes.Expression, value: Constant, key: DataType) -> None
     wrong = isinstance(kind, Array | Map | Tuple) and type(kind) is not type(plain(key))
     if isinstance(plain(key), Date | Date32) and isinstance(text, str):
         wrong = len(text) > _DATE_CHARACTERS
+    if isinstance(plain(key), Date | Date32 | DateTime | DateTime64):
+        wrong = wrong or isinstance(kind, Float)
     if wrong:
         raise TypeMismatch(
             f"A {plain(key)} of the partition key cannot be {text!r}.", position=given.position

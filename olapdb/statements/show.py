@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from dataclasses import replace
 
 from olapdb.config import lookup, setting_text
 from olapdb.errors import (
@@ -23,8 +24,10 @@ from olapdb.statements.listing import (
     Listing,
     camel,
     columns_of_table,
+    grants,
     indexes_of_table,
     names_of,
+    no_clusters,
     no_indexes,
     system_rows,
 )
@@ -65,6 +68,8 @@ def show(statement: nodes.Show, context: StatementContext) -> Result:
             return from_columns(["value"], [STRING], [[setting_text(value)]])
         case "TABLES" if statement.where is not None:
             return _tables_where(statement, context)
+        case "MERGES":
+            return _merges(statement, context)
         case "PROCESSLIST":
             listing = system_rows("processes", None, "query", context, snapshot)
         case _:
@@ -96,6 +101,11 @@ def _listed(statement: nodes.Show, context: StatementContext, snapshot: Snapshot
             return Listing(shown.fields[:3], rows)
         case "FUNCTIONS":
             return system_rows("functions", None, "name", context, snapshot).by_name()
+        case "GRANTS":
+            read_only = not context.services.lease_id
+            return grants(statement.named, read_only, statement.position)
+        case "CLUSTERS" | "CLUSTER":
+            return no_clusters(whole=statement.kind == "CLUSTER")
         case "ENGINES":
             return system_rows("table_engines", None, "name", context, snapshot).by_name()
         case _:
@@ -138,6 +148,32 @@ def _tables_where(statement: nodes.Show, context: StatementContext) -> Result:
         limit=None if statement.limit is None else nodes.Literal(statement.limit),
         position=statement.position,
     )  # fmt: skip
+    return select.run_query(query, context)
+
+
+_MERGES = """
+SELECT table, database, CAST(NULL, 'Nullable(Float64)') AS estimate_complete,
+    round(elapsed, 2) AS elapsed, nan AS progress, is_mutation,
+    formatReadableSize(total_size_bytes_compressed) AS size_compressed, '' AS memory_usage
+FROM system.merges ORDER BY elapsed DESC
+"""
+"""How far a merge is nobody knows until it is committed: its progress is NaN, the estimate NULL."""
+
+
+def _merges(statement: nodes.Show, context: StatementContext) -> Result:
+    """SHOW MERGES, the longest first; LIKE is about the table."""
+    from olapdb.sql.parser import parse_query
+
+    query = parse_query(_MERGES)
+    assert isinstance(query, nodes.Select)
+    if statement.like is not None:
+        like = "ilike" if statement.case_insensitive else "like"
+        where: nodes.Expression = nodes.Function(
+            like, (nodes.Identifier(("table",)), nodes.Literal(statement.like))
+        )
+        query = replace(query, where=nodes.Function("not", (where,)) if statement.negated else where)
+    if statement.limit is not None:
+        query = replace(query, limit=nodes.Literal(statement.limit))
     return select.run_query(query, context)
 
 

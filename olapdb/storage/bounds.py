@@ -70,7 +70,10 @@ def column_bounds(values: pa.ChunkedArray, data_type: DataType) -> ColumnBounds 
         return (low.value, high.value, nulls)
     if isinstance(kind, DateTime | DateTime64):
         return (low.value, high.value, nulls)
-    minimum, maximum = low.as_py(), high.as_py()
+    try:
+        minimum, maximum = low.as_py(), high.as_py()
+    except UnicodeDecodeError:  # bytes, which JSON cannot carry
+        return None
     if isinstance(minimum, str) and max(len(minimum), len(maximum)) > TEXT_BOUND_MAX:
         return None
     return (minimum, maximum, nulls)

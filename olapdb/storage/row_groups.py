@@ -81,6 +81,8 @@ class RowGroupsWriter:
         self._threads = threads
         self._pairs: dict[str | bytes, str | bytes] = {}
         self._written: list[_Written] = []
+        self._column_indexes: list[bytes] = []
+        self._offset_indexes: list[bytes] = []
 
     def write_table(self, rows: pa.Table, row_group_size: int) -> None:
         """In memory are at most two encoded stretches more than there are threads."""
@@ -105,14 +107,11 @@ class RowGroupsWriter:
 
     def close(self) -> pq.FileMetaData:
         """Writes the page indexes and the footer."""
-        column_indexes = [one for w in self._written for one in w.indexes(_COLUMN_INDEX)]
-        offset_indexes = [
-            _moved(one, w.shift) for w in self._written for one in w.indexes(_OFFSET_INDEX)
-        ]
-        blobs = [*column_indexes, *offset_indexes]
-        ends = list(accumulate(map(len, blobs), initial=self._sink.tell()))
-        places = [(start, len(blob)) for start, blob in zip(ends, blobs, strict=False)]
-        at = _Places(iter(places[: len(column_indexes)]), iter(places[len(column_indexes) :]))
+        blobs = [*self._column_indexes, *self._offset_indexes]
+        starts = accumulate(map(len, blobs), initial=self._sink.tell())
+        places = [(start, len(blob)) for start, blob in zip(starts, blobs, strict=False)]
+        count = len(self._column_indexes)
+        at = _Places(iter(places[:count]), iter(places[count:]))
         row_groups: list[Template] = []
         for written in self._written:
             before = len(row_groups)
@@ -146,7 +145,9 @@ class RowGroupsWriter:
     def _append(self, stretch: _Stretch) -> None:
         shift = self._sink.tell() - len(_MAGIC)
         self._sink.write(stretch.pages)
-        self._written.append(_Written(stretch.footer, stretch.page_indexes, stretch.end, shift))
+        self._written.append(_Written(stretch.footer, shift))
+        self._column_indexes += stretch.indexes(_COLUMN_INDEX)
+        self._offset_indexes += (_moved(one, shift) for one in stretch.indexes(_OFFSET_INDEX))
 
 
 @contextmanager
@@ -187,16 +188,6 @@ class _Stretch:
     end: int
     footer: Footer
 
-
-@dataclass(frozen=True, slots=True)
-class _Written:
-    """What is left of a stretch whose pages lie in the file, `shift` bytes on."""
-
-    footer: Footer
-    page_indexes: bytes
-    end: int
-    shift: int
-
     def indexes(self, kind: str) -> Iterator[bytes]:
         """The column indexes or offset indexes of all columns, row group by row group."""
         for template in self.footer.row_groups:
@@ -206,6 +197,14 @@ class _Written:
                     start = number.value - self.end
                 elif number.field == f"{kind}'s bytes":
                     yield self.page_indexes[start : start + number.value]
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What is left of a stretch whose pages lie in the file, `shift` bytes on."""
+
+    footer: Footer
+    shift: int
 
 
 def _stretch(file: pa.Buffer) -> _Stretch:

@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.errors import CorruptedData
+from olapdb.functions.columns import from_scalars
 from olapdb.functions.hashing import hash_values
 from olapdb.model.schema import SkipIndex, Table
 
@@ -126,8 +127,8 @@ def _minmax(blocks: list[pa.Array], arrow: pa.DataType) -> pa.RecordBatch:
     ends = [pc.min_max(block) for block in blocks]
     return pa.record_batch(
         {
-            "low": pa.array([end["min"].as_py() for end in ends], type=arrow),
-            "high": pa.array([end["max"].as_py() for end in ends], type=arrow),
+            "low": from_scalars([end["min"] for end in ends], arrow),
+            "high": from_scalars([end["max"] for end in ends], arrow),
             "nulls": pa.array([block.null_count for block in blocks], type=pa.int64()),
         }
     )

@@ -15,25 +15,19 @@ so the commit says that they have seen it too, and that their slices are stale.
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
-
-import pyarrow as pa
 
 from olapdb.errors import BadArguments, BypassRows, CommitConflict, CommitUnknown, Error
 from olapdb.functions.base import Environment
 from olapdb.ingest.dimensions import dimension_changed
-from olapdb.ingest.invalidate import StaleSlices, touched_parts, watchers_are
-from olapdb.ingest.read import Pin, discard, read_rows, read_staged
-from olapdb.ingest.retained import FrozenKeys, frozen_hit
-from olapdb.ingest.stage import VOID_PARTITION, dimension_requirements, void_part
+from olapdb.ingest.read import Pin, discard
+from olapdb.ingest.retained import FrozenKeys
+from olapdb.ingest.stage import VOID_PARTITION, dimension_requirements
 from olapdb.ingest.staged import StagedInsert, join_staged
 from olapdb.ingest.trigger import Surroundings
 from olapdb.model.changes import (
-    AddBlock,
-    AddCoverage,
     AddPart,
     Change,
     ClearInvalidations,
@@ -45,15 +39,15 @@ from olapdb.model.changes import (
     Requirement,
     SchemaIs,
 )  # fmt: skip
-from olapdb.model.part import BlockRange, Contribution, NewBlock, Part, subtract_ranges
+from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
-from olapdb.model.view_state import CoverageRow
 from olapdb.transaction.points import reach
 from olapdb.transaction.services import Services
 from olapdb.views.choose import KeyCondition, matching_partitions
 from olapdb.views.chunk import ChunkTask, FailedChunk
-from olapdb.views.coverage import bypass, covered_parts, is_bypass
+from olapdb.views.coverage import bypass, is_bypass
+from olapdb.views.downstream import downstream
 from olapdb.views.executor import Executor
 from olapdb.views.jobs import (
     ATTEMPTS_MAX,
@@ -65,16 +59,9 @@ from olapdb.views.jobs import (
     readable_source,
     view_name,
 )  # fmt: skip
-from olapdb.views.ledger import booked, unbooked_parts
+from olapdb.views.left_over import left_over
 from olapdb.views.narrow import reaching_parts
-from olapdb.views.retention import (
-    frozen_reached,
-    frozen_rows,
-    frozen_stale,
-    kept_part,
-    refuse_retained,
-    released,
-)
+from olapdb.views.retention import frozen_stale, kept_parts, refuse_retained, released
 from olapdb.views.swap import Swap
 from olapdb.views.verdicts import stale_slices
 
@@ -289,10 +276,13 @@ class _Replay:
         if staged is not None:
             requirements += staged.requirements
         with Pin(self.job.services, now.number):
-            kept, frozen_before = self._kept(now, target, removed, made_here, new)
+            kept, frozen_before = kept_parts(
+                target, self.frozen, [p for p in removed if not is_bypass(p, made_here)], new, now,
+                self._around(now), self.job.services.lease_id, self.kept_paths, self.swap.id,
+            )  # fmt: skip
         new += kept
         self._refuse_retained(old, added, frozen_before, made_here)
-        new += self._left_over(now, views, target, removed, new)
+        new += left_over(views, self.snapshot, target, removed, now.parts(target.id), new)
         changes += new
         changes += [RaiseDataVersion(target.id, partition) for partition in sorted(old)]
         if self.job.settings.get("discard_retained", False):
@@ -301,7 +291,10 @@ class _Replay:
             changes += frozen_stale(views, self.slices, self.snapshot)
         changes += self._cleared(views, sorted(old))
         with Pin(self.job.services, now.number):
-            more, needed = self._downstream(now, target, removed, new)
+            more, needed = downstream(
+                now, target, removed, new, self._around(now), self.job.statement,
+                self.job.query_id, self.job.services.clock_ms(),
+            )  # fmt: skip
             changes += more
             requirements += needed
         more, needed = dimension_changed(
@@ -334,48 +327,6 @@ class _Replay:
         if is_bypass(part, made_here):
             return not self.discard_bypass
         return self.frozen.holds_all(part.partition_id)
-
-    def _kept(
-        self, now: Snapshot, target: Table, removed: Iterable[Part], made_here: frozenset[str],
-        new: Sequence[Change],
-    ) -> tuple[list[Change], Counter[str]]:  # fmt: skip
-        """The frozen rows among those that are replaced, as parts of their own: one for each
-        partition and the views that made them; and how many there were before they were merged,
-        by partition."""
-        groups: dict[tuple[str, frozenset[str]], list[Part]] = {}
-        for part in removed:
-            if (
-                part.rows
-                and not is_bypass(part, made_here)
-                and self.frozen.holds(part.partition_id)
-            ):
-                makers = frozenset(c.view_id for c in part.contributions)
-                groups.setdefault((part.partition_id, makers), []).append(part)
-        around = self._around(now)
-        found: list[Change] = []
-        before: Counter[str] = Counter()
-        index = sum(
-            1 for one in new if isinstance(one, AddBlock) and one.block.table_id == target.id
-        )
-        for (partition, _), parts in sorted(groups.items(), key=lambda one: one[0][0]):
-            rows, count = frozen_rows(target, self.frozen, partition, parts, around)
-            before[partition] += count
-            if rows is None:
-                continue
-            number = NewBlock(target.id, index)
-            added = [
-                one.part for one in new
-                if isinstance(one, AddPart) and one.part.partition_id == partition
-            ]  # fmt: skip
-            made = kept_part(
-                target, rows, parts, number, added, now, around, self.job.services.lease_id,
-                self.swap.id,
-            )  # fmt: skip
-            if made.part.path:
-                self.kept_paths.append(made.part.path)
-            found += [AddBlock(number, rows.num_rows, "backfill"), made]
-            index += 1
-        return found, before
 
     def _refuse_retained(
         self, old: Mapping[str, list[Part]], added: Iterable[AddPart],
@@ -418,43 +369,6 @@ class _Replay:
             found.setdefault(part.partition_id, []).append(part)
         return found
 
-    def _left_over(
-        self, now: Snapshot, views: Iterable[MaterializedView], target: Table,
-        removed: Iterable[Part], new: list[Change],
-    ) -> list[Change]:  # fmt: skip
-        """A void part that names the covered blocks which no part of the target names any more:
-        they have nothing to add, since rows were deleted, but they were seen."""
-        removed = tuple(removed)
-        gone = {part.id for part in removed}
-        left = [part for part in now.parts(target.id) if part.id not in gone]
-        left += [one.part for one in new if isinstance(one, AddPart)]
-        orphaned = tuple(
-            Contribution(view.id, view.version, view.source_id, partition, blocks, 0)
-            for view in views
-            for partition, blocks in self._unnamed(view, removed, left).items()
-        )
-        if not orphaned:
-            return []
-        blocks = [one.block for one in new if isinstance(one, AddBlock)]
-        number = NewBlock(target.id, sum(1 for one in blocks if one.table_id == target.id))
-        return [AddBlock(number, 0, "backfill"), AddPart(void_part(target, number, orphaned))]
-
-    def _unnamed(
-        self, view: MaterializedView, removed: Iterable[Part], left: Iterable[Part]
-    ) -> dict[str, tuple[BlockRange, ...]]:
-        """By source partition, the blocks that a void part has to name: those of parts that are
-        named no more, and those that a removed part named for all partitions. The latter may have
-        no rows in a partition, and lie within a part of it once this is merged."""
-        named, before = booked(view.id, left), booked(view.id, removed)
-        found: dict[str, tuple[BlockRange, ...]] = {}
-        for partition in by_partition(covered_parts(view, self.snapshot)):
-            blocks = subtract_ranges(before.everywhere, named.ranges(partition))
-            if blocks:
-                found[partition] = blocks
-        for partition in by_partition(unbooked_parts(view, self.snapshot, named)):
-            found[partition] = self._stands_for(view, partition)
-        return found
-
     def _requirements(
         self, views: Iterable[MaterializedView], target: Table, old: Mapping[str, list[Part]],
         fence: int,
@@ -483,56 +397,6 @@ class _Replay:
             return [ClearInvalidations(view.id, None, up_to) for view in views]
         return [ClearInvalidations(v.id, p, up_to) for v in views for p in partitions]
 
-    def _downstream(
-        self, now: Snapshot, target: Table, removed: list[Part], new: list[Change]
-    ) -> tuple[list[Change], list[Requirement]]:
-        """Views on the target: what they made of the replaced rows is stale; the new block counts
-        as seen, since their own replay will read it."""
-        around = self._around(now)
-        changes: list[Change] = []
-        requirements: list[Requirement] = [watchers_are(now, target.id)]
-        with_rows = [part for part in removed if part.rows]
-        for view in now.views_on(target.id):
-            seen, unseen = touched_parts(view, with_rows, now)
-            requirements += unseen
-            if not seen:
-                continue
-            slices = StaleSlices.of(view)
-            for part in seen:
-                slices.add(around, read_rows(around, target, part))
-            for change in new:
-                if isinstance(change, AddPart) and change.part.rows:
-                    slices.add(around, self._read(target, change))
-                if isinstance(change, AddBlock) and change.block.table_id == target.id:
-                    changes.append(AddCoverage(CoverageRow(view.id, None, change.block)))
-            changes += self._frozen_below(now, view, target, seen, new)
-            changes += _booked_below(now, view, new, changes)
-            changes += slices.invalidations(
-                "UPSTREAM REPLAY", self.job.statement, self.job.query_id,
-                self.job.services.clock_ms(),
-            )  # fmt: skip
-        return changes, requirements
-
-    def _frozen_below(
-        self, now: Snapshot, view: MaterializedView, target: Table, seen: Iterable[Part],
-        new: Iterable[Change],
-    ) -> list[Change]:  # fmt: skip
-        """What is frozen of a view below is not what it was said to be where rows differ that reach
-        it; a replay that gives what was there leaves its verdict alone."""
-        frozen = FrozenKeys.of(now, view.target_id)
-        if not frozen:
-            return []
-        around = self._around(now)
-        before = [read_rows(around, target, part) for part in seen]
-        after = [
-            self._read(target, one) for one in new
-            if isinstance(one, AddPart) and one.part.table_id == target.id and one.part.rows
-        ]  # fmt: skip
-        return frozen_hit(view, now, frozen_reached(view, target, frozen, before, after, around))
-
-    def _read(self, target: Table, staged: AddPart) -> pa.Table:
-        return read_staged(self.job.services.store, target, staged)
-
     def _row(
         self, partition: str, old: list[Part], added: Iterable[AddPart],
         made_here: frozenset[str], source_rows: int, commit: int, kept: Iterable[Change],
@@ -558,23 +422,3 @@ def _rows_of(kept: Iterable[Change], partition: str) -> int:
         one.part.rows for one in kept
         if isinstance(one, AddPart) and one.part.partition_id == partition
     )  # fmt: skip
-
-
-def _booked_below(
-    now: Snapshot, view: MaterializedView, new: Iterable[Change], before: Iterable[Change]
-) -> list[Change]:
-    """A void part of the view's target that names the new blocks of its source: they count as
-    seen, and bring rows with the view's own replay only."""
-    blocks = tuple(
-        one.block for one in new
-        if isinstance(one, AddBlock) and one.block.table_id == view.source_id
-    )  # fmt: skip
-    target = now.by_id(view.target_id)
-    if not blocks or not isinstance(target, Table) or not target.engine.stores_rows:
-        return []
-    of_target = [
-        one for one in before if isinstance(one, AddBlock) and one.block.table_id == target.id
-    ]
-    number = NewBlock(target.id, len(of_target))
-    made = Contribution(view.id, view.version, view.source_id, None, blocks, 0)
-    return [AddBlock(number, 0, "backfill"), AddPart(void_part(target, number, (made,)))]

@@ -6,6 +6,7 @@ A frozen key of a target is left as it is: neither compared nor replaced, see
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -16,19 +17,13 @@ from olapdb.execute.combine import combine
 from olapdb.ingest.failures import FAILED
 from olapdb.ingest.reach import difference
 from olapdb.ingest.read import read_rows
-from olapdb.ingest.retained import (
-    DISCARD_HINT,
-    TOLD_CAUSES,
-    FrozenKeys,
-    WatchedSlices,
-    frozen_hit,
-)
+from olapdb.ingest.retained import DISCARD_HINT, TOLD_CAUSES, FrozenKeys, WatchedSlices, frozen_hit
 from olapdb.ingest.stage import layout_of
 from olapdb.ingest.trigger import Surroundings
 from olapdb.merge.merger import joined_contributions
 from olapdb.model.books import booked, without_names
-from olapdb.model.changes import AddPart, Change, ReleaseRetained
-from olapdb.model.part import Blocks, Contribution, Part
+from olapdb.model.changes import AddBlock, AddPart, Change, ReleaseRetained
+from olapdb.model.part import Blocks, Contribution, NewBlock, Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import FrozenVerdict
@@ -39,7 +34,40 @@ from olapdb.views.jobs import view_name
 SLICES_NAMED_MAX = 5
 
 
-def frozen_rows(
+def kept_parts(
+    target: Table, frozen: FrozenKeys, removed: Iterable[Part], new: Sequence[Change],
+    snapshot: Snapshot, around: Surroundings, lease_id: str, written: list[str], swap: str = "",
+) -> tuple[list[Change], Counter[str]]:  # fmt: skip
+    """The frozen rows among those of views that a replay replaces, as parts of their own: one for
+    each partition and the views that made them; and how many there were before they were merged,
+    by partition. The paths of files are added to `written` as they are made."""
+    groups: dict[tuple[str, frozenset[str]], list[Part]] = {}
+    for part in removed:
+        if part.rows and frozen.holds(part.partition_id):
+            makers = frozenset(c.view_id for c in part.contributions)
+            groups.setdefault((part.partition_id, makers), []).append(part)
+    found: list[Change] = []
+    before: Counter[str] = Counter()
+    index = sum(1 for one in new if isinstance(one, AddBlock) and one.block.table_id == target.id)
+    for (partition, _), parts in sorted(groups.items(), key=lambda one: one[0][0]):
+        rows, count = _frozen_rows(target, frozen, partition, parts, around)
+        before[partition] += count
+        if rows is None:
+            continue
+        number = NewBlock(target.id, index)
+        added = [
+            one.part for one in new
+            if isinstance(one, AddPart) and one.part.partition_id == partition
+        ]  # fmt: skip
+        made = _kept_part(target, rows, parts, number, added, snapshot, around, lease_id, swap)
+        if made.part.path:
+            written.append(made.part.path)
+        found += [AddBlock(number, rows.num_rows, "backfill"), made]
+        index += 1
+    return found, before
+
+
+def _frozen_rows(
     table: Table, frozen: FrozenKeys, partition: str, parts: Iterable[Part], around: Surroundings
 ) -> tuple[pa.Table | None, int]:
     """The rows of these parts whose keys are frozen, as a merge would leave them (None where there
@@ -57,29 +85,7 @@ def frozen_rows(
     return (combine(table, rows) if table.engine.combines else rows), rows.num_rows
 
 
-def frozen_reached(
-    view: MaterializedView, source: Table, frozen: FrozenKeys, before: Sequence[pa.Table],
-    after: Sequence[pa.Table], around: Surroundings,
-) -> frozenset[str | None]:  # fmt: skip
-    """The slices of the view (None: all) with frozen keys that rows of its source reach which one
-    side has and the other has not, both as a merge would leave them."""
-    slices = WatchedSlices(view, {}, {}, frozen)
-    had, has = (combined(source, _joined(source, one), around) for one in (before, after))
-    try:
-        slices.add(around, difference(had, has))
-    except pa.ArrowNotImplementedError:  # of types that do not compare
-        slices.add_all(0)
-    return frozenset(slices.hit)
-
-
-def _joined(table: Table, pieces: Iterable[pa.Table]) -> pa.Table:
-    """The pieces as one table of the stored columns, which may be empty."""
-    schema = pa.schema([pa.field(c.name, c.type.arrow) for c in table.stored_columns])
-    plain = (piece.select(schema.names).replace_schema_metadata(None) for piece in pieces)
-    return pa.concat_tables([schema.empty_table(), *(piece.cast(schema) for piece in plain)])
-
-
-def kept_part(
+def _kept_part(
     table: Table, rows: pa.Table, of: Sequence[Part], number: Blocks, new: Iterable[Part],
     snapshot: Snapshot, around: Surroundings, lease_id: str, swap: str = "",
 ) -> AddPart:  # fmt: skip
@@ -111,6 +117,28 @@ def _names_left(
         kept += left or [replace(one, rows=0, blocks=())]
     # Merges only ever join rows: what was brought is what is kept.
     return [replace(kept[0], rows=rows), *kept[1:]]
+
+
+def frozen_reached(
+    view: MaterializedView, source: Table, frozen: FrozenKeys, before: Sequence[pa.Table],
+    after: Sequence[pa.Table], around: Surroundings,
+) -> frozenset[str | None]:  # fmt: skip
+    """The slices of the view (None: all) with frozen keys that rows of its source reach which one
+    side has and the other has not, both as a merge would leave them."""
+    slices = WatchedSlices(view, {}, {}, frozen)
+    had, has = (combined(source, _joined(source, one), around) for one in (before, after))
+    try:
+        slices.add(around, difference(had, has))
+    except pa.ArrowNotImplementedError:  # of types that do not compare
+        slices.add_all(0)
+    return frozenset(slices.hit)
+
+
+def _joined(table: Table, pieces: Iterable[pa.Table]) -> pa.Table:
+    """The pieces as one table of the stored columns, which may be empty."""
+    schema = pa.schema([pa.field(c.name, c.type.arrow) for c in table.stored_columns])
+    plain = (piece.select(schema.names).replace_schema_metadata(None) for piece in pieces)
+    return pa.concat_tables([schema.empty_table(), *(piece.cast(schema) for piece in plain)])
 
 
 def refuse_retained(view: MaterializedView, partition: str) -> None:

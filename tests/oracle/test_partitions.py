@@ -201,3 +201,100 @@ def test_how_ttl_is_shown(connection: Connection, oracle: Oracle, ttl: str) -> N
         )
     ]  # fmt: skip
     assert shown[0] == shown[1]
+
+
+NAMED = [
+    ("UInt32", "(5), (7), (9), (4294967293)", "5 | 5.0 | 5.5 | -3 | 4294967301 | NULL | (1, 2) |"
+     " tuple(7) | '' | '7x' | '-3' | '4294967301' | ' 7' | '7.0' | [7] | true | ID '' | ID 'a/../b' |"
+     " ID '9_9' | ID 'é' | ID '4294967302' | ID '9'"),
+    ("Date", "('2024-01-05'), ('2024-10-04'), ('1970-01-01')",
+     "'2024-01-05 00:00:00' | '2024-01-99' | 20240105 | 20000 | -1 | 'x' | '' | 2.5 | '2024-1-5' |"
+     " '1970-01-01'"),
+    ("DateTime", "('2024-01-05 00:00:00'), (5), (9)", "'2024-01-05' | 5 | 'x' | 4294967296"),
+    ("String", "('5'), ('5.5'), ('x')", "5 | NULL | 'X' | 5.5"),
+    ("Nullable(Int8)", "(5), (NULL), (44), (-5)", "300 | NULL | -5 | '44'"),
+    ("Decimal(9, 2)", "(5), (2.5)", "5 | '2.5'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("key", "rows", "named"), NAMED)
+def test_a_value_that_the_key_cannot_hold_names_no_partition(
+    connection: Connection, oracle: Oracle, key: str, rows: str, named: str
+) -> None:
+    oracle.execute("DROP TABLE IF EXISTS n")
+    nullable = " SETTINGS allow_nullable_key = 1" if "Nullable" in key else ""
+    both(
+        connection, oracle,
+        f"CREATE TABLE n (k {key}) ENGINE = MergeTree PARTITION BY k ORDER BY k{nullable}",
+    )  # fmt: skip
+    both(connection, oracle, f"INSERT INTO n VALUES {rows}")
+    for name in named.split(" | "):
+        for action in ("DETACH", "ATTACH", "DROP"):
+            both(connection, oracle, f"ALTER TABLE n {action} PARTITION {name.strip()}")
+        same(connection, oracle, "SELECT toString(k) FROM n ORDER BY k")
+
+
+@pytest.mark.parametrize(
+    "where", ["ALL", "5", "ID ''", "ID 'a_b'", "(9, 9)", "ID 'zz'", "(9, 202401)"]
+)
+def test_partitions_that_other_actions_name(
+    connection: Connection, oracle: Oracle, where: str
+) -> None:
+    oracle.execute("DROP TABLE IF EXISTS i")
+    both(
+        connection, oracle,
+        "CREATE TABLE i (k UInt8, d Date, v UInt8 DEFAULT k, INDEX x v TYPE minmax)"
+        " ENGINE = MergeTree PARTITION BY (k, toYYYYMM(d)) ORDER BY k TTL d + INTERVAL 90 YEAR",
+    )  # fmt: skip
+    both(connection, oracle, "INSERT INTO i (k, d) VALUES (1, '2024-01-05'), (2, '2024-01-05')")
+    for text in (
+        "CLEAR INDEX x IN", "CLEAR INDEX IF EXISTS none IN", "MATERIALIZE INDEX x IN",
+        "MATERIALIZE INDEX IF EXISTS none IN", "CLEAR COLUMN v IN", "MATERIALIZE COLUMN v IN",
+        "MATERIALIZE TTL IN",
+    ):  # fmt: skip
+        both(connection, oracle, f"ALTER TABLE i {text} PARTITION {where}")
+    both(connection, oracle, f"ALTER TABLE i UPDATE v = 3 IN PARTITION {where} WHERE 1")
+    both(connection, oracle, f"ALTER TABLE i DELETE IN PARTITION {where} WHERE 1")
+    both(connection, oracle, f"DELETE FROM i IN PARTITION {where} WHERE 1")
+    both(connection, oracle, f"OPTIMIZE TABLE i PARTITION {where} FINAL")
+    same(connection, oracle, "SELECT k, d, v FROM i ORDER BY k")
+
+
+VALUES = [
+    ("(k % 2, toString(k))", "(1, '1')"),
+    ("toYYYYMM(d)", "tuple(202402)"),
+    ("tuple(d)", "tuple(toDate('2024-02-05'))"),
+    ("(toStartOfDay(t), n)", "(toDateTime('2024-02-05 00:00:00'), 5)"),
+    ("(k, (d, k))", "(1, (toDate('2024-02-05'), 1))"),
+    ("`a b`", "tuple(7)"),
+    ("tuple()", "tuple(7)"),
+    ("", "tuple(7)"),
+]
+
+
+@pytest.mark.parametrize(("key", "value"), VALUES)
+def test_partition_value(connection: Connection, oracle: Oracle, key: str, value: str) -> None:
+    partitions = f"PARTITION BY {key}" if key else ""
+    oracle.execute("DROP TABLE IF EXISTS v")
+    both(
+        connection, oracle,
+        "CREATE TABLE v (k UInt32, d Date, t DateTime, n Nullable(Int8), `a b` Int8) ENGINE ="
+        f" MergeTree {partitions} ORDER BY k SETTINGS allow_nullable_key = 1",
+    )  # fmt: skip
+    both(
+        connection, oracle,
+        "INSERT INTO v VALUES (1, '2024-02-05', '2024-02-05 10:00:00', 5, 7),"
+        " (2, '2024-03-05', '2024-03-05 10:00:00', NULL, 8), (3, '2024-02-05', '2024-02-05 11:00:00', 5, 7)",
+    )  # fmt: skip
+    for query in (
+        "SELECT toString(_partition_value), toTypeName(_partition_value) FROM v ORDER BY k",
+        f"SELECT k FROM v WHERE _partition_value = {value} ORDER BY k",
+        f"SELECT k FROM v WHERE _partition_value != {value} ORDER BY k",
+        f"SELECT k FROM v WHERE _partition_value IN ({value}, {value}) ORDER BY k",
+        f"SELECT k FROM v WHERE _partition_value.1 = ({value}).1 ORDER BY k",
+        "SELECT toString(x._partition_value), count() FROM v AS x GROUP BY x._partition_value ORDER BY 1",
+        "SELECT x.k, y.k FROM v AS x JOIN v AS y ON x._partition_value = y._partition_value ORDER BY ALL",
+        "SELECT k FROM (SELECT * FROM v) ORDER BY k",
+    ):
+        if both(connection, oracle, query) == 0:
+            same(connection, oracle, query)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -122,44 +123,53 @@ class MapValues(Wrapped):
 
 @dataclass(frozen=True)
 class MappedArrays(Wrapped):
-    """sumMap, minMap, maxMap of an array of keys and one of values, as two arguments or a Tuple.
-    State: Tuple(keys, states). The result leaves out keys whose sum is 0, as in ClickHouse."""
+    """sumMap, minMap, maxMap of an array of keys and some of values, as arguments or as a Tuple.
+    State: Tuple(keys, states, …). A NULL adds nothing to its key, which stays. The result leaves out
+    keys all of whose sums are 0, as in ClickHouse."""
+
+    others: tuple[Aggregate, ...] = ()
+    """What is done with the second array of values, and those after it."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        pair = arguments if len(arguments) == 2 else columns.struct_fields(arguments[0])
+        given = arguments if len(arguments) > 1 else columns.struct_fields(arguments[0])
         try:
-            offsets, elements = _elements_together(self.name, pair)
+            offsets, (keys, *values) = _elements_together(self.name, given)
         except SizesOfArraysDoNotMatch as error:  # as ClickHouse calls it for maps
             raise UnequalMappedArrays(error.message) from None
-        owners = segments.regroup(offsets, groups)
-        counted = columns.all_valid(elements[1:], len(owners.codes))
-        (keys, values), owners = segments.kept(elements, owners, counted)
-        lists, found, kept = _by_code(keys, owners)
-        return self._pair(lists, kept, self.inner.state([values], found), self.state_type.arrow)
+        lists, found, kept = _by_code(keys, segments.regroup(offsets, groups))
+        made = [inner.state([one], found) for inner, one in zip(self._inners, values, strict=True)]
+        return self._tuple(lists, kept, made, self.state_type.arrow)
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
-        key_lists, value_lists = columns.struct_fields(states)
-        offsets, keys = columns.elements_of(key_lists)
-        _, values = columns.elements_of(value_lists)
+        offsets, keys, values = self._parts(states)
         lists, owners, kept = _by_key(offsets, keys, groups)
-        return self._pair(lists, kept, self.inner.merge(values, owners), self.state_type.arrow)
+        made = [inner.merge(one, owners) for inner, one in zip(self._inners, values, strict=True)]
+        return self._tuple(lists, kept, made, self.state_type.arrow)
 
     def finalize(self, states: pa.Array) -> pa.Array:
-        key_lists, value_lists = columns.struct_fields(states)
-        offsets, keys = columns.elements_of(key_lists)
-        _, inner = columns.elements_of(value_lists)
-        values = self.inner.finalize(inner)
+        offsets, keys, inner = self._parts(states)
+        values = [one.finalize(of) for one, of in zip(self._inners, inner, strict=True)]
         if self.inner.name == "sum":
-            keep = np.asarray(values.cast(pa.float64(), safe=False)) != 0
+            sums = [np.asarray(one.cast(pa.float64(), safe=False)) for one in values]
+            keep = np.any([one != 0 for one in sums], axis=0)
             counts = np.bincount(columns.parents_of(offsets)[keep], minlength=len(states))
             offsets = columns.offsets_from_counts(counts)
-            keys, values = keys.filter(pa.array(keep)), values.filter(pa.array(keep))
-        return self._pair(offsets, keys, values, self.result_type.arrow)
+            keys, *values = [one.filter(pa.array(keep)) for one in (keys, *values)]
+        return self._tuple(offsets, keys, values, self.result_type.arrow)
 
-    def _pair(
-        self, offsets: np.ndarray, keys: pa.Array, values: pa.Array, arrow: pa.DataType
+    @property
+    def _inners(self) -> tuple[Aggregate, ...]:
+        return (self.inner, *self.others)
+
+    def _parts(self, states: pa.Array) -> tuple[np.ndarray, pa.Array, list[pa.Array]]:
+        key_lists, *value_lists = columns.struct_fields(states)
+        offsets, keys = columns.elements_of(key_lists)
+        return offsets, keys, [columns.elements_of(one)[1] for one in value_lists]
+
+    def _tuple(
+        self, offsets: np.ndarray, keys: pa.Array, values: Sequence[pa.Array], arrow: pa.DataType
     ) -> pa.Array:
-        lists = [columns.lists_from(offsets, keys), columns.lists_from(offsets, values)]
+        lists = [columns.lists_from(offsets, one) for one in (keys, *values)]
         return columns.structs_from(lists, arrow)
 
 
@@ -336,27 +346,33 @@ def _map(
             f"{inner.name}Map", inner.parameters, types, Map(only.key, inner.state_type.state)
         )
         result: DataType = Map(only.key, inner.result_type)
-        kind: type[MapValues | MappedArrays] = MapValues
-    else:
-        pair = types if not isinstance(only, Tuple) or len(types) > 1 else only.elements
-        arrays = [plain(one) for one in pair]
-        if name not in _OF_ARRAYS or len(arrays) != 2 or not _are_arrays(arrays):
-            shown = types[0] if types else Tuple(())
-            raise illegal(spelt, shown, "a Map" + ", or an array of keys and one of values" * (
-                name in _OF_ARRAYS))  # fmt: skip
-        keys, values = (one.inner for one in arrays if isinstance(one, Array))
-        values = plain(values)
-        inner = resolve(name, parameters, (values,))
-        state = state_of(spelt, (), types, Tuple((Array(keys), Array(inner.state_type.state))))
-        result = Tuple((Array(keys), Array(inner.result_type)))
-        kind = MappedArrays
-    merges = inner.name if inner.merge_function == inner.name and inner.name in _OF_ARRAYS else ""
-    return kind(
-        f"{inner.name}Map", inner.parameters, types, result, state, inner,
-        merge_class=inner.merge_class, additive=bool(merges),
-        merge_function=f"{merges}Map" if merges else "",
+        return MapValues(
+            f"{inner.name}Map", inner.parameters, types, result, state, inner,
+            merge_class=inner.merge_class, **_merging(inner),
+        )  # fmt: skip
+    given = types if not isinstance(only, Tuple) or len(types) > 1 else only.elements
+    arrays = [one for one in map(plain, given) if isinstance(one, Array)]
+    if name not in _OF_ARRAYS or len(arrays) < max(len(given), 2):
+        wanted = ", or arrays of keys and of values" if name in _OF_ARRAYS else ""
+        raise illegal(spelt, types[0] if types else Tuple(()), f"a Map{wanted}")
+    inners = [resolve(name, parameters, (plain(one.inner),)) for one in arrays[1:]]
+    keys = Array(arrays[0].inner)
+    states = Tuple((keys, *(Array(one.state_type.state) for one in inners)))
+    classes = [one.merge_class for one in inners]
+    return MappedArrays(
+        f"{inners[0].name}Map", inners[0].parameters, types,
+        Tuple((keys, *(Array(one.result_type) for one in inners))),
+        state_of(spelt, (), types, states), inners[0], tuple(inners[1:]),
+        merge_class="float" if "float" in classes else classes[0], **_merging(inners[0]),
     )  # fmt: skip
 
 
-def _are_arrays(types: Sequence[DataType]) -> bool:
-    return all(isinstance(one, Array) for one in types)
+class _Merging(TypedDict):
+    additive: bool
+    merge_function: str
+
+
+def _merging(inner: Aggregate) -> _Merging:
+    """Whether maps that are finished may be merged by the same function."""
+    merges = inner.merge_function == inner.name and inner.name in _OF_ARRAYS
+    return {"additive": merges, "merge_function": f"{inner.name}Map" if merges else ""}

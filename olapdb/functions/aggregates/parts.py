@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from olapdb.errors import IllegalTypeOfArgument, NumberOfArgumentsDoesntMatch
-from olapdb.types import AggregateFunction, DataType, Tuple, make_nullable, plain
+from olapdb.types import AggregateFunction, Array, DataType, Tuple, make_nullable, plain
 
 
 def state_of(
@@ -39,3 +39,9 @@ def illegal(name: str, data_type: DataType, wanted: str) -> IllegalTypeOfArgumen
     return IllegalTypeOfArgument(
         f"Illegal type {data_type} of argument of aggregate function {name}: {wanted} expected."
     )
+
+
+def set_type(types: Sequence[DataType]) -> Array:
+    """The state that holds distinct values, or tuples of several."""
+    elements = tuple(plain(t) for t in types)
+    return Array(elements[0] if len(elements) == 1 else Tuple(elements))

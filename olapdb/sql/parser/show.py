@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from olapdb.errors import Position
 from olapdb.sql.nodes import Show, TableName
 from olapdb.sql.parser.definitions import DefinitionParser
 
 _LISTS = (
     "TABLES", "DATABASES", "SCHEMAS", "SETTINGS", "FUNCTIONS", "VIEWS", "DICTIONARIES",
-    "PROCESSLIST", "ENGINES",
+    "PROCESSLIST", "ENGINES", "MERGES", "CLUSTERS",
 )  # fmt: skip
-_FILTERED = ("TABLES", "DATABASES", "SETTINGS", "FUNCTIONS", "VIEWS", "DICTIONARIES")
+_FILTERED = (
+    "TABLES", "DATABASES", "SETTINGS", "FUNCTIONS", "VIEWS", "DICTIONARIES", "MERGES", "CLUSTERS",
+)  # fmt: skip
 """Those that take LIKE and LIMIT; of these TABLES takes WHERE instead, too."""
 _COLUMNS = ("COLUMNS", "FIELDS")
 _INDEXES = ("INDEX", "INDEXES", "INDICES", "KEYS")
@@ -28,6 +31,10 @@ class ShowParser(DefinitionParser):
         self.take("SETTINGS", "PROFILES")
         if self.take("SETTING"):
             return Show("SETTING", TableName(self.identifier("a setting")), position=position)
+        if self.take("CLUSTER"):
+            return Show("CLUSTER", named=self._user("a cluster"), position=position)
+        if self.take("GRANTS"):
+            return self._grants(position)
         if self.take_one_of(*_COLUMNS):
             return self._of_table("COLUMNS", full)
         if not full and self.take_one_of(*_INDEXES):
@@ -43,7 +50,7 @@ class ShowParser(DefinitionParser):
             raise self.refused(
                 f"SHOW {self.token.text.upper()}",
                 "There are SHOW TABLES, DATABASES, COLUMNS, INDEXES, CREATE TABLE, SETTINGS,"
-                " FUNCTIONS, ENGINES and PROCESSLIST; the tables of the database system say more.",
+                " FUNCTIONS, ENGINES, MERGES, GRANTS and PROCESSLIST; the tables of the database system say more.",
             )
         database = None
         if kind in ("TABLES", "VIEWS", "DICTIONARIES") and self.take_one_of("FROM", "IN"):
@@ -65,6 +72,20 @@ class ShowParser(DefinitionParser):
         if self.keys[self.at] in ("TABLE", "VIEW") and self.kind_after(1) in ("word", "name"):
             kind = self.advance().key
         return Show(f"CREATE {kind}", self.table_name(), position=position)
+
+    def _grants(self, position: Position) -> Show:
+        """`[FOR user | CURRENT_USER | ALL] [WITH IMPLICIT] [FINAL]`: there is one user, whose rights
+        need no roles, so the last two change nothing."""
+        named = self._user("a user") if self.take("FOR") else None
+        if self.take("WITH"):
+            self.expect("IMPLICIT")
+        self.take("FINAL")
+        return Show("GRANTS", named=named, position=position)
+
+    def _user(self, what: str) -> str:
+        if self.token.kind == "string":
+            return self.string(what)
+        return self.identifier(what)
 
     def _of_table(self, kind: str, full: bool) -> Show:
         if not self.take_one_of("FROM", "IN"):

@@ -48,6 +48,41 @@ def python_codes(rows: list[object]) -> list[int]:
     return [seen.setdefault(row, len(seen)) for row in rows]
 
 
+WHOLE = {
+    "int8": (pa.int8(), -(1 << 7), (1 << 7) - 1),
+    "uint8": (pa.uint8(), 0, (1 << 8) - 1),
+    "int32": (pa.int32(), -(1 << 31), (1 << 31) - 1),
+    "int64": (pa.int64(), -(1 << 63), (1 << 63) - 1),
+    "uint64": (pa.uint64(), 0, (1 << 64) - 1),
+    "dates": (pa.date32(), -(1 << 31), (1 << 31) - 1),
+    "times": (pa.timestamp("us", "UTC"), -(1 << 63) + 1, (1 << 63) - 1),
+}
+
+
+@pytest.mark.parametrize("kind", sorted(WHOLE))
+@given(data=st.data())
+def test_whole_numbers_that_lie_near_to_each_other(kind: str, data: st.DataObject) -> None:
+    """At both ends of the type, and around the number of values that a table of them may have."""
+    arrow, least, largest = WHOLE[kind]
+    span = data.draw(st.sampled_from([0, 3, 255, 4_095, 4_096, 1 << 40]))
+    low = data.draw(st.sampled_from([least, max(least, -2), largest - min(span, largest - least)]))
+    high = min(low + span, largest)
+    rows = data.draw(st.integers(1, 12))
+    columns = [
+        data.draw(st.lists(st.sampled_from([low, high, (low + high) // 2]), min_size=rows, max_size=rows))
+        for _ in range(data.draw(st.integers(1, 3)))
+    ]  # fmt: skip
+    storage = pa.int32() if pa.types.is_date32(arrow) else pa.int64()
+    temporal = pa.types.is_temporal(arrow)
+    arrays = [
+        pa.array(one, storage).view(arrow) if temporal else pa.array(one, arrow) for one in columns
+    ]
+    found = factorise(arrays, rows)
+    expected = python_codes(list(zip(*columns, strict=True)))
+    assert found.codes.tolist() == expected
+    assert found.first.tolist() == [expected.index(c) for c in range(found.count)]
+
+
 @pytest.mark.parametrize("kind", sorted(KINDS))
 @given(data=st.data())
 def test_factorise_numbers_rows_by_first_appearance(kind: str, data: st.DataObject) -> None:

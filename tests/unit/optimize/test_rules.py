@@ -21,6 +21,14 @@ CASES = {
             Filter: (delay > 0) AND (carrier = 'UA')
         """,
     ),
+    "a tuple made of columns is taken apart": (
+        "SELECT carrier FROM flights WHERE (carrier, delay) = ('UA', 5) AND (day, delay).2 > 3",
+        """
+        ReadFromMergeTree (default.flights)
+            Columns: carrier
+            Filter: (carrier = 'UA') AND (delay = 5) AND (delay > 3)
+        """,
+    ),
     "a condition on keys goes below the grouping, one on aggregates stays": (
         "SELECT day, count() AS n FROM flights GROUP BY day HAVING day > '2013-01-01' AND n > 1",
         """

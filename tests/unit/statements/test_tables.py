@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import olapdb
+from olapdb.transaction.activity import RunningMerge
 
 
 @pytest.fixture
@@ -64,6 +65,58 @@ def test_views_know_that_all_tables_were_truncated(connection: olapdb.Connection
     connection.execute("TRUNCATE ALL TABLES FROM d")
     connection.execute("INSERT INTO s VALUES (2)")
     assert rows(connection, "SELECT k FROM t") == [(2,)]
+
+
+def test_all_tables_are_truncated_by_one_commit(connection: olapdb.Connection) -> None:
+    for text in (
+        "CREATE DATABASE d",
+        "USE d",
+        "CREATE TABLE s (k UInt64, j UInt64) ENGINE = MergeTree ORDER BY k",
+        "CREATE TABLE m (k UInt64, j UInt64) ENGINE = MergeTree ORDER BY k",
+        "CREATE TABLE t (k UInt64) ENGINE = MergeTree ORDER BY k",
+        "CREATE TABLE joined (j UInt64, name String) ENGINE = MergeTree ORDER BY j",
+        "CREATE TABLE elsewhere (k UInt64) ENGINE = Memory",
+        "CREATE MATERIALIZED VIEW v TO m AS SELECT k, j FROM s",
+        "CREATE MATERIALIZED VIEW w TO t AS SELECT k FROM m JOIN joined ON m.j = joined.j",
+        "CREATE MATERIALIZED VIEW x TO default.o AS SELECT k FROM m",
+    ):
+        if " x TO" in text:
+            connection.execute("CREATE TABLE default.o (k UInt64) ENGINE = MergeTree ORDER BY k")
+        connection.execute(text)
+    connection.execute("INSERT INTO joined VALUES (1, 'a')")
+    connection.execute("INSERT INTO s VALUES (1, 1), (2, 1)")
+    connection.execute("INSERT INTO elsewhere VALUES (1)")
+    assert rows(connection, "SELECT count() FROM t") == [(2,)]
+    before = rows(connection, "SELECT max(number) FROM system.snapshots")[0][0]
+    assert connection.execute("TRUNCATE ALL TABLES FROM d").rowcount == 8
+    assert rows(connection, "SELECT max(number) FROM system.snapshots") == [(before + 1,)]
+    # Views whose target is empty too have nothing that could be stale.
+    stale = "SELECT name, stale_slices FROM system.views ORDER BY name"
+    assert rows(connection, stale) == [("v", 0), ("w", 0), ("x", 1)]
+    connection.execute("SYSTEM REPLAY VIEW x STALE")
+    connection.execute("INSERT INTO joined VALUES (7, 'b')")
+    connection.execute("INSERT INTO s VALUES (5, 7)")
+    for name in ("v", "w", "x"):
+        assert rows(connection, f"SYSTEM RECONCILE VIEW {name}")
+    verdicts = "SELECT name, verdict FROM system.views ORDER BY name"
+    assert rows(connection, verdicts) == [("v", "proven"), ("w", "proven"), ("x", "proven")]
+    assert rows(connection, "SELECT k FROM t") == [(5,)]
+
+
+def test_what_may_not_be_truncated_is_named_before_anything_is(
+    connection: olapdb.Connection,
+) -> None:
+    connection.execute("CREATE TABLE a (k UInt64) ENGINE = MergeTree ORDER BY k")
+    connection.execute("CREATE TABLE n1 (k UInt64) ENGINE = Null")
+    connection.execute("CREATE TABLE n2 (k UInt64) ENGINE = Null")
+    connection.execute("INSERT INTO a VALUES (1)")
+    with pytest.raises(olapdb.NotSupportedError, match=r"n1 is a Null table.*n2 is a Null table"):
+        connection.execute("TRUNCATE ALL TABLES FROM default")
+    assert rows(connection, "SELECT k FROM a") == [(1,)]
+    with pytest.raises(olapdb.NotSupportedError, match="system"):
+        connection.execute("TRUNCATE ALL TABLES FROM system")
+    connection.execute("TRUNCATE ALL TABLES FROM default NOT LIKE 'n%'")
+    assert rows(connection, "SELECT k FROM a") == []
 
 
 def test_a_cleared_index_is_gone_from_the_files_of_its_partition(tmp_path: Path) -> None:
@@ -135,6 +188,38 @@ def test_describe_lists_virtual_columns(connection: olapdb.Connection) -> None:
         ("k", 0), ("_part", 0), ("_partition_id", 1), ("_block_number", 1), ("_part_offset", 1),
         ("_database", 1), ("_table", 1),
     ]  # fmt: skip
+    connection.execute("CREATE TABLE p (k UInt64) ENGINE = MergeTree PARTITION BY k ORDER BY k")
+    found = rows(connection, "DESCRIBE p SETTINGS describe_include_virtual_columns = 1")
+    assert ("_partition_value", "Tuple(UInt64)") in [row[:2] for row in found]
+
+
+def test_show_merges_lists_those_that_run(connection: olapdb.Connection) -> None:
+    for name in ("t", "other"):
+        connection.execute(f"CREATE TABLE {name} (k UInt64) ENGINE = MergeTree ORDER BY k")
+    connection.execute("INSERT INTO t SELECT number FROM numbers(10)")
+    assert rows(connection, "SHOW MERGES") == []
+    activity = connection._session.engine.services.activity
+    found = connection._session.snapshot().find("default", "t")
+    assert found is not None
+    merge = RunningMerge(found.id, "all", ("all_1_1_0", "all_2_2_0"), 20, 2048)
+    with activity.merging(merge):
+        ((table, database, left, elapsed, progress, mutation, size, _),) = rows(
+            connection, "SHOW MERGES LIKE 't'"
+        )
+        assert (table, database, left, mutation, size) == ("t", "default", None, 0, "2.00 KiB")
+        assert elapsed >= 0
+        assert progress != progress  # nobody knows
+        assert rows(connection, "SHOW MERGES NOT LIKE 't'") == []
+    assert rows(connection, "SHOW MERGES") == []
+
+
+def test_grants_are_those_of_the_one_user(tmp_path: Path) -> None:
+    with olapdb.connect(str(tmp_path)) as opened:
+        assert rows(opened, "SHOW GRANTS") == [("GRANT ALL ON *.* TO default",)]
+        assert rows(opened, "SHOW GRANTS FOR default") == rows(opened, "SHOW GRANTS")
+        assert refused(opened, "SHOW GRANTS FOR somebody")[0] == "UNKNOWN_ROLE"
+    with olapdb.connect(str(tmp_path), read_only=True) as reader:
+        assert rows(reader, "SHOW GRANTS") == [("GRANT SHOW, SELECT ON *.* TO default",)]
 
 
 def test_show_lists_what_the_system_tables_hold(connection: olapdb.Connection) -> None:

@@ -1,85 +1,11 @@
-"""Settings: which there are, what they hold, and what we do not do yet.
-
-Every setting of a query, a session or a table is looked up here; an unknown one is an error, and
-so is a value of a known one that we would have to ignore.  Settings that cannot mean anything in
-process (`mutations_sync`: we always wait) are accepted and marked `neutral`.
-"""
+"""The settings of queries and sessions."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Literal
 
-from olapdb.errors import (
-    BadArguments,
-    CannotParseSetting,
-    NotSupportedError,
-    SettingOutOfRange,
-    UnknownSetting,
-)
-
-SettingValue = bool | int | float | str
-
-
-@dataclass(frozen=True, slots=True)
-class SettingDefinition:
-    """`only` lists the values that are implemented, where not all are."""
-
-    name: str
-    default: SettingValue
-    description: str
-    scope: Literal["session", "table"] = "session"
-    minimum: int | None = None
-    only: tuple[SettingValue, ...] | None = None
-    neutral: bool = False
-
-    @property
-    def type(self) -> str:
-        return {bool: "Bool", int: "UInt64", float: "Float", str: "String"}[type(self.default)]
-
-    def parse(self, value: object) -> SettingValue:
-        """The value in the setting's type; BadArguments or NotSupportedError where it is none."""
-        parsed = self._convert(value)
-        if self.minimum is not None and not isinstance(parsed, str) and parsed < self.minimum:
-            kind = SettingOutOfRange if parsed < 0 and self.minimum >= 0 else BadArguments
-            raise kind(f"Setting {self.name} is at least {self.minimum}, not {parsed}.")
-        if self.only is not None and parsed not in self.only:
-            choices = ", ".join(repr(v) for v in self.only)
-            raise NotSupportedError(
-                f"Setting {self.name} = {parsed!r} is not supported; olapdb has {choices}.",
-                hint=self.description,
-            )
-        return parsed
-
-    def _convert(self, value: object) -> SettingValue:
-        expected = type(self.default)
-        try:
-            if expected is bool:
-                return _boolean(value)
-            if expected is int and not isinstance(value, bool):
-                return int(value)  # type: ignore[call-overload, no-any-return]
-            if expected is float:
-                return float(value)  # type: ignore[arg-type]
-            if expected is int:
-                return int(bool(value))
-            return str(value)
-        except (TypeError, ValueError):
-            raise CannotParseSetting(
-                f"Setting {self.name} takes a value of type {self.type}, not {value!r}."
-            ) from None
-
-
-def _boolean(value: object) -> bool:
-    if isinstance(value, bool):
-        return value
-    if value in (0, 1, "0", "1"):
-        return bool(int(value))  # type: ignore[call-overload]
-    if isinstance(value, str) and value.lower() in ("true", "false"):
-        return value.lower() == "true"
-    raise ValueError(value)
+from olapdb.config.definition import SettingDefinition, SettingValue
 
 
 def _session() -> Iterable[SettingDefinition]:
@@ -393,7 +319,6 @@ _NEUTRAL: tuple[tuple[str, SettingValue], ...] = (
     ("date_time_input_format", "best_effort"), ("readonly", 0),
 )  # fmt: skip
 
-
 _NEUTRAL_OF_VIEWS: tuple[tuple[str, SettingValue], ...] = (
     # The same whatever they say: plain views are always inlined, nothing has a definer, a target
     # cannot be dropped before its views, and there are no replicas and no REFRESH.
@@ -420,160 +345,6 @@ _NEUTRAL_OF_VIEWS: tuple[tuple[str, SettingValue], ...] = (
     ("window_view_heartbeat_interval", 15),
 )  # fmt: skip
 
-
-def _table() -> Iterable[SettingDefinition]:
-    def s(
-        name: str, default: SettingValue, description: str, *, minimum: int | None = None,
-        neutral: bool = False,
-    ) -> SettingDefinition:  # fmt: skip
-        return SettingDefinition(
-            name, default, description, scope="table", minimum=minimum, neutral=neutral
-        )
-
-    yield s(
-        "index_granularity", 65_536, "Rows of a granule, which is a Parquet row group.", minimum=1
-    )
-    yield s("parts_to_delay_insert", 1_000, "Parts in a partition that slow an INSERT.", minimum=1)
-    yield s(
-        "parts_to_throw_insert", 3_000, "Parts in a partition that refuse an INSERT.", minimum=1
-    )
-    yield s(
-        "old_parts_lifetime",
-        480,
-        "Seconds for which replaced parts are kept for readers.",
-        minimum=0,
-    )
-    yield s(
-        "inline_bytes_max",
-        262_144,
-        "Smaller blocks are kept in the catalog until merged.",
-        minimum=0,
-    )
-    yield s(
-        "max_bytes_to_merge", 2_147_483_648, "A background merge makes no larger part.", minimum=1
-    )
-    yield s("allow_nullable_key", False, "Whether keys may be Nullable.")
-    yield s(
-        "deduplicate_by",
-        "",
-        "Columns that identify a row: one that was accepted before is dropped by INSERT.",
-    )
-    yield s(
-        "deduplicate_window",
-        0,
-        "Seconds for which accepted keys are remembered; 0 means as deduplicate_window_rows says.",
-        minimum=0,
-    )
-    yield s(
-        "deduplicate_window_rows",
-        10_000_000,
-        "Accepted keys that are remembered, the newest.",
-        minimum=1,
-    )
-    yield s(
-        "ttl_retain",
-        True,
-        "Rows that leave by TTL leave what views made of them frozen; 0 makes it stale.",
-    )
-    yield s(
-        "ttl_only_drop_parts",
-        False,
-        "TTL removes a part when all of its rows have expired, and no part of one.",
-    )
-    yield s(
-        "merge_with_ttl_timeout",
-        14_400,
-        "Seconds between two looks for expired rows in the background.",
-        minimum=0,
-    )
-    yield s("storage_policy", "default", "There is one.", neutral=True)
-    yield s("min_bytes_for_wide_part", 0, "Parts have one form.", neutral=True)
-    yield s("min_rows_for_wide_part", 0, "Parts have one form.", neutral=True)
-    yield s("index_granularity_bytes", 0, "Granules are counted in rows.", neutral=True)
-    yield s("replicated_deduplication_window", 0, "A warehouse has no replicas.", neutral=True)
-
-
 SESSION_SETTINGS: Mapping[str, SettingDefinition] = MappingProxyType(
     {d.name: d for d in _session()}
 )
-TABLE_SETTINGS: Mapping[str, SettingDefinition] = MappingProxyType({d.name: d for d in _table()})
-
-
-class Settings(Mapping[str, SettingValue]):
-    """Session settings: every known name has a value, its default unless changed. Immutable."""
-
-    __slots__ = ("_changed",)
-
-    def __init__(self, changed: Mapping[str, object] | None = None) -> None:
-        self._changed = {n: lookup(n).parse(v) for n, v in (changed or {}).items()}
-
-    def __getitem__(self, name: str) -> SettingValue:
-        if name in self._changed:
-            return self._changed[name]
-        return SESSION_SETTINGS[name].default
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(SESSION_SETTINGS)
-
-    def __len__(self) -> int:
-        return len(SESSION_SETTINGS)
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Settings) and self._changed == other._changed
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return Settings, (dict(self._changed),)
-
-    @property
-    def changed(self) -> Mapping[str, SettingValue]:
-        return MappingProxyType(self._changed)
-
-    @property
-    def key(self) -> tuple[tuple[str, SettingValue], ...]:
-        """A hashable form of what differs from the defaults."""
-        return tuple(sorted(self._changed.items(), key=lambda item: item[0]))
-
-    def with_changes(self, changes: Mapping[str, object]) -> Settings:
-        return Settings({**self._changed, **changes}) if changes else self
-
-    def integer(self, name: str) -> int:
-        return int(self[name])
-
-    def boolean(self, name: str) -> bool:
-        return bool(self[name])
-
-    def text(self, name: str) -> str:
-        return str(self[name])
-
-
-def setting_text(value: SettingValue) -> str:
-    """As SHOW SETTINGS and system.settings print it: booleans are 0 and 1."""
-    return str(int(value)) if isinstance(value, bool) else str(value)
-
-
-def lookup(name: str) -> SettingDefinition:
-    """The definition of a session setting; UnknownSetting with the nearest name otherwise."""
-    return _lookup(SESSION_SETTINGS, name, "setting")
-
-
-def is_deduplication(name: str) -> bool:
-    """Whether a table setting is about rows that were delivered before."""
-    return name.startswith("deduplicate_")
-
-
-def table_settings(given: Mapping[str, object]) -> tuple[tuple[str, SettingValue], ...]:
-    """Checked settings of a table, as CREATE TABLE … SETTINGS gives them."""
-    return tuple(
-        (n, _lookup(TABLE_SETTINGS, n, "MergeTree setting").parse(v)) for n, v in given.items()
-    )
-
-
-def _lookup(known: Mapping[str, SettingDefinition], name: str, what: str) -> SettingDefinition:
-    if name in known:
-        return known[name]
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"Did you mean {near[0]}?" if near else "system.settings lists those there are."
-    raise UnknownSetting(f"Unknown {what} '{name}'.", hint=hint)

@@ -1,0 +1,61 @@
+"""`_partition_value`: the items of the partition key as a tuple, computed from the columns that it is
+made of.  It is one value in a part, and prunes parts as the key does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from olapdb.bind.expressions import ExpressionBinder
+from olapdb.bind.query import QueryBinder
+from olapdb.bind.relation import Relation, RelationColumn
+from olapdb.bind.scope import NO_SNAPSHOT, BindScope
+from olapdb.errors import InternalError
+from olapdb.model.schema import Column, Table
+from olapdb.plan import nodes as plan
+from olapdb.plan.expressions import ColumnRef, Expression
+from olapdb.sql import nodes as sql
+from olapdb.types import DataType
+
+PARTITION_VALUE = "_partition_value"
+
+
+@lru_cache(maxsize=512)
+def partition_value_column(table: Table) -> Column | None:
+    """The column as an ALIAS of the key; None where the table has no PARTITION BY, or a column of
+    that name."""
+    from olapdb.sql.format import to_sql
+    from olapdb.sql.parser import parse_expression
+
+    if not table.partition_key or table.column(PARTITION_VALUE) is not None:
+        return None
+    key = parse_expression(table.partition_key)
+    elements = key_elements(key)
+    if not elements:
+        return None
+    made = sql.Function("tuple", elements)
+    return Column(0, PARTITION_VALUE, _type_of(made, table), "ALIAS", to_sql(made))
+
+
+def key_elements(key: sql.Expression) -> tuple[sql.Expression, ...]:
+    """The items of a partition key; a tuple's elements one by one."""
+    if isinstance(key, sql.TupleLiteral):
+        return key.elements
+    if isinstance(key, sql.Function) and key.name == "tuple":
+        return key.arguments
+    return (key,)
+
+
+def _type_of(key: sql.Expression, table: Table) -> DataType:
+    queries = QueryBinder(BindScope(NO_SNAPSHOT, table.database))
+    columns = [RelationColumn(c.name, c.type, _reference(c)) for c in table.columns]
+    relation = Relation(columns, _no_node, f"{table.database}.{table.name}")
+    return ExpressionBinder(queries, relation, queries.surroundings()).bind(key).type
+
+
+def _reference(column: Column) -> Callable[[], Expression]:
+    return lambda: ColumnRef(column.type, column.name)
+
+
+def _no_node() -> plan.Node:
+    raise InternalError("The key of a table reads nothing but its own columns.")

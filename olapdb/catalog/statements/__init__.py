@@ -1,0 +1,141 @@
+"""The catalog's statements, by what they are about; each is run by calling it on a connection.
+
+    sql.newest_block.value(connection, of_table=table_id)
+
+`base` says how they are built; `history` has what vacuum forgets, of all the others.
+"""
+
+from olapdb.catalog.statements.base import Statement
+from olapdb.catalog.statements.blocks import (
+    block_span_at,
+    blocks_at,
+    data_version_at,
+    insert_block,
+    insert_data_version,
+    newest_block,
+    newest_block_at,
+)
+from olapdb.catalog.statements.commits import (
+    all_meta,
+    commit_by_id,
+    forget_commits,
+    get_meta,
+    insert_commit,
+    insert_meta,
+    list_commits,
+    newest_commit,
+    newest_commit_before,
+    set_meta,
+)
+from olapdb.catalog.statements.deliveries import (
+    delete_expired_keys,
+    delete_keys_from,
+    drop_all_offsets,
+    drop_offset,
+    forget_tokens,
+    has_deliveries,
+    held_key_bytes,
+    insert_keys,
+    insert_offset,
+    insert_token,
+    key_bytes,
+    key_ledger,
+    keys_since,
+    newest_key_tiers,
+    offset_of_stream,
+    offsets_at,
+    oldest_keys,
+    put_key_ledger,
+    token_commit,
+)
+from olapdb.catalog.statements.history import (
+    forget_dropped,
+    forget_dropped_tables,
+    forget_homeless,
+    forget_superseded_checks,
+    has_history,
+)
+from olapdb.catalog.statements.leases import (
+    all_leases,
+    forget_all_leases,
+    forget_leases,
+    insert_lease,
+    lease_state,
+    renew_lease,
+    set_lease_state,
+)
+from olapdb.catalog.statements.parts import (
+    PART_COLUMNS,
+    all_parts,
+    all_paths,
+    drop_all_parts,
+    drop_parts,
+    dropped_parts,
+    forget_dropped_parts,
+    forget_inline,
+    forget_inline_of_dropped,
+    forget_parts,
+    inline_of_part,
+    insert_inline,
+    insert_part,
+    live_parts_named,
+    live_parts_of,
+    part_history,
+    parts_at,
+    parts_created_since,
+    parts_dropped_since,
+    parts_dropped_with,
+    paths_still_used,
+)
+from olapdb.catalog.statements.schema import (
+    databases_at,
+    drop_database,
+    drop_object,
+    forget_dropped_table,
+    insert_database,
+    insert_object,
+    list_dropped_tables,
+    objects_at,
+    remember_dropped_table,
+    schema_changed,
+)
+from olapdb.catalog.statements.views import (
+    checks_at,
+    clear_invalidations,
+    clear_invalidations_of_slice,
+    coverage_at,
+    drop_checks,
+    drop_coverage,
+    drop_retained,
+    extend_coverage,
+    insert_check,
+    insert_coverage,
+    insert_invalidation,
+    insert_retained,
+    invalidations_at,
+    retained_at,
+    retained_of,
+)
+
+__all__ = [
+    "PART_COLUMNS", "Statement", "all_leases", "all_meta", "all_parts", "all_paths",
+    "block_span_at", "blocks_at", "checks_at", "clear_invalidations",
+    "clear_invalidations_of_slice", "commit_by_id", "coverage_at", "data_version_at",
+    "databases_at", "delete_expired_keys", "delete_keys_from", "drop_all_offsets",
+    "drop_all_parts", "drop_checks", "drop_coverage", "drop_database", "drop_object",
+    "drop_offset", "drop_parts", "drop_retained", "dropped_parts", "extend_coverage",
+    "forget_all_leases", "forget_commits", "forget_dropped", "forget_dropped_parts",
+    "forget_dropped_table", "forget_dropped_tables", "forget_homeless", "forget_inline",
+    "forget_inline_of_dropped", "forget_leases", "forget_parts", "forget_superseded_checks",
+    "forget_tokens", "get_meta", "has_deliveries", "has_history", "held_key_bytes",
+    "inline_of_part", "insert_block", "insert_check", "insert_commit", "insert_coverage",
+    "insert_data_version", "insert_database", "insert_inline", "insert_invalidation",
+    "insert_keys", "insert_lease", "insert_meta", "insert_object", "insert_offset", "insert_part",
+    "insert_retained", "insert_token", "invalidations_at", "key_bytes", "key_ledger", "keys_since",
+    "lease_state", "list_commits", "list_dropped_tables", "live_parts_named", "live_parts_of",
+    "newest_block", "newest_block_at", "newest_commit", "newest_commit_before", "newest_key_tiers",
+    "objects_at", "offset_of_stream", "offsets_at", "oldest_keys", "part_history", "parts_at",
+    "parts_created_since", "parts_dropped_since", "parts_dropped_with", "paths_still_used",
+    "put_key_ledger", "remember_dropped_table", "renew_lease", "retained_at", "retained_of",
+    "schema_changed", "set_lease_state", "set_meta", "token_commit",
+]  # fmt: skip

@@ -1,0 +1,68 @@
+"""One setting: its name, its default, and which values it takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from olapdb.errors import BadArguments, CannotParseSetting, NotSupportedError, SettingOutOfRange
+
+SettingValue = bool | int | float | str
+
+
+@dataclass(frozen=True, slots=True)
+class SettingDefinition:
+    """`only` lists the values that are implemented, where not all are."""
+
+    name: str
+    default: SettingValue
+    description: str
+    scope: Literal["session", "table"] = "session"
+    minimum: int | None = None
+    only: tuple[SettingValue, ...] | None = None
+    neutral: bool = False
+
+    @property
+    def type(self) -> str:
+        return {bool: "Bool", int: "UInt64", float: "Float", str: "String"}[type(self.default)]
+
+    def parse(self, value: object) -> SettingValue:
+        """The value in the setting's type; BadArguments or NotSupportedError where it is none."""
+        parsed = self._convert(value)
+        if self.minimum is not None and not isinstance(parsed, str) and parsed < self.minimum:
+            kind = SettingOutOfRange if parsed < 0 and self.minimum >= 0 else BadArguments
+            raise kind(f"Setting {self.name} is at least {self.minimum}, not {parsed}.")
+        if self.only is not None and parsed not in self.only:
+            choices = ", ".join(repr(v) for v in self.only)
+            raise NotSupportedError(
+                f"Setting {self.name} = {parsed!r} is not supported; olapdb has {choices}.",
+                hint=self.description,
+            )
+        return parsed
+
+    def _convert(self, value: object) -> SettingValue:
+        expected = type(self.default)
+        try:
+            if expected is bool:
+                return _boolean(value)
+            if expected is int and not isinstance(value, bool):
+                return int(value)  # type: ignore[call-overload, no-any-return]
+            if expected is float:
+                return float(value)  # type: ignore[arg-type]
+            if expected is int:
+                return int(bool(value))
+            return str(value)
+        except (TypeError, ValueError):
+            raise CannotParseSetting(
+                f"Setting {self.name} takes a value of type {self.type}, not {value!r}."
+            ) from None
+
+
+def _boolean(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    if value in (0, 1, "0", "1"):
+        return bool(int(value))  # type: ignore[call-overload]
+    if isinstance(value, str) and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    raise ValueError(value)

@@ -1,0 +1,87 @@
+"""Settings by name: what a session has changed, what a table was given."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from olapdb.config.definition import SettingDefinition, SettingValue
+from olapdb.config.session import SESSION_SETTINGS
+from olapdb.config.table import TABLE_SETTINGS
+from olapdb.errors import UnknownSetting
+
+
+class Settings(Mapping[str, SettingValue]):
+    """Session settings: every known name has a value, its default unless changed. Immutable."""
+
+    __slots__ = ("_changed",)
+
+    def __init__(self, changed: Mapping[str, object] | None = None) -> None:
+        self._changed = {n: lookup(n).parse(v) for n, v in (changed or {}).items()}
+
+    def __getitem__(self, name: str) -> SettingValue:
+        if name in self._changed:
+            return self._changed[name]
+        return SESSION_SETTINGS[name].default
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(SESSION_SETTINGS)
+
+    def __len__(self) -> int:
+        return len(SESSION_SETTINGS)
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Settings) and self._changed == other._changed
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Settings, (dict(self._changed),)
+
+    @property
+    def changed(self) -> Mapping[str, SettingValue]:
+        return MappingProxyType(self._changed)
+
+    @property
+    def key(self) -> tuple[tuple[str, SettingValue], ...]:
+        """A hashable form of what differs from the defaults."""
+        return tuple(sorted(self._changed.items(), key=lambda item: item[0]))
+
+    def with_changes(self, changes: Mapping[str, object]) -> Settings:
+        return Settings({**self._changed, **changes}) if changes else self
+
+    def integer(self, name: str) -> int:
+        return int(self[name])
+
+    def boolean(self, name: str) -> bool:
+        return bool(self[name])
+
+    def text(self, name: str) -> str:
+        return str(self[name])
+
+
+def setting_text(value: SettingValue) -> str:
+    """As SHOW SETTINGS and system.settings print it: booleans are 0 and 1."""
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def lookup(name: str) -> SettingDefinition:
+    """The definition of a session setting; UnknownSetting with the nearest name otherwise."""
+    return _lookup(SESSION_SETTINGS, name, "setting")
+
+
+def table_settings(given: Mapping[str, object]) -> tuple[tuple[str, SettingValue], ...]:
+    """Checked settings of a table, as CREATE TABLE … SETTINGS gives them."""
+    return tuple(
+        (n, _lookup(TABLE_SETTINGS, n, "MergeTree setting").parse(v)) for n, v in given.items()
+    )
+
+
+def _lookup(known: Mapping[str, SettingDefinition], name: str, what: str) -> SettingDefinition:
+    if name in known:
+        return known[name]
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"Did you mean {near[0]}?" if near else "system.settings lists those there are."
+    raise UnknownSetting(f"Unknown {what} '{name}'.", hint=hint)

@@ -1,0 +1,246 @@
+"""Each aggregate from its name, parameters and argument types; combinators come on top of these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from olapdb.errors import (
+    AggregateDoesntAllowParameters,
+    BadArguments,
+    NumberOfArgumentsDoesntMatch,
+    ParameterOutOfBound,
+)
+from olapdb.functions.aggregates.distinct import GroupUniqArray, Uniq, UniqExact
+from olapdb.functions.aggregates.extremes import Extreme, ExtremeArgument
+from olapdb.functions.aggregates.moments import Deviation
+from olapdb.functions.aggregates.ordered import GroupArray, Positional
+from olapdb.functions.aggregates.parts import expect, illegal, optional_value, set_type, state_of
+from olapdb.functions.aggregates.quantile import Quantiles
+from olapdb.functions.aggregates.sums import Average, Bitwise, Count, Sum
+from olapdb.functions.base import Aggregate
+from olapdb.functions.supertypes import sum_type
+from olapdb.types import (
+    FLOAT64,
+    INT32,
+    UINT8,
+    UINT64,
+    AggregateFunction,
+    Array,
+    Boolean,
+    DataType,
+    Date,
+    Date32,
+    DateTime,
+    DateTime64,
+    Decimal,
+    Float,
+    Integer,
+    LowCardinality,
+    Map,
+    Tuple,
+    is_nullable,
+    make_nullable,
+    plain,
+)
+
+Maker = Callable[[str, tuple[object, ...], tuple[DataType, ...]], Aggregate]
+
+
+def _no_parameters(name: str, parameters: tuple[object, ...]) -> None:
+    if parameters:
+        raise AggregateDoesntAllowParameters(f"Aggregate function {name} takes no parameters.")
+
+
+def _count(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    _no_parameters(name, parameters)
+    state = state_of(name, (), types, UINT64)
+    return Count(name, (), types, UINT64, state, additive=True, merge_function="sum")
+
+
+def _sum(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    _no_parameters(name, parameters)
+    expect(name, types, 1)
+    argument = plain(types[0])
+    if not isinstance(argument, Integer | Float | Decimal | Boolean):
+        raise illegal(name, types[0], "a number")
+    result = argument if name == "sumWithOverflow" else sum_type(argument)
+    return Sum(
+        name, (), types, result, state_of(name, (), types, result),
+        merge_class="float" if isinstance(argument, Float) else "exact",
+        additive=True, merge_function=name,
+    )  # fmt: skip
+
+
+def _avg(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    _no_parameters(name, parameters)
+    expect(name, types, 1)
+    argument = plain(types[0])
+    if not isinstance(argument, Integer | Float | Decimal | Boolean):
+        raise illegal(name, types[0], "a number")
+    state = Tuple((sum_type(argument), UINT64), ("sum", "count"))
+    merge_class = "float" if isinstance(argument, Float) else "exact"
+    return Average(
+        name, (), types, FLOAT64, state_of(name, (), types, state),
+        merge_class="float" if merge_class == "float" else "exact",
+    )  # fmt: skip
+
+
+def _bitwise(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    _no_parameters(name, parameters)
+    expect(name, types, 1)
+    argument = plain(types[0])
+    if not isinstance(argument, Integer):
+        raise illegal(name, types[0], "an integer")
+    state = state_of(name, (), types, argument)
+    return Bitwise(name, (), types, argument, state, additive=True, merge_function=name)
+
+
+def _value_type(name: str, data_type: DataType) -> DataType:
+    """The type of a chosen value: without LowCardinality, NULLs as they were."""
+    if isinstance(plain(data_type), AggregateFunction):
+        raise illegal(name, data_type, "a value, not a state,")
+    return data_type.inner if isinstance(data_type, LowCardinality) else data_type
+
+
+def _orderable(name: str, data_type: DataType) -> None:
+    if isinstance(plain(data_type), Array | Map | Tuple | AggregateFunction):
+        raise illegal(name, data_type, "a number, string, date or another single value")
+
+
+def _extreme(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    _no_parameters(name, parameters)
+    expect(name, types, 1)
+    _orderable(name, types[0])
+    result = _value_type(name, types[0])
+    state = state_of(name, (), types, optional_value(types[0]))
+    return Extreme(name, (), types, result, state, additive=True, merge_function=name)
+
+
+def _extreme_argument(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
+) -> Aggregate:
+    _no_parameters(name, parameters)
+    expect(name, types, 2)
+    for one in types:
+        _orderable(name, one)
+    result = _value_type(name, types[0])
+    if is_nullable(types[1]):
+        result = make_nullable(result)
+    fields = (make_nullable(plain(types[0])), make_nullable(plain(types[1])))
+    state = state_of(name, (), types, Tuple(fields, ("value", "key")))
+    return ExtremeArgument(name, (), types, result, state)
+
+
+def _positional(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
+) -> Aggregate:
+    _no_parameters(name, parameters)
+    expect(name, types, 1)
+    if isinstance(plain(types[0]), Array | Map):
+        raise illegal(name, types[0], "a value that can be NULL inside a state")
+    result = _value_type(name, types[0])
+    state = state_of(name, (), types, optional_value(types[0]))
+    return Positional(
+        name, (), types, result, state, merge_class="ordered", additive=True, merge_function=name
+    )
+
+
+def _uniq(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    _no_parameters(name, parameters)
+    if not types:
+        raise NumberOfArgumentsDoesntMatch(f"Aggregate function {name} needs an argument.")
+    for one in types:
+        if isinstance(plain(one), Map | AggregateFunction):
+            raise illegal(name, one, "a value that can be compared")
+    if name == "uniqExact":
+        return UniqExact(name, (), types, UINT64, state_of(name, (), types, set_type(types)))
+    state = Tuple((UINT8, Array(UINT64)), ("skip", "hashes"))
+    return Uniq(name, (), types, UINT64, state_of(name, (), types, state), merge_class="sketch")
+
+
+def _limit(name: str, parameters: tuple[object, ...]) -> tuple[object, ...]:
+    if len(parameters) > 1:
+        raise NumberOfArgumentsDoesntMatch(
+            f"Aggregate function {name} takes one parameter, its limit."
+        )
+    for one in parameters:
+        if not isinstance(one, int) or one <= 0:
+            raise BadArguments(f"The limit of {name} is a positive integer, not {one!r}.")
+    return parameters
+
+
+def _group_array(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
+) -> Aggregate:
+    expect(name, types, 1)
+    limit = _limit(name, parameters)
+    array = Array(plain(types[0]))
+    state = state_of(name, limit, types, array)
+    whole = not limit  # what a limit kept of two sets is not what it keeps of both
+    merged = f"{name}Array" if whole else ""
+    if name == "groupUniqArray":
+        return GroupUniqArray(
+            name, limit, types, array, state, additive=whole, merge_function=merged
+        )
+    return GroupArray(
+        name, limit, types, array, state, merge_class="ordered", additive=whole,
+        merge_function=merged,
+    )  # fmt: skip
+
+
+def _deviation(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    _no_parameters(name, parameters)
+    expect(name, types, 1)
+    argument = plain(types[0])
+    if not isinstance(argument, Integer | Float | Decimal | Boolean):
+        raise illegal(name, types[0], "a number")
+    result = argument if isinstance(argument, Float) else FLOAT64
+    state = Tuple((UINT64, FLOAT64, FLOAT64), ("count", "mean", "squares"))
+    return Deviation(name, (), types, result, state_of(name, (), types, state), merge_class="float")
+
+
+def _quantile(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    expect(name, types, 1)
+    if name == "quantiles" and not parameters:
+        raise NumberOfArgumentsDoesntMatch(
+            "Aggregate function quantiles needs levels as parameters."
+        )
+    if name == "quantile" and len(parameters) > 1:
+        raise NumberOfArgumentsDoesntMatch(
+            "Aggregate function quantile takes one level; use quantiles."
+        )
+    levels = tuple(_level(name, p) for p in parameters) or (0.5,)
+    argument = plain(types[0])
+    if isinstance(argument, Integer | Float | Boolean):
+        result: DataType = FLOAT64
+    elif isinstance(argument, Decimal | Date | Date32 | DateTime | DateTime64):
+        result = argument
+    else:
+        raise illegal(name, types[0], "a number, decimal or date")
+    state = Tuple((Array(FLOAT64), Array(INT32), Array(UINT64)), ("values", "buckets", "counts"))
+    return Quantiles(
+        name, parameters, types, Array(result) if name == "quantiles" else result,
+        state_of(name, parameters, types, state), levels, merge_class="sketch",
+    )  # fmt: skip
+
+
+def _level(name: str, value: object) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
+        raise ParameterOutOfBound(f"The level of {name} is a number from 0 to 1, not {value!r}.")
+    return float(value)
+
+
+MAKERS: Mapping[str, Maker] = MappingProxyType(
+    {
+        "count": _count, "sum": _sum, "sumWithOverflow": _sum, "avg": _avg,
+        "min": _extreme, "max": _extreme, "any": _extreme,
+        "argMin": _extreme_argument, "argMax": _extreme_argument,
+        "anyLast": _positional, "first_value": _positional, "last_value": _positional,
+        "uniq": _uniq, "uniqExact": _uniq, "groupArray": _group_array,
+        "groupUniqArray": _group_array, "quantile": _quantile, "quantiles": _quantile,
+        "stddevPop": _deviation, "stddevSamp": _deviation, "varPop": _deviation,
+        "varSamp": _deviation, "groupBitAnd": _bitwise, "groupBitOr": _bitwise,
+        "groupBitXor": _bitwise,
+    }
+)  # fmt: skip

@@ -1,0 +1,91 @@
+"""Conditions on a tuple that is made of columns, as conditions on these: only so do they prune.
+
+tuple(a, b).1 = 1        a = 1
+tuple(a, b) = (1, 2)     a = 1 AND b = 2
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from olapdb import functions
+from olapdb.errors import Error
+from olapdb.functions.base import Argument
+from olapdb.optimize.conditions import all_of, conjuncts
+from olapdb.plan.expressions import Call, Constant, Expression, transform
+from olapdb.plan.nodes import Node, Scan
+from olapdb.plan.tree import bottom_up
+from olapdb.types import Tuple, is_nullable
+
+
+def unpack_tuples(root: Node) -> Node:
+    """In the conditions of scans."""
+    return bottom_up(root, _unpack)
+
+
+def _unpack(node: Node) -> Node:
+    if not isinstance(node, Scan):
+        return node
+    predicate, prewhere = _unpacked(node.predicate), _unpacked(node.prewhere)
+    if predicate is node.predicate and prewhere is node.prewhere:
+        return node
+    return replace(node, predicate=predicate, prewhere=prewhere)
+
+
+def _unpacked(condition: Expression | None) -> Expression | None:
+    if condition is None:
+        return None
+    changed = transform(condition, _simpler)
+    return condition if changed is condition else all_of(conjuncts(changed))
+
+
+def _simpler(expression: Expression) -> Expression | None:
+    if not isinstance(expression, Call) or len(expression.arguments) != 2:
+        return None
+    left, right = expression.arguments
+    if expression.name == "tupleElement":
+        return _element(expression, left, right)
+    if expression.name != "equals":
+        return None
+    pairs = zip(_elements(left), _elements(right), strict=False)
+    same = [_equal(one, other) for one, other in pairs]
+    whole = len(same) == len(_elements(left)) == len(_elements(right)) > 0
+    found = [one for one in same if one is not None]
+    if not whole or len(found) < len(same) or any(one.type != expression.type for one in found):
+        return None
+    return all_of(found)
+
+
+def _element(call: Call, made: Expression, index: Expression) -> Expression | None:
+    """An element of what `tuple` was just called with."""
+    if not isinstance(made, Call) or made.name != "tuple" or not isinstance(index, Constant):
+        return None
+    at = index.value.as_py()
+    if not isinstance(at, int) or not 0 < at <= len(made.arguments):
+        return None
+    element = made.arguments[at - 1]
+    # It may be an element of a tuple in its turn.
+    return transform(element, _simpler) if element.type == call.type else None
+
+
+def _elements(one: Expression) -> tuple[Expression, ...]:
+    """The elements of a tuple that is a call or a constant; () for anything else."""
+    if isinstance(one, Call) and one.name == "tuple":
+        return one.arguments
+    if isinstance(one, Constant) and isinstance(one.type, Tuple) and one.value.is_valid:
+        return tuple(Constant(t, one.value[i]) for i, t in enumerate(one.type.elements))
+    return ()
+
+
+def _equal(left: Expression, right: Expression) -> Expression | None:
+    if is_nullable(left.type) or is_nullable(right.type):
+        return None  # NULL in one element decides otherwise than NULL in AND
+    arguments = [
+        Argument(e.type, e.value if isinstance(e, Constant) else None) for e in (left, right)
+    ]
+    try:
+        resolved = functions.resolve_scalar("equals", arguments)
+    except Error:
+        return None
+    made = Call(resolved.type, "equals", (left, right), resolved)
+    return _simpler(made) or made

@@ -1,0 +1,213 @@
+"""CREATE, and what else makes, renames or removes whole objects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal as Lit
+
+from olapdb.sql.nodes.base import Expression, Node, Query, Setting, Statement, TableName
+from olapdb.sql.nodes.expressions import Function, OrderItem
+from olapdb.sql.nodes.queries import Select
+from olapdb.types import Array, DataType
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDefinition(Node):
+    """`type` None where it comes from the default expression. `nested` are the elements of a type
+    Nested, which stands for an array each: see `flattened`."""
+
+    name: str
+    type: DataType | None
+    default_kind: Lit["", "DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL"] = ""
+    default: Expression | None = None
+    codec: tuple[Expression, ...] = ()
+    ttl: Expression | None = None
+    comment: str = ""
+    nested: tuple[tuple[str, DataType], ...] = ()
+
+    def flattened(self) -> tuple[ColumnDefinition, ...]:
+        """`n Nested(a T, b U)` as `n.a Array(T)`, `n.b Array(U)`; any other column as it is."""
+        if not self.nested:
+            return (self,)
+        return tuple(
+            replace(self, name=f"{self.name}.{name}", type=Array(data_type), nested=())
+            for name, data_type in self.nested
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class IndexDefinition(Node):
+    name: str
+    expression: Expression
+    type: Function
+    granularity: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ConstraintDefinition(Node):
+    name: str
+    kind: Lit["CHECK", "ASSUME"]
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectionDefinition(Node):
+    name: str
+    query: Select
+
+
+@dataclass(frozen=True, slots=True)
+class TtlItem(Node):
+    """`detail` is the text of what follows GROUP BY, RECOMPRESS or TO."""
+
+    expression: Expression
+    action: Lit["DELETE", "GROUP BY", "RECOMPRESS", "MOVE"] = "DELETE"
+    where: Expression | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineClause(Node):
+    """`ENGINE = name(arguments)`; `has_arguments` tells `MergeTree` from `MergeTree()`."""
+
+    name: str
+    arguments: tuple[Expression, ...] = ()
+    has_arguments: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StorageClause(Node):
+    """What follows the columns of CREATE TABLE. ORDER BY items keep their direction."""
+
+    engine: EngineClause | None = None
+    order_by: tuple[OrderItem, ...] | None = None
+    partition_by: Expression | None = None
+    primary_key: tuple[Expression, ...] | None = None
+    sample_by: Expression | None = None
+    ttl: tuple[TtlItem, ...] = ()
+    settings: tuple[Setting, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateDatabase(Statement):
+    name: str
+    if_not_exists: bool = False
+    engine: EngineClause | None = None
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable(Statement):
+    """`source` says where columns or rows come from: AS SELECT (`query`, `empty` for EMPTY AS),
+    AS other table (`like`), CLONE AS (`clone`)."""
+
+    table: TableName
+    columns: tuple[ColumnDefinition, ...] = ()
+    indexes: tuple[IndexDefinition, ...] = ()
+    constraints: tuple[ConstraintDefinition, ...] = ()
+    projections: tuple[ProjectionDefinition, ...] = ()
+    storage: StorageClause = StorageClause()
+    if_not_exists: bool = False
+    or_replace: bool = False
+    temporary: bool = False
+    query: Query | None = None
+    empty: bool = False
+    like: TableName | None = None
+    clone: bool = False
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateView(Statement):
+    name: TableName
+    query: Query
+    columns: tuple[ColumnDefinition, ...] = ()
+    if_not_exists: bool = False
+    or_replace: bool = False
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateMaterializedView(Statement):
+    """`target` for TO; else `storage` describes the inner table. `refresh` is the text of a
+    REFRESH clause, kept so that it can be refused by name."""
+
+    name: TableName
+    query: Query
+    target: TableName | None = None
+    columns: tuple[ColumnDefinition, ...] = ()
+    storage: StorageClause | None = None
+    populate: bool = False
+    if_not_exists: bool = False
+    or_replace: bool = False
+    refresh: str | None = None
+    settings: tuple[Setting, ...] = ()
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Drop(Statement):
+    kind: Lit["TABLE", "VIEW", "DATABASE", "DICTIONARY"]
+    names: tuple[TableName, ...]
+    if_exists: bool = False
+    if_empty: bool = False
+    cascade: bool = False
+    sync: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Detach(Statement):
+    kind: Lit["TABLE", "VIEW", "DATABASE"]
+    name: TableName
+    if_exists: bool = False
+    permanently: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Attach(Statement):
+    kind: Lit["TABLE", "VIEW", "DATABASE"]
+    name: TableName
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Undrop(Statement):
+    """UNDROP TABLE name [UUID '…']."""
+
+    name: TableName
+    uuid: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate(Statement):
+    table: TableName
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TruncateAll(Statement):
+    """TRUNCATE ALL TABLES FROM d [[NOT] LIKE | ILIKE 'x']; `drops`: TRUNCATE DATABASE d, which drops
+    what is in it."""
+
+    database: str
+    drops: bool = False
+    if_exists: bool = False
+    like: str | None = None
+    negated: bool = False
+    case_insensitive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rename(Statement):
+    """RENAME TABLE a TO b, c TO d; kind DATABASE for databases. `if_exists` tells of each pair
+    whether it is left out where there is no such object; shorter than `pairs`: the rest is not."""
+
+    kind: Lit["TABLE", "DATABASE"]
+    pairs: tuple[tuple[TableName, TableName], ...]
+    if_exists: tuple[bool, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange(Statement):
+    left: TableName
+    right: TableName

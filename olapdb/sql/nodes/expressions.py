@@ -1,0 +1,159 @@
+"""Expressions; a query is one where it stands in parentheses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal as Lit
+
+from olapdb.sql.nodes.base import Expression, Node, Query
+from olapdb.types import DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Identifier(Expression):
+    """A column or alias, with its qualifiers: `a`, `t.a`, `db.t.a`."""
+
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Expression):
+    """`value` is None (NULL), bool, int, float, str (of any length), or Decimal-free number text.
+
+    Numbers keep their text in `text`, so that a Decimal context can read them exactly.
+    """
+
+    value: bool | int | float | str | None
+    text: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter(Expression):
+    """`?` (index from 0), `:name`/`%(name)s`/`$name` (name), `$1` (index), `{name:Type}`."""
+
+    name: str | None
+    index: int | None
+    type: DataType | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayLiteral(Expression):
+    """`[a, b]`"""
+
+    elements: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TupleLiteral(Expression):
+    """`(a, b)` and `tuple(a, b)` as written with parentheses; one element only as `(a,)`."""
+
+    elements: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Star(Expression):
+    """`*` or `t.*`, with `EXCEPT (…)` and `REPLACE (expr AS name, …)`, and `COLUMNS('regex')`."""
+
+    qualifier: tuple[str, ...] = ()
+    pattern: str | None = None
+    excluded: tuple[str, ...] = ()
+    replaced: tuple[Alias, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OrderItem(Node):
+    expression: Expression
+    descending: bool = False
+    nulls_first: bool | None = None
+    collate: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSpec(Node):
+    """`PARTITION BY … ORDER BY … frame`; `base` names a WINDOW that it extends."""
+
+    partition_by: tuple[Expression, ...] = ()
+    order_by: tuple[OrderItem, ...] = ()
+    frame_unit: Lit["ROWS", "RANGE", "GROUPS"] | None = None
+    frame_start: FrameBound | None = None
+    frame_end: FrameBound | None = None
+    base: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FrameBound(Node):
+    """`offset` None means UNBOUNDED; `direction` is CURRENT for CURRENT ROW."""
+
+    direction: Lit["PRECEDING", "FOLLOWING", "CURRENT"]
+    offset: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Function(Expression):
+    """A call, an operator, anything that computes: operators have ClickHouse's function names.
+
+    `a + b` is `plus(a, b)`, `a[1]` is `arrayElement(a, 1)`, `t.1` is `tupleElement(t, 1)`,
+    `a AND b AND c` is one `and` of three, `x LIKE y` is `like`, `x IS NULL` is `isNull`,
+    `x BETWEEN a AND b` is `and(greaterOrEquals(x, a), lessOrEquals(x, b))`, `-x` is `negate`,
+    `CASE` is `multiIf` (or `caseWithExpression`), `CAST(x AS T)` and `x::T` are Cast.
+    `count(*)` is `count()`.  `name` is spelt as written.  Parametric aggregates
+    (`quantile(0.9)(x)`) have `parameters`.
+    """
+
+    name: str
+    arguments: tuple[Expression, ...] = ()
+    parameters: tuple[Expression, ...] = ()
+    distinct: bool = False
+    filter: Expression | None = None
+    over: WindowSpec | str | None = None
+    nulls: Lit["RESPECT", "IGNORE"] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cast(Expression):
+    expression: Expression
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalLiteral(Expression):
+    """`INTERVAL expression unit`; unit as in types.Interval ("Day")."""
+
+    expression: Expression
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lambda(Expression):
+    arguments: tuple[str, ...]
+    body: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Subquery(Expression):
+    """A query as a value: scalar, or the right side of IN."""
+
+    query: Query
+
+
+@dataclass(frozen=True, slots=True)
+class In(Expression):
+    """`right` is a Subquery, a TupleLiteral, an ArrayLiteral, an Identifier naming a table, or an
+    expression."""
+
+    left: Expression
+    right: Expression
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Exists(Expression):
+    query: Query
+
+
+@dataclass(frozen=True, slots=True)
+class Alias(Expression):
+    """`expression AS name`; allowed anywhere inside an expression, as in ClickHouse."""
+
+    expression: Expression
+    name: str

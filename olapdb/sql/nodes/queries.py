@@ -1,0 +1,129 @@
+"""SELECT: what stands after FROM, its clauses, UNION and the like; EXPLAIN of one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal as Lit
+
+from olapdb.sql.nodes.base import Expression, Node, Query, Relation, Setting, Statement, TableName
+from olapdb.sql.nodes.expressions import OrderItem, WindowSpec
+
+
+@dataclass(frozen=True, slots=True)
+class TableReference(Relation):
+    table: TableName
+    alias: str | None = None
+    final: bool = False
+    sample: Expression | None = None
+    sample_offset: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableFunction(Relation):
+    """`numbers(10)`, `values('a UInt8', 1, 2)`, …"""
+
+    name: str
+    arguments: tuple[Expression, ...]
+    alias: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SubqueryRelation(Relation):
+    query: Query
+    alias: str | None = None
+    column_aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Join(Relation):
+    """`kind` CROSS also for a comma; `strictness` "" means the default (ALL)."""
+
+    left: Relation
+    right: Relation
+    kind: Lit["INNER", "LEFT", "RIGHT", "FULL", "CROSS", "PASTE"]
+    strictness: Lit["", "ALL", "ANY", "SEMI", "ANTI", "ASOF"] = ""
+    on: Expression | None = None
+    using: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayJoin(Relation):
+    """`source ARRAY JOIN a, b AS c`; `left` keeps rows with empty arrays."""
+
+    source: Relation
+    arrays: tuple[Expression, ...]
+    left: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WithItem(Node):
+    """`name AS (query)` has `query`; `expression AS name` has `expression`."""
+
+    name: str
+    query: Query | None = None
+    expression: Expression | None = None
+    column_aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LimitBy(Node):
+    count: Expression
+    by: tuple[Expression, ...]
+    offset: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Select(Query):
+    """One SELECT. `group_by` None: no clause; "ALL": GROUP BY ALL. `order_by` likewise.
+
+    `grouping` is "" (plain), ROLLUP, CUBE or SETS; for SETS each element is a TupleLiteral.
+    """
+
+    columns: tuple[Expression, ...]
+    with_items: tuple[WithItem, ...] = ()
+    recursive: bool = False
+    distinct: bool = False
+    distinct_on: tuple[Expression, ...] = ()
+    source: Relation | None = None
+    prewhere: Expression | None = None
+    where: Expression | None = None
+    group_by: tuple[Expression, ...] | Lit["ALL"] | None = None
+    grouping: Lit["", "ROLLUP", "CUBE", "SETS"] = ""
+    with_totals: bool = False
+    having: Expression | None = None
+    qualify: Expression | None = None
+    windows: tuple[tuple[str, WindowSpec], ...] = ()
+    order_by: tuple[OrderItem, ...] | Lit["ALL"] = ()
+    limit_by: LimitBy | None = None
+    limit: Expression | None = None
+    offset: Expression | None = None
+    with_ties: bool = False
+    settings: tuple[Setting, ...] = ()
+    format: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SetOperation(Query):
+    """`operator` with its mode; a bare UNION has mode "" (an error unless union_default_mode).
+
+    ORDER BY and LIMIT after the last branch belong to that branch, as in ClickHouse; parentheses
+    make a Select over a SubqueryRelation.  SETTINGS and FORMAT are of the whole.
+    """
+
+    left: Query
+    right: Query
+    operator: Lit["UNION", "EXCEPT", "INTERSECT"]
+    mode: Lit["", "ALL", "DISTINCT"] = ""
+    with_items: tuple[WithItem, ...] = ()
+    recursive: bool = False
+    settings: tuple[Setting, ...] = ()
+    format: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Explain(Statement):
+    """`statement` is the name of a table or view for DEPENDENCIES, a SELECT for PROVENANCE."""
+
+    kind: Lit["PLAN", "SYNTAX", "AST", "PIPELINE", "ESTIMATE", "DEPENDENCIES", "PROVENANCE"]
+    statement: Statement | TableName
+    settings: tuple[Setting, ...] = ()

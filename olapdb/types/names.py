@@ -1,0 +1,329 @@
+"""From the name of a type to the type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from olapdb.errors import (
+    ArgumentOutOfBound,
+    BadArguments,
+    IllegalTypeOfArgument,
+    SyntaxError,
+    UnexpectedAstStructure,
+    UnknownType,
+)
+from olapdb.types.base import DataType
+from olapdb.types.compound import (
+    AggregateFunction,
+    Array,
+    LowCardinality,
+    Map,
+    Nullable,
+    SimpleAggregateFunction,
+    Tuple,
+    plain,
+)
+from olapdb.types.scalars import (
+    BOOL,
+    DATE,
+    DATE32,
+    DATETIME,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    NOTHING,
+    STRING,
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
+    UUID_TYPE,
+    DateTime,
+    DateTime64,
+    Decimal,
+    FixedString,
+    Integer,
+    Interval,
+)
+
+StateOf = Callable[[str, tuple[str, ...], tuple[DataType, ...]], DataType]
+"""(function, parameters as SQL, argument types) -> the type that represents the state."""
+
+_BY_NAME: dict[str, DataType] = {
+    **{t.name: t for t in (UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64)},
+    **{t.name: t for t in (FLOAT32, FLOAT64, BOOL, STRING, DATE, DATE32, DATETIME)},
+    **{t.name: t for t in (UUID_TYPE, NOTHING)},
+}
+_ALIASES: dict[str, DataType] = {
+    "INT": INT32, "INTEGER": INT32, "BIGINT": INT64, "SMALLINT": INT16, "TINYINT": INT8,
+    "SIGNED": INT64, "UNSIGNED": UINT64, "DOUBLE": FLOAT64, "REAL": FLOAT32, "FLOAT": FLOAT32,
+    "DOUBLE PRECISION": FLOAT64, "VARCHAR": STRING, "TEXT": STRING, "CHAR": STRING,
+    "BLOB": STRING, "LONGTEXT": STRING, "CHARACTER": STRING, "BOOL": BOOL, "BOOLEAN": BOOL,
+    "TIMESTAMP": DATETIME, "DATE": DATE, "DATETIME": DATETIME, "UUID": UUID_TYPE,
+}  # fmt: skip
+_WRAPPED = (Nullable, LowCardinality)
+_UNITS = ("Nanosecond", "Microsecond", "Millisecond", "Second", "Minute", "Hour", "Day", "Week",
+          "Month", "Quarter", "Year")  # fmt: skip
+_LATER = frozenset(
+    {"Int128", "UInt128", "Int256", "UInt256", "IPv4", "IPv6", "JSON", "Variant", "Dynamic",
+     "Time", "Time64", "BFloat16", "Enum8", "Enum16", "Enum", "Nested", "Point", "Ring",
+     "Polygon", "MultiPolygon", "QBit", "Object"}
+)  # fmt: skip
+
+_PARAMETRIC = (
+    "AggregateFunction", "Array", "DateTime64", "Decimal32", "Decimal64", "Decimal128",
+    "Decimal256", "FixedString", "LowCardinality", "Map", "Nullable", "SimpleAggregateFunction",
+    "Tuple",
+)  # fmt: skip
+
+
+def type_families() -> tuple[tuple[str, int, str], ...]:
+    """(name, whether any case is understood, what it is another name of or "") of all types."""
+    own = (*_BY_NAME, *_PARAMETRIC, *(f"Interval{unit}" for unit in _UNITS))
+    insensitive = {"DATE", "DATETIME", "BOOL", "UUID"}
+    families = {name: (name, int(name.upper() in insensitive), "") for name in own}
+    families["Decimal"] = ("Decimal", 1, "")
+    for name, target in {**_ALIASES, "DEC": Decimal(10, 0), "NUMERIC": Decimal(10, 0)}.items():
+        if name not in insensitive:
+            shown = "Decimal" if isinstance(target, Decimal) else target.name
+            families[name] = (name, 1, shown)
+    return tuple(families[name] for name in sorted(families))
+
+
+def known_zone(zone: str) -> str:
+    """The zone, if there is one of that name; BadArguments otherwise."""
+    from zoneinfo import ZoneInfo
+
+    try:
+        ZoneInfo(zone)
+    except (ValueError, OSError, KeyError) as error:  # the last is ZoneInfoNotFoundError
+        raise BadArguments(
+            f"Cannot load time zone {zone}.", hint="SELECT * FROM system.time_zones lists them."
+        ) from error
+    return zone
+
+
+def parse_type(text: str, state_of: StateOf) -> DataType:
+    """The type that a ClickHouse type name denotes.
+
+    `state_of` gives the representation of aggregate states; callers use
+    `olapdb.functions.parse_type`, which passes the real one.  Raises UnknownType or SyntaxError.
+    """
+    parser = _TypeParser(text, state_of)
+    parsed = parser.parse()
+    parser.expect_end()
+    return parsed
+
+
+class _TypeParser:
+    """Recursive descent over the few characters that type names have."""
+
+    def __init__(self, text: str, state_of: StateOf) -> None:
+        self.text, self.at, self.state_of = text, 0, state_of
+
+    def parse(self) -> DataType:
+        name = self._word()
+        upper = name.upper()
+        if upper == "DOUBLE" and self._peek_word().upper() == "PRECISION":
+            self._word()
+        if upper in ("INT", "INTEGER", "BIGINT", "SMALLINT", "TINYINT"):
+            follow = self._peek_word().upper()
+            if follow in ("SIGNED", "UNSIGNED"):
+                self._word()
+                signed = _ALIASES[upper]
+                if isinstance(signed, Integer):
+                    return Integer(signed.bits, follow == "SIGNED")
+        if not self._take("("):
+            return self._simple(name)
+        parsed = self._parametric(name)
+        self._expect(")")
+        return parsed
+
+    def _simple(self, name: str) -> DataType:
+        if name in _BY_NAME:
+            return _BY_NAME[name]
+        if name.upper() in _ALIASES:
+            return _ALIASES[name.upper()]
+        if name.upper() in ("DECIMAL", "NUMERIC", "DEC"):
+            return Decimal(10, 0)
+        if name == "DateTime64":
+            return DateTime64(3)
+        if name.startswith("Interval") and name[8:] in _UNITS:
+            return Interval(name[8:])
+        raise self._unknown(name)
+
+    def _parametric(self, name: str) -> DataType:
+        upper = name.upper()
+        match name:
+            case "Nullable":
+                return Nullable(self._inside(name, self.parse(), (Array, Map, *_WRAPPED)))
+            case "LowCardinality":
+                inner = self.parse()
+                self._inside(name, plain(inner), (Array, Map, Tuple, Decimal, AggregateFunction))
+                return LowCardinality(inner)
+            case "Array":
+                return Array(self.parse())
+            case "Map":
+                key = self.parse()
+                self._expect(",")
+                return Map(key, self.parse())
+            case "Tuple":
+                return self._tuple()
+            case "FixedString":
+                length = self._integer()
+                if length < 1:
+                    raise UnexpectedAstStructure("FixedString needs a length of at least 1.")
+                return FixedString(length)
+            case "DateTime":
+                return DateTime(known_zone(self._string()))
+            case "DateTime64":
+                precision = self._integer()
+                if not 0 <= precision <= 9:
+                    raise ArgumentOutOfBound(
+                        f"DateTime64 has a precision of 0 to 9, not {precision}."
+                    )
+                zone = known_zone(self._string()) if self._take(",") else None
+                return DateTime64(precision, zone)
+            case "Decimal32" | "Decimal64" | "Decimal128" | "Decimal256":
+                width = {"32": 9, "64": 18, "128": 38, "256": 76}[name[7:]]
+                return self._decimal(width, self._integer())
+            case "AggregateFunction":
+                return self._aggregate()
+            case "SimpleAggregateFunction":
+                function = self._word()
+                self._expect(",")
+                return SimpleAggregateFunction(function, self.parse())
+            case _ if upper in ("DECIMAL", "NUMERIC", "DEC"):
+                precision = self._integer()
+                return self._decimal(precision, self._integer() if self._take(",") else 0)
+            case _ if upper in ("VARCHAR", "CHAR", "CHARACTER", "TEXT", "BLOB"):
+                self._integer()
+                return STRING
+            case _ if upper == "TIMESTAMP":
+                return DateTime64(self._integer())
+            case _:
+                raise self._unknown(name)
+
+    def _inside(self, name: str, inner: DataType, refused: tuple[type[DataType], ...]) -> DataType:
+        if isinstance(inner, refused):
+            raise IllegalTypeOfArgument(f"The type {inner} cannot be inside of {name}.")
+        return inner
+
+    def _decimal(self, precision: int, scale: int) -> Decimal:
+        if not 1 <= precision <= 76 or not 0 <= scale <= precision:
+            raise ArgumentOutOfBound(
+                f"Decimal({precision}, {scale}): precision is 1 to 76, scale 0 to the precision."
+            )
+        return Decimal(precision, scale)
+
+    def _tuple(self) -> DataType:
+        names: list[str] = []
+        elements: list[DataType] = []
+        while True:
+            start = self.at
+            word = self._word()
+            follows = self._peek()
+            if follows and follows not in "(,)":
+                names.append(word)
+                elements.append(self.parse())
+            else:
+                self.at = start
+                elements.append(self.parse())
+            if not self._take(","):
+                break
+        if names and len(names) != len(elements):
+            raise SyntaxError(f"Either all or no elements of a tuple have names: {self.text}")
+        return Tuple(tuple(elements), tuple(names))
+
+    def _aggregate(self) -> DataType:
+        function = self._word()
+        parameters: list[str] = []
+        if self._take("("):
+            while not self._take(")"):
+                parameters.append(self._literal())
+                self._take(",")
+        arguments: list[DataType] = []
+        while self._take(","):
+            arguments.append(self.parse())
+        state = self.state_of(function, tuple(parameters), tuple(arguments))
+        return AggregateFunction(function, tuple(parameters), tuple(arguments), state)
+
+    def _unknown(self, name: str) -> UnknownType:
+        if name in _LATER:
+            return UnknownType(f"The type {name} is ClickHouse's, but olapdb does not have it yet.")
+        return UnknownType(f"Unknown data type {name!r} in {self.text!r}.")
+
+    # --- characters
+
+    def _skip(self) -> None:
+        while self.at < len(self.text) and self.text[self.at].isspace():
+            self.at += 1
+
+    def _peek(self) -> str:
+        self._skip()
+        return self.text[self.at : self.at + 1]
+
+    def _take(self, symbol: str) -> bool:
+        if self._peek() == symbol:
+            self.at += 1
+            return True
+        return False
+
+    def _expect(self, symbol: str) -> None:
+        if not self._take(symbol):
+            raise SyntaxError(
+                f"Expected {symbol!r} at character {self.at + 1} of type {self.text!r}."
+            )
+
+    def expect_end(self) -> None:
+        if self._peek():
+            raise SyntaxError(
+                f"Unexpected {self.text[self.at :]!r} after the type in {self.text!r}."
+            )
+
+    def _peek_word(self) -> str:
+        start = self.at
+        self._skip()
+        word = self._word() if self._peek().isalpha() else ""
+        self.at = start
+        return word
+
+    def _word(self) -> str:
+        self._skip()
+        if self._peek() == "`":
+            end = self.text.index("`", self.at + 1)
+            word, self.at = self.text[self.at + 1 : end], end + 1
+            return word
+        start = self.at
+        while self.at < len(self.text) and (
+            self.text[self.at].isalnum() or self.text[self.at] == "_"
+        ):
+            self.at += 1
+        if start == self.at:
+            raise SyntaxError(f"Expected a type name at character {start + 1} of {self.text!r}.")
+        return self.text[start : self.at]
+
+    def _integer(self) -> int:
+        word = self._word()
+        if not word.isdigit():
+            raise SyntaxError(f"Expected a number, found {word!r} in type {self.text!r}.")
+        return int(word)
+
+    def _string(self) -> str:
+        literal = self._literal()
+        if not literal.startswith("'"):
+            raise SyntaxError(f"Expected a quoted string, found {literal} in type {self.text!r}.")
+        return literal[1:-1]
+
+    def _literal(self) -> str:
+        self._skip()
+        start = self.at
+        if self._take("'"):
+            self.at = self.text.index("'", self.at) + 1
+        else:
+            while self.at < len(self.text) and self.text[self.at] not in ",() ":
+                self.at += 1
+        return self.text[start : self.at]
