@@ -11,7 +11,9 @@ handed in by a program is taken at its word, and raises CannotInsertNull.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
@@ -46,6 +48,9 @@ BLOCK_ROWS_MAX = 1_048_576
 """`max_insert_block_size`: no block is larger."""
 BLOCK_BYTES_MIN = 268_402_944
 """`min_insert_block_size_bytes`: what batches of a stream are joined up to, or the rows' bound."""
+
+PARALLEL_ROWS_MIN = 1 << 18
+"""Below this, threads cost what they save."""
 
 DATE_DAYS_MAX = 65_535
 DATETIME_SECONDS_MAX = (1 << 32) - 1
@@ -172,7 +177,7 @@ def make_blocks(
             maker = cache.get_or_make(
                 key, partial(_maker, table, schema, names, types, defaults, null_as_default)
             )
-        arrays = [_plain_array(chunked) for chunked in rows.columns]
+        arrays = _plain_arrays(rows)
         yield maker.make(arrays, rows.num_rows, environment, first_row)
         first_row += rows.num_rows
 
@@ -285,6 +290,15 @@ def _cut(
 
 def _joined(held: list[pa.Table]) -> pa.Table:
     return held[0] if len(held) == 1 else pa.concat_tables(held)
+
+
+def _plain_arrays(rows: pa.Table) -> list[pa.Array]:
+    """The columns as blocks have them; those of many rows are copied into one piece on all cores."""
+    copied = sum(column.num_chunks > 1 for column in rows.columns)
+    if copied < 2 or rows.num_rows < PARALLEL_ROWS_MIN:
+        return [_plain_array(column) for column in rows.columns]
+    with ThreadPoolExecutor(min(copied, os.cpu_count() or 1), "olapdb-block") as pool:
+        return list(pool.map(_plain_array, rows.columns))
 
 
 def _plain_array(column: pa.ChunkedArray) -> pa.Array:

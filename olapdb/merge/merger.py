@@ -49,6 +49,8 @@ from olapdb.transaction.transaction import Transaction
 ROUNDS_MAX = 100
 """Plans that OPTIMIZE makes before it gives up against merges and INSERTs that are faster."""
 MERGED_INLINE_BYTES_MAX = 262_144
+BACKGROUND_THREADS = 1
+"""Of a merge that nobody asked for: the other cores are for INSERTs and queries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +87,11 @@ def merge_parts(
     query_id: str = "",
     statement: str = "",
     layout: TableLayout | None = None,
+    threads: int = 0,
 ) -> MergeResult:
     """Replaces parts of one partition, which `policy.runs` allows to merge, by one.
 
-    `inline` False makes a file of it, however small.  Raises CommitConflict, with nothing
+    `inline` False makes a file of it, however small; `threads` 0: on all cores.  Raises CommitConflict, with nothing
     changed, where a part or its coverage changed meanwhile.
     """
     partition_id = parts[0].partition_id
@@ -101,21 +104,21 @@ def merge_parts(
     with services.activity.merging(running):
         return _merge(
             services, snapshot, table, parts, inline, kind, query_id, statement,
-            layout or layout_of(services, table),
+            layout or layout_of(services, table), threads,
         )  # fmt: skip
 
 
 def _merge(
     services: Services, snapshot: Snapshot, table: Table, parts: Sequence[Part], inline: bool,
-    kind: str, query_id: str, statement: str, layout: TableLayout,
+    kind: str, query_id: str, statement: str, layout: TableLayout, threads: int,
 ) -> MergeResult:  # fmt: skip
     reach("merge.started")
     ordered = sorted(parts, key=lambda p: (p.block_range.first, p.block_range.last))
-    rows = _merged_rows(services, snapshot, layout, ordered)
+    rows = _merged_rows(services, snapshot, layout, ordered, threads)
     reach("merge.read")
     ids = tuple(part.id for part in ordered)
     with Transaction(services, attempts_max=1) as transaction:
-        staged = _stage(transaction, layout, ordered, rows, inline)
+        staged = _stage(transaction, layout, ordered, rows, inline, threads)
         changes: list[Change] = [RemoveParts(table.id, ids)]
         if staged is not None:
             changes.append(AddPart(staged.part, staged.inline_rows))
@@ -158,7 +161,10 @@ def merge_some(
                 flushed = choose_inline(run, limits, now_ms)
                 chosen = flushed or choose(run, limits, now_ms, len(parts))
                 if chosen and wanted():
-                    return merge_parts(services, snapshot, table, chosen, inline=not flushed)
+                    return merge_parts(
+                        services, snapshot, table, chosen, inline=not flushed,
+                        threads=BACKGROUND_THREADS,
+                    )  # fmt: skip
     return None
 
 
@@ -289,12 +295,13 @@ def _is_raw(table: Table, part: Part) -> bool:
 
 
 def _merged_rows(
-    services: Services, snapshot: Snapshot, layout: TableLayout, parts: Sequence[Part]
-) -> pa.Table:
+    services: Services, snapshot: Snapshot, layout: TableLayout, parts: Sequence[Part],
+    threads: int,
+) -> pa.Table:  # fmt: skip
     """All rows in the order of the sorting key, equal keys in the order of their blocks, combined
     where the engine does."""
     table = layout.table
-    pieces = [_read(services, snapshot, layout, part) for part in parts if part.rows]
+    pieces = [_read(services, snapshot, layout, part, threads) for part in parts if part.rows]
     if not pieces:
         return _stored_schema(table).empty_table()
     rows = layout.sort(pa.concat_tables(pieces))
@@ -305,7 +312,9 @@ def _merged_rows(
     return merged
 
 
-def _read(services: Services, snapshot: Snapshot, layout: TableLayout, part: Part) -> pa.Table:
+def _read(
+    services: Services, snapshot: Snapshot, layout: TableLayout, part: Part, threads: int
+) -> pa.Table:
     """The part's rows as the table is now: what it was too old to hold is written down."""
     table, environment = layout.table, Environment(zone=services.zone)
     names = [c.name for c in table.stored_columns]
@@ -315,7 +324,7 @@ def _read(services: Services, snapshot: Snapshot, layout: TableLayout, part: Par
         return DefaultColumns.of(table, snapshot, environment, services.cache)
 
     found = read_filled(
-        reader, table, names, None, part.rows, defaults, environment, use_threads=True
+        reader, table, names, None, part.rows, defaults, environment, use_threads=threads != 1
     )
     return pa.table([found[name] for name in names], names=names)
 
@@ -326,7 +335,7 @@ def _stored_schema(table: Table) -> pa.Schema:
 
 def _stage(
     transaction: Transaction, layout: TableLayout, parts: Sequence[Part], rows: pa.Table,
-    inline: bool,
+    inline: bool, threads: int,
 ) -> StagedPart | None:  # fmt: skip
     table = layout.table
     contributions = joined_contributions(parts)
@@ -339,5 +348,5 @@ def _stage(
         partition_value=with_rows.partition_value, blocks=hull(parts),
         contributions=contributions, level=max(p.level for p in parts) + 1,
         inline_bytes_max=limit if inline and all(p.inline or not p.rows for p in parts) else 0,
-        replaces=[part.id for part in parts], index_values=layout.index_values(rows),
+        replaces=[part.id for part in parts], index_values=layout.index_values(rows), threads=threads,
     )  # fmt: skip

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from olapdb.model.part import ColumnBounds
 from olapdb.model.schema import Table
+from olapdb.storage.ends import with_the_ends
 from olapdb.types import (
     Boolean,
     DataType,
@@ -60,6 +61,7 @@ def column_bounds(values: pa.ChunkedArray, data_type: DataType) -> ColumnBounds 
     """(minimum, maximum, nulls) of a column of `data_type.arrow`, or None (see the module)."""
     nulls = values.null_count
     kind = plain(data_type)
+    values = with_the_ends(values)
     if isinstance(kind, Float) and pc.any(pc.is_nan(values)).as_py():
         return None
     ends = pc.min_max(values)

@@ -35,7 +35,12 @@ def checksum_of_file(source: pa.NativeFile) -> str:
         crc = zlib.crc32(memoryview(chunk), crc)
         if chunk.size < _CHUNK_BYTES:
             break
-    return f"{crc:08x}-{_footer_digest(read_footer(source))}"
+    return checksum_of_parts(crc, read_footer(source))
+
+
+def checksum_of_parts(crc: int, footer: bytes) -> str:
+    """The same, of the CRC-32 of a whole file and its footer with its length and magic."""
+    return f"{crc:08x}-{_footer_digest(footer)}"
 
 
 def read_footer(source: pa.NativeFile) -> bytes:

@@ -10,6 +10,7 @@ large INSERT, of a merge and of a backfill.
 from __future__ import annotations
 
 import os
+import zlib
 from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from olapdb.errors import InternalError
+from olapdb.storage.checksum import checksum_of_parts
 from olapdb.storage.parquet_footer import (
     Footer,
     Number,
@@ -46,14 +48,25 @@ class OneThreadWriter:
     def __init__(
         self, sink: pa.NativeFile, schema: pa.Schema, options: Mapping[str, object]
     ) -> None:
+        self._sink = sink
         self._collected: list[pq.FileMetaData] = []
         self._writer = pq.ParquetWriter(sink, schema, metadata_collector=self._collected, **options)
 
     def write_table(self, rows: pa.Table, row_group_size: int) -> None:
         self._writer.write_table(rows, row_group_size=row_group_size)
 
+    def write(self, data: bytes) -> int:
+        """Bytes between the pages and the page indexes; where they lie in the file."""
+        at: int = self._sink.tell()
+        self._sink.write(data)
+        return at
+
     def add_key_value_metadata(self, pairs: Mapping[str | bytes, str | bytes]) -> None:
         self._writer.add_key_value_metadata(pairs)
+
+    def checksum(self) -> str | None:
+        """Not known: pyarrow writes to the file by itself."""
+        return None
 
     def close(self) -> pq.FileMetaData:
         self._writer.close()
@@ -76,6 +89,8 @@ class RowGroupsWriter:
     ) -> None:  # fmt: skip
         self._stretch_rows = stretch_rows
         self._sink = sink
+        self._crc = 0
+        self._tail = b""
         self._schema = schema
         self._options = options
         self._threads = threads
@@ -88,7 +103,7 @@ class RowGroupsWriter:
         """In memory are at most two encoded stretches more than there are threads."""
         step = max(1, self._stretch_rows // row_group_size) * row_group_size
         stretches = (rows.slice(start, step) for start in range(0, rows.num_rows, step))
-        self._sink.write(_MAGIC)
+        self.write(_MAGIC)
         with ThreadPoolExecutor(self._threads, thread_name_prefix="olapdb-parquet") as pool:
             waiting: deque[Future[_Stretch]] = deque()
             try:
@@ -101,6 +116,16 @@ class RowGroupsWriter:
             finally:
                 for future in waiting:
                     future.cancel()
+
+    def write(self, data: bytes | pa.Buffer) -> int:
+        at: int = self._sink.tell()
+        self._sink.write(data)
+        self._crc = zlib.crc32(data, self._crc)
+        return at
+
+    def checksum(self) -> str:
+        """Of the closed file, as `checksum.checksum_of_file` finds it."""
+        return checksum_of_parts(self._crc, self._tail)
 
     def add_key_value_metadata(self, pairs: Mapping[str | bytes, str | bytes]) -> None:
         self._pairs = {**pairs, **self._pairs}  # the last come first, as pyarrow has it
@@ -128,10 +153,10 @@ class RowGroupsWriter:
                 key_values=(*added, *first.key_values),
             )
         )
-        tail = footer + len(footer).to_bytes(_LENGTH_BYTES, "little") + _MAGIC
-        self._sink.write(b"".join(blobs))
-        self._sink.write(tail)
-        return pq.read_metadata(pa.BufferReader(tail))
+        self._tail = footer + len(footer).to_bytes(_LENGTH_BYTES, "little") + _MAGIC
+        self.write(b"".join(blobs))
+        self.write(self._tail)
+        return pq.read_metadata(pa.BufferReader(self._tail))
 
     def abandon(self) -> None:
         """Nothing is left to close."""
@@ -143,8 +168,7 @@ class RowGroupsWriter:
         return _stretch(sink.getvalue())
 
     def _append(self, stretch: _Stretch) -> None:
-        shift = self._sink.tell() - len(_MAGIC)
-        self._sink.write(stretch.pages)
+        shift = self.write(stretch.pages) - len(_MAGIC)
         self._written.append(_Written(stretch.footer, shift))
         self._column_indexes += stretch.indexes(_COLUMN_INDEX)
         self._offset_indexes += (_moved(one, shift) for one in stretch.indexes(_OFFSET_INDEX))

@@ -212,7 +212,7 @@ def _file_part(
         path=part_path(table.id, lease_id, part.id),
         granules=-(-rows.num_rows // row_group_rows(table)),
     )
-    metadata: list[pq.FileMetaData] = []
+    closed: list[tuple[pq.FileMetaData, str | None]] = []
     shaped = _widened(layout, rows)
     bounds: dict[str, ColumnBounds] = {}
 
@@ -231,18 +231,19 @@ def _file_part(
                 if index.name in index_values:
                     values = index_values[index.name]
                     data = build_index(index, values, row_group_rows(table))
-                    place = place_of(index, table, values.type, sink.tell(), data)
-                    sink.write(data)
+                    place = place_of(index, table, values.type, writer.write(data), data)
                     writer.add_key_value_metadata({METADATA_PREFIX + index.name: place.to_json()})
             bounds.update(found())
             footer = encode_footer(replace(part, bounds=bounds), table, replaces, swap)
             writer.add_key_value_metadata({FOOTER_KEY: footer})
-            metadata.append(writer.close())
+            closed.append((writer.close(), writer.checksum()))
 
     try:
         size = store.write(part.path, write_to)
-        with store.open_input(part.path) as source:
-            checksum = checksum_of_file(source)
+        ((metadata, checksum),) = closed
+        if checksum is None:
+            with store.open_input(part.path) as source:
+                checksum = checksum_of_file(source)
     except BaseException as error:
         # Nobody else knows the file's name; if this fails as well, vacuum finds it by its lease.
         with suppress(OperationalError):
@@ -250,7 +251,7 @@ def _file_part(
         if isinstance(error, OSError):  # it was written, and cannot be read back
             raise storage_error(error, part.path) from error
         raise
-    compressed, uncompressed = column_bytes(metadata[0], table)
+    compressed, uncompressed = column_bytes(metadata, table)
     return replace(
         part,
         bytes=size,

@@ -55,6 +55,7 @@ class Transaction:
         inline_bytes_max: int = 0,
         replaces: Iterable[str] = (),
         index_values: Mapping[str, pa.Array] | None = None,
+        threads: int = 0,
     ) -> StagedPart:
         """`write_part` under the transaction's lease."""
         reach("stage.before_part")
@@ -62,7 +63,7 @@ class Transaction:
             self._services.store, table, rows, partition_id=partition_id,
             partition_value=partition_value, blocks=blocks, lease_id=self._services.lease_id,
             contributions=contributions, level=level, inline_bytes_max=inline_bytes_max,
-            replaces=replaces, index_values=index_values,
+            replaces=replaces, index_values=index_values, threads=threads,
         )  # fmt: skip
         self.adopt(staged)
         reach("stage.part_staged")

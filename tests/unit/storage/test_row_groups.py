@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from olapdb.storage.checksum import checksum_of_file
 from olapdb.storage.row_groups import (
     STRETCH_ROWS,
     OneThreadWriter,
@@ -70,11 +71,13 @@ def written(
     )
     writer.write_table(rows, group_rows)
     if blob:
-        writer.add_key_value_metadata({"index": str(sink.tell())})
-        sink.write(blob)
+        writer.add_key_value_metadata({"index": str(writer.write(blob))})
     writer.add_key_value_metadata({b"facts": "f" * 200})
     metadata = writer.close()
-    return sink.getvalue().to_pybytes(), metadata
+    file = sink.getvalue()
+    if threads:
+        assert writer.checksum() == checksum_of_file(pa.BufferReader(file))
+    return file.to_pybytes(), metadata
 
 
 @pytest.mark.parametrize("group_rows", [100, 1_000, 1_700, 20_000])
