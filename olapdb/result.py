@@ -151,18 +151,32 @@ class Result:
         """The batches, each of `schema`; the result is used up. Errors of the query surface here.
 
         Raises InterfaceError when it was read before."""
+        import pyarrow as pa
+
+        def named(batch: pa.RecordBatch) -> pa.RecordBatch:
+            return pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
+
+        return self._drain(named)
+
+    def batches_named(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """As `batches`, the columns called so and no types in the metadata: what an INSERT takes."""
+        given = list(names)
+        return self._drain(lambda batch: batch.rename_columns(given))
+
+    def _drain(self, named: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if self._source is None:
             raise InterfaceError("This result was read or closed before.", hint="Run it again.")
         source, self._source = self._source, None
-        return self._drain(source)
+        return self._drained(source, named)
 
-    def _drain(self, source: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
+    def _drained(
+        self, source: Iterator[pa.RecordBatch],
+        named: Callable[[pa.RecordBatch], pa.RecordBatch],
+    ) -> Iterator[pa.RecordBatch]:  # fmt: skip
         try:
             for batch in source:
                 if self.names:
-                    yield pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
+                    yield named(batch)
         except GeneratorExit:
             raise
         except BaseException as error:

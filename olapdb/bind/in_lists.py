@@ -218,8 +218,10 @@ def _in_subquery(
         a if a.type.arrow == t.arrow else binder.cast(a, _nullable_as(a.type, t))
         for a, t in zip(arguments, wanted, strict=True)
     )
-    node = binder.queries.converted(bound, wanted)
-    return InSubquery(_result_type(arguments), left_sides, node, negated)
+    held = [_nullable_as(c.type, t) for c, t in zip(bound.columns, wanted, strict=True)]
+    node = binder.queries.converted(bound, held)
+    result = _result_type(arguments) if arguments == (argument,) else UINT8
+    return InSubquery(result, left_sides, node, negated)
 
 
 def _nullable_as(data_type: DataType, target: DataType) -> DataType:

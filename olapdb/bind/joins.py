@@ -20,14 +20,16 @@ from olapdb.bind.relation import Relation, RelationColumn
 from olapdb.errors import (
     InternalError,
     InvalidJoinOnExpression,
+    NoCommonType,
     NotSupportedError,
     UnknownIdentifier,
 )
 from olapdb.functions.base import Argument
+from olapdb.functions.comparison import comparison_type
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression, columns_of
 from olapdb.sql import nodes as sql
-from olapdb.types import UINT8, DataType, is_nullable, make_nullable, plain
+from olapdb.types import UINT8, DataType, is_nullable, is_number, make_nullable, plain
 
 if TYPE_CHECKING:
     from olapdb.bind.query import QueryBinder
@@ -221,7 +223,7 @@ class _JoinBinding:
 
     def _add_key(self, left: Expression, right: Expression) -> None:
         if left.type.arrow != right.type.arrow:
-            common = _common(left.type, right.type)
+            common = _key_type(left.type, right.type)
             environment = self.queries.scope.environment
             left = constants.cast(left, _with_nulls_of(left, common), environment)
             right = constants.cast(right, _with_nulls_of(right, common), environment)
@@ -372,6 +374,16 @@ def _all_of(conditions: list[Expression]) -> Expression:
 
 def _common(left: DataType, right: DataType) -> DataType:
     return left if left == right else functions.common_type([left, right])
+
+
+def _key_type(left: DataType, right: DataType) -> DataType:
+    """What two keys are compared as: numbers of no common type (Int64 and UInt64), exactly."""
+    try:
+        return _common(left, right)
+    except NoCommonType:
+        if not (is_number(left) and is_number(right)):
+            raise
+        return comparison_type("equals", Argument(left), Argument(right))
 
 
 def _with_nulls_of(expression: Expression, target: DataType) -> DataType:

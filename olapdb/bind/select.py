@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from olapdb.bind import constants
 from olapdb.bind.aggregates import Grouping, aggregate_refs, implicit_keys, refuse_aggregates
+from olapdb.bind.aliases import aliases_of, may_hold_aliases
 from olapdb.bind.array_joins import Unnesting, refuse_unnested, with_prewhere
 from olapdb.bind.expressions import ExpressionBinder, bind_condition
 from olapdb.bind.relation import Relation
@@ -26,7 +27,6 @@ from olapdb.errors import (
     BadArguments,
     IllegalPrewhere,
     InvalidLimitExpression,
-    MultipleExpressionsForAlias,
     NotSupportedError,
     Position,
 )
@@ -60,7 +60,7 @@ class Order:
 
 def bind_select(queries: QueryBinder, select: sql.Select, surroundings: Surroundings) -> BoundQuery:
     _refuse(select)
-    aliases = _aliases(select)
+    aliases = aliases_of(select)
     surroundings = with_clause(queries, select, surroundings)
     relation = bind_source(queries, select.source, queries.below(surroundings), aliases)
     binder = ExpressionBinder(queries, relation, surroundings, aliases)
@@ -94,47 +94,6 @@ def with_clause(
 
 def _nothing() -> plan.Node:
     raise AssertionError("WITH expressions alone have no rows.")
-
-
-def _aliases(select: sql.Select) -> dict[str, sql.Expression]:
-    """Every alias of the SELECT, wherever it is written, but not those of subqueries.
-
-    MultipleExpressionsForAlias where one name has two meanings."""
-    found: dict[str, sql.Expression] = {}
-
-    def add(name: str, expression: sql.Expression, position: Position | None) -> None:
-        known = found.setdefault(name, expression)
-        if known is not expression and known != expression:
-            raise MultipleExpressionsForAlias(
-                f"The alias {name!r} has two meanings.",
-                hint="Rename one of them.",
-                position=position,
-            )
-
-    for item in select.with_items:
-        if item.expression is not None:
-            add(item.name, item.expression, item.position)
-    for root in _alias_roots(select):
-        for node in walk(root, _may_hold_aliases):
-            if isinstance(node, sql.Alias):
-                add(node.name, node.expression, node.position)
-    return found
-
-
-def _alias_roots(select: sql.Select) -> Iterator[sql.Node]:
-    yield from (i.expression for i in select.with_items if i.expression is not None)
-    yield from select.columns
-    yield from select.distinct_on
-    yield from (n for n in (select.prewhere, select.where, select.having) if n is not None)
-    for clause in (select.group_by, select.order_by):
-        if isinstance(clause, tuple):
-            yield from clause
-    if select.limit_by is not None:
-        yield from select.limit_by.by
-
-
-def _may_hold_aliases(node: sql.Node) -> bool:
-    return not isinstance(node, sql.Query | sql.Star | sql.Literal | sql.Identifier)
 
 
 class _SelectBinding:
@@ -196,7 +155,7 @@ class _SelectBinding:
     def _with_columns(self, column: sql.Expression) -> list[sql.Expression]:
         """`COLUMNS('re') + 1` is one expression for each column that matches."""
         stars = [
-            n for n in walk(column, _may_hold_aliases)
+            n for n in walk(column, may_hold_aliases)
             if isinstance(n, sql.Star) and n.pattern is not None
         ]  # fmt: skip
         if not stars:

@@ -408,13 +408,45 @@ def _system_table(queries: QueryBinder, source: sql.TableReference, database: st
         for f in fields
     ]
 
+    by_name = {c.name: c for c in columns}
+    hidden = [
+        RelationColumn(n, *_alias(queries, by_name[of], function), qualifiers, starred=False)
+        for n, (of, function) in SYSTEM_ALIASES.get(shown, {}).items()
+    ]
+
     def build() -> plan.Node:
         used = [f for f, c in zip(fields, columns, strict=True) if c.used]
         return plan.SystemScan(
             shown, tuple((unique[f.name], f.name) for f in used), tuple(f.type for f in used)
         )
 
-    return Relation(columns, build, f"{database}.{name}")
+    return Relation([*columns, *hidden], build, f"{database}.{name}")
+
+
+SYSTEM_ALIASES: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "columns": {"column": ("name", "")},
+    "databases": {"database": ("name", "")},
+    "parts": {"part_name": ("name", "")},
+    "parts_columns": {"part_name": ("name", "")},
+    "processes": {
+        "Settings.Names": ("Settings", "mapKeys"),
+        "Settings.Values": ("Settings", "mapValues"),
+    },
+    "tables": {"table": ("name", "")},
+}
+"""Columns that `*` does not show: ALIAS columns of ClickHouse's, which are another column, or a
+function of one."""
+
+
+def _alias(
+    queries: QueryBinder, column: RelationColumn, function: str
+) -> tuple[DataType, Callable[[], Expression]]:
+    """The type of such a column, and what makes it; nothing is read until it is used."""
+    if not function:
+        return column.type, column.use
+    reference = ColumnRef(column.type, column.name)
+    data_type = constants.call(function, (reference,), queries.scope.environment).type
+    return data_type, lambda: constants.call(function, (column.use(),), queries.scope.environment)
 
 
 def _builtin(queries: QueryBinder, name: str, qualifiers: tuple[Qualifier, ...]) -> Relation:

@@ -76,9 +76,7 @@ class Application:
         self._databases: dict[str, Database] | None = None
         self._objects: dict[str, SchemaObject] | None = None
         self._put: set[str] = set()
-        self._ledger = ViewLedger(
-            self._connection, number, lambda view_id: self._object(view_id).source_id
-        )
+        self._ledger = ViewLedger(self._connection, number)
 
     @property
     def schema(self) -> SchemaState:
@@ -116,7 +114,11 @@ class Application:
                     row.view_id, row.partition, self._range(row.blocks), grown=grown
                 )
             case RemoveCoverage(view_id, partition, blocks):
-                self._ledger.remove_coverage(view_id, partition, blocks)
+                if partition is None:
+                    self._ledger.drop_coverage(view_id)
+                else:
+                    source_id = self._object(view_id).source_id
+                    self._ledger.remove_coverage(view_id, source_id, partition, blocks)
             case Retain(retained):
                 self._ledger.retain(retained)
             case ReleaseRetained():
@@ -299,16 +301,7 @@ class Application:
                 if recoverable:
                     dropped.remember(self._connection, item, self._number, self._now_ms)
             case MaterializedView():
-                self._remove_coverage(object_id, None)
-                sql.clear_invalidations(
-                    self._connection, of_view=object_id, up_to=self._number, number=self._number
-                )
-                sql.clear_invalidations_of_slice(
-                    self._connection, of_view=object_id, up_to=self._number, of_partition="",
-                    number=self._number,
-                )  # fmt: skip
-                sql.drop_checks(self._connection, of_view=object_id, number=self._number)
-                self._drop_retained([row_id for row_id, _ in self._retained_rows(object_id)])
+                self._ledger.drop_view(object_id)
             case View():
                 return
             case _:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from olapdb.catalog import statements as sql
@@ -16,15 +16,11 @@ from olapdb.model.view_state import Invalidation, Retained
 
 
 class ViewLedger:
-    """Rows of the ledger as commit `number` leaves them. `source_of` gives the id of the source of a
-    view by the view's."""
+    """Rows of the ledger as commit `number` leaves them."""
 
-    def __init__(
-        self, connection: sqlite3.Connection, number: int, source_of: Callable[[str], str]
-    ) -> None:
+    def __init__(self, connection: sqlite3.Connection, number: int) -> None:
         self._connection = connection
         self._number = number
-        self._source_of = source_of
 
     def add_coverage(
         self, view_id: str, partition: str | None, blocks: BlockRange, *, grown: bool
@@ -49,21 +45,22 @@ class ViewLedger:
         for one in union_ranges(joined):
             self._insert_coverage(view_id, partition, one)
 
+    def drop_coverage(self, view_id: str) -> None:
+        """The view has seen nothing any more."""
+        self._drop_coverage([row_id for row_id, *_ in self._coverage_rows(view_id)])
+
     def remove_coverage(
-        self, view_id: str, partition: str | None, blocks: Sequence[BlockRange] = ()
+        self, view_id: str, source_id: str, partition: str, blocks: Sequence[BlockRange] = ()
     ) -> None:
-        """The view has not seen these blocks of the partition any more: none of its blocks where
-        none are named, none of any partition where that is None."""
+        """The view has not seen these blocks of the partition any more; none of it without
+        blocks."""
         rows = self._coverage_rows(view_id)
-        if partition is not None and blocks:
-            self._uncover(view_id, partition, blocks, rows)
-            return
-        if partition is None:
-            self._drop_coverage([row_id for row_id, *_ in rows])
+        if blocks:
+            self._uncover(view_id, source_id, partition, blocks, rows)
             return
         # "Everywhere but in one partition" is said as "in each of the others": blocks that are
         # there already never bring a new partition.
-        others = self._partitions(self._source_of(view_id)) - {partition}
+        others = self._partitions(source_id) - {partition}
         everywhere = [(a, b) for _, p, a, b in rows if p is None]
         self._drop_coverage([row_id for row_id, p, *_ in rows if p is None or p == partition])
         for other in sorted(others):
@@ -71,12 +68,12 @@ class ViewLedger:
                 self._insert_coverage(view_id, other, BlockRange(first, last))
 
     def _uncover(
-        self, view_id: str, partition: str, blocks: Sequence[BlockRange],
+        self, view_id: str, source_id: str, partition: str, blocks: Sequence[BlockRange],
         rows: Sequence[tuple[int, str | None, int, int]],
     ) -> None:  # fmt: skip
         """As above, for some blocks: the ranges of all partitions lose them, and every partition
         but this one gets them back."""
-        others = sorted(self._partitions(self._source_of(view_id)) - {partition})
+        others = sorted(self._partitions(source_id) - {partition})
         for row_id, own, first, last in rows:
             whole = BlockRange(first, last)
             if own not in (None, partition) or not any(one.overlaps(whole) for one in blocks):
@@ -108,6 +105,19 @@ class ViewLedger:
             self._drop_retained([row_id])
             if left is not None:
                 self._insert_retained(left)
+
+    def drop_view(self, view_id: str) -> None:
+        """Nothing is known of the view any more."""
+        self.drop_coverage(view_id)
+        sql.clear_invalidations(
+            self._connection, of_view=view_id, up_to=self._number, number=self._number
+        )
+        sql.clear_invalidations_of_slice(
+            self._connection, of_view=view_id, up_to=self._number, of_partition="",
+            number=self._number,
+        )  # fmt: skip
+        sql.drop_checks(self._connection, of_view=view_id, number=self._number)
+        self._drop_retained([row_id for row_id, _ in self._retained_rows(view_id)])
 
     def _retained_rows(self, view_id: str) -> list[tuple[int, str]]:
         return sql.retained_of(self._connection, of_view=view_id).fetchall()

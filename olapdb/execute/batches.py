@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from olapdb.errors import InternalError
 from olapdb.functions.base import Column
+from olapdb.functions.columns import as_array
 from olapdb.plan.nodes import Node, Schema
 from olapdb.types import DataType
 
@@ -17,7 +18,7 @@ def broadcast(column: Column, rows: int, data_type: DataType) -> pa.Array:
     if isinstance(column, pa.Scalar):
         if not column.is_valid:
             return pa.nulls(rows, data_type.arrow)
-        column = pa.repeat(column, rows)
+        column = as_array(column, rows)
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if column.type != data_type.arrow:

@@ -19,6 +19,7 @@ from olapdb.execute.batches import single_chunk
 from olapdb.execute.evaluate import evaluate_array
 from olapdb.functions import cast_column, default_value
 from olapdb.functions.base import Environment
+from olapdb.functions.columns import as_array
 from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.expressions import Expression, columns_of
@@ -201,7 +202,7 @@ def _arrays_of_defaults(data_type: Array, like: pa.Array) -> pa.Array:
     sizes = like.value_lengths().to_numpy(zero_copy_only=False)
     offsets = np.zeros(len(sizes) + 1, np.int32)
     np.cumsum(sizes, out=offsets[1:])
-    values = pa.repeat(default_value(data_type.inner), int(offsets[-1]))
+    values = as_array(default_value(data_type.inner), int(offsets[-1]))
     return pa.ListArray.from_arrays(pa.array(offsets), values).cast(data_type.arrow)
 
 
@@ -212,7 +213,7 @@ def _value(
         like = next((name for name in column.sized_like if name in full), None)
         if like is not None and isinstance(column.type, Array):
             return _arrays_of_defaults(column.type, full[like])
-        return pa.repeat(default_value(column.type), rows)
+        return as_array(default_value(column.type), rows)
     names = sorted(column.needs)
     if names:
         batch = pa.RecordBatch.from_arrays([full[n] for n in names], names=names)

@@ -220,11 +220,13 @@ def _in_subquery(
         raise InternalError("The set of an IN was run as a scalar subquery.")
     rows = batch.num_rows
     columns = [evaluate_array(a, batch, environment, subqueries) for a in expression.arguments]
-    return _finish_in(pa.array(known.find(columns, rows) >= 0), columns, expression.negated)
+    judged = columns if is_nullable(expression.type) else []
+    return _finish_in(pa.array(known.find(columns, rows) >= 0), judged, expression.negated)
 
 
 def _finish_in(inside: pa.Array, columns: list[pa.Array], negated: bool) -> pa.Array:
-    """NULL IN (…) is NULL; a NULL in the set matches nothing (transform_null_in = 0)."""
+    """NULL IN (…) is NULL, a tuple with a NULL in none; a NULL in the set matches nothing
+    (transform_null_in = 0)."""
     if negated:
         inside = pc.invert(inside)
     if any(column.null_count for column in columns):

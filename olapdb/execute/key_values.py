@@ -23,13 +23,19 @@ ROWS_PER_VALUE_MIN = 4
 """A column with fewer rows for each value in its span is evaluated as it is."""
 
 
-def is_constant(expression: Expression, batch: pa.RecordBatch, environment: Environment) -> bool:
-    """Whether the expression is the same for all rows, as its ends tell; False: not known."""
+def constant_value(
+    expression: Expression, batch: pa.RecordBatch, environment: Environment
+) -> pa.Array | None:
+    """The one value of an expression that is the same for all rows, as its ends tell; None: not
+    known."""
     found = _monotonic(expression, batch)
     if found is None:
-        return False
-    at_ends = _at(expression, found, [found.low, found.high], environment)
-    return at_ends is not None and bool(at_ends[0].equals(at_ends[1]))
+        return None
+    ends = [found.low] if found.low == found.high else [found.low, found.high]
+    values = _at(expression, found, ends, environment)
+    if values is None or not values[0].equals(values[-1]):
+        return None
+    return values.slice(0, 1)
 
 
 def key_values(expression: Expression, batch: pa.RecordBatch, environment: Environment) -> pa.Array:

@@ -13,7 +13,7 @@ from olapdb.errors import CannotConvertType
 from olapdb.execute.batches import single_chunk
 from olapdb.execute.codes import factorise
 from olapdb.execute.evaluate import evaluate_array
-from olapdb.execute.key_values import is_constant, key_values
+from olapdb.execute.key_values import constant_value, key_values
 from olapdb.execute.ordering import OrderColumn, is_sorted, sort_indices
 from olapdb.functions.base import Environment
 from olapdb.model.schema import SkipIndex, Table
@@ -116,8 +116,9 @@ class TableLayout:
             return []
         if not self.partition_expressions:
             return [(UNPARTITIONED, (), rows)]
-        if self._is_one_partition(rows):
-            return [(*self._identify(self._partition_values(rows.slice(0, 1)), 0), rows)]
+        only = self._only_partition(rows)
+        if only is not None:
+            return [(*self._identify(only, 0), rows)]
         values = self._partition_values(rows)
         found = factorise(values, rows.num_rows)
         if found.count == 1:
@@ -149,8 +150,9 @@ class TableLayout:
             return []
         if not self.partition_expressions:
             return [UNPARTITIONED]
-        if self._is_one_partition(rows):
-            rows = rows.slice(0, 1)
+        only = self._only_partition(rows)
+        if only is not None:
+            return [self._identify(only, 0)[0]]
         values = self._partition_values(rows)
         first = factorise(values, rows.num_rows).first
         return [self._identify(values, int(at))[0] for at in first]
@@ -165,10 +167,16 @@ class TableLayout:
         ]
         return self._identify(arrays, 0)[0]
 
-    def _is_one_partition(self, rows: pa.Table) -> bool:
-        """False means "not known"."""
+    def _only_partition(self, rows: pa.Table) -> list[pa.Array] | None:
+        """The value of the one partition of all rows; None: not known."""
         batch = _batch(rows, self.partition_columns)
-        return all(is_constant(e, batch, self._environment) for e in self.partition_expressions)
+        values = []
+        for expression in self.partition_expressions:
+            value = constant_value(expression, batch, self._environment)
+            if value is None:
+                return None
+            values.append(value)
+        return values
 
     def _partition_values(self, rows: pa.Table) -> list[pa.Array]:
         batch = _batch(rows, self.partition_columns)

@@ -16,6 +16,7 @@ def project_batches(
     node: Project, child: Iterator[pa.RecordBatch], context: ExecutionContext
 ) -> Iterator[pa.RecordBatch]:
     """Each batch's rows as the expressions make them, in order."""
+
     def projected(batch: pa.RecordBatch) -> pa.RecordBatch:
         columns = [
             evaluate_array(expression, batch, context.environment, context.subqueries)

@@ -109,7 +109,7 @@ def _reordered(kind: str) -> Kernel:
             order = np.lexsort((positions, last, owners))
             return columns.lists_from(offsets, elements.take(pa.array(order)))
         if kind == "distinct":
-            kept = _first_occurrences(owners, ranks) & (ranks > 0)
+            kept = first_occurrences(owners, ranks) & (ranks > 0)
         else:
             kept = np.ones(len(elements), bool)
             kept[1:] = (owners[1:] != owners[:-1]) | (ranks[1:] != ranks[:-1])
@@ -121,7 +121,8 @@ def _reordered(kind: str) -> Kernel:
     return kernel
 
 
-def _first_occurrences(owners: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+def first_occurrences(owners: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+    """Which elements are the first of their rank in their array."""
     span = int(ranks.max()) + 1 if len(ranks) else 1
     _, first = np.unique(owners * span + ranks, return_index=True)
     kept = np.zeros(len(ranks), bool)
@@ -131,7 +132,7 @@ def _first_occurrences(owners: np.ndarray, ranks: np.ndarray) -> np.ndarray:
 
 def _uniq(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     offsets, elements = columns.elements_of(arrays[0])
-    kept = _first_occurrences(columns.parents_of(offsets), null_ranks(elements))
+    kept = first_occurrences(columns.parents_of(offsets), null_ranks(elements))
     return columns.from_values(counts_of(offsets, kept, call.rows), pa.uint32())
 
 
@@ -226,7 +227,7 @@ def _range(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         if (step == 0).any():
             raise ArgumentOutOfBound("The step of range must not be 0.")
         counts = np.maximum(-((start - end) // step), 0)
-        _bounded(name, int(counts.sum()))
+        bounded(name, int(counts.sum()))
         offsets = columns.offsets_from_counts(counts)
         owners = columns.parents_of(offsets)
         values = start[owners] + (np.arange(len(owners)) - offsets[owners]) * step[owners]
@@ -235,7 +236,8 @@ def _range(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     return usual(name, arguments, Array(inner), kernel)
 
 
-def _bounded(name: str, elements: int) -> None:
+def bounded(name: str, elements: int) -> None:
+    """ArgumentOutOfBound for arrays that no memory could hold."""
     if elements > _SIZE_MAX:
         raise ArgumentOutOfBound(f"A call to {name} would produce {elements} array elements.")
 
@@ -248,7 +250,7 @@ def _with_constant(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         constant = all(isinstance(v, pa.Scalar) for v in values)
         count, elements = (columns.as_array(v, 1 if constant else rows) for v in values)
         counts = np.maximum(columns.numpy_values(count).astype(np.int64), 0)
-        _bounded(name, int(counts.sum()))
+        bounded(name, int(counts.sum()))
         offsets = columns.offsets_from_counts(counts)
         made = columns.lists_from(offsets, elements.take(pa.array(columns.parents_of(offsets))))
         return made[0] if constant else made

@@ -66,8 +66,23 @@ def _unparsable(array: pa.Array, row: int, target: DataType) -> DataError:
     return kind(f"Cannot parse {value!r} as {target}.").at_row(row)
 
 
+def _digits_as_integers(array: pa.Array, target: Integer) -> pa.Array | None:
+    """Texts of nothing but digits and `-` as Arrow reads them; None where it cannot, or where
+    there is anything else, such as the `0x` and the blanks that it would take."""
+    _, data = columns.bytes_of(array)
+    if not data.size or int(data.max()) > ord("9") or int(data.min()) < ord("-"):
+        return None
+    try:
+        return array.cast(target.arrow)
+    except pa.ArrowInvalid:
+        return None
+
+
 def parse_integers(array: pa.Array, target: Integer, *, wrap: bool = True) -> pa.Array:
     """Digits with a sign; beyond the type's range they wrap, or are refused with `wrap` False."""
+    plain_digits = _digits_as_integers(array, target)
+    if plain_digits is not None:
+        return plain_digits
     _check(array, _INTEGER if target.signed else r"^\+?[0-9]+$", target)
     digits = pc.utf8_ltrim(array, "+-")
     negative = np.asarray(pc.starts_with(array, "-"))

@@ -5,6 +5,8 @@ Civil days after Howard Hinnant's "chrono-compatible low-level date algorithms".
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,6 +14,7 @@ import pyarrow.compute as pc
 from olapdb.errors import CannotParse, CannotParseDate, CannotParseDateTime
 from olapdb.functions import columns
 from olapdb.functions.cast_numbers import first_bad, refuse
+from olapdb.functions.memory import converted, empty
 from olapdb.types import (
     Boolean,
     DataType,
@@ -47,20 +50,34 @@ def days_from_civil(year: np.ndarray, month: np.ndarray, day: np.ndarray) -> np.
 def civil_from_days(days: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(year, month, day) of days since 1970-01-01.
 
-    A column has far more rows than days between its first and its last, so the calendar of that
-    span is computed once and looked up."""
-    if days.size > _CALENDAR_ROWS_MIN:
-        first = int(days.min())
-        span = int(days.max()) - first + 1
-        if span < days.size:
-            position = days - first
-            calendar = _civil_from_days(np.arange(first, first + span))
-            year, month, day = (part.take(position) for part in calendar)
-            return year, month, day
+    Those of a Date's range are looked up; of others that of their span, which a column has far more
+    rows than."""
+    if not days.size:
+        return _civil_from_days(days)
+    first, last = int(days.min()), int(days.max())
+    if first >= 0 and last <= DATE_MAX:
+        return _looked_up(_calendar(), days)
+    if last - first < days.size and days.size > _CALENDAR_ROWS_MIN:
+        position = np.subtract(days, first, out=empty(days.size, np.int64))
+        return _looked_up(_civil_from_days(np.arange(first, last + 1)), position)
     return _civil_from_days(days)
 
 
 _CALENDAR_ROWS_MIN = 1_000
+
+
+@cache
+def _calendar() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return _civil_from_days(np.arange(DATE_MAX + 1))
+
+
+def _looked_up(
+    calendar: tuple[np.ndarray, np.ndarray, np.ndarray], position: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    year, month, day = (
+        part.take(position, out=empty(position.size, part.dtype), mode="clip") for part in calendar
+    )
+    return year, month, day
 
 
 def _civil_from_days(days: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -105,9 +122,11 @@ def utc_from_local(seconds: np.ndarray, zone: str) -> np.ndarray:
 
 def local_seconds(array: pa.Array, data_type: DataType, zone: str) -> np.ndarray:
     """Wall clock seconds (floored) of Dates and DateTimes."""
-    values = columns.numpy_values(array).astype(np.int64)
+    values = columns.numpy_values(array)
     if isinstance(data_type, Date | Date32):
-        return values * DAY
+        return np.asarray(
+            np.multiply(values, DAY, out=empty(len(values), np.int64), dtype=np.int64)
+        )
     seconds = values // ticks_per_second(data_type)
     return local_from_utc(seconds, zone_of(data_type, zone))
 
@@ -115,7 +134,7 @@ def local_seconds(array: pa.Array, data_type: DataType, zone: str) -> np.ndarray
 def local_days(array: pa.Array, data_type: DataType, zone: str) -> np.ndarray:
     """Local days since 1970-01-01 of Dates and DateTimes."""
     if isinstance(data_type, Date | Date32):
-        return columns.numpy_values(array).astype(np.int64)
+        return converted(columns.numpy_values(array), np.int64)
     return local_seconds(array, data_type, zone) // DAY
 
 

@@ -129,6 +129,12 @@ def _cast_or_null(
         return pa.concat_arrays([_cast_or_null(p, source, target, environment) for p in pieces])
 
 
+def _text(array: pa.Array, source: DataType) -> pa.Array:
+    """What a value is parsed from: a FixedString without its padding."""
+    text = columns.text(array)
+    return pc.ascii_rtrim(text, characters="\0") if isinstance(source, FixedString) else text
+
+
 def _cast(
     array: pa.Array, source: DataType, target: DataType, environment: Environment, strict: bool
 ) -> pa.Array:
@@ -143,7 +149,7 @@ def _cast(
         case Integer() | Float() | Decimal() | Boolean() if isinstance(
             source, String | FixedString
         ):
-            return _parse(columns.text(array), target)
+            return _parse(_text(array, source), target)
         case Interval() if isinstance(source, Integer):
             return array.cast(pa.int64(), safe=False)
         case Boolean() if number:
@@ -161,9 +167,9 @@ def _cast(
         case Decimal() if isinstance(source, DateTime64 | DateTime):
             return _time_to_decimal(array, source, target)
         case Date() | Date32() if isinstance(source, String | FixedString):
-            return cast_times.parse_dates(columns.text(array), target)
+            return cast_times.parse_dates(_text(array, source), target)
         case DateTime() | DateTime64() if isinstance(source, String | FixedString):
-            return cast_times.parse_datetimes(columns.text(array), target, environment.zone)
+            return cast_times.parse_datetimes(_text(array, source), target, environment.zone)
         case Date() | Date32() | DateTime() | DateTime64() if number or isinstance(
             source, cast_times.Timed
         ):
@@ -171,7 +177,7 @@ def _cast(
         case FixedString() if isinstance(source, String | FixedString):
             return cast_text.to_fixed(array, target)
         case UUID() if isinstance(source, String | FixedString):
-            return cast_text.parse_uuids(columns.text(array), target)
+            return cast_text.parse_uuids(_text(array, source), target)
         case Array() | Tuple() | Map():
             return _cast_nested(array, source, target, environment, strict)
         case AggregateFunction() if isinstance(source, AggregateFunction):

@@ -25,6 +25,7 @@ from olapdb.functions.supertypes import as_number, common_type, decimal_precisio
 from olapdb.types import (
     FLOAT64,
     UINT8,
+    UINT32,
     Array,
     Boolean,
     DataType,
@@ -49,6 +50,7 @@ from olapdb.types import (
 _TEXT = (String, FixedString)
 _DATES = (Date, Date32, DateTime, DateTime64)
 _NUMBERS = (Integer, Float, Decimal, Boolean)
+_COUNTS = (Integer, Float, Decimal)
 _ARROW = {
     "equals": pc.equal, "notEquals": pc.not_equal, "less": pc.less, "greater": pc.greater,
     "lessOrEquals": pc.less_equal, "greaterOrEquals": pc.greater_equal,
@@ -67,6 +69,9 @@ def comparison_type(name: str, left: Argument, right: Argument) -> DataType:
         return String()
     if isinstance(a, _DATES) and isinstance(b, _DATES):
         return _date_type(a, b)
+    for moment, number in ((a, b), (b, a)):
+        if isinstance(moment, DateTime | DateTime64) and isinstance(number, _COUNTS):
+            return _number_type(_seconds_type(moment), number)
     for text, other in ((left, plain(right.type)), (right, plain(left.type))):
         if isinstance(plain(text.type), _TEXT) and not isinstance(other, _TEXT):
             if text.constant is not None and not isinstance(other, Tuple | Map):
@@ -82,6 +87,11 @@ def comparison_type(name: str, left: Argument, right: Argument) -> DataType:
     if isinstance(a, Interval) and isinstance(b, Interval):
         raise _incomparable(name, left.type, right.type)
     raise _incomparable(name, left.type, right.type)
+
+
+def _seconds_type(moment: DateTime | DateTime64) -> DataType:
+    """What a time is, compared with a number: seconds since 1970."""
+    return UINT32 if isinstance(moment, DateTime) else Decimal(18, moment.precision)
 
 
 def _date_type(a: DataType, b: DataType) -> DataType:

@@ -95,7 +95,8 @@ def _rounding(mode: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
         def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
             return _rounded(arrays[0], as_number(one), places, mode)
 
-        return usual(name, arguments, as_number(one), kernel, monotonic=True)
+        may_wrap = isinstance(as_number(one), Integer) and places < 0
+        return usual(name, arguments, as_number(one), kernel, monotonic=not may_wrap)
 
     return resolve
 

@@ -18,12 +18,17 @@ def definitions() -> tuple[Definition, ...]:
     from olapdb.functions import (
         arithmetic,
         arrays,
+        arrays_running,
         arrays_whole,
         comparison,
         conditional,
         conversion,
+        date_distances,
+        date_moments,
         date_parts,
         date_shifts,
+        date_starts,
+        date_text,
         hashes,
         logical,
         maths,
@@ -36,9 +41,10 @@ def definitions() -> tuple[Definition, ...]:
     )
 
     families = (
-        arithmetic, comparison, logical, conditional, conversion, date_parts, date_shifts, strings,
-        strings_search, strings_bytes, strings_split, simple_json, arrays, arrays_whole, hashes,
-        maths, misc,
+        arithmetic, comparison, logical, conditional, conversion, date_parts, date_moments,
+        date_text, date_starts, date_shifts, date_distances, strings, strings_search,
+        strings_bytes, strings_split, simple_json, arrays, arrays_whole,
+        arrays_running, hashes, maths, misc,
     )  # fmt: skip
     return tuple(d for family in families for d in family.DEFINITIONS)
 

@@ -18,9 +18,9 @@ from olapdb.execute.layout import TableLayout
 from olapdb.functions import display
 from olapdb.ingest.arrays import one_array
 from olapdb.ingest.keys import key_columns
-from olapdb.ingest.stage import layout_of
+from olapdb.ingest.stage import VOID_PARTITION, layout_of
 from olapdb.ingest.trigger import Surroundings, bound_view, fire
-from olapdb.model.books import booked, meets
+from olapdb.model.books import SharedBlocks, booked, brings_rows, meets
 from olapdb.model.changes import (
     Change,
     Invalidate,
@@ -28,15 +28,13 @@ from olapdb.model.changes import (
     Requirement,
     WatchersAre,
 )  # fmt: skip
-from olapdb.model.part import BlockRange, Part
+from olapdb.model.part import Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Cause, Invalidation
 from olapdb.types import DataType
 
 KEY_EXAMPLES_MAX = 10
-BLOCKS_MAX = 1 << 62
-EVERY_BLOCK = (BlockRange(1, BLOCKS_MAX),)
 
 
 @dataclass
@@ -154,7 +152,8 @@ def reached_by_names(
     view: MaterializedView, part: Part, snapshot: Snapshot
 ) -> frozenset[str] | None:
     """The slices of the view that a part of its source had reached, without reading it: those whose
-    parts name blocks of it.  None (all of them) where the target keeps no parts.
+    parts name blocks of it.  None (all of them) where the target keeps no parts; or where it drops
+    sums of zero, and what the part had reached may have come to nothing before it was written.
 
     A slice that is stale already may lack the names of what a replay will bring to it, so it is
     among them: the replay may be under way.
@@ -169,14 +168,18 @@ def reached_by_names(
              if one.cause != "VIEW FAILED"}  # fmt: skip
     if None in stale:
         return None
+    if target.engine.drops_keys and SharedBlocks(snapshot.parts(view.source_id)).holds(part):
+        return None
     by_slice: dict[str, list[Part]] = {}
     for one in snapshot.parts(target.id):
-        if one.rows:
+        if brings_rows(one):
             by_slice.setdefault(one.partition_id, []).append(one)
     found = {
         partition for partition, parts in by_slice.items()
         if meets(booked(view.id, parts).ranges(part.partition_id), part.block_range)
     }  # fmt: skip
+    if VOID_PARTITION in found:
+        return None
     return frozenset(found.union(one for one in stale if one is not None))
 
 

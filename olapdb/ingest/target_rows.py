@@ -4,7 +4,9 @@ Where all that a view made of a partition goes, and a source part had reached no
 target, the view has that part's rows before it again: they are a gap, by name, and a backfill
 restores them.  A source part that had reached other partitions too cannot be a gap, for a backfill
 would bring those rows a second time; neither can what a partition keeps rows of.  There the slice is
-stale (TARGET CHANGED), and a replay restores it.
+stale (TARGET CHANGED), and a replay restores it.  Rows that cancelled each other out (sums of zero)
+reached their partition too, though nothing there tells: their source parts are asked, for half of
+them brought back would stay.
 
     source part 7..7 -> target 202401 only         DROP PARTITION 202401    7 is the view's gap
     source part 8..9 -> target 202401 and 202402                            202401 is stale
@@ -15,7 +17,7 @@ Rows that leave by retention are not to come back: the slice is frozen, and its 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -37,7 +39,7 @@ from olapdb.ingest.retained import (
 )
 from olapdb.ingest.stage import VOID_PARTITION, dimension_requirements, layout_of, void_part
 from olapdb.ingest.trigger import Surroundings
-from olapdb.model.books import booked, meets, without_names
+from olapdb.model.books import SharedBlocks, booked, brings_rows, meets, without_names
 from olapdb.model.changes import (
     AddPart,
     Change,
@@ -192,33 +194,47 @@ class TargetRows:
             return {}, [], []
         emptied = [p for p in dict.fromkeys(x.partition_id for x in own) if self._empties(view, p)]
         stale = {part.partition_id for part in own} - set(emptied)
-        left = booked(view.id, (p for p in self._all if p.rows and not self._gone(p)))
+        if not emptied:
+            return {}, sorted(stale), []
+        left = booked(view.id, (p for p in self._all if p.rows and not self._goes_with(p, emptied)))
+        cancelled = booked(view.id, self._cancelled())
         names = {p: booked(view.id, (x for x in own if x.partition_id == p)) for p in emptied}
         coverage = self.snapshot.coverage(view.id)
         retired = self._retired(view, emptied)
         asked = _Asked(view, source, self.around)
         gaps: dict[str, list[BlockRange]] = {}
         ranges: dict[str, tuple[tuple[BlockRange, ...], dict[str, tuple[BlockRange, ...]]]] = {}
-        for part in self.snapshot.parts(view.source_id):
+        live = [part for part in self.snapshot.parts(view.source_id) if part.rows]
+        shared = SharedBlocks(live) if self.table.engine.drops_keys else None
+        for part in live:
             one, blocks = part.partition_id, part.block_range
-            if not part.rows or not coverage.covers(one, blocks):
+            if not coverage.covers(one, blocks):
                 continue
             if one not in ranges:
                 ranges[one] = (left.ranges(one), {p: n.ranges(one) for p, n in names.items()})
             elsewhere, by_slice = ranges[one]
             reached = [p for p, named in by_slice.items() if meets(named, blocks)]
-            if not reached:
+            cancels = meets(cancelled.ranges(one), blocks)
+            if not reached and not cancels:
                 continue
-            asks = bool(retired) or meets(elsewhere, blocks)
+            asks = bool(retired) or cancels or meets(elsewhere, blocks)
+            asks = asks or (shared is not None and shared.holds(part))
             there = asked.reached(part) if asks else frozenset(reached)
             if there is None:
-                stale.update(reached)
+                stale.update(reached or emptied)
             elif there and there <= set(emptied) - retired:
                 gaps.setdefault(one, []).append(blocks)
             else:
                 stale.update(there.intersection(emptied))
         found = {p: union_ranges(some) for p, some in gaps.items()}
         return found, sorted(stale), asked.requirements
+
+    def _goes_with(self, part: Part, emptied: Sequence[str]) -> bool:
+        return self._gone(part) and part.partition_id in emptied
+
+    def _cancelled(self) -> Iterator[Part]:
+        """Parts that rows were brought to, of which combining left none."""
+        return (part for part in self._all if not part.rows and brings_rows(part))
 
     def _retired(self, view: MaterializedView, emptied: Iterable[str]) -> frozenset[str | None]:
         """Slices whose rows have left by the target's own retention: a backfill would bring them

@@ -15,7 +15,7 @@ The rows leave by retention (rule 4): what views made of them is frozen, unless 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 from zoneinfo import ZoneInfo
@@ -86,12 +86,6 @@ def apply_ttl(
         return rewrite(change, snapshot, table, found) if found else NOTHING_LEFT
 
     return change.until_published(attempt)
-
-
-def may_have_expired(snapshot: Snapshot, table: Table, services: Services) -> bool:
-    """Whether a pass might find something, as far as the parts' bounds tell; reads nothing."""
-    judge = _Judge(table, services)
-    return any(judge.share(part) != "none" for part in snapshot.parts(table.id) if part.rows)
 
 
 def _expired(
@@ -229,10 +223,3 @@ def _moving_column(expression: Expression) -> ColumnRef | None:
             return _moving_column(moving[0]) if len(moving) == 1 else None
         case _:
             return None
-
-
-def expiring_tables(snapshot: Snapshot) -> Iterator[Table]:
-    """The tables that have a TTL."""
-    for item in snapshot.objects():
-        if isinstance(item, Table) and item.ttl:
-            yield item

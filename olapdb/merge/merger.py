@@ -211,31 +211,6 @@ def optimize(
     )
 
 
-def flush_inline(services: Services, table_id: str) -> list[MergeResult]:
-    """Makes files of all inline parts, for readers that have no catalog; bounded retries."""
-    results: list[MergeResult] = []
-    for _ in range(ROUNDS_MAX):
-        with services.catalog.pinned() as snapshot:
-            table = snapshot.by_id(table_id)
-            if not isinstance(table, Table):
-                raise UnknownTable("The table does not exist any more.")
-            state = table_state(snapshot, table)
-            inline = [
-                [p for p in run if p.inline]
-                for parts in by_partition(snapshot.parts(table_id)).values()
-                for run in runs(state, parts)
-            ]
-            planned = [some for some in inline if some]
-            if not planned:
-                return results
-            try:
-                for parts in planned:
-                    results.append(merge_parts(services, snapshot, table, parts, inline=False))
-            except CommitConflict:
-                continue
-    raise CommitConflict("The inline parts kept changing.", hint="Run it again.")
-
-
 def limits_of(table: Table) -> MergeLimits:
     limits = MergeLimits()
     return replace(limits, bytes_max=int(table.setting("max_bytes_to_merge", limits.bytes_max)))

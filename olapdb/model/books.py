@@ -29,6 +29,33 @@ def booked(view_id: str, parts: Iterable[Part]) -> Coverage:
     )
 
 
+def brings_rows(part: Part) -> bool:
+    """Whether rows were brought to the part: those of one that has none now cancelled each other
+    out, sums of zero."""
+    return part.rows > 0 or any(one.rows for one in part.contributions)
+
+
+class SharedBlocks:
+    """Which blocks of a table have rows in several of its partitions.
+
+    Where a target drops keys that come to nothing, what one partition's rows made and another one's
+    of the same block took away again left no name at all."""
+
+    def __init__(self, parts: Iterable[Part]) -> None:
+        by_partition: dict[str, list[BlockRange]] = {}
+        for part in parts:
+            if part.rows:
+                by_partition.setdefault(part.partition_id, []).append(part.block_range)
+        self._ranges = {one: union_ranges(some) for one, some in by_partition.items()}
+
+    def holds(self, part: Part) -> bool:
+        """Whether another partition has rows of the part's blocks."""
+        return any(
+            one != part.partition_id and meets(ranges, part.block_range)
+            for one, ranges in self._ranges.items()
+        )
+
+
 def named_ranges(contribution: Contribution) -> list[BlockRange]:
     return [blocks for blocks in contribution.blocks if isinstance(blocks, BlockRange)]
 

@@ -102,8 +102,8 @@ class InValues(Expression):
 @dataclass(frozen=True, slots=True)
 class InSubquery(Expression):
     """`arguments IN (plan)`: the plan's columns match the arguments by position and Arrow type;
-    run once before the plan around it. Its type is as InValues'; NULL on the right matches
-    nothing."""
+    run once before the plan around it. Its type is as InValues', but UInt8 for the elements of a
+    tuple, of which none is in where one is NULL; NULL on the right matches nothing."""
 
     arguments: tuple[Expression, ...]
     plan: Node

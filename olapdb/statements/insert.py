@@ -134,7 +134,8 @@ def query_blocks(
         result.close()
         raise _wrong_count(len(fields), len(result.names))
     names = [c.name for c in fields]
-    return _blocks(table, columns, _renamed(result, names), result.types, context, snapshot)
+    batches = result.batches_named(names)
+    return _blocks(table, columns, batches, result.types, context, snapshot)
 
 
 def run_insert_data(
@@ -326,11 +327,6 @@ def _nullable(data_type: DataType) -> DataType:
     from olapdb.types import make_nullable
 
     return make_nullable(data_type)
-
-
-def _renamed(result: Result, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    for batch in result.batches():
-        yield pa.RecordBatch.from_arrays(batch.columns, names=list(names))
 
 
 def _arrow(data: Any) -> pa.Table | pa.RecordBatch | pa.RecordBatchReader:

@@ -248,6 +248,8 @@ class _TypeParser:
         arguments: list[DataType] = []
         while self._take(","):
             arguments.append(self.parse())
+        if function.startswith("median"):  # the one alias of a function with combinators
+            function = "quantile" + function.removeprefix("median")
         state = self.state_of(function, tuple(parameters), tuple(arguments))
         return AggregateFunction(function, tuple(parameters), tuple(arguments), state)
 

@@ -13,7 +13,7 @@ from olapdb.errors import ChecksumDoesntMatch, Error, NoSuchDataPart, SyntaxErro
 from olapdb.merge.vacuum import vacuum
 from olapdb.transaction.check import check_database
 from tests.faults.operations import untruths
-from tests.protocol.test_names_on_engine import Race
+from tests.harness.race import Race
 from tests.unit.views.warehouse import DIRECT, READ, add, dicts, make, rows, verdict
 
 JANUARY = [("2024-01-01", "a", 1, 10), ("2024-01-02", "b", 2, 20)]
@@ -377,3 +377,36 @@ def test_a_stale_slice_is_replayed_meanwhile(connection: Connection, folder: Pat
     connection.execute("SYSTEM REPLAY VIEW kinds_mv STALE")
     connection.execute("SYSTEM RECONCILE VIEW kinds_mv")
     assert verdict(connection, "kinds_mv") == "proven"
+
+
+@pytest.mark.parametrize(
+    "inserted",
+    [
+        # One block and another one: a merge leaves nothing of 'b'.
+        ("(3, 'b', 1)", "(3, 'b', -1), (3, 'a', 4)"),
+        # Within one block, of two partitions: nothing of 'b' is written.
+        ("(2, 'b', 1), (3, 'b', -1), (3, 'a', 4)",),
+        # Nothing else is written of it either.
+        ("(2, 'b', 1), (3, 'b', -1)",),
+    ],
+)
+def test_a_part_whose_rows_had_cancelled_others_out(
+    connection: Connection, inserted: tuple[str, ...]
+) -> None:
+    for text in (
+        "CREATE TABLE s (p UInt8, k String, n Int64) ENGINE = MergeTree PARTITION BY p ORDER BY k",
+        "CREATE TABLE kinds (k String, n Int64) ENGINE = SummingMergeTree PARTITION BY k ORDER BY k",
+        "CREATE MATERIALIZED VIEW kinds_mv TO kinds AS SELECT k, sum(n) AS n FROM s GROUP BY k",
+        *(f"INSERT INTO s VALUES {one}" for one in inserted),
+        "OPTIMIZE TABLE kinds FINAL",
+    ):
+        connection.execute(text)
+    last = len(inserted)
+    connection.execute(f"SYSTEM QUARANTINE PART '3_{last}_{last}_0' ON s")
+    assert verdict(connection, "kinds_mv") == "stale"
+    made = dicts(connection, "SYSTEM RECONCILE VIEW kinds_mv")
+    assert [r for r in made if r["verdict"] != "equal" and not r["causes"]] == []
+    connection.execute("SYSTEM REPLAY VIEW kinds_mv STALE")
+    assert rows(connection, "SELECT k, sum(n) FROM kinds GROUP BY k") == [("b", 1)]
+    made = dicts(connection, "SYSTEM RECONCILE VIEW kinds_mv")
+    assert {r["verdict"] for r in made} == {"equal"}

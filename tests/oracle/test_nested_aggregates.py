@@ -14,7 +14,12 @@ from tests.harness.oracle import Oracle, OracleError
 
 TABLE = (
     "nested_g (k UInt8, a Array(UInt32), b Array(String), f Array(Float64), "
-    "n Array(Nullable(Int32)), c UInt8, m Map(String, UInt64)) ENGINE = MergeTree ORDER BY k"
+    "n Array(Nullable(Int32)), c UInt8, m Map(String, UInt64), "
+    "a0 Array(UInt32) ALIAS arrayEnumerate(n), n0 Array(Int64) ALIAS arrayEnumerate(a), "
+    "b0 Array(String) ALIAS CAST(a, 'Array(String)'), "
+    "f0 Array(Float64) ALIAS arrayEnumerate(a), s0 String ALIAS toString(length(a)), "
+    "nk Nullable(Int32) ALIAS if(k = 1, NULL, length(a)), d0 Date ALIAS toDate(k + c), "
+    "f00 Float64 ALIAS length(a)) ENGINE = MergeTree ORDER BY k"
 )
 ROWS = (
     "INSERT INTO nested_g VALUES (1, [1,2,3], ['x','y'], [1.5], [1,NULL], 1, {'a':1}), "
@@ -37,18 +42,36 @@ SELECTED = (
     "sumMap(m), minMap(m), maxMap(m), avgMap(m), countMap(m), sumMapIf(m, c)",
     "sumMap(a, a), maxMap(a, a), minMap((a, a)), sumMap(n, n)",
     "sumMap([NULL, k, NULL], [2, 3, k]), maxMap([NULL, 'x'], [k, c]), minMap(([NULL, k], [k, 7]))",
+    "sumMap(a, a, a), minMap(a, a, n0), maxMap((a, b0, a)), toTypeName(sumMap(a, a, f0))",
+    "sumMap(n, n, n), minMap(a0, n), maxMap(a0, n), sumMap(a0, n, n), sumMapIf(a, a, a, c)",
+    "sumArgMin(k, c), countArgMax(k), sumArgMax(c, k), uniqExactArgMin(k, c), avgArgMax(k, nk)",
+    "sumArgMax(nk, k), countArgMin(nk, k), maxArgMin(k, nk), uniqArgMax(k, nk), minArgMax(s0, d0)",
+    "arraySort(groupArrayArgMin(k, c)), sumArgMinIf(k, c, k > 1), sumIfArgMin(k, c, k)",
+    "sumArgMinArgMax(k, c, s0), sumArrayArgMin(a, k), sumArgMinOrNull(k, c), sumOrNullArgMin(k, nk)",
+    "sumArgMin(k, if(c, nan, f00)), sumArgMax(k, if(c, nan, f00)), quantileArgMax(0.5)(k, c)",
+    "sumTuple((k, c)), sumTuple((k, nk)), avgTuple((k, f00)), maxTuple((s0, d0)), countTuple((k, nk))",
+    "sumTuple(CAST((k, c), 'Tuple(x UInt8, y UInt8)')), argMinTuple((k, c), (k, c))",
+    "sumIfTuple((k, c), (c, k > 1)), sumTupleIf((k, c), c), sumTupleArgMax((k, c), k)",
+    "quantilesTuple(0.5)((k, c)), sumArrayTuple((a, a)), uniqExactTuple((nk, s0))",
+    "toTypeName(sumArgMinState(k, c)), toTypeName(sumTupleState((k, c))), toTypeName(sumStateTuple((k, c)))",
     "toTypeName(sumArrayState(a)), toTypeName(sumStateArray(a)), toTypeName(sumForEachState(a))",
     "toTypeName(groupUniqArrayArraySimpleState(b)), toTypeName(sumMapSimpleState(m))",
 )  # fmt: skip
 THROUGH_STATES = (
     ("sumArray", "a"), ("uniqArray", "b"), ("avgArray", "f"), ("sumArrayIf", "a, c"),
     ("sumForEach", "a"), ("avgForEach", "f"), ("sumMap", "m"), ("maxMap", "m"),
-    ("uniqExactArray", "a"), ("sumArrayOrNull", "n"),
+    ("uniqExactArray", "a"), ("sumArrayOrNull", "n"), ("sumMap", "a, a, a"), ("minMap", "a0, n"),
+    ("sumArgMin", "k, c"), ("avgArgMax", "nk, k"), ("countArgMin", "nk, f00"), ("maxArgMax", "k, nk"),
+    ("uniqExactArgMax", "s0, c"), ("sumTuple", "(k, nk)"), ("avgTuple", "(k, f00)"),
+    ("argMaxTuple", "(k, c), (k, c)"), ("sumArgMinTuple", "(k, nk), (c, k)"),
 )  # fmt: skip
 REFUSED = (
     "sumArray(c)", "sumArray()", "argMaxArray(a, b)", "sumForEach(c)", "sumMap(c)",
     "sumMap(b, b)", "sumMap([1,2], [1])", "countResample(0, 5, 0)(k)", "countResample(0, 5)(k)",
     "countResample(0, 5, 1)('a')", "sumIfArray(a, a)", "nopeArray(a)",
+    "sumMap(a)", "sumMap(a, a, b)", "sumMap([1, 2], [1, 2], [1])", "sumArgMin(k)", "countArgMax()",
+    "sumArgMin(b0, k)", "sumTuple(k)", "sumTuple((k, s0))", "sumTuple(tuple())", "countTuple()",
+    "sumTuple((k, c), (k, c))", "sumArgMinSimpleState(k, c)", "nopeArgMin(k, c)",
 )  # fmt: skip
 
 
@@ -111,13 +134,19 @@ SIMPLE = (
     "m SimpleAggregateFunction(sumMap, Map(String, UInt64)), "
     "x SimpleAggregateFunction(maxMap, Map(String, UInt64)), "
     "t SimpleAggregateFunction(sumMap, Tuple(Array(UInt32), Array(Int64))), "
-    "w AggregateFunction(sumForEach, Array(UInt32))) ENGINE = AggregatingMergeTree ORDER BY k"
+    "w AggregateFunction(sumForEach, Array(UInt32)), "
+    "v SimpleAggregateFunction(maxMap, Tuple(Array(UInt8), Array(UInt64), Array(String))), "
+    "y AggregateFunction(sumArgMin, UInt8, Int32), "
+    "z AggregateFunction(avgTuple, Tuple(Int32, Float64))) ENGINE = AggregatingMergeTree ORDER BY k"
 )
 SIMPLE_ROWS = (
-    "SELECT 1, ['a'], [1, 2], map('p', 1), map('p', 5), ([1], [5]), sumForEachState(CAST([1, 2] AS Array(UInt32)))",
+    "SELECT 1, ['a'], [1, 2], map('p', 1), map('p', 5), ([1], [5]), sumForEachState(CAST([1, 2] AS Array(UInt32))),"
+    " ([1, 2], [5, 6], ['a', 'b']), sumArgMinState(toUInt8(5), toInt32(3)), avgTupleState((toInt32(1), 2.5))",
     "SELECT 1, ['b', 'a'], [3], map('q', 2, 'p', 3), map('p', 4), ([1, 2], [-5, 3]),"
-    " sumForEachState(CAST([7] AS Array(UInt32)))",
-    "SELECT 2, [], [], map(), map(), ([], []), sumForEachState(CAST([9, 9, 9] AS Array(UInt32)))",
+    " sumForEachState(CAST([7] AS Array(UInt32))), ([2, 3], [9, 1], ['a', 'c']),"
+    " sumArgMinState(toUInt8(7), toInt32(2)), avgTupleState((toInt32(2), 3.5))",
+    "SELECT 2, [], [], map(), map(), ([], []), sumForEachState(CAST([9, 9, 9] AS Array(UInt32))),"
+    " ([], [], []), sumArgMinState(toUInt8(7), toInt32(2)), avgTupleState((toInt32(2), 3.5))",
 )
 
 
@@ -130,8 +159,8 @@ def test_simple_aggregates_and_states_merge(connection: Connection, oracle: Orac
         connection.execute(statement)
         oracle.execute(statement)
     read = (
-        "SELECT k, arraySort(u), l, m, x, t, sumForEachMerge(w) FROM nested_s FINAL"
-        " GROUP BY k, u, l, m, x, t"
+        "SELECT k, arraySort(u), l, m, x, t, v, sumForEachMerge(w), sumArgMinMerge(y),"
+        " avgTupleMerge(z) FROM nested_s FINAL GROUP BY k, u, l, m, x, t, v"
     )
     same(connection, oracle, read)
     connection.execute("OPTIMIZE TABLE nested_s FINAL")

@@ -63,6 +63,9 @@ CASES: list[tuple[str, tuple[object, ...], tuple[str, ...]]] = [
     ("sumOrNull", (), ("Int64",)), ("minOrDefault", (), ("Nullable(Int64)",)),
     ("sumOrNullIf", (), ("Int64", "UInt8")), ("sumDistinct", (), ("Int64",)),
     ("countDistinct", (), ("String", "Int64")),
+    ("sumArgMin", (), ("Int64", "Float64")), ("avgArgMax", (), ("Nullable(Int64)", "String")),
+    ("groupUniqArrayArgMin", (), ("String", "Nullable(Int64)")), ("countArgMax", (), ("Date",)),
+    ("maxArgMinIf", (), ("String", "Int64", "UInt8")),
 ]  # fmt: skip
 
 

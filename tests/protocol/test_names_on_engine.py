@@ -7,61 +7,24 @@ runs whole.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import olapdb
 from olapdb.catalog.application import Application
-from olapdb.dbapi.connection import Connection
 from olapdb.errors import Error
 from olapdb.merge.vacuum import vacuum
 from olapdb.model.changes import (
-    Commit,
-    Committed,
     NoDependents,
     NoViewSince,
     PartsOfPartitionAre,
-    Requirement,
     RevisionIs,
 )
 from olapdb.transaction.check import check_database
 from olapdb.transaction.points import watching
-from tests.unit.views.warehouse import VIEW, add, make, rows
-
-
-class Race:
-    """Two connections to one warehouse."""
-
-    def __init__(self, first: Connection, second: Connection) -> None:
-        self.first, self.second = first, second
-
-    def run(
-        self, statement: str, *meanwhile: str, without: type[Requirement] | None = None
-    ) -> bool:
-        """Whether `statement` succeeded, though the others ran just before its commit. `without`:
-        requirements of that kind are left out of the commit, as a fault."""
-        catalog = self.first.database.services.catalog
-        apply, waiting = catalog.apply, [meanwhile]
-
-        def meddled(commit: Commit) -> Committed:
-            for one in waiting.pop() if waiting else ():
-                self.second.execute(one)
-            kept = [r for r in commit.requirements if without is None or not isinstance(r, without)]
-            return apply(replace(commit, requirements=tuple(kept)))
-
-        catalog.apply = meddled  # type: ignore[method-assign]
-        try:
-            self.first.execute(statement)
-        except Error:
-            return False
-        finally:
-            del catalog.apply
-        return True
-
-    def ask(self, query: str) -> list[tuple[object, ...]]:
-        return rows(self.second, query)
+from tests.harness.race import Race
+from tests.unit.views.warehouse import VIEW, add, make
 
 
 @pytest.fixture

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from olapdb.model.changes import DataVersionIs
-from tests.protocol.test_names_on_engine import Race, race
+from tests.harness.race import Race
+from tests.protocol.test_names_on_engine import race
 
 __all__ = ["race"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from tests.schedules.model import Model
@@ -26,6 +26,7 @@ class StagedBackfill(Backfill):
 
     def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
         wanted = self.slices(model)
+        plan = self.plan(model)
         if answer is not None:
             done = sorted({r["partition"] for r in answer.rows if r["status"] == "published"})
             if done != wanted or any(r["status"] == "failed" for r in answer.rows):
@@ -35,7 +36,10 @@ class StagedBackfill(Backfill):
         if wanted:
             yield
         for slice_ in wanted:
-            model.fill(self.view, slice_)
+            model.fill(self.view, slice_, plan.get(slice_))
+
+    def orders(self, model: Model) -> Iterator[Operation]:
+        yield replace(self, planned=True)
 
     def fill_some(self, model: Model, answer: Answer) -> None:
         """Nothing of it."""

@@ -162,7 +162,8 @@ class Meeting:
         if self.first.piecemeal and answers[0].error:
             for model in models:
                 outcome.add(texts[0], lambda m=model: self._broken_off(m, *texts, *answers))
-        if self.first.piecemeal and not any(answer.error for answer in answers):
+        comes_between = self.first.piecemeal or self.first.plans
+        if comes_between and not any(answer.error for answer in answers):
             for model in models:
                 outcome.add(texts[0], lambda m=model: self._between(m, *texts, answers[1]))
         for order in (both[::-1], both):
@@ -173,13 +174,18 @@ class Meeting:
         return outcome
 
     def _between(self, model: Model, text: str, other: str, answer: Answer) -> list[Model]:
-        """The second after the first commit of several of the first, or after the second, …"""
+        """The second after the first commit of several of the first, or after the second, …; before
+        all of them where they do what was planned before that."""
         found: list[Model] = []
         reasons: list[str] = []
         commits = len(list(self.first.change(told(model, text), None)))
+        if not self.first.piecemeal:
+            commits = min(commits, 1)
         for first, after, choice in product(
-            self.first.orders(model), range(1, commits), range(1 << OPEN_BITS_MAX)
+            self.first.orders(model), range(commits), range(1 << OPEN_BITS_MAX)
         ):
+            if after == 0 and not first.planned:
+                continue
             changed, choices = told(model, text), 1
             try:
                 for number, _ in enumerate(first.change(changed, None)):

@@ -313,9 +313,14 @@ class Model:
     def attach(self, key: str, attached: bool) -> None:
         self.views[key] = replace(self.views[key], attached=attached)
 
-    def fill(self, key: str, slice_: str) -> None:
-        """One chunk of a backfill: what the view has not seen of a partition of its source."""
-        missed = self.gap(self.views[key]).get(slice_, {})
+    def fill(self, key: str, slice_: str, planned: frozenset[int] | None = None) -> None:
+        """One chunk of a backfill: what the view has not seen of a partition of its source; just
+        these pieces of it, where it is `planned`."""
+        missed = {
+            number: piece
+            for number, piece in self.gap(self.views[key]).get(slice_, {}).items()
+            if planned is None or number in planned
+        }
         view = self.views[key]
         made = self.made_of(view, missed.values())
         self._see(view, missed)

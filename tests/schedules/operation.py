@@ -48,6 +48,10 @@ class Operation(ABC):
     refusals: ClassVar[tuple[str, ...]] = ()
     piecemeal: ClassVar[bool] = False
     """Whether it may be several commits."""
+    plans: ClassVar[bool] = False
+    """Whether it may do what was to be done when it began, and no more; `orders` has those too."""
+    planned: bool = False
+    """Whether this one does: a field where `plans`."""
     settles: ClassVar[bool] = False
     """Whether what it does depends on what is a gap, or frozen."""
 

@@ -8,7 +8,14 @@ import pytest
 
 import olapdb
 from olapdb.model.changes import Commit, Committed
+from tests.schedules.jobs import StagedBackfill
+from tests.schedules.meeting import Meeting, Plain
+from tests.schedules.rows import Insert
+from tests.schedules.schedule import run_steps
+from tests.schedules.shapes import TABLES
+from tests.schedules.targets import DropTargetPartition
 from tests.schedules.truth import dicts
+from tests.schedules.views import Backfill, CreateView
 
 SOURCE = "(p UInt8, k String, u UInt32, n Int64) ENGINE = MergeTree PARTITION BY p ORDER BY (k, u)"
 SUMS = "(p UInt8, k String, total Int64) ENGINE = SummingMergeTree PARTITION BY p ORDER BY (p, k)"
@@ -161,3 +168,16 @@ def test_a_stale_slice_that_is_dropped_stays_stale() -> None:
         ]
         connection.execute("SYSTEM REPLAY VIEW w STALE")
         assert connection.execute("SELECT * FROM kinds").fetchall() == [("a", 5)]
+
+
+@pytest.mark.parametrize("kind", [Backfill, StagedBackfill])
+def test_what_becomes_a_gap_during_a_backfill_stays_one_by_name(kind: type[Backfill]) -> None:
+    """Of a partition that it has not filled yet: it fills what it has planned."""
+    kinds = TABLES["states"].slice_of(("cc",))
+    steps = [
+        Plain(Insert("s", ((1, "cc", 1, 3), (2, "cc", 3, 3)), 1_000, 0)),
+        Plain(CreateView("states_mv", False)),
+        Plain(Insert("s", ((1, "cc", 1, 2),), 1_000, 0)),
+        Meeting(kind("states_mv", None), DropTargetPartition("states", kinds, "DROP"), 1),
+    ]
+    assert run_steps(["states_mv"], steps) is None

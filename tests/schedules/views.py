@@ -206,9 +206,11 @@ class Backfill(Operation):
     view: str
     partition: str | None
     order: tuple[str, ...] = ()
+    planned: bool = False
     weight: ClassVar[int] = 18
     settles: ClassVar[bool] = True
     piecemeal: ClassVar[bool] = True
+    plans: ClassVar[bool] = True
     stages: ClassVar[tuple[str, ...]] = (
         *STORE, *CATALOG, "backfill.planned", "backfill.chunk_computed", "insert.view_fired",
         "backfill.before_commit", "backfill.chunk_published",
@@ -251,17 +253,25 @@ class Backfill(Operation):
 
     def orders(self, model: Model) -> Iterator[Operation]:
         for order in permutations(self.slices(model)):
+            yield replace(self, order=order, planned=True)
             yield replace(self, order=order)
 
     def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
         wanted = self.slices(model)
+        plan = self.plan(model)
         if answer is not None:
             done = sorted({r["partition"] for r in answer.rows if r["status"] == "published"})
             if done != sorted(wanted) or any(r["status"] == "failed" for r in answer.rows):
                 raise Untrue(f"filled {answer.rows}, the gap is {wanted}")
         for slice_ in wanted:
             yield
-            model.fill(self.view, slice_)
+            model.fill(self.view, slice_, plan.get(slice_))
+
+    def plan(self, model: Model) -> dict[str, frozenset[int]]:
+        """The pieces that it fills, by partition; nothing where whatever is the gap by then."""
+        if not self.planned:
+            return {}
+        return {one: frozenset(some) for one, some in model.gap(model.views[self.view]).items()}
 
     def prefixes(self, model: Model) -> Iterator[Model]:
         yield from filled(model, self.view, self.slices(model))

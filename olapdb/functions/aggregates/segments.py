@@ -51,7 +51,7 @@ def sum_floats(values: np.ndarray, groups: Groups) -> np.ndarray:
 def sum_decimals(array: pa.Array, groups: Groups) -> pa.Array:
     """Exact sums of decimals, modulo the width of their type, by limbs of 32 bits."""
     words = 2 if pa.types.is_decimal128(array.type) else 4
-    limbs = _limbs(array, 2 * words)
+    limbs = limbs_of(array, 2 * words)
     carry = np.zeros(groups.count, np.int64)
     out = np.zeros((groups.count, 2 * words), np.uint32)
     for at in range(2 * words):
@@ -63,7 +63,8 @@ def sum_decimals(array: pa.Array, groups: Groups) -> pa.Array:
     return pa.Array.from_buffers(array.type, groups.count, [None, pa.py_buffer(out)])
 
 
-def _limbs(array: pa.Array, count: int) -> np.ndarray:
+def limbs_of(array: pa.Array, count: int) -> np.ndarray:
+    """Decimals as `count` limbs of 32 bits, two's complement, the lowest first."""
     buffer = array.buffers()[1]
     if buffer is None or not len(array):
         return np.zeros((len(array), count), np.uint32)

@@ -156,8 +156,12 @@ class Bitwise(Aggregate):
 
 
 def decimal_of_float(values: np.ndarray, target: Decimal) -> pa.Array:
-    """Floats rounded to a decimal's scale; used where an interpolated value has its type."""
+    """Floats cut to a decimal's scale, but for what is a decimal of that scale to 15 digits; used
+    where an interpolated value has its type."""
     assert target.precision in DECIMAL_DIGITS or target.precision <= DECIMAL_DIGITS[-1]
-    rounded = pc.round(pa.array(values), target.scale)
-    wide = rounded.cast(pa.decimal256(76, target.scale), safe=False)
+    scaled = values * 10.0**target.scale
+    nearest = np.rint(scaled)
+    close = np.abs(scaled - nearest) <= np.abs(nearest) * 1e-15 * 4
+    cut = np.where(close, nearest, np.trunc(scaled)) / 10.0**target.scale
+    wide = pc.round(pa.array(cut), target.scale).cast(pa.decimal256(76, target.scale), safe=False)
     return with_precision(wide.cast(decimal_class(target.arrow)), target.arrow)

@@ -9,7 +9,7 @@ import pytest
 
 import olapdb
 from olapdb.transaction.check import check_database
-from tests.protocol.test_names_on_engine import Race
+from tests.harness.race import Race
 from tests.unit.views.warehouse import DIRECT, READ, VIEW, add, make, rows
 
 INSERT = "INSERT INTO events (day, kind, user, amount) VALUES ('2024-01-01', 'a', 9, 100)"

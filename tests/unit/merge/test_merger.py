@@ -13,7 +13,7 @@ import pytest
 import olapdb
 from olapdb.database import Database
 from olapdb.errors import CommitConflict, MemoryLimitExceeded, NotEnoughSpace
-from olapdb.merge.merger import flush_inline, merge_parts, merge_some, optimize
+from olapdb.merge.merger import merge_parts, merge_some, optimize
 from olapdb.merge.policy import MergeLimits
 from olapdb.merge.scheduler import MergeScheduler
 from olapdb.merge.vacuum import vacuum
@@ -192,9 +192,7 @@ def test_background_merges_choose_and_stop(warehouse: Warehouse) -> None:
 
 def test_inline_rows_become_files(warehouse: Warehouse) -> None:
     before = fill(warehouse, 5)
-    assert all(p.inline for p in warehouse.parts("s"))
-    flush_inline(warehouse.services, warehouse.table("s").id)
-    assert [p.inline for p in warehouse.parts("s")] == [False, False]
+    assert all(p.inline for p in warehouse.parts("t"))
     later = replace(warehouse.services, clock_ms=lambda: time.time_ns() // 10**6 + 3_600_000)
     assert merge_some(later, warehouse.table("t").id) is not None
     assert not any(p.inline for p in warehouse.parts("t"))

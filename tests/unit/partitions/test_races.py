@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 import olapdb
-from olapdb.dbapi.connection import Connection
-from olapdb.errors import Error
 from olapdb.merge.vacuum import vacuum
 from olapdb.model.changes import Commit, Committed
 from olapdb.transaction.check import check_database
+from tests.harness.race import Race
 from tests.unit.views.warehouse import DIRECT, READ, VIEW, add, dicts, make, rows, verdict
 
 COPY = (
@@ -22,31 +21,7 @@ COPY = (
 )
 
 
-class Race:
-    """Two connections to one warehouse."""
-
-    def __init__(self, first: Connection, second: Connection) -> None:
-        self.first, self.second = first, second
-
-    def run(self, statement: str, *meanwhile: str) -> bool:
-        """Whether `statement` succeeded, though the others ran just before its first commit."""
-        catalog = self.first.database.services.catalog
-        apply, waiting = catalog.apply, [meanwhile]
-
-        def meddled(commit: Commit) -> Committed:
-            for one in waiting.pop() if waiting else ():
-                self.second.execute(one)
-            return apply(commit)
-
-        catalog.apply = meddled  # type: ignore[method-assign]
-        try:
-            self.first.execute(statement)
-        except Error:
-            return False
-        finally:
-            del catalog.apply
-        return True
-
+class PartitionRace(Race):
     def repaired(self) -> None:
         """After what the verdict names, the view equals its source, and the ledger is sound."""
         for _ in range(3):
@@ -62,7 +37,7 @@ class Race:
 
 
 @pytest.fixture
-def race(tmp_path: Path) -> Iterator[Race]:
+def race(tmp_path: Path) -> Iterator[PartitionRace]:
     with olapdb.connect(str(tmp_path)) as first, olapdb.connect(str(tmp_path)) as second:
         first.execute("SYSTEM STOP MERGES")
         make(first)
@@ -70,7 +45,7 @@ def race(tmp_path: Path) -> Iterator[Race]:
         for day in (1, 2, 3):
             add(first, (f"2024-01-0{day}", "a", day, 1), (f"2024-02-0{day}", "b", day, 1))
         first.execute("INSERT INTO other VALUES ('2024-01-09', 'o', 9, 9)")
-        yield Race(first, second)
+        yield PartitionRace(first, second)
 
 
 LEAVES = (
@@ -99,13 +74,13 @@ MEANWHILE = (
 
 @pytest.mark.parametrize("meanwhile", MEANWHILE)
 @pytest.mark.parametrize("statement", LEAVES)
-def test_any_two(race: Race, statement: str, meanwhile: str) -> None:
+def test_any_two(race: PartitionRace, statement: str, meanwhile: str) -> None:
     race.run(statement, meanwhile)
     race.repaired()
 
 
 @pytest.mark.parametrize("statement", LEAVES[:4])
-def test_a_backfill_in_between(race: Race, statement: str) -> None:
+def test_a_backfill_in_between(race: PartitionRace, statement: str) -> None:
     """The view had not seen the rows when the statement asked it."""
     race.first.execute("DROP VIEW daily_mv")
     race.first.execute("TRUNCATE TABLE daily")
@@ -115,7 +90,7 @@ def test_a_backfill_in_between(race: Race, statement: str) -> None:
 
 
 @pytest.mark.parametrize("statement", LEAVES[:4])
-def test_a_view_that_is_created_and_filled_in_between(race: Race, statement: str) -> None:
+def test_a_view_that_is_created_and_filled_in_between(race: PartitionRace, statement: str) -> None:
     race.first.execute("DROP VIEW daily_mv")
     race.first.execute("TRUNCATE TABLE daily")
     race.run(statement, VIEW, "SYSTEM BACKFILL VIEW daily_mv")
@@ -133,7 +108,7 @@ def test_a_view_that_is_created_and_filled_in_between(race: Race, statement: str
 )
 @pytest.mark.parametrize("statement", LEAVES)
 def test_while_a_job_is_about_to_publish(
-    race: Race, job: str, prepare: str, statement: str
+    race: PartitionRace, job: str, prepare: str, statement: str
 ) -> None:
     if prepare:
         race.first.execute(prepare)
@@ -141,12 +116,12 @@ def test_while_a_job_is_about_to_publish(
     race.repaired()
 
 
-def test_the_view_is_dropped_while_its_target_loses_rows(race: Race) -> None:
+def test_the_view_is_dropped_while_its_target_loses_rows(race: PartitionRace) -> None:
     assert race.run("ALTER TABLE daily DROP PARTITION 202401", "DROP VIEW daily_mv")
     assert rows(race.second, "SELECT count() FROM daily WHERE day < '2024-02-01'") == [(0,)]
 
 
-def test_what_is_attached_must_still_be_there(race: Race) -> None:
+def test_what_is_attached_must_still_be_there(race: PartitionRace) -> None:
     race.first.execute("ALTER TABLE events DETACH PARTITION 202401")
     race.run(
         "ALTER TABLE events ATTACH PARTITION 202401", "ALTER TABLE events ATTACH PARTITION 202401"
@@ -155,7 +130,7 @@ def test_what_is_attached_must_still_be_there(race: Race) -> None:
     race.repaired()
 
 
-def test_retention_and_replay(race: Race) -> None:
+def test_retention_and_replay(race: PartitionRace) -> None:
     before = rows(race.first, READ)
     race.run("SYSTEM REPLAY VIEW daily_mv",
              "ALTER TABLE events DROP PARTITION 202401 SETTINGS retain = 1")  # fmt: skip
@@ -163,7 +138,7 @@ def test_retention_and_replay(race: Race) -> None:
     assert verdict(race.second) == "retained"
 
 
-def test_replay_and_retention(race: Race) -> None:
+def test_replay_and_retention(race: PartitionRace) -> None:
     before = rows(race.first, READ)
     race.run("ALTER TABLE events DROP PARTITION 202401 SETTINGS retain = 1",
              "SYSTEM REPLAY VIEW daily_mv")  # fmt: skip
@@ -171,7 +146,7 @@ def test_replay_and_retention(race: Race) -> None:
     assert verdict(race.second) == "retained"
 
 
-def test_giving_up_does_not_forget_what_left_meanwhile(race: Race) -> None:
+def test_giving_up_does_not_forget_what_left_meanwhile(race: PartitionRace) -> None:
     race.first.execute("ALTER TABLE events DROP PARTITION 202401 SETTINGS retain = 1")
     race.run("SYSTEM REPLAY VIEW daily_mv PARTITION 202401 SETTINGS discard_retained = 1",
              "ALTER TABLE events DROP PARTITION 202402 SETTINGS retain = 1")  # fmt: skip
@@ -180,7 +155,7 @@ def test_giving_up_does_not_forget_what_left_meanwhile(race: Race) -> None:
     assert rows(race.second, "SELECT count() FROM daily WHERE day >= '2024-02-01'") == [(3,)]
 
 
-def test_vacuum_while_parts_are_shared(race: Race) -> None:
+def test_vacuum_while_parts_are_shared(race: PartitionRace) -> None:
     race.first.execute("SET inline_bytes_max = 0")
     race.first.execute("INSERT INTO other VALUES ('2024-03-09', 'o', 9, 9)")
     catalog = race.first.database.services.catalog
@@ -199,7 +174,7 @@ def test_vacuum_while_parts_are_shared(race: Race) -> None:
     race.repaired()
 
 
-def test_a_merge_joins_what_becomes_a_gap_with_what_does_not(race: Race) -> None:
+def test_a_merge_joins_what_becomes_a_gap_with_what_does_not(race: PartitionRace) -> None:
     """Else the merged part of the source would be covered in half: neither gap nor seen."""
     race.first.execute(
         "CREATE TABLE weeks (week Date, n UInt64) ENGINE = SummingMergeTree PARTITION BY week"

@@ -244,3 +244,83 @@ def test_a_stale_slice_that_is_dropped_is_a_gap_and_no_more_stale(connection: Co
     assert (gaps(connection), stale(connection)) == ([("202401", 1)], [])
     connection.execute("SYSTEM BACKFILL VIEW daily_mv")
     sound(connection)
+
+
+# --- rows that cancelled out: a merge of a SummingMergeTree leaves nothing of them ------------------
+
+
+@pytest.fixture
+def cancelling() -> Iterator[Connection]:
+    """A view whose sums may come to nothing; its target is partitioned as its source, or by key."""
+    with olapdb.connect() as opened:
+        for text in (
+            "SYSTEM STOP MERGES",
+            "CREATE TABLE s (p UInt8, k String, n Int64) ENGINE = MergeTree PARTITION BY p ORDER BY k",
+            "CREATE TABLE sums (p UInt8, k String, n Int64) ENGINE = SummingMergeTree PARTITION BY p"
+            " ORDER BY (p, k)",
+            "CREATE TABLE kinds (k String, n Int64) ENGINE = SummingMergeTree PARTITION BY k ORDER BY k",
+            "CREATE MATERIALIZED VIEW v TO sums AS SELECT p, k, sum(n) AS n FROM s GROUP BY p, k",
+            "CREATE MATERIALIZED VIEW w TO kinds AS SELECT k, sum(n) AS n FROM s GROUP BY k",
+        ):
+            opened.execute(text)
+        yield opened
+
+
+CANCELLED = (
+    "INSERT INTO s VALUES (3, 'b', 1)",
+    "INSERT INTO s VALUES (3, 'b', -1), (2, 'a', 4)",
+    "OPTIMIZE TABLE sums FINAL",
+    "OPTIMIZE TABLE kinds FINAL",
+)
+"""Of 'b' nothing is left; half of what made it came with 'a'."""
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        (*CANCELLED, "ALTER TABLE sums DROP PARTITION 2", "ALTER TABLE kinds DROP PARTITION 'a'"),
+        (*CANCELLED, "INSERT INTO s VALUES (3, 'c', 5)", "DELETE FROM sums WHERE 1",
+         "DELETE FROM kinds WHERE 1"),
+        (*CANCELLED, "INSERT INTO s VALUES (3, 'b', 6)", "DELETE FROM sums WHERE 1",
+         "DELETE FROM kinds WHERE k = 'b'", "DELETE FROM kinds WHERE 1"),
+        # Within one block, before anything is written.
+        ("INSERT INTO s VALUES (1, 'a', 5), (1, 'b', 1), (2, 'b', -1)",
+         "INSERT INTO s VALUES (1, 'c', 1)", "OPTIMIZE TABLE s FINAL",
+         "ALTER TABLE kinds DROP PARTITION 'a'"),
+        # Within a part that goes with the rest of its partition, or before it.
+        ("INSERT INTO s VALUES (3, 'b', 1)", "INSERT INTO s VALUES (3, 'b', -1), (3, 'a', 4), (2, 'a', 4)",
+         "OPTIMIZE TABLE sums FINAL", "INSERT INTO s VALUES (3, 'd', 4)",
+         "DELETE FROM sums WHERE k = 'a'", "DELETE FROM sums WHERE 1"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("order", [("BACKFILL", "REPLAY"), ("REPLAY", "BACKFILL")])
+def test_rows_that_cancelled_out_do_not_come_back(
+    cancelling: Connection, statements: tuple[str, ...], order: tuple[str, str]
+) -> None:
+    """A gap is filled from the source: half of what cancelled out must not be in one."""
+    for text in statements:
+        cancelling.execute(text)
+    for view, columns, target in (("v", "p, k", "sums"), ("w", "k", "kinds")):
+        for operation in order:
+            stale_only = " STALE" if operation == "REPLAY" else ""
+            cancelling.execute(f"SYSTEM {operation} VIEW {view}{stale_only}")
+        assert verdict(cancelling, view) == "covered"
+        having = f"GROUP BY {columns} HAVING sum(n) != 0 ORDER BY {columns}"
+        wanted = rows(cancelling, f"SELECT {columns}, sum(n) FROM s {having}")
+        assert rows(cancelling, f"SELECT {columns}, sum(n) FROM {target} {having}") == wanted
+        problems = dicts(cancelling, f"SYSTEM RECONCILE VIEW {view} METADATA")
+        assert [p for p in problems if p["problems"]] == []
+        made = dicts(cancelling, f"SYSTEM RECONCILE VIEW {view}")
+        assert {r["verdict"] for r in made} <= {"equal"}
+
+
+def test_what_a_slice_that_keeps_rows_lost_is_no_gap(cancelling: Connection) -> None:
+    """The block's other rows had reached a slice of which nothing is left."""
+    cancelling.execute("INSERT INTO s VALUES (1, 'c', 2), (3, 'b', 1)")
+    cancelling.execute("INSERT INTO s VALUES (2, 'a', 4), (3, 'a', 3)")
+    cancelling.execute("DELETE FROM sums WHERE k = 'a'")
+    select = (
+        "SELECT partition_id, rows FROM system.view_coverage WHERE view = 'v' AND status = 'gap'"
+    )
+    assert rows(cancelling, select) == [("2", 1)]
+    assert stale(cancelling) == [("3", "TARGET CHANGED")]

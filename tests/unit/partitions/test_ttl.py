@@ -20,7 +20,7 @@ from olapdb.errors import (
     NotSupportedError,
     UnknownIdentifier,
 )
-from olapdb.ingest.ttl import apply_ttl, may_have_expired
+from olapdb.ingest.ttl import apply_ttl
 from olapdb.merge.scheduler import MergeScheduler
 from olapdb.model.schema import Table
 from olapdb.transaction.check import check_database
@@ -114,8 +114,6 @@ def test_parts_are_judged_by_their_bounds(connection: Connection) -> None:
         connection.execute("ALTER TABLE t MATERIALIZE TTL")
     assert "delete.part_rewritten" not in stages
     assert "store.written" not in stages
-    services = connection.database.services
-    assert not may_have_expired(services.catalog.snapshot(), table(connection), services)
 
 
 def test_several_rules_and_conditions(connection: Connection) -> None:
@@ -203,7 +201,6 @@ def test_time_passes(connection: Connection) -> None:
     services = connection.database.services
     assert apply_ttl(services, table(connection).id).rows == 0
     later = replace(services, clock_ms=lambda: int((time.time() + 6 * 86_400) * 1000))
-    assert may_have_expired(later.catalog.snapshot(), table(connection), later)
     assert apply_ttl(later, table(connection).id).rows == 1
     assert numbers(connection) == [2]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import olapdb
-from olapdb.dbapi.connection import Connection
-from olapdb.model.changes import Commit, Committed, SeenUpTo
+from olapdb.model.changes import Requirement, SeenUpTo
+from tests.harness.race import Race
 from tests.unit.views.warehouse import rows
 
 VIEW = (
@@ -45,29 +45,15 @@ MEANWHILE = (
 )
 
 
-class Race:
-    """Two connections to one warehouse; the second one acts just before a commit of the first."""
+class DimensionRace(Race):
+    """`drop`: a kind of requirement that the engine is made to forget."""
 
-    def __init__(self, first: Connection, second: Connection) -> None:
-        self.first, self.second = first, second
-        self.drop: type | None = None
-        """A kind of requirement that the engine is made to forget."""
+    drop: type[Requirement] | None = None
 
-    def run(self, statement: str, *meanwhile: str) -> None:
-        catalog = self.first.database.services.catalog
-        apply, waiting = catalog.apply, [meanwhile]
-
-        def meddled(commit: Commit) -> Committed:
-            for one in waiting.pop() if waiting else ():
-                self.second.execute(one)
-            kept = tuple(r for r in commit.requirements if not isinstance(r, self.drop or ()))
-            return apply(Commit(kept, commit.changes, commit.kind, commit.query_id))
-
-        catalog.apply = meddled  # type: ignore[method-assign]
-        try:
+    def succeed(self, statement: str, *meanwhile: str) -> None:
+        """The statement is not stopped by the others."""
+        with self.meddling(*meanwhile, without=self.drop):
             self.first.execute(statement)
-        finally:
-            del catalog.apply
 
     def unnamed(self, kinds: str) -> set[str]:
         """Months of the target that differ from the query, where no invalidation says so.
@@ -98,7 +84,7 @@ class Race:
 
 
 @pytest.fixture
-def race(tmp_path: Path) -> Iterator[Race]:
+def race(tmp_path: Path) -> Iterator[DimensionRace]:
     with olapdb.connect(str(tmp_path)) as first, olapdb.connect(str(tmp_path)) as second:
         first.execute("SYSTEM STOP MERGES")
         second.execute("SYSTEM STOP MERGES")
@@ -115,10 +101,10 @@ def race(tmp_path: Path) -> Iterator[Race]:
         )
         first.execute("INSERT INTO kinds VALUES ('a', 1), ('b', 2)")
         first.execute("INSERT INTO events VALUES (1, 'a', 1), (2, 'b', 1), (4, 'a', 3)")
-        yield Race(first, second)
+        yield DimensionRace(first, second)
 
 
-def start(race: Race, kinds: str) -> None:
+def start(race: DimensionRace, kinds: str) -> None:
     race.first.execute(VIEW.format(kinds=kinds))
     race.first.execute("SYSTEM BACKFILL VIEW v PARTITION 1")
     race.first.execute("SYSTEM BACKFILL VIEW v PARTITION 2")
@@ -128,9 +114,11 @@ def start(race: Race, kinds: str) -> None:
 @pytest.mark.parametrize("kinds", ["kinds", TWICE], ids=["plain", "grouped"])
 @pytest.mark.parametrize("meanwhile", MEANWHILE)
 @pytest.mark.parametrize("change", DIMENSION_CHANGES, ids=lambda one: one[:12])
-def test_what_differs_is_named(race: Race, change: str, meanwhile: str, kinds: str) -> None:
+def test_what_differs_is_named(
+    race: DimensionRace, change: str, meanwhile: str, kinds: str
+) -> None:
     start(race, kinds)
-    race.run(change, meanwhile)
+    race.succeed(change, meanwhile)
     assert race.unnamed(kinds) == set()
     race.second.execute("ATTACH VIEW v")
     race.second.execute("SYSTEM REPLAY VIEW v STALE")
@@ -139,22 +127,22 @@ def test_what_differs_is_named(race: Race, change: str, meanwhile: str, kinds: s
 
 @pytest.mark.parametrize("change", DIMENSION_CHANGES, ids=lambda one: one[:12])
 @pytest.mark.parametrize("meanwhile", MEANWHILE)
-def test_the_other_way_round(race: Race, meanwhile: str, change: str) -> None:
+def test_the_other_way_round(race: DimensionRace, meanwhile: str, change: str) -> None:
     start(race, "kinds")
-    race.run(meanwhile, change)
+    race.succeed(meanwhile, change)
     assert race.unnamed("kinds") == set()
 
 
-def test_a_view_that_appears_meanwhile(race: Race) -> None:
-    race.run(
+def test_a_view_that_appears_meanwhile(race: DimensionRace) -> None:
+    race.succeed(
         "INSERT INTO kinds VALUES ('a', 10)", VIEW.format(kinds="kinds"), "SYSTEM BACKFILL VIEW v"
     )
     assert race.unnamed("kinds") == set()
 
 
-def test_without_its_guard_a_block_would_slip_through(race: Race) -> None:
+def test_without_its_guard_a_block_would_slip_through(race: DimensionRace) -> None:
     """The lookup saw no row of month 5; what is looked up must be all that the view has seen."""
     start(race, "kinds")
     race.drop = SeenUpTo
-    race.run("INSERT INTO kinds VALUES ('a', 10)", "INSERT INTO events VALUES (5, 'a', 1)")
+    race.succeed("INSERT INTO kinds VALUES ('a', 10)", "INSERT INTO events VALUES (5, 'a', 1)")
     assert race.unnamed("kinds") == {"5"}

@@ -18,7 +18,7 @@ from olapdb.errors import (
     ViewNotProvable,
 )
 from olapdb.transaction.check import check_database
-from tests.protocol.test_names_on_engine import Race
+from tests.harness.race import Race
 from tests.unit.views.warehouse import QUERY, add, dicts, make, rows, verdict
 
 DOUBLED = QUERY.replace("sum(amount)", "sum(2 * amount)")

@@ -16,19 +16,24 @@ TARGET = (
     "CREATE TABLE totals (k UInt8, tags SimpleAggregateFunction(groupUniqArrayArray, "
     "Array(String)), hits SimpleAggregateFunction(sumMap, Map(String, UInt64)), "
     "sum SimpleAggregateFunction(sum, UInt64), each AggregateFunction(sumForEach, Array(UInt32)), "
-    "users AggregateFunction(uniqArray, Array(UInt32))) ENGINE = AggregatingMergeTree ORDER BY k"
+    "users AggregateFunction(uniqArray, Array(UInt32)), "
+    "first AggregateFunction(countArgMin, Int64), both AggregateFunction(sumTuple, Tuple(UInt8, Int64)), "
+    "pairs SimpleAggregateFunction(sumMap, Tuple(Array(UInt32), Array(UInt64), Array(UInt64)))) ENGINE = AggregatingMergeTree ORDER BY k"
 )
 QUERY = (
     "SELECT k, groupUniqArray(tag) AS tags, sumMap(hits) AS hits, sumArray(seen) AS sum, "
-    "sumForEachState(seen) AS each, uniqArrayState(seen) AS users FROM events GROUP BY k"
+    "sumForEachState(seen) AS each, uniqArrayState(seen) AS users, "
+    "countArgMinState(toInt64(length(seen))) AS first, sumTupleState((k, toInt64(length(seen)))) AS both, "
+    "sumMap(seen, seen, seen) AS pairs FROM events GROUP BY k"
 )
 READ = (
-    "SELECT k, tags, hits, sum, sumForEachMerge(each), uniqArrayMerge(users) FROM totals FINAL "
-    "GROUP BY k, tags, hits, sum ORDER BY k"
+    "SELECT k, tags, hits, sum, sumForEachMerge(each), uniqArrayMerge(users), countArgMinMerge(first), "
+    "sumTupleMerge(both), pairs FROM totals FINAL GROUP BY k, tags, hits, sum, pairs ORDER BY k"
 )
 PLAIN = (
     "SELECT k, arraySort(groupUniqArray(tag)), sumMap(hits), sumArray(seen), sumForEach(seen), "
-    "uniqArray(seen) FROM events GROUP BY k ORDER BY k"
+    "uniqArray(seen), countArgMin(toInt64(length(seen))), sumTuple((k, toInt64(length(seen)))), "
+    "sumMap(seen, seen, seen) FROM events GROUP BY k ORDER BY k"
 )
 
 

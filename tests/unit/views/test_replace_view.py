@@ -11,7 +11,7 @@ import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import Error, HaveDependentObjects, TableAlreadyExists
 from olapdb.transaction.check import check_database
-from tests.protocol.test_names_on_engine import Race
+from tests.harness.race import Race
 from tests.unit.views.warehouse import DIRECT, QUERY, READ, VIEW, add, dicts, make, rows, verdict
 
 REPLACE = VIEW.replace("CREATE", "CREATE OR REPLACE", 1)

@@ -1,0 +1,51 @@
+"""The aliases of a SELECT: one name, one meaning, wherever in the query it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from olapdb.bind.syntax import walk
+from olapdb.errors import MultipleExpressionsForAlias, Position
+from olapdb.sql import nodes as sql
+
+
+def aliases_of(select: sql.Select) -> dict[str, sql.Expression]:
+    """Every alias of the SELECT, wherever it is written, but not those of subqueries.
+
+    MultipleExpressionsForAlias where one name has two meanings."""
+    found: dict[str, sql.Expression] = {}
+
+    def add(name: str, expression: sql.Expression, position: Position | None) -> None:
+        known = found.setdefault(name, expression)
+        if known is not expression and known != expression:
+            raise MultipleExpressionsForAlias(
+                f"The alias {name!r} has two meanings.",
+                hint="Rename one of them.",
+                position=position,
+            )
+
+    for item in select.with_items:
+        if item.expression is not None:
+            add(item.name, item.expression, item.position)
+    for root in _alias_roots(select):
+        for node in walk(root, may_hold_aliases):
+            if isinstance(node, sql.Alias):
+                add(node.name, node.expression, node.position)
+    return found
+
+
+def _alias_roots(select: sql.Select) -> Iterator[sql.Node]:
+    yield from (i.expression for i in select.with_items if i.expression is not None)
+    yield from select.columns
+    yield from select.distinct_on
+    yield from (n for n in (select.prewhere, select.where, select.having) if n is not None)
+    for clause in (select.group_by, select.order_by):
+        if isinstance(clause, tuple):
+            yield from clause
+    if select.limit_by is not None:
+        yield from select.limit_by.by
+
+
+def may_hold_aliases(node: sql.Node) -> bool:
+    """Whether what is written below the node is of the same SELECT."""
+    return not isinstance(node, sql.Query | sql.Star | sql.Literal | sql.Identifier)

@@ -1,0 +1,116 @@
+"""How far dates and times are apart: dateDiff, age."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.errors import IllegalTypeOfArgument
+from olapdb.functions import cast_times, columns, date_arithmetic
+from olapdb.functions.base import Argument, ScalarCall
+from olapdb.functions.cast_times import DAY
+from olapdb.functions.date_parts import DATES
+from olapdb.functions.date_shifts import unit_named
+from olapdb.functions.scalar import (
+    Definition,
+    Invocation,
+    constant_text,
+    constant_zone,
+    custom,
+    usual,
+)
+from olapdb.types import INT64, DataType, Date, Date32, plain
+
+
+def _date_diff(*, full: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    """dateDiff counts boundaries crossed, age counts full units."""
+
+    def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        unit = unit_named(name, constant_text(name, arguments, 0, "the unit"))
+        types = [plain(a.type) for a in arguments[1:3]]
+        for one in types:
+            if not isinstance(one, DATES):
+                raise IllegalTypeOfArgument(
+                    f"Illegal type {one} of argument of function {name}: a date expected."
+                )
+        zone = constant_zone(name, arguments, 3) if len(arguments) > 3 else None
+
+        def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+            start, end = (
+                _ticks(a, t, unit, zone, call) for a, t in zip(arrays[1:3], types, strict=True)
+            )
+            counted = (
+                _full_units(start, end, unit) if full else _units(end, unit) - _units(start, unit)
+            )
+            return columns.from_values(counted, pa.int64())
+
+        return usual(name, arguments, INT64, kernel)
+
+    return resolve
+
+
+def _ticks(
+    array: pa.Array, data_type: DataType, unit: str, zone: str | None, call: Invocation
+) -> np.ndarray:
+    """Wall clock ticks of a billionth, or of a second where that is fine enough; shorter units
+    than a day count instants, so that a day with 25 hours has them."""
+    values = columns.numpy_values(array).astype(np.int64)
+    own = zone or cast_times.zone_of(data_type, call.environment.zone)
+    per_second = cast_times.ticks_per_second(data_type)
+    if isinstance(data_type, Date | Date32):
+        values = values * DAY
+        if unit in date_arithmetic.SECONDS or unit in date_arithmetic.SUBSECOND:
+            values = cast_times.utc_from_local(values, own)
+    elif unit in (*date_arithmetic.DAYS, *date_arithmetic.MONTHS) or (unit == "Hour" and zone):
+        seconds, fraction = np.divmod(values, per_second)
+        return np.asarray(
+            cast_times.local_from_utc(seconds, own) * 1_000_000 + fraction * 1_000_000 // per_second
+        )
+    return values * 1_000_000 // per_second
+
+
+def _units(ticks: np.ndarray, unit: str) -> np.ndarray:
+    """The number of the unit that holds each moment (ticks of a microsecond)."""
+    if unit in date_arithmetic.SUBSECOND:
+        digits = date_arithmetic.SUBSECOND[unit]
+        return ticks * 1000 if digits == 9 else ticks // 10 ** (6 - digits)
+    seconds = ticks // 1_000_000
+    if unit in date_arithmetic.SECONDS:
+        return seconds // date_arithmetic.SECONDS[unit]
+    days = seconds // DAY
+    if unit == "Day":
+        return days
+    if unit == "Week":
+        return (days + 3) // 7
+    year, month, _ = cast_times.civil_from_days(days)
+    return np.asarray((year * 12 + month - 1) // date_arithmetic.MONTHS[unit])
+
+
+def _full_units(start: np.ndarray, end: np.ndarray, unit: str) -> np.ndarray:
+    span = end - start
+    if unit in date_arithmetic.SUBSECOND:
+        return np.asarray(_units(end, unit) - _units(start, unit))
+    if unit in date_arithmetic.SECONDS or unit in date_arithmetic.DAYS:
+        length = date_arithmetic.SECONDS.get(unit) or DAY * date_arithmetic.DAYS[unit]
+        quotient = np.abs(span) // (length * 1_000_000)
+        return np.asarray(np.where(span < 0, -quotient, quotient))
+    low, high = np.minimum(start, end), np.maximum(start, end)
+    months = _units(high, "Month") - _units(low, "Month")
+    months = months - (_within_month(high) < _within_month(low))
+    counted = months // date_arithmetic.MONTHS[unit]
+    return np.asarray(np.where(span < 0, -counted, counted))
+
+
+def _within_month(ticks: np.ndarray) -> np.ndarray:
+    days, rest = np.divmod(ticks, DAY * 1_000_000)
+    _, _, day = cast_times.civil_from_days(days)
+    return day * DAY * 1_000_000 + rest
+
+
+DEFINITIONS: tuple[Definition, ...] = (
+    custom("dateDiff", _date_diff(full=False), count=(3, 4), insensitive=True,
+           aliases=("date_diff", "timestampDiff", "timestamp_diff")),
+    custom("age", _date_diff(full=True), count=(3, 4), insensitive=True),
+)  # fmt: skip
