@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from typing import NamedTuple
 from urllib.parse import quote
 
-from olapdb.catalog.errors import catalog_error, system_error
-from olapdb.errors import CannotOpenWarehouse, CatalogChanged, InterfaceError
+from olapdb.catalog.errors import catalog_error
+from olapdb.errors import CannotOpenWarehouse, CatalogChanged, InterfaceError, system_error
 from olapdb.model.stages import Durability
 
 MEMORY = ":memory:"

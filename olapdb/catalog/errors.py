@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import sqlite3
 
 from olapdb.errors import (
@@ -22,23 +21,6 @@ _PRIMARY = 0xFF
 def primary_code(error: sqlite3.Error) -> int:
     """SQLite's primary result code; 0 where the driver itself raised."""
     return getattr(error, "sqlite_errorcode", 0) & _PRIMARY
-
-
-def system_error(error: OSError, place: str) -> OperationalError:
-    """What an error of the operating system on a file beside the catalog means."""
-    match error.errno:
-        case errno.ENOSPC | errno.EDQUOT:
-            return NotEnoughSpace(
-                f"No space left to write {place}.",
-                hint="Nothing was changed; free some space and run the statement again.",
-            )
-        case errno.EROFS | errno.EACCES | errno.EPERM:
-            return ReadOnly(
-                f"Not permitted to write {place}.",
-                hint="Check who owns the warehouse's folder, or open it with read_only=True.",
-            )
-        case _:
-            return OperationalError(f"{error.strerror or error} on {place}.")
 
 
 def catalog_error(error: sqlite3.Error, place: str) -> OlapdbError:

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
-from olapdb.catalog.errors import system_error
+from olapdb.errors import system_error
 
 try:
     import fcntl

@@ -3,7 +3,8 @@
 A caller decides by class (`except UnknownTable`) or by `error.name`, never by the text of a
 message.  Messages say what was wrong and what to do next.
 
-`tree` has the classes of PEP 249; each of the others the leaves of one of them.
+`tree` has the classes of PEP 249; `system` says what an
+error of the operating system means; each of the others has the leaves of one class.
 """
 
 from olapdb.errors.data import (
@@ -138,6 +139,7 @@ from olapdb.errors.programming import (
     UnknownType,
     UnsupportedMethod,
 )
+from olapdb.errors.system import system_error
 from olapdb.errors.tree import (
     DatabaseError,
     DataError,
@@ -185,4 +187,5 @@ __all__ = [
     "UnknownSetting", "UnknownStorage", "UnknownTable", "UnknownType", "UnsupportedMethod",
     "ValueOutOfBound", "ViewDiffers", "ViewGap", "ViewLimitExceeded", "ViewNotProvable",
     "ViolatedConstraint", "Warning",
+    "system_error",
 ]  # fmt: skip

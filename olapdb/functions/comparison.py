@@ -225,7 +225,8 @@ def _of_tuples(name: str, spelt: str, arguments: Sequence[Argument]) -> ScalarCa
     named = [first] * (len(pairs) - 1) + [name]
     calls = [_resolver(n)(spelt, pair) for n, pair in zip(named, pairs, strict=True)]
     equal = [_resolver("equals")(spelt, pair) for pair in pairs]
-    nullable = any(is_nullable(one.type) for one in (*calls, *arguments))
+    types = [*(call.type for call in calls), *(argument.type for argument in arguments)]
+    nullable = any(is_nullable(one) for one in types)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         elements = list(zip(*(_elements(v, rows) for v in values), strict=True))

@@ -194,7 +194,7 @@ DEFINITIONS: tuple[Definition, ...] = (
     custom("currentDatabase", _constant(STRING, lambda e: e.database), count=0,
            aliases=("database", "current_database", "schema"), insensitive=True),
     custom("queryID", _constant(STRING, lambda e: e.query_id), count=0, aliases=("query_id",), insensitive=True),
-    custom("currentUser", _constant(STRING, lambda e: "default"), count=0, aliases=("user", "current_user"), insensitive=True),
+    custom("currentUser", _constant(STRING, lambda e: "default"), count=0, aliases=("user", "current_user", "session_user"), insensitive=True),
     custom("hostName", _constant(STRING, lambda e: "localhost"), count=0, aliases=("hostname",), insensitive=True),
     custom("FQDN", _constant(STRING, lambda e: "localhost"), count=0, aliases=("fullHostName", "fqdn"), insensitive=True),
     custom("displayName", _constant(STRING, lambda e: "localhost"), count=0),

@@ -83,7 +83,8 @@ def distances(values: np.ndarray) -> np.ndarray:
     """How far integers are from 0, as UInt64."""
     if values.dtype.kind == "u":
         return converted(values, np.uint64)
-    return np.abs(converted(values, np.int64)).view(np.uint64)
+    far: np.ndarray = np.abs(converted(values, np.int64))
+    return far.view(np.uint64)
 
 
 def _signed_rest(left: np.ndarray, right: np.ndarray, rows: int) -> np.ndarray:

@@ -20,6 +20,7 @@ def definitions() -> tuple[Definition, ...]:
         arrays,
         arrays_running,
         arrays_whole,
+        bits,
         comparison,
         conditional,
         conversion,
@@ -38,13 +39,14 @@ def definitions() -> tuple[Definition, ...]:
         strings_bytes,
         strings_search,
         strings_split,
+        strings_tokens,
     )
 
     families = (
         arithmetic, comparison, logical, conditional, conversion, date_parts, date_moments,
         date_text, date_starts, date_shifts, date_distances, strings, strings_search,
-        strings_bytes, strings_split, simple_json, arrays, arrays_whole,
-        arrays_running, hashes, maths, misc,
+        strings_bytes, strings_split, strings_tokens, simple_json, arrays, arrays_whole,
+        arrays_running, bits, hashes, maths, misc,
     )  # fmt: skip
     return tuple(d for family in families for d in family.DEFINITIONS)
 

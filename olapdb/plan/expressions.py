@@ -39,7 +39,7 @@ class Constant(Expression):
     value: pa.Scalar
 
     def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
+        if not isinstance(other, Constant) or type(other) is not type(self):
             return NotImplemented
         if self.type != other.type or self.value != other.value:
             return False

@@ -13,6 +13,7 @@ from olapdb.errors import (
     CannotParseDateTime,
     DataError,
     InvalidPartitionValue,
+    SyntaxError,
     TypeMismatch,
 )
 from olapdb.sql import nodes
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from olapdb.plan.expressions import Constant
 
 _NUMBERS = (Integer, Float, Decimal, Boolean)
+_OPERATORS = frozenset({"plus", "minus", "multiply", "divide", "modulo", "negate"})
 _DATE_CHARACTERS = len("2024-01-05")
 
 
@@ -58,9 +60,16 @@ def partition_value(given: nodes.Expression, key: DataType, scope: BindScope) ->
     """The value of one element of a partition key, in its type.
 
     Raises TypeMismatch where it is of another kind, ArgumentOutOfBound where it is a number that
-    the type does not have."""
+    the type does not have, SyntaxError for arithmetic on numbers: 2024-01-01 is a date without its
+    quotes, not the partition 2022."""
     from olapdb.bind import bind_constant, bind_value
 
+    if isinstance(given, nodes.Function) and _is_arithmetic(given):
+        raise SyntaxError(
+            "A partition is named by a value, not by arithmetic on numbers.",
+            hint="Put a date in quotes: '2024-01-01'.",
+            position=given.position,
+        )
     value = bind_value(given, scope)
     _check_kind(given, value, key)
     _check_number(given, value, plain(key))
@@ -70,6 +79,13 @@ def partition_value(given: nodes.Expression, key: DataType, scope: BindScope) ->
         raise
     except DataError as error:
         raise TypeMismatch(error.message, position=given.position) from error
+
+
+def _is_arithmetic(given: nodes.Expression) -> bool:
+    """Whether it is made of numbers and + - * / % alone."""
+    if isinstance(given, nodes.Function) and given.name in _OPERATORS:
+        return all(_is_arithmetic(one) for one in given.arguments)
+    return isinstance(given, nodes.Literal) and isinstance(given.value, int | float)
 
 
 def _check_kind(given: nodes.Expression, value: Constant, key: DataType) -> None:

@@ -22,9 +22,9 @@ import pyarrow as pa
 from olapdb.errors import (
     BadArguments,
     FileDoesntExist,
-    NotEnoughSpace,
     OperationalError,
     ReadOnly,
+    system_error,
 )
 from olapdb.model.stages import Durability, Reach, reach_nothing
 from olapdb.storage.cache import PartCache
@@ -287,21 +287,7 @@ class MemoryStore:
 
 def storage_error(error: OSError, path: str) -> OperationalError:
     """The error of the tree that an operating system's error on `path` means."""
-    match error.errno:
-        case errno.ENOENT:
-            return _missing(path)
-        case errno.ENOSPC | errno.EDQUOT:
-            return NotEnoughSpace(
-                f"No space left to write {path}.",
-                hint="Nothing was changed; free some space and run the statement again.",
-            )
-        case errno.EROFS | errno.EACCES | errno.EPERM:
-            return ReadOnly(
-                f"Not permitted to write {path}.",
-                hint="Nothing was changed; check who owns the warehouse's folder.",
-            )
-        case _:
-            return OperationalError(f"{error.strerror or error} on {path}.")
+    return _missing(path) if error.errno == errno.ENOENT else system_error(error, path)
 
 
 @contextmanager

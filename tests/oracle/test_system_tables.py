@@ -9,6 +9,7 @@ import pytest
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import UnknownTable
+from tests.harness.beside import assert_same
 from tests.harness.oracle import Oracle
 
 OTHER_TYPES = {
@@ -144,3 +145,29 @@ def test_names_that_are_listed_are_clickhouses(connection: Connection, oracle: O
             ours = {name for name in ours if not name.startswith("Replicated")}
         lowered = {str(name).lower() for name in theirs}
         assert {name for name in ours if name.lower() not in lowered} <= {"Decimal", "Interval"}
+
+
+ALIASES = """
+SELECT table, name FROM system.tables WHERE database = currentDatabase() AND table = 'shown'
+SELECT column, name, type FROM system.columns WHERE table = 'shown' AND column = 'v'
+SELECT database FROM system.databases WHERE database IN ('system', 'nope')
+SELECT part_name, name FROM system.parts WHERE table = 'shown' AND active
+SELECT DISTINCT part_name FROM system.parts_columns WHERE table = 'shown' AND active
+SELECT p.part_name, t.table FROM system.parts AS p JOIN system.tables AS t ON p.table = t.table WHERE t.table = 'shown' AND p.active
+SELECT DISTINCT toTypeName(Settings.Names), mapKeys(Settings) = Settings.Names, mapValues(Settings) = Settings.Values FROM system.processes
+SELECT `table` FROM (SELECT * FROM system.tables)
+"""
+
+
+@pytest.mark.parametrize("query", ALIASES.strip().splitlines())
+def test_alias_columns_are_read_when_named(
+    connection: Connection, oracle: Oracle, query: str
+) -> None:
+    for statement in (
+        "DROP TABLE IF EXISTS shown",
+        "CREATE TABLE shown (k UInt8, v String) ENGINE = MergeTree ORDER BY k",
+        "INSERT INTO shown VALUES (1, 'x')",
+    ):
+        oracle.execute(statement)
+        connection.execute(statement)
+    assert_same(connection, oracle, query)

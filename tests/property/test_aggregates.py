@@ -65,6 +65,9 @@ CASES: list[tuple[str, tuple[object, ...], tuple[str, ...]]] = [
     ("countDistinct", (), ("String", "Int64")),
     ("sumArgMin", (), ("Int64", "Float64")), ("avgArgMax", (), ("Nullable(Int64)", "String")),
     ("groupUniqArrayArgMin", (), ("String", "Nullable(Int64)")), ("countArgMax", (), ("Date",)),
+    *(("quantilesExact", (0.0, 0.3, 1.0), (t,)) for t in ("Int64", "Float64", "Decimal(38, 2)", "Date")),
+    ("quantileExact", (0.9,), ("Nullable(Int64)",)), ("sumCount", (), ("Nullable(Int64)",)),
+    ("sumCount", (), ("UInt8",)), ("avgWeighted", (), ("UInt8", "Float64")),
     ("maxArgMinIf", (), ("String", "Int64", "UInt8")),
 ]  # fmt: skip
 

@@ -12,12 +12,20 @@ from olapdb.errors import (
     ParameterOutOfBound,
 )
 from olapdb.functions.aggregates.distinct import GroupUniqArray, Uniq, UniqExact
+from olapdb.functions.aggregates.exact_quantile import ExactQuantiles
 from olapdb.functions.aggregates.extremes import Extreme, ExtremeArgument
 from olapdb.functions.aggregates.moments import Deviation
 from olapdb.functions.aggregates.ordered import GroupArray, Positional
 from olapdb.functions.aggregates.parts import expect, illegal, optional_value, set_type, state_of
 from olapdb.functions.aggregates.quantile import Quantiles
-from olapdb.functions.aggregates.sums import Average, Bitwise, Count, Sum
+from olapdb.functions.aggregates.sums import (
+    Average,
+    Bitwise,
+    Count,
+    Sum,
+    SumCount,
+    WeightedAverage,
+)
 from olapdb.functions.base import Aggregate
 from olapdb.functions.supertypes import sum_type
 from olapdb.types import (
@@ -80,10 +88,23 @@ def _avg(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...])
         raise illegal(name, types[0], "a number")
     state = Tuple((sum_type(argument), UINT64), ("sum", "count"))
     merge_class = "float" if isinstance(argument, Float) else "exact"
-    return Average(
-        name, (), types, FLOAT64, state_of(name, (), types, state),
+    kind, result = (Average, FLOAT64) if name == "avg" else (SumCount, Tuple(state.elements))
+    return kind(
+        name, (), types, result, state_of(name, (), types, state),
         merge_class="float" if merge_class == "float" else "exact",
     )  # fmt: skip
+
+
+def _weighted(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
+    _no_parameters(name, parameters)
+    expect(name, types, 2)
+    for one in types:
+        if not isinstance(plain(one), Integer | Float | Boolean):
+            raise illegal(name, one, "a number")
+    state = Tuple((FLOAT64, FLOAT64), ("sum", "weight"))
+    return WeightedAverage(
+        name, (), types, FLOAT64, state_of(name, (), types, state), merge_class="float"
+    )
 
 
 def _bitwise(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
@@ -225,6 +246,25 @@ def _quantile(name: str, parameters: tuple[object, ...], types: tuple[DataType, 
     )  # fmt: skip
 
 
+def _exact_quantile(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
+) -> Aggregate:
+    expect(name, types, 1)
+    several = name == "quantilesExact"
+    if len(parameters) != 1 and several != bool(parameters):
+        raise NumberOfArgumentsDoesntMatch(
+            f"Aggregate function {name} takes {'at least' if several else 'at most'} one level."
+        )
+    levels = tuple(_level(name, p) for p in parameters) or (0.5,)
+    argument = plain(types[0])
+    numbers = Integer | Float | Boolean | Decimal
+    if not isinstance(argument, numbers | Date | Date32 | DateTime | DateTime64):
+        raise illegal(name, types[0], "a number, decimal or date")
+    result = Array(argument) if several else argument
+    state = state_of(name, parameters, types, Array(argument))
+    return ExactQuantiles(name, parameters, types, result, state, levels)
+
+
 def _level(name: str, value: object) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
         raise ParameterOutOfBound(f"The level of {name} is a number from 0 to 1, not {value!r}.")
@@ -241,6 +281,7 @@ MAKERS: Mapping[str, Maker] = MappingProxyType(
         "groupUniqArray": _group_array, "quantile": _quantile, "quantiles": _quantile,
         "stddevPop": _deviation, "stddevSamp": _deviation, "varPop": _deviation,
         "varSamp": _deviation, "groupBitAnd": _bitwise, "groupBitOr": _bitwise,
-        "groupBitXor": _bitwise,
+        "groupBitXor": _bitwise, "sumCount": _avg, "avgWeighted": _weighted,
+        "quantileExact": _exact_quantile, "quantilesExact": _exact_quantile,
     }
 )  # fmt: skip

@@ -48,12 +48,13 @@ _CANONICAL = MappingProxyType(
         "stddev_pop": "stddevPop", "stddev_samp": "stddevSamp", "var_pop": "varPop",
         "var_samp": "varSamp", "stddev": "stddevSamp", "array_agg": "groupArray",
         "bit_and": "groupBitAnd", "bit_or": "groupBitOr", "bit_xor": "groupBitXor",
+        "max_by": "argMax", "min_by": "argMin", "medianExact": "quantileExact",
     }
 )  # fmt: skip
 _CASE_INSENSITIVE = frozenset(
     {"count", "sum", "min", "max", "avg", "any", "any_value", "median", "std", "stddev_pop",
      "stddev_samp", "var_pop", "var_samp", "first_value", "last_value", "array_agg", "bit_and",
-     "bit_or", "bit_xor"}
+     "bit_or", "bit_xor", "max_by", "min_by"}
 )  # fmt: skip
 
 
@@ -258,7 +259,10 @@ def _merge(
 
 
 def _same_family(left: str, right: str) -> bool:
-    return left == right or {left, right} == {"quantile", "quantiles"}
+    return left == right or {left, right} in ({"quantile", "quantiles"}, _EXACT)
+
+
+_EXACT = {"quantileExact", "quantilesExact"}
 
 
 def parse_parameter(text: str) -> object:

@@ -129,6 +129,40 @@ class Average(Aggregate):
         return columns.structs_from([sums, counts], self.state_type.arrow)
 
 
+@dataclass(frozen=True)
+class SumCount(Average):
+    """sumCount: the sum and how many were summed. State: as Average's."""
+
+    def finalize(self, states: pa.Array) -> pa.Array:
+        return columns.structs_from(columns.struct_fields(states), self.result_type.arrow)
+
+
+@dataclass(frozen=True)
+class WeightedAverage(Aggregate):
+    """avgWeighted(x, weight). State: Tuple(sum Float64, weight Float64): of x times weight, and of
+    the weights; NaN where these are 0."""
+
+    def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        (values, weights), groups = segments.present(arguments, groups)
+        x, weight = (columns.numpy_values(one).astype(np.float64) for one in (values, weights))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._state(x * weight, weight, groups)
+
+    def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        tops, weights = (columns.numpy_values(one) for one in columns.struct_fields(states))
+        return self._state(tops, weights, groups)
+
+    def finalize(self, states: pa.Array) -> pa.Array:
+        tops, weights = (columns.numpy_values(one) for one in columns.struct_fields(states))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return columns.from_values(tops / weights, pa.float64())
+
+    def _state(self, tops: np.ndarray, weights: np.ndarray, groups: Groups) -> pa.Array:
+        sums = (segments.sum_floats(one, groups) for one in (tops, weights))
+        fields = [columns.from_values(one, pa.float64()) for one in sums]
+        return columns.structs_from(fields, self.state_type.arrow)
+
+
 _BITWISE = {
     "groupBitAnd": (np.bitwise_and, -1),
     "groupBitOr": (np.bitwise_or, 0),

@@ -287,6 +287,15 @@ CANCELLED = (
         ("INSERT INTO s VALUES (1, 'a', 5), (1, 'b', 1), (2, 'b', -1)",
          "INSERT INTO s VALUES (1, 'c', 1)", "OPTIMIZE TABLE s FINAL",
          "ALTER TABLE kinds DROP PARTITION 'a'"),
+        # Within a chunk of a replay of that slice alone.
+        ("INSERT INTO s VALUES (3, 'b', 1), (3, 'c', 1)", "INSERT INTO s VALUES (3, 'b', -1), (3, 'a', 4)",
+         "SYSTEM REPLAY VIEW w WHERE k = 'b'", "ALTER TABLE kinds DROP PARTITION 'a'"),
+        ("INSERT INTO s VALUES (3, 'b', 1), (3, 'c', 1)", "INSERT INTO s VALUES (3, 'b', -1), (3, 'a', 4)",
+         "SYSTEM REPLAY VIEW w WHERE k = 'b'", "INSERT INTO s VALUES (3, 'b', 7)",
+         "DELETE FROM kinds WHERE k != 'c'"),
+        ("INSERT INTO s VALUES (3, 'b', 1)", "INSERT INTO s VALUES (3, 'b', -1), (3, 'a', 4)",
+         "SYSTEM REPLAY VIEW w WHERE k = 'b'", "SYSTEM REPLAY VIEW w", "INSERT INTO s VALUES (3, 'b', 7)",
+         "OPTIMIZE TABLE kinds FINAL", "DELETE FROM kinds WHERE k = 'a'"),
         # Within a part that goes with the rest of its partition, or before it.
         ("INSERT INTO s VALUES (3, 'b', 1)", "INSERT INTO s VALUES (3, 'b', -1), (3, 'a', 4), (2, 'a', 4)",
          "OPTIMIZE TABLE sums FINAL", "INSERT INTO s VALUES (3, 'd', 4)",
