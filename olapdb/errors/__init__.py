@@ -3,8 +3,8 @@
 A caller decides by class (`except UnknownTable`) or by `error.name`, never by the text of a
 message.  Messages say what was wrong and what to do next.
 
-`tree` has the classes of PEP 249; `system` says what an
-error of the operating system means; each of the others has the leaves of one class.
+`tree` has the classes of PEP 249, each of the others the leaves of one of them; `system` says what
+an error of the operating system means.
 """
 
 from olapdb.errors.data import (
@@ -186,6 +186,5 @@ __all__ = [
     "UnknownFunction", "UnknownIdentifier", "UnknownQueryParameter", "UnknownRole",
     "UnknownSetting", "UnknownStorage", "UnknownTable", "UnknownType", "UnsupportedMethod",
     "ValueOutOfBound", "ViewDiffers", "ViewGap", "ViewLimitExceeded", "ViewNotProvable",
-    "ViolatedConstraint", "Warning",
-    "system_error",
+    "ViolatedConstraint", "Warning", "system_error",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ hash tables.  Everything is hashed by Arrow; nothing loops over rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -150,12 +150,14 @@ def _leaves(column: pa.Array) -> list[pa.Array]:
             leaves.append(column.is_valid())
         return leaves
     if pa.types.is_list(arrow) or pa.types.is_map(arrow) or pa.types.is_large_list(arrow):
-        return [_list_as_bytes(column)]
+        return [lists_as_bytes(column, lambda some: factorise([some], len(some)).codes)]
     return [column]
 
 
-def _list_as_bytes(column: pa.Array) -> pa.Array:
-    """Each list as the bytes of its elements' codes (8 bytes each)."""
+def lists_as_bytes(column: pa.Array, numbered: Callable[[pa.Array], np.ndarray]) -> pa.Array:
+    """Lists and maps as binary values: what `numbered` makes of their elements, 8 bytes each,
+    big-endian. Where a greater element has a greater number the bytes compare as the lists do: a
+    list that is a prefix of another is smaller, as in ClickHouse."""
     if pa.types.is_map(column.type):
         entry = pa.struct([("key", column.type.key_type), ("value", column.type.item_type)])
         column = column.cast(pa.list_(entry))
@@ -163,11 +165,11 @@ def _list_as_bytes(column: pa.Array) -> pa.Array:
     start = int(offsets[0]) if len(offsets) else 0
     stop = int(offsets[-1]) if len(offsets) else 0
     elements = column.values.slice(start, stop - start)
-    codes = factorise([elements], len(elements)).codes
-    return bytes_of_codes(codes.astype(">u8"), (offsets - start) * 8, column.is_valid())
+    numbers = numbered(elements).astype(">u8")
+    return _cut(numbers, (offsets - start) * 8, column.is_valid())
 
 
-def bytes_of_codes(codes: np.ndarray, byte_offsets: np.ndarray, valid: pa.Array) -> pa.Array:
+def _cut(codes: np.ndarray, byte_offsets: np.ndarray, valid: pa.Array) -> pa.Array:
     """Lists as binary values: `codes` one after the other, cut at `byte_offsets`."""
     made = pa.Array.from_buffers(
         pa.large_binary(),

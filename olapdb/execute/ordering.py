@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.execute.codes import bytes_of_codes
+from olapdb.execute.codes import lists_as_bytes
 
 
 @dataclass(frozen=True)
@@ -75,23 +75,8 @@ def _sortable(column: pa.Array) -> list[pa.Array]:
         leaves = [leaf for child in column.flatten() for leaf in _sortable(child)]
         return [column.is_null(), *leaves] if column.null_count else leaves
     if pa.types.is_list(arrow) or pa.types.is_map(arrow) or pa.types.is_large_list(arrow):
-        return [_ranks_as_bytes(column)]
+        return [lists_as_bytes(column, lambda some: dense_ranks([OrderColumn(some)], len(some)))]
     return [column]
-
-
-def _ranks_as_bytes(column: pa.Array) -> pa.Array:
-    """Lists as bytes that compare as the lists do: each element's rank, 8 bytes, big-endian.
-
-    A list that is a prefix of another is smaller, in bytes as in ClickHouse."""
-    if pa.types.is_map(column.type):
-        entry = pa.struct([("key", column.type.key_type), ("value", column.type.item_type)])
-        column = column.cast(pa.list_(entry))
-    offsets = column.offsets.to_numpy().astype(np.int64)
-    start = int(offsets[0]) if len(offsets) else 0
-    stop = int(offsets[-1]) if len(offsets) else 0
-    elements = column.values.slice(start, stop - start)
-    ranks = dense_ranks([OrderColumn(elements)], len(elements))
-    return bytes_of_codes(ranks.astype(">u8"), (offsets - start) * 8, column.is_valid())
 
 
 def dense_ranks(columns: Sequence[OrderColumn], rows: int) -> np.ndarray:

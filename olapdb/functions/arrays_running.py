@@ -339,8 +339,9 @@ def _common(lists: Sequence[pa.Array], rows: int) -> tuple[np.ndarray, pa.Array]
     pairs = owners * span + ranks
     kinds, inverse = np.unique(pairs, return_inverse=True)
     inverse = inverse.reshape(-1)
-    seen = np.unique(inverse * len(split) + number) // len(split)
-    everywhere = np.bincount(seen, minlength=len(kinds)) == len(split)
+    seen = np.zeros((len(kinds), len(split)), bool)
+    seen[inverse, number] = True
+    everywhere = np.logical_and.reduce(seen, axis=1)
     first = len(split[0][1])
     kept = everywhere[inverse[:first]] & first_occurrences(owners[:first], ranks[:first])
     counts = np.bincount(owners[:first][kept], minlength=rows)

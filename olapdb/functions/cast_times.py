@@ -162,12 +162,21 @@ def to_time(array: pa.Array, source: DataType, target: Timed, zone: str) -> pa.A
             )
     else:
         values = columns.numpy_values(array)
+        if isinstance(target, DateTime) and _is_within(values, 0, DATETIME_MAX):
+            return columns.from_values(values, target.arrow)
         seconds = np.minimum(values, np.array(_SECONDS64_RANGE[1], np.int64).astype(values.dtype)) if (
             values.dtype == np.uint64) else np.clip(values.astype(np.int64), *_SECONDS64_RANGE)  # fmt: skip
         scaled = seconds.astype(np.int64) * ticks
     if isinstance(target, DateTime):
         scaled = np.clip(scaled, 0, DATETIME_MAX)
     return columns.from_values(cut_precision(scaled, target), target.arrow)
+
+
+def _is_within(values: np.ndarray, low: int, high: int) -> bool:
+    """Whether these are integers, some, and none is beyond the limits."""
+    if values.dtype.kind not in "iu" or not values.size:
+        return False
+    return low <= int(values.min()) and int(values.max()) <= high
 
 
 def cut_precision(ticks: np.ndarray, target: DataType) -> np.ndarray:
@@ -194,10 +203,14 @@ def _days(array: pa.Array, source: DataType, target: Date | Date32, zone: str) -
         array = array.cast(pa.float64())
     with np.errstate(invalid="ignore"):
         numbers = columns.numpy_values(array)
+        limits = (0, DATE_MAX) if isinstance(target, Date) else _DATE32_RANGE
+        if _is_within(numbers, *limits):
+            return numbers
         if numbers.dtype == np.uint64:
             numbers = np.minimum(numbers, np.uint64(2**62))
         values = numbers.astype(np.int64)
-    wall = local_from_utc(np.clip(values, *_SECONDS64_RANGE), zone) // DAY
+    seconds_limits = (0, DATETIME_MAX) if isinstance(target, Date) else _SECONDS64_RANGE
+    wall = local_from_utc(np.clip(values, *seconds_limits), zone) // DAY
     if isinstance(target, Date):
         days = np.where(values > DATE_MAX, np.clip(wall, 0, DATE_MAX), values)
         return np.asarray(np.maximum(days, 0))

@@ -32,6 +32,7 @@ def definitions() -> tuple[Definition, ...]:
         date_text,
         hashes,
         logical,
+        map_sums,
         maths,
         misc,
         simple_json,
@@ -46,7 +47,7 @@ def definitions() -> tuple[Definition, ...]:
         arithmetic, comparison, logical, conditional, conversion, date_parts, date_moments,
         date_text, date_starts, date_shifts, date_distances, strings, strings_search,
         strings_bytes, strings_split, strings_tokens, simple_json, arrays, arrays_whole,
-        arrays_running, bits, hashes, maths, misc,
+        arrays_running, bits, map_sums, hashes, maths, misc,
     )  # fmt: skip
     return tuple(d for family in families for d in family.DEFINITIONS)
 

@@ -33,12 +33,12 @@ def _has_token(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     if not isinstance(plain(arguments[0].type), String | FixedString):
         raise illegal(name, arguments[0].type, "a String")
     word = constant_text(name, arguments, 1, "the word")
-    folds = "CaseInsensitive" in name
+    folds = "caseinsensitive" in name.lower()
     pattern = (
         f"(?:^|{_SEPARATOR}){re.escape(_ascii_lower(word) if folds else word)}(?:$|{_SEPARATOR})"
     )
     wrong = bool(re.search(_SEPARATOR, word))
-    if wrong and not name.endswith("OrNull"):
+    if wrong and not name.lower().endswith("ornull"):
         raise BadArguments(
             f"The word {word!r} of {name} has whitespace or separators in it.",
             hint="position() and LIKE find any text.",
@@ -58,7 +58,7 @@ def _has_token(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         nothing = pa.scalar(None, pa.uint8())
         return ScalarCall(name, make_nullable(UINT8), lambda v, r, e: nothing)
     made = usual(name, arguments, UINT8, kernel)
-    if name.endswith("OrNull"):
+    if name.lower().endswith("ornull"):
         return ScalarCall(name, make_nullable(UINT8), made.kernel)
     return made
 
@@ -102,7 +102,7 @@ def _any_of(*, utf8: bool = False, folds: bool = False) -> Kernel:
 
 DEFINITIONS: tuple[Definition, ...] = (
     *(
-        custom(f"hasToken{case}{null}", _has_token, count=2)
+        custom(f"hasToken{case}{null}", _has_token, count=2, insensitive=bool(case))
         for case in ("", "CaseInsensitive") for null in ("", "OrNull")
     ),
     define("multiSearchAny", _search_rule, _any_of(), count=2),

@@ -17,7 +17,7 @@ from olapdb.ingest.read import read_rows
 from olapdb.ingest.retained import FrozenKeys
 from olapdb.ingest.selection import Selection
 from olapdb.ingest.target_rows import refuse_frozen
-from olapdb.model.changes import AddPart, Change, PartsOfPartitionAre, RemoveParts, Requirement
+from olapdb.model.changes import AddPart, Change, RemoveParts, Requirement
 from olapdb.model.part import Part, detached_table
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
@@ -92,8 +92,9 @@ def replace_parts(
             )
         incoming = Incoming(change, snapshot, source, table)
         if selection.partition is not None:  # all of the partition came, not what was there before
-            ids = tuple(sorted(part.id for part in coming))
-            incoming.requirements.append(PartsOfPartitionAre(source.id, selection.partition, ids))
+            incoming.requirements += selection.requirements(
+                source, coming, snapshot.parts(source.id)
+            )
         return _with_incoming(incoming, table, selection, leaving, coming)
 
     return change.until_published(attempt)
@@ -115,7 +116,8 @@ def _with_incoming(
         )  # fmt: skip
         if done.commit is None and coming:  # nothing had to leave
             incoming.also_dimension()
-            needed = [*incoming.requirements, *selection.requirements(table, leaving)]
+            live = incoming.snapshot.parts(table.id)
+            needed = [*incoming.requirements, *selection.requirements(table, leaving, live)]
             commit = incoming.change.apply(needed, incoming.changes)
             done = MoveResult(sum(part.rows for part in coming), len(coming), commit)
     except CommitUnknown:
@@ -142,7 +144,8 @@ def _remove(
     reach("move.rows_asked")
     ids = tuple(sorted(part.id for part in parts))
     commit = leaving.publish(
-        [*selection.requirements(table, parts), *needed], [RemoveParts(table.id, ids), *also]
+        [*selection.requirements(table, parts, snapshot.parts(table.id)), *needed],
+        [RemoveParts(table.id, ids), *also],
     )
     reach("move.committed")
     return MoveResult(sum(part.rows for part in parts), len(parts), commit)

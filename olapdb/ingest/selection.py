@@ -42,16 +42,19 @@ class Selection:
             return found
         return tuple(p for p in parts if p.rows and self.partition in (None, p.partition_id))
 
-    def requirements(self, table: Table, parts: Sequence[Part]) -> list[Requirement]:
-        """That the chosen parts are still what was asked for."""
-        ids = tuple(sorted(part.id for part in parts))
+    def requirements(
+        self, table: Table, chosen: Sequence[Part], live: Sequence[Part]
+    ) -> list[Requirement]:
+        """That the chosen parts are still what was asked for, of the table's `live` ones. A
+        partition has parts without rows as well, which none chooses."""
         if self.part is not None:
-            return [PartsLive(table.id, ids)]
-        if self.partition is not None:
-            return [PartsOfPartitionAre(table.id, self.partition, ids)]
-        by_partition: dict[str, list[str]] = {}
-        for part in parts:
-            by_partition.setdefault(part.partition_id, []).append(part.id)
+            return [PartsLive(table.id, tuple(sorted(part.id for part in chosen)))]
+        by_partition: dict[str, list[str]] = {} if self.partition is None else {self.partition: []}
+        for part in chosen:
+            by_partition.setdefault(part.partition_id, [])
+        for part in live:
+            if part.partition_id in by_partition:
+                by_partition[part.partition_id].append(part.id)
         return [
             PartsOfPartitionAre(table.id, one, tuple(sorted(own)))
             for one, own in by_partition.items()

@@ -60,16 +60,9 @@ def partition_value(given: nodes.Expression, key: DataType, scope: BindScope) ->
     """The value of one element of a partition key, in its type.
 
     Raises TypeMismatch where it is of another kind, ArgumentOutOfBound where it is a number that
-    the type does not have, SyntaxError for arithmetic on numbers: 2024-01-01 is a date without its
-    quotes, not the partition 2022."""
+    the type does not have."""
     from olapdb.bind import bind_constant, bind_value
 
-    if isinstance(given, nodes.Function) and _is_arithmetic(given):
-        raise SyntaxError(
-            "A partition is named by a value, not by arithmetic on numbers.",
-            hint="Put a date in quotes: '2024-01-01'.",
-            position=given.position,
-        )
     value = bind_value(given, scope)
     _check_kind(given, value, key)
     _check_number(given, value, plain(key))
@@ -79,6 +72,18 @@ def partition_value(given: nodes.Expression, key: DataType, scope: BindScope) ->
         raise
     except DataError as error:
         raise TypeMismatch(error.message, position=given.position) from error
+
+
+def refuse_arithmetic(given: nodes.Expression) -> None:
+    """SyntaxError for arithmetic on numbers: 2024-01-01 is a date without its quotes, not the
+    partition 2022."""
+    elements = given.elements if isinstance(given, nodes.TupleLiteral) else (given,)
+    if any(isinstance(one, nodes.Function) and _is_arithmetic(one) for one in elements):
+        raise SyntaxError(
+            "A partition is named by a value, not by arithmetic on numbers.",
+            hint="Put a date in quotes: '2024-01-01'.",
+            position=given.position,
+        )
 
 
 def _is_arithmetic(given: nodes.Expression) -> bool:

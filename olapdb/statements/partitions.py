@@ -14,7 +14,11 @@ from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
-from olapdb.statements.partition_values import partition_id_of, partition_value
+from olapdb.statements.partition_values import (
+    partition_id_of,
+    partition_value,
+    refuse_arithmetic,
+)
 
 if TYPE_CHECKING:
     from olapdb.ingest.leave import RowChange
@@ -30,7 +34,7 @@ def find_partition(
     """The partition id that `PARTITION value` or `PARTITION ID 'x'` names; it need not exist.
 
     Raises SupportIsDisabled for ALL, InvalidPartitionValue, TypeMismatch and ArgumentOutOfBound
-    for what no partition of the table can be."""
+    for what no partition of the table can be, SyntaxError for arithmetic."""
     if reference.kind == "ID":
         return partition_id_of(reference)
     if reference.kind == "ALL":
@@ -46,6 +50,7 @@ def find_partition(
             position=reference.position,
         )
     given = reference.value
+    refuse_arithmetic(given)
     if not table.partition_key:
         if _is_empty_tuple(given):
             return "all"

@@ -171,7 +171,9 @@ def _merges(statement: nodes.Show, context: StatementContext) -> Result:
         where: nodes.Expression = nodes.Function(
             like, (nodes.Identifier(("table",)), nodes.Literal(statement.like))
         )
-        query = replace(query, where=nodes.Function("not", (where,)) if statement.negated else where)
+        query = replace(
+            query, where=nodes.Function("not", (where,)) if statement.negated else where
+        )
     if statement.limit is not None:
         query = replace(query, limit=nodes.Literal(statement.limit))
     return select.run_query(query, context)

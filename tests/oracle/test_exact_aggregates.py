@@ -1,4 +1,4 @@
-"""quantileExact, sumCount and avgWeighted beside ClickHouse."""
+"""quantileExact, sumCount, avgWeighted, covariances and corr beside ClickHouse."""
 
 from __future__ import annotations
 
@@ -39,6 +39,16 @@ SELECT avgWeighted(s, u) FROM qe
 SELECT avgWeighted(u) FROM qe
 SELECT avgWeighted(x, u) FROM qe
 SELECT toString(avgWeightedMerge(s)) FROM (SELECT avgWeightedState(u, u) AS s FROM qe GROUP BY g)
+SELECT g, round(covarPop(i, u), 9), round(covarSamp(i, u), 9), round(corr(i, u), 9), round(COVAR_POP(n, i), 9), round(CORR(n, i), 9) FROM qe GROUP BY g
+SELECT toTypeName(corr(i, u)), toTypeName(covarPop(toFloat32(i), toFloat32(u))), toTypeName(covarSamp(toFloat32(i), u)), toTypeName(corr(n, u)), toTypeName(corrState(i, u)) FROM qe
+SELECT corr(i, u), covarPop(i, u), covarSamp(i, u), corr(n, u) FROM qe WHERE i > 1000
+SELECT corr(i, u), covarPop(i, u), covarSamp(i, u) FROM qe WHERE i = -50
+SELECT corr(i, 1), covarPop(i, 1), round(corr(b, u), 9) FROM qe
+SELECT round(corrMerge(s), 9), round(covarSampMerge(v), 9) FROM (SELECT corrState(i, u) AS s, covarSampState(i, u) AS v FROM qe GROUP BY g)
+SELECT corr(s, u) FROM qe
+SELECT corr(x, u) FROM qe
+SELECT covarPop(d, u) FROM qe
+SELECT corr(i) FROM qe
 """
 
 

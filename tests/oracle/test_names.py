@@ -56,6 +56,9 @@ ASKED = (
 
 
 def test_names_as_clickhouse_has_them(oracle: Oracle) -> None:
+    oracle.execute("DROP DATABASE IF EXISTS apart")
+    oracle.execute("CREATE DATABASE apart")
+    oracle.execute("USE apart")
     with olapdb.connect() as connection:
         for statement in STATEMENTS:
             theirs = ours = ""
@@ -71,6 +74,6 @@ def test_names_as_clickhouse_has_them(oracle: Oracle) -> None:
         for query in ASKED:
             found = [tuple(map(str, row)) for row in connection.execute(query).fetchall()]
             assert found == oracle.query(query).rows, query
-    for table in ("s", "t2"):
-        oracle.execute(f"DROP TABLE {table}")
+    oracle.execute("USE t")
+    oracle.execute("DROP DATABASE apart")
     oracle.execute("DROP DATABASE names_one")

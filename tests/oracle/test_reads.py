@@ -257,7 +257,7 @@ SAME = (
     "SELECT toInt32(toFixedString('12', 4)), toDate(toFixedString('2024-01-05', 12))",
     "SELECT toStartOfInterval(toDateTime('2018-03-11 03:13:20', 'America/New_York'), INTERVAL 6 HOUR),"
     " toStartOfInterval(toDateTime('2018-11-04 05:13:20', 'America/New_York'), INTERVAL 6 HOUR)",
-    "SELECT toDate(toDateTime(0, 'America/New_York'))",
+    "SELECT toDate(toDateTime(0, 'America/New_York')), toDate(5000000000), toDate(18446744073709551615)",
     "SELECT toDecimal32(1.5, 1) IN (20240305, 1.5), toDate('2024-01-01') IN ('2024-01-01', NULL)",
     "SELECT quantile(0.75)(d), median(d) FROM (SELECT toDecimal32(arrayJoin([-2, -1.5, 0.15, 0.5]), 2) AS d)",
     "SELECT number, z FROM numbers(1) LEFT ARRAY JOIN [1, 2] AS z WHERE number > 5",

@@ -68,6 +68,7 @@ CASES: list[tuple[str, tuple[object, ...], tuple[str, ...]]] = [
     *(("quantilesExact", (0.0, 0.3, 1.0), (t,)) for t in ("Int64", "Float64", "Decimal(38, 2)", "Date")),
     ("quantileExact", (0.9,), ("Nullable(Int64)",)), ("sumCount", (), ("Nullable(Int64)",)),
     ("sumCount", (), ("UInt8",)), ("avgWeighted", (), ("UInt8", "Float64")),
+    ("covarPop", (), ("UInt8", "Int64")), ("corr", (), ("Nullable(Int64)", "UInt8")),
     ("maxArgMinIf", (), ("String", "Int64", "UInt8")),
 ]  # fmt: skip
 

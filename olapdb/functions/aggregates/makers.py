@@ -11,6 +11,7 @@ from olapdb.errors import (
     NumberOfArgumentsDoesntMatch,
     ParameterOutOfBound,
 )
+from olapdb.functions.aggregates.comoments import Comovement
 from olapdb.functions.aggregates.distinct import GroupUniqArray, Uniq, UniqExact
 from olapdb.functions.aggregates.exact_quantile import ExactQuantiles
 from olapdb.functions.aggregates.extremes import Extreme, ExtremeArgument
@@ -221,6 +222,26 @@ def _deviation(name: str, parameters: tuple[object, ...], types: tuple[DataType,
     return Deviation(name, (), types, result, state_of(name, (), types, state), merge_class="float")
 
 
+def _comovement(
+    name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]
+) -> Aggregate:
+    _no_parameters(name, parameters)
+    expect(name, types, 2)
+    arguments = [plain(one) for one in types]
+    for one in arguments:
+        if not isinstance(one, Integer | Float | Boolean):
+            raise illegal(name, one, "a number")
+    narrow = all(isinstance(one, Float) and one.bits == 32 for one in arguments)
+    names: tuple[str, ...] = ("count", "left", "right", "products")
+    if name == "corr":
+        names = (*names, "left_squares", "right_squares")
+    state = Tuple((UINT64, *[FLOAT64] * (len(names) - 1)), names)
+    result = arguments[0] if narrow else FLOAT64
+    return Comovement(
+        name, (), types, result, state_of(name, (), types, state), merge_class="float"
+    )
+
+
 def _quantile(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
     expect(name, types, 1)
     if name == "quantiles" and not parameters:
@@ -281,7 +302,7 @@ MAKERS: Mapping[str, Maker] = MappingProxyType(
         "groupUniqArray": _group_array, "quantile": _quantile, "quantiles": _quantile,
         "stddevPop": _deviation, "stddevSamp": _deviation, "varPop": _deviation,
         "varSamp": _deviation, "groupBitAnd": _bitwise, "groupBitOr": _bitwise,
-        "groupBitXor": _bitwise, "sumCount": _avg, "avgWeighted": _weighted,
+        "groupBitXor": _bitwise, "sumCount": _avg, "covarPop": _comovement, "covarSamp": _comovement, "corr": _comovement, "avgWeighted": _weighted,
         "quantileExact": _exact_quantile, "quantilesExact": _exact_quantile,
     }
 )  # fmt: skip

@@ -49,12 +49,14 @@ _CANONICAL = MappingProxyType(
         "var_samp": "varSamp", "stddev": "stddevSamp", "array_agg": "groupArray",
         "bit_and": "groupBitAnd", "bit_or": "groupBitOr", "bit_xor": "groupBitXor",
         "max_by": "argMax", "min_by": "argMin", "medianExact": "quantileExact",
+        "covar_pop": "covarPop", "covar_samp": "covarSamp",
     }
 )  # fmt: skip
 _CASE_INSENSITIVE = frozenset(
     {"count", "sum", "min", "max", "avg", "any", "any_value", "median", "std", "stddev_pop",
      "stddev_samp", "var_pop", "var_samp", "first_value", "last_value", "array_agg", "bit_and",
-     "bit_or", "bit_xor", "max_by", "min_by"}
+     "bit_or", "bit_xor", "max_by", "min_by",
+     "corr", "covar_pop", "covar_samp"}
 )  # fmt: skip
 
 

@@ -333,3 +333,49 @@ def test_what_a_slice_that_keeps_rows_lost_is_no_gap(cancelling: Connection) -> 
     )
     assert rows(cancelling, select) == [("2", 1)]
     assert stale(cancelling) == [("3", "TARGET CHANGED")]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["DROP PARTITION 2", "DETACH PARTITION 2", "MOVE PARTITION 2 TO TABLE other",
+     "REPLACE PARTITION 2 FROM other"],
+)  # fmt: skip
+@pytest.mark.parametrize("by_replay", [False, True])
+def test_a_partition_with_a_part_of_which_nothing_is_left(
+    cancelling: Connection, statement: str, by_replay: bool
+) -> None:
+    """A merge or a replay leaves a part without rows beside others: it stays where it is."""
+    for text in (
+        "CREATE TABLE other (p UInt8, k String, n Int64) ENGINE = SummingMergeTree PARTITION BY p"
+        " ORDER BY (p, k)",
+        "INSERT INTO other VALUES (2, 'x', 1)",
+        "INSERT INTO s VALUES (2, 'b', 1)",
+        "INSERT INTO s VALUES (2, 'b', -1), (3, 'a', 1)",
+        "SYSTEM REPLAY VIEW v" if by_replay else "OPTIMIZE TABLE sums FINAL",
+        "INSERT INTO s VALUES (2, 'c', 7)",
+        f"ALTER TABLE sums {statement}",
+    ):
+        cancelling.execute(text)
+    for operation in ("BACKFILL VIEW v", "REPLAY VIEW v STALE", "REPLAY VIEW v DISCARD BYPASS"):
+        cancelling.execute(f"SYSTEM {operation}")
+    assert rows(cancelling, "SELECT p, k, n FROM sums FINAL ORDER BY k") == [
+        (3, "a", 1),
+        (2, "c", 7),
+    ]
+    problems = dicts(cancelling, "SYSTEM RECONCILE VIEW v METADATA")
+    assert [p for p in problems if p["problems"]] == []
+    assert {r["verdict"] for r in dicts(cancelling, "SYSTEM RECONCILE VIEW v")} == {"equal"}
+
+
+def test_a_partition_comes_from_a_table_with_such_a_part(cancelling: Connection) -> None:
+    for text in (
+        "CREATE TABLE other AS sums",
+        "INSERT INTO s VALUES (2, 'b', 1)",
+        "INSERT INTO s VALUES (2, 'b', -1)",
+        "OPTIMIZE TABLE sums FINAL",
+        "INSERT INTO s VALUES (2, 'c', 7)",
+        "ALTER TABLE other REPLACE PARTITION 2 FROM sums",
+        "ALTER TABLE other ATTACH PARTITION 2 FROM sums",
+    ):
+        cancelling.execute(text)
+    assert rows(cancelling, "SELECT p, k, n FROM other FINAL") == [(2, "c", 14)]
