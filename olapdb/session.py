@@ -50,6 +50,7 @@ from olapdb.statements import (
     views,
 )  # fmt: skip
 from olapdb.statements.context import Engine, Parameters, Progress, StatementContext
+from olapdb.statements.readonly import refuse_if_readonly
 from olapdb.transaction.activity import RunningQuery
 from olapdb.types import DataType
 
@@ -131,6 +132,7 @@ class Session:
         return read_again(lambda: self._dispatch(statement, context), again)
 
     def _dispatch(self, statement: nodes.Statement, context: StatementContext) -> Result:
+        refuse_if_readonly(statement, context)
         match statement:
             case nodes.Query():
                 return select.run_query(statement, context)
@@ -206,6 +208,7 @@ class Session:
         refuse_surplus(_positional(text), max(sets, key=_length))
         if isinstance(statements[0], nodes.Insert):
             context = self._context(text, None, None)
+            refuse_if_readonly(statements[0], context)
             merged = insert.run_insert_many(statements[0], sets, context)
             if merged is not None:
                 merged.query_id = context.query_id
@@ -224,6 +227,7 @@ class Session:
     ) -> InsertedRows:  # fmt: skip
         """Arrow data into `table` ("name" or "database.name"); rows inserted."""
         context = self._context(f"INSERT INTO {table} FORMAT Arrow", None, None)
+        refuse_if_readonly(None, context)
         return insert.run_insert_data(table, data, columns, token, context, offsets)
 
     def run_on_view(self, text: str, *, progress: Progress | None = None) -> tuple[Any, ...]:
@@ -232,6 +236,7 @@ class Session:
         if len(statements) != 1 or not isinstance(statements[0], nodes.SystemView):
             raise BadArguments("run_on_view() takes exactly one SYSTEM … VIEW statement.")
         context = self._context(text, None, progress)
+        refuse_if_readonly(statements[0], context)
         with self._cancellable(context):
             return system_view.rows_of(statements[0], context)
 

@@ -302,6 +302,19 @@ def _session() -> Iterable[SettingDefinition]:
         "An INSERT and all that its views make are one commit: a view never reads it half done.",
         only=(False,),
     )
+    yield s(
+        "readonly",
+        0,
+        "1: statements that change something, and changes of settings, are refused; 2: settings but"
+        " this one may be changed.",
+        only=(0, 1, 2),
+    )
+    yield s(
+        "date_time_input_format",
+        "best_effort",
+        "Texts of times are read in every format that parseDateTimeBestEffort knows.",
+        only=("best_effort",),
+    )
     for name, default in (*_NEUTRAL, *_NEUTRAL_OF_VIEWS):
         yield s(name, default, "Accepted; it means nothing in process.", neutral=True)
 
@@ -316,7 +329,6 @@ _NEUTRAL: tuple[tuple[str, SettingValue], ...] = (
     ("lightweight_deletes_sync", 2), ("allow_suspicious_low_cardinality_types", True),
     ("use_query_cache", False), ("send_progress_in_http_headers", False),
     ("deduplicate_blocks_in_dependent_materialized_views", True),
-    ("date_time_input_format", "best_effort"), ("readonly", 0),
 )  # fmt: skip
 
 _NEUTRAL_OF_VIEWS: tuple[tuple[str, SettingValue], ...] = (

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from olapdb.config.definition import SettingDefinition, SettingValue
 from olapdb.config.session import SESSION_SETTINGS
 from olapdb.config.table import TABLE_SETTINGS
-from olapdb.errors import UnknownSetting
+from olapdb.errors import ReadOnly, UnknownSetting
 
 
 class Settings(Mapping[str, SettingValue]):
@@ -48,6 +48,16 @@ class Settings(Mapping[str, SettingValue]):
     def key(self) -> tuple[tuple[str, SettingValue], ...]:
         """A hashable form of what differs from the defaults."""
         return tuple(sorted(self._changed.items(), key=lambda item: item[0]))
+
+    def refuse_if_readonly(self, changes: Mapping[str, object]) -> None:
+        """READONLY where the setting `readonly` keeps one of these from being changed."""
+        level = self.integer("readonly")
+        for name, value in changes.items() if level else ():
+            if (level == 1 or name == "readonly") and lookup(name).parse(value) != self[name]:
+                raise ReadOnly(
+                    f"Cannot modify '{name}' setting in readonly mode.",
+                    hint=f"The session has readonly = {level}; another connection need not.",
+                )
 
     def with_changes(self, changes: Mapping[str, object]) -> Settings:
         return Settings({**self._changed, **changes}) if changes else self

@@ -131,6 +131,7 @@ class StatementContext:
         if not settings:
             return self
         changes = {s.name: s.value for s in settings}
+        self.settings.refuse_if_readonly(changes)
         return replace(self, settings=self.settings.with_changes(changes))
 
     def scope(self, snapshot: Snapshot) -> BindScope:

@@ -1,0 +1,26 @@
+"""The setting `readonly`: a session, or one statement, that must not change anything."""
+
+from __future__ import annotations
+
+from olapdb.errors import ReadOnly
+from olapdb.sql import nodes
+from olapdb.statements.context import StatementContext
+
+_READING = (
+    nodes.Query, nodes.Show, nodes.Describe, nodes.ExistsObject, nodes.Explain, nodes.CheckTable,
+    nodes.Use, nodes.SetSettings, nodes.Transaction, nodes.Kill,
+)  # fmt: skip
+
+
+def refuse_if_readonly(statement: nodes.Statement | None, context: StatementContext) -> None:
+    """READONLY for a statement that changes the warehouse (None: rows from Python) where the
+    session, or the statement's own SETTINGS, have `readonly`."""
+    if isinstance(statement, _READING):
+        return
+    own = {s.name: s.value for s in getattr(statement, "settings", ()) if s.name == "readonly"}
+    level = context.settings.with_changes(own).integer("readonly")
+    if level:
+        raise ReadOnly(
+            "Cannot execute query in readonly mode.",
+            hint=f"The setting readonly is {level}; another connection need not have it.",
+        )
