@@ -3,8 +3,8 @@
     engine = create_engine("olapdb:///path/to/warehouse?database=analytics&join_use_nulls=1")
 
 The path is relative with three slashes, absolute with four; the query string holds `database`,
-`read_only` and settings. Schemas are olapdb's databases.  DDL of Core (`create_all`) and the ORM's
-writes come with the dialect's own issue, and are refused by a CompileError until then.
+`read_only` and settings. Schemas are olapdb's databases.  CREATE TABLE of Core (`create_all`) is
+refused by a CompileError: a table has an engine and a sorting key, which Core does not know.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from sqlalchemy import exc, pool
+from sqlalchemy import types as sqltypes
 from sqlalchemy.engine import URL, Connection
 from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.engine.interfaces import ConnectArgsType
@@ -89,6 +90,34 @@ class OlapCompiler(SQLCompiler):
             text += "\n OFFSET " + self.process(select._offset_clause, **kw)
         return text
 
+    def visit_floordiv_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
+        """Of whole numbers exact, and towards zero, as in other databases; else FLOOR of `/`."""
+        left, right = self.process(binary.left, **kw), self.process(binary.right, **kw)
+        sides = (binary.left.type, binary.right.type)
+        if all(side._type_affinity is sqltypes.Integer for side in sides):
+            return f"intDiv({left}, {right})"
+        return f"floor({left} / {right})"
+
+    # what the standard writes without parentheses are functions here
+
+    def visit_current_timestamp_func(self, func: Any, **kw: Any) -> str:
+        return "now()"
+
+    def visit_localtimestamp_func(self, func: Any, **kw: Any) -> str:
+        return "now()"
+
+    def visit_current_date_func(self, func: Any, **kw: Any) -> str:
+        return "today()"
+
+    def visit_current_user_func(self, func: Any, **kw: Any) -> str:
+        return "currentUser()"
+
+    def visit_session_user_func(self, func: Any, **kw: Any) -> str:
+        return "currentUser()"
+
+    def visit_user_func(self, func: Any, **kw: Any) -> str:
+        return "currentUser()"
+
 
 class OlapDDLCompiler(DDLCompiler):
     """Core's DDL has no engine or sorting key to offer yet."""
@@ -110,6 +139,8 @@ class OlapDialect(DefaultDialect):
     supports_statement_cache = True
     supports_native_boolean = True
     supports_native_decimal = True
+    supports_native_uuid = True
+    div_is_floordiv = False
     supports_sane_rowcount = False
     supports_sane_multi_rowcount = False
     supports_default_values = False
@@ -137,6 +168,11 @@ class OlapDialect(DefaultDialect):
         if url.host:
             raise exc.ArgumentError(
                 f"olapdb runs in process; use olapdb:///{url.host}/… (three slashes) for a folder."
+            )
+        if url.username or url.password:
+            raise exc.ArgumentError(
+                "olapdb has no users and no passwords: whoever may read the folder may read the "
+                "warehouse. Leave them out of the URL."
             )
         options = dict(url.query)
         arguments: dict[str, Any] = {}

@@ -244,6 +244,8 @@ class ExpressionBinder:
             hint = suggestion(name, [f"{c.qualifier}.{c.name}" for c in self.relation.columns])
         if not hint and 0 < len(known) <= 12:
             hint = f"There are: {', '.join(known)}."
+        if len(node.parts) == 1 and functions.is_scalar(name):
+            hint = f"The function is written {name}(). {hint}".rstrip()
         return UnknownIdentifier(
             f"Unknown column or alias {name!r}"
             + (f" in {self.relation.label}." if self.relation.label else "."),

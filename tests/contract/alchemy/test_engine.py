@@ -1,5 +1,7 @@
 """The thin SQLAlchemy dialect: text, reflection, SELECT from reflected tables."""
 
+import uuid
+
 import pytest
 import sqlalchemy as sa
 
@@ -63,3 +65,55 @@ def test_core_ddl_is_refused_with_the_way_out(engine):
     table = sa.Table("made", sa.MetaData(), sa.Column("a", sa.Integer))
     with pytest.raises(sa.exc.CompileError, match="MergeTree"):
         table.create(engine)
+
+
+def test_uuids_come_back_as_they_went_in(engine):
+    keys = sa.Table("keys", sa.MetaData(), sa.Column("id", sa.Uuid), sa.Column("n", sa.Integer))
+    one = uuid.uuid4()
+    with engine.connect() as connection:
+        connection.execute(
+            sa.text("CREATE TABLE keys (id UUID, n Int32) ENGINE = MergeTree ORDER BY n")
+        )
+        connection.execute(sa.insert(keys), [{"id": one, "n": 1}, {"id": uuid.uuid4(), "n": 2}])
+        connection.execute(sa.insert(keys).values(id=uuid.uuid4(), n=3))
+        assert connection.execute(sa.select(keys.c.id).where(keys.c.n == 1)).all() == [(one,)]
+        assert connection.execute(sa.select(keys.c.n).where(keys.c.id == one)).all() == [(1,)]
+    reflected = sa.Table("keys", sa.MetaData(), autoload_with=engine)
+    with engine.connect() as connection:
+        rows = connection.execute(sa.select(reflected.c.id)).scalars()
+        assert one in rows.all()
+
+
+def test_division_is_true_or_whole(engine):
+    flights = sa.Table("flights", sa.MetaData(), autoload_with=engine)
+    number = flights.c.id
+    query = sa.select(
+        number / 4,
+        number // 2,
+        flights.c.delay / 2,
+        flights.c.delay // 2,
+        -number // 2,
+        (number + 2**60) // 1,
+    ).where(number == 1)
+    with engine.connect() as connection:
+        row = connection.execute(query).one()
+    assert list(row) == [0.25, 0, 1.25, 1, 0, 2**60 + 1]
+
+
+def test_what_core_calls_the_present_time(engine):
+    with engine.connect() as connection:
+        row = connection.execute(
+            sa.select(
+                sa.func.current_timestamp(), sa.func.localtimestamp(), sa.func.current_date(),
+                sa.func.now(), sa.func.current_user(),
+            )
+        ).one()  # fmt: skip
+    assert row[0] == row[1] == row[3]
+    assert row[0].date() == row[2]
+    assert row[4] == "default"
+
+
+@pytest.mark.parametrize("url", ["olapdb://somebody@/warehouse", "olapdb://a:b@/warehouse"])
+def test_a_user_is_refused(url):
+    with pytest.raises(sa.exc.ArgumentError, match="no users"):
+        sa.create_engine(url).connect()

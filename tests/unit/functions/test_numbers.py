@@ -113,6 +113,23 @@ def test_a_constant_zero_divides_no_row_but_an_absent_one(name: str) -> None:
     assert caught.value.row == 2
 
 
+@pytest.mark.parametrize(
+    ("name", "moment"),
+    [*((name, None) for name in (*MODELS, "divide")), ("plus", Date()), ("addMonths", DateTime())],
+)
+def test_a_constant_null_makes_every_row_null(name: str, moment: DataType | None) -> None:
+    """It has the type of a number: what a scalar subquery or CAST(NULL AS …) gives."""
+    number = Nullable(Integer(16, True))
+    kind = moment or number
+    values = pa.array([1, 2, 3], pa.int16()).cast(pa.int32()).view(pa.int32())
+    column = columns.from_values(columns.numpy_values(values), kind.arrow)
+    nothing = pa.scalar(None, number.arrow)
+    made = _column(name, [(kind, column), (number, nothing)])
+    assert made == [None] * 3
+    if moment is None:
+        assert _column(name, [(number, nothing), (kind, column)]) == [None] * 3
+
+
 @pytest.mark.parametrize("kind", TYPES, ids=str)
 def test_digits_are_pythons(kind: Integer) -> None:
     ends = [0, 5, 9, 10, 99, 100, 12_345, 4_294_967_295, kind.minimum, kind.maximum]

@@ -1,0 +1,50 @@
+"""The pages that promise it are run, block after block."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import olapdb
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = ("tables.md",)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_of_sql_runs(page: str) -> None:
+    blocks = re.findall(r"^```sql\n(.*?)^```", (DOCS / page).read_text(), re.M | re.S)
+    assert blocks
+    with olapdb.connect() as connection:
+        for block in blocks:
+            connection.execute(block)
+
+
+def test_what_the_page_of_tables_says() -> None:
+    """The results that stand beside its statements."""
+    with olapdb.connect() as connection:
+        text = (DOCS / "tables.md").read_text()
+        blocks = re.findall(r"^```sql\n(.*?)^```", text, re.M | re.S)
+        for block in blocks:
+            connection.execute(block)
+        assert connection.execute("SELECT * FROM stock FINAL").fetchall() == [("nut", 3)]
+        plan = "\n".join(
+            line
+            for (line,) in connection.execute(
+                "EXPLAIN indexes = 1 SELECT count() FROM orders"
+                " WHERE customer = 'c7' AND placed >= '2024-02-01 00:00:00'"
+            ).fetchall()
+        )
+        assert "Parts: 2/3" in plan
+        assert "PrimaryKey" in plan
+        kept = connection.execute("SELECT count() FROM orders WHERE customer = 'c3'").fetchone()
+        assert kept == (0,)
+
+
+def test_the_readme_names_every_page() -> None:
+    readme = (DOCS.parent / "README.md").read_text()
+    assert {page.name for page in DOCS.glob("*.md")} <= set(
+        re.findall(r"docs/([\w-]+\.md)", readme)
+    )
