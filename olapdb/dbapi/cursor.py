@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from olapdb.dbapi.rows import python_rows
+from olapdb.dbapi.rows import Rows
 from olapdb.dbapi.types import display_size, precision_and_scale
 from olapdb.errors import InterfaceError, NotSupportedError, ProgrammingError, Warning
 from olapdb.result import QueryStatistics, Result
@@ -34,7 +34,7 @@ class Cursor:
         self.connection = connection
         self.arraysize = 1
         self._result: Result | None = None
-        self._rows: Iterator[Row] = iter(())
+        self._rest = Rows(Result())
         self._closed = False
 
     # --- statements
@@ -100,34 +100,35 @@ class Cursor:
         return QueryStatistics() if self._result is None else self._result.statistics
 
     def fetchone(self) -> Row | None:
-        self._rows_expected()
-        return next(self._rows, None)
+        return next(self._rows_expected(), None)
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
-        self._rows_expected()
-        return list(islice(self._rows, self.arraysize if size is None else size))
+        return list(islice(self._rows_expected(), self.arraysize if size is None else size))
 
     def fetchall(self) -> list[Row]:
-        self._rows_expected()
-        return list(self._rows)
+        return list(self._rows_expected())
 
     def __iter__(self) -> Iterator[Row]:
-        self._rows_expected()
-        return self._rows
+        return self._rows_expected()
 
     def __next__(self) -> Row:
-        self._rows_expected()
-        return next(self._rows)
+        return next(self._rows_expected())
 
     # --- Arrow
 
     def fetch_arrow_table(self) -> pa.Table:
         """All remaining rows. Fields carry their ClickHouse type in the metadata."""
-        return self._rows_expected().read_all()
+        import pyarrow as pa
+
+        result = self._result_expected()
+        return pa.Table.from_batches(list(self._rest.rest()), schema=result.schema)
 
     def fetch_record_batch(self) -> pa.RecordBatchReader:
         """The remaining rows as a stream."""
-        return self._rows_expected().reader()
+        import pyarrow as pa
+
+        result = self._result_expected()
+        return pa.RecordBatchReader.from_batches(result.schema, self._rest.rest())
 
     def fetch_df(self) -> pandas.DataFrame:
         """All remaining rows as pandas (which must be installed)."""
@@ -163,14 +164,18 @@ class Cursor:
 
     def _take(self, result: Result) -> None:
         self._result = result
-        self._rows = python_rows(result)
+        self._rest = Rows(result)
 
     def _release(self) -> None:
         if self._result is not None:
             self._result.close()
-        self._result, self._rows = None, iter(())
+        self._result, self._rest = None, Rows(Result())
 
-    def _rows_expected(self) -> Result:
+    def _rows_expected(self) -> Iterator[Row]:
+        self._result_expected()
+        return iter(self._rest)
+
+    def _result_expected(self) -> Result:
         self._session()
         if self._result is None:
             raise ProgrammingError("There is no result; call execute() first.")

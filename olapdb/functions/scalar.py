@@ -142,7 +142,9 @@ def null_safe(
         invocation = _with_rows(invocation, 1)
     kept_as_they_are = keeps_constants and not constant
     arrays = [
-        v if kept_as_they_are and isinstance(v, pa.Scalar) else columns.as_array(v, rows)
+        v
+        if kept_as_they_are and isinstance(v, pa.Scalar) and v.is_valid
+        else columns.as_array(v, rows)
         for v in values
     ]
     valid = columns.all_valid(arrays, rows)

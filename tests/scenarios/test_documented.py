@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,16 @@ def test_every_block_of_sql_runs(page: str) -> None:
     with olapdb.connect() as connection:
         for block in blocks:
             connection.execute(block)
+
+
+@pytest.mark.parametrize("page", ["docs/python.md", "README.md"])
+def test_every_block_of_python_runs(page: str, tmp_path: Path) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", (DOCS.parent / page).read_text(), re.M | re.S)
+    assert blocks
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(blocks)], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_what_the_page_of_tables_says() -> None:

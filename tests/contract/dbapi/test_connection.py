@@ -79,6 +79,26 @@ def test_results_are_streamed(connection):
     assert first.num_rows + sum(b.num_rows for b in reader) == 1_000_000
 
 
+@pytest.mark.parametrize("drawn", [0, 1, 5, 65_409, 65_410, 199_999, 200_000])
+def test_what_was_not_drawn_as_rows_is_there_as_arrow(connection, drawn):
+    query = "SELECT number AS n, toString(number) AS s FROM numbers(200000)"
+    cursor = connection.execute(query)
+    assert len(cursor.fetchmany(drawn)) == drawn
+    table = cursor.fetch_arrow_table()
+    assert table.column("n").to_pylist() == list(range(drawn, 200_000))
+    assert cursor.fetchone() is None
+    assert cursor.fetchall() == []
+    assert cursor.fetch_arrow_table().num_rows == 0
+    assert cursor.fetch_arrow_table().schema == table.schema
+    cursor = connection.execute(query)
+    for row in cursor:
+        assert row == (0, "0")
+        break
+    reader = cursor.fetch_record_batch()
+    assert cursor.fetchall() == []
+    assert reader.read_all().column("n").to_pylist() == list(range(1, 200_000))
+
+
 def test_insert_takes_arrow_by_name(connection):
     connection.execute(
         "CREATE TABLE t (k UInt32, v String DEFAULT 'none') ENGINE = MergeTree ORDER BY k"
