@@ -24,6 +24,7 @@ from olapdb.types import String, plain
 
 MERGE_ROWS_MIN = 1_000_000
 """Partials are merged when they hold this many rows, and then again at twice what was left."""
+MERGE_BYTES_PER_GROUP = 40
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,11 @@ def aggregate_batches(
         for partial in context.parallel(_Grouping(node, context).partial, child):
             gathered.add(partial)
             account.set(gathered.nbytes)
+            if gathered.is_full:
+                account.set(gathered.merging_bytes)
+                gathered.merge()
+                account.set(gathered.nbytes)
+        account.set(gathered.merging_bytes)
         total = gathered.merged()
         if total is None:
             if node.keys or node.empty_without_rows:
@@ -92,12 +98,25 @@ class _Gathered:
         self._partials.append(partial)
         self._groups += partial.groups
         self.nbytes += partial.nbytes
-        if self._groups > self._merge_at:
-            merged = self.merged()
-            if merged is not None:
-                self._partials, self._groups = [merged], merged.groups
-                self.nbytes = merged.nbytes
-                self._merge_at = max(MERGE_ROWS_MIN, 2 * merged.groups)
+
+    @property
+    def is_full(self) -> bool:
+        return self._groups > self._merge_at
+
+    @property
+    def merging_bytes(self) -> int:
+        """What they hold while they are merged, all in one, in the order of their slices (see
+        `codes`) and joined, besides some numbers for each group."""
+        if len(self._partials) <= 1:
+            return self.nbytes
+        return 4 * self.nbytes + MERGE_BYTES_PER_GROUP * self._groups
+
+    def merge(self) -> None:
+        merged = self.merged()
+        if merged is not None:
+            self._partials, self._groups = [merged], merged.groups
+            self.nbytes = merged.nbytes
+            self._merge_at = max(MERGE_ROWS_MIN, 2 * merged.groups)
 
     def merged(self) -> Partial | None:
         """All of them as one, None where there is none."""

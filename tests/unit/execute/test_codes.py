@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from olapdb.execute import codes
 from olapdb.execute.codes import Lookup, factorise
 
 KINDS = {
@@ -148,3 +149,61 @@ def test_many_wide_columns_do_not_overflow_the_packed_code() -> None:
     assert factorise([*columns, *columns], rows).count == rows
     lookup = Lookup(columns, rows)
     assert (lookup.find(columns, rows) == np.arange(rows)).all()
+
+
+def distinct_columns(rows: int) -> dict[str, pa.Array]:
+    """Values that mostly differ and are far apart, each also a second time somewhere else."""
+    chance = np.random.default_rng(7)
+    numbers = chance.integers(0, 1 << 62, rows)
+    again = rows // 4
+    numbers[rows - again :] = chance.permutation(numbers[:again])
+    holes = chance.random(rows) < 0.1
+    floats = numbers / 3
+    floats[::50], floats[1::50], floats[2::50] = math.nan, 0.0, -0.0
+    text = pa.array(numbers).cast(pa.string())
+    return {
+        "integers": pa.array(numbers),
+        "unsigned": pa.array(numbers.astype(np.uint64) * np.uint64(3)),
+        "nullable": pa.array(numbers, mask=holes),
+        "floats": pa.array(floats),
+        "texts": text,
+        "nullable texts": pa.array(text.to_pylist(), pa.string(), mask=holes),
+        "times": pa.array(numbers).view(pa.timestamp("us", "UTC")),
+        "decimals": pa.array(numbers).cast(pa.decimal128(38, 2)),
+        "wide decimals": pa.array(numbers).cast(pa.decimal256(60, 2)),
+        "fixed": pa.array([str(n)[:4].encode() for n in numbers], pa.binary(4)),
+        "structs": pa.StructArray.from_arrays(
+            [pa.array(numbers % 5), text], ["a", "b"], mask=pa.array(holes)
+        ),
+        "lists": pa.array([[n % 3, n] for n in numbers.tolist()]),
+    }
+
+
+@pytest.mark.parametrize("kind", sorted(distinct_columns(1)))
+def test_many_distinct_rows_are_grouped_slice_by_slice(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As all at once, in the same order; the numbers are those of a smaller machine's limits."""
+    rows = 5_000
+    column = distinct_columns(rows)[kind].slice(3)
+    beside = pa.array(np.arange(len(column)) % 2)
+    for columns in ([column], [column, beside]):
+        whole = factorise(columns, len(column))
+        with monkeypatch.context() as patched:
+            patched.setattr(codes, "SLICED_ROWS_MIN", 1_000)
+            patched.setattr(codes, "SLICE_ROWS", 300)
+            sliced = factorise(columns, len(column))
+        assert sliced.count == whole.count
+        assert (sliced.codes == whole.codes).all()
+        assert (sliced.first == whole.first).all()
+
+
+def test_a_million_distinct_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = codes.SLICED_ROWS_MIN + 5
+    numbers = np.random.default_rng(1).integers(0, rows, rows).astype(np.uint64)
+    column = pa.array(numbers << np.uint64(40))
+    sliced = factorise([column], rows)
+    monkeypatch.setattr(codes, "SLICED_ROWS_MIN", rows + 1)
+    whole = factorise([column], rows)
+    assert (sliced.codes == whole.codes).all()
+    assert (sliced.first == whole.first).all()
