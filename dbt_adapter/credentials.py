@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from typing import Any
 
 from dbt.adapters.contracts.connection import Credentials
@@ -12,6 +13,7 @@ from dbt_common.exceptions import DbtRuntimeError
 MEMORY = ":memory:"
 DATABASE = "olapdb"
 """Names have two levels and dbt asks for a third; it is this, and never written into SQL."""
+_OF_DBT = ("type", "threads", "target", "profile")
 BACKFILL_ENGINES = ("in_process", "spark")
 
 
@@ -45,6 +47,21 @@ class OlapdbCredentials(Credentials):
             raise DbtRuntimeError(
                 "backfill_engine: spark needs a warehouse in a folder; give path in the profile."
             )
+
+    @classmethod
+    def validate(cls, data: Any) -> None:
+        """As dbt's, which lets keys pass that nobody knows: a path that is misspelt would be a
+        warehouse in memory."""
+        known = [f.name for f in fields(cls)]
+        for name in data:
+            if name not in (*known, *_OF_DBT):
+                close = get_close_matches(str(name), known, n=1)
+                meant = f" Maybe you meant {close[0]}." if close else ""
+                raise DbtRuntimeError(
+                    f"The profile has the key {name}, which means nothing to olapdb.{meant} There "
+                    "are path, schema, threads, settings, backfill_engine and spark."
+                )
+        super().validate(data)
 
     @property
     def type(self) -> str:

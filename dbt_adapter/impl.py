@@ -15,12 +15,12 @@ from dbt.adapters.sql import SQLAdapter
 from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
-from . import seeds
+from . import seed_changes, seeds
 from .column import OlapdbColumn
 from .connections import Handle, OlapdbConnectionManager
 from .incremental_mv import operations, reconcile, runner
 from .incremental_mv.names import Names
-from .incremental_mv.warehouse import Warehouse
+from .incremental_mv.warehouse import ViewInfo, Warehouse
 from .relation import OlapdbRelation, quote, string_literal
 from .storage_clause import storage_clause
 
@@ -59,7 +59,7 @@ class OlapdbAdapter(SQLAdapter):
         }
     )
 
-    # none is enforced by the engine yet
+    # not written into the tables yet
     CONSTRAINT_SUPPORT: ClassVar[dict[ConstraintType, ConstraintSupport]] = {
         ConstraintType.check: ConstraintSupport.NOT_SUPPORTED,
         ConstraintType.not_null: ConstraintSupport.NOT_SUPPORTED,
@@ -183,14 +183,18 @@ class OlapdbAdapter(SQLAdapter):
 
     @available
     def swap_in(
-        self, new: OlapdbRelation, current: OlapdbRelation | None, backup: OlapdbRelation | None
-    ) -> str:
+        self, new: OlapdbRelation, current: OlapdbRelation | None, backup: OlapdbRelation | None,
+        release: bool = False,
+    ) -> str:  # fmt: skip
         """`new` takes the name of `current`, which becomes `backup`: at once, so that readers see
         the one or the other.  A table that triggers join stays the same table and gets the rows of
-        `new`, so that they go on with them; what differs says which of their slices are stale."""
+        `new`, so that they go on with them; what differs says which of their slices are stale.
+        Triggers that would stay with `current` are dropped where `release`, and else refused."""
         if current is None or backup is None:
             raise DbtRuntimeError("swap_in needs a current relation and a name for its backup.")
-        self._refuse_sources(current)
+        self.check_rebuild(current, new.type, release)
+        if release:
+            runner.release(self.warehouse(), current.render(), self._bound_to(current, new.type))
         if RelationType.View not in (new.type, current.type) and self.warehouse().readers(
             current.schema or "", current.identifier or "", kind="dimension"
         ):
@@ -199,6 +203,32 @@ class OlapdbAdapter(SQLAdapter):
         target = new.incorporate(path=dict(current.path.to_dict()), type=new.type)
         self._rename([(current, backup), (new, target)])
         return ""
+
+    @available.parse(lambda *a, **k: None)
+    def check_rebuild(self, current: OlapdbRelation, new_type: str, release: bool) -> None:
+        """CompilationError where triggers would go on with `current` when another relation gets
+        its name; where `release`, only for those that `swap_in` cannot drop."""
+        bound = self._bound_to(current, new_type)
+        runner.refuse_foreign(current.render(), bound)
+        if bound and not release:
+            raise CompilationError(
+                f"{current.render()} cannot be rebuilt: the triggers {', '.join(sorted(bound))} "
+                "read it, and a rebuilt table is another table. Run dbt with --full-refresh, which "
+                "drops these triggers and rebuilds their models when they run; or make the model "
+                "incremental (append), or load it as a source."
+            )
+
+    def _bound_to(self, current: OlapdbRelation, new_type: str | None) -> dict[str, ViewInfo]:
+        """The triggers that read the relation and do not follow to another one of its name."""
+        kinds = ["source"]
+        if RelationType.View in (new_type, current.type):
+            kinds.append("dimension")
+        warehouse = self.warehouse()
+        found: dict[str, ViewInfo] = {}
+        for part in self._parts(current):
+            for kind in kinds:
+                found |= warehouse.readers(part.schema or "", part.identifier or "", kind=kind)
+        return found
 
     def _replace_dimension(self, new: OlapdbRelation, current: OlapdbRelation) -> None:
         """`current` as `new` is defined, with its rows, in one statement; `new` is dropped."""
@@ -261,18 +291,6 @@ class OlapdbAdapter(SQLAdapter):
         made: OlapdbRelation = relation.incorporate(path={"identifier": identifier}, type=kind)
         return made
 
-    def _refuse_sources(self, relation: OlapdbRelation) -> None:
-        """A table that triggers read cannot be replaced by another: they would go on with the old
-        one. Replacing its rows is the engine's to judge."""
-        readers = self.warehouse().readers(relation.schema or "", relation.identifier or "")
-        if readers:
-            names = ", ".join(sorted(readers))
-            raise CompilationError(
-                f"{relation.render()} cannot be rebuilt: the triggers {names} read it, and a "
-                "rebuilt table is another table. Make the model incremental (append), or load it "
-                "as a source; or drop the models that read it first."
-            )
-
     @available.parse(lambda *a, **k: "")
     def storage_clause(self, config: Mapping[str, Any]) -> str:
         """ENGINE, PARTITION BY, PRIMARY KEY, ORDER BY and SETTINGS of a model's config."""
@@ -294,19 +312,30 @@ class OlapdbAdapter(SQLAdapter):
             self._handle().connection.insert(f"{relation.schema}.{relation.identifier}", data)
         return statement
 
-    @available.parse(lambda *a, **k: False)
-    def seed_fits(
-        self, relation: OlapdbRelation, agate_table: agate.Table, overrides: Mapping[str, str]
-    ) -> bool:
-        """Whether the table has the seed's columns and types, so that it can be filled again."""
-        existing = {c.name: c.dtype for c in self.get_columns_in_relation(relation)}
-        wanted = {
-            name: overrides.get(name, self.convert_type(agate_table, index))
-            for index, name in enumerate(agate_table.column_names)
-        }
-        if set(existing) != set(wanted):
-            return False
-        return all(_holds(existing[n], wanted[n], n in overrides) for n in wanted)
+    @available.parse(lambda *a, **k: "")
+    def reload_seed(
+        self, relation: OlapdbRelation, new: OlapdbRelation, agate_table: agate.Table,
+        overrides: Mapping[str, str], full_refresh: bool,
+    ) -> str:  # fmt: skip
+        """Loads the seed into `new`, and brings `relation` to it as far as they differ; `new` is
+        gone then.  The statement that loading amounts to."""
+        statement: str = self.load_seed(new, agate_table)
+        warehouse = self.warehouse()
+        types = {c.name: c.dtype for c in self.get_columns_in_relation(new)}
+        known = {c.name: c.dtype for c in self.get_columns_in_relation(relation)}
+        change = seed_changes.between(warehouse, new, relation, types, known, overrides)
+        if not change.is_none:
+            bound = change.fits and not full_refresh and self._bound_to(relation, relation.type)
+            if bound:
+                seed_changes.bring_over(warehouse, new, relation, list(types), change)
+            else:
+                backup = relation.incorporate(
+                    path={"identifier": f"{relation.identifier}__dbt_backup"}
+                )
+                self.swap_in(new, relation, backup, full_refresh)
+                self.drop_relation(backup)
+        self.drop_relation(new)
+        return statement
 
     # --- incremental_mv
 
@@ -392,10 +421,3 @@ class OlapdbAdapter(SQLAdapter):
     def _handle(self) -> Handle:
         handle: Handle = self.connections.get_thread_connection().handle
         return handle
-
-
-def _holds(existing: str, wanted: str, exact: bool) -> bool:
-    """Whether a column of the first type takes values of the second without loss."""
-    if exact:
-        return existing.replace(" ", "") == wanted.replace(" ", "")
-    return existing in (wanted, f"Nullable({wanted})")

@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from olapdb.errors import CannotConvertType, InterfaceError
+from olapdb.errors import CannotConvertType, InterfaceError, foreign_error
 from olapdb.types import (
     UUID,
     AggregateFunction,
@@ -180,7 +180,10 @@ class Result:
         except GeneratorExit:
             raise
         except BaseException as error:
-            self.failure = error
+            told = foreign_error(error, "The query")
+            self.failure = told or error
+            if told is not None:
+                raise told from error
             raise
         finally:
             _close_iterator(source)

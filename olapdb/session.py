@@ -27,6 +27,7 @@ from olapdb.errors import (
     NotSupportedError,
     SnapshotTooOld,
     TooDeepRecursion,
+    foreign_error,
 )
 from olapdb.functions.base import Environment
 from olapdb.model.snapshot import Snapshot
@@ -113,7 +114,10 @@ class Session:
             finished(error)
             raise error from None
         except BaseException as error:
-            finished(error)
+            told = None if context.progress else foreign_error(error, "The statement")
+            finished(told or error)
+            if told is not None:
+                raise told from error
             raise
         result.query_id = context.query_id
         result.statistics = context.statistics

@@ -188,6 +188,8 @@ def _check(select: nodes.Select, scope: _Scope) -> None:
         aggregated = aggregated or bool(calls)
         for call in calls:
             assert isinstance(call, nodes.Function)
+            if not isinstance(select.source, nodes.Join):
+                _refuse_unknown(call, name, scope)
             _check_call(call, name, scope)
         _refuse_states(_without_calls(column), scope, f"column {name}")
     if not aggregated:
@@ -210,6 +212,18 @@ def _partial(scope: _Scope, what: str) -> CompilationError:
         f"{what} of {scope.upstream.model}", "would be rows of partial states, not its answers.",
         "Aggregate them (sum of a sum, min of a min, -Merge of a state), or make a view.",
     )  # fmt: skip
+
+
+def _refuse_unknown(call: nodes.Function, column: str, scope: _Scope) -> None:
+    """CompilationError where an argument names no column of the upstream, the only source."""
+    for node in (n for a in call.arguments for n in walk(a, is_not_query)):
+        if isinstance(node, nodes.Lambda):
+            return
+        if isinstance(node, nodes.Identifier) and not set(node.parts) & set(scope.facts):
+            raise refuse(
+                f"column {column}: {to_sql(node)} is no column of {scope.upstream.model},",
+                f"which has {', '.join(scope.facts)}.", "",
+            )  # fmt: skip
 
 
 def _check_call(call: nodes.Function, column: str, scope: _Scope) -> None:

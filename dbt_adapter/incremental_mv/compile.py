@@ -29,6 +29,8 @@ def compile_model(warehouse: Warehouse, names: Names, sql: str, config: ModelCon
     refuse_clauses(select)
     attached = attach(select, lambda name: warehouse.upstream(name, names.database))
     source = _source(warehouse, names, attached)
+    if attached is select:
+        warehouse.describe(to_sql(select))  # names that do not exist are told as the engine does
     shape = shape_of(attached)
     types = warehouse.describe(to_sql(replace(shape.trigger)))
     upstream = source.uuid if attached is not select else ""

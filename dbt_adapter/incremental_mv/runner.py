@@ -124,6 +124,7 @@ class _Run:
         chunks, rows = self._fill(names)
         interrupted = warehouse.table(names.table(self._old.target), names.database) is not None
         if reading is None or interrupted:
+            self._release(self._old)
             warehouse.run(definition.create_read_view(names))
             self._drop_old()
         return self._outcome("BACKFILL" if chunks else "NO CHANGE", chunks, rows)
@@ -144,7 +145,7 @@ class _Run:
     def _rebuild(self, definition: Definition) -> Outcome:
         names, warehouse = self._names, self._warehouse
         new, old = names.new, self._old
-        self._release_chained()
+        self._release(names, self._old)
         warehouse.drop(new)
         self._drop_old()
         self._create(definition, new)
@@ -180,23 +181,16 @@ class _Run:
                 kind = "VIEW" if found.engine in ("View", "MaterializedView") else "TABLE"
                 warehouse.run(f"DROP {kind} {warehouse.sql_name(old, name)}")
 
-    def _release_chained(self) -> None:
-        """Models that are chained on the old target lose their triggers, and are rebuilt from the
-        new one at their next run."""
-        names, warehouse = self._names, self._warehouse
-        chained = warehouse.readers(names.database, names.target)
-        foreign = [name for name, view in chained.items() if not view.model]
-        if foreign:
-            raise CompilationError(
-                f"{names} cannot be rebuilt: {', '.join(foreign)}, which dbt did not make, reads "
-                f"{names.database}.{names.target}. Drop it first, and create it again afterwards."
-            )
-        for name, view in chained.items():
-            logger.warning(
-                f"{names} is rebuilt, so the trigger {name} on its old target is dropped; "
-                f"{view.model} is rebuilt when it runs next."
-            )
-            warehouse.run(f"DROP VIEW {warehouse.sql_name(Names(view.database, ''), view.name)}")
+    def _release(self, *replaced: Names) -> None:
+        """Models that read what is replaced, chained on it or joining it, lose their triggers, and
+        are rebuilt from the new one at their next run."""
+        warehouse = self._warehouse
+        triggers: dict[str, ViewInfo] = {}
+        for names in replaced:
+            for table in (names.target, names.model):
+                for kind in ("source", "dimension"):
+                    triggers |= warehouse.readers(names.database, table, kind=kind)
+        release(warehouse, str(self._names), triggers)
 
     def _fill(self, names: Names) -> tuple[int, int]:
         """Backfills the gaps, chunk by chunk: (chunks published, rows written)."""
@@ -220,6 +214,28 @@ class _Run:
             f"{what}{done}", rows, tuple(self._warehouse.statements),
             ((names.model, "view"), (names.target, "table"), (names.view, "materialized_view")),
         )  # fmt: skip
+
+
+def refuse_foreign(rebuilt: str, triggers: Mapping[str, ViewInfo]) -> None:
+    """CompilationError where dbt did not make one of the triggers: it could not make it again."""
+    foreign = [name for name, view in triggers.items() if not view.model]
+    if foreign:
+        raise CompilationError(
+            f"{rebuilt} cannot be rebuilt: {', '.join(foreign)}, which dbt did not make, reads "
+            "what is there. Drop it first, and create it again afterwards."
+        )
+
+
+def release(warehouse: Warehouse, rebuilt: str, triggers: Mapping[str, ViewInfo]) -> None:
+    """Drops triggers that would stay with what is about to be rebuilt; their models are rebuilt at
+    their next run."""
+    refuse_foreign(rebuilt, triggers)
+    for name, view in triggers.items():
+        logger.warning(
+            f"{rebuilt} is rebuilt, so the trigger {name} on what was there is dropped; "
+            f"{view.model} is rebuilt when it runs next."
+        )
+        warehouse.run(f"DROP VIEW {warehouse.sql_name(Names(view.database, ''), view.name)}")
 
 
 def backfill(warehouse: Warehouse, names: Names, engine: str, *, title: str) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from olapdb import functions
 from olapdb.bind import constants
 from olapdb.errors import DataError, Error, NumberOfColumnsDoesntMatch, TypeMismatch
 from olapdb.functions.base import Environment
-from olapdb.functions.columns import from_scalars
+from olapdb.functions.columns import from_scalars, structs_from
 from olapdb.plan.expressions import Call, Constant, Expression, InSubquery, InValues
 from olapdb.sql import nodes as sql
 from olapdb.types import (
@@ -167,7 +167,7 @@ def _convert_tuple(
         raise NumberOfColumnsDoesntMatch(
             f"IN compares tuples of {len(target.elements)} with a tuple of {len(source.elements)}."
         )
-    parts: list[object] = []
+    parts: list[pa.Array] = []
     for part, part_type, wanted in zip(
         element.value.values(), source.elements, target.elements, strict=True
     ):
@@ -176,8 +176,8 @@ def _convert_tuple(
         made = _convert(Constant(part_type, part), plain(wanted), environment)
         if made is None:
             return None
-        parts.append(made.as_py())
-    return pa.scalar(dict(zip(target.field_names, parts, strict=True)), target.arrow)
+        parts.append(from_scalars([made], plain(wanted).arrow))
+    return structs_from(parts, target.arrow)[0]
 
 
 def _equal_numbers(one: Constant, other: Constant) -> bool:

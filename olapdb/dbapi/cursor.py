@@ -130,6 +130,11 @@ class Cursor:
         result = self._result_expected()
         return pa.RecordBatchReader.from_batches(result.schema, self._rest.rest())
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The remaining rows for whatever reads Arrow streams: `pa.table(cursor)`,
+        `polars.DataFrame(cursor)`, `connection.insert("t", cursor)`."""
+        return self.fetch_record_batch().__arrow_c_stream__(requested_schema)
+
     def fetch_df(self) -> pandas.DataFrame:
         """All remaining rows as pandas (which must be installed)."""
         frame: pandas.DataFrame = self.fetch_arrow_table().to_pandas()

@@ -31,6 +31,7 @@ from olapdb.errors.data import (
     UnequalMappedArrays,
     ValueOutOfBound,
 )
+from olapdb.errors.foreign import FOREIGN, foreign_error
 from olapdb.errors.integrity import (
     BypassRows,
     DuplicateInsert,
@@ -155,7 +156,7 @@ from olapdb.errors.tree import (
 )
 
 __all__ = [
-    "Aborted", "AggregateDoesntAllowParameters", "AlterOfColumnIsForbidden", "AmbiguousIdentifier",
+    "FOREIGN", "Aborted", "AggregateDoesntAllowParameters", "AlterOfColumnIsForbidden", "AmbiguousIdentifier",
     "ArgumentOutOfBound", "AttemptToReadAfterEof", "BackfillIncomplete", "BadArguments",
     "BadDataPartName", "BadTtlExpression", "BadTypeOfField", "BypassRows", "CannotCompileRegexp",
     "CannotConvertType", "CannotInsertNull", "CannotOpenWarehouse", "CannotParse",
@@ -186,5 +187,5 @@ __all__ = [
     "UnknownFunction", "UnknownIdentifier", "UnknownQueryParameter", "UnknownRole",
     "UnknownSetting", "UnknownStorage", "UnknownTable", "UnknownType", "UnsupportedMethod",
     "ValueOutOfBound", "ViewDiffers", "ViewGap", "ViewLimitExceeded", "ViewNotProvable",
-    "ViolatedConstraint", "Warning", "system_error",
+    "ViolatedConstraint", "Warning", "foreign_error", "system_error",
 ]  # fmt: skip

@@ -50,7 +50,7 @@ class Factorised:
 
 def factorise(columns: Sequence[pa.Array], rows: int) -> Factorised:
     """Groups equal rows; without columns all rows are one group (none where there is no row)."""
-    flat = [leaf for column in columns for leaf in _leaves(column)]
+    flat = [leaf for column in columns for leaf in leaves_of(column)]
     if not flat:
         return Factorised(np.zeros(rows, np.int64), np.zeros(min(rows, 1), np.int64))
     dense = _dense(flat, max(rows, DENSE_RADIX_MIN))
@@ -215,11 +215,11 @@ def _combine(
     return left * right_count + right, left_count * right_count
 
 
-def _leaves(column: pa.Array) -> list[pa.Array]:
+def leaves_of(column: pa.Array) -> list[pa.Array]:
     """Columns that Arrow can hash and that are equal where the column's values are."""
     arrow = column.type
     if pa.types.is_struct(arrow):
-        leaves = [leaf for child in column.flatten() for leaf in _leaves(child)]
+        leaves = [leaf for child in column.flatten() for leaf in leaves_of(child)]
         if column.null_count or not leaves:
             leaves.append(column.is_valid())
         return leaves
@@ -251,126 +251,3 @@ def _cut(codes: np.ndarray, byte_offsets: np.ndarray, valid: pa.Array) -> pa.Arr
         [None, pa.py_buffer(byte_offsets), pa.py_buffer(codes)],
     )
     return made if pc.all(valid).as_py() is not False else pc.if_else(valid, made, None)
-
-
-class Lookup:
-    """A set of rows that other rows are looked up in: the build side of a join, the set of an IN.
-
-    `matches_null`: whether NULL equals NULL (set operations do, joins and IN do not).
-    """
-
-    def __init__(
-        self, columns: Sequence[pa.Array], rows: int, *, matches_null: bool = False
-    ) -> None:
-        self.matches_null = matches_null
-        self.has_null = any(column.null_count > 0 for column in columns)
-        found = factorise(columns, rows)
-        self.codes = found.codes
-        if not matches_null and self.has_null:
-            self.codes = np.where(any_null(columns, rows), -1, self.codes)
-        self.count = found.count
-        self._unique = [column.take(pa.array(found.first)) for column in columns]
-        self._steps = self._build(self._unique)
-
-    @property
-    def nbytes(self) -> int:
-        unique_bytes: int = sum(column.nbytes for column in self._unique)
-        return self.codes.nbytes + unique_bytes
-
-    def values(self, column: int) -> pa.Array:
-        """A column of the distinct rows."""
-        return self._unique[column]
-
-    def find(self, columns: Sequence[pa.Array], rows: int) -> np.ndarray:
-        """The code of each row in the set, -1 where it is not in it; int64, shape (rows,)."""
-        if self._steps is None:
-            return self._find_jointly(columns, rows)
-        codes = np.zeros(rows, np.int64) if self.count else np.full(rows, -1, np.int64)
-        leaves = [leaf for column in columns for leaf in _leaves(column)]
-        if len(leaves) != len(self._steps):  # a struct with nulls on one side only
-            return self._find_jointly(columns, rows)
-        for leaf, step in zip(leaves, self._steps, strict=True):
-            codes = step.apply(codes, leaf)
-        return self._without_null(codes, columns, rows)
-
-    def _without_null(
-        self, codes: np.ndarray, columns: Sequence[pa.Array], rows: int
-    ) -> np.ndarray:
-        if self.matches_null or not any(column.null_count for column in columns):
-            return codes
-        return np.where(any_null(columns, rows), -1, codes)
-
-    def _find_jointly(self, columns: Sequence[pa.Array], rows: int) -> np.ndarray:
-        """For values that must be encoded together with the set's: arrays and maps."""
-        joint = [
-            pa.concat_arrays([ours, theirs.cast(ours.type)])
-            for ours, theirs in zip(self._unique, columns, strict=True)
-        ]
-        # our rows come first and are distinct, so their joint codes are 0, 1, … in order
-        codes = factorise(joint, self.count + rows).codes[self.count :]
-        return self._without_null(np.where(codes < self.count, codes, -1), columns, rows)
-
-    @staticmethod
-    def _build(unique: Sequence[pa.Array]) -> list[_LookupStep] | None:
-        if any(_has_list(column.type) for column in unique):
-            return None
-        steps: list[_LookupStep] = []
-        codes: np.ndarray | None = None
-        for leaf in (leaf for column in unique for leaf in _leaves(column)):
-            encoded = leaf.dictionary_encode("encode")
-            own = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-            values = encoded.dictionary
-            if codes is None:
-                steps.append(_LookupStep(values, len(values), None))
-                codes = own
-                continue
-            pairs = pa.array(codes * len(values) + own).dictionary_encode("encode")
-            steps.append(_LookupStep(values, len(values), pairs.dictionary))
-            codes = pairs.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        return steps
-
-
-@dataclass(frozen=True)
-class _LookupStep:
-    """One column of a lookup: its distinct values, and the pairs (code so far, value) that occur.
-
-    As the pairs are renumbered after each column, a packed pair is below rows squared."""
-
-    values: pa.Array
-    radix: int
-    pairs: pa.Array | None
-
-    def apply(self, codes: np.ndarray, column: pa.Array) -> np.ndarray:
-        found = _index_in(column, self.values)
-        if self.pairs is None:
-            return np.where(codes < 0, -1, found)
-        missing = (codes < 0) | (found < 0)
-        packed = np.where(missing, -1, codes * self.radix + found)
-        return _index_in(pa.array(packed), self.pairs)
-
-
-def _index_in(column: pa.Array, values: pa.Array) -> np.ndarray:
-    if not len(values):
-        return np.full(len(column), -1, np.int64)
-    if pa.types.is_null(values.type):
-        return np.where(column.is_null().to_numpy(zero_copy_only=False), 0, -1)
-    if column.type != values.type:
-        column = column.cast(values.type)
-    positions = pc.fill_null(pc.index_in(column, value_set=values), -1)
-    made: np.ndarray = positions.to_numpy(zero_copy_only=False).astype(np.int64)
-    return made
-
-
-def any_null(columns: Sequence[pa.Array], rows: int) -> np.ndarray:
-    """Rows in which one of the columns is NULL; bool, shape (rows,)."""
-    null = np.zeros(rows, bool)
-    for column in columns:
-        if column.null_count:
-            null |= column.is_null().to_numpy(zero_copy_only=False)
-    return null
-
-
-def _has_list(arrow: pa.DataType) -> bool:
-    if pa.types.is_struct(arrow):
-        return any(_has_list(arrow.field(i).type) for i in range(arrow.num_fields))
-    return bool(pa.types.is_list(arrow) or pa.types.is_map(arrow) or pa.types.is_large_list(arrow))

@@ -27,7 +27,7 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.result import QueryStatistics
 
 if TYPE_CHECKING:
-    from olapdb.execute.codes import Lookup
+    from olapdb.execute.lookup import Lookup
     from olapdb.execute.shared_codes import SharedCodes
     from olapdb.storage.store import Store
 

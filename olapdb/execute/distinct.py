@@ -8,10 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.execute.batches import make_batch, single_batch, table_of, take_rows
-from olapdb.execute.codes import Lookup, factorise
+from olapdb.execute.codes import factorise
 from olapdb.execute.context import ExecutionContext
 from olapdb.execute.evaluate import evaluate_array
 from olapdb.execute.limit import ranks_in_groups
+from olapdb.execute.lookup import Lookup
 from olapdb.functions.base import Groups
 from olapdb.plan.nodes import Distinct, SetDifference
 

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 
 from olapdb.errors import InternalError
 from olapdb.execute.batches import broadcast, single_chunk
-from olapdb.execute.codes import Lookup, any_null
 from olapdb.execute.context import Subqueries
 from olapdb.execute.lazy import evaluate_lazily, needs_laziness
+from olapdb.execute.lookup import Lookup, any_null
 from olapdb.functions import cast_column
 from olapdb.functions.base import Column, Environment
 from olapdb.plan.expressions import (

@@ -1,6 +1,6 @@
 """Hash joins: the right side is held and hashed, the left side streams past it in its order.
 
-Both sides' keys become codes (`codes.Lookup`); a batch's pairs are then spread out with numpy.
+Both sides' keys become codes (`lookup.Lookup`); a batch's pairs are then spread out with numpy.
 Rows without a partner are paired with one extra row of the other side, which holds its default
 values or NULLs.
 """
@@ -15,9 +15,10 @@ import pyarrow as pa
 
 from olapdb.errors import InternalError, NotSupportedError
 from olapdb.execute.batches import make_batch, single_batch, table_of, take_rows
-from olapdb.execute.codes import Lookup, factorise
+from olapdb.execute.codes import factorise
 from olapdb.execute.context import ExecutionContext
 from olapdb.execute.evaluate import evaluate_array, evaluate_predicate, true_positions
+from olapdb.execute.lookup import Lookup
 from olapdb.functions import default_value
 from olapdb.functions.base import Groups
 from olapdb.plan.expressions import Expression

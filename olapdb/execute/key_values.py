@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import DataError
+from olapdb.errors import Error
 from olapdb.execute.evaluate import evaluate_array
 from olapdb.functions.base import Environment
 from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression
@@ -116,5 +116,5 @@ def _at(
     try:
         batch = pa.RecordBatch.from_arrays([values], names=[found.column])
         return evaluate_array(expression, batch, environment)
-    except DataError:
+    except Error:
         return None

@@ -19,11 +19,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import DataError
+from olapdb.errors import Error
 from olapdb.execute.batches import broadcast, single_chunk
-from olapdb.execute.codes import Lookup
 from olapdb.execute.context import Subqueries
-from olapdb.functions import resolve_scalar
+from olapdb.execute.lookup import Lookup
+from olapdb.functions import columns, resolve_scalar
 from olapdb.functions.base import Argument, Environment
 from olapdb.model.part import ColumnBounds
 from olapdb.plan.expressions import (
@@ -246,14 +246,17 @@ class _Analysis:
         interval, constant = self._interval(argument), self._constant(pattern)
         if interval is None or constant is None or not pa.types.is_string(interval.low.type):
             return self._anything
-        text = constant.as_py()
-        if not isinstance(text, str):
+        if not constant.is_valid or not pa.types.is_string(constant.type):
             return self._anything
+        text = bytes(constant.as_buffer())
         prefix = text if call.name == "startsWith" else _literal_prefix(text)
         if not prefix:
             return self._anything
-        starts = pc.utf8_slice_codeunits(interval.low, 0, len(prefix))
-        can = pc.and_(pc.less_equal(starts, prefix), pc.greater_equal(interval.high, prefix))
+        starts = pc.binary_slice(columns.binary(interval.low), 0, len(prefix))
+        can = pc.and_(
+            pc.less_equal(starts, pa.scalar(prefix)),
+            pc.greater_equal(columns.binary(interval.high), pa.scalar(prefix)),
+        )
         return self._within(interval, _booleans(can), self._anything.false)
 
     def _in(self, argument: Expression, values: pa.Array) -> Possible:
@@ -302,7 +305,7 @@ class _Analysis:
         arguments = [end, constant] if interval_first else [constant, end]
         try:
             value = call.function.kernel(arguments, len(end), self._environment)
-        except DataError:  # the filter will say so, if it comes to that
+        except Error:  # the filter will say so, if it comes to that
             return None
         return _booleans(broadcast(value, len(end), call.type))
 
@@ -364,7 +367,7 @@ class _Analysis:
                       for at, a in enumerate(arguments)]  # fmt: skip
             try:
                 made = call.function.kernel(values, len(end), self._environment)
-            except DataError:
+            except Error:
                 return None
             ends.append(broadcast(made, len(end), call.type))
         if any(end.null_count for end in ends):
@@ -388,10 +391,10 @@ def _keeps_order(source: DataType, target: DataType) -> bool:
     return isinstance(ours, Float) and isinstance(theirs, Float) and ours.bits <= theirs.bits
 
 
-def _literal_prefix(pattern: str) -> str:
+def _literal_prefix(pattern: bytes) -> bytes:
     """What a LIKE pattern begins with, up to its first % or _ (or escape)."""
     for at, character in enumerate(pattern):
-        if character in "%_\\":
+        if character in b"%_\\":
             return pattern[:at]
     return pattern
 
@@ -405,9 +408,11 @@ def _booleans(value: pa.Array) -> np.ndarray:
 
 
 def _ordinals(values: pa.Array) -> list[Any]:
-    """Python values that order as the Arrow values do: days, ticks, numbers, text."""
+    """Python values that order as the Arrow values do: days, ticks, numbers, bytes of text."""
     arrow = values.type
-    if pa.types.is_date32(arrow):
+    if pa.types.is_string(arrow):
+        values = columns.binary(values)
+    elif pa.types.is_date32(arrow):
         values = values.view(pa.int32())
     elif pa.types.is_timestamp(arrow):
         values = values.view(pa.int64())

@@ -15,10 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import DataError
+from olapdb.errors import Error
 from olapdb.execute.batches import single_chunk
 from olapdb.execute.evaluate import evaluate_array
 from olapdb.execute.prune import Candidates, Interval, keep_candidates
+from olapdb.functions import columns
 from olapdb.functions.base import Environment
 from olapdb.functions.hashing import hash_values
 from olapdb.model.schema import SkipIndex
@@ -109,7 +110,7 @@ def _holds_for_nan(condition: Expression, arrow: pa.DataType, environment: Envir
     row = pa.RecordBatch.from_arrays([pa.array([math.nan], arrow)], names=[_INDEXED])
     try:
         answer = evaluate_array(condition, row, environment)
-    except DataError:  # the filter will say so, if it comes to that
+    except Error:  # the filter will say so, if it comes to that
         return True
     return bool(pc.fill_null(pc.cast(answer, pa.bool_()), False)[0].as_py())
 
@@ -125,7 +126,7 @@ def _by_values(
     rows = pa.RecordBatch.from_arrays([values], names=[_INDEXED])
     try:
         answers = evaluate_array(condition, rows, environment)
-    except DataError:  # the filter will say so, if it comes to that
+    except Error:  # the filter will say so, if it comes to that
         return np.ones(batch.num_rows, bool)
     true = pc.fill_null(pc.cast(answers, pa.bool_()), False).to_numpy(zero_copy_only=False)
     owners = pc.list_parent_indices(lists).to_numpy(zero_copy_only=False)
@@ -143,8 +144,7 @@ def _by_filter(batch: pa.RecordBatch, condition: Expression) -> np.ndarray:
             if isinstance(column, ColumnRef) and isinstance(constant, Constant):
                 is_list = pa.types.is_list(column.type.arrow)
                 if is_list == (condition.name == "has") and constant.value.is_valid:
-                    return _looked_up(batch, column, pa.array([constant.value.as_py()],
-                                                              type=constant.value.type))  # fmt: skip
+                    return _looked_up(batch, column, columns.single(constant.value))
         case InValues(argument=ColumnRef() as column, values=values, negated=False):
             return _looked_up(batch, column, single_chunk(values))
     return np.ones(batch.num_rows, bool)

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from olapdb.errors import IncorrectResultOfScalarSubquery
 from olapdb.execute.batches import single_batch, table_of
-from olapdb.execute.codes import Lookup
 from olapdb.execute.context import ExecutionContext
+from olapdb.execute.lookup import Lookup
 from olapdb.functions import default_value
 from olapdb.plan import nodes
 from olapdb.plan.expressions import InSubquery, ScalarSubquery, walk

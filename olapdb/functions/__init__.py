@@ -23,7 +23,7 @@ from olapdb.functions.base import (
 from olapdb.functions.casts import cast_column, cast_or_null
 from olapdb.functions.registry import function_names, is_scalar, resolve_scalar
 from olapdb.functions.supertypes import common_type, literal_type
-from olapdb.functions.text import display, display_array
+from olapdb.functions.text import display, display_array, readable
 from olapdb.functions.values import constant, default_value
 from olapdb.types import DataType
 from olapdb.types import parse_type as _parse_type
@@ -55,6 +55,7 @@ __all__ = [
     "is_scalar",
     "literal_type",
     "parse_type",
+    "readable",
     "resolve_aggregate",
     "resolve_scalar",
 ]

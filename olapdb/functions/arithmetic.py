@@ -57,16 +57,15 @@ def _binary_rule(operation: str) -> Callable[..., DataType]:
 
 def _decimal_type(name: str, operation: str, left: DataType, right: DataType) -> DataType:
     """plus and minus keep the larger scale, multiply adds them, divide keeps the dividend's."""
+    if operation == "intDiv":
+        return Integer(_whole_bits(left), True)
     if isinstance(left, Float) or isinstance(right, Float):
         return FLOAT64
     scales = [t.scale if isinstance(t, Decimal) else 0 for t in (left, right)]
     precision = max(t.precision for t in (left, right) if isinstance(t, Decimal))
     precision = decimal_precision(precision)
-    if operation in ("plus", "minus", "modulo"):
+    if operation in ("plus", "minus", "modulo", "positiveModulo"):
         return Decimal(precision, max(scales))
-    if operation == "intDiv":
-        width = {9: 32, 18: 64}.get(precision, 64)
-        return Integer(width, True)
     if operation == "multiply":
         scale = sum(scales)
     else:
@@ -78,6 +77,13 @@ def _decimal_type(name: str, operation: str, left: DataType, right: DataType) ->
     if scale > precision:
         raise ArgumentOutOfBound(f"Scale {scale} of {name}'s result is out of bound {precision}.")
     return Decimal(precision, scale)
+
+
+def _whole_bits(top: DataType) -> int:
+    """The width of an integer quotient of a Decimal: the dividend's, of 64 bits at most."""
+    if isinstance(top, Decimal):
+        return 32 if decimal_precision(top.precision) == 9 else 64
+    return top.bits if isinstance(top, Integer | Float) else 64
 
 
 def _as(column: Column, arrow: pa.DataType) -> Column:
@@ -122,7 +128,7 @@ def _is_plain(values: list[Column]) -> bool:
 
 def _number(column: Column, arrow: pa.DataType) -> Column:
     if pa.types.is_decimal(column.type) and pa.types.is_floating(arrow):
-        return pc.cast(pc.cast(column, pa.float64()), arrow)
+        return pc.cast(columns.floats_of_decimals(column), arrow)
     return _as(column, arrow)
 
 
@@ -137,9 +143,8 @@ def _wide(column: Column) -> Column:
 
 def _decimal_kernel(operation: str, values: list[Column], result: Decimal) -> Column:
     """Exact, at 76 digits; DecimalOverflow where the result's type has too few."""
-    halves = [_halved(v) for v in values]
     try:
-        made = _OPERATIONS[operation](*halves)
+        made = _OPERATIONS[operation](*_with_room(operation, values, result))
         return pc.cast(made, result.arrow)
     except pa.ArrowInvalid:
         raise DecimalOverflow(
@@ -148,12 +153,25 @@ def _decimal_kernel(operation: str, values: list[Column], result: Decimal) -> Co
         ) from None
 
 
-def _halved(column: Column) -> Column:
-    """At most 37 digits, so that a product has 75: more could not fit any result but Decimal256's."""
+def _with_room(operation: str, values: list[Column], result: Decimal) -> list[Column]:
+    """The operands with no more digits than leave Arrow's result within 76: 75 for a sum, 75
+    together for a product."""
+    wide = [_at_most_digits(v) for v in values]
+    if operation != "multiply":
+        return [pc.cast(v, pa.decimal256(75, result.scale)) for v in wide]
+    digits = [v.type.precision for v in wide]
+    if sum(digits) > 75:
+        larger = digits.index(max(digits))
+        digits[1 - larger] = min(digits[1 - larger], 37)
+        digits[larger] = min(digits[larger], 75 - digits[1 - larger])
+    return [pc.cast(v, pa.decimal256(d, v.type.scale)) for v, d in zip(wide, digits, strict=True)]
+
+
+def _at_most_digits(column: Column) -> Column:
+    """A number as a decimal of as many digits as its bits may hold."""
     if pa.types.is_decimal(column.type):
-        digits = columns.decimal_class(column.type).precision + 1  # as many as its bits may hold
-        precision = min(digits, 37)
-        return pc.cast(column, pa.decimal256(precision, column.type.scale))
+        digits = min(columns.decimal_class(column.type).precision + 1, 76)
+        return pc.cast(column, pa.decimal256(digits, column.type.scale))
     if pa.types.is_boolean(column.type):
         column = pc.cast(column, pa.uint8())
     return pc.cast(column, pa.decimal256(20, 0))
@@ -168,7 +186,7 @@ def _divide(values: list[Column], call: Invocation) -> pa.Array:
 
 def _without_point(column: Column) -> Column:
     """A decimal as Float64, other numbers as they are."""
-    return pc.cast(column, pa.float64()) if pa.types.is_decimal(column.type) else column
+    return columns.floats_of_decimals(column) if pa.types.is_decimal(column.type) else column
 
 
 def _divide_decimals(arrays: list[pa.Array], call: Invocation) -> pa.Array:
@@ -193,6 +211,11 @@ def _integers(array: pa.Array) -> np.ndarray:
         return columns.numpy_values(array.cast(pa.int64())).astype(object)
     except pa.ArrowInvalid:
         return np.array([int(v) for v in array.to_pylist()], dtype=object)
+
+
+def _ends(numbers: np.ndarray) -> tuple[int, ...]:
+    """The least and the greatest of them, nothing of none."""
+    return (numbers.min(), numbers.max()) if len(numbers) else ()
 
 
 def _truncating(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
@@ -226,11 +249,29 @@ def _integer_operands(arrays: list[pa.Array]) -> tuple[np.ndarray, np.ndarray, b
 
 
 def _int_div(values: list[Column], call: Invocation) -> pa.Array:
-    if any(isinstance(t, Decimal) for t in call.types):
+    decimals = any(isinstance(t, Decimal) for t in call.types)
+    if decimals and any(isinstance(t, Float) for t in call.types):
+        arrays = [_without_point(columns.as_array(v, call.rows)) for v in values]
+        _refuse_zero(arrays[1])
+        left, right = (columns.numpy_values(a).astype(np.float64) for a in arrays)
+        return _truncated(pa.array(left / right)).cast(call.result.arrow)
+    if decimals:
         arrays = [columns.as_array(v, call.rows) for v in values]
         _refuse_zero(arrays[1])
-        top, bottom = (cast_numbers.decimal_rescaled(_wide(a), 0) for a in arrays)
+        wide = [_wide(a) for a in arrays]
+        scale = max(a.type.scale for a in wide)
+        top, bottom = (
+            columns.view(cast_numbers.decimal_rescaled(a, scale), pa.decimal256(76, 0))
+            for a in wide
+        )
         quotient = _truncating(_integers(top), _integers(bottom))
+        whole = call.result
+        assert isinstance(whole, Integer)
+        if any(not whole.minimum <= one <= whole.maximum for one in _ends(quotient)):
+            raise DecimalOverflow(
+                f"Decimal math overflow: intDiv does not fit {whole}.",
+                hint="Use divide, or floor of a quotient of Float64.",
+            )
         return columns.from_values(quotient.astype(np.int64), call.result.arrow)
     if any(isinstance(t, Float) for t in call.types):
         values = [_truncated(columns.single(v)) for v in values]
@@ -251,8 +292,15 @@ def _truncated(array: pa.Array) -> pa.Array:
 
 
 def _int_div_or_zero(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    if any(isinstance(t, Decimal) for t in call.types):
+        bottom = arrays[1].cast(pa.uint8()) if pa.types.is_boolean(arrays[1].type) else arrays[1]
+        zero = pc.equal(bottom, _zero(bottom.type))
+        decimal_one = pa.types.is_decimal(bottom.type)
+        one = pa.scalar(decimal_from(1) if decimal_one else 1, bottom.type)
+        quotient = _int_div([arrays[0], pc.if_else(zero, one, bottom)], call)
+        return pc.if_else(zero, pa.scalar(0, quotient.type), quotient)
     divisor = columns.numpy_values(arrays[1])
-    fine = divisor != 0
+    fine = _may_divide(columns.numpy_values(arrays[0]), divisor)
     safe = columns.from_values(np.where(fine, divisor, 1), arrays[1].type)
     quotient = columns.numpy_values(_int_div([arrays[0], safe], call))
     return columns.from_values(np.where(fine, quotient, 0), call.result.arrow)
@@ -277,16 +325,42 @@ def _modulo(values: list[Column], call: Invocation) -> pa.Array:
     return columns.from_values(made, call.result.arrow)
 
 
+def _no_decimals(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    require(name, types, (Integer, Float, Boolean), "a number that is no Decimal")
+    return _binary_rule("modulo")(name, types, arguments)
+
+
+def _zero(arrow: pa.DataType) -> pa.Scalar:
+    return pa.scalar(decimal_from(0) if pa.types.is_decimal(arrow) else 0, arrow)
+
+
+def _may_divide(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
+    """Where neither 0 divides nor -1 the least number of its type."""
+    fine = bottom != 0
+    if top.dtype.kind == "i":
+        fine &= (bottom != -1) | (top != np.iinfo(top.dtype).min)
+    return fine
+
+
 def _modulo_or_zero(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    if isinstance(call.result, Float):
+        return _modulo(list(arrays), call)
     divisor = columns.numpy_values(arrays[1])
-    fine = divisor != 0
+    fine = _may_divide(columns.numpy_values(arrays[0]), divisor)
     safe = columns.from_values(np.where(fine, divisor, 1), arrays[1].type)
     rest = columns.numpy_values(_modulo([arrays[0], safe], call))
     return columns.from_values(np.where(fine, rest, 0), call.result.arrow)
 
 
 def _positive_modulo(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    left, right = (columns.numpy_values(a) for a in arrays)
+    if isinstance(call.result, Decimal):
+        rest = _modulo(list(arrays), call)
+        step = pc.abs(arrays[1]) if pa.types.is_decimal(arrays[1].type) else _wide(arrays[1])
+        moved = pc.add(rest.cast(pa.decimal256(75, call.result.scale)),
+                       pc.abs(step.cast(pa.decimal256(75, call.result.scale))))  # fmt: skip
+        below = pc.less(rest, _zero(rest.type))
+        return pc.if_else(below, moved.cast(call.result.arrow, safe=False), rest)
+    left, right = (columns.numpy_values(_without_point(a)) for a in arrays)
     if isinstance(call.result, Float):
         rest = np.fmod(left.astype(np.float64), right.astype(np.float64))
         return columns.from_values(np.where(rest < 0, rest + np.abs(right), rest), pa.float64())
@@ -404,7 +478,7 @@ DEFINITIONS: tuple[Definition, ...] = (
     define("intDivOrZero", _binary_rule("intDiv"), _int_div_or_zero, count=2),
     define("modulo", _binary_rule("modulo"), _modulo, count=2, aliases=("mod",), insensitive=True,
            keeps_constants=True),
-    define("moduloOrZero", _binary_rule("modulo"), _modulo_or_zero, count=2),
+    define("moduloOrZero", _no_decimals, _modulo_or_zero, count=2),
     define("positiveModulo", _binary_rule("positiveModulo"), _positive_modulo, count=2,
            aliases=("positive_modulo", "pmod"), insensitive=True),
     define("negate", _negate_type, native=_negate),

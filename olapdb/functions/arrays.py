@@ -98,6 +98,10 @@ def _map(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     keys, values = arguments[::2], arguments[1::2]
     key = common_type([plain_lc(a.type) for a in keys]) if keys else NOTHING
     value = common_type([plain_lc(a.type) for a in values]) if values else NOTHING
+    if keys and is_nullable(key):
+        raise BadArguments(
+            f"Map cannot have a key of type {key}.", hint="Use ifNull or assumeNotNull on it."
+        )
     result = Map(key, value)
     targets = [key if i % 2 == 0 else value for i in range(len(arguments))]
 

@@ -279,7 +279,7 @@ def _resize(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         else:
             filler = columns.as_array(default_value(inner), 1)
         sizes = columns.numpy_values(wanted).astype(np.int64)
-        bounded(name, int(np.abs(sizes).sum()))
+        bounded(name, np.abs(sizes.astype(np.float64)))
         made = _resized(offsets, columns.single(given), sizes, columns.single(filler))
         return made[0] if constant else made
 

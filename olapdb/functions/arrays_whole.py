@@ -40,6 +40,7 @@ from olapdb.types import (
     String,
     Tuple,
     is_nullable,
+    make_nullable,
     plain,
 )
 
@@ -77,7 +78,8 @@ def _folding(kind: str) -> Kernel:
         container = call.types[0]
         assert isinstance(container, Array)
         offsets, elements = columns.elements_of(arrays[0])
-        aggregate = resolve_aggregate(kind, (), (plain(container.inner),))
+        taken = container.inner if kind in ("min", "max") else plain(container.inner)
+        aggregate = resolve_aggregate(kind, (), (taken,))
         groups = Groups(columns.parents_of(offsets), len(arrays[0]))
         values = aggregate.finalize(aggregate.state([elements], groups))
         if kind == "avg":  # of nothing is 0 here, unlike avg()
@@ -226,8 +228,8 @@ def _range(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         step = numbers[2] if len(numbers) > 2 else np.ones(len(arrays[0]), np.int64)
         if (step == 0).any():
             raise ArgumentOutOfBound("The step of range must not be 0.")
+        bounded(name, np.ceil((end.astype(np.float64) - start) / step))
         counts = np.maximum(-((start - end) // step), 0)
-        bounded(name, int(counts.sum()))
         offsets = columns.offsets_from_counts(counts)
         owners = columns.parents_of(offsets)
         values = start[owners] + (np.arange(len(owners)) - offsets[owners]) * step[owners]
@@ -236,10 +238,12 @@ def _range(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     return usual(name, arguments, Array(inner), kernel)
 
 
-def bounded(name: str, elements: int) -> None:
-    """ArgumentOutOfBound for arrays that no memory could hold."""
+def bounded(name: str, sizes: np.ndarray) -> None:
+    """ArgumentOutOfBound for arrays of these sizes (those below 0 are empty) that no memory could
+    hold; added up as floats, which do not wrap."""
+    elements = float(np.maximum(sizes, 0).sum(dtype=np.float64))
     if elements > _SIZE_MAX:
-        raise ArgumentOutOfBound(f"A call to {name} would produce {elements} array elements.")
+        raise ArgumentOutOfBound(f"A call to {name} would produce {elements:.0f} array elements.")
 
 
 def _with_constant(name: str, arguments: Sequence[Argument]) -> ScalarCall:
@@ -250,7 +254,7 @@ def _with_constant(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         constant = all(isinstance(v, pa.Scalar) for v in values)
         count, elements = (columns.as_array(v, 1 if constant else rows) for v in values)
         counts = np.maximum(columns.numpy_values(count).astype(np.int64), 0)
-        bounded(name, int(counts.sum()))
+        bounded(name, counts)
         offsets = columns.offsets_from_counts(counts)
         made = columns.lists_from(offsets, elements.take(pa.array(columns.parents_of(offsets))))
         return made[0] if constant else made
@@ -280,7 +284,7 @@ def _extreme_rule(
     inner = plain(_inner(name, types[0]))
     if isinstance(inner, Array | Tuple | Map | Nothing):
         raise illegal(name, types[0], "an Array of single values")
-    return inner
+    return make_nullable(inner) if is_nullable(_inner(name, types[0])) else inner
 
 
 def _inner(name: str, data_type: DataType) -> DataType:

@@ -80,7 +80,7 @@ def decimal_rescaled(array: pa.Array, scale: int) -> pa.Array:
 
 def to_float(array: pa.Array, source: DataType, target: Float) -> pa.Array:
     if isinstance(source, Decimal):
-        return array.cast(pa.float64()).cast(target.arrow, safe=False)
+        return columns.floats_of_decimals(array).cast(target.arrow, safe=False)
     with np.errstate(over="ignore"):
         return columns.from_values(columns.numpy_values(array), target.arrow)
 

@@ -24,7 +24,9 @@ from olapdb.functions import columns
 from olapdb.functions.cast_numbers import first_bad, narrowed, refuse
 from olapdb.functions.supertypes import DECIMAL_DIGITS
 from olapdb.types import (
+    INT64,
     STRING,
+    UUID,
     Array,
     Boolean,
     DataType,
@@ -49,6 +51,25 @@ _NUMBER_THAT_ENDS = {
 }
 """Of which ClickHouse says that the number, not the text, cannot be parsed."""
 _CHUNK = 18  # decimal digits that surely fit in 64 bits
+
+
+def look_like(array: pa.Array, target: DataType) -> np.ndarray:
+    """Which texts may be a value of the type; the others surely are none."""
+    match target:
+        case Integer():
+            like = np.asarray(pc.match_substring_regex(array, _INTEGER))
+            short = like & np.asarray(pc.less_equal(pc.binary_length(array), _CHUNK))
+            small = pc.if_else(pa.array(short), array, "0")
+            values = columns.numpy_values(parse_integers(small, INT64))
+            return np.asarray(like & (values >= target.minimum) & (values <= target.maximum))
+        case Float():
+            return np.asarray(pc.match_substring_regex(array, _FLOAT))
+        case Decimal():
+            return np.asarray(pc.match_substring_regex(array, _DECIMAL))
+        case UUID():
+            return np.asarray(pc.match_substring_regex(array, "^[0-9a-fA-F]{8}"))
+        case _:
+            return np.ones(len(array), bool)
 
 
 def _check(array: pa.Array, pattern: str, target: DataType) -> None:

@@ -312,6 +312,13 @@ _MOMENT_PACKED = (
 _SECONDS = r"^(?P<n>-?\d{9,10})(?:\.(?P<f>\d+))?$"
 
 
+def look_like_times(array: pa.Array, *, clock: bool) -> np.ndarray:
+    """Which texts may be a date, or with `clock` a moment; the others surely are none."""
+    patterns = (_MOMENT, _MOMENT_PACKED, _SECONDS) if clock else (_DATE, _PACKED)
+    like = [np.asarray(pc.match_substring_regex(array, one)) for one in patterns]
+    return np.asarray(np.logical_or.reduce(like))
+
+
 def parse_datetimes(array: pa.Array, target: DateTime | DateTime64, zone: str) -> pa.Array:
     """ISO moments (space or T, fractions, Z or an offset), packed digits, Unix seconds.
 

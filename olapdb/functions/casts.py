@@ -82,6 +82,8 @@ def cast_or_null(
     inner, outer = plain(source), plain(target)
     if isinstance(inner, Nothing):
         return pa.nulls(len(column), target.arrow)
+    if inner == outer:
+        return column
     valid = columns.validity(column)
     present = column if valid is None else column.filter(pa.array(valid))
     cast = _cast_or_null(present, inner, outer, environment)
@@ -112,21 +114,45 @@ def _on_row(error: DataError, valid: np.ndarray | None) -> DataError:
 def _cast_or_null(
     array: pa.Array, source: DataType, target: DataType, environment: Environment
 ) -> pa.Array:
+    """All at once where nothing is bad; else each text once, without those that are none at all."""
+    try:
+        return _cast_strictly(array, source, target, environment)
+    except DataError:
+        if not isinstance(source, String | FixedString):
+            return _halved(array, source, target, environment)
+    distinct = array.dictionary_encode()
+    texts = distinct.dictionary
+    if isinstance(target, Date | Date32 | DateTime | DateTime64):
+        clock = isinstance(target, DateTime | DateTime64)
+        like = cast_times.look_like_times(_text(texts, source), clock=clock)
+    else:
+        like = cast_text.look_like(_text(texts, source), target)
+    made = _halved(texts.filter(pa.array(like)), source, target, environment)
+    return columns.scatter(made, like).take(distinct.indices)
+
+
+def _halved(
+    array: pa.Array, source: DataType, target: DataType, environment: Environment
+) -> pa.Array:
     """Halves until the bad values stand alone; a good half costs one pass."""
     if not len(array):
         return pa.nulls(0, target.arrow)
     try:
-        if isinstance(source, String) and isinstance(target, Integer):
-            return cast_text.parse_integers(array, target, wrap=False)
-        return _cast(array, source, target, environment, True)
-    except DataError as error:
+        return _cast_strictly(array, source, target, environment)
+    except DataError:
         if len(array) == 1:
             return pa.nulls(1, target.arrow)
-        row = error.row if error.row else len(array) // 2
-        pieces = (
-            [array.slice(0, row), array.slice(row)] if row else [array.slice(0, 1), array.slice(1)]
-        )
-        return pa.concat_arrays([_cast_or_null(p, source, target, environment) for p in pieces])
+        middle = len(array) // 2
+        halves = (array.slice(0, middle), array.slice(middle))
+        return pa.concat_arrays([_halved(h, source, target, environment) for h in halves])
+
+
+def _cast_strictly(
+    array: pa.Array, source: DataType, target: DataType, environment: Environment
+) -> pa.Array:
+    if isinstance(source, String) and isinstance(target, Integer):
+        return cast_text.parse_integers(array, target, wrap=False)
+    return _cast(array, source, target, environment, True)
 
 
 def _text(array: pa.Array, source: DataType) -> pa.Array:

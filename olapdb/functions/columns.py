@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from olapdb.errors import MemoryLimitExceeded
 from olapdb.functions.base import Column
 from olapdb.functions.memory import converted
 
@@ -24,7 +25,7 @@ def as_array(column: Column, rows: int) -> pa.Array:
         if pa.types.is_null(column.type):
             return pa.nulls(rows)
         if rows == 1:
-            return pa.array([column], column.type) if _plain(column.type) else _one(column)
+            return _one(column)
         return pa.repeat(column, rows) if _plain(column.type) else _repeat(column, rows)
     return column
 
@@ -34,7 +35,10 @@ def _plain(arrow: pa.DataType) -> bool:
 
 
 def _one(column: pa.Scalar) -> pa.Array:
-    return pa.array([column.as_py()], column.type)
+    try:
+        return pa.array([column], column.type)
+    except pa.ArrowNotImplementedError:  # something in it has no type, of which there is NULL only
+        return pa.array([column.as_py()], column.type)
 
 
 def _repeat(column: pa.Scalar, rows: int) -> pa.Array:
@@ -48,9 +52,8 @@ def single(column: Column) -> pa.Array:
 
 def from_scalars(values: Iterable[pa.Scalar], arrow: pa.DataType) -> pa.Array:
     """An array of constants of the type, or NULL of any; texts are taken as their bytes are."""
-    nothing = pa.scalar(None, arrow)
-    given = [value if value.is_valid else nothing for value in values]
-    typed = [value if value.type == arrow else value.cast(arrow) for value in given]
+    given = [value if value.is_valid else None for value in values]
+    typed = [v if v is None or v.type == arrow else v.cast(arrow) for v in given]
     return pa.array(typed, arrow)
 
 
@@ -167,6 +170,7 @@ def strings_from(
     offsets: np.ndarray, data: np.ndarray, valid: np.ndarray | None = None
 ) -> pa.Array:
     """A string array of integer offsets from 0 and uint8 bytes."""
+    _within(offsets)
     lengths = pa.py_buffer(converted(offsets, np.int32))
     body = pa.py_buffer(np.ascontiguousarray(data))
     return pa.Array.from_buffers(pa.string(), len(offsets) - 1, [mask_buffer(valid), lengths, body])
@@ -184,10 +188,20 @@ def lists_from(
     offsets: np.ndarray, elements: pa.Array, valid: np.ndarray | None = None
 ) -> pa.Array:
     """A list array of int64 offsets from 0 over its elements."""
+    _within(offsets)
     return pa.Array.from_buffers(
         pa.list_(elements.type), len(offsets) - 1,
         [mask_buffer(valid), pa.py_buffer(offsets.astype(np.int32))], children=[elements],
     )  # fmt: skip
+
+
+def _within(offsets: np.ndarray) -> None:
+    """MemoryLimitExceeded where Arrow's offsets of 32 bits would wrap around."""
+    if len(offsets) and int(offsets[-1]) >= 2**31:
+        raise MemoryLimitExceeded(
+            f"The texts or arrays of one batch would have {int(offsets[-1])} bytes or elements.",
+            hint="Make them shorter, or read fewer rows at a time.",
+        )
 
 
 def retype(array: pa.Array, arrow: pa.DataType) -> pa.Array:
@@ -250,6 +264,19 @@ def truth(column: Column) -> Column:
 
 
 # --- decimals beyond their precision
+
+
+def floats_of_decimals(column: Column) -> Column:
+    """Decimals as float64: the nearest to the digits, divided by the power of ten, as ClickHouse
+    does; Arrow multiplies, which is another number in the last bit."""
+    if isinstance(column, pa.Scalar):
+        return floats_of_decimals(single(column))[0]
+    digits = column.type.precision
+    long = pa.types.is_decimal128(column.type) and digits <= 18
+    unscaled = view(column, (pa.decimal128 if digits <= 38 else pa.decimal256)(digits, 0))
+    numbers = unscaled.cast(pa.int64()) if long else unscaled
+    return pc.divide(numbers.cast(pa.float64(), safe=False), float(10**column.type.scale))
+
 
 _DECIMAL_CLASSES = (9, 18, 38, 76)
 

@@ -179,7 +179,7 @@ def _nested(name: str) -> Callable[[list[pa.Array], Invocation], pa.Array]:
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         left, right = arrays
-        order = nested_order(left, right, name)
+        order = nested_order(_comparable(left), _comparable(right), name)
         holds = {
             "equals": order == 0, "notEquals": order != 0, "less": order < 0, "greater": order > 0,
             "lessOrEquals": order <= 0, "greaterOrEquals": order >= 0,
@@ -187,6 +187,27 @@ def _nested(name: str) -> Callable[[list[pa.Array], Invocation], pa.Array]:
         return columns.from_values(holds, pa.uint8())
 
     return kernel
+
+
+def _comparable(array: pa.Array) -> pa.Array:
+    """Maps as their keys and their values, which are lists; -0.0 as 0.0."""
+    arrow = array.type
+    if pa.types.is_floating(arrow):
+        return pc.add(array, pa.scalar(0.0, arrow))
+    if pa.types.is_list(arrow):
+        offsets, elements = columns.elements_of(array)
+        return columns.lists_from(offsets, _comparable(elements))
+    if pa.types.is_map(arrow):
+        offsets = columns.offsets_of(array)
+        start, rows = int(offsets[0]), int(offsets[-1] - offsets[0])
+        sides = (_comparable(one.slice(start, rows)) for one in (array.keys, array.items))
+        fields = [columns.lists_from(offsets - start, side) for side in sides]
+    elif pa.types.is_struct(arrow):
+        fields = [_comparable(one) for one in columns.struct_fields(array)]
+    else:
+        return array
+    made = pa.struct([pa.field(str(at), one.type) for at, one in enumerate(fields)])
+    return columns.structs_from(fields, made, columns.validity(array), len(array))
 
 
 def nested_order(left: pa.Array, right: pa.Array, name: str) -> np.ndarray:

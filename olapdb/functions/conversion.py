@@ -208,9 +208,14 @@ def _or(one: _Conversion, otherwise: str) -> Callable[[str, Sequence[Argument]],
         result = make_nullable(target) if otherwise == "Null" or is_nullable(source) else target
         if otherwise == "Default":
             result = target
+        changes_numbers = isinstance(plain(source), Integer | Float) and isinstance(
+            target, Integer | Float
+        )
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
             found = casts.cast_or_null(values[0], source, make_nullable(target), environment)
+            if changes_numbers:
+                found = _kept(values[0], source, found, target, environment)
             if otherwise == "Null":
                 return found
             missing = values[-1] if default is not None else default_value(target)
@@ -226,7 +231,7 @@ def _filled(found: Column, missing: Column, source: Column | None) -> Column:
     if isinstance(found, pa.Scalar):
         if source is not None and not source.is_valid:
             return found
-        return found if found.is_valid or not isinstance(missing, pa.Scalar) else missing
+        return found if found.is_valid else missing
     filled = (
         pc.fill_null(found, missing)
         if isinstance(missing, pa.Scalar)
@@ -314,6 +319,14 @@ def _accurate(*, or_null: bool) -> Callable[[str, Sequence[Argument]], ScalarCal
     return resolve
 
 
+def _kept(
+    column: Column, source: DataType, found: Column, target: DataType, environment: Environment
+) -> Column:
+    """As `_unchanged`, of a constant too."""
+    made = _unchanged(columns.single(column), source, columns.single(found), target, environment)
+    return made[0] if isinstance(found, pa.Scalar) else made
+
+
 def _unchanged(
     array: pa.Array, source: DataType, kept: pa.Array, target: DataType, environment: Environment
 ) -> pa.Array:
@@ -324,6 +337,8 @@ def _unchanged(
         return kept  # digits beyond the scale are cut off here too
     back = casts.cast_or_null(kept, make_nullable(target), make_nullable(source), environment)
     same = pc.fill_null(pc.equal(back, array), False)
+    if isinstance(plain(source), Float) and isinstance(plain(target), Float):
+        same = pc.or_(same, pc.and_(pc.is_nan(array), pc.is_nan(kept)).fill_null(False))
     signs = pc.equal(
         pc.less(kept.cast(pa.float64(), safe=False), 0.0),
         pc.less(array.cast(pa.float64(), safe=False), 0.0),

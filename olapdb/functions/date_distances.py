@@ -54,9 +54,10 @@ def _date_diff(*, full: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]
 def _ticks(
     array: pa.Array, data_type: DataType, unit: str, zone: str | None, call: Invocation
 ) -> np.ndarray:
-    """Wall clock ticks of a billionth, or of a second where that is fine enough; shorter units
+    """Wall clock ticks of a microsecond, of a nanosecond where that is the unit; shorter units
     than a day count instants, so that a day with 25 hours has them."""
     values = columns.numpy_values(array).astype(np.int64)
+    finest = 1_000_000_000 if unit == "Nanosecond" else 1_000_000
     own = zone or cast_times.zone_of(data_type, call.environment.zone)
     per_second = cast_times.ticks_per_second(data_type)
     if isinstance(data_type, Date | Date32):
@@ -68,14 +69,17 @@ def _ticks(
         return np.asarray(
             cast_times.local_from_utc(seconds, own) * 1_000_000 + fraction * 1_000_000 // per_second
         )
-    return values * 1_000_000 // per_second
+    if per_second > finest:
+        return np.asarray(values // (per_second // finest))
+    return values * (finest // per_second)
 
 
 def _units(ticks: np.ndarray, unit: str) -> np.ndarray:
-    """The number of the unit that holds each moment (ticks of a microsecond)."""
+    """The number of the unit that holds each moment (ticks of a microsecond, of a nanosecond
+    where that is the unit)."""
     if unit in date_arithmetic.SUBSECOND:
         digits = date_arithmetic.SUBSECOND[unit]
-        return ticks * 1000 if digits == 9 else ticks // 10 ** (6 - digits)
+        return ticks if digits == 9 else ticks // 10 ** (6 - digits)
     seconds = ticks // 1_000_000
     if unit in date_arithmetic.SECONDS:
         return seconds // date_arithmetic.SECONDS[unit]

@@ -151,17 +151,14 @@ def _time_zone_of(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 def _make_date(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     numbers = [columns.numpy_values(a.cast(pa.int64(), safe=False)) for a in arrays]
     year, month, day = numbers[:3]
-    from olapdb.functions.date_arithmetic import month_lengths
-
-    fine = (month >= 1) & (month <= 12) & (day >= 1)
-    fine &= day <= month_lengths(year, np.clip(month, 1, 12))
+    fine = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
     days = np.where(fine, cast_times.days_from_civil(year, np.clip(month, 1, 12), day), 0)
     if isinstance(call.result, Date):
         return columns.from_values(
             np.where((days < 0) | (days > cast_times.DATE_MAX), 0, days), pa.date32()
         )
     hour, minute, second = numbers[3:6]
-    wall = days * cast_times.DAY + hour * 3600 + minute * 60 + second
+    wall = np.where(fine, days * cast_times.DAY + hour * 3600 + minute * 60 + second, 0)
     seconds = cast_times.utc_from_local(
         wall, cast_times.zone_of(call.result, call.environment.zone)
     )

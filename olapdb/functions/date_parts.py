@@ -10,7 +10,18 @@ import pyarrow as pa
 from olapdb.functions import cast_times, columns
 from olapdb.functions.base import Argument
 from olapdb.functions.scalar import Definition, Invocation, constant_zone, define, require
-from olapdb.types import UINT8, UINT16, UINT32, UINT64, DataType, Date, Date32, DateTime, DateTime64
+from olapdb.types import (
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
+    DataType,
+    Date,
+    Date32,
+    DateTime,
+    DateTime64,
+    known_zone,
+)
 
 DATES = (Date, Date32, DateTime, DateTime64)
 CLOCKS = (DateTime, DateTime64)
@@ -23,7 +34,7 @@ def seconds_of(array: pa.Array, call: Invocation) -> np.ndarray:
     data_type = call.types[0]
     if zone is not None and isinstance(data_type, CLOCKS):
         seconds = columns.numpy_values(array) // cast_times.ticks_per_second(data_type)
-        return cast_times.local_from_utc(seconds, zone)
+        return cast_times.local_from_utc(seconds, known_zone(zone))
     return cast_times.local_seconds(array, data_type, call.environment.zone)
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
 
+from olapdb.errors import ArgumentOutOfBound, DecimalOverflow
 from olapdb.functions import cast_numbers, columns
-from olapdb.functions.base import Argument, ScalarCall
+from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.scalar import (
     Definition,
     Invocation,
@@ -36,6 +38,8 @@ _NUMBERS = (Integer, Float, Decimal, Boolean)
 
 def floats(array: pa.Array) -> np.ndarray:
     """Any number as float64."""
+    if pa.types.is_decimal(array.type):
+        return columns.numpy_values(columns.floats_of_decimals(array))
     return columns.numpy_values(array.cast(pa.float64(), safe=False))
 
 
@@ -72,9 +76,19 @@ def _test_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argum
     return UINT8
 
 
-def _if_not_finite(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    value, other = (floats(a) for a in arrays)
-    return columns.from_values(np.where(np.isfinite(value), value, other), call.result.arrow)
+def _if_not_finite(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """if(isFinite(value), value, other)."""
+    from olapdb.functions.registry import resolve_scalar
+
+    test = resolve_scalar("isFinite", arguments[:1])
+    chosen = resolve_scalar("if", [Argument(test.type), *arguments])
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        return chosen.kernel(
+            [test.kernel(values[:1], rows, environment), *values], rows, environment
+        )
+
+    return ScalarCall(name, chosen.type, kernel)
 
 
 # --- rounding -----------------------------------------------------------------------------------
@@ -91,6 +105,8 @@ def _rounding(mode: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
         )
         one = plain(arguments[0].type)
         require(name, [one], _NUMBERS, "a number")
+        if not -(2**15) <= places < 2**15:
+            raise ArgumentOutOfBound(f"{name} takes up to 32767 digits, not {places}.")
 
         def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
             return _rounded(arrays[0], as_number(one), places, mode)
@@ -125,7 +141,9 @@ def _round_floats(values: np.ndarray, places: int, mode: str) -> np.ndarray:
     if places == 0:
         return np.asarray(function(values))
     with np.errstate(over="ignore", invalid="ignore"):
-        scale = values.dtype.type(10.0 ** abs(places))
+        scale = values.dtype.type(10.0 ** min(abs(places), 400) if abs(places) < 309 else np.inf)
+        if np.isinf(scale) and places < 0:
+            return np.where(np.isfinite(values), 0, values).astype(values.dtype)
         if places > 0:
             scaled = function(values * scale) / scale
         else:
@@ -159,7 +177,22 @@ def _round_decimals(array: pa.Array, data_type: Decimal, places: int, mode: str)
     names = {"round": "half_towards_infinity", "bankers": "half_to_even", "floor": "down", "ceil": "up",
              "trunc": "towards_zero"}  # fmt: skip
     wide = array.cast(pa.decimal256(76, data_type.scale))
+    if data_type.precision > 38:
+        _refuse_round(wide, data_type, places)
     return cast_numbers.fitted(pc.round(wide, places, round_mode=names[mode]), data_type, array)
+
+
+def _refuse_round(wide: pa.Array, data_type: Decimal, places: int) -> None:
+    """DecimalOverflow where a rounded value could have more than 76 digits: Arrow makes it 0."""
+    import pyarrow.compute as pc
+
+    with decimal.localcontext(prec=100):
+        room = decimal.Decimal(10) ** (76 - data_type.scale) - decimal.Decimal(10) ** -places
+    most = pc.max(pc.abs(wide)).as_py()
+    if most is not None and most > max(room, 0):
+        raise DecimalOverflow(
+            f"Decimal math overflow: {most} rounded to {places} digits does not fit {data_type}."
+        )
 
 
 DEFINITIONS: tuple[Definition, ...] = (
@@ -182,5 +215,5 @@ DEFINITIONS: tuple[Definition, ...] = (
     define("isNaN", _test_rule, _test(np.isnan)),
     define("isFinite", _test_rule, _test(np.isfinite)),
     define("isInfinite", _test_rule, _test(np.isinf)),
-    define("ifNotFinite", _to_float, _if_not_finite, count=2),
+    custom("ifNotFinite", _if_not_finite, count=2),
 )  # fmt: skip

@@ -138,22 +138,16 @@ def _readable(units: tuple[str, ...], step: float) -> Kernel:
         scaled = values.copy()
         for _ in range(len(units) - 1):
             large = np.abs(scaled) >= step
-            scaled = np.where(large & np.isfinite(scaled), scaled / step, scaled)
-            power = power + (large & np.isfinite(scaled))
-        names = pa.array(units).take(pa.array(np.minimum(power, len(units) - 1)))
+            scaled = np.where(large, scaled / step, scaled)
+            power = power + large
+        names = pa.array(units).take(pa.array(power))
         return pc.binary_join_element_wise(_two_digits(scaled), names, "")
 
     return kernel
 
 
 def _two_digits(values: np.ndarray) -> pa.Array:
-    hundredths = np.rint(np.abs(values) * 100)
-    whole = pa.array((hundredths // 100).astype(np.int64)).cast(pa.string())
-    rest = pc.utf8_lpad(
-        pa.array((hundredths % 100).astype(np.int64)).cast(pa.string()), width=2, padding="0"
-    )
-    sign = pa.array(values < 0)
-    return pc.binary_join_element_wise(pc.if_else(sign, "-", ""), whole, pa.scalar("."), rest, "")
+    return pa.array(np.char.mod("%.2f", values).astype(object), pa.string())
 
 
 def _number_to_text(
@@ -182,7 +176,12 @@ def _finalize(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 _BINARY = (" B", " KiB", " MiB", " GiB", " TiB", " PiB", " EiB", " ZiB", " YiB")
 _DECIMAL = (" B", " KB", " MB", " GB", " TB", " PB", " EB", " ZB", " YB")
-_QUANTITY = ("", " thousand", " million", " billion", " trillion", " quadrillion", " quintillion")
+_QUANTITY = (
+    "", " thousand", " million", " billion", " trillion", " quadrillion", " quintillion",
+    " sextillion", " septillion", " octillion", " nonillion", " decillion", " undecillion",
+    " duodecillion", " tredecillion", " quattuordecillion", " quindecillion", " sexdecillion",
+    " septendecillion", " octodecillion", " novemdecillion", " vigintillion",
+)  # fmt: skip
 
 DEFINITIONS: tuple[Definition, ...] = (
     custom("toTypeName", _type_name),

@@ -94,7 +94,14 @@ def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """
     definition = find(name)
     if definition is None:
-        close = difflib.get_close_matches(name, function_names(), 1)
-        hint = f"Maybe you meant {close[0]}." if close else ""
-        raise UnknownFunction(f"Function with name {name} does not exist.", hint=hint)
+        raise UnknownFunction(f"Function with name {name} does not exist.", hint=_nearest(name))
     return definition.resolve(name, arguments)
+
+
+def _nearest(name: str) -> str:
+    """A hint at the function, or aggregate, of the most similar name, whatever its case."""
+    from olapdb.functions.aggregates.registry import aggregate_names
+
+    names = {known.lower(): known for known in (*function_names(), *aggregate_names())}
+    close = difflib.get_close_matches(name.lower(), names, 1)
+    return f"Maybe you meant {names[close[0]]}." if close else ""

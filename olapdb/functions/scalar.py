@@ -8,18 +8,20 @@ types and values only.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from olapdb.errors import (
+    FOREIGN,
     DataError,
     IllegalColumn,
     IllegalTypeOfArgument,
     NumberOfArgumentsDoesntMatch,
     ProgrammingError,
+    foreign_error,
 )
 from olapdb.functions import columns
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall, Volatility
@@ -87,7 +89,27 @@ class Definition:
             raise NumberOfArgumentsDoesntMatch(
                 f"Function {name} takes {wanted} argument(s), {count} given."
             )
-        return self.resolver(self.name, arguments)
+        doing = _doing(name, arguments)
+        try:
+            return _telling(self.resolver(self.name, arguments), doing)
+        except (*FOREIGN, pa.ArrowException) as error:
+            raise foreign_error(error, doing()) or error from error
+
+
+def _doing(name: str, arguments: Sequence[Argument]) -> Callable[[], str]:
+    return lambda: f"Function {name} of ({', '.join(str(a.type) for a in arguments)})"
+
+
+def _telling(call: ScalarCall, doing: Callable[[], str]) -> ScalarCall:
+    """The call, which raises nothing but errors of the tree."""
+
+    def run(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        try:
+            return call.kernel(values, rows, environment)
+        except (*FOREIGN, pa.ArrowException) as error:
+            raise foreign_error(error, doing()) or error from error
+
+    return replace(call, kernel=run)
 
 
 def define(
@@ -244,4 +266,4 @@ def constant_integer(name: str, arguments: Sequence[Argument], at: int, meaning:
         raise _not_constant(value)(
             f"Argument {at + 1} of function {name}, {meaning}, must be a constant integer."
         )
-    return found
+    return int(found)

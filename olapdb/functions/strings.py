@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import BadArguments
+from olapdb.errors import BadArguments, TooLargeStringSize, ValueOutOfBound
 from olapdb.functions import arrays as array_functions
 from olapdb.functions import arrays_whole, columns, slices, text
 from olapdb.functions.base import Argument, ScalarCall
@@ -23,7 +23,15 @@ from olapdb.functions.scalar import (
     require,
     usual,
 )
-from olapdb.functions.strings_base import REST, TEXT, integers, integers_rule, mapped, text_rule
+from olapdb.functions.strings_base import (
+    REST,
+    TEXT,
+    integers,
+    integers_rule,
+    mapped,
+    sizes,
+    text_rule,
+)
 from olapdb.types import STRING, UINT8, UINT64, Array, DataType, FixedString, Integer, Map, plain
 
 # --- length -------------------------------------------------------------------------------------
@@ -134,7 +142,9 @@ def _pad(*, left: bool, utf8: bool) -> Kernel:
         return pc.binary_join_element_wise(*((padding, kept) if left else (kept, padding)), "")
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        array, width = columns.text(arrays[0]), integers(arrays[1])
+        array, width = columns.text(arrays[0]), sizes(arrays[1])
+        if (width < 0).any():
+            raise ValueOutOfBound("The length that a string is padded to must not be negative.")
         if (width > 1_000_000).any():
             raise BadArguments("A string can be padded to 1,000,000 characters.")
         if len(arrays) == 2:
@@ -154,9 +164,9 @@ def _pad_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argume
 
 
 def _repeat(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    count = np.maximum(integers(arrays[1]), 0)
+    count = np.maximum(sizes(arrays[1]), 0)
     if (count > 1_000_000).any():
-        raise BadArguments("A string can be repeated 1,000,000 times.")
+        raise TooLargeStringSize("A string can be repeated 1,000,000 times.")
     return pc.binary_repeat(columns.text(arrays[0]), pa.array(count))
 
 
@@ -252,7 +262,15 @@ def _reverse(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 
 def _title(array: pa.Array) -> pa.Array:
-    return pc.ascii_title(array)
+    """The first letter of each word, of ASCII letters and digits, in upper case, others lower."""
+    offsets, data = columns.bytes_of(columns.binary(pc.ascii_lower(array)))
+    letters = (data >= ord("a")) & (data <= ord("z"))
+    inside = letters | ((data >= ord("0")) & (data <= ord("9")))
+    begins = inside.copy()
+    begins[1:] &= ~inside[:-1]
+    heads = offsets[:-1][np.diff(offsets) > 0]
+    begins[heads] = inside[heads]
+    return columns.strings_from(offsets, np.where(begins & letters, data - 32, data))
 
 
 _ONE, _TWO = text_rule(STRING), text_rule(STRING, 2)

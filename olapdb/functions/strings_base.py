@@ -48,3 +48,11 @@ def mapped(function: Callable[[pa.Array], pa.Array]) -> Kernel:
 
 def integers(array: pa.Array) -> np.ndarray:
     return columns.numpy_values(array).astype(np.int64)
+
+
+def sizes(array: pa.Array) -> np.ndarray:
+    """As int64; what is beyond it is its end, where `integers` wraps."""
+    values = columns.numpy_values(array)
+    if values.dtype == np.uint64:
+        values = np.minimum(values, np.uint64(2**63 - 1))
+    return values.astype(np.int64)

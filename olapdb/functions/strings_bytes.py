@@ -51,12 +51,13 @@ def _hexed(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     if values.dtype.kind in "iu":
         return _significant(values)
     raw = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("<"))).view(np.uint8)
-    return _all_digits(raw.reshape(len(values), -1))
+    return _all_digits(raw.reshape(len(values), values.dtype.itemsize))
 
 
 def _significant(values: np.ndarray) -> pa.Array:
     """The digits of integers, bytes that are zero at their front left out."""
-    raw = values.astype(values.dtype.newbyteorder(">")).view(np.uint8).reshape(len(values), -1)
+    width = values.dtype.itemsize
+    raw = values.astype(values.dtype.newbyteorder(">")).view(np.uint8).reshape(len(values), width)
     nonzero = (raw != 0) | (np.arange(raw.shape[1]) == raw.shape[1] - 1)
     kept = np.arange(raw.shape[1])[None, :] >= np.argmax(nonzero, axis=1)[:, None]
     kept = np.repeat(kept, 2, axis=1)
@@ -90,7 +91,7 @@ def _hex_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argume
 def _unhex(array: pa.Array) -> pa.Array:
     from olapdb.functions.cast_text import unhexed
 
-    if not pc.all(pc.match_substring_regex(array, "^[0-9a-fA-F]*$")).as_py():
+    if pc.all(pc.match_substring_regex(array, "^[0-9a-fA-F]*$")).as_py() is False:
         raise CannotParse("unhex takes hexadecimal digits.")
     odd = pc.equal(pc.bit_wise_and(pc.binary_length(array), 1), 1)
     even = pc.if_else(odd, pc.binary_join_element_wise("0", array, ""), array)

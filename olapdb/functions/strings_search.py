@@ -21,8 +21,10 @@ def _position(*, utf8: bool = False, ignore_case: bool = False, swapped: bool = 
         if ignore_case:
             haystack, needle = pc.utf8_lower(haystack), needle.lower()
         skipped = np.zeros(len(haystack), np.int64)
+        beyond = np.zeros(len(haystack), bool)
         if starts is not None:
             skipped = np.maximum(starts - 1, 0)
+            beyond = skipped > slices.lengths_of(haystack, utf8=utf8)
             haystack = slices.pieces(haystack, skipped, np.full(len(haystack), REST), utf8=utf8)
         encoded = needle.encode("utf-8", "surrogateescape")
         found = columns.numpy_values(pc.find_substring(columns.binary(haystack), encoded)).astype(
@@ -33,7 +35,8 @@ def _position(*, utf8: bool = False, ignore_case: bool = False, swapped: bool = 
                 haystack, np.zeros(len(haystack), np.int64), np.maximum(found, 0)
             )
             found = np.where(found < 0, found, slices.lengths_of(before, utf8=True))
-        return columns.from_values(np.where(found < 0, 0, found + 1 + skipped), pa.uint64())
+        found = np.where(found < 0, 0, found + 1 + skipped)
+        return columns.from_values(np.where(beyond, 0, found), pa.uint64())
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         haystack, needle = (columns.text(a) for a in (arrays[:2][::-1] if swapped else arrays[:2]))
@@ -112,6 +115,8 @@ def _replace_one(array: pa.Array, old: str, new: str) -> pa.Array:
 
 def _replace_regex(count: int | None) -> Callable[[pa.Array, str, str], pa.Array]:
     def function(array: pa.Array, pattern: str, new: str) -> pa.Array:
+        if not pattern:
+            return array
         try:
             return pc.replace_substring_regex(array, pattern, new, max_replacements=count)
         except pa.ArrowInvalid as error:

@@ -17,6 +17,9 @@ from olapdb.functions.strings_base import TEXT
 from olapdb.types import STRING, Array, DataType, Integer, is_nullable
 
 _STRINGS = Array(STRING)
+_PLACES = re.compile(r"(\\[bBAz]|(?<!\[)[$^])|\\.|\[\^?\]?", re.DOTALL)
+_ALL = np.int64(2**62)
+"""More bytes than a text has."""
 
 
 def _separated(
@@ -68,7 +71,7 @@ def by_string(array: pa.Array, separator: str) -> pa.Array:
 
 
 def _by_char(array: pa.Array, separator: str) -> pa.Array:
-    if len(separator) != 1:
+    if len(array) and len(separator) != 1:
         raise BadArguments(
             "The separator of splitByChar is one character.", hint="Use splitByString."
         )
@@ -79,12 +82,38 @@ def _by_regexp(array: pa.Array, pattern: str) -> pa.Array:
     if not pattern:
         return by_string(array, "")
     try:
-        pieces = pc.split_pattern_regex(array, pattern)
+        if not _may_match_nothing(pattern):
+            return pc.split_pattern_regex(array, pattern).cast(pa.list_(pa.string()))
+        return _by_matches(array, pattern)
     except pa.ArrowInvalid as error:
         raise CannotCompileRegexp(
             f"The regular expression {pattern!r} is wrong: {error}."
         ) from None
-    return pieces.cast(pa.list_(pa.string()))
+
+
+def _may_match_nothing(pattern: str) -> bool:
+    """Whether the pattern may match no characters somewhere; Arrow's split would never end.
+
+    So it may where it matches the empty text, were all its places (^, $, word ends) anywhere."""
+    placeless = _PLACES.sub(lambda m: "(?:)" if m.group(1) else m.group(), pattern)
+    return bool(pc.match_substring_regex(pa.scalar(""), placeless).as_py())
+
+
+def _by_matches(array: pa.Array, pattern: str) -> pa.Array:
+    """One match of each text at a time; a match of no characters is the text's last."""
+    found: list[pa.Array] = []
+    owners: list[np.ndarray] = []
+    rows, rest = np.arange(len(array)), array
+    while len(rest):
+        start, length = _spans(rest, pattern)
+        last = length == 0
+        found.append(
+            slices.pieces(rest, np.zeros(len(rest), np.int64), np.where(last, _ALL, start))
+        )
+        owners.append(rows)
+        rest = slices.pieces(rest, start + length, np.full(len(rest), _ALL))
+        rows, rest = rows[~last], rest.filter(pa.array(~last))
+    return _gathered(found, owners, len(array))
 
 
 def _by_whitespace(arrays: list[pa.Array], call: Invocation) -> pa.Array:
@@ -147,13 +176,14 @@ def _extract(*, every: bool) -> Kernel:
         owners: list[np.ndarray] = []
         rows, rest = np.arange(len(array)), array
         while len(rest):
-            hit = np.asarray(pc.match_substring_regex(rest, pattern))
-            rows, rest = rows[hit], rest.filter(pa.array(hit))
-            if not len(rest):
+            start, length = _spans(rest, pattern)
+            hit = length > 0  # a match of no characters is the end, as in ClickHouse
+            if not hit.any():
                 break
+            rows, rest = rows[hit], rest.filter(pa.array(hit))
             found.append(_first_match(rest, pattern, groups))
             owners.append(rows)
-            rest = _after_match(rest, pattern)
+            rest = slices.pieces(rest, (start + length)[hit], np.full(len(rest), _ALL))
         return _gathered(found, owners, len(array))
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
@@ -182,14 +212,15 @@ def _named_first(pattern: str) -> str:
     return re.sub(r"(?<!\\)\((?!\?)", rename, pattern)
 
 
-def _after_match(array: pa.Array, pattern: str) -> pa.Array:
-    """What follows the first match; at least one byte is always consumed."""
+def _spans(array: pa.Array, pattern: str) -> tuple[np.ndarray, np.ndarray]:
+    """Where the first match of each text begins and how long it is, in bytes; 0 and 0 without."""
     span = pc.extract_regex_span(array, f"(?P<all>{_capturing_none(pattern)})")
     bounds = pc.struct_field(span, "all")
-    start = columns.numpy_values(pc.list_element(bounds, 0)).astype(np.int64)
-    length = columns.numpy_values(pc.list_element(bounds, 1)).astype(np.int64)
-    begin = start + np.maximum(length, 1)
-    return slices.pieces(array, begin, np.full(len(array), np.int64(2**62)))
+    start, length = (pc.fill_null(pc.list_element(bounds, at), 0) for at in (0, 1))
+    return (
+        columns.numpy_values(start).astype(np.int64),
+        columns.numpy_values(length).astype(np.int64),
+    )
 
 
 def _capturing_none(pattern: str) -> str:

@@ -147,9 +147,9 @@ def _ordered_pair(left: DataType, right: DataType) -> DataType | None:
             zone = left.zone if left.zone is not None else right.zone
             return DateTime64(max(left.precision, right.precision), zone)
         case (Array(a), Array(b)):
-            return Array(common_type([a, b]))
+            return Array(_common_element(a, b))
         case (Map(k1, v1), Map(k2, v2)):
-            return Map(common_type([k1, k2]), common_type([v1, v2]))
+            return Map(_common_element(k1, k2), _common_element(v1, v2))
         case (Tuple(), Tuple()) if len(left.elements) == len(right.elements):
             elements = zip(left.elements, right.elements, strict=True)
             names = left.names if left.names == right.names else ()
@@ -157,6 +157,12 @@ def _ordered_pair(left: DataType, right: DataType) -> DataType | None:
         case (Interval(), Interval()) | (AggregateFunction(), AggregateFunction()):
             return None
     return None
+
+
+def _common_element(left: DataType, right: DataType) -> DataType:
+    """As `common_type`; the elements of an empty literal are of any type, and none of them NULL."""
+    known = [t for t in (left, right) if not isinstance(t, Nothing)]
+    return common_type(known or [NOTHING])
 
 
 def _integers(left: Integer, right: Integer) -> Integer | None:

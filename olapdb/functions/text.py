@@ -53,6 +53,15 @@ def display(array: pa.Array, data_type: DataType, zone: str = "UTC") -> list[str
     ]
 
 
+def readable(array: pa.Array, data_type: DataType) -> list[str]:
+    """As `display`, for messages and notes: NULL is "NULL", bytes that are no UTF-8 are `\\xff`."""
+    return [
+        "NULL" if value is None
+        else value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        for value in display(array, data_type)
+    ]  # fmt: skip
+
+
 def display_array(array: pa.Array, data_type: DataType, zone: str = "UTC") -> pa.Array:
     """A string array of the values as printed at top level; NULL stays null.
 
@@ -163,8 +172,13 @@ def _floats(array: pa.Array) -> pa.Array:
     )
     for exponent in pc.unique(exponents.drop_null()).to_pylist():
         if exponent < 21:
-            whole = pc.utf8_rpad(digits, width=exponent + 1, padding="0")
-            signed = pc.binary_join_element_wise(pc.struct_field(parts, "s"), whole, "")
+            padded = pc.utf8_rpad(digits, width=exponent + 1, padding="0")
+            whole = pc.utf8_slice_codeunits(padded, 0, exponent + 1)
+            fraction = pc.utf8_slice_codeunits(padded, exponent + 1)
+            point = pc.if_else(pc.equal(fraction, ""), "", ".")
+            signed = pc.binary_join_element_wise(
+                pc.struct_field(parts, "s"), whole, point, fraction, ""
+            )
             shown = pc.if_else(pc.fill_null(pc.equal(exponents, exponent), False), signed, shown)
     return pc.replace_substring(shown, "e+", "e")
 

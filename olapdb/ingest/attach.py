@@ -35,7 +35,7 @@ from olapdb.model.changes import (
     Requirement,
     SchemaIs,
 )  # fmt: skip
-from olapdb.model.columns import settled_version
+from olapdb.model.columns import next_column_id, settled_version
 from olapdb.model.part import NewBlock, Part, detached_table
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
@@ -110,9 +110,11 @@ class Incoming:
         converted = self._same_table and converts(self.target, part)
         if fits_as_it_is(part, self.source, self.target) and not converted:
             version = part.schema_version if self._same_table else _newest_version(self.target)
+            names = {column.name for column in self.target.stored_columns}
+            bounds = {name: ends for name, ends in part.bounds.items() if name in names}
             made = replace(
                 part, id=uuid.uuid4().hex, table_id=self.target.id, blocks=block, level=level,
-                contributions=(), schema_version=version, created_commit=0, detached_reason="",
+                bounds=bounds, contributions=(), schema_version=version, created_commit=0, detached_reason="",
                 created_ms=self.change.services.clock_ms(),
             )  # fmt: skip
             return AddPart(made, self.snapshot.inline_rows(part) if part.inline else None)
@@ -142,10 +144,13 @@ def _newest_version(table: Table) -> int:
 
 def fits_as_it_is(part: Part, source: Table, target: Table) -> bool:
     """Whether the part's bytes mean the same read through the target: columns are found by id, and
-    what a part is too old to have is filled by the table's own defaults."""
+    what a part is too old to have is filled by the table's own defaults. It may hold columns that
+    the source has dropped: their ids must not be those that the target gives next."""
     if source.id == target.id:
         return True
     if part.schema_version < settled_version(source):
+        return False
+    if next_column_id(source) > next_column_id(target):
         return False
     ids = {(c.name, c.id) for c in source.stored_columns}
     return ids == {(c.name, c.id) for c in target.stored_columns}

@@ -106,7 +106,7 @@ class BlockMaker:
         if self.null_as_default and array.null_count and not is_nullable(target):
             target = make_nullable(target)
         if array.type == target.arrow and plain(source) == plain(target):
-            if array.null_count and not is_nullable(target):
+            if array.null_count and not is_nullable(target) and not self.null_as_default:
                 row = int(pc.index(pc.is_null(array), True).as_py())
                 raise _named(
                     CannotInsertNull(f"NULL is no value of {column.type}.").at_row(row),

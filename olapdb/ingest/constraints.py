@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from olapdb.errors import ViolatedConstraint
 from olapdb.execute.defaults import CheckConstraint
 from olapdb.execute.evaluate import evaluate_predicate
-from olapdb.functions import display
+from olapdb.functions import readable
 from olapdb.functions.base import Environment
 from olapdb.model.schema import Table
 from olapdb.plan.expressions import columns_of
@@ -40,8 +40,7 @@ def _violated(
     for name in names:
         column = table.column(name)
         assert column is not None
-        text = display(row.column(name), column.type)[0]
-        values.append(f"{name} = {'NULL' if text is None else text}")
+        values.append(f"{name} = {readable(row.column(name), column.type)[0]}")
     return ViolatedConstraint(
         f"Constraint {constraint.name} of {table.database}.{table.name} is violated at row"
         f" {number + 1}. Expression: ({constraint.text}). Column values: {', '.join(values)}.",

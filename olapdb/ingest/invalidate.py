@@ -15,7 +15,7 @@ import pyarrow as pa
 from olapdb.errors import Error
 from olapdb.execute.codes import factorise
 from olapdb.execute.layout import TableLayout
-from olapdb.functions import display
+from olapdb.functions import readable
 from olapdb.ingest.arrays import one_array
 from olapdb.ingest.keys import key_columns
 from olapdb.ingest.stage import VOID_PARTITION, layout_of
@@ -130,7 +130,7 @@ def key_texts(table: Table, rows: pa.Table, limit: int) -> list[str]:
 
 def column_texts(column: pa.ChunkedArray, data_type: DataType) -> list[str]:
     """The values as ClickHouse prints them, NULL as "NULL"."""
-    return ["NULL" if one is None else one for one in display(one_array(column), data_type)]
+    return readable(one_array(column), data_type)
 
 
 def touched_parts(

@@ -250,7 +250,7 @@ def _one_of(argument: Expression, values: pa.Array) -> Expression | None:
     distinct = pc.unique(values.drop_null())
     if len(distinct) > KEY_VALUES_MAX:
         return None
-    return InValues(UINT8, argument, distinct, tuple(distinct.to_pylist()), False)
+    return InValues(UINT8, argument, distinct, tuple(distinct), False)
 
 
 def _replaced(root: Node, path: Path, change: Callable[[Node], Node]) -> Node:

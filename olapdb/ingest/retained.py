@@ -29,6 +29,7 @@ from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import (
+    ESCAPED,
     Cause,
     FrozenVerdict,
     KeyBounds,
@@ -106,9 +107,20 @@ def key_bounds(layout: TableLayout, rows: pa.Table) -> KeyBounds | None:
             high.append(None)
             continue
         ends = pc.min_max(ordered)
-        low.append(ends["min"].as_py())
-        high.append(ends["max"].as_py())
+        low.append(_kept(ends["min"]))
+        high.append(_kept(ends["max"]))
     return KeyBounds(tuple(low), tuple(high), tuple(nulls))
+
+
+def _kept(end: pa.Scalar) -> KeyValue:
+    if end.is_valid and _is_text(end.type):
+        return str(bytes(end.as_buffer()), "utf-8", ESCAPED)
+    found: KeyValue = end.as_py()
+    return found
+
+
+def _end(kept: int | str, arrow: pa.DataType) -> pa.Scalar:
+    return pa.scalar(kept.encode("utf-8", ESCAPED) if isinstance(kept, str) else kept, arrow)
 
 
 def _ordered(values: pa.Array) -> pa.Array | None:
@@ -122,9 +134,11 @@ def _ordered(values: pa.Array) -> pa.Array | None:
         return values.view(pa.int64())
     if pa.types.is_boolean(kind):
         return values.cast(pa.uint8())
-    if pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return values
-    return None
+    return values if pa.types.is_integer(kind) or _is_text(kind) else None
+
+
+def _is_text(arrow: pa.DataType) -> bool:
+    return bool(pa.types.is_string(arrow) or pa.types.is_large_string(arrow))
 
 
 def _within(bounds: KeyBounds, keys: list[pa.Array | None], rows: int) -> pa.Array:
@@ -137,8 +151,10 @@ def _within(bounds: KeyBounds, keys: list[pa.Array | None], rows: int) -> pa.Arr
         if low is None or high is None:
             own = pc.is_null(values)
         else:
+            if _is_text(values.type):
+                values = values.cast(pa.binary())
             try:
-                ends = pa.scalar(low, values.type), pa.scalar(high, values.type)
+                ends = _end(low, values.type), _end(high, values.type)
             except (pa.ArrowInvalid, pa.ArrowTypeError):
                 continue  # the column's type was changed since: not bounded
             own = pc.and_(pc.greater_equal(values, ends[0]), pc.less_equal(values, ends[1]))

@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.bind import BindScope, bind_expression
-from olapdb.errors import DataError, InternalError
+from olapdb.errors import Error, InternalError
 from olapdb.execute.evaluate import evaluate_array
 from olapdb.functions.base import Environment
 from olapdb.ingest.delete import NOTHING_LEFT, DeleteResult, matching, rewrite
@@ -176,7 +176,7 @@ class _Judge:
             values = pa.array([known[0], known[1]], _integers(arrow)).view(arrow)
             batch = pa.RecordBatch.from_arrays([values], names=[column.name])
             made = evaluate_array(bound, batch, self._environment)
-        except (DataError, pa.ArrowException, TypeError, OverflowError):
+        except (Error, pa.ArrowException, TypeError, OverflowError):
             return None
         if made.null_count:
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from olapdb.model.part import BlockRange, Blocks, covers, union_ranges
 
@@ -71,7 +71,9 @@ class Invalidation:
 
 
 KeyValue: TypeAlias = "int | str | None"
-"""Of a sorting key's item: dates are days, timestamps ticks of the column's unit."""
+"""Of a sorting key's item: dates are days, timestamps ticks of the column's unit.  Of a text that is
+no UTF-8 the bytes stand as lone surrogates, `ESCAPED`."""
+ESCAPED = "surrogateescape"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,12 @@ def _around(
     if other_low is None or other_high is None:
         return low, high
     # Of one key item, so of one type.
-    return min(low, other_low), max(high, other_high)
+    return min(low, other_low, key=_in_order), max(high, other_high, key=_in_order)
+
+
+def _in_order(value: int | str) -> Any:
+    """Texts order as their bytes do."""
+    return value.encode("utf-8", ESCAPED) if isinstance(value, str) else value
 
 
 FrozenVerdict: TypeAlias = Literal["proven", "covered", "stale", "different"]

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
 
 from olapdb.errors import InternalError
+from olapdb.functions import columns, readable
 from olapdb.plan.expressions import (
     AggregateCall,
     Call,
@@ -37,7 +41,7 @@ from olapdb.plan.nodes import (
     Values,
 )
 from olapdb.plan.tree import subqueries_of
-from olapdb.types import Date, DateTime, String, plain
+from olapdb.types import DataType, Date, DateTime, String, plain
 
 Annotate = Callable[[Node], Iterable[str]]
 _VALUES_SHOWN = 5
@@ -184,7 +188,7 @@ def show(expression: Expression) -> str:
         case Cast():
             return f"CAST({show(expression.argument)} AS {expression.type})"
         case InValues(argument=argument, values=values):
-            shown = [str(v) for v in values.slice(0, _VALUES_SHOWN).to_pylist()]
+            shown = [str(_python(v, argument.type)) for v in values.slice(0, _VALUES_SHOWN)]
             more = len(values) - len(shown)
             rest = f", … {more} more" if more else ""
             word = "NOT IN" if expression.negated else "IN"
@@ -205,10 +209,18 @@ def _inner(expression: Expression) -> str:
     return f"({text})" if is_infix and len(expression.children()) > 1 else text
 
 
+def _python(value: pa.Scalar, data_type: DataType) -> Any:
+    """The value, as text where one in it is no UTF-8."""
+    try:
+        return value.as_py()
+    except UnicodeDecodeError:
+        return readable(columns.single(value), data_type)[0]
+
+
 def _value(constant: Constant) -> str:
     if not constant.value.is_valid:
         return "NULL"
-    value = constant.value.as_py()
+    value = _python(constant.value, constant.type)
     inner = plain(constant.type)
     if isinstance(inner, String):
         return "'" + str(value).replace("\\", "\\\\").replace("'", "\\'") + "'"

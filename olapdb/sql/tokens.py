@@ -27,6 +27,7 @@ Kind = Literal["word", "name", "string", "number", "operator", "parameter", "end
 _OPERATORS = ("||", "::", "->", ">=", "<=", "<>", "!=", "==", "<=>")
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_$]*\Z")
 _PARAMETER = re.compile(r"\$[A-Za-z0-9_]+\Z")
+_EXPONENT = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]+")
 _TUPLE_ELEMENT = re.compile(r"[0-9]+(?:\.[0-9]*)?(?:\.[A-Za-z0-9_]+)*\Z")
 _HEREDOC = re.compile(
     r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`(?:[^`\\]|\\.|``)*`|--[^\n]*|#[ !][^\n]*"
@@ -139,7 +140,11 @@ def tokenize(source: SourceText, start: int = 0, end: int | None = None) -> list
                     inside = _unescape_at(source, inside, start + at)
                 tokens.append(Token("string", inside, "", start + at, start + after))
             case TokenType.NUMBER:
-                _number(tokens, scan.text, start + at, start + after)
+                number = _EXPONENT.match(scan.text)
+                stop = len(scan.text) if number is None else number.end()
+                _number(tokens, scan.text[:stop], start + at, start + at + stop)
+                if stop < len(scan.text):  # the scanner takes `1e5+0.5` for one number
+                    tokens.extend(tokenize(source, start + at + stop, start + after)[:-1])
             case TokenType.HEX_STRING | TokenType.BIT_STRING:
                 base = 16 if scan.token_type == TokenType.HEX_STRING else 2
                 tokens.append(_based(source, piece[at], scan.text, base, start + at, start + after))
@@ -173,6 +178,9 @@ def _word(tokens: list[Token], source: SourceText, text: str, start: int) -> Non
     elif "." in text and text[0].isdigit() and _after_dot(tokens, start):
         # `t.1.x`: the scanner took `1.x` for one word
         _elements(tokens, text, start)
+    elif number := _EXPONENT.match(text):
+        _number(tokens, number.group(), start, start + number.end())
+        tokens.extend(tokenize(source, start + number.end(), end)[:-1])
     else:
         raise SyntaxError(
             f"Unrecognized token {text[:20]!r}.",

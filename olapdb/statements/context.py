@@ -275,9 +275,9 @@ def refuse_dependents(snapshot: Snapshot, item: SchemaObject, action: str) -> No
         and v.needs(item.id)
     ]  # fmt: skip
     if dependents:
-        names = ", ".join(f"{v.database}.{v.name}" for v in dependents)
-        first = f"{dependents[0].database}.{dependents[0].name}"
+        names = [f"{v.database}.{v.name}" for v in dependents]
+        depend = "depends" if len(names) == 1 else "depend"
         raise HaveDependentObjects(
-            f"Cannot {action} {item.database}.{item.name}: {names} depends on it.",
-            hint=f"DROP VIEW {first} first.",
+            f"Cannot {action} {item.database}.{item.name}: {', '.join(names)} {depend} on it.",
+            hint=f"{'; '.join(f'DROP VIEW {name}' for name in names)} first.",
         )

@@ -286,6 +286,7 @@ def _expression_rows(
     scope = context.scope(snapshot)
     arrays = []
     types = [_nullable(c.type) for c in fields]
+    null_as_default = context.settings.boolean("input_format_null_as_default")
     for position, (column, data_type) in enumerate(zip(fields, types, strict=True)):
         given = [row[position] for row in rows]
         if column.default and None in given:
@@ -300,6 +301,9 @@ def _expression_rows(
             if expression is None:  # an INSERT makes the column's default of a NULL
                 values.append(pa.scalar(None) if column.default else default_value(column.type))
                 continue
+            if _is_null(expression) and null_as_default and not is_nullable(data_type):
+                values.append(pa.scalar(None))  # an array or a map, which no NULL can be of
+                continue
             try:
                 values.append(bind_constant(expression, data_type, scope))
             except DataError as error:
@@ -307,6 +311,10 @@ def _expression_rows(
                 raise
         arrays.append(from_scalars(values, data_type.arrow))
     return pa.Table.from_arrays(arrays, names=[c.name for c in fields]), types
+
+
+def _is_null(expression: nodes.Expression) -> bool:
+    return isinstance(expression, nodes.Literal) and expression.value is None
 
 
 def _refuse_default(column: Column, context: StatementContext) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.functions import display
+from olapdb.functions import display_array
 from olapdb.ingest.arrays import one_array
 from olapdb.ingest.invalidate import column_texts
 from olapdb.ingest.keys import key_columns
@@ -152,7 +152,7 @@ def _key(array: pa.Array, data_type: DataType) -> pa.Array:
     """The column as Acero can group it: nested values as their text, NaN and -0.0 as one value
     each."""
     if pa.types.is_nested(array.type):
-        return pa.array(list(display(array, data_type)), pa.string())
+        return display_array(array, data_type)
     if pa.types.is_floating(array.type):
         zero = pa.scalar(0.0, array.type)
         nan = pa.scalar(float("nan"), array.type)

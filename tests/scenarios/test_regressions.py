@@ -198,6 +198,72 @@ def test_values_may_be_computed(connection: olapdb.Connection) -> None:
         connection.execute("INSERT INTO t VALUES (intDiv(1, 0), '')")
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "b = concat(unhex('ff'), '3')",
+        "b IN (concat(unhex('ff'), '3'), 'x2')",
+        "(b, a) IN ((concat(unhex('ff'), '3'), 3), ('x2', 12))",
+        "[b] IN ([concat(unhex('ff'), '3')])",
+        "[b] = [concat(unhex('ff'), '3')]",
+        "(b, a) = (concat(unhex('ff'), '3'), 3)",
+        "startsWith(b, unhex('ff'))",
+        "startsWith(b, 'x')",
+        "b LIKE 'x%' AND b > 'x3' OR b > concat(unhex('ff'), '7')",
+    ],
+)
+def test_text_that_is_not_utf8_is_found_through_keys_and_indexes(
+    connection: olapdb.Connection, condition: str
+) -> None:
+    connection.execute(
+        "CREATE TABLE t (a UInt8, b String, INDEX i1 b TYPE bloom_filter, INDEX i2 b TYPE set(9),"
+        " INDEX i3 b TYPE minmax) ENGINE = MergeTree ORDER BY b"
+        " SETTINGS index_granularity = 2, inline_bytes_max = 0"
+    )
+    connection.execute("CREATE TABLE bare (a UInt8, b String) ENGINE = Memory")
+    for table in ("t", "bare"):
+        for start, text in ((0, "unhex('ff')"), (10, "'x'")):
+            connection.execute(
+                f"INSERT INTO {table} SELECT number + {start}, concat({text}, toString(number))"
+                " FROM numbers(9)"
+            )
+    assert connection.execute(f"EXPLAIN SELECT a FROM t WHERE {condition}").fetchall()
+    query = "SELECT a FROM {} WHERE {} ORDER BY a"
+    found = connection.execute(query.format("t", condition)).fetchall()
+    kept = connection.execute(query.format("bare", f"materialize({condition})")).fetchall()
+    assert found == kept
+    assert 0 < len(found) < 18
+
+
+def test_default_and_null_stand_for_the_default_of_arrays_maps_and_tuples(
+    connection: olapdb.Connection,
+) -> None:
+    connection.execute(
+        "CREATE TABLE t (k UInt8, a Array(UInt8) DEFAULT [k, 9], m Map(String, UInt8) DEFAULT"
+        " map('x', 1), u Tuple(UInt8, String) DEFAULT (5, 'q'), e Array(UInt8))"
+        " ENGINE = MergeTree ORDER BY k"
+    )
+    connection.execute(
+        "INSERT INTO t VALUES (1, DEFAULT, map('a', 2), (1, 's'), [1]),"
+        " (2, [5 + 1], DEFAULT, (2, 't'), DEFAULT), (3, DEFAULT, DEFAULT, DEFAULT, [3])"
+    )
+    connection.execute(
+        "INSERT INTO t VALUES (4, NULL, NULL, NULL, NULL), (5, [1], map(), NULL, [])"
+    )
+    assert connection.execute("SELECT * FROM t ORDER BY k").fetchall() == [
+        (1, [1, 9], {"a": 2}, (1, "s"), [1]),
+        (2, [6], {"x": 1}, (2, "t"), []),
+        (3, [3, 9], {"x": 1}, (5, "q"), [3]),
+        (4, [4, 9], {"x": 1}, (5, "q"), []),
+        (5, [1], {}, (5, "q"), []),
+    ]
+    connection.execute("SET input_format_null_as_default = 0")
+    with pytest.raises(errors.DataError):
+        connection.execute("INSERT INTO t (k, a) VALUES (6, NULL)")
+    with pytest.raises(errors.NotSupportedError):
+        connection.execute("INSERT INTO t (k, a) VALUES (6, DEFAULT)")
+
+
 def test_default_in_values_is_the_columns_default(connection: olapdb.Connection) -> None:
     connection.execute(
         "CREATE TABLE t (k Int32, s String DEFAULT concat('a', toString(k)), n Nullable(Int8) DEFAULT 5)"

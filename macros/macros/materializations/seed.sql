@@ -1,7 +1,11 @@
 {% macro olapdb__create_csv_table(model, agate_table) %}
+  {{ return(olapdb_create_seed(this, model, agate_table)) }}
+{% endmacro %}
+
+{% macro olapdb_create_seed(relation, model, agate_table) %}
   {%- set overrides = model['config'].get('column_types', {}) -%}
   {% set sql %}
-    create table {{ this.render() }} (
+    create table {{ relation.render() }} (
       {%- for name in agate_table.column_names %}
         {{ adapter.quote(name | string) }} {{ overrides.get(name, adapter.convert_type(agate_table, loop.index0)) }}
         {%- if not loop.last %},{% endif %}
@@ -12,17 +16,19 @@
   {{ return(sql) }}
 {% endmacro %}
 
-{# The table is filled again where it has the seed's columns, and made anew otherwise. #}
+{# The file is loaded beside the table that is there, and what differs is brought over. #}
 {% macro olapdb__reset_csv_table(model, full_refresh, old_relation, agate_table) %}
-  {%- set overrides = model['config'].get('column_types', {}) -%}
-  {% if full_refresh or not adapter.seed_fits(old_relation, agate_table, overrides) %}
-    {% do adapter.drop_relation(old_relation) %}
-    {{ return(create_csv_table(model, agate_table)) }}
-  {% endif %}
-  {% do adapter.truncate_relation(old_relation) %}
-  {{ return("truncate table " ~ old_relation.render()) }}
+  {%- set new = make_intermediate_relation(old_relation) -%}
+  {% do adapter.drop_relation(new) %}
+  {{ return(olapdb_create_seed(new, model, agate_table)) }}
 {% endmacro %}
 
 {% macro olapdb__load_csv_rows(model, agate_table) %}
-  {{ return(adapter.load_seed(this.incorporate(type='table'), agate_table)) }}
+  {%- set target = this.incorporate(type='table') -%}
+  {% if load_cached_relation(this) is none %}
+    {{ return(adapter.load_seed(target, agate_table)) }}
+  {% endif %}
+  {{ return(adapter.reload_seed(
+       target, make_intermediate_relation(target), agate_table,
+       model['config'].get('column_types', {}), should_full_refresh())) }}
 {% endmacro %}

@@ -10,10 +10,11 @@
   {% else %}
     {%- set new = make_intermediate_relation(target) -%}
     {%- set backup = make_backup_relation(target, existing.type) -%}
+    {% do adapter.check_rebuild(existing, 'view', should_full_refresh()) %}
     {% do drop_relation_if_exists(load_cached_relation(new)) %}
     {% do drop_relation_if_exists(load_cached_relation(backup)) %}
     {% call statement('main') %}{{ get_create_view_as_sql(new, sql) }}{% endcall %}
-    {% do adapter.swap_in(new, existing, backup) %}
+    {% do adapter.swap_in(new, existing, backup, should_full_refresh()) %}
     {% do adapter.drop_relation(backup) %}
   {% endif %}
 

@@ -28,7 +28,7 @@ from olapdb.functions.aggregates.sums import (
     WeightedAverage,
 )
 from olapdb.functions.base import Aggregate
-from olapdb.functions.supertypes import sum_type
+from olapdb.functions.supertypes import as_number, sum_type
 from olapdb.types import (
     FLOAT64,
     INT32,
@@ -73,7 +73,7 @@ def _sum(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...])
     argument = plain(types[0])
     if not isinstance(argument, Integer | Float | Decimal | Boolean):
         raise illegal(name, types[0], "a number")
-    result = argument if name == "sumWithOverflow" else sum_type(argument)
+    result = as_number(argument) if name == "sumWithOverflow" else sum_type(argument)
     return Sum(
         name, (), types, result, state_of(name, (), types, result),
         merge_class="float" if isinstance(argument, Float) else "exact",
@@ -189,7 +189,7 @@ def _limit(name: str, parameters: tuple[object, ...]) -> tuple[object, ...]:
     for one in parameters:
         if not isinstance(one, int) or one <= 0:
             raise BadArguments(f"The limit of {name} is a positive integer, not {one!r}.")
-    return parameters
+    return tuple(min(one, 2**63 - 1) for one in parameters if isinstance(one, int))
 
 
 def _group_array(

@@ -194,3 +194,14 @@ def test_a_folder_that_is_no_warehouse_is_refused(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(olapdb.OperationalError, match="no warehouse"):
         olapdb.connect(tmp_path)
+
+
+def test_a_cursor_is_an_arrow_stream_of_what_is_left() -> None:
+    with olapdb.connect() as connection:
+        cursor = connection.execute("SELECT number AS n FROM numbers(5)")
+        assert cursor.fetchone() == (0,)
+        assert pa.table(cursor).to_pydict() == {"n": [1, 2, 3, 4]}
+        connection.execute("CREATE TABLE t (n UInt64) ENGINE = MergeTree ORDER BY n")
+        assert connection.insert("t", connection.execute("SELECT number AS n FROM numbers(3)")) == 3
+        with pytest.raises(olapdb.ProgrammingError):
+            pa.table(connection.execute("DROP TABLE t"))

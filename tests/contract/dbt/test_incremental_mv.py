@@ -248,6 +248,11 @@ class TestLimits(IncrementalMvProject):
         bench.write("late", "select origin, count() as n from {{ ref('hourly') }} group by origin")
         _, log = run_dbt_and_capture(["run", "--select", "late"], expect_pass=False)
         assert "would count the partial rows of hourly" in log
+        bench.write("late", "select origin, uniqq(tail) as n from {{ source('raw', 'flights') }} "
+                    "group by origin")  # fmt: skip
+        _, log = run_dbt_and_capture(["run", "--select", "late"], expect_pass=False)
+        assert "Function with name uniqq does not exist" in log
+        assert "Maybe you meant uniq" in log
 
 
 class TestInterrupted(IncrementalMvProject):

@@ -131,6 +131,8 @@ def test_system_table_reads_what_is_used() -> None:
         ("SELECT * EXCEPT (dely) FROM flights", errors.NoSuchColumn, "delay"),
         ("SELECT COLUMNS('^zz') FROM flights", errors.NoSuchColumn, ""),
         ("SELECT * FROM numberz(3)", errors.UnknownFunction, "numbers"),
+        ("SELECT uniqq(carrier) FROM flights", errors.UnknownFunction, "uniq."),
+        ("SELECT TOSTARTOFHOURS(now())", errors.UnknownFunction, "toStartOfHour"),
     ],
 )
 def test_unknown_names_say_what_was_meant(query: str, error: type[errors.Error], hint: str) -> None:

@@ -61,6 +61,14 @@ def test_credentials() -> None:
         OlapdbCredentials(backfill_engine="spark")
 
 
+def test_a_key_that_the_profile_does_not_have_is_refused() -> None:
+    with pytest.raises(DbtRuntimeError, match=r"key pth.* Maybe you meant path\."):
+        OlapdbCredentials.validate({"pth": "warehouse", "schema": "s"})
+    with pytest.raises(DbtRuntimeError, match="key password, which means nothing"):
+        OlapdbCredentials.validate({"path": "warehouse", "schema": "s", "password": "x"})
+    OlapdbCredentials.validate({"path": "warehouse", "schema": "s", "settings": {}})
+
+
 def test_storage_clause() -> None:
     assert storage_clause({}) == "ENGINE = MergeTree ORDER BY tuple()"
     assert (

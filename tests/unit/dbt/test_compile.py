@@ -224,6 +224,7 @@ def test_a_chain_through_a_cte_does_not_read_the_view_any_more() -> None:
         ("uniqExactMerge(tails) AS c", "use uniqMerge(tails)."),
         ("sum(mean) AS c", "mean is computed from states"),
         ("sum(n + 1) AS c", "use sum(n)."),
+        ("sum(m) AS c", "m is no column of hourly, which has origin, "),
     ],
 )
 def test_a_chain_that_would_mean_something_else(columns: str, message: str) -> None:

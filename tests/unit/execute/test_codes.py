@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from olapdb.execute import codes
-from olapdb.execute.codes import Lookup, factorise
+from olapdb.execute import codes, lookup
+from olapdb.execute.codes import factorise
+from olapdb.execute.lookup import Lookup
 
 KINDS = {
     "integers": (pa.int64(), st.integers(-3, 3)),
@@ -207,3 +208,29 @@ def test_a_million_distinct_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = factorise([column], rows)
     assert (sliced.codes == whole.codes).all()
     assert (sliced.first == whole.first).all()
+
+
+@pytest.mark.parametrize("kind", ["integers", "unsigned", "nullable", "times", "small"])
+@pytest.mark.parametrize("matches_null", [False, True])
+@pytest.mark.parametrize("beside", [False, True])
+def test_many_values_are_found_by_an_index(
+    kind: str, matches_null: bool, beside: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by Arrow's hash tables."""
+    columns = distinct_columns(6_000)
+    columns["small"] = pa.array(np.arange(6_000) % 250 - 125).cast(pa.int8())
+    column = columns[kind]
+    built = [column.slice(0, 4_000), *([pa.array(np.arange(4_000) % 900)] if beside else [])]
+    asked = [column.slice(2_500), *([pa.array(np.arange(3_500) % 900)] if beside else [])]
+    arrow = Lookup(built, 4_000, matches_null=matches_null).find(asked, 3_500)
+    monkeypatch.setattr(lookup, "INDEXED_VALUES_MIN", 10)
+    indexed = Lookup(built, 4_000, matches_null=matches_null)
+    assert (indexed.find(asked, 3_500) == arrow).all()
+    assert (indexed.find([a.drop_null().slice(0, 9) for a in asked], 9) < 4_000).all()
+    assert indexed.find([a.slice(0, 0) for a in asked], 0).tolist() == []
+
+
+def test_hashes_are_sorted_by_their_first_bits() -> None:
+    for bits in (3, 16, 17, 31, 47):
+        values = np.random.default_rng(bits).integers(0, 1 << bits, 1_000).astype(np.uint64)
+        assert (lookup._radix_sorted(values) == np.argsort(values, kind="stable")).all()

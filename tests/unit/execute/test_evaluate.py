@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from olapdb.errors import InternalError
-from olapdb.execute.codes import Lookup
 from olapdb.execute.evaluate import evaluate, evaluate_array, evaluate_predicate
+from olapdb.execute.lookup import Lookup
 from olapdb.functions.base import Environment
 from olapdb.plan.expressions import Cast, Expression, InSubquery, InValues, ScalarSubquery
 from olapdb.types import FLOAT64, INT8, INT64, STRING, UINT8, UINT64, Nullable

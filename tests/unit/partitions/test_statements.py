@@ -207,6 +207,35 @@ def test_clone(connection: Connection) -> None:
     assert numbers(connection, "k") == [2, 3]
 
 
+@pytest.mark.parametrize(
+    "made", ["CREATE TABLE k CLONE AS t", "CREATE TABLE k AS t", "CREATE TABLE k CLONE AS before"]
+)
+def test_a_dropped_column_of_a_shared_part_does_not_come_back(
+    connection: Connection, made: str
+) -> None:
+    """Not as a column that the other table adds, of the same name or of another."""
+    for statement in (
+        "CREATE TABLE before CLONE AS t",
+        "ALTER TABLE t ADD COLUMN x Int64",
+        "INSERT INTO t VALUES ('2024-01-09', 'i', 9, 5)",
+        "ALTER TABLE t DROP COLUMN x",
+        made,
+        "TRUNCATE TABLE k",
+        "ALTER TABLE k ATTACH PARTITION 202401 FROM t",
+    ):
+        connection.execute(statement)
+    services = connection.database.services
+    assert check_database(services.catalog, services.store) == []
+    for column in ("x", "y"):
+        connection.execute(f"ALTER TABLE k ADD COLUMN {column} Int64 DEFAULT 7")
+        assert rows(connection, f"SELECT {column} FROM k WHERE {column} = 7") == [(7,)] * 3
+        connection.execute("ALTER TABLE k DETACH PARTITION 202401")
+        connection.execute("ALTER TABLE k ATTACH PARTITION 202401")
+        connection.execute("OPTIMIZE TABLE k FINAL")
+        assert rows(connection, f"SELECT DISTINCT {column} FROM k") == [(7,)]
+    assert check_database(services.catalog, services.store) == []
+
+
 def test_a_clone_that_fails_leaves_the_files_of_its_source(connection: Connection) -> None:
     catalog = connection.database.services.catalog
     apply = catalog.apply

@@ -1,0 +1,194 @@
+"""Seeds, tables and incremental models below `incremental_mv` models: what a run of theirs, and a
+full refresh, leaves of the triggers that read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dbt.tests.util import run_dbt, run_dbt_and_capture, write_file
+
+import olapdb
+from olapdb.dbapi.connection import Connection
+
+SCHEMA = """
+sources: [{name: raw, schema: raw, tables: [{name: events}]}]
+models:
+  - {name: named, data_tests: [reconciled]}
+  - {name: of_seed, data_tests: [reconciled]}
+  - {name: of_log, data_tests: [reconciled]}
+"""
+LOG = """
+{{ config(materialized='incremental', order_by='id') }}
+select id, kind from {{ source('raw', 'events') }}
+{% if is_incremental() %} where id > (select max(id) from {{ this }}) {% endif %}
+"""
+MV = "{{ config(materialized='incremental_mv') }}"
+NAMES = "kind,name\na,Ann\nb,Bob\n"
+FACTS = "k,v,w\na,1,\nb,2,x\nb,2,x\n"
+
+
+class RebuiltInputs:
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return {
+            "named.sql": MV + "select n.name as name, count() as c from {{ source('raw', 'events') }} e "
+            "join {{ ref('names') }} n on n.kind = e.kind group by name",
+            "of_seed.sql": MV + "select k, sum(v) as v from {{ ref('facts') }} group by k",
+            "log.sql": LOG,
+            "of_log.sql": MV + "select kind, count() as c from {{ ref('log') }} group by kind",
+            "schema.yml": SCHEMA,
+        }  # fmt: skip
+
+    @pytest.fixture(scope="class")
+    def seeds(self) -> dict[str, str]:
+        return {"names.csv": NAMES, "facts.csv": FACTS}
+
+    @pytest.fixture(scope="class")
+    def raw(self, dbt_profile_target: dict[str, object]) -> Iterator[Connection]:
+        with olapdb.connect(str(dbt_profile_target["path"])) as opened:
+            opened.execute("CREATE DATABASE raw")
+            opened.execute(
+                "CREATE TABLE raw.events (id UInt64, kind String) ENGINE = MergeTree ORDER BY id"
+            )
+            opened.execute("INSERT INTO raw.events VALUES (1, 'a'), (2, 'b'), (3, 'b')")
+            yield opened
+
+
+def left_over(connection: Connection) -> list[Any]:
+    sql = "SELECT name FROM system.tables WHERE name LIKE '%__dbt_%'"
+    return connection.execute(sql).fetchall()
+
+
+def stale(connection: Connection) -> list[Any]:
+    sql = "SELECT view, partition_id FROM system.view_invalidations ORDER BY view"
+    return [tuple(row) for row in connection.execute(sql).fetchall()]
+
+
+def write_seed(project: Any, name: str, text: str) -> None:
+    write_file(text, str(Path(project.project_root)), "seeds", f"{name}.csv")
+
+
+class TestSeeds(RebuiltInputs):
+    def test_what_is_as_before_makes_nothing_stale(self, project: Any, raw: Connection) -> None:
+        run_dbt(["build"])
+        model = f"SELECT k, v FROM {project.test_schema}.of_seed ORDER BY k"
+        for arguments in (["build"], ["build", "--full-refresh"]):
+            results = run_dbt(arguments)
+            assert {str(r.status) for r in results} == {"success", "pass"}
+            assert stale(raw) == []
+            assert left_over(raw) == []
+
+        # rows that are added fire the trigger; a name that changes reaches its slices only
+        write_seed(project, "facts", FACTS + "b,5,y\nc,7,\nc,7,\n")
+        results = run_dbt(["build"])
+        assert {str(r.status) for r in results} == {"success", "pass"}
+        assert raw.execute(model).fetchall() == [("a", 1), ("b", 9), ("c", 14)]
+
+        # rows that leave are the view's stale slices, which say so
+        write_seed(project, "facts", "k,v,w\na,1,\nb,2,x\n")
+        write_seed(project, "names", NAMES.replace("Bob", "Bert"))
+        _, log = run_dbt_and_capture(["build"], expect_pass=False)
+        assert "dbt run-operation repair" in log
+        run_dbt(["run-operation", "repair"])
+        assert raw.execute(model).fetchall() == [("a", 1), ("b", 2)]
+        run_dbt(["test"])
+        named = f"SELECT name, c FROM {project.test_schema}.named ORDER BY name"
+        assert raw.execute(named).fetchall() == [("Ann", 1), ("Bert", 2)]
+        assert left_over(raw) == []
+
+    def test_other_columns(self, project: Any, raw: Connection) -> None:
+        run_dbt(["build", "--full-refresh"])
+        write_seed(project, "facts", "k,v,w,more\na,1,,9\n")
+        write_seed(project, "names", "kind,name,more\na,Ann,1\nb,Bob,2\n")
+        _, log = run_dbt_and_capture(["seed"], expect_pass=False)
+        assert "facts cannot be rebuilt" in log.replace("`", "")
+        assert "--full-refresh" in log
+        results, log = run_dbt_and_capture(["build", "--full-refresh"])
+        assert "of_seed is rebuilt when it runs next" in log
+        assert {str(r.status) for r in results} == {"success", "pass"}
+        assert raw.execute(f"SELECT * FROM {project.test_schema}.of_seed").fetchall() == [("a", 1)]
+        assert left_over(raw) == []
+
+
+class TestIncremental(RebuiltInputs):
+    def test_its_trigger_follows(self, project: Any, raw: Connection) -> None:
+        rows = f"SELECT kind, c FROM {project.test_schema}.of_log ORDER BY kind"
+        run_dbt(["build"])
+        raw.execute("INSERT INTO raw.events VALUES (4, 'c')")
+        run_dbt(["build"])
+        assert left_over(raw) == []
+        assert raw.execute(rows).fetchall() == [("a", 1), ("b", 2), ("c", 1)]
+
+        raw.execute("DELETE FROM raw.events WHERE id = 3")
+        results, log = run_dbt_and_capture(["build", "--full-refresh"])
+        assert "of_log is rebuilt when it runs next" in log
+        assert {str(r.status) for r in results} == {"success", "pass"}
+        assert raw.execute(rows).fetchall() == [("a", 1), ("b", 1), ("c", 1)]
+        raw.execute("INSERT INTO raw.events VALUES (5, 'c')")
+        run_dbt(["build"])
+        assert raw.execute(rows).fetchall() == [("a", 1), ("b", 1), ("c", 2)]
+        assert left_over(raw) == []
+
+        # a trigger of somebody else is not dropped, and nothing is changed
+        raw.execute("CREATE TABLE other (kind String) ENGINE = MergeTree ORDER BY kind")
+        raw.execute(
+            f"CREATE MATERIALIZED VIEW other_mv TO other AS SELECT kind FROM {project.test_schema}.log"
+        )
+        _, log = run_dbt_and_capture(["run", "--full-refresh", "-s", "log"], expect_pass=False)
+        assert "default.other_mv, which dbt did not make" in log
+        assert left_over(raw) == []
+        raw.execute("INSERT INTO raw.events VALUES (6, 'd')")
+        run_dbt(["build"])
+        assert raw.execute("SELECT * FROM other").fetchall() == [("d",)]
+
+    def test_a_table_is_rebuilt_by_a_full_refresh(self, project: Any, raw: Connection) -> None:
+        raw.execute("DROP VIEW IF EXISTS other_mv")
+        run_dbt(["build"])
+        write_file(
+            LOG.replace("'incremental'", "'table'"), str(project.project_root), "models", "log.sql"
+        )
+        _, log = run_dbt_and_capture(["run", "-s", "log"], expect_pass=False)
+        assert "log cannot be rebuilt" in log.replace("`", "")
+        assert "--full-refresh" in log
+        assert left_over(raw) == []
+        results = run_dbt(["build", "--full-refresh"])
+        assert {str(r.status) for r in results} == {"success", "pass"}
+        assert left_over(raw) == []
+        write_file(
+            LOG.replace("'incremental'", "'view'"), str(project.project_root), "models", "log.sql"
+        )
+        _, log = run_dbt_and_capture(["run", "-s", "log"], expect_pass=False)
+        assert "log cannot be rebuilt" in log.replace("`", "")
+        assert left_over(raw) == []
+
+
+class TestJoined(RebuiltInputs):
+    @pytest.fixture(scope="class")
+    def seeds(self) -> dict[str, str]:
+        return {}
+
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        source = "from {{ source('raw', 'events') }}"
+        return {
+            "last.sql": MV + f"select kind, max(id) as bound {source} group by kind",
+            "older.sql": MV + f"select e.kind as kind, countIf(e.id < l.bound) as c {source} e "
+            "join {{ ref('last') }} l on l.kind = e.kind group by kind",
+            "schema.yml": "sources: [{name: raw, schema: raw, tables: [{name: events}]}]",
+        }  # fmt: skip
+
+    def test_what_joins_a_rebuilt_model_is_rebuilt(self, project: Any, raw: Connection) -> None:
+        rows = f"SELECT kind, c FROM {project.test_schema}.older ORDER BY kind"
+        run_dbt(["run"])
+        assert raw.execute(rows).fetchall() == [("a", 0), ("b", 1)]
+        _, log = run_dbt_and_capture(["run", "--full-refresh"])
+        assert "older is rebuilt when it runs next" in log
+        changed = "select kind, min(id) as bound from {{ source('raw', 'events') }} group by kind"
+        write_file(MV + changed, str(project.project_root), "models", "last.sql")
+        run_dbt(["run", "--full-refresh", "-s", "last"])
+        run_dbt(["run"])
+        assert raw.execute(rows).fetchall() == [("a", 0), ("b", 0)]
+        assert left_over(raw) == []

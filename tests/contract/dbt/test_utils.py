@@ -1,0 +1,61 @@
+"""dbt's macros for all databases: its own tests, and the few that these cannot ask."""
+
+from __future__ import annotations
+
+import pytest
+from dbt.tests.adapter.utils.test_array_append import BaseArrayAppend
+from dbt.tests.adapter.utils.test_array_concat import BaseArrayConcat
+from dbt.tests.adapter.utils.test_bool_or import BaseBoolOr
+from dbt.tests.adapter.utils.test_hash import BaseHash
+from dbt.tests.adapter.utils.test_safe_cast import BaseSafeCast
+from dbt.tests.util import run_dbt, run_dbt_and_capture
+
+
+class TestArrayAppend(BaseArrayAppend):
+    pass
+
+
+class TestArrayConcat(BaseArrayConcat):
+    pass
+
+
+class TestBoolOr(BaseBoolOr):
+    pass
+
+
+class TestHash(BaseHash):
+    pass
+
+
+class TestSafeCast(BaseSafeCast):
+    pass
+
+
+class TestOthers:
+    @pytest.fixture(scope="class")
+    def models(self) -> dict[str, str]:
+        return {
+            "parts.sql": """
+                select {{ dbt.split_part("'a,b,c'", "','", 2) }} as second,
+                    {{ dbt.split_part("'a,b,c'", "','", -1) }} as last,
+                    {{ dbt.split_part("nullIf('x', 'x')", "','", 1) }} as nothing,
+                    {{ dbt.safe_cast("'12x'", "Int64") }} as number,
+                    toString({{ dbt.date(2024, 2, 5) }}) as day,
+                    toString({{ dbt.last_day("toDate('2024-02-05')", "month") }}) as last_day""",
+            "joined.sql": """
+                select {{ dbt.listagg("toString(number)", "'-'") }} as items,
+                    {{ dbt.listagg("toString(number)", "'-'", limit_num=2) }} as two
+                from numbers(3)""",
+            "ordered.sql": """
+                select {{ dbt.listagg("toString(number)", "'-'", "order by number") }} as items
+                from numbers(3)""",
+        }
+
+    def test_values(self, project: object) -> None:
+        run_dbt(["run", "--exclude", "ordered"])
+        parts = project.run_sql("select * from {schema}.parts", fetch="one")  # type: ignore[attr-defined]
+        assert tuple(parts) == ("b", "c", None, None, "2024-02-05", "2024-02-29")
+        joined = project.run_sql("select * from {schema}.joined", fetch="one")  # type: ignore[attr-defined]
+        assert tuple(joined) == ("0-1-2", "0-1")
+        _, log = run_dbt_and_capture(["run", "--select", "ordered"], expect_pass=False)
+        assert "arraySort(groupArray(" in log

@@ -1,0 +1,138 @@
+"""Every function and aggregate called with arguments of any type, at the ends of their ranges: what
+comes is a column of the type that was promised, or an error of the tree that says what to do.
+
+Values are compared with ClickHouse's in tests/oracle; here nothing but olapdb runs, so that any
+call will do.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pyarrow as pa
+import pytest
+
+import olapdb
+from olapdb.functions import aggregate_names, function_names
+from tests.harness import typed_table
+
+RUN_SECONDS, LONG_SECONDS = 12, 600
+WAITING = frozenset({"throwIf", "sleep", "sleepEachRow"})
+CONSTANTS = (
+    "0", "1", "-1", "3", "255", "-128", "65536", "-9223372036854775808", "18446744073709551615", "0.5",
+    "1e20", "1e308", "nan", "-inf", "true", "NULL", "toDecimal32(1.5, 2)", "toDecimal64(-3, 4)",
+    "toDecimal256('99999999999999999999999999999999999999999999999999999999.5', 20)",
+    "toDecimal128('9999999999999999999999999999.0000000001', 10)", "toInt8(-128)", "toFloat32(0.1)",
+    "''", "'a'", "'ÄÖ'", "','", "'%'", "'('", "'x*'", "'[a-z]'", "'UTC'", "'day'", "'2024-01-01'",
+    "'%Y-%m'", "'UInt8'", "'Nullable(String)'", "unhex('ff00')", "toFixedString('ab', 3)",
+    "toDate('2149-06-06')", "toDateTime(4294967295)", "toDate32('1900-01-01')",
+    "toDateTime64('2299-12-31 23:59:59.999', 3)", "toDateTime64('1900-01-01 00:00:00', 9, 'UTC')",
+    "INTERVAL 1 MONTH", "INTERVAL -3 HOUR", "[]", "[1, NULL]", "[[]]", "[nan]", "['a', 'b']",
+    "[(1, 'a')]", "tuple()", "(1, NULL)", "map()", "map('a', 1)", "materialize(NULL)",
+    "toUUID('00010203-0405-0607-0809-0a0b0c0d0e0f')", "toLowCardinality('x')",
+)  # fmt: skip
+COMBINATORS = (
+    "", "If", "OrNull", "OrDefault", "Distinct", "Array", "State", "ArgMin", "ForEach", "Resample",
+    "ArrayIf", "SimpleState",
+)  # fmt: skip
+PARAMETERS = ("", "", "(0.5)", "(3)", "(18446744073709551615)", "('a')", "(0, 10, 3)", "(nan)")
+READS = (
+    "FROM typed", "FROM typed WHERE u8 > 255", "FROM typed CROSS JOIN numbers(200) AS n", "",
+)  # fmt: skip
+
+
+class Calls:
+    """Draws statements."""
+
+    def __init__(self, seed: int) -> None:
+        self.draw = random.Random(seed)
+        self._functions = [n for n in function_names() if n not in WAITING]
+        self._aggregates = aggregate_names()
+
+    def statement(self) -> str:
+        draw = self.draw
+        read = draw.choice(READS)
+        arguments = [self._argument(read) for _ in range(draw.choice((0, 1, 1, 2, 2, 3, 4)))]
+        if draw.random() < 0.25:
+            name = draw.choice(self._aggregates) + draw.choice(COMBINATORS)
+            name += draw.choice(PARAMETERS)
+            group = " GROUP BY b" if read and draw.random() < 0.5 else ""
+            return f"SELECT {name}({', '.join(arguments)}) {read}{group}"
+        return f"SELECT {draw.choice(self._functions)}({', '.join(arguments)}) {read}"
+
+    def _argument(self, read: str) -> str:
+        if read and self.draw.random() < 0.5:
+            return self.draw.choice(tuple(typed_table.COLUMNS))
+        return self.draw.choice(CONSTANTS)
+
+
+@pytest.fixture(scope="module")
+def connection() -> olapdb.Connection:
+    opened = olapdb.connect()
+    columns = typed_table.values()
+    opened.execute(
+        "CREATE TABLE typed ("
+        + ", ".join(f"{name} {type_name}" for name, (type_name, _) in typed_table.COLUMNS.items())
+        + ") ORDER BY tuple()"
+    )
+    given = {name: value.column for name, value in columns.items() if name != "id"}
+    opened.insert("typed", pa.table(given))  # Arrow has no UUID: that column is of its default
+    return opened
+
+
+def check(connection: olapdb.Connection, statement: str) -> None:
+    try:
+        result = connection.session.execute(statement)
+        table = result.read_all()
+    except olapdb.InternalError as error:
+        raise AssertionError(f"{statement}: {error}") from error
+    except olapdb.Error as error:
+        assert error.code, statement
+        assert len(error.message) > 10, statement
+        return
+    for column, data_type in zip(table.columns, result.types, strict=True):
+        assert column.type == data_type.arrow, statement
+        column.validate()
+
+
+def run(connection: olapdb.Connection, seed: int, seconds: float) -> int:
+    calls, count = Calls(seed), 0
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        check(connection, calls.statement())
+        count += 1
+    return count
+
+
+def test_any_call_gives_a_column_or_an_error(connection: olapdb.Connection) -> None:
+    assert run(connection, 1, RUN_SECONDS) > 200
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(2 * LONG_SECONDS)
+def test_any_call_for_long(connection: olapdb.Connection) -> None:
+    run(connection, time.time_ns(), LONG_SECONDS)
+
+
+EXCEPTIONS = (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid"), pa.ArrowInvalid("Invalid UTF8"),
+              MemoryError(), pa.ArrowNotImplementedError("no kernel"), ZeroDivisionError("by zero"),
+              pa.ArrowInvalid("Decimal value does not fit in precision 37"), KeyError("x"))  # fmt: skip
+NAMES = (
+    "CANNOT_CONVERT_TYPE", "CANNOT_CONVERT_TYPE", "MEMORY_LIMIT_EXCEEDED", "NOT_IMPLEMENTED",
+    "LOGICAL_ERROR", "DECIMAL_OVERFLOW", "LOGICAL_ERROR",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("error", "name"), zip(EXCEPTIONS, NAMES, strict=True))
+def test_what_an_exception_of_python_or_arrow_means(error: Exception, name: str) -> None:
+    told = olapdb.errors.foreign_error(error, "Function f of (String)")
+    assert told is not None
+    assert told.name == name
+    assert told.message.startswith("Function f of (String)")
+    assert told.hint
+
+
+def test_what_is_no_calculation_is_left_alone() -> None:
+    assert olapdb.errors.foreign_error(OSError(5, "lost"), "The statement") is None
+    assert olapdb.errors.foreign_error(KeyboardInterrupt(), "The statement") is None
