@@ -262,6 +262,11 @@ def python_values(column: pa.Array | pa.ChunkedArray, data_type: DataType) -> li
         values: list[object] = column.to_pylist()
     except UnicodeDecodeError as error:
         values = _with_bytes(column, error)
+    except (OverflowError, ValueError) as error:
+        raise CannotConvertType(
+            f"A value of type {data_type} is none that Python has: {error}.",
+            hint="Read it by toString(…), or as Arrow data.",
+        ) from error
     convert = _converter(data_type)
     return values if convert is None else [None if v is None else convert(v) for v in values]
 

@@ -32,3 +32,8 @@
 {% macro olapdb__array_append(array, new_element) %}arrayPushBack({{ array }}, {{ new_element }}){% endmacro %}
 
 {% macro olapdb__array_concat(array_1, array_2) %}arrayConcat({{ array_1 }}, {{ array_2 }}){% endmacro %}
+
+{% macro olapdb__date_spine(datepart, start_date, end_date) %}
+  select {{ dbt.dateadd(datepart, "number", start_date) }} as date_{{ datepart }}
+  from numbers(toUInt64(greatest({{ dbt.datediff(start_date, end_date, datepart) }}, 0)))
+{% endmacro %}

@@ -90,6 +90,21 @@ class OlapCompiler(SQLCompiler):
             text += "\n OFFSET " + self.process(select._offset_clause, **kw)
         return text
 
+    def for_update_clause(self, select: Any, **kw: Any) -> str:
+        raise exc.CompileError("There are no locks of rows: a SELECT reads a snapshot.")
+
+    def render_literal_value(self, value: Any, type_: Any) -> str:
+        """Backslashes escape in ClickHouse's strings."""
+        text: str = super().render_literal_value(value, type_)
+        return text.replace("\\", "\\\\")
+
+    def visit_regexp_match_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
+        left, right = self.process(binary.left, **kw), self.process(binary.right, **kw)
+        return f"match({left}, {right})"
+
+    def visit_not_regexp_match_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
+        return f"NOT {self.visit_regexp_match_op_binary(binary, operator, **kw)}"
+
     def visit_floordiv_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
         """Of whole numbers exact, and towards zero, as in other databases; else FLOOR of `/`."""
         left, right = self.process(binary.left, **kw), self.process(binary.right, **kw)
@@ -127,6 +142,33 @@ class OlapDDLCompiler(DDLCompiler):
             "The olapdb dialect does not compile CREATE TABLE yet; execute it as text: "
             "connection.execute(text('CREATE TABLE … ENGINE = MergeTree ORDER BY …'))."
         )
+
+    def visit_create_index(self, create: Any, *arguments: Any, **kw: Any) -> str:
+        raise exc.CompileError(
+            "An index of olapdb has a type; execute it as text: "
+            "connection.execute(text('ALTER TABLE t ADD INDEX i (a) TYPE minmax'))."
+        )
+
+    def visit_set_table_comment(self, create: Any, **kw: Any) -> str:
+        return self._comment(create.element, create.element.comment)
+
+    def visit_drop_table_comment(self, drop: Any, **kw: Any) -> str:
+        return self._comment(drop.element, "")
+
+    def _comment(self, table: Any, comment: str) -> str:
+        literal = self.sql_compiler.render_literal_value(comment, sqltypes.String())
+        return f"ALTER TABLE {self.preparer.format_table(table)} MODIFY COMMENT {literal}"
+
+    def visit_set_column_comment(self, create: Any, **kw: Any) -> str:
+        return self._column_comment(create.element, create.element.comment)
+
+    def visit_drop_column_comment(self, drop: Any, **kw: Any) -> str:
+        return self._column_comment(drop.element, "")
+
+    def _column_comment(self, column: Any, comment: str) -> str:
+        literal = self.sql_compiler.render_literal_value(comment, sqltypes.String())
+        table, name = self.preparer.format_table(column.table), self.preparer.format_column(column)
+        return f"ALTER TABLE {table} COMMENT COLUMN {name} {literal}"
 
 
 class OlapDialect(DefaultDialect):

@@ -8,7 +8,7 @@ the query aggregates, and what must be computed. The node is built from the insi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -191,19 +191,17 @@ class _SelectBinding:
             ]
         keys: list[tuple[str, Expression]] = []
         for node in clause:
-            for name, bound in self._group_element(node, items):
+            item = self._positional(node, items, "GROUP BY")
+            pairs = [(item.name, item.expression)] if item is not None else self._elements(node)
+            for name, bound in pairs:
                 refuse_aggregates(bound, "GROUP BY", node.position)
                 keys.append((name, bound))
         return keys
 
-    def _group_element(
-        self, node: sql.Expression, items: Sequence[Item]
-    ) -> Iterable[tuple[str, Expression]]:
-        """A tuple groups by its elements."""
-        if (item := self._positional(node, items, "GROUP BY")) is not None:
-            return [(item.name, item.expression)]
+    def _elements(self, node: sql.Expression) -> list[tuple[str, Expression]]:
+        """A tuple groups by its elements, of which a number is no column's."""
         if isinstance(node, sql.TupleLiteral):
-            return [pair for e in node.elements for pair in self._group_element(e, items)]
+            return [pair for e in node.elements for pair in self._elements(e)]
         return [(result_name(self.binder, node), self.binder.bind(node))]
 
     def _positional(self, node: sql.Expression, items: Sequence[Item], clause: str) -> Item | None:

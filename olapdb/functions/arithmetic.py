@@ -336,7 +336,7 @@ def _zero(arrow: pa.DataType) -> pa.Scalar:
 
 def _may_divide(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
     """Where neither 0 divides nor -1 the least number of its type."""
-    fine = bottom != 0
+    fine: np.ndarray = bottom != 0
     if top.dtype.kind == "i":
         fine &= (bottom != -1) | (top != np.iinfo(top.dtype).min)
     return fine

@@ -21,7 +21,7 @@ from olapdb.functions.scalar import (
     require,
     usual,
 )
-from olapdb.types import STRING, DataType, DateTime64, plain
+from olapdb.types import STRING, DataType, DateTime64, known_zone, plain
 
 _FORMATS = {
     "Y": "%Y", "m": "%m", "d": "%d", "H": "%H", "j": "%j", "a": "%a", "b": "%b",
@@ -45,7 +45,8 @@ def _format_datetime(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         data_type = call.types[0]
         seconds = (
             cast_times.local_from_utc(
-                columns.numpy_values(arrays[0]) // cast_times.ticks_per_second(data_type), zone
+                columns.numpy_values(arrays[0]) // cast_times.ticks_per_second(data_type),
+                known_zone(zone),
             )
             if isinstance(zone, str) and isinstance(data_type, CLOCKS)
             else cast_times.local_seconds(arrays[0], data_type, call.environment.zone)

@@ -39,10 +39,18 @@ def hash_rows(arguments: Sequence[pa.Array]) -> np.ndarray:
 
 
 def hash_values(array: pa.Array) -> np.ndarray:
-    """One uint64 for each value of a column without nulls."""
+    """One uint64 for each value of a column; 0 for a null (of a tuple's element)."""
     arrow = array.type
+    if pa.types.is_null(arrow):
+        return np.zeros(len(array), np.uint64)
+    if array.null_count:
+        valid = columns.validity(array)
+        hashes = np.zeros(len(array), np.uint64)
+        hashes[valid] = hash_values(array.filter(pa.array(valid)))
+        return hashes
     if pa.types.is_struct(arrow):
-        return hash_rows(columns.struct_fields(array))
+        fields = columns.struct_fields(array)
+        return hash_rows(fields) if fields else np.zeros(len(array), np.uint64)
     if pa.types.is_list(arrow):
         return _hash_lists(array)
     if (

@@ -251,7 +251,7 @@ def _check_aggregating(table: Table) -> None:
     measures = _of_measures(table.columns)
     key_text = " ".join((*keys, table.partition_key))
     loose = [
-        c.name for c in table.columns
+        c.name for c in table.stored_columns
         if c not in measures and c.name not in keys and c.name not in key_text
     ]  # fmt: skip
     if measures and loose:

@@ -25,6 +25,8 @@ from olapdb.model.changes import (
     RevisionIs,
     SchemaIs,
 )
+from olapdb.model.columns import next_column_id
+from olapdb.model.part import detached_table
 from olapdb.model.schema import Column, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.tree import columns_read
@@ -50,7 +52,7 @@ def successor(made: Table, existing: Table, snapshot: Snapshot) -> Table:
     """The new definition with the old identity; columns of the same name and type stay the same.
 
     AlterOfColumnIsForbidden where a view would not fit any more."""
-    newest = max((column.id for column in existing.columns), default=0)
+    newest = next_column_id(existing) - 1
     columns: list[Column] = []
     for column in made.columns:
         old = existing.column(column.name)
@@ -61,7 +63,7 @@ def successor(made: Table, existing: Table, snapshot: Snapshot) -> Table:
             columns.append(replace(column, id=newest))
     table = replace(
         made, id=existing.id, columns=tuple(columns), version=existing.version + 1,
-        revision=existing.revision,
+        revision=existing.revision, last_column_id=newest,
     )  # fmt: skip
     check_altered(snapshot, table, "replace")
     return table
@@ -75,13 +77,17 @@ def publish_successor(
     requirements: Sequence[Requirement],
     changes: Sequence[Change],
 ) -> None:
-    """One commit: the old rows go, definition and new rows (`changes`) come, and what of the views
-    differs is stale."""
+    """One commit: the old rows go, detached ones too (they are of other keys, maybe), definition and
+    new rows (`changes`) come, and what of the views differs is stale."""
     services = context.services
+    detached = detached_table(existing.id)
+    detached_ids = tuple(sorted(part.id for part in snapshot.parts(detached)))
     parts = snapshot.parts(existing.id)
     ids = tuple(sorted(part.id for part in parts))
     rows = sum(part.rows for part in parts)
-    all_changes: list[Change] = [RemoveParts(existing.id, ids)] if ids else []
+    all_changes: list[Change] = [
+        RemoveParts(*one) for one in ((existing.id, ids), (detached, detached_ids)) if one[1]
+    ]
     all_changes += [PutObject(made), *raised(existing, parts), *changes]
     stale, needed = dimension_changed(
         snapshot, {existing.id}, "DIMENSION CHANGE", context.text[:65_536], context.query_id, rows,
@@ -94,6 +100,7 @@ def publish_successor(
         (
             RevisionIs(existing.id, existing.revision), NoDependents(existing.id, but=views),
             PartsOfPartitionAre(existing.id, None, ids),
+            PartsOfPartitionAre(detached, None, detached_ids),
             *(one for one in dict.fromkeys((*requirements, *needed)) if one != own),
         ),
         (*all_changes, *stale), "CREATE TABLE", context.query_id, context.text[:65_536],

@@ -206,6 +206,16 @@ def test_wrong_markers_are_refused(both: Both) -> None:
     assert both.same(f"SELECT * FROM {both.table}") == []
 
 
+def test_columns_that_are_not_stored_stand_beside_aggregates(both: Both) -> None:
+    both.create(
+        "(k UInt8, v SimpleAggregateFunction(sum, UInt64), a UInt64 ALIAS v * 2, e UInt8 EPHEMERAL) "
+        "ENGINE = AggregatingMergeTree ORDER BY k"
+    )
+    both.run(f"INSERT INTO {both.table} (k, v) VALUES (1, 2)")
+    both.run(f"INSERT INTO {both.table} (k, v) VALUES (1, 3)")
+    assert len(both.same(f"SELECT k, v, a FROM {both.table} FINAL")) == 1
+
+
 COLUMNS = "(k UInt32, v UInt64, s Int8, d UInt8, n Nullable(UInt8), t String, a UInt8 ALIAS 1)"
 REFUSED = (
     "ReplacingMergeTree(nope) ORDER BY k", "ReplacingMergeTree(v, nope) ORDER BY k",

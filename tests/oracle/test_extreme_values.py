@@ -58,12 +58,15 @@ SAME = {
     " FROM (SELECT toString(number) AS t FROM numbers(9, 4))",
     "sums_of_truth": "SELECT sumWithOverflow(true), sumWithOverflow(toNullable(true)), sum(true)",
     "unlimited": "SELECT groupArray(18446744073709551615)(1), groupUniqArray(18446744073709551615)(1)",
+    "null_within_a_tuple": "SELECT uniq((n, 1)), uniqExact((n, 1)), groupUniqArray((n, 1)), uniq(1, NULL),"
+    " uniqExact(1, NULL), uniqExact(tuple()), uniq(tuple()), groupUniqArray(tuple())"
+    " FROM (SELECT arrayJoin([NULL, 0, NULL]) AS n)",
     "empty_maps": "SELECT map(), [map()], CAST(map(), 'Map(String, Int32)'), [NULL]",
 }  # fmt: skip
 REFUSED = (
     "SELECT range(toInt64(arrayJoin([9223372036854775807, 9223372036854775807, 5])))",
     "SELECT floor(1.5, 4294967296)", "SELECT round(1.5, -32769)", "SELECT map(NULL, 1)",
-    "SELECT toStartOfMonth(now(), '%')", "SELECT moduloOrZero(toDecimal32(7.5, 1), 2)",
+    "SELECT toStartOfMonth(now(), '%')", "SELECT formatDateTime(now(), '%H', 'second')", "SELECT moduloOrZero(toDecimal32(7.5, 1), 2)",
     "SELECT intDiv(toDecimal32(7.5, 1), 0.0)", "SELECT repeat('abc', 18446744073709551615)",
     "SELECT space(9223372036854775807)", "SELECT extractAll('a', '(')",
 )  # fmt: skip
@@ -134,3 +137,10 @@ def test_many_texts_that_do_not_parse(connection: olapdb.Connection) -> None:
     assert found[0][2:] == (85, 10_000, 10_000, 0)
     assert found[0][0] >= 10_000
     assert time.monotonic() - started < 20
+
+
+def test_a_moment_that_python_does_not_have(connection: olapdb.Connection) -> None:
+    query = "SELECT fromUnixTimestamp64Second(9223372036854775807)"
+    with pytest.raises(olapdb.DataError, match="toString") as raised:
+        connection.execute(query).fetchall()
+    assert raised.value.name == "CANNOT_CONVERT_TYPE"

@@ -73,6 +73,8 @@ QUERIES = (
     "SELECT count(), count(user), sum(id), min(day), max(at), avg(amount) FROM events WHERE id != 4",
     "SELECT kind, count(), sum(price), avg(price), min(amount), max(id) FROM events WHERE id != 4 GROUP BY kind ORDER BY kind",
     "SELECT user, count() FROM events GROUP BY user ORDER BY user",
+    "SELECT count() FROM events GROUP BY (1, 'x')",
+    "SELECT count(), user FROM events GROUP BY (1, user) ORDER BY user",
     "SELECT toStartOfMonth(day) AS m, kind, uniqExact(user), sum(id) FROM events GROUP BY m, kind ORDER BY m, kind",
     "SELECT tags, count() AS c FROM events GROUP BY tags ORDER BY tags",
     "SELECT isNaN(amount) AS n, count() FROM events GROUP BY n ORDER BY n",

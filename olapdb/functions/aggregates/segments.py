@@ -136,6 +136,17 @@ def rank(arguments: Sequence[pa.Array]) -> Ranking:
 
 
 def _rank_one(array: pa.Array) -> Ranking:
+    """Nulls, of a tuple's element, are above all values."""
+    if pa.types.is_null(array.type) or (
+        pa.types.is_struct(array.type) and not array.type.num_fields
+    ):
+        return Ranking(np.zeros(len(array), np.int64), np.arange(min(len(array), 1)))
+    if array.null_count:
+        valid = np.asarray(array.is_valid())
+        known = _rank_one(array.filter(pa.array(valid)))
+        ranks = np.full(len(array), known.count)
+        ranks[valid] = known.ranks
+        return Ranking(ranks, np.append(np.flatnonzero(valid)[known.rows], np.argmin(valid)))
     if pa.types.is_floating(array.type):
         array = pa.array(sortable_bits(columns.numpy_values(array)))
     elif pa.types.is_struct(array.type):

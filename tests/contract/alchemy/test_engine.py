@@ -117,3 +117,37 @@ def test_what_core_calls_the_present_time(engine):
 def test_a_user_is_refused(url):
     with pytest.raises(sa.exc.ArgumentError, match="no users"):
         sa.create_engine(url).connect()
+
+
+@pytest.mark.parametrize("text", ["o'k", "back\\slash", "end\\", "\\' OR 1 = 1 --", "a\nb", "%_"])
+def test_literals_mean_what_they_say(engine, text):
+    query = sa.select(sa.literal(text))
+    compiled = query.compile(engine, compile_kwargs={"literal_binds": True})
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql(str(compiled)).scalar() == text
+
+
+def test_comments_patterns_and_what_is_refused(engine):
+    flights = sa.Table("flights", sa.MetaData(), autoload_with=engine)
+    flights.comment = "it's the year's \\ flights"
+    flights.c.origin.comment = "where from"
+    with engine.connect() as connection:
+        connection.execute(sa.schema.SetTableComment(flights))
+        connection.execute(sa.schema.SetColumnComment(flights.c.origin))
+        inspector = sa.inspect(connection)
+        assert inspector.get_table_comment("flights") == {"text": flights.comment}
+        columns = {c["name"]: c["comment"] for c in inspector.get_columns("flights")}
+        assert columns["origin"] == "where from"
+        connection.execute(sa.schema.DropTableComment(flights))
+        inspector = sa.inspect(connection)
+        assert inspector.get_table_comment("flights") == {"text": None}
+        found = connection.execute(
+            sa.select(flights.c.id).where(flights.c.origin.regexp_match("^J"))
+        ).all()
+        assert found == [(1,)]
+        others = sa.select(flights.c.id).where(~flights.c.origin.regexp_match("^J"))
+        assert connection.execute(others).all() == [(2,)]
+        with pytest.raises(sa.exc.CompileError, match="snapshot"):
+            connection.execute(sa.select(flights.c.id).with_for_update())
+        with pytest.raises(sa.exc.CompileError, match="ADD INDEX"):
+            sa.Index("i", flights.c.id).create(connection)

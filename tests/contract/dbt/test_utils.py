@@ -6,6 +6,9 @@ import pytest
 from dbt.tests.adapter.utils.test_array_append import BaseArrayAppend
 from dbt.tests.adapter.utils.test_array_concat import BaseArrayConcat
 from dbt.tests.adapter.utils.test_bool_or import BaseBoolOr
+from dbt.tests.adapter.utils.test_date import BaseDate
+from dbt.tests.adapter.utils.test_date_spine import BaseDateSpine
+from dbt.tests.adapter.utils.test_generate_series import BaseGenerateSeries
 from dbt.tests.adapter.utils.test_hash import BaseHash
 from dbt.tests.adapter.utils.test_safe_cast import BaseSafeCast
 from dbt.tests.util import run_dbt, run_dbt_and_capture
@@ -20,6 +23,18 @@ class TestArrayConcat(BaseArrayConcat):
 
 
 class TestBoolOr(BaseBoolOr):
+    pass
+
+
+class TestDate(BaseDate):
+    pass
+
+
+class TestDateSpine(BaseDateSpine):
+    pass
+
+
+class TestGenerateSeries(BaseGenerateSeries):
     pass
 
 

@@ -20,6 +20,7 @@ from olapdb.errors import (
     UnsupportedMethod,
 )
 from olapdb.merge.vacuum import vacuum
+from olapdb.model.schema import Table
 from olapdb.transaction.check import check_database
 from tests.unit.views.warehouse import dicts, rows
 
@@ -301,3 +302,27 @@ def test_refused(connection: Connection, statement: str, error: type[Error]) -> 
         connection.execute(statement)
     assert commits(connection) == before
     assert numbers(connection) == [1, 2, 3]
+
+
+def test_a_replaced_dimension_has_no_detached_parts(connection: Connection) -> None:
+    """They are of the old keys; a table that no view joins is another one, and has none either."""
+    for statement in (
+        f"CREATE TABLE source {TABLE}",
+        "CREATE TABLE target (s String, c UInt64) ENGINE = SummingMergeTree ORDER BY s",
+        "CREATE MATERIALIZED VIEW v TO target AS SELECT t.s AS s, count() AS c FROM source JOIN t"
+        " ON source.n = t.n GROUP BY s",
+        "ALTER TABLE t ADD COLUMN x Int64",
+        "ALTER TABLE t DROP COLUMN x",
+        "ALTER TABLE t DETACH PARTITION 202401",
+        "CREATE OR REPLACE TABLE t (d Date, s String, n UInt64, y Int64) ENGINE = MergeTree"
+        " PARTITION BY n ORDER BY s",
+    ):
+        connection.execute(statement)
+    assert rows(connection, "SELECT count() FROM system.detached_parts") == [(0,)]
+    connection.execute("ALTER TABLE t ATTACH PARTITION ALL")
+    assert rows(connection, "SELECT count() FROM t") == [(0,)]
+    table = connection.database.services.catalog.snapshot().find("default", "t")
+    assert isinstance(table, Table)
+    y = table.column("y")
+    assert y is not None
+    assert y.id == 5, "an id is never given twice"
