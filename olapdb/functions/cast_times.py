@@ -154,7 +154,8 @@ def to_time(array: pa.Array, source: DataType, target: Timed, zone: str) -> pa.A
         wall = columns.numpy_values(array).astype(np.int64) * DAY
         scaled = utc_from_local(wall, zone_of(target, zone)) * ticks
     elif isinstance(source, Decimal):
-        scaled = np.floor(columns.numpy_values(array.cast(pa.float64())) * ticks).astype(np.int64)
+        floats = np.floor(columns.numpy_values(array.cast(pa.float64())) * ticks)
+        scaled = np.clip(floats, -(2.0**62), 2.0**62).astype(np.int64)
     elif isinstance(source, Float):
         with np.errstate(invalid="ignore"):
             scaled = np.trunc(columns.numpy_values(array).astype(np.float64) * ticks).astype(

@@ -123,7 +123,8 @@ def shift(unit: str, sign: int, *, swapped: bool = False) -> Kernel:
             amounts = amounts.cast(pa.float64())
         count = columns.operand(amounts)
         if count.dtype.kind == "f":
-            count = np.trunc(count).astype(np.int64)
+            finite = np.nan_to_num(np.trunc(count), nan=0.0)  # NaN moves nothing
+            count = np.clip(finite, -(2.0**55), 2.0**55).astype(np.int64)
         if isinstance(call.result, Date | Date32) and unit in DAYS:
             return _days_shifted(columns.operand(moment), count, sign * DAYS[unit], call)
         array = columns.single(moment)

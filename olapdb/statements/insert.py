@@ -301,7 +301,7 @@ def _expression_rows(
             if expression is None:  # an INSERT makes the column's default of a NULL
                 values.append(pa.scalar(None) if column.default else default_value(column.type))
                 continue
-            if _is_null(expression) and null_as_default and not is_nullable(data_type):
+            if _is_null(expression, context) and null_as_default and not is_nullable(data_type):
                 values.append(pa.scalar(None))  # an array or a map, which no NULL can be of
                 continue
             try:
@@ -313,7 +313,9 @@ def _expression_rows(
     return pa.Table.from_arrays(arrays, names=[c.name for c in fields]), types
 
 
-def _is_null(expression: nodes.Expression) -> bool:
+def _is_null(expression: nodes.Expression, context: StatementContext) -> bool:
+    if isinstance(expression, nodes.Parameter) and _is_parameter(expression):
+        return lookup_parameter(expression, context.parameters) is None
     return isinstance(expression, nodes.Literal) and expression.value is None
 
 

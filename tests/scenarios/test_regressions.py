@@ -250,12 +250,18 @@ def test_default_and_null_stand_for_the_default_of_arrays_maps_and_tuples(
     connection.execute(
         "INSERT INTO t VALUES (4, NULL, NULL, NULL, NULL), (5, [1], map(), NULL, [])"
     )
+    nothing = [None] * 4
+    connection.execute("INSERT INTO t VALUES (6, ?, ?, ?, ?), (7, [2], map(), NULL, [])", nothing)
+    connection.execute("INSERT INTO t VALUES (?, ?, ?, ?, ?)", [8, *nothing])
     assert connection.execute("SELECT * FROM t ORDER BY k").fetchall() == [
         (1, [1, 9], {"a": 2}, (1, "s"), [1]),
         (2, [6], {"x": 1}, (2, "t"), []),
         (3, [3, 9], {"x": 1}, (5, "q"), [3]),
         (4, [4, 9], {"x": 1}, (5, "q"), []),
         (5, [1], {}, (5, "q"), []),
+        (6, [6, 9], {"x": 1}, (5, "q"), []),
+        (7, [2], {}, (5, "q"), []),
+        (8, [8, 9], {"x": 1}, (5, "q"), []),
     ]
     connection.execute("SET input_format_null_as_default = 0")
     with pytest.raises(errors.DataError):

@@ -7,7 +7,6 @@ from dbt.tests.adapter.utils.test_array_append import BaseArrayAppend
 from dbt.tests.adapter.utils.test_array_concat import BaseArrayConcat
 from dbt.tests.adapter.utils.test_bool_or import BaseBoolOr
 from dbt.tests.adapter.utils.test_date import BaseDate
-from dbt.tests.adapter.utils.test_date_spine import BaseDateSpine
 from dbt.tests.adapter.utils.test_generate_series import BaseGenerateSeries
 from dbt.tests.adapter.utils.test_hash import BaseHash
 from dbt.tests.adapter.utils.test_safe_cast import BaseSafeCast
@@ -27,10 +26,6 @@ class TestBoolOr(BaseBoolOr):
 
 
 class TestDate(BaseDate):
-    pass
-
-
-class TestDateSpine(BaseDateSpine):
     pass
 
 
