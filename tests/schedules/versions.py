@@ -115,9 +115,11 @@ class Rebuild(Operation):
             return [m for m in self.prefixes(model) if self._failing(m)] or [self._refuse(answer)]
         if answer.error not in reasons:
             self._refuse(answer)
+        begun = "stopped" in answer.message  # before there was a reason
         return [
-            m for m in self.prefixes(model) if m.views[self.view].id == model.views[self.view].id
-        ]
+            m for m in self._prefixes(model, begun=begun)
+            if m.views[self.view].id == model.views[self.view].id
+        ]  # fmt: skip
 
     def _failing(self, model: Model) -> bool:
         candidate = version_of(model, self.view, "candidate")
@@ -144,10 +146,14 @@ class Rebuild(Operation):
         swap(model, self.view, "candidate")
 
     def prefixes(self, model: Model) -> Iterator[Model]:
+        return self._prefixes(model, begun=False)
+
+    def _prefixes(self, model: Model, *, begun: bool) -> Iterator[Model]:
         yield model.copy()
         reasons = _impossible(model, self.view)
-        if reasons - {*BY_HAND, "HAVE_DEPENDENT_OBJECTS"} or (
-            reasons and version_of(model, self.view, "candidate") is None
+        if not begun and (
+            reasons - {*BY_HAND, "HAVE_DEPENDENT_OBJECTS"}
+            or (reasons and version_of(model, self.view, "candidate") is None)
         ):
             return
         started = model.copy()
