@@ -45,7 +45,7 @@ def aggregate_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Groups in the order in which their keys first came, cut into batches."""
     with context.memory.hold("GROUP BY") as account:
-        gathered = _Gathered(node)
+        gathered = _Gathered(node, context.threads)
         for partial in context.parallel(_Grouping(node, context).partial, child):
             gathered.add(partial)
             account.set(gathered.nbytes)
@@ -85,7 +85,8 @@ def coded_keys(node: Aggregate, scan: Scan) -> frozenset[str]:
 class _Gathered:
     """Partials in the order of their batches, merged now and then."""
 
-    def __init__(self, node: Aggregate) -> None:
+    def __init__(self, node: Aggregate, threads: int) -> None:
+        self._threads = threads
         self._calls = [call for _, call in node.aggregates]
         self._partials: list[Partial] = []
         self._groups = 0
@@ -122,14 +123,16 @@ class _Gathered:
         """All of them as one, None where there is none."""
         if len(self._partials) <= 1:
             return self._partials[0] if self._partials else None
-        return merge_partials(self._partials, self._calls)
+        return merge_partials(self._partials, self._calls, self._threads)
 
 
-def merge_partials(partials: Sequence[Partial], calls: Sequence[AggregateCall]) -> Partial:
+def merge_partials(
+    partials: Sequence[Partial], calls: Sequence[AggregateCall], threads: int
+) -> Partial:
     """The union of the partials' groups; states are merged in the partials' order."""
     rows = sum(partial.groups for partial in partials)
     keys = [_concatenated([p.keys[at] for p in partials]) for at in range(len(partials[0].keys))]
-    found = factorise(keys, rows)
+    found = factorise(keys, rows, threads=threads)
     first = pa.array(found.first)
     states = [
         _plain(call.aggregate.merge(_concatenated([p.states[at] for p in partials]), found.groups))

@@ -48,8 +48,9 @@ class Factorised:
         return Groups(self.codes, self.count)
 
 
-def factorise(columns: Sequence[pa.Array], rows: int) -> Factorised:
-    """Groups equal rows; without columns all rows are one group (none where there is no row)."""
+def factorise(columns: Sequence[pa.Array], rows: int, *, threads: int = 0) -> Factorised:
+    """Groups equal rows; without columns all rows are one group (none where there is no row).
+    `threads` for many rows; 0 means the number of cores."""
     flat = [leaf for column in columns for leaf in leaves_of(column)]
     if not flat:
         return Factorised(np.zeros(rows, np.int64), np.zeros(min(rows, 1), np.int64))
@@ -57,7 +58,7 @@ def factorise(columns: Sequence[pa.Array], rows: int) -> Factorised:
     if dense is not None:
         return renumbered(*dense)
     if rows >= SLICED_ROWS_MIN and _can_be_sliced(flat) and _is_mostly_distinct(flat, rows):
-        return _by_slices(flat, rows)
+        return _by_slices(flat, rows, threads or os.cpu_count() or 1)
     return _by_hashing(flat)
 
 
@@ -86,9 +87,9 @@ def _is_mostly_distinct(leaves: Sequence[pa.Array], rows: int) -> bool:
     return 2 * _by_hashing([leaf.take(sample) for leaf in leaves]).count > len(sample)
 
 
-def _by_slices(leaves: Sequence[pa.Array], rows: int) -> Factorised:
+def _by_slices(leaves: Sequence[pa.Array], rows: int, threads: int) -> Factorised:
     """As `_by_hashing`: equal rows are in the same slice, told by a hash, and each slice is grouped
-    for itself, on all cores (a radix partition: Manegold, Boncz, Kersten 2002)."""
+    for itself (a radix partition: Manegold, Boncz, Kersten 2002)."""
     slice_of = _slice_numbers(leaves, rows)
     order = np.argsort(slice_of, kind="stable")
     ends = np.cumsum(np.bincount(slice_of))
@@ -98,14 +99,18 @@ def _by_slices(leaves: Sequence[pa.Array], rows: int) -> Factorised:
         found = _by_hashing([leaf.slice(start, stop - start) for leaf in moved])
         return Factorised(found.codes, order[start:stop][found.first])
 
-    with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="olapdb-group") as pool:
-        slices = list(pool.map(group, [0, *ends[:-1]], ends))
+    starts = [0, *ends[:-1]]
+    if threads == 1:
+        slices = list(map(group, starts, ends))
+    else:
+        with ThreadPoolExecutor(threads, thread_name_prefix="olapdb-group") as pool:
+            slices = list(pool.map(group, starts, ends))
     begins = np.zeros(rows, bool)  # where a group's first row is
     for found in slices:
         begins[found.first] = True
     rank = np.cumsum(begins)
     codes = empty(rows, np.int64)
-    for found, start, stop in zip(slices, [0, *ends[:-1]], ends, strict=True):
+    for found, start, stop in zip(slices, starts, ends, strict=True):
         codes[order[start:stop]] = (rank[found.first] - 1)[found.codes]
     return Factorised(codes, np.flatnonzero(begins))
 

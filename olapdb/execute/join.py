@@ -107,7 +107,7 @@ class _Joiner:
         self._context = context
         self.right_rows = right.num_rows
         keys = [self._value(key, right) for key in node.right_keys]
-        lookup = Lookup(keys, right.num_rows)
+        lookup = Lookup(keys, right.num_rows, threads=context.threads)
         self._lookup = lookup
         groups = Groups(np.where(lookup.codes < 0, lookup.count, lookup.codes), lookup.count + 1)
         self._order = groups.order

@@ -27,11 +27,16 @@ class Lookup:
     """
 
     def __init__(
-        self, columns: Sequence[pa.Array], rows: int, *, matches_null: bool = False
+        self,
+        columns: Sequence[pa.Array],
+        rows: int,
+        *,
+        matches_null: bool = False,
+        threads: int = 0,
     ) -> None:
         self.matches_null = matches_null
         self.has_null = any(column.null_count > 0 for column in columns)
-        found = factorise(columns, rows)
+        found = factorise(columns, rows, threads=threads)
         self.codes = found.codes
         if not matches_null and self.has_null:
             self.codes = np.where(any_null(columns, rows), -1, self.codes)

@@ -68,6 +68,6 @@ def _scalar(
 def _set(plan: nodes.Node, context: ExecutionContext, run_node: RunNode) -> Lookup:
     """The rows of an IN; counted against the memory limit until the query ends."""
     rows = single_batch(table_of(list(run_node(plan, context)), plan.schema))
-    lookup = Lookup(rows.columns, rows.num_rows)
+    lookup = Lookup(rows.columns, rows.num_rows, threads=context.threads)
     context.memory.add(lookup.nbytes, "the set of an IN")
     return lookup

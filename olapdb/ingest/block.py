@@ -167,6 +167,7 @@ def make_blocks(
     max_rows = _number(settings, "max_insert_block_size", BLOCK_ROWS_MAX)
     min_rows = min(_number(settings, "min_insert_block_size_rows", BLOCK_ROWS_MAX), max_rows)
     min_bytes = _number(settings, "min_insert_block_size_bytes", BLOCK_BYTES_MIN)
+    threads = _number(settings, "max_threads", 0) or os.cpu_count() or 1
     maker: BlockMaker | None = None
     first_row = 0
     for rows in _cut(_tables(data), max_rows, min_rows, min_bytes):
@@ -177,7 +178,7 @@ def make_blocks(
             maker = cache.get_or_make(
                 key, partial(_maker, table, schema, names, types, defaults, null_as_default)
             )
-        arrays = _plain_arrays(rows)
+        arrays = _plain_arrays(rows, threads)
         yield maker.make(arrays, rows.num_rows, environment, first_row)
         first_row += rows.num_rows
 
@@ -292,12 +293,12 @@ def _joined(held: list[pa.Table]) -> pa.Table:
     return held[0] if len(held) == 1 else pa.concat_tables(held)
 
 
-def _plain_arrays(rows: pa.Table) -> list[pa.Array]:
-    """The columns as blocks have them; those of many rows are copied into one piece on all cores."""
+def _plain_arrays(rows: pa.Table, threads: int) -> list[pa.Array]:
+    """The columns as blocks have them; those of many rows are copied into one piece in `threads`."""
     copied = sum(column.num_chunks > 1 for column in rows.columns)
-    if copied < 2 or rows.num_rows < PARALLEL_ROWS_MIN:
+    if copied < 2 or threads == 1 or rows.num_rows < PARALLEL_ROWS_MIN:
         return [_plain_array(column) for column in rows.columns]
-    with ThreadPoolExecutor(min(copied, os.cpu_count() or 1), "olapdb-block") as pool:
+    with ThreadPoolExecutor(min(copied, threads), "olapdb-block") as pool:
         return list(pool.map(_plain_array, rows.columns))
 
 

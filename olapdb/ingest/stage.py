@@ -209,6 +209,7 @@ class BlockStager:
                 contributions=_without_blocks(contributions) if again else contributions,
                 inline_bytes_max=self._inline_bytes(table, rows), swap=self.swap,
                 index_values=layout_of(table, self.around).index_values(rows),
+                threads=int(str(self.around.settings.get("max_threads", 0))),
             )  # fmt: skip
             changes.append(AddPart(staged.part, staged.inline_rows))
             if booked is not None:

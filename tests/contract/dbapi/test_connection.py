@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import os
 import threading
 import uuid
 
@@ -205,3 +206,25 @@ def test_a_cursor_is_an_arrow_stream_of_what_is_left() -> None:
         assert connection.insert("t", connection.execute("SELECT number AS n FROM numbers(3)")) == 3
         with pytest.raises(olapdb.ProgrammingError):
             pa.table(connection.execute("DROP TABLE t"))
+
+
+def test_max_threads_is_heeded_by_inserts_and_groups(connection, monkeypatch):
+    started = []
+    start = threading.Thread.start
+
+    def told(thread):
+        started.append(thread.name)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", told)
+    connection.execute("CREATE TABLE t (k UInt64, s String) ENGINE = MergeTree ORDER BY k")
+    connection.execute("SYSTEM STOP MERGES")
+    rows = "SELECT intHash64(number), toString(number % 7) FROM numbers(1200000)"
+    groups = "SELECT count() FROM (SELECT intHash64(number) AS k FROM numbers(1200000) GROUP BY k)"
+    for limit in ("", " SETTINGS max_threads = 1"):
+        started.clear()
+        connection.execute(f"INSERT INTO t {rows}{limit}")
+        assert connection.execute(groups + limit).fetchall() == [(1_200_000,)]
+        kinds = {name.rstrip("0123456789_") for name in started}
+        wanted = {"olapdb-parquet", "olapdb-block", "olapdb-group", "olapdb-query"}
+        assert kinds & wanted == (set() if limit or os.cpu_count() == 1 else wanted), kinds
