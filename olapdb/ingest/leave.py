@@ -207,10 +207,9 @@ class Leaving:
         for watching in self._watching:
             made += self._told(watching, now_ms)
         if self._target is not None:
-            more, asked = self._target.finish(
-                change.cause, change.statement, change.query_id, now_ms
+            made, asked = self._target.finish(
+                made, change.cause, change.statement, change.query_id, now_ms
             )
-            made += more
             needed += asked
         more, asked = dimension_changed(
             self._snapshot, {self._table.id}, "DIMENSION CHANGE", change.statement,

@@ -112,9 +112,10 @@ class TargetRows:
             self._frozen_lost.add(part.partition_id)
 
     def finish(
-        self, cause: Cause, statement: str, query_id: str, since_ms: int
+        self, made: Sequence[Change], cause: Cause, statement: str, query_id: str, since_ms: int
     ) -> tuple[list[Change], list[Requirement]]:
-        """What the commit changes beside the parts, and what must still hold."""
+        """`made`, what the statement changes of the parts, with all that follows from it; and what
+        must still hold."""
         changes: list[Change] = []
         requirements: list[Requirement] = [
             DataVersionIs(self.table.id, p, self.snapshot.data_version(self.table.id, p))
@@ -158,7 +159,8 @@ class TargetRows:
                 for p in stale
             ]  # fmt: skip
         more, live = self._renamed(lost)
-        return [*changes, *more], [*requirements, *live]
+        named = [self._named_as_left(change, lost) for change in made]
+        return [*named, *changes, *more], [*requirements, *live]
 
     @property
     def _all(self) -> tuple[Part, ...]:
@@ -269,6 +271,21 @@ class TargetRows:
             elif kept:
                 changes.append(AddPart(void_part(self.table, part.block_range, kept)))
         return changes, requirements
+
+    def _named_as_left(
+        self, change: Change, lost: Mapping[str, Mapping[str, tuple[BlockRange, ...]]]
+    ) -> Change:
+        """A part that stands for one of which rows left names no block that is a gap now."""
+        if not isinstance(change, AddPart):
+            return change
+        added = change.part
+        for part in self._parts.values():
+            same = (part.partition_id, part.block_range) == (added.partition_id, added.blocks)
+            if same and part.contributions == added.contributions and not self._gone(part):
+                return replace(
+                    change, part=replace(added, contributions=self._names_left(part, lost))
+                )
+        return change
 
     def _names_left(
         self, part: Part, lost: Mapping[str, Mapping[str, tuple[BlockRange, ...]]]

@@ -379,3 +379,35 @@ def test_a_partition_comes_from_a_table_with_such_a_part(cancelling: Connection)
     ):
         cancelling.execute(text)
     assert rows(cancelling, "SELECT p, k, n FROM other FINAL") == [(2, "c", 14)]
+
+
+@pytest.mark.parametrize("inline", [0, 100_000])
+def test_a_part_that_keeps_rows_names_no_block_of_a_gap(
+    connection: Connection, inline: int
+) -> None:
+    """One block reaches three slices; a DELETE empties two of them, and leaves a row of the third."""
+    for statement in (
+        "SYSTEM STOP MERGES",
+        "CREATE TABLE s3 (p UInt8, k String, n Int64) ENGINE = MergeTree PARTITION BY p ORDER BY k",
+        "CREATE TABLE t3 (p UInt8, k String, n Int64) ENGINE = SummingMergeTree PARTITION BY p"
+        " ORDER BY (p, k)",
+        "CREATE MATERIALIZED VIEW v3 TO t3 AS SELECT p, k, sum(n) AS n FROM s3 GROUP BY p, k",
+        f"INSERT INTO s3 SETTINGS inline_bytes_max = {inline} VALUES (1, 'a', 1), (1, 'b', 2),"
+        " (2, 'b', 3), (3, 'b', 4)",
+        "DELETE FROM t3 WHERE k = 'b'",
+    ):
+        connection.execute(statement)
+    problems = dicts(connection, "SYSTEM RECONCILE VIEW v3 METADATA")
+    assert [one for one in problems if one["problems"]] == []
+    gaps = dicts(connection, "SELECT * FROM system.view_coverage WHERE view = 'v3'")
+    assert {one["partition_id"]: one["status"] for one in gaps} == {
+        "1": "covered", "2": "gap", "3": "gap",
+    }  # fmt: skip
+    connection.execute("SYSTEM BACKFILL VIEW v3")
+    connection.execute("SYSTEM REPLAY VIEW v3 STALE")
+    assert {one["verdict"] for one in dicts(connection, "SYSTEM RECONCILE VIEW v3")} == {"equal"}
+    connection.execute("DELETE FROM t3 WHERE p = 2")
+    problems = dicts(connection, "SYSTEM RECONCILE VIEW v3 METADATA")
+    assert [one for one in problems if one["problems"]] == []
+    connection.execute("SYSTEM BACKFILL VIEW v3")
+    assert rows(connection, "SELECT sum(n) FROM t3") == [(10,)]
