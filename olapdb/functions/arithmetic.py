@@ -1,6 +1,6 @@
-"""plus, minus, multiply, divide, intDiv, modulo and their kin; bits; over numbers and decimals.
+"""plus, minus, multiply, divide, intDiv, modulo and their kin, over numbers and decimals.
 
-Sums with dates and intervals are in `date_arithmetic`.
+Sums with dates and intervals are in `date_arithmetic`, bits in `bits`.
 """
 
 from __future__ import annotations
@@ -86,11 +86,6 @@ def _whole_bits(top: DataType) -> int:
     return top.bits if isinstance(top, Integer | Float) else 64
 
 
-def _as(column: Column, arrow: pa.DataType) -> Column:
-    """A number at another width, wrapping."""
-    return column if column.type == arrow else pc.cast(column, arrow, safe=False)
-
-
 _OPERATIONS: dict[str, Callable[[Column, Column], Column]] = {
     "plus": pc.add, "minus": pc.subtract, "multiply": pc.multiply,
 }  # fmt: skip
@@ -129,7 +124,7 @@ def _is_plain(values: list[Column]) -> bool:
 def _number(column: Column, arrow: pa.DataType) -> Column:
     if pa.types.is_decimal(column.type) and pa.types.is_floating(arrow):
         return pc.cast(columns.floats_of_decimals(column), arrow)
-    return _as(column, arrow)
+    return columns.wrapped(column, arrow)
 
 
 def _wide(column: Column) -> Column:
@@ -237,15 +232,15 @@ def _refuse_zero(divisor: pa.Array) -> None:
         raise numbers.zero_division(int(np.argmax(zero)))
 
 
-def _integer_operands(arrays: list[pa.Array]) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Both as int64, or as uint64 where both are unsigned; the flag tells which.
+def _integer_operands(arrays: list[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
+    """Both as int64, or as uint64 where both are unsigned.
 
     UInt64 beside a signed number is taken as Int64, as ClickHouse does.
     """
     left, right = (columns.numpy_values(a) for a in arrays)
     unsigned = left.dtype.kind == "u" and right.dtype.kind == "u"
     dtype = np.uint64 if unsigned else np.int64
-    return left.astype(dtype), right.astype(dtype), unsigned
+    return left.astype(dtype), right.astype(dtype)
 
 
 def _int_div(values: list[Column], call: Invocation) -> pa.Array:
@@ -381,7 +376,7 @@ def _negate_type(name: str, types: tuple[DataType, ...], arguments: Sequence[Arg
 
 
 def _negate(values: list[Column], call: Invocation) -> Column:
-    return pc.negate(_as(values[0], call.result.arrow))
+    return pc.negate(columns.wrapped(values[0], call.result.arrow))
 
 
 def _abs_type(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
@@ -392,51 +387,19 @@ def _abs_type(name: str, types: tuple[DataType, ...], arguments: Sequence[Argume
 
 def _abs(values: list[Column], call: Invocation) -> Column:
     if pa.types.is_boolean(values[0].type):
-        return _as(values[0], pa.uint8())
-    return _as(pc.abs(values[0]), call.result.arrow)
+        return columns.wrapped(values[0], pa.uint8())
+    return columns.wrapped(pc.abs(values[0]), call.result.arrow)
 
 
 def _sign(values: list[Column], call: Invocation) -> Column:
-    column = _as(values[0], pa.float64()) if pa.types.is_decimal(values[0].type) else values[0]
+    column = (
+        columns.wrapped(values[0], pa.float64())
+        if pa.types.is_decimal(values[0].type)
+        else values[0]
+    )
     if pa.types.is_boolean(column.type):
-        column = _as(column, pa.uint8())
+        column = columns.wrapped(column, pa.uint8())
     return pc.cast(pc.sign(column), pa.int8(), safe=False)
-
-
-def _bit_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    require(name, types, (Integer, Boolean), "an integer")
-    left, right = (as_number(t) for t in types)
-    return arithmetic_type("bit", left, right)
-
-
-def _bits(
-    function: Callable[[Column, Column], Column],
-) -> Callable[[list[Column], Invocation], Column]:
-    def kernel(values: list[Column], call: Invocation) -> Column:
-        left, right = (_as(v, call.result.arrow) for v in values)
-        return function(left, right)
-
-    return kernel
-
-
-def _shift_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    require(name, types, (Integer, Boolean), "an integer")
-    return as_number(types[0])
-
-
-def _shift(*, left: bool) -> Callable[[list[pa.Array], Invocation], pa.Array]:
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        value, places = (columns.numpy_values(a) for a in arrays)
-        places = places.astype(np.int64)
-        bits = value.dtype.itemsize * 8
-        if ((places < 0) | (places > bits)).any():
-            raise ArgumentOutOfBound(f"The number of shift positions is 0 to {bits}.")
-        shift = np.minimum(places, bits - 1).astype(value.dtype)
-        moved = value << shift if left else value >> shift
-        gone = places == bits
-        return columns.from_values(np.where(gone, 0, moved), call.result.arrow)
-
-    return kernel
 
 
 def _gcd_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
@@ -446,7 +409,7 @@ def _gcd_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argume
 
 def _pairwise(function: np.ufunc) -> Callable[[list[pa.Array], Invocation], pa.Array]:
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        left, right, _ = _integer_operands(arrays)
+        left, right = _integer_operands(arrays)
         return columns.from_values(function(left, right), call.result.arrow)
 
     return kernel
@@ -465,10 +428,6 @@ def _plus_or_minus(operation: str) -> Callable[[str, Sequence[Argument]], Scalar
     return resolve
 
 
-def _bool_not(values: list[Column], call: Invocation) -> Column:
-    return pc.bit_wise_not(_as(values[0], call.result.arrow))
-
-
 DEFINITIONS: tuple[Definition, ...] = (
     custom("plus", _plus_or_minus("plus"), count=2),
     custom("minus", _plus_or_minus("minus"), count=2),
@@ -484,12 +443,6 @@ DEFINITIONS: tuple[Definition, ...] = (
     define("negate", _negate_type, native=_negate),
     define("abs", _abs_type, native=_abs, insensitive=True),
     define("sign", fixed_rule(INT8, _NUMBERS, "a number"), native=_sign, insensitive=True),
-    define("bitAnd", _bit_rule, native=_bits(pc.bit_wise_and), count=2),
-    define("bitOr", _bit_rule, native=_bits(pc.bit_wise_or), count=2),
-    define("bitXor", _bit_rule, native=_bits(pc.bit_wise_xor), count=2),
-    define("bitNot", _shift_rule, native=_bool_not),
-    define("bitShiftLeft", _shift_rule, _shift(left=True), count=2),
-    define("bitShiftRight", _shift_rule, _shift(left=False), count=2),
     define("gcd", _gcd_rule, _pairwise(np.gcd), count=2),
     define("lcm", _gcd_rule, _pairwise(np.lcm), count=2),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Single bits: how many are set, whether these are."""
+"""Bits of whole numbers: and, or, xor, not, shifts; how many are set, whether these are."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from olapdb.errors import ParameterOutOfBound
+from olapdb.errors import ArgumentOutOfBound, ParameterOutOfBound
 from olapdb.functions import columns
-from olapdb.functions.base import Argument
+from olapdb.functions.base import Argument, Column
 from olapdb.functions.scalar import Definition, Invocation, Kernel, define, illegal, require
+from olapdb.functions.supertypes import arithmetic_type, as_number
 from olapdb.types import (
     UINT8,
     UINT16,
@@ -72,7 +74,53 @@ def _testing(together: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Kernel
     return kernel
 
 
+def _bit_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    require(name, types, (Integer, Boolean), "an integer")
+    left, right = (as_number(t) for t in types)
+    return arithmetic_type("bit", left, right)
+
+
+def _bitwise(
+    function: Callable[[Column, Column], Column],
+) -> Callable[[list[Column], Invocation], Column]:
+    def kernel(values: list[Column], call: Invocation) -> Column:
+        left, right = (columns.wrapped(v, call.result.arrow) for v in values)
+        return function(left, right)
+
+    return kernel
+
+
+def _shift_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    require(name, types, (Integer, Boolean), "an integer")
+    return as_number(types[0])
+
+
+def _shift(*, left: bool) -> Callable[[list[pa.Array], Invocation], pa.Array]:
+    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        value, places = (columns.numpy_values(a) for a in arrays)
+        places = places.astype(np.int64)
+        bits = value.dtype.itemsize * 8
+        if ((places < 0) | (places > bits)).any():
+            raise ArgumentOutOfBound(f"The number of shift positions is 0 to {bits}.")
+        shift = np.minimum(places, bits - 1).astype(value.dtype)
+        moved = value << shift if left else value >> shift
+        gone = places == bits
+        return columns.from_values(np.where(gone, 0, moved), call.result.arrow)
+
+    return kernel
+
+
+def _complement(values: list[Column], call: Invocation) -> Column:
+    return pc.bit_wise_not(columns.wrapped(values[0], call.result.arrow))
+
+
 DEFINITIONS: tuple[Definition, ...] = (
+    define("bitAnd", _bit_rule, native=_bitwise(pc.bit_wise_and), count=2),
+    define("bitOr", _bit_rule, native=_bitwise(pc.bit_wise_or), count=2),
+    define("bitXor", _bit_rule, native=_bitwise(pc.bit_wise_xor), count=2),
+    define("bitNot", _shift_rule, native=_complement),
+    define("bitShiftLeft", _shift_rule, _shift(left=True), count=2),
+    define("bitShiftRight", _shift_rule, _shift(left=False), count=2),
     define("bitCount", _count_rule, _count),
     define("bitTest", _test_rule, _testing(np.bitwise_and), count=2),
     define("bitTestAll", _test_rule, _testing(np.bitwise_and), count=(2, None)),

@@ -336,3 +336,8 @@ def _unscaled_ends(column: pa.Array) -> list[int]:
             number = int("".join(map(str, digits)))
             found.append(-number if sign else number)
     return found
+
+
+def wrapped(column: Column, arrow: pa.DataType) -> Column:
+    """A number at another width, wrapping."""
+    return column if column.type == arrow else pc.cast(column, arrow, safe=False)

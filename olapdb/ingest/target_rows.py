@@ -159,8 +159,7 @@ class TargetRows:
                 for p in stale
             ]  # fmt: skip
         more, live = self._renamed(lost)
-        named = [self._named_as_left(change, lost) for change in made]
-        return [*named, *changes, *more], [*requirements, *live]
+        return [*self._named_as_left(made, lost), *changes, *more], [*requirements, *live]
 
     @property
     def _all(self) -> tuple[Part, ...]:
@@ -273,19 +272,24 @@ class TargetRows:
         return changes, requirements
 
     def _named_as_left(
-        self, change: Change, lost: Mapping[str, Mapping[str, tuple[BlockRange, ...]]]
-    ) -> Change:
-        """A part that stands for one of which rows left names no block that is a gap now."""
-        if not isinstance(change, AddPart):
-            return change
-        added = change.part
-        for part in self._parts.values():
-            same = (part.partition_id, part.block_range) == (added.partition_id, added.blocks)
-            if same and part.contributions == added.contributions and not self._gone(part):
-                return replace(
-                    change, part=replace(added, contributions=self._names_left(part, lost))
-                )
-        return change
+        self, made: Sequence[Change], lost: Mapping[str, Mapping[str, tuple[BlockRange, ...]]]
+    ) -> list[Change]:
+        """Parts that stand for ones of which rows are left name no block that is a gap now."""
+        kept = {
+            (part.partition_id, part.blocks): part
+            for part in self._parts.values()
+            if not self._gone(part)
+        }
+        named: list[Change] = []
+        for change in made:
+            before = None
+            if isinstance(change, AddPart):
+                before = kept.get((change.part.partition_id, change.part.blocks))
+            if isinstance(change, AddPart) and before is not None:
+                names = self._names_left(before, lost)
+                change = replace(change, part=replace(change.part, contributions=names))
+            named.append(change)
+        return named
 
     def _names_left(
         self, part: Part, lost: Mapping[str, Mapping[str, tuple[BlockRange, ...]]]

@@ -18,7 +18,7 @@ from olapdb.errors import CorruptedData, InternalError
 from olapdb.functions import cast_column, parse_type
 from olapdb.functions.base import Environment
 from olapdb.functions.columns import with_precision
-from olapdb.model.columns import PartColumns, lacks
+from olapdb.model.columns import PartColumns
 from olapdb.model.part import ColumnBounds, Part
 from olapdb.model.schema import Column, SkipIndex, Table
 from olapdb.storage.bounds import bounds_hold, has_bounds, statistics_bounds
@@ -135,8 +135,6 @@ class PartReader:
         column = self._column(name)
         if self._part.rows == 0:
             return True
-        if lacks(self._part, column):
-            return False
         if self._part.inline:
             return column.id in _ids(self._inline_table().schema)
         return column.id in self._footer().columns

@@ -12,34 +12,27 @@ import pytest
 import olapdb
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("tables.md",)
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_every_block_of_sql_runs(page: str) -> None:
-    blocks = re.findall(r"^```sql\n(.*?)^```", (DOCS / page).read_text(), re.M | re.S)
+def blocks_of(page: Path, language: str) -> list[str]:
+    blocks = re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.M | re.S)
     assert blocks
-    with olapdb.connect() as connection:
-        for block in blocks:
-            connection.execute(block)
+    return blocks
 
 
 @pytest.mark.parametrize("page", ["docs/python.md", "README.md"])
 def test_every_block_of_python_runs(page: str, tmp_path: Path) -> None:
-    blocks = re.findall(r"^```python\n(.*?)^```", (DOCS.parent / page).read_text(), re.M | re.S)
-    assert blocks
+    blocks = blocks_of(DOCS.parent / page, "python")
     done = subprocess.run(
         [sys.executable, "-c", "\n".join(blocks)], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
 
 
-def test_what_the_page_of_tables_says() -> None:
-    """The results that stand beside its statements."""
+def test_every_block_of_the_page_of_tables_runs() -> None:
+    """And gives what stands beside its statements."""
     with olapdb.connect() as connection:
-        text = (DOCS / "tables.md").read_text()
-        blocks = re.findall(r"^```sql\n(.*?)^```", text, re.M | re.S)
-        for block in blocks:
+        for block in blocks_of(DOCS / "tables.md", "sql"):
             connection.execute(block)
         assert connection.execute("SELECT * FROM stock FINAL").fetchall() == [("nut", 3)]
         plan = "\n".join(

@@ -302,7 +302,8 @@ MAKERS: Mapping[str, Maker] = MappingProxyType(
         "groupUniqArray": _group_array, "quantile": _quantile, "quantiles": _quantile,
         "stddevPop": _deviation, "stddevSamp": _deviation, "varPop": _deviation,
         "varSamp": _deviation, "groupBitAnd": _bitwise, "groupBitOr": _bitwise,
-        "groupBitXor": _bitwise, "sumCount": _avg, "covarPop": _comovement, "covarSamp": _comovement, "corr": _comovement, "avgWeighted": _weighted,
+        "groupBitXor": _bitwise, "sumCount": _avg, "avgWeighted": _weighted,
+        "covarPop": _comovement, "covarSamp": _comovement, "corr": _comovement,
         "quantileExact": _exact_quantile, "quantilesExact": _exact_quantile,
     }
 )  # fmt: skip
