@@ -222,8 +222,8 @@ class Catalog(Protocol):
 
     # --- what vacuum and checks need
 
-    def dropped_parts(self, before_ms: int, limit: int) -> tuple[DroppedPart, ...]:
-        """Parts dropped before that time which no pinned snapshot has, the oldest first."""
+    def dropped_parts(self, until_ms: int, limit: int) -> tuple[DroppedPart, ...]:
+        """Parts dropped up to that time which no pinned snapshot has, the oldest first."""
         ...
 
     def dropped_tables(self) -> tuple[DroppedTable, ...]:
@@ -235,9 +235,10 @@ class Catalog(Protocol):
         paths that nothing refers to any more (their files may be deleted)."""
         ...
 
-    def forget_history(self, before_ms: int, commits_max: int) -> None:
-        """Removes what no pinned snapshot can see of dropped objects and coverage, and all but
-        the newest `commits_max` entries of the log of commits."""
+    def forget_history(self, until_ms: int, commits_max: int) -> None:
+        """Removes what was dropped up to that time, objects, coverage and all that is kept of
+        them, where no pinned snapshot can see it; and all but the newest `commits_max` entries
+        of the log of commits."""
         ...
 
     def forget_leases(self, lease_ids: Sequence[str]) -> None:

@@ -52,8 +52,8 @@ def forget_history(
     with writer.housekeeping("vacuum") as connection:
         for forget in sql.forget_dropped:
             forget(connection, up_to=horizon)
+        sql.forget_dropped_tables(connection, up_to=horizon)
         for forget in sql.forget_homeless:
             forget(connection)
         sql.forget_superseded_checks(connection, up_to=horizon)
-        sql.forget_dropped_tables(connection, up_to=horizon)
         sql.forget_commits(connection, before=before)

@@ -378,10 +378,10 @@ class SqliteCatalog:
 
     # --- what vacuum and checks need
 
-    def dropped_parts(self, before_ms: int, limit: int) -> tuple[DroppedPart, ...]:
+    def dropped_parts(self, until_ms: int, limit: int) -> tuple[DroppedPart, ...]:
         horizon = self.oldest_pin()
         with self.connections.reading() as connection:
-            found = sql.dropped_parts(connection, up_to=horizon, before_ms=before_ms)
+            found = sql.dropped_parts(connection, up_to=horizon, until_ms=until_ms)
             rows = found.fetchmany(limit)
             found.close()
         return tuple(DroppedPart(decode_part(*row[:-2]), row[-2], row[-1]) for row in rows)
@@ -394,10 +394,10 @@ class SqliteCatalog:
     def forget_parts(self, parts: Sequence[DroppedPart]) -> tuple[str, ...]:
         return forget_parts(self._writer, parts, self.oldest_pin, self._reach)
 
-    def forget_history(self, before_ms: int, commits_max: int) -> None:
+    def forget_history(self, until_ms: int, commits_max: int) -> None:
         newest = self.snapshot().number
         with self.connections.reading() as connection:
-            past = int(sql.newest_commit_before.value(connection, before_ms=before_ms) or 0)
+            past = int(sql.newest_commit_until.value(connection, until_ms=until_ms) or 0)
         horizon = min(self.oldest_pin(), past)
         before = newest - commits_max + 1
         with self.connections.reading() as connection:

@@ -24,7 +24,7 @@ from olapdb.catalog.statements.commits import (
     insert_meta,
     list_commits,
     newest_commit,
-    newest_commit_before,
+    newest_commit_until,
     set_meta,
 )
 from olapdb.catalog.statements.deliveries import (
@@ -133,7 +133,7 @@ __all__ = [
     "insert_keys", "insert_lease", "insert_meta", "insert_object", "insert_offset", "insert_part",
     "insert_retained", "insert_token", "invalidations_at", "key_bytes", "key_ledger", "keys_since",
     "lease_state", "list_commits", "list_dropped_tables", "live_parts_named", "live_parts_of",
-    "newest_block", "newest_block_at", "newest_commit", "newest_commit_before", "newest_key_tiers",
+    "newest_block", "newest_block_at", "newest_commit", "newest_commit_until", "newest_key_tiers",
     "objects_at", "offset_of_stream", "offsets_at", "oldest_keys", "part_history", "parts_at",
     "parts_created_since", "parts_dropped_since", "parts_dropped_with", "paths_still_used",
     "put_key_ledger", "remember_dropped_table", "renew_lease", "retained_at", "retained_of",

@@ -16,8 +16,8 @@ set_meta = Statement(
 
 insert_commit = insert_into(t.commits)
 newest_commit = Statement(lambda: sa.select(sa.func.max(t.commits.c.number)))
-newest_commit_before = Statement(
-    lambda: sa.select(sa.func.max(t.commits.c.number)).where(t.commits.c.time_ms < P("before_ms"))
+newest_commit_until = Statement(
+    lambda: sa.select(sa.func.max(t.commits.c.number)).where(t.commits.c.time_ms <= P("until_ms"))
 )
 commit_by_id = Statement(
     lambda: sa.select(t.commits.c.number).where(

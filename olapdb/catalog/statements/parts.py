@@ -82,7 +82,7 @@ drop_all_parts = Statement(
 dropped_parts = Statement(
     lambda: (
         sa.select(*PART_COLUMNS, t.parts.c.dropped_commit, t.parts.c.dropped_ms)
-        .where(t.parts.c.dropped_commit <= P("up_to"), t.parts.c.dropped_ms <= P("before_ms"))
+        .where(t.parts.c.dropped_commit <= P("up_to"), t.parts.c.dropped_ms <= P("until_ms"))
         .order_by(t.parts.c.dropped_commit)
     )
 )
