@@ -39,9 +39,9 @@ check: setup
 bench: setup
 	$(BIN)/python tests/benchmarks/run.py
 
-# The long form of the random and fault tests.
+# The long form of the random and fault tests, and examples that no run has drawn before.
 soak: setup
-	$(BIN)/python -m pytest tests -q -m soak --ignore=tests/contract/dbt --timeout=7200
+	$(BIN)/python -m pytest tests -q -m "soak or hypothesis" --hypothesis-profile=fresh --ignore=tests/contract/dbt --timeout=7200
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

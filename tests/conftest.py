@@ -1,5 +1,16 @@
-"""Registers the fixtures of the harness for all tests."""
+"""Registers the fixtures of the harness for all tests, and which examples hypothesis draws.
+
+A change lands or not by what it does: the same examples each time, unless fresh ones are asked for
+by `--hypothesis-profile=fresh`, as `make soak` does.  None has a deadline; the tests are about
+answers, not about how long a shared machine takes for one.
+"""
 
 from __future__ import annotations
 
+from hypothesis import settings
+
 pytest_plugins = ["tests.harness.fixtures"]
+
+settings.register_profile("fresh", deadline=None)
+settings.register_profile("same", deadline=None, derandomize=True)
+settings.load_profile("same")

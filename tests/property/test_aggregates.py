@@ -152,7 +152,7 @@ def test_no_cut_and_no_merge_tree_shows(
     types = tuple(functions.parse_type(t) for t in type_names)
     aggregate = functions.resolve_aggregate(name, parameters, types)
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=25)
     @given(_rows(types))
     def check(drawn: Drawn) -> None:
         whole = aggregate.state(drawn.columns, Groups(drawn.codes, GROUPS)) if types else (
@@ -237,7 +237,7 @@ def test_acero_computes_the_very_same_state(
     leaves = aggregate.acero()
     assert leaves is not None
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=25)
     @given(_rows(types))
     def check(drawn: Drawn) -> None:
         if not len(drawn.codes):

@@ -254,6 +254,6 @@ class Alters(RuleBasedStateMachine):
 
 TestAlters = Alters.TestCase
 TestAlters.settings = settings(
-    max_examples=25, stateful_step_count=20, deadline=None,
+    max_examples=25, stateful_step_count=20,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )  # fmt: skip

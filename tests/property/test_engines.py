@@ -169,7 +169,6 @@ def merge(kind: Kind, pieces: Iterable[pa.Table]) -> pa.Table:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.engine)
-@settings(deadline=None)
 @given(cut=CUTS)
 def test_one_merge_is_the_model(kind: Kind, cut: list[list[tuple[int, int, int, int]]]) -> None:
     blocks = numbered(cut)
@@ -180,7 +179,6 @@ def test_one_merge_is_the_model(kind: Kind, cut: list[list[tuple[int, int, int, 
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.engine)
-@settings(deadline=None)
 @given(cut=CUTS, draw=st.randoms(use_true_random=False))
 def test_no_tree_of_merges_shows(
     kind: Kind, cut: list[list[tuple[int, int, int, int]]], draw: random.Random
@@ -194,7 +192,6 @@ def test_no_tree_of_merges_shows(
     assert rows_of(merge(kind, parts)) == kind.merged(row for block in blocks for row in block)
 
 
-@settings(deadline=None)
 @given(cut=CUTS)
 def test_any_tree_leaves_as_many_rows_of_a_version(
     cut: list[list[tuple[int, int, int, int]]],
@@ -211,7 +208,7 @@ def test_any_tree_leaves_as_many_rows_of_a_version(
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.engine)
 @pytest.mark.parametrize("combined_first", [0, 1])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(cut=CUTS, draw=st.randoms(use_true_random=False))
 def test_a_table_reads_the_same_before_between_and_after_merges(
     kind: Kind, combined_first: int, cut: list[list[tuple[int, int, int, int]]], draw: random.Random

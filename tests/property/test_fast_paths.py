@@ -73,7 +73,7 @@ def _same(rows: str, names: Sequence[str]) -> bool:
 
 
 @given(_rows())
-@settings(max_examples=2_000, deadline=None)
+@settings(max_examples=2_000)
 def test_few_literal_rows(drawn: tuple[list[str], str]) -> None:
     types, rows = drawn
     _same(rows, types)
@@ -125,7 +125,7 @@ _SIZES = st.one_of(st.just(6_000), st.integers(100, 3 << 30))
     st.integers(0, 4 * 10**8),
     st.integers(1, 100),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_best_merge(
     facts: list[tuple[int, int]], parts_max: int, now_ms: int, partition_parts: int
 ) -> None:
@@ -160,7 +160,7 @@ _DAYS = [
     st.sampled_from([1, 999, 1_000, 5_000]),
     st.booleans(),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_partition_keys(
     key: str, type_name: str, start: int, span: int, rows: int, ordered: bool
 ) -> None:
@@ -214,7 +214,6 @@ def _plain(column: pa.Array) -> list[object]:
     st.integers(1, 5),
     st.booleans(),
 )
-@settings(deadline=None)
 def test_few_integers_as_text(kind: pa.DataType, start: int, span: int, with_null: bool) -> None:
     info = np.iinfo(kind.to_pandas_dtype())
     low = max(int(info.min), min(int(info.max) - span, start))

@@ -408,7 +408,7 @@ class ManyTables(Tables):
 
 def _settings(examples: int, steps: int) -> settings:
     return settings(
-        max_examples=examples, stateful_step_count=steps, deadline=None,
+        max_examples=examples, stateful_step_count=steps,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )  # fmt: skip
 

@@ -207,6 +207,6 @@ class Views(RuleBasedStateMachine):
 
 TestViews = Views.TestCase
 TestViews.settings = settings(
-    max_examples=25, stateful_step_count=15, deadline=None,
+    max_examples=25, stateful_step_count=15,
     suppress_health_check=list(HealthCheck),
 )  # fmt: skip

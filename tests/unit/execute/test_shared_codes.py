@@ -33,7 +33,7 @@ def block_of(pattern: dict[str, list[object]], rows: int) -> pa.Table:
     st.lists(st.sampled_from(sorted(VALUES)), min_size=1, max_size=3, unique=True),
     st.sampled_from([shared_codes.RENUMBER_RADIX_MAX, 1]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_as_factorise(pattern: dict[str, list[object]], names: list[str], radix_max: int) -> None:
     block = block_of(pattern, ROWS_MIN + 7)
     with pytest.MonkeyPatch.context() as patch:

@@ -69,7 +69,7 @@ class Model:
 
 
 @given(STEPS, st.sampled_from([1, 3, 8, 1_000]), st.sampled_from([0, 25]))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 def test_the_rows_are_those_of_the_model(
     steps: list[tuple[object, ...]], window_rows: int, window_seconds: int
 ) -> None:

@@ -88,7 +88,7 @@ _EXPRESSIONS: st.SearchStrategy[nodes.Expression] = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200, suppress_health_check=list(HealthCheck))
 @given(_EXPRESSIONS)
 def test_any_expression_reads_back(expression: nodes.Expression) -> None:
     written = to_sql(expression)
@@ -143,7 +143,7 @@ _SELECTS = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(_SELECTS)
 def test_any_select_reads_back(select: nodes.Select) -> None:
     written = to_sql(select)
@@ -164,7 +164,7 @@ _SET_OPERATIONS: st.SearchStrategy[nodes.Query] = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(_SET_OPERATIONS)
 def test_any_set_operation_reads_back(query: nodes.Query) -> None:
     written = to_sql(query)

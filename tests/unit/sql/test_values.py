@@ -81,7 +81,7 @@ def _value(expression: nodes.Expression | None, data_type: DataType) -> object:
     return float(expression.text) if data_type == FLOAT64 else expression.value
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(_rows())
 def test_the_scan_equals_the_grammar(made: tuple[str, list[DataType]]) -> None:
     text, types = made
