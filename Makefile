@@ -35,9 +35,9 @@ check: setup
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m pytest tests/unit -q -m "not slow and not soak"
 
-# Side by side with chDB, in one run; prints ratios.
+# Side by side with chDB and DuckDB, in one run; prints ratios. BENCH="--only reads" is a part of it.
 bench: setup
-	$(BIN)/python tests/benchmarks/run.py
+	$(BIN)/python tests/benchmarks/run.py $(BENCH)
 
 # The long form of the random and fault tests, and examples that no run has drawn before.
 soak: setup

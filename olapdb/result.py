@@ -104,6 +104,8 @@ class Result:
     inserted or deleted, -1 where that means nothing.  Closing a result early stops its query.
     """
 
+    _leave: Callable[[Callable[[], None]], None] | None = None
+
     def __init__(
         self,
         names: Sequence[str] = (),
@@ -121,8 +123,8 @@ class Result:
         self.query_id = query_id
         self._source: Iterator[pa.RecordBatch] | None = iter(batches)
         self._callbacks: list[Callable[[], None]] = []
-        self.failure: BaseException | None = None
-        """What the query raised while its rows were drawn."""
+        self.failures: list[BaseException] = []
+        """What the query raised while its rows were drawn: nothing, or one."""
 
     @property
     def has_columns(self) -> bool:
@@ -137,6 +139,11 @@ class Result:
         """Calls back once, when the rows are drawn, or the result is closed or fails; in the
         order of these calls."""
         self._callbacks.append(callback)
+
+    def leave_to(self, leave: Callable[[Callable[[], None]], None]) -> None:
+        """Who is handed the callbacks of `on_close` where nobody read to the end, or closed: that
+        shows when Python frees the result, in the midst of whatever, where nothing may wait."""
+        self._leave = leave
 
     def through(
         self, step: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -178,10 +185,11 @@ class Result:
                 if self.names:
                     yield named(batch)
         except GeneratorExit:
+            self._abandon()
             raise
         except BaseException as error:
             told = foreign_error(error, "The query")
-            self.failure = told or error
+            self.failures.append(told or error)
             if told is not None:
                 raise told from error
             raise
@@ -223,6 +231,15 @@ class Result:
         callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
             callback()
+
+    def _abandon(self) -> None:
+        if self._leave is not None:
+            callbacks, self._callbacks = self._callbacks, []
+            for callback in callbacks:
+                self._leave(callback)
+
+    def __del__(self) -> None:
+        self._abandon()
 
 
 def from_columns(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
@@ -72,7 +72,8 @@ class Session:
         self.database = database
         self.settings = settings
         self._running: set[threading.Event] = set()
-        self._lock = threading.Lock()
+        # Again by the same thread: a signal's handler may call `cancel` in the midst of a statement.
+        self._lock = threading.RLock()
 
     # --- the story
 
@@ -92,20 +93,27 @@ class Session:
         return result
 
     def _run(self, statement: nodes.Statement, context: StatementContext) -> Result:
-        running = _running_query(statement, context)
-        activity = self.engine.services.activity
-        with self._lock:
-            self._running.add(context.cancelled)
-        activity.begin(running)
+        return self._tracked(_kind(statement), context, lambda: self._answer(statement, context))
+
+    def _tracked(self, kind: str, context: StatementContext, answer: Callable[[], Result]) -> Result:
+        """`answer`, which can be seen and ended while it runs, and is logged. What fails of itself
+        in it is a bug, but for what others' code raises: `context.calls_others`."""
+        running = _running_query(kind, context)
+        services = self.engine.services
 
         def finished(error: BaseException | None = None, rows: int = 0) -> None:
             context.statistics.elapsed_seconds = running.elapsed_seconds
-            activity.end(running, rows, error)
+            services.activity.end(running, rows, error)
             with self._lock:
                 self._running.discard(context.cancelled)
 
         try:
-            result = self._answer(statement, context)
+            with self._lock:
+                self._running.add(context.cancelled)
+            services.activity.begin(running)
+            result = answer()
+            if not result.has_columns:
+                finished(rows=max(result.affected_rows, 0))
         except RecursionError:
             error = TooDeepRecursion(
                 "The statement's expressions are nested too deeply.",
@@ -114,7 +122,10 @@ class Session:
             finished(error)
             raise error from None
         except BaseException as error:
-            told = None if context.progress else foreign_error(error, "The statement")
+            if not isinstance(error, Exception):
+                # Ctrl-C may come between any two steps, those of leaving the turn among them.
+                services.catalog.give_up_turn()
+            told = None if context.calls_others else foreign_error(error, "The statement")
             finished(told or error)
             if told is not None:
                 raise told from error
@@ -122,9 +133,9 @@ class Session:
         result.query_id = context.query_id
         result.statistics = context.statistics
         if result.has_columns:
-            result.on_close(lambda: finished(result.failure))
-        else:
-            finished(rows=max(result.affected_rows, 0))
+            failures = result.failures
+            result.leave_to(services.leftovers.add)
+            result.on_close(lambda: finished(failures[0] if failures else None))
         return result
 
     def _answer(self, statement: nodes.Statement, context: StatementContext) -> Result:
@@ -211,12 +222,14 @@ class Session:
             return Result(affected_rows=0)
         refuse_surplus(_positional(text), max(sets, key=_length))
         if isinstance(statements[0], nodes.Insert):
-            context = self._context(text, None, None)
-            refuse_if_readonly(statements[0], context)
-            merged = insert.run_insert_many(statements[0], sets, context)
-            if merged is not None:
-                merged.query_id = context.query_id
-                return merged
+            statement, rows = statements[0], insert.rows_of_parameters(statements[0])
+            if rows is not None:
+                context = self._context(text, None, None)
+                refuse_if_readonly(statement, context)
+                return self._tracked(
+                    "Insert", context,
+                    lambda: insert.run_insert_many(statement, rows, sets, context),
+                )  # fmt: skip
         affected = 0
         result = Result()
         for parameters in sets:
@@ -230,9 +243,17 @@ class Session:
         offsets: Mapping[str, Sequence[int]] | None = None,
     ) -> InsertedRows:  # fmt: skip
         """Arrow data into `table` ("name" or "database.name"); rows inserted."""
-        context = self._context(f"INSERT INTO {table} FORMAT Arrow", None, None)
+        context = self._context(f"INSERT INTO {table} FORMAT Arrow", None, None, calls_others=True)
         refuse_if_readonly(None, context)
-        return insert.run_insert_data(table, data, columns, token, context, offsets)
+        done = InsertedRows(0)
+
+        def answer() -> Result:
+            nonlocal done
+            done = insert.run_insert_data(table, data, columns, token, context, offsets)
+            return Result(affected_rows=int(done))
+
+        self._tracked("Insert", context, answer)
+        return done
 
     def run_on_view(self, text: str, *, progress: Progress | None = None) -> tuple[Any, ...]:
         """The rows of one SYSTEM … VIEW command as the dataclasses that they are."""
@@ -264,13 +285,16 @@ class Session:
     # --- helpers
 
     def _context(
-        self, text: str, parameters: Parameters, progress: Progress | None
-    ) -> StatementContext:
+        self, text: str, parameters: Parameters, progress: Progress | None, *,
+        calls_others: bool = False,
+    ) -> StatementContext:  # fmt: skip
+        """Of a statement that begins: what results that were dropped left is done first."""
         if parameters is not None and not isinstance(parameters, Mapping | Sequence):
             raise BadArguments(
                 f"Parameters are a sequence (for ?) or a mapping (for :name), not "
                 f"{type(parameters).__name__}."
             )
+        self.engine.services.leftovers.settle()
         query_id = str(uuid.uuid4())
         return StatementContext(
             engine=self.engine,
@@ -289,6 +313,7 @@ class Session:
             parameters=parameters,
             cancelled=threading.Event(),
             progress=progress,
+            calls_others=calls_others or progress is not None,
             statistics=QueryStatistics(),
         )
 
@@ -322,12 +347,16 @@ _KINDS = (
 )
 
 
-def _running_query(statement: nodes.Statement, context: StatementContext) -> RunningQuery:
-    kind = next((name for classes, name in _KINDS if isinstance(statement, classes)), None)
+def _kind(statement: nodes.Statement) -> str:
+    found = next((name for classes, name in _KINDS if isinstance(statement, classes)), None)
+    return found or type(statement).__name__
+
+
+def _running_query(kind: str, context: StatementContext) -> RunningQuery:
     return RunningQuery(
         query_id=context.query_id,
         query=context.text,
-        kind=kind or type(statement).__name__,
+        kind=kind,
         database=context.database,
         settings=context.settings.changed,
         started_ms=int(context.environment.now_seconds * 1000),

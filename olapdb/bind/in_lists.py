@@ -122,8 +122,16 @@ def _in_values(
 
 
 def _key(value: pa.Scalar) -> object:
-    """What tells values apart as a set does: -0.0 is not 0.0."""
-    return (value, str(value)) if pa.types.is_floating(value.type) else value
+    """What tells values apart as a set does: -0.0 is not 0.0, NaN is NaN, in tuples and arrays too."""
+    if not value.is_valid:
+        return None
+    if pa.types.is_floating(value.type):
+        return str(value)
+    if pa.types.is_struct(value.type):
+        return tuple(_key(one) for one in value.values())
+    if pa.types.is_list(value.type) or pa.types.is_map(value.type):
+        return tuple(_key(one) for one in value.values)
+    return value
 
 
 def _same_value(argument: Constant, target: DataType, environment: Environment) -> pa.Scalar:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
@@ -109,6 +109,11 @@ class Catalog(Protocol):
         """Nobody else commits inside the `with`, of any process; the thread that has it does, as
         often as it likes. For seconds at most: others give up after `lock_acquire_timeout_ms`.
         Raises CatalogBusy when it does not come within that time; ReadOnly."""
+        ...
+
+    def give_up_turn(self) -> None:
+        """For a thread whose statement an interrupt has ended: a turn that it has all the same
+        (Ctrl-C may come between any two steps, those of leaving too) is given up."""
         ...
 
     def apply(self, commit: Commit) -> Committed:
@@ -222,8 +227,11 @@ class Catalog(Protocol):
 
     # --- what vacuum and checks need
 
-    def dropped_parts(self, until_ms: int, limit: int) -> tuple[DroppedPart, ...]:
-        """Parts dropped up to that time which no pinned snapshot has, the oldest first."""
+    def dropped_parts(
+        self, until_ms: int, limit: int, until_of: Mapping[str, int] | None = None
+    ) -> tuple[DroppedPart, ...]:
+        """Parts dropped up to that time, or up to `until_of` their table's id, which no pinned
+        snapshot has, the oldest first."""
         ...
 
     def dropped_tables(self) -> tuple[DroppedTable, ...]:

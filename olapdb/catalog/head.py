@@ -68,7 +68,7 @@ class Head:
                     self._read_schema(connection, number, keep=True) if changed else newest.schema
                 )
                 if self._tables:
-                    _follow(connection, self._tables, before, number)
+                    self._follow_all(connection, before, number)
             return self._become(number, schema)
 
     def note(self, application: Application, number: int) -> None:
@@ -81,6 +81,17 @@ class Head:
             self._note(application, number)
         except (Error, LookupError, TypeError, ValueError):
             self.forget()
+        except BaseException:  # Ctrl-C: some tables are ahead, one perhaps by half
+            self.forget()
+            raise
+
+    def _follow_all(self, connection: sqlite3.Connection, after: int, up_to: int) -> None:
+        """All tables, or none of them is known any more: one that failed may be followed by half."""
+        try:
+            _follow(connection, self._tables, after, up_to)
+        except BaseException:
+            self._tables.clear()
+            raise
 
     def forget(self) -> None:
         """Everything is read anew."""

@@ -24,6 +24,8 @@ P = sa.bindparam
 _JOBS, _CHUNKS = t.view_jobs, t.view_job_chunks
 _JOB_COLUMNS = [c for c in _JOBS.columns if c.name != "chunk_count"]
 _CHUNK_COLUMNS = [c for c in _CHUNKS.columns if c.name != "job_id"]
+_ROW: sa.ColumnElement[int] = sa.literal_column("view_jobs.rowid")
+"""Counts up as jobs are opened, which a clock that stands still or is set back does not."""
 
 _insert_job = Statement(lambda: sa.insert(_JOBS).values({c.name: P(c.name) for c in _JOBS.columns}))
 _put_chunk = Statement(
@@ -49,7 +51,7 @@ _close = Statement(
     )
 )
 _state_of = Statement(lambda: sa.select(_JOBS.c.state).where(_JOBS.c.id == P("job")))
-_all_jobs = Statement(lambda: sa.select(*_JOB_COLUMNS).order_by(_JOBS.c.started_ms, _JOBS.c.id))
+_all_jobs = Statement(lambda: sa.select(*_JOB_COLUMNS).order_by(_ROW))
 _all_chunks = Statement(
     lambda: sa.select(_CHUNKS.c.job_id, *_CHUNK_COLUMNS).order_by(_CHUNKS.c.job_id, _CHUNKS.c.chunk)
 )
@@ -58,7 +60,7 @@ _all_chunks = Statement(
 def _surplus_jobs() -> sa.Select[tuple[str]]:
     """Jobs that have ended, or whose lease is gone, beyond the newest that are kept."""
     live = sa.select(t.leases.c.id).where(t.leases.c.state == sa.literal_column("'live'"))
-    newest_first = {"order_by": [_JOBS.c.started_ms.desc(), _JOBS.c.id]}
+    newest_first = {"order_by": _ROW.desc()}
     ranked = sa.select(
         _JOBS.c.id, _JOBS.c.state, _JOBS.c.lease_id,
         sa.func.row_number().over(**newest_first).label("place"),  # type: ignore[arg-type]

@@ -11,6 +11,7 @@ import struct
 import threading
 import time
 from collections import deque
+from dataclasses import dataclass
 
 from olapdb.errors import CatalogBusy
 
@@ -20,39 +21,60 @@ except ImportError:  # not a Unix: SQLite's own lock has to do
     fcntl = None  # type: ignore[assignment]
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Place:
+    """A thread's place among those that want the lock; the gate opens when it is its turn."""
+
+    what: str
+    thread: int
+    gate: threading.Lock
+
+
 class FairLock:
     """A lock that threads get in the order of their asking."""
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
-        self._held_by: str | None = None
-        self._waiting: deque[tuple[threading.Lock, str]] = deque()
+        self._holder: Place | None = None
+        self._waiting: deque[Place] = deque()
 
-    def acquire(self, timeout_ms: int, what: str) -> None:
-        """Raises CatalogBusy, naming the holder, when `timeout_ms` have passed."""
-        with self._mutex:
-            if self._held_by is None:
-                self._held_by = what
-                return
-            gate = threading.Lock()
-            gate.acquire()
-            entry = (gate, what)
-            self._waiting.append(entry)
-        if gate.acquire(timeout=timeout_ms / 1000):
-            return
-        with self._mutex:
-            if entry in self._waiting:
-                self._waiting.remove(entry)
-                raise busy(f"a thread of this process ({self._held_by})", timeout_ms)
-        # The turn was passed to us between the timeout and here: it is ours.
+    def acquire(self, timeout_ms: int, what: str) -> Place:
+        """What `release` takes. Raises CatalogBusy, naming the holder, when `timeout_ms` have
+        passed."""
+        place = Place(what, threading.get_ident(), threading.Lock())
+        place.gate.acquire()
+        try:
+            with self._mutex:
+                if self._holder is None:
+                    self._holder = place
+                    return place
+                self._waiting.append(place)
+            if place.gate.acquire(timeout=timeout_ms / 1000):
+                return place
+            with self._mutex:
+                holder = self._holder
+            if holder is not place:
+                what = "" if holder is None else holder.what
+                raise busy(f"a thread of this process ({what})", timeout_ms)
+            return place  # it was passed to us between the timeout and here
+        except BaseException:
+            self.release(place)  # Ctrl-C too: or the turn would be passed to nobody
+            raise
 
-    def release(self) -> None:
+    def release(self, place: Place) -> None:
+        """Leaves the place, whether it was its turn or it waits. Idempotent."""
         with self._mutex:
-            if self._waiting:
-                gate, self._held_by = self._waiting.popleft()
-                gate.release()
-            else:
-                self._held_by = None
+            if self._holder is place:
+                self._holder = self._waiting.popleft() if self._waiting else None
+                if self._holder is not None:
+                    self._holder.gate.release()
+            elif place in self._waiting:
+                self._waiting.remove(place)
+
+    def held_by(self, thread: int) -> Place | None:
+        """The place of the thread, where it is its turn."""
+        holder = self._holder
+        return holder if holder is not None and holder.thread == thread else None
 
 
 _FLOCK = "@hhqqi0q"
@@ -86,7 +108,10 @@ class TicketQueue:
         try:
             self._wait(timeout_ms, what)
         except BaseException:
-            self.release()  # or everybody else would wait for us as long as this process lives
+            # Or everybody else would wait for us as long as this process lives.  Closing gives up
+            # whatever else a failure, or an interrupt, left locked.
+            self.release()
+            self.close()
             raise
 
     def _wait(self, timeout_ms: int, what: str) -> None:

@@ -11,7 +11,7 @@ import os
 import sqlite3
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict
 
@@ -246,6 +246,9 @@ class SqliteCatalog:
     def turn(self, what: str) -> AbstractContextManager[None]:
         return self._writer.turn(what)
 
+    def give_up_turn(self) -> None:
+        self._writer.give_up()
+
     def violated(self, requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
         self._notice_fork()
         found: list[Requirement] = []
@@ -378,10 +381,14 @@ class SqliteCatalog:
 
     # --- what vacuum and checks need
 
-    def dropped_parts(self, until_ms: int, limit: int) -> tuple[DroppedPart, ...]:
+    def dropped_parts(
+        self, until_ms: int, limit: int, until_of: Mapping[str, int] | None = None
+    ) -> tuple[DroppedPart, ...]:
         horizon = self.oldest_pin()
         with self.connections.reading() as connection:
-            found = sql.dropped_parts(connection, up_to=horizon, until_ms=until_ms)
+            found = sql.dropped_parts(
+                connection, up_to=horizon, until_ms=until_ms, until_of=json.dumps(until_of or {})
+            )
             rows = found.fetchmany(limit)
             found.close()
         return tuple(DroppedPart(decode_part(*row[:-2]), row[-2], row[-1]) for row in rows)

@@ -6,14 +6,17 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from olapdb.catalog import statements as sql
 from olapdb.catalog.connections import Connections
 from olapdb.catalog.errors import catalog_error
-from olapdb.catalog.queue import FairLock, TicketQueue
-from olapdb.errors import CommitUnknown, OperationalError, ReadOnly
+from olapdb.catalog.forks import Forks
+from olapdb.catalog.queue import FairLock, Place, TicketQueue
+from olapdb.errors import CatalogBusy, CommitUnknown, OperationalError, ReadOnly
 from olapdb.errors import Error as OlapdbError
+
+_FORK_WAIT_MS = 5_000
 
 
 class Writer:
@@ -38,8 +41,12 @@ class Writer:
         self._notice_fork = notice_fork
         self._turn = FairLock()
         self._turn_of: int | None = None  # the thread that has it
+        self._paused: Place | None = None
+        self._closed = False
         alone = connections.in_memory or read_only
         self._queue = None if alone else TicketQueue(f"{os.path.splitext(path)[0]}.lock")
+        if not read_only:
+            Forks.wait_for(self)
 
     @contextmanager
     def turn(self, what: str) -> Iterator[None]:
@@ -50,19 +57,45 @@ class Writer:
         if self._turn_of == threading.get_ident():
             yield
             return
-        self._turn.acquire(self._lock_timeout_ms, what)
+        place = self._turn.acquire(self._lock_timeout_ms, what)
         try:
             if self._queue is not None:
                 self._enqueue(self._queue, what)
-            try:
-                self._turn_of = threading.get_ident()
-                yield
-            finally:
-                self._turn_of = None
-                if self._queue is not None:
-                    self._queue.release()
+            self._turn_of = threading.get_ident()
+            yield
         finally:
-            self._turn.release()
+            self._leave(place)
+
+    def _leave(self, place: Place) -> None:
+        """Nothing where the place was given up before: by `give_up`, and Python has just found the
+        generator of `turn`."""
+        if self._turn.held_by(place.thread) is not place:
+            return
+        try:
+            self._turn_of = None
+            if self._queue is not None:
+                self._queue.release()
+        finally:
+            self._turn.release(place)
+
+    def give_up(self) -> None:
+        """The turn of this thread, if it has one, whose statement an interrupt has ended: it may
+        have come between any two steps, those of leaving too."""
+        place = self._turn.held_by(threading.get_ident())
+        if place is not None:
+            self._leave(place)
+
+    def pause(self) -> None:
+        """Before a fork: nobody writes until `resume`. Whoever writes for longer than is waited for
+        goes on, and the child may find the catalog busy for ever."""
+        if not self._closed and self._turn.held_by(threading.get_ident()) is None:
+            with suppress(CatalogBusy):
+                self._paused = self._turn.acquire(_FORK_WAIT_MS, "fork")
+
+    def resume(self) -> None:
+        place, self._paused = self._paused, None
+        if place is not None:
+            self._turn.release(place)
 
     @contextmanager
     def writing(self, what: str) -> Iterator[sqlite3.Connection]:
@@ -139,9 +172,13 @@ class Writer:
 
     def forget_inherited(self) -> None:
         """In a child process: the parent's locks are not ours."""
-        self._turn, self._turn_of = FairLock(), None
-        self.close()
+        self._turn, self._turn_of, self._paused = FairLock(), None, None
+        self._close_queue()
 
     def close(self) -> None:
+        self._closed = True
+        self._close_queue()
+
+    def _close_queue(self) -> None:
         if self._queue is not None:
             self._queue.close()

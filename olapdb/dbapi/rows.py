@@ -20,38 +20,48 @@ class Rows:
     `olapdb.result.python_values`; a FixedString is text where it can be."""
 
     def __init__(self, result: Result) -> None:
-        self._result = result
-        self._batches: Iterator[pa.RecordBatch] | None = None
-        self._drawn: pa.RecordBatch | None = None
-        self._pending: Iterator[tuple[Any, ...]] = iter(())
-        self._rows = self._draw() if result.has_columns else iter(())
+        self._drawing = _Drawing(result)
+        self._rows = _draw(self._drawing) if result.has_columns else iter(())
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return self._rows
 
     def rest(self) -> Iterator[pa.RecordBatch]:
         """What was not drawn; nothing is left for others then."""
-        batches, self._rows = self._source(), iter(())
-        left = sum(1 for _ in self._pending)
-        if self._drawn is None or not left:
+        drawing = self._drawing
+        batches, self._rows = drawing.source(), iter(())
+        left = sum(1 for _ in drawing.pending)
+        if drawing.drawn is None or not left:
             return batches
-        return chain([self._drawn.slice(self._drawn.num_rows - left)], batches)
+        return chain([drawing.drawn.slice(drawing.drawn.num_rows - left)], batches)
 
-    def _draw(self) -> Iterator[tuple[Any, ...]]:
-        types = self._result.types
-        texts = [_text if isinstance(plain(t), FixedString) else None for t in types]
-        for batch in self._source():
-            columns = [
-                _converted(python_values(column, data_type), text)
-                for column, data_type, text in zip(batch.columns, types, texts)
-            ]
-            self._drawn, self._pending = batch, zip(*columns)
-            yield from self._pending
 
-    def _source(self) -> Iterator[pa.RecordBatch]:
+class _Drawing:
+    """How far a result is drawn. Apart from `Rows`, which holds the generator that changes it: a
+    cycle of the two would keep the result until Python collects garbage."""
+
+    def __init__(self, result: Result) -> None:
+        self.result = result
+        self.drawn: pa.RecordBatch | None = None
+        self.pending: Iterator[tuple[Any, ...]] = iter(())
+        self._batches: Iterator[pa.RecordBatch] | None = None
+
+    def source(self) -> Iterator[pa.RecordBatch]:
         if self._batches is None:
-            self._batches = self._result.batches()
+            self._batches = self.result.batches()
         return self._batches
+
+
+def _draw(drawing: _Drawing) -> Iterator[tuple[Any, ...]]:
+    types = drawing.result.types
+    texts = [_text if isinstance(plain(t), FixedString) else None for t in types]
+    for batch in drawing.source():
+        columns = [
+            _converted(python_values(column, data_type), text)
+            for column, data_type, text in zip(batch.columns, types, texts)
+        ]
+        drawing.drawn, drawing.pending = batch, zip(*columns)
+        yield from drawing.pending
 
 
 def _converted(values: list[object], convert: Callable[[Any], Any] | None) -> list[object]:

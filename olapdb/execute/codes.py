@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from olapdb.execute.row_hashes import can_be_hashed, row_hashes
 from olapdb.functions.base import Groups
-from olapdb.functions.hashing import hash_values, mix
 from olapdb.functions.memory import empty, progression
 
 RADIX_MAX = 1 << 62
@@ -30,6 +30,7 @@ SLICED_ROWS_MIN = 1 << 20
 would be many times their size, and no processor's cache would hold it."""
 SLICE_ROWS = 1 << 15
 SAMPLE_ROWS = 1 << 14
+GOLDEN_RATIO_64 = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ def factorise(columns: Sequence[pa.Array], rows: int, *, threads: int = 0) -> Fa
     dense = _dense(flat, max(rows, DENSE_RADIX_MIN))
     if dense is not None:
         return renumbered(*dense)
-    if rows >= SLICED_ROWS_MIN and _can_be_sliced(flat) and _is_mostly_distinct(flat, rows):
+    if rows >= SLICED_ROWS_MIN and can_be_hashed(flat) and is_mostly_distinct(flat, rows):
         return _by_slices(flat, rows, threads or os.cpu_count() or 1)
     return _by_hashing(flat)
 
@@ -72,18 +73,13 @@ def _by_hashing(flat: Sequence[pa.Array]) -> Factorised:
     return Factorised(codes, first_rows(codes))
 
 
-def _can_be_sliced(leaves: Sequence[pa.Array]) -> bool:
-    return all(
-        pa.types.is_primitive(leaf.type) or pa.types.is_decimal(leaf.type)
-        or pa.types.is_string(leaf.type) or pa.types.is_binary(leaf.type)
-        or pa.types.is_fixed_size_binary(leaf.type)
-        for leaf in leaves
-    )  # fmt: skip
+def is_mostly_distinct(leaves: Sequence[pa.Array], rows: int) -> bool:
+    """Whether more than half of the rows are, as far as a sample tells, taken from everywhere.
 
-
-def _is_mostly_distinct(leaves: Sequence[pa.Array], rows: int) -> bool:
-    """As far as a sample tells, taken from everywhere."""
-    sample = pa.array(np.arange(0, rows, max(1, rows // SAMPLE_ROWS)))
+    Not every n-th row, which may all be alike: fractions of multiples of the golden ratio, which
+    fall evenly and without a period (Weyl)."""
+    fractions = np.arange(min(rows, SAMPLE_ROWS), dtype=np.uint64) * GOLDEN_RATIO_64 >> np.uint64(32)
+    sample = pa.array(np.unique(fractions * np.uint64(rows) >> np.uint64(32)).view(np.int64))
     return 2 * _by_hashing([leaf.take(sample) for leaf in leaves]).count > len(sample)
 
 
@@ -120,20 +116,10 @@ def _slice_numbers(leaves: Sequence[pa.Array], rows: int) -> np.ndarray:
     bits = min(max(1, (rows // SLICE_ROWS).bit_length()), 16)
     numbers = np.empty(rows, np.uint16)
     for start in range(0, rows, SLICE_ROWS):
-        hashes = [_hashes(leaf.slice(start, SLICE_ROWS)) for leaf in leaves]
-        total = hashes[0]
-        for more in hashes[1:]:
-            total = mix(total) ^ more
-        numbers[start : start + len(total)] = total >> np.uint64(64 - bits)
+        some = min(SLICE_ROWS, rows - start)
+        hashes = row_hashes([leaf.slice(start, some) for leaf in leaves], some)
+        numbers[start : start + some] = hashes >> np.uint64(64 - bits)
     return numbers
-
-
-def _hashes(leaf: pa.Array) -> np.ndarray:
-    if not leaf.null_count:
-        return hash_values(leaf)
-    hashes = np.zeros(len(leaf), np.uint64)
-    hashes[np.asarray(leaf.is_valid())] = hash_values(leaf.drop_null())
-    return hashes
 
 
 def first_rows(codes: np.ndarray) -> np.ndarray:

@@ -83,8 +83,8 @@ class MemoryTracker:
                 raise MemoryLimitExceeded(
                     f"Memory limit for the query exceeded: {what} would bring it to"
                     f" {wanted:,} bytes, max_memory_usage is {self.limit_bytes:,}.",
-                    hint="Raise it with SETTINGS max_memory_usage = <bytes> (0 is no limit),"
-                    " or let the query read, group or join fewer rows at once.",
+                    hint="Raise it with SETTINGS max_memory_usage = <bytes> (0, the default, is half"
+                    " of the machine's), or let the query read, group or join fewer rows at once.",
                 )
             self.used_bytes = wanted
             self.peak_bytes = max(self.peak_bytes, wanted)

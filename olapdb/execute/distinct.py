@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from olapdb.execute.batches import make_batch, single_batch, table_of, take_rows
+from olapdb.execute.batches import make_batch, take_rows
 from olapdb.execute.codes import factorise
-from olapdb.execute.context import ExecutionContext
+from olapdb.execute.context import ExecutionContext, MemoryAccount
 from olapdb.execute.evaluate import evaluate_array
+from olapdb.execute.held import HeldRows
 from olapdb.execute.limit import ranks_in_groups
-from olapdb.execute.lookup import Lookup
+from olapdb.execute.lookup import Lookup, build_bytes
 from olapdb.functions.base import Groups
 from olapdb.plan.nodes import Distinct, SetDifference
 
@@ -21,8 +22,8 @@ def distinct_batches(
     node: Distinct, child: Iterator[pa.RecordBatch], context: ExecutionContext
 ) -> Iterator[pa.RecordBatch]:
     """The first row of each distinct key, as soon as it is seen."""
-    seen = SeenRows()
     with context.memory.hold("DISTINCT") as account:
+        seen = SeenRows(account, context.threads)
         for batch in child:
             context.check()
             keys = [
@@ -30,7 +31,6 @@ def distinct_batches(
                 for key in node.keys
             ] or list(batch.columns)
             fresh = seen.add(keys, batch.num_rows)
-            account.set(seen.nbytes)
             if len(fresh):
                 yield take_rows(batch, pa.array(fresh))
 
@@ -43,12 +43,15 @@ def set_difference_batches(
 ) -> Iterator[pa.RecordBatch]:
     """EXCEPT and INTERSECT. DISTINCT compares sets; ALL counts: a row that is n times at the left
     and m times at the right is max(n - m, 0) times in EXCEPT, min(n, m) times in INTERSECT."""
-    with context.memory.hold(node.operator) as account:
-        rows = single_batch(table_of(list(right), node.right.schema))
-        known = Lookup(rows.columns, rows.num_rows, matches_null=True)
-        account.set(known.nbytes)
+    hold = context.memory.hold
+    with hold(node.operator) as account, hold(node.operator) as account_of_seen:
+        held = HeldRows(node.right.schema, account)
+        for batch in right:
+            context.check()
+            held.add(batch)
+        known = held.looked_up(matches_null=True, threads=context.threads)
         counted = _Counted(known)
-        seen = SeenRows()
+        seen = SeenRows(account_of_seen, context.threads)
         for batch in left:
             context.check()
             codes = known.find(batch.columns, batch.num_rows)
@@ -58,7 +61,6 @@ def set_difference_batches(
             if node.distinct:
                 fresh = seen.add(kept.columns, kept.num_rows)
                 kept = take_rows(kept, pa.array(fresh))
-                account.set(known.nbytes + seen.nbytes)
             if kept.num_rows:
                 yield make_batch(kept.columns, node.fields, kept.num_rows)
 
@@ -67,7 +69,7 @@ class _Counted:
     """How often each row of the right side is still to be matched."""
 
     def __init__(self, known: Lookup) -> None:
-        self._left = np.bincount(known.codes, minlength=known.count)
+        self._left = known.sizes
 
     def match(self, codes: np.ndarray) -> np.ndarray:
         """Which of the rows find one, the earlier ones first; those are used up."""
@@ -85,17 +87,20 @@ class SeenRows:
     as the one before, so that each row is put into a set log(rows) times.
     """
 
-    def __init__(self) -> None:
-        self._levels: list[tuple[list[pa.Array], int, Lookup]] = []
+    def __init__(self, account: MemoryAccount, threads: int = 0) -> None:
+        self._account = account
+        self._threads = threads
+        self._levels: list[tuple[list[pa.Array], Lookup]] = []
 
     @property
     def nbytes(self) -> int:
-        return sum(lookup.nbytes for _, _, lookup in self._levels)
+        return sum(lookup.nbytes for _, lookup in self._levels)
 
     def add(self, columns: Sequence[pa.Array], rows: int) -> np.ndarray:
-        """Positions of the rows that are new, first occurrences only, ascending."""
-        fresh = factorise(columns, rows).first
-        for _, _, lookup in self._levels:
+        """Positions of the rows that are new, first occurrences only, ascending. Raises
+        MemoryLimitExceeded where they would be too many."""
+        fresh = factorise(columns, rows, threads=self._threads).first
+        for _, lookup in self._levels:
             if not len(fresh):
                 return fresh
             taken = [column.take(pa.array(fresh)) for column in columns]
@@ -105,8 +110,18 @@ class SeenRows:
         return fresh
 
     def _remember(self, columns: list[pa.Array], rows: int) -> None:
-        while self._levels and self._levels[-1][1] <= 2 * rows:
-            older, older_rows, _ = self._levels.pop()
-            columns = [pa.concat_arrays(pair) for pair in zip(older, columns, strict=True)]
-            rows += older_rows
-        self._levels.append((columns, rows, Lookup(columns, rows, matches_null=True)))
+        parts = [columns]
+        while self._levels and self._levels[-1][1].count <= 2 * rows:
+            older, lookup = self._levels.pop()
+            parts.insert(0, older)
+            rows += lookup.count
+            del lookup
+        before = sum(column.nbytes for part in parts for column in part)
+        self._account.set(self.nbytes + 2 * before)
+        if len(parts) > 1:
+            columns = [pa.concat_arrays(column) for column in zip(*parts, strict=True)]
+        parts.clear()
+        self._account.set(self.nbytes + before + build_bytes(columns, rows))
+        lookup = Lookup(columns, rows, matches_null=True, threads=self._threads)
+        self._levels.append((columns, lookup))
+        self._account.set(self.nbytes)

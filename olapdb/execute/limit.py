@@ -7,10 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from olapdb.execute.batches import cut, filter_rows, single_batch, table_of, take_rows
+from olapdb.execute.batches import filter_rows, single_batch, table_of, take_rows
 from olapdb.execute.codes import factorise
 from olapdb.execute.context import ExecutionContext
 from olapdb.execute.evaluate import evaluate_array
+from olapdb.execute.held import HeldRows, evaluate_held
+from olapdb.execute.lookup import build_bytes
 from olapdb.execute.ordering import equal_to_previous
 from olapdb.execute.sort import order_columns
 from olapdb.functions.base import Groups
@@ -72,21 +74,25 @@ def limit_by_batches(
     """The rows offset … offset + count of each key, in the order of the input.
 
     No more than offset + count rows of a key are held from any batch."""
-    held: list[pa.RecordBatch] = []
     with context.memory.hold("LIMIT BY") as account:
+        held = HeldRows(node.schema, account)
         for batch in child:
             context.check()
             ranks = _ranks(node, batch, context)
             kept = filter_rows(batch, pa.array(ranks < node.offset + node.count))
-            held.append(kept)
-            account.grow(kept.nbytes)
-        if not held:
+            held.add(kept)
+        if not held.rows:
             return
-        joined = single_batch(table_of(held, node.schema))
-        ranks = _ranks(node, joined, context)
-        keep = (ranks >= node.offset) & (ranks < node.offset + node.count)
-        kept = take_rows(joined, pa.array(np.flatnonzero(keep)))
-        yield from cut(kept, context.batch_rows)
+        joined = held.joined()
+        keys = [evaluate_held(key, joined, context, account) for key in node.keys]
+        account.grow(build_bytes(keys, joined.num_rows))
+        groups = factorise(keys, joined.num_rows, threads=context.threads).groups
+        ranks = ranks_in_groups(groups)
+        positions = pa.array(
+            np.flatnonzero((ranks >= node.offset) & (ranks < node.offset + node.count))
+        )
+        for start in range(0, len(positions), context.batch_rows):
+            yield take_rows(joined, positions.slice(start, context.batch_rows))
 
 
 def _ranks(node: LimitBy, batch: pa.RecordBatch, context: ExecutionContext) -> np.ndarray:

@@ -1,11 +1,13 @@
 """Rows looked up among other rows: the build side of a join, the set of an IN.
 
-Few values are looked up by Arrow, which makes a hash table of them for every batch.  Of many whole
-numbers, dates and times an index is made once: their hashes, in buckets by the upper bits.
+Few distinct rows are looked up by Arrow, which makes a hash table of them for every batch.  Of many
+an index by their hashes is made once (`hash_index`).  Rows with arrays or maps are encoded together
+with those that are looked for, each time.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,17 +15,40 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.execute.codes import factorise, leaves_of
-from olapdb.functions.hashing import hash_values
+from olapdb.execute.codes import factorise, is_mostly_distinct, leaves_of
+from olapdb.execute.hash_index import (
+    GroupedRows,
+    HashIndex,
+    group_by_code,
+    group_by_hash,
+    sort_by_hash,
+)
+from olapdb.execute.row_hashes import can_be_hashed, row_hashes
 
 INDEXED_VALUES_MIN = 1 << 14
 """About as many as a hash table of them costs what a batch of rows does."""
+BUILD_BYTES_PER_ROW = 48
+BUILD_BYTES_PER_COLUMN = 8
+BUILD_ARRAY_COPIES = 8
+
+
+def build_bytes(columns: Sequence[pa.Array], rows: int) -> int:
+    """About the most that a `Lookup` of the columns takes while it is made, what it then holds
+    included: hashes and numbers of the rows, as they come and sorted, and the columns once more;
+    of arrays, whose elements are numbered first, several times."""
+    needed = rows * (BUILD_BYTES_PER_ROW + BUILD_BYTES_PER_COLUMN * len(columns))
+    for column in columns:
+        needed += int(column.nbytes) * (BUILD_ARRAY_COPIES if _has_list(column.type) else 1)
+    return needed
 
 
 class Lookup:
     """A set of rows that other rows are looked up in: the build side of a join, the set of an IN.
 
-    `matches_null`: whether NULL equals NULL (set operations do, joins and IN do not).
+    Each distinct row has a code, in 0 … count. `matches_null`: whether NULL equals NULL (set
+    operations do, joins and IN do not); where not, a row with one has no code.  `keeps_rows`: the
+    caller holds on to the columns, and wants the rows of each code (`order`, `starts`, as in
+    `GroupedRows`).
     """
 
     def __init__(
@@ -32,30 +57,68 @@ class Lookup:
         rows: int,
         *,
         matches_null: bool = False,
+        keeps_rows: bool = False,
         threads: int = 0,
     ) -> None:
         self.matches_null = matches_null
         self.has_null = any(column.null_count > 0 for column in columns)
-        found = factorise(columns, rows, threads=threads)
-        self.codes = found.codes
-        if not matches_null and self.has_null:
-            self.codes = np.where(any_null(columns, rows), -1, self.codes)
-        self.count = found.count
-        self._unique = [column.take(pa.array(found.first)) for column in columns]
-        self._steps = self._build(self._unique)
+        only = None
+        if self.has_null and not matches_null:
+            only = np.flatnonzero(~any_null(columns, rows))
+        grouped = _grouped(columns, rows, only, threads or os.cpu_count() or 1)
+        self.count = grouped.count
+        self.starts = grouped.starts
+        self.order = grouped.order if keeps_rows else None
+        self._columns = list(columns)
+        self._at: np.ndarray | None = grouped.firsts  # where in the columns each code's values are
+        self._is_held_by_caller = keeps_rows
+        if self.count < rows and not (keeps_rows and grouped.hashes is not None):
+            self._columns = [column.take(pa.array(self._at)) for column in columns]
+            self._at, self._is_held_by_caller = None, False
+        self._index: HashIndex | None = None
+        self._steps: list[_LookupStep] | None = None
+        if grouped.hashes is not None:
+            leaves = _hashed_leaves(self._columns)
+            self._index = HashIndex.of(
+                grouped.hashes, leaves, self._at, without_null=not matches_null
+            )
+        else:
+            self._at = None  # the columns are in the order of the codes
+            self._steps = self._build(self._columns)
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """How many rows each code has."""
+        return np.ones(self.count, np.int64) if self.starts is None else np.diff(self.starts)
 
     @property
     def nbytes(self) -> int:
-        unique_bytes: int = sum(column.nbytes for column in self._unique)
-        indexed = sum(step.nbytes for step in self._steps or ())
-        return self.codes.nbytes + unique_bytes + indexed
+        """What it holds, without columns that the caller does."""
+        numbers = {id(one): one for one in (self.starts, self.order, self._at) if one is not None}
+        held = sum(one.nbytes for one in numbers.values())
+        if not self._is_held_by_caller:
+            held += sum(column.nbytes for column in self._columns)
+        held += sum(step.nbytes for step in self._steps or ())
+        return held + (self._index.nbytes if self._index is not None else 0)
 
     def values(self, column: int) -> pa.Array:
-        """A column of the distinct rows."""
-        return self._unique[column]
+        """A column of the distinct rows, in no certain order."""
+        values = self._columns[column]
+        return (
+            values
+            if self._at is None or self.count == len(values)
+            else values.take(pa.array(self._at))
+        )
 
     def find(self, columns: Sequence[pa.Array], rows: int) -> np.ndarray:
         """The code of each row in the set, -1 where it is not in it; int64, shape (rows,)."""
+        if self._index is not None:
+            cast = [
+                theirs if theirs.type == ours.type else theirs.cast(ours.type)
+                for ours, theirs in zip(self._columns, columns, strict=True)
+            ]
+            codes = self._index.find(_hashed_leaves(cast), rows, with_null=self.matches_null)
+            return self._without_null(codes, columns, rows)
         if self._steps is None:
             return self._find_jointly(columns, rows)
         codes = np.zeros(rows, np.int64) if self.count else np.full(rows, -1, np.int64)
@@ -65,6 +128,11 @@ class Lookup:
         for leaf, step in zip(leaves, self._steps, strict=True):
             codes = step.apply(codes, leaf)
         return self._without_null(codes, columns, rows)
+
+    @property
+    def finds_batches_anew(self) -> bool:
+        """Whether looking rows up costs a pass over the set each time."""
+        return self._index is None and self._steps is None
 
     def _without_null(
         self, codes: np.ndarray, columns: Sequence[pa.Array], rows: int
@@ -77,7 +145,7 @@ class Lookup:
         """For values that must be encoded together with the set's: arrays and maps."""
         joint = [
             pa.concat_arrays([ours, theirs.cast(ours.type)])
-            for ours, theirs in zip(self._unique, columns, strict=True)
+            for ours, theirs in zip(self._columns, columns, strict=True)
         ]
         # our rows come first and are distinct, so their joint codes are 0, 1, … in order
         codes = factorise(joint, self.count + rows).codes[self.count :]
@@ -91,17 +159,17 @@ class Lookup:
         codes: np.ndarray | None = None
         leaves = [leaf for column in unique for leaf in leaves_of(column)]
         if len(leaves) == 1:  # its values are distinct as they are
-            return [_LookupStep(_Values.of(leaves[0]), len(leaves[0]), None)]
+            return [_LookupStep(_Values(leaves[0]), len(leaves[0]), None)]
         for leaf in leaves:
             encoded = leaf.dictionary_encode("encode")
             own = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
             values = encoded.dictionary
             if codes is None:
-                steps.append(_LookupStep(_Values.of(values), len(values), None))
+                steps.append(_LookupStep(_Values(values), len(values), None))
                 codes = own
                 continue
             pairs = pa.array(codes * len(values) + own).dictionary_encode("encode")
-            steps.append(_LookupStep(_Values.of(values), len(values), _Values.of(pairs.dictionary)))
+            steps.append(_LookupStep(_Values(values), len(values), _Values(pairs.dictionary)))
             codes = pairs.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         return steps
 
@@ -131,35 +199,13 @@ class _LookupStep:
 
 @dataclass(frozen=True)
 class _Values:
-    """Distinct values, NULL among them or not, and where each is.
-
-    With an index: `hashes` in the order of their upper bits, `at` the position of each one's value,
-    `starts[b]` the first hash whose upper bits are b or more."""
+    """Distinct values, NULL among them or not, and where each is."""
 
     values: pa.Array
-    hashes: np.ndarray | None = None
-    at: np.ndarray | None = None
-    starts: np.ndarray | None = None
-    null_at: int = -1
-
-    @classmethod
-    def of(cls, values: pa.Array) -> _Values:
-        if len(values) < INDEXED_VALUES_MIN or not _are_told_by_hash(values.type):
-            return cls(values)
-        valid = np.flatnonzero(np.asarray(values.is_valid()))
-        hashes = hash_values(values.drop_null() if values.null_count else values)
-        bits = len(hashes).bit_length()
-        buckets = hashes >> np.uint64(64 - bits)
-        order = _radix_sorted(buckets)
-        starts = np.zeros((1 << bits) + 1, np.int64)
-        np.cumsum(np.bincount(buckets.view(np.int64), minlength=1 << bits), out=starts[1:])
-        null_at = int(pc.index(values.is_null(), True).as_py()) if values.null_count else -1
-        return cls(values, hashes[order], valid[order], starts, null_at)
 
     @property
     def nbytes(self) -> int:
-        indexed = (self.hashes, self.at, self.starts)
-        return int(self.values.nbytes) + sum(one.nbytes for one in indexed if one is not None)
+        return int(self.values.nbytes)
 
     def find(self, column: pa.Array) -> np.ndarray:
         """The position of each value, -1 where it is none of them; int64. NULL is found where it is
@@ -170,55 +216,48 @@ class _Values:
             return np.where(column.is_null().to_numpy(zero_copy_only=False), 0, -1)
         if column.type != self.values.type:
             column = column.cast(self.values.type)
-        if self.hashes is None:
-            return self._find_by_arrow(column)
-        if not column.null_count:
-            return self._find_by_index(hash_values(column))
-        found = np.full(len(column), self.null_at, np.int64)
-        found[np.asarray(column.is_valid())] = self._find_by_index(hash_values(column.drop_null()))
-        return found
-
-    def _find_by_arrow(self, column: pa.Array) -> np.ndarray:
         positions = pc.fill_null(pc.index_in(column, value_set=self.values), -1)
         made: np.ndarray = positions.to_numpy(zero_copy_only=False).astype(np.int64)
         return made
 
-    def _find_by_index(self, wanted: np.ndarray) -> np.ndarray:
-        assert self.hashes is not None
-        assert self.at is not None
-        assert self.starts is not None
-        bits = (len(self.starts) - 1).bit_length() - 1
-        bucket = (wanted >> np.uint64(64 - bits)).astype(np.int64)
-        place, stop = self.starts[bucket], self.starts[bucket + 1]
-        found = np.full(len(wanted), -1, np.int64)
-        rows = np.flatnonzero(place < stop)  # those still searched
-        place, stop, wanted = place[rows], stop[rows], wanted[rows]
-        while len(rows):
-            hit = self.hashes[place] == wanted
-            found[rows[hit]] = self.at[place[hit]]
-            place = place + 1
-            more = np.flatnonzero(~hit & (place < stop))
-            rows, place, stop, wanted = rows[more], place[more], stop[more], wanted[more]
-        return found
+
+def _grouped(
+    columns: Sequence[pa.Array], rows: int, only: np.ndarray | None, threads: int
+) -> GroupedRows:
+    """The rows, or those in `only`, by what they are: by hashes where there are many that differ."""
+    leaves: list[pa.Array] = []
+    if not any(_has_list(column.type) for column in columns):
+        leaves = _hashed_leaves(columns)
+    is_hashed = bool(leaves) and can_be_hashed(leaves)
+    if is_hashed and rows >= INDEXED_VALUES_MIN and is_mostly_distinct(leaves, rows):
+        grouped = group_by_hash(leaves, rows, threads, only)
+        if grouped is not None:
+            return grouped
+    if only is not None:
+        columns = [column.take(pa.array(only)) for column in columns]
+        rows = len(only)
+    found = factorise(columns, rows, threads=threads)
+    codes, hashes = found.codes, None
+    if is_hashed and found.count >= INDEXED_VALUES_MIN:
+        firsts = pa.array(found.first)
+        hashes = row_hashes(_hashed_leaves([c.take(firsts) for c in columns]), found.count)
+        ranks = np.empty(found.count, np.int64)
+        ranks[sort_by_hash(hashes, threads)] = np.arange(found.count)
+        codes = np.take(ranks, codes)
+    grouped = group_by_code(codes, found.count)
+    order = grouped.order if only is None else only.astype(grouped.order.dtype)[grouped.order]
+    return GroupedRows(order, grouped.starts, hashes)
 
 
-def _radix_sorted(values: np.ndarray) -> np.ndarray:
-    """The stable order of numbers below 2 ** 48: 16 bits at a time, which numpy sorts by counting."""
-    order = np.argsort((values & np.uint64(0xFFFF)).astype(np.uint16), kind="stable")
-    for shift in (16, 32):
-        more = values >> np.uint64(shift)
-        if not more.any():
-            break
-        digit = (more & np.uint64(0xFFFF)).astype(np.uint16)
-        order = order[np.argsort(digit[order], kind="stable")]
-    return order
-
-
-def _are_told_by_hash(arrow: pa.DataType) -> bool:
-    """Whether no two values have one hash: splitmix64 maps 64 bits one to one."""
-    return bool(
-        pa.types.is_integer(arrow) or pa.types.is_date(arrow) or pa.types.is_timestamp(arrow)
-    )
+def _hashed_leaves(columns: Sequence[pa.Array]) -> list[pa.Array]:
+    """As `leaves_of`, without arrays; the same ones for structs with nulls and without."""
+    leaves: list[pa.Array] = []
+    for column in columns:
+        if pa.types.is_struct(column.type):
+            leaves += [*_hashed_leaves(column.flatten()), column.is_valid()]
+        else:
+            leaves.append(column)
+    return leaves
 
 
 def any_null(columns: Sequence[pa.Array], rows: int) -> np.ndarray:

@@ -97,18 +97,18 @@ def equal_to_previous(columns: Sequence[pa.Array], rows: int) -> np.ndarray:
     equal[0] = False
     for column in columns:
         for leaf in _sortable(column):
-            equal[1:] &= _neighbours_equal(leaf)
+            equal[1:] &= equal_values(leaf.slice(1), leaf.slice(0, len(leaf) - 1))
     return equal
 
 
-def _neighbours_equal(column: pa.Array) -> np.ndarray:
-    later, earlier = column.slice(1), column.slice(0, len(column) - 1)
-    equal = pc.equal(later, earlier)
-    if pa.types.is_floating(column.type):
-        both_nan = pc.and_(pc.is_nan(later), pc.is_nan(earlier))
+def equal_values(left: pa.Array, right: pa.Array) -> np.ndarray:
+    """Whether the values of two flat columns are equal, NULL and NaN to themselves; bool."""
+    equal = pc.equal(left, right)
+    if pa.types.is_floating(left.type):
+        both_nan = pc.and_(pc.is_nan(left), pc.is_nan(right))
         equal = pc.or_(equal, both_nan)
-    if column.null_count:
-        both_null = pc.and_(later.is_null(), earlier.is_null())
+    if left.null_count or right.null_count:
+        both_null = pc.and_(left.is_null(), right.is_null())
         equal = pc.or_(pc.fill_null(equal, False), both_null)
     made: np.ndarray = equal.to_numpy(zero_copy_only=False)
     return made

@@ -38,6 +38,9 @@ from olapdb.plan.expressions import (
 )
 from olapdb.types import DataType, Float, Integer, is_nullable, plain
 
+LISTED_VALUES_MAX = 1 << 16
+"""Of a set with more values, only the least and the greatest are compared with intervals."""
+
 _INCREASING = frozenset({"greater", "greaterOrEquals"})
 _ORDERED = _INCREASING | {"less", "lessOrEquals"}
 
@@ -265,11 +268,19 @@ class _Analysis:
             return self._anything
         if values.type != interval.low.type:
             return self._anything
-        keys = sorted(_ordinals(pc.drop_null(values)))
-        if any(key != key for key in keys):
+        values = pc.drop_null(values)
+        floating = pa.types.is_floating(values.type)
+        if floating and pc.any(pc.is_nan(values)).as_py():
             return self._anything
         lows, highs = _ordinals(interval.low), _ordinals(interval.high)
-        signed = pa.types.is_floating(values.type) and 0.0 in keys  # in a set -0.0 is not 0.0
+        if len(values) > LISTED_VALUES_MAX:
+            ends = pc.min_max(values)
+            least, greatest = (_ordinals(pa.array([ends[end]]))[0] for end in ("min", "max"))
+            pairs = zip(lows, highs, interval.has_values, strict=True)
+            can = [some and low <= greatest and least <= high for low, high, some in pairs]
+            return self._within(interval, np.array(can, bool), self._anything.false)
+        keys = sorted(_ordinals(values))
+        signed = floating and 0.0 in keys  # in a set -0.0 is not 0.0
         true = np.zeros(self._candidates.count, bool)
         false = np.ones(self._candidates.count, bool)
         for at, (low, high) in enumerate(zip(lows, highs, strict=True)):

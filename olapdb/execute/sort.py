@@ -7,14 +7,17 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.execute.batches import cut, filter_rows, single_batch, table_of, take_rows
-from olapdb.execute.context import ExecutionContext
+from olapdb.execute.batches import filter_rows, take_rows
+from olapdb.execute.context import ExecutionContext, MemoryAccount
 from olapdb.execute.evaluate import evaluate_array
+from olapdb.execute.held import HeldRows, evaluate_held
 from olapdb.execute.ordering import OrderColumn, sort_indices
 from olapdb.plan.nodes import Sort, SortKey
 
 TOP_ROWS_MIN = 16_384
 """The top rows are cut back when twice the limit are held, but not for fewer than this."""
+SORT_BYTES_PER_ROW = 16
+"""Row numbers, and what they are sorted with."""
 
 
 def sort_batches(
@@ -24,14 +27,12 @@ def sort_batches(
     if node.limit is not None:
         yield from _top_batches(node, node.limit, child, context)
         return
-    held: list[pa.RecordBatch] = []
     with context.memory.hold("ORDER BY") as account:
+        held = HeldRows(node.schema, account)
         for batch in child:
             context.check()
-            held.append(batch)
-            account.grow(batch.nbytes)
-        if held:
-            yield from cut(_sorted(held, node, context), context.batch_rows)
+            held.add(batch)
+        yield from _in_order(held, node, context, account)
 
 
 def _top_batches(
@@ -39,28 +40,28 @@ def _top_batches(
 ) -> Iterator[pa.RecordBatch]:
     """The first `limit` rows. Once so many are held, a row whose first key is behind the last of
     them is dropped as it comes."""
-    held: list[pa.RecordBatch] = []
-    rows = 0
     bound: pa.Scalar | None = None
     with context.memory.hold("ORDER BY") as account:
+        held = HeldRows(node.schema, account)
         for batch in child:
             context.check()
             if bound is not None:
                 batch = _not_behind(bound, node, batch, context)
             if not batch.num_rows:
                 continue
-            held.append(batch)
-            rows += batch.num_rows
-            account.grow(batch.nbytes)
-            if rows >= max(2 * limit, TOP_ROWS_MIN):
-                held = [_sorted(held, node, context)]
-                rows = held[0].num_rows
-                account.set(held[0].nbytes)
-                if rows and rows == limit:
-                    last = held[0].slice(rows - 1)
+            held.add(batch)
+            if held.rows >= max(2 * limit, TOP_ROWS_MIN):
+                top = []
+                for batch in _in_order(held, node, context, account):
+                    account.grow(batch.nbytes)
+                    top.append(batch)
+                account.set(0)
+                for batch in top:
+                    held.add(batch)
+                if limit and held.rows == limit:
+                    last = top[-1].slice(top[-1].num_rows - 1)
                     bound = order_columns(node.keys[:1], last, context)[0].values[0]
-        if rows:
-            yield from cut(_sorted(held, node, context), context.batch_rows)
+        yield from _in_order(held, node, context, account)
 
 
 def _not_behind(
@@ -81,14 +82,29 @@ def _not_behind(
     return filter_rows(batch, keep)
 
 
-def _sorted(
-    held: Sequence[pa.RecordBatch], node: Sort, context: ExecutionContext
-) -> pa.RecordBatch:
-    batch = single_batch(table_of(held, node.schema))
-    order = sort_indices(order_columns(node.keys, batch, context), batch.num_rows)
+def _in_order(
+    held: HeldRows, node: Sort, context: ExecutionContext, account: MemoryAccount
+) -> Iterator[pa.RecordBatch]:
+    """The rows sorted, up to the limit, taken a batch at a time; none of them is held any more."""
+    rows = held.rows
+    if not rows:
+        return
+    batch = held.joined()
+    keys = [
+        OrderColumn(
+            evaluate_held(key.expression, batch, context, account), key.descending, key.nulls_first
+        )
+        for key in node.keys
+    ]
+    account.grow(rows * SORT_BYTES_PER_ROW)
+    order = sort_indices(keys, rows)
+    del keys
+    account.set(batch.nbytes + order.nbytes)
     if node.limit is not None:
         order = order.slice(0, node.limit)
-    return take_rows(batch, order)
+    for start in range(0, len(order), context.batch_rows):
+        context.check()
+        yield take_rows(batch, order.slice(start, context.batch_rows))
 
 
 def order_columns(

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 
 from olapdb.errors import IncorrectResultOfScalarSubquery
-from olapdb.execute.batches import single_batch, table_of
 from olapdb.execute.context import ExecutionContext
+from olapdb.execute.held import HeldRows
 from olapdb.execute.lookup import Lookup
 from olapdb.functions import default_value
 from olapdb.plan import nodes
@@ -67,7 +67,11 @@ def _scalar(
 
 def _set(plan: nodes.Node, context: ExecutionContext, run_node: RunNode) -> Lookup:
     """The rows of an IN; counted against the memory limit until the query ends."""
-    rows = single_batch(table_of(list(run_node(plan, context)), plan.schema))
-    lookup = Lookup(rows.columns, rows.num_rows, threads=context.threads)
-    context.memory.add(lookup.nbytes, "the set of an IN")
+    what = "the set of an IN"
+    with context.memory.hold(what) as account:
+        held = HeldRows(plan.schema, account)
+        for batch in run_node(plan, context):
+            held.add(batch)
+        lookup = held.looked_up(threads=context.threads)
+    context.memory.add(lookup.nbytes, what)
     return lookup

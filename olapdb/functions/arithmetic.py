@@ -6,13 +6,14 @@ Sums with dates and intervals are in `date_arithmetic`, bits in `bits`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import ArgumentOutOfBound, DecimalOverflow, IllegalDivision
-from olapdb.functions import cast_numbers, columns, date_arithmetic, memory, numbers
+from olapdb.errors import ArgumentOutOfBound, IllegalDivision
+from olapdb.functions import columns, date_arithmetic, decimals, memory, numbers
 from olapdb.functions.base import Argument, Column, ScalarCall
 from olapdb.functions.scalar import (
     Definition,
@@ -97,7 +98,7 @@ _UFUNCS: dict[str, np.ufunc] = {
 def _simple(operation: str) -> Callable[[list[Column], Invocation], Column]:
     def kernel(values: list[Column], call: Invocation) -> Column:
         if isinstance(call.result, Decimal):
-            return _decimal_kernel(operation, values, call.result)
+            return decimals.combine(operation, values, call.result, call.rows)
         arrow = call.result.arrow
         if _is_plain(values):
             left, right = (columns.operand(v) for v in values)
@@ -127,54 +128,9 @@ def _number(column: Column, arrow: pa.DataType) -> Column:
     return columns.wrapped(column, arrow)
 
 
-def _wide(column: Column) -> Column:
-    """A decimal or integer as a decimal of 76 digits at its own scale."""
-    if pa.types.is_decimal(column.type):
-        return pc.cast(column, pa.decimal256(76, column.type.scale))
-    if pa.types.is_boolean(column.type):
-        column = pc.cast(column, pa.uint8())
-    return pc.cast(pc.cast(column, pa.decimal256(20, 0)), pa.decimal256(76, 0))
-
-
-def _decimal_kernel(operation: str, values: list[Column], result: Decimal) -> Column:
-    """Exact, at 76 digits; DecimalOverflow where the result's type has too few."""
-    try:
-        made = _OPERATIONS[operation](*_with_room(operation, values, result))
-        return pc.cast(made, result.arrow)
-    except pa.ArrowInvalid:
-        raise DecimalOverflow(
-            f"Decimal math overflow: {operation} does not fit {result}.",
-            hint="Convert an argument to a wider Decimal first.",
-        ) from None
-
-
-def _with_room(operation: str, values: list[Column], result: Decimal) -> list[Column]:
-    """The operands with no more digits than leave Arrow's result within 76: 75 for a sum, 75
-    together for a product."""
-    wide = [_at_most_digits(v) for v in values]
-    if operation != "multiply":
-        return [pc.cast(v, pa.decimal256(75, result.scale)) for v in wide]
-    digits = [v.type.precision for v in wide]
-    if sum(digits) > 75:
-        larger = digits.index(max(digits))
-        digits[1 - larger] = min(digits[1 - larger], 37)
-        digits[larger] = min(digits[larger], 75 - digits[1 - larger])
-    return [pc.cast(v, pa.decimal256(d, v.type.scale)) for v, d in zip(wide, digits, strict=True)]
-
-
-def _at_most_digits(column: Column) -> Column:
-    """A number as a decimal of as many digits as its bits may hold."""
-    if pa.types.is_decimal(column.type):
-        digits = min(columns.decimal_class(column.type).precision + 1, 76)
-        return pc.cast(column, pa.decimal256(digits, column.type.scale))
-    if pa.types.is_boolean(column.type):
-        column = pc.cast(column, pa.uint8())
-    return pc.cast(column, pa.decimal256(20, 0))
-
-
 def _divide(values: list[Column], call: Invocation) -> pa.Array:
     if isinstance(call.result, Decimal):
-        return _divide_decimals([columns.as_array(v, call.rows) for v in values], call)
+        return decimals.divide(values, call.result, call.rows)
     top, bottom = (columns.operand(_without_point(v)) for v in values)
     return columns.from_values(numbers.divided(top, bottom, call.rows), pa.float64())
 
@@ -182,54 +138,6 @@ def _divide(values: list[Column], call: Invocation) -> pa.Array:
 def _without_point(column: Column) -> Column:
     """A decimal as Float64, other numbers as they are."""
     return columns.floats_of_decimals(column) if pa.types.is_decimal(column.type) else column
-
-
-def _divide_decimals(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    """Truncated at the result's scale."""
-    assert isinstance(call.result, Decimal)
-    _refuse_zero(arrays[1])
-    top, bottom = (_wide(a) for a in arrays)
-    shift = call.result.scale - top.type.scale + bottom.type.scale
-    unscaled_top = columns.view(top, pa.decimal256(76, 0))
-    unscaled_bottom = columns.view(bottom, pa.decimal256(76, 0))
-    numerator, denominator = _integers(unscaled_top), _integers(unscaled_bottom)
-    quotient = _truncating(numerator * 10 ** max(shift, 0), denominator * 10 ** max(-shift, 0))
-    made = pa.array([decimal_from(int(q)) for q in quotient], pa.decimal256(76, 0))
-    return cast_numbers.narrowed(
-        columns.view(made, pa.decimal256(76, call.result.scale)), call.result, arrays[0]
-    )
-
-
-def _integers(array: pa.Array) -> np.ndarray:
-    """Decimals of scale 0 as numpy integers, of Python's where they need more than 64 bits."""
-    try:
-        return columns.numpy_values(array.cast(pa.int64())).astype(object)
-    except pa.ArrowInvalid:
-        return np.array([int(v) for v in array.to_pylist()], dtype=object)
-
-
-def _ends(numbers: np.ndarray) -> tuple[int, ...]:
-    """The least and the greatest of them, nothing of none."""
-    return (numbers.min(), numbers.max()) if len(numbers) else ()
-
-
-def _truncating(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
-    quotient = abs(top) // abs(bottom)
-    return np.where((top < 0) != (bottom < 0), -quotient, quotient)
-
-
-def decimal_from(value: int) -> object:
-    import decimal
-
-    return decimal.Decimal(value)
-
-
-def _refuse_zero(divisor: pa.Array) -> None:
-    """As `numbers.refuse_zero`, of decimals too."""
-    number = divisor.cast(pa.uint8()) if pa.types.is_boolean(divisor.type) else divisor
-    zero = np.asarray(pc.equal(number, pa.scalar(0, number.type)))
-    if zero.any():
-        raise numbers.zero_division(int(np.argmax(zero)))
 
 
 def _integer_operands(arrays: list[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
@@ -244,30 +152,16 @@ def _integer_operands(arrays: list[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _int_div(values: list[Column], call: Invocation) -> pa.Array:
-    decimals = any(isinstance(t, Decimal) for t in call.types)
-    if decimals and any(isinstance(t, Float) for t in call.types):
-        arrays = [_without_point(columns.as_array(v, call.rows)) for v in values]
-        _refuse_zero(arrays[1])
-        left, right = (columns.numpy_values(a).astype(np.float64) for a in arrays)
-        return _truncated(pa.array(left / right)).cast(call.result.arrow)
-    if decimals:
-        arrays = [columns.as_array(v, call.rows) for v in values]
-        _refuse_zero(arrays[1])
-        wide = [_wide(a) for a in arrays]
-        scale = max(a.type.scale for a in wide)
-        top, bottom = (
-            columns.view(cast_numbers.decimal_rescaled(a, scale), pa.decimal256(76, 0))
-            for a in wide
-        )
-        quotient = _truncating(_integers(top), _integers(bottom))
-        whole = call.result
-        assert isinstance(whole, Integer)
-        if any(not whole.minimum <= one <= whole.maximum for one in _ends(quotient)):
-            raise DecimalOverflow(
-                f"Decimal math overflow: intDiv does not fit {whole}.",
-                hint="Use divide, or floor of a quotient of Float64.",
-            )
-        return columns.from_values(quotient.astype(np.int64), call.result.arrow)
+    of_decimals = any(isinstance(t, Decimal) for t in call.types)
+    if of_decimals and any(isinstance(t, Float) for t in call.types):
+        decimals.refuse_zero(values[1])
+        left, right = (columns.operand(_without_point(v)).astype(np.float64) for v in values)
+        made = numbers.combined(np.true_divide, left, right, call.rows, np.float64)
+        return _truncated(pa.array(made)).cast(call.result.arrow)
+    if of_decimals:
+        assert isinstance(call.result, Integer)
+        quotient = decimals.whole_quotient(values, call.result, call.rows)
+        return columns.from_values(quotient, call.result.arrow)
     if any(isinstance(t, Float) for t in call.types):
         values = [_truncated(columns.single(v)) for v in values]
     left, right = (columns.operand(v) for v in values)
@@ -288,12 +182,10 @@ def _truncated(array: pa.Array) -> pa.Array:
 
 def _int_div_or_zero(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     if any(isinstance(t, Decimal) for t in call.types):
-        bottom = arrays[1].cast(pa.uint8()) if pa.types.is_boolean(arrays[1].type) else arrays[1]
-        zero = pc.equal(bottom, _zero(bottom.type))
-        decimal_one = pa.types.is_decimal(bottom.type)
-        one = pa.scalar(decimal_from(1) if decimal_one else 1, bottom.type)
-        quotient = _int_div([arrays[0], pc.if_else(zero, one, bottom)], call)
-        return pc.if_else(zero, pa.scalar(0, quotient.type), quotient)
+        divides = decimals.not_zero(arrays[1])
+        kept = [a.filter(pa.array(divides)) for a in arrays]
+        quotient = _int_div([*kept], replace(call, rows=len(kept[0])))
+        return columns.scatter(quotient, divides).fill_null(0)
     divisor = columns.numpy_values(arrays[1])
     fine = _may_divide(columns.numpy_values(arrays[0]), divisor)
     safe = columns.from_values(np.where(fine, divisor, 1), arrays[1].type)
@@ -304,13 +196,7 @@ def _int_div_or_zero(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 def _modulo(values: list[Column], call: Invocation) -> pa.Array:
     """The remainder with the dividend's sign."""
     if isinstance(call.result, Decimal):
-        arrays = [columns.as_array(v, call.rows) for v in values]
-        _refuse_zero(arrays[1])
-        scale = call.result.scale
-        top, bottom = (_integers(columns.view(cast_numbers.decimal_rescaled(_wide(a), scale), pa.decimal256(76, 0))) for a in arrays)  # fmt: skip
-        rest = top - _truncating(top, bottom) * bottom
-        made = pa.array([decimal_from(int(r)) for r in rest], pa.decimal256(76, 0))
-        return columns.view(made, pa.decimal256(76, scale)).cast(call.result.arrow)
+        return decimals.rest(values, call.result, call.rows, positive=False)
     left, right = (columns.operand(_without_point(v)) for v in values)
     if isinstance(call.result, Float):
         made = numbers.combined(np.fmod, left, right, call.rows, np.float64)
@@ -323,10 +209,6 @@ def _modulo(values: list[Column], call: Invocation) -> pa.Array:
 def _no_decimals(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
     require(name, types, (Integer, Float, Boolean), "a number that is no Decimal")
     return _binary_rule("modulo")(name, types, arguments)
-
-
-def _zero(arrow: pa.DataType) -> pa.Scalar:
-    return pa.scalar(decimal_from(0) if pa.types.is_decimal(arrow) else 0, arrow)
 
 
 def _may_divide(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
@@ -349,12 +231,7 @@ def _modulo_or_zero(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 def _positive_modulo(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     if isinstance(call.result, Decimal):
-        rest = _modulo(list(arrays), call)
-        step = pc.abs(arrays[1]) if pa.types.is_decimal(arrays[1].type) else _wide(arrays[1])
-        moved = pc.add(rest.cast(pa.decimal256(75, call.result.scale)),
-                       pc.abs(step.cast(pa.decimal256(75, call.result.scale))))  # fmt: skip
-        below = pc.less(rest, _zero(rest.type))
-        return pc.if_else(below, moved.cast(call.result.arrow, safe=False), rest)
+        return decimals.rest(list(arrays), call.result, call.rows, positive=True)
     left, right = (columns.numpy_values(_without_point(a)) for a in arrays)
     if isinstance(call.result, Float):
         rest = np.fmod(left.astype(np.float64), right.astype(np.float64))
@@ -399,7 +276,10 @@ def _sign(values: list[Column], call: Invocation) -> Column:
     )
     if pa.types.is_boolean(column.type):
         column = columns.wrapped(column, pa.uint8())
-    return pc.cast(pc.sign(column), pa.int8(), safe=False)
+    made = pc.cast(pc.sign(column), pa.int8(), safe=False)
+    if pa.types.is_floating(column.type):  # NaN counts as above 0
+        return pc.if_else(pc.is_nan(column), pa.scalar(1, pa.int8()), made)
+    return made
 
 
 def _gcd_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:

@@ -14,6 +14,7 @@ from olapdb.functions.aggregates import segments
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts import cast_column, map_from
 from olapdb.functions.conditional import plain_lc
+from olapdb.functions.nested_equality import comparable, equal_rows
 from olapdb.functions.scalar import (
     Definition,
     Invocation,
@@ -246,8 +247,7 @@ def _equal_or_both_null(left: pa.Array, right: pa.Array) -> np.ndarray:
     if pa.types.is_null(left.type):
         return np.ones(len(left), bool)
     if pa.types.is_nested(left.type):
-        both = segments.rank([pa.concat_arrays([left, right])]).ranks
-        return np.asarray(both[: len(left)] == both[len(left) :])
+        return equal_rows(left, right)
     equal = np.asarray(pc.fill_null(pc.equal(left, right), False))
     return np.asarray(equal | np.asarray(pc.and_(left.is_null(), right.is_null())))
 
@@ -292,22 +292,51 @@ def _sets(*, every: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
         shared = common_type(types)
         assert isinstance(shared, Array)
 
-        def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-            cast = [cast_column(a, t, shared, call.environment, strict=False)
-                    for a, t in zip(arrays, call.types, strict=True)]  # fmt: skip
-            (left_offsets, left), (right_offsets, right) = (columns.elements_of(c) for c in cast)
-            ranks = null_ranks(pa.concat_arrays([left, right]))
-            span = int(ranks.max()) + 1 if len(ranks) else 1
-            owned = columns.parents_of(left_offsets) * span + ranks[: len(left)]
-            wanted = columns.parents_of(right_offsets) * span + ranks[len(left) :]
-            there = np.isin(wanted, owned)
-            found = counts_of(right_offsets, there, call.rows)
-            holds = found == np.diff(right_offsets) if every else found > 0
+        def kernel(values: list[Column], call: Invocation) -> pa.Array:
+            left, right = (cast_column(v, t, shared, call.environment, strict=False)
+                           for v, t in zip(values, call.types, strict=True))  # fmt: skip
+            owned = columns.elements_of(columns.as_array(left, call.rows))
+            few = isinstance(right, pa.Scalar) and len(right.values) <= _FEW
+            if few and not pa.types.is_nested(shared.arrow.value_type):
+                holds = _hold_each(*owned, right.values, call.rows, every)
+            else:
+                wanted = columns.elements_of(columns.as_array(right, call.rows))
+                found = counts_of(wanted[0], _found_in(*owned, *wanted), call.rows)
+                holds = found == np.diff(wanted[0]) if every else found > 0
             return columns.from_values(holds, pa.uint8())
 
-        return usual(name, arguments, UINT8, kernel)
+        return usual(name, arguments, UINT8, kernel, keeps_constants=True)
 
     return resolve
+
+
+_FEW = 16
+"""So many constants are looked for one by one."""
+
+
+def _hold_each(
+    offsets: np.ndarray, elements: pa.Array, wanted: pa.Array, rows: int, every: bool
+) -> np.ndarray:
+    """Which rows have every one of the constants, or one of them."""
+    holds = np.full(rows, every)
+    for at in range(len(wanted)):
+        spread = pa.repeat(wanted[at], len(elements))
+        has = _any_of(offsets, _equal_or_both_null(elements, spread), rows)
+        holds = holds & has if every else holds | has
+    return holds
+
+
+def _found_in(
+    offsets: np.ndarray, elements: pa.Array, wanted_offsets: np.ndarray, wanted: pa.Array
+) -> np.ndarray:
+    """Which of the wanted elements are among those of their row."""
+    both = pa.concat_arrays([elements, wanted])
+    ranks = null_ranks(comparable(both))
+    span = int(ranks.max()) + 1 if len(ranks) else 1
+    owned = columns.parents_of(offsets) * span + ranks[: len(elements)]
+    if pa.types.is_floating(both.type):  # NaN is equal to nothing
+        owned = owned[~np.isnan(columns.numpy_values(elements))]
+    return np.isin(columns.parents_of(wanted_offsets) * span + ranks[len(elements) :], owned)
 
 
 def null_ranks(elements: pa.Array) -> np.ndarray:

@@ -107,7 +107,10 @@ def _reordered(kind: str) -> Kernel:
         positions = np.arange(len(elements))
         ranks = null_ranks(elements)
         if kind in ("sort", "reverseSort"):
-            last = np.where(ranks == 0, np.iinfo(np.int64).max, ranks if kind == "sort" else -ranks)
+            last = ranks if kind == "sort" else -ranks
+            if pa.types.is_floating(elements.type):  # NaN is above the others, whatever the order
+                last = np.where(np.isnan(columns.numpy_values(elements)), len(ranks) + 1, last)
+            last = np.where(ranks == 0, np.iinfo(np.int64).max, last)
             order = np.lexsort((positions, last, owners))
             return columns.lists_from(offsets, elements.take(pa.array(order)))
         if kind == "distinct":

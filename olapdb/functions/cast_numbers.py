@@ -72,10 +72,30 @@ def _decimal_to_integer(array: pa.Array, target: Integer) -> pa.Array:
 
 
 def decimal_rescaled(array: pa.Array, scale: int) -> pa.Array:
-    """Of the widest type at another scale, truncated towards zero."""
-    return array.cast(pa.decimal256(76, max(array.type.scale, scale))).cast(
-        pa.decimal256(76, scale), safe=False
-    )
+    """Of the widest type at another scale, truncated towards zero; DecimalOverflow where a value
+    would have more than 76 digits."""
+    wide = array.cast(pa.decimal256(DIGITS_MAX, array.type.scale))
+    more = scale - array.type.scale
+    if more > 0 and columns.decimal_class(array.type).precision + 1 + more > DIGITS_MAX:
+        _refuse_longer(wide, scale)
+    return wide.cast(pa.decimal256(DIGITS_MAX, scale), safe=False)
+
+
+DIGITS_MAX = 76
+
+
+def _refuse_longer(wide: pa.Array, scale: int) -> None:
+    """Arrow's cast to more places wraps around, or has no row to tell."""
+    whole = columns.view(wide, pa.decimal256(DIGITS_MAX, 0))
+    limit = decimal.Decimal(10 ** (DIGITS_MAX - scale + wide.type.scale))
+    size = pc.abs(whole)
+    bad = first_bad(np.asarray(pc.fill_null(pc.greater_equal(size, pa.scalar(limit, whole.type)), False)))  # fmt: skip
+    if bad is not None:
+        raise DecimalOverflow(
+            f"Decimal math overflow: {wide[bad].as_py()} with {scale} places has more than"
+            f" {DIGITS_MAX} digits.",
+            hint="Convert it to a Decimal of fewer places.",
+        ).at_row(bad)
 
 
 def to_float(array: pa.Array, source: DataType, target: Float) -> pa.Array:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import CannotParse, CannotParseDate, CannotParseDateTime
+from olapdb.errors import CannotParse, CannotParseDate
 from olapdb.functions import columns
 from olapdb.functions.cast_numbers import first_bad, refuse
 from olapdb.functions.memory import converted, empty
@@ -118,6 +118,18 @@ def utc_from_local(seconds: np.ndarray, zone: str) -> np.ndarray:
     naive = columns.from_values(seconds, pa.timestamp("s"))
     zoned = pc.assume_timezone(naive, zone, ambiguous="earliest", nonexistent="latest")
     return columns.numpy_values(zoned)
+
+
+def utc_of_text(seconds: np.ndarray, zone: str) -> np.ndarray:
+    """Instants of wall clock seconds that somebody wrote: one that the clocks skip is taken by the
+    offset after the gap, so that it is as long before the gap's end as it was written behind its
+    beginning, as ClickHouse does; the earlier of two."""
+    instants = utc_from_local(seconds, zone)
+    if instants is seconds:
+        return seconds
+    shown = local_from_utc(instants, zone)
+    skipped = shown != seconds
+    return np.where(skipped, seconds - (shown - instants), instants) if skipped.any() else instants
 
 
 def local_seconds(array: pa.Array, data_type: DataType, zone: str) -> np.ndarray:
@@ -248,12 +260,12 @@ def parse_dates(array: pa.Array, target: Date | Date32) -> pa.Array:
 
 def _any_dates(array: pa.Array, target: Date | Date32) -> np.ndarray:
     """Days since 1970-01-01 of all that `parse_dates` takes."""
-    digits = _fixed_digits(array, 10, (4, 7), "--")
+    digits = fixed_digits(array, 10, (4, 7), "--")
     if digits is not None:
         year, month, day = (
-            digits[:, :4] @ _POWERS[4],
-            digits[:, 5:7] @ _POWERS[2],
-            digits[:, 8:] @ _POWERS[2],
+            digits[:, :4] @ POWERS[4],
+            digits[:, 5:7] @ POWERS[2],
+            digits[:, 8:] @ POWERS[2],
         )
     else:
         year, month, day = _scanned_dates(array, target)
@@ -282,10 +294,10 @@ def _group(name: str, *matches: pa.Array) -> np.ndarray:
     return columns.numpy_values(merged.cast(pa.int64()))
 
 
-_POWERS = {n: 10 ** np.arange(n - 1, -1, -1, dtype=np.int64) for n in (2, 4)}
+POWERS = {n: 10 ** np.arange(n - 1, -1, -1, dtype=np.int64) for n in (2, 4)}
 
 
-def _fixed_digits(
+def fixed_digits(
     array: pa.Array, width: int, separators: tuple[int, ...], marks: str
 ) -> np.ndarray | None:
     """The digits of texts that all have one layout, shape (rows, width), or None."""
@@ -301,114 +313,10 @@ def _fixed_digits(
     return None if ((digits < 0) | (digits > 9)).any() else digits
 
 
-_MOMENT = (
-    r"^(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})"
-    r"(?:[ T]+(?P<H>\d{1,2})(?::(?P<M>\d{1,2}))?(?::(?P<S>\d{1,2}))?(?:\.(?P<f>\d+))?)?"
-    r" ?(?P<z>Z|UTC|GMT|[+-]\d{2}:?\d{2}|[+-]\d{2})?$"
-)
-_MOMENT_PACKED = (
-    r"^(?P<y>\d{4})(?P<m>\d{2})(?P<d>\d{2})(?:[ T]?(?P<H>\d{2}):?(?P<M>\d{2}):?(?P<S>\d{2}))?"
-    r"(?P<f>)(?P<z>Z)?$"
-)
-_SECONDS = r"^(?P<n>-?\d{9,10})(?:\.(?P<f>\d+))?$"
-
-
-def look_like_times(array: pa.Array, *, clock: bool) -> np.ndarray:
-    """Which texts may be a date, or with `clock` a moment; the others surely are none."""
-    patterns = (_MOMENT, _MOMENT_PACKED, _SECONDS) if clock else (_DATE, _PACKED)
-    like = [np.asarray(pc.match_substring_regex(array, one)) for one in patterns]
+def look_like_dates(array: pa.Array) -> np.ndarray:
+    """Which texts may be a date; the others surely are none."""
+    like = [np.asarray(pc.match_substring_regex(array, one)) for one in (_DATE, _PACKED)]
     return np.asarray(np.logical_or.reduce(like))
-
-
-def parse_datetimes(array: pa.Array, target: DateTime | DateTime64, zone: str) -> pa.Array:
-    """ISO moments (space or T, fractions, Z or an offset), packed digits, Unix seconds.
-
-    Without an offset the text is wall clock time in the target's zone.  A day that its month does
-    not have is refused; the time may run over (25:00).
-    """
-    own = zone_of(target, zone)
-    digits = _fixed_digits(array, 19, (4, 7, 10, 13, 16), "-- ::")
-    if digits is not None:
-        two, year = _POWERS[2], digits[:, :4] @ _POWERS[4]
-        month, day, hour, minute, second = (digits[:, a : a + 2] @ two for a in (5, 8, 11, 14, 17))
-        _check_days(array, year, month, day, target, None)
-        wall = days_from_civil(year, month, day) * DAY + hour * 3600 + minute * 60 + second
-        return _moments(utc_from_local(wall, own), np.zeros(len(array), np.int64), target)
-    return _scanned_moments(array, target, own)
-
-
-def _scanned_moments(array: pa.Array, target: DateTime | DateTime64, zone: str) -> pa.Array:
-    moment, packed = pc.extract_regex(array, _MOMENT), pc.extract_regex(array, _MOMENT_PACKED)
-    unix = pc.extract_regex(array, _SECONDS)
-    is_unix = np.asarray(unix.is_valid()) & ~np.asarray(
-        pc.or_(moment.is_valid(), packed.is_valid())
-    )
-    known = np.asarray(pc.or_(moment.is_valid(), packed.is_valid())) | is_unix
-    bad = first_bad(~known)
-    if bad is not None:
-        raise refuse(CannotParseDateTime, array, bad, target, "write YYYY-MM-DD hh:mm:ss")
-    year, month, day, hour, minute, second = (_group(g, moment, packed) for g in "ymdHMS")
-    year, month, day = (
-        np.where(is_unix, 1970, year),
-        np.where(is_unix, 1, month),
-        np.where(is_unix, 1, day),
-    )
-    _check_days(array, year, month, day, target, is_unix)
-    wall = days_from_civil(year, month, day) * DAY + hour * 3600 + minute * 60 + second
-    zones = pc.fill_null(
-        pc.coalesce(pc.struct_field(moment, "z"), pc.struct_field(packed, "z")), ""
-    )
-    offsets = _offset_seconds(zones)
-    explicit = np.asarray(pc.not_equal(zones, ""))
-    instants = np.where(explicit, wall - offsets, utc_from_local(wall, zone))
-    instants = np.where(is_unix, _group("n", unix), instants)
-    fraction = pc.fill_null(
-        pc.coalesce(pc.struct_field(moment, "f"), pc.struct_field(unix, "f")), ""
-    )
-    nanoseconds = pc.utf8_rpad(pc.utf8_slice_codeunits(fraction, 0, 9), width=9, padding="0")
-    return _moments(instants, columns.numpy_values(nanoseconds.cast(pa.int64())), target)
-
-
-def _offset_seconds(zones: pa.Array) -> np.ndarray:
-    """Seconds east of UTC of `+02:00`, `+0200`, `+02`, `Z`."""
-    parts = pc.extract_regex(zones, r"^(?P<s>[+-])(?P<h>\d{2}):?(?P<m>\d{2})?$")
-    seconds = _group("h", parts) * 3600 + _group("m", parts) * 60
-    return np.asarray(
-        np.where(
-            np.asarray(pc.fill_null(pc.equal(pc.struct_field(parts, "s"), "-"), False)),
-            -seconds,
-            seconds,
-        )
-    )
-
-
-def _check_days(
-    array: pa.Array, year: np.ndarray, month: np.ndarray, day: np.ndarray, target: DataType,
-    ignored: np.ndarray | None,
-) -> None:  # fmt: skip
-    months = np.clip(month, 1, 12)
-    first = np.ones_like(day)
-    wrap = months == 12
-    lengths = days_from_civil(year + wrap, np.where(wrap, 1, months + 1), first) - days_from_civil(
-        year, months, first
-    )
-    bad_rows = (month < 1) | (month > 12) | (day < 1) | (day > lengths)
-    if ignored is not None:
-        bad_rows &= ~ignored
-    bad = first_bad(bad_rows)
-    if bad is not None:
-        raise refuse(CannotParseDateTime, array, bad, target, "there is no such day")
-
-
-def _moments(
-    seconds: np.ndarray, nanoseconds: np.ndarray, target: DateTime | DateTime64
-) -> pa.Array:
-    if isinstance(target, DateTime):
-        return columns.from_values(np.clip(seconds, 0, DATETIME_MAX), target.arrow)
-    ticks = ticks_per_second(target)
-    seconds = np.clip(seconds, *_SECONDS64_RANGE)
-    scaled = seconds * ticks + nanoseconds // (1_000_000_000 // ticks)
-    return columns.from_values(cut_precision(scaled, target), target.arrow)
 
 
 def is_number_type(data_type: DataType) -> bool:

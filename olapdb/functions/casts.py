@@ -14,7 +14,7 @@ from olapdb.errors import (
     NotSupportedError,
     TypeMismatch,
 )
-from olapdb.functions import cast_numbers, cast_text, cast_times, columns, text
+from olapdb.functions import cast_moments, cast_numbers, cast_text, cast_times, columns, text
 from olapdb.functions.base import Column, Environment
 from olapdb.types import (
     UUID,
@@ -73,12 +73,13 @@ def cast_column(
 
 
 def cast_or_null(
-    column: Column, source: DataType, target: DataType, environment: Environment
-) -> Column:
+    column: Column, source: DataType, target: DataType, environment: Environment, *,
+    basic: bool = False,
+) -> Column:  # fmt: skip
     """As `cast_column` to Nullable(target), NULL where a value does not convert; texts out of an
-    integer's range do not."""
+    integer's range do not.  `basic`: of the formats of moments only those of ISO and Unix."""
     if isinstance(column, pa.Scalar):
-        return cast_or_null(columns.single(column), source, target, environment)[0]
+        return cast_or_null(columns.single(column), source, target, environment, basic=basic)[0]
     inner, outer = plain(source), plain(target)
     if isinstance(inner, Nothing):
         return pa.nulls(len(column), target.arrow)
@@ -86,7 +87,7 @@ def cast_or_null(
         return column
     valid = columns.validity(column)
     present = column if valid is None else column.filter(pa.array(valid))
-    cast = _cast_or_null(present, inner, outer, environment)
+    cast = _cast_or_null(present, inner, outer, environment, basic)
     return cast if valid is None else columns.scatter(cast, valid)
 
 
@@ -112,22 +113,27 @@ def _on_row(error: DataError, valid: np.ndarray | None) -> DataError:
 
 
 def _cast_or_null(
-    array: pa.Array, source: DataType, target: DataType, environment: Environment
-) -> pa.Array:
+    array: pa.Array, source: DataType, target: DataType, environment: Environment,
+    basic: bool = False,
+) -> pa.Array:  # fmt: skip
     """All at once where nothing is bad; else each text once, without those that are none at all."""
+    if isinstance(source, String | FixedString) and isinstance(target, DateTime | DateTime64):
+        texts = columns.unpadded(array)
+        if basic:
+            return cast_moments.basic_or_null(texts, target, environment.zone)
+        return cast_moments.moments_or_null(texts, target, environment.zone)
     try:
         return _cast_strictly(array, source, target, environment)
     except DataError:
         if not isinstance(source, String | FixedString):
             return _halved(array, source, target, environment)
     distinct = array.dictionary_encode()
-    texts = distinct.dictionary
-    if isinstance(target, Date | Date32 | DateTime | DateTime64):
-        clock = isinstance(target, DateTime | DateTime64)
-        like = cast_times.look_like_times(_text(texts, source), clock=clock)
+    texts = columns.unpadded(distinct.dictionary)
+    if isinstance(target, Date | Date32):
+        like = cast_times.look_like_dates(texts)
     else:
-        like = cast_text.look_like(_text(texts, source), target)
-    made = _halved(texts.filter(pa.array(like)), source, target, environment)
+        like = cast_text.look_like(texts, target)
+    made = _halved(distinct.dictionary.filter(pa.array(like)), source, target, environment)
     return columns.scatter(made, like).take(distinct.indices)
 
 
@@ -155,12 +161,6 @@ def _cast_strictly(
     return _cast(array, source, target, environment, True)
 
 
-def _text(array: pa.Array, source: DataType) -> pa.Array:
-    """What a value is parsed from: a FixedString without its padding."""
-    text = columns.text(array)
-    return pc.ascii_rtrim(text, characters="\0") if isinstance(source, FixedString) else text
-
-
 def _cast(
     array: pa.Array, source: DataType, target: DataType, environment: Environment, strict: bool
 ) -> pa.Array:
@@ -175,7 +175,7 @@ def _cast(
         case Integer() | Float() | Decimal() | Boolean() if isinstance(
             source, String | FixedString
         ):
-            return _parse(_text(array, source), target)
+            return _parse(columns.unpadded(array), target)
         case Interval() if isinstance(source, Integer):
             return array.cast(pa.int64(), safe=False)
         case Boolean() if number:
@@ -193,9 +193,9 @@ def _cast(
         case Decimal() if isinstance(source, DateTime64 | DateTime):
             return _time_to_decimal(array, source, target)
         case Date() | Date32() if isinstance(source, String | FixedString):
-            return cast_times.parse_dates(_text(array, source), target)
+            return cast_times.parse_dates(columns.unpadded(array), target)
         case DateTime() | DateTime64() if isinstance(source, String | FixedString):
-            return cast_times.parse_datetimes(_text(array, source), target, environment.zone)
+            return cast_moments.parse_datetimes(columns.unpadded(array), target, environment.zone)
         case Date() | Date32() | DateTime() | DateTime64() if number or isinstance(
             source, cast_times.Timed
         ):
@@ -203,7 +203,7 @@ def _cast(
         case FixedString() if isinstance(source, String | FixedString):
             return cast_text.to_fixed(array, target)
         case UUID() if isinstance(source, String | FixedString):
-            return cast_text.parse_uuids(_text(array, source), target)
+            return cast_text.parse_uuids(columns.unpadded(array), target)
         case Array() | Tuple() | Map():
             return _cast_nested(array, source, target, environment, strict)
         case AggregateFunction() if isinstance(source, AggregateFunction):

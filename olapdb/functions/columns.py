@@ -140,6 +140,12 @@ def text(array: pa.Array) -> pa.Array:
     return view(array, pa.string())
 
 
+def unpadded(array: pa.Array) -> pa.Array:
+    """Texts as they are parsed: a FixedString without its padding."""
+    padded = pa.types.is_fixed_size_binary(array.type)
+    return pc.ascii_rtrim(text(array), characters="\0") if padded else text(array)
+
+
 def binary(array: pa.Array) -> pa.Array:
     """String values as `binary`, without a copy."""
     if pa.types.is_fixed_size_binary(array.type):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import reduce
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,9 +16,9 @@ from olapdb.errors import (
     UnsupportedMethod,
 )
 from olapdb.functions import columns
-from olapdb.functions.aggregates.segments import rank
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts import cast_column
+from olapdb.functions.nested_equality import equal_rows
 from olapdb.functions.scalar import Definition, Invocation, custom, null_safe, usual
 from olapdb.functions.supertypes import as_number, common_type, decimal_precision
 from olapdb.types import (
@@ -178,49 +177,12 @@ def _nested(name: str) -> Callable[[list[pa.Array], Invocation], pa.Array]:
     """Arrays and maps, for equality: a NULL in them equals a NULL."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        left, right = arrays
-        order = nested_order(_comparable(left), _comparable(right), name)
-        holds = {
-            "equals": order == 0, "notEquals": order != 0, "less": order < 0, "greater": order > 0,
-            "lessOrEquals": order <= 0, "greaterOrEquals": order >= 0,
-        }[name]  # fmt: skip
+        if name not in ("equals", "notEquals"):
+            raise IllegalTypeOfArgument(f"Arrays can be compared for equality only, not by {name}.")
+        holds = equal_rows(*arrays) == (name == "equals")
         return columns.from_values(holds, pa.uint8())
 
     return kernel
-
-
-def _comparable(array: pa.Array) -> pa.Array:
-    """Maps as their keys and their values, which are lists; -0.0 as 0.0."""
-    arrow = array.type
-    if pa.types.is_floating(arrow):
-        return pc.add(array, pa.scalar(0.0, arrow))
-    if pa.types.is_list(arrow):
-        offsets, elements = columns.elements_of(array)
-        return columns.lists_from(offsets, _comparable(elements))
-    if pa.types.is_map(arrow):
-        offsets = columns.offsets_of(array)
-        start, rows = int(offsets[0]), int(offsets[-1] - offsets[0])
-        sides = (_comparable(one.slice(start, rows)) for one in (array.keys, array.items))
-        fields = [columns.lists_from(offsets - start, side) for side in sides]
-    elif pa.types.is_struct(arrow):
-        fields = [_comparable(one) for one in columns.struct_fields(array)]
-    else:
-        return array
-    made = pa.struct([pa.field(str(at), one.type) for at, one in enumerate(fields)])
-    return columns.structs_from(fields, made, columns.validity(array), len(array))
-
-
-def nested_order(left: pa.Array, right: pa.Array, name: str) -> np.ndarray:
-    """-1, 0, 1 for each row."""
-    if pa.types.is_struct(left.type):
-        total = np.zeros(len(left), np.int64)
-        for a, b in zip(columns.struct_fields(left), columns.struct_fields(right), strict=True):
-            total = np.where(total == 0, nested_order(a, b, name), total)
-        return total
-    if pa.types.is_list(left.type) and name not in ("equals", "notEquals"):
-        raise IllegalTypeOfArgument(f"Arrays can be compared for equality only, not by {name}.")
-    both = rank([pa.concat_arrays([left, right])]).ranks
-    return np.asarray(np.sign(both[: len(left)] - both[len(left) :]))
 
 
 def _resolver(name: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:

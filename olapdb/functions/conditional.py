@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial, reduce
 
 import numpy as np
 import pyarrow as pa
@@ -224,17 +225,27 @@ def _extreme(*, largest: bool) -> Callable[[str, Sequence[Argument]], ScalarCall
                 return cast[0]
             constant = all(isinstance(c, pa.Scalar) for c in cast)
             arrays = [columns.as_array(c, 1 if constant else rows) for c in cast]
-            best = arrays[0]
-            for one in arrays[1:]:
-                better = pc.greater(one, best) if largest else pc.less(one, best)
-                better = pc.fill_null(better, False)
-                take = pc.and_(pc.or_(better, best.is_null()), one.is_valid())
-                best = pc.if_else(take, one, best)
+            compare = pc.greater if largest else pc.less
+            if len(arrays) == 2 and not is_nullable(result):
+                best = pc.if_else(compare(*arrays), *arrays)
+            else:
+                best = reduce(partial(_better, compare), arrays)
             return best[0] if constant else best
 
         return ScalarCall(name, result, kernel)
 
     return resolve
+
+
+def _better(
+    compare: Callable[[pa.Array, pa.Array], pa.Array], best: pa.Array, one: pa.Array
+) -> pa.Array:
+    """The better of each two, the first of equal ones; NULL and NaN are worse than all else."""
+    better = pc.fill_null(compare(one, best), False)
+    if pa.types.is_floating(one.type):
+        better = pc.or_(better, pc.fill_null(pc.is_nan(best), False))
+    take = pc.and_(pc.or_(better, best.is_null()), one.is_valid())
+    return pc.if_else(take, one, best)
 
 
 def _transform(name: str, arguments: Sequence[Argument]) -> ScalarCall:
@@ -258,6 +269,8 @@ def _transform(name: str, arguments: Sequence[Argument]) -> ScalarCall:
             found_keys, key_type.inner, make_nullable(subject.type), environment, strict=False
         )
         places = pc.index_in(array, wanted)
+        if pa.types.is_floating(array.type):  # NaN is equal to nothing
+            places = pc.if_else(pc.is_nan(array), pa.scalar(None, places.type), places)
         mapped = cast_column(
             found_values, value_type.inner, result, environment, strict=False
         ).take(places)

@@ -213,7 +213,9 @@ def _or(one: _Conversion, otherwise: str) -> Callable[[str, Sequence[Argument]],
         )
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-            found = casts.cast_or_null(values[0], source, make_nullable(target), environment)
+            found = casts.cast_or_null(
+                values[0], source, make_nullable(target), environment, basic=otherwise != "Default"
+            )
             if changes_numbers:
                 found = _kept(values[0], source, found, target, environment)
             if otherwise == "Null":
@@ -355,14 +357,6 @@ def _to_bool(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     return _converted(name, BOOL, arguments)
 
 
-def _best_effort(suffix: str) -> Definition:
-    """parseDateTimeBestEffort[OrNull|OrZero]: what toDateTime reads."""
-    one = _Conversion(_zoned, (0, 1))
-    resolver = _or(one, suffix) if suffix else _plain_conversion(one)
-    name = f"parseDateTimeBestEffort{'Or' + suffix if suffix else ''}"
-    return custom(name, resolver, count=(1, 2))
-
-
 def _to_low_cardinality(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     inner = arguments[0].type
     if isinstance(plain(inner), Array):
@@ -401,5 +395,4 @@ DEFINITIONS: tuple[Definition, ...] = (
     custom("_CAST", _cast, count=2, insensitive=True),
     custom("accurateCast", _accurate(or_null=False), count=2),
     custom("accurateCastOrNull", _accurate(or_null=True), count=2),
-    _best_effort(""), _best_effort("Null"), _best_effort("Zero"),
 )  # fmt: skip

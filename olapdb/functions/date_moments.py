@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.errors import BadArguments
-from olapdb.functions import cast_times, columns
+from olapdb.functions import cast_moments, cast_times, columns
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.date_parts import CLOCKS, DATES
 from olapdb.functions.scalar import (
@@ -42,7 +42,7 @@ from olapdb.types import (
 def _to_unix(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     array, source = arrays[0], call.types[0]
     if isinstance(source, String):
-        array = cast_times.parse_datetimes(array, DATETIME, call.environment.zone)
+        array = cast_moments.parse_datetimes(array, DATETIME, call.environment.zone)
     else:
         array = cast_times.to_time(array, source, DATETIME, call.environment.zone)
     return columns.from_values(columns.numpy_values(array), pa.uint32())

@@ -24,6 +24,7 @@ def definitions() -> tuple[Definition, ...]:
         comparison,
         conditional,
         conversion,
+        date_best_effort,
         date_distances,
         date_moments,
         date_parts,
@@ -45,7 +46,7 @@ def definitions() -> tuple[Definition, ...]:
 
     families = (
         arithmetic, comparison, logical, conditional, conversion, date_parts, date_moments,
-        date_text, date_starts, date_shifts, date_distances, strings, strings_search,
+        date_best_effort, date_text, date_starts, date_shifts, date_distances, strings, strings_search,
         strings_bytes, strings_split, strings_tokens, simple_json, arrays, arrays_whole,
         arrays_running, bits, map_sums, hashes, maths, misc,
     )  # fmt: skip

@@ -57,14 +57,14 @@ def per_value(
     """Applies a function that takes constants where columns stand: once for each distinct
     combination of the columns `at`, on the rows that have it."""
     keys = [columns.binary(arrays[i]) for i in at]
+    others = [a for i, a in enumerate(arrays) if i not in at]
+    if all(_is_constant(k) for k in keys):
+        return function(others, [_text(k, 0) if len(k) else "" for k in keys])
     encoded = [k.dictionary_encode() for k in keys]
     codes = np.zeros(len(arrays[0]), np.int64)
     for one in encoded:
         codes = codes * max(len(one.dictionary), 1) + columns.numpy_values(one.indices)
     found, first, place = np.unique(codes, return_index=True, return_inverse=True)
-    others = [a for i, a in enumerate(arrays) if i not in at]
-    if len(found) <= 1:
-        return function(others, [_text(k, 0) if len(k) else "" for k in keys])
     place = place.reshape(-1)
     order = np.argsort(place, kind="stable")
     counts = np.bincount(place, minlength=len(found))
@@ -76,6 +76,15 @@ def per_value(
     back = np.empty(len(order), np.int64)
     back[order] = np.arange(len(order))
     return pa.concat_arrays(made).take(pa.array(back))
+
+
+def _is_constant(keys: pa.Array) -> bool:
+    """Whether all rows have the same value; most that differ do so at both ends."""
+    if len(keys) <= 1:
+        return True
+    if keys.null_count or keys[0] != keys[len(keys) - 1]:
+        return False
+    return bool(pc.all(pc.equal(keys, keys[0])).as_py())
 
 
 def _text(keys: pa.Array, row: int) -> str:

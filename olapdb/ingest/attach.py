@@ -125,6 +125,7 @@ class Incoming:
             partition_value=part.partition_value, blocks=block,
             lease_id=self.change.services.lease_id, level=level,
             inline_bytes_max=rows.nbytes if part.inline else 0,
+            after=self.snapshot.next_block(self.target) - 1,
             index_values=layout_of(self.target, around).index_values(rows),
         )  # fmt: skip
         if staged.part.path:

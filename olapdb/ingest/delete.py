@@ -7,6 +7,7 @@ a replay that read the old rows cannot publish, and says to views what `leave` k
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -58,6 +59,7 @@ def delete_rows(
     settings: Mapping[str, object] | None = None,
     environment: Environment | None = None,
     parameters: Parameters = None,
+    cancelled: threading.Event | None = None,
 ) -> DeleteResult:
     """Deletes the rows for which the condition is true (NULL is not), as of one snapshot.
 
@@ -70,6 +72,7 @@ def delete_rows(
         services, "DELETE", query_id, statement, given,
         environment or Environment(zone=services.zone),
         discard_retained=bool(given.get("discard_retained", False)),
+        cancelled=cancelled or threading.Event(),
     )  # fmt: skip
 
     def attempt(snapshot: Snapshot) -> DeleteResult:
@@ -105,7 +108,8 @@ def matching(
     )  # fmt: skip
     context = ExecutionContext(
         snapshot=snapshot, store=change.services.store, settings=change.settings,
-        environment=change.environment, parts={} if among is None else {table.id: tuple(among)},
+        environment=change.environment, cancelled=change.cancelled,
+        parts={} if among is None else {table.id: tuple(among)},
     )  # fmt: skip
     by_name = {part.name: part for part in snapshot.parts(table.id) if part.rows}
     offsets: dict[str, list[np.ndarray]] = {}
@@ -130,6 +134,7 @@ def rewrite(
     removed = 0
     try:
         for part, offsets in found:
+            around.refuse_cancelled()
             if offsets is None or len(offsets) == part.rows:
                 rows = read_rows(around, table, part) if leaving.reads_rows else None
                 leaving.add(part, rows, part.rows)

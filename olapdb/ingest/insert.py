@@ -24,6 +24,7 @@ from olapdb.errors import (
     CommitUnknown,
     DuplicateInsert,
     Error,
+    QueryWasCancelled,
     TableAltered,
     UnknownTable,
 )  # fmt: skip
@@ -204,6 +205,8 @@ class _Writer:
         rows, kept_bytes = 0, 0
         try:
             for given in blocks:
+                if self.cancelled is not None and self.cancelled.is_set():
+                    raise QueryWasCancelled("The INSERT was cancelled; nothing was inserted.")
                 block = self.delivery.admit(given)
                 if block.num_rows == 0:
                     continue

@@ -75,11 +75,12 @@ class RowChange:
     environment: Environment = field(default_factory=Environment)
     retain: bool = False
     discard_retained: bool = False
+    cancelled: threading.Event = field(default_factory=threading.Event)
 
     def around(self, snapshot: Snapshot) -> Surroundings:
         return Surroundings(
             snapshot, self.services.store, self.services.cache, self.settings, self.environment,
-            threading.Event(),
+            self.cancelled,
         )  # fmt: skip
 
     def apply(self, requirements: Sequence[Requirement], changes: Sequence[Change]) -> int:

@@ -323,6 +323,7 @@ class Mutation:
         without: str = "",
     ) -> None:  # fmt: skip
         """`rows` stand for the part from now on; `part` is live, or staged by an earlier step."""
+        self.settings_of.refuse_cancelled()
         origin, before = self._origin(part)
         staged = None
         indexes = layout_of(self.table, self.settings_of).index_values(rows)

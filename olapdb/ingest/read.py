@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
 
+from olapdb.errors import CommitUnknown, Error
 from olapdb.execute.defaults import DefaultColumns, read_filled
 from olapdb.ingest.trigger import Surroundings
 from olapdb.model.changes import AddPart
@@ -97,3 +99,18 @@ def discard(services: Services, paths: Iterable[str]) -> None:
     """Deletes staged files of a commit that surely did not happen."""
     for path in paths:
         services.store.delete(path)
+
+
+@contextmanager
+def discarding(give_up: Callable[[], None]) -> Iterator[None]:
+    """Around a commit of staged files: `give_up` deletes them where it surely did not happen.
+
+    What is no error of ours, Ctrl-C above all, may come behind the commit: it deletes nothing.
+    """
+    try:
+        yield
+    except CommitUnknown:
+        raise
+    except Error:
+        give_up()
+        raise

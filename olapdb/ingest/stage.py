@@ -202,12 +202,15 @@ class BlockStager:
         pieces = self._pieces(table, block, unique) if block.num_rows else []
         for partition_id, partition_value, rows in pieces:
             again = booked is not None and partition_id in booked
+            inline_bytes_max = self._inline_bytes(table, rows)
+            in_file = rows.nbytes > inline_bytes_max
             staged = write_part(
                 self.around.store, table, rows,
                 partition_id=partition_id, partition_value=partition_value, blocks=number,
                 lease_id=self.lease_id,
                 contributions=_without_blocks(contributions) if again else contributions,
-                inline_bytes_max=self._inline_bytes(table, rows), swap=self.swap,
+                inline_bytes_max=inline_bytes_max, swap=self.swap,
+                after=self.around.snapshot.next_block(table) - 1 if in_file else None,
                 index_values=layout_of(table, self.around).index_values(rows),
                 threads=int(str(self.around.settings.get("max_threads", 0))),
             )  # fmt: skip

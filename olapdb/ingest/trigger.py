@@ -14,7 +14,13 @@ import pyarrow as pa
 
 from olapdb.bind import BindScope, bind_query
 from olapdb.config import Settings
-from olapdb.errors import Error, InternalError, MemoryLimitExceeded, UnknownTable
+from olapdb.errors import (
+    Error,
+    InternalError,
+    MemoryLimitExceeded,
+    QueryWasCancelled,
+    UnknownTable,
+)
 from olapdb.execute import ExecutionContext, run
 from olapdb.execute.defaults import DefaultColumns
 from olapdb.execute.run import is_plain, run_plain
@@ -46,6 +52,11 @@ class Surroundings:
     settings: Mapping[str, object] = field(default_factory=dict)
     environment: Environment = field(default_factory=Environment)
     cancelled: threading.Event = field(default_factory=threading.Event)
+
+    def refuse_cancelled(self) -> None:
+        """Raises QueryWasCancelled once somebody has ended the statement; asked between parts."""
+        if self.cancelled.is_set():
+            raise QueryWasCancelled("The statement was cancelled; nothing was changed.")
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from olapdb.errors import (
     CommitConflict,
-    CommitUnknown,
     UnknownTable,
 )
 from olapdb.ingest.insert import ATTEMPTS_MAX
 from olapdb.ingest.matching import Parameters
 from olapdb.ingest.mutation import Mutation
+from olapdb.ingest.read import discarding
 from olapdb.ingest.steps import Step
 from olapdb.ingest.trigger import Surroundings
 from olapdb.model.changes import (
@@ -59,26 +59,25 @@ def mutate(
                 raise UnknownTable(f"The table of this {kind} does not exist any more.")
             mutation = Mutation(services, snapshot, table, around, query_id, statement, parameters)
             try:
-                mutation.run(step)
-                if not mutation.replaced:
-                    return UpdateResult(0, 0, None)
-                requirements, changes = mutation.commit_data()
-                requirements.insert(0, SchemaIs(table.id, table.version))
-                reach("update.before_commit")
-                committed = services.catalog.apply(
-                    Commit(
-                        (LeaseLive(services.lease_id), *requirements), tuple(changes), kind,
-                        query_id, statement,
-                    )
-                )  # fmt: skip
-            except CommitUnknown:
-                raise
+                try:
+                    mutation.run(step)
+                    if not mutation.replaced:
+                        return UpdateResult(0, 0, None)
+                    requirements, changes = mutation.commit_data()
+                    requirements.insert(0, SchemaIs(table.id, table.version))
+                    reach("update.before_commit")
+                except BaseException:
+                    mutation.discard()
+                    raise
+                with discarding(mutation.discard):
+                    committed = services.catalog.apply(
+                        Commit(
+                            (LeaseLive(services.lease_id), *requirements), tuple(changes), kind,
+                            query_id, statement,
+                        )
+                    )  # fmt: skip
             except CommitConflict:
-                mutation.discard()
                 continue
-            except BaseException:
-                mutation.discard()
-                raise
             services.notify_written(table.id)
             return UpdateResult(mutation.rows, len(mutation.replaced), committed.number)
     raise CommitConflict(

@@ -6,12 +6,19 @@ never undoes what happened meanwhile; it just did not take place.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from olapdb.errors import CommitConflict, InternalError, MemoryLimitExceeded, UnknownTable
+from olapdb.errors import (
+    CommitConflict,
+    InternalError,
+    MemoryLimitExceeded,
+    QueryWasCancelled,
+    UnknownTable,
+)
 from olapdb.execute.combine import combine
 from olapdb.execute.defaults import DefaultColumns, read_filled
 from olapdb.execute.layout import TableLayout
@@ -177,13 +184,14 @@ def optimize(
     query_id: str = "",
     statement: str = "",
     limits: MergeLimits | None = None,
+    cancelled: threading.Event | None = None,
 ) -> list[MergeResult]:
     """OPTIMIZE TABLE [PARTITION] [FINAL]: merges until each run of mergeable parts is one.
 
     `final` also rewrites a single part that was never combined, or lies in the catalog.  Parts
     that only differ in coverage, origin (bypass) or sides of a fence stay apart.  Raises
     MemoryLimitExceeded where `final` cannot make one part within the limits, CommitConflict
-    where others kept changing the parts.
+    where others kept changing the parts, QueryWasCancelled before the merge that comes next.
     """
     results: list[MergeResult] = []
     for _ in range(ROUNDS_MAX):
@@ -198,6 +206,10 @@ def optimize(
                 return results
             try:
                 for parts in planned:
+                    if cancelled is not None and cancelled.is_set():
+                        raise QueryWasCancelled(
+                            "OPTIMIZE was cancelled; what was merged stays merged."
+                        )
                     done = merge_parts(
                         services, snapshot, table, parts, inline=False, kind="OPTIMIZE",
                         query_id=query_id, statement=statement,

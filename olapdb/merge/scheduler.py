@@ -6,8 +6,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from queue import Empty, SimpleQueue
 
 from olapdb.errors import CommitConflict, Error
 from olapdb.merge.merger import MergeResult, merge_some
@@ -26,6 +28,7 @@ DELAY_SECONDS_MAX = 0.5
 many small parts costs hardly more than one of a few, and the INSERTs of a burst do not share the
 interpreter with one."""
 PAUSE_SECONDS = 0.02
+IDLE_POLL_SECONDS = 0.005
 CONFLICTS_MAX = 3
 HISTORY_MAX = 1_000
 STOP_SECONDS_MAX = 60.0
@@ -60,10 +63,10 @@ class MergeScheduler:
         self._sweep_seconds = sweep_seconds
         self._pending: set[str] = set()
         self._notified = 0
-        self._wake = threading.Event()
+        # Not an Event, of which an interrupt of `set` may leave the lock behind: INSERTs notify.
+        self._wake: SimpleQueue[None] = SimpleQueue()
         self._stopping = threading.Event()
-        self._idle = threading.Event()
-        self._idle.set()
+        self._idle = True
         self._lock = threading.Lock()
         self._queued = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -92,7 +95,7 @@ class MergeScheduler:
         with self._lock:
             thread, self._thread = self._thread, None
         self._stopping.set()
-        self._wake.set()
+        self._wake.put(None)
         if thread is not None and thread is not threading.current_thread():
             thread.join(STOP_SECONDS_MAX)
 
@@ -141,18 +144,23 @@ class MergeScheduler:
         with self._queued:
             self._pending.add(table_id)
             self._notified += 1
-            self._idle.clear()
-        self._wake.set()
+            self._idle = False
+        if self._wake.empty():
+            self._wake.put(None)
 
     def wait_idle(self, timeout_seconds: float) -> bool:
         """Whether all notified tables were dealt with within the time; for tests and benchmarks."""
-        return not self.running or self._idle.wait(timeout_seconds)
+        until = time.monotonic() + timeout_seconds
+        while self.running and not self._idle:
+            if time.monotonic() > until:
+                return False
+            time.sleep(IDLE_POLL_SECONDS)
+        return True
 
     def _run(self) -> None:
         next_sweep = time.monotonic() + self._sweep_seconds
         while not self._stopping.is_set():
-            self._wake.wait(max(0.0, next_sweep - time.monotonic()))
-            self._wake.clear()
+            self._sleep(max(0.0, next_sweep - time.monotonic()))
             if time.monotonic() >= next_sweep:
                 self._sweep()
                 next_sweep = time.monotonic() + self._sweep_seconds
@@ -161,7 +169,14 @@ class MergeScheduler:
                 self._work_on(self._pending.pop())
             with self._queued:
                 if not self._pending:
-                    self._idle.set()
+                    self._idle = True
+
+    def _sleep(self, seconds: float) -> None:
+        """Until somebody wakes us; what woke us meanwhile is one waking."""
+        with suppress(Empty):
+            self._wake.get(timeout=seconds)
+            while True:
+                self._wake.get_nowait()
 
     def _wait_for_quiet(self) -> None:
         """Lets a burst of INSERTs go by, bounded."""

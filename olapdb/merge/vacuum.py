@@ -4,10 +4,9 @@ does not know it; a file whose writer is not known stays."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from olapdb.catalog.base import DroppedPart
 from olapdb.errors import FileDoesntExist
 from olapdb.model.schema import Table
 from olapdb.storage.store import StoredFile
@@ -35,12 +34,17 @@ class VacuumReport:
 def vacuum(services: Services, *, lifetime_seconds: int | None = None) -> VacuumReport:
     """One round. `lifetime_seconds` overrides every table's `old_parts_lifetime`."""
     catalog = services.catalog
-    parts, files = _dropped(services, lifetime_seconds)
+    services.leftovers.settle()
+    now_ms = services.clock_ms()
+    default_seconds = OLD_PARTS_LIFETIME_SECONDS if lifetime_seconds is None else lifetime_seconds
+    until_ms = now_ms - default_seconds * 1000
+    parts, files = _dropped(
+        services, until_ms, {} if lifetime_seconds is not None else _until_of(services, now_ms)
+    )
     revoked = catalog.revoke_dead_leases()
     reach("vacuum.revoked")
     orphans, unknown = _orphans(services)
-    lifetime = OLD_PARTS_LIFETIME_SECONDS if lifetime_seconds is None else lifetime_seconds
-    catalog.forget_history(services.clock_ms() - lifetime * 1000, COMMITS_KEPT)
+    catalog.forget_history(until_ms, COMMITS_KEPT)
     return VacuumReport(parts, files + orphans, revoked, unknown)
 
 
@@ -56,16 +60,11 @@ def _is_old_note(services: Services, file: StoredFile) -> bool:
         return False
 
 
-def _dropped(services: Services, lifetime_seconds: int | None) -> tuple[int, int]:
+def _dropped(services: Services, until_ms: int, until_of: Mapping[str, int]) -> tuple[int, int]:
     """Forgets dropped parts, then deletes their files; the rows first, so that a crash between
     leaves orphans, which a later round finds, and never a part without its file."""
     catalog = services.catalog
-    now_ms = services.clock_ms()
-    lifetimes = _lifetimes(services, lifetime_seconds)
-    shortest = min(lifetimes.values(), default=_default(lifetime_seconds))
-    shortest = min(shortest, _default(lifetime_seconds))
-    found = catalog.dropped_parts(now_ms - shortest * 1000, PARTS_A_ROUND)
-    due = _prefix_due(found, lifetimes, _default(lifetime_seconds), now_ms)
+    due = catalog.dropped_parts(until_ms, PARTS_A_ROUND, until_of)
     paths = catalog.forget_parts(due)
     for path in paths:
         services.store.delete(path)
@@ -73,31 +72,16 @@ def _dropped(services: Services, lifetime_seconds: int | None) -> tuple[int, int
     return len(due), len(paths)
 
 
-def _lifetimes(services: Services, lifetime_seconds: int | None) -> dict[str, int]:
-    default = _default(lifetime_seconds)
+def _until_of(services: Services, now_ms: int) -> dict[str, int]:
+    """When parts that are due now were dropped at the latest, of tables whose settings say."""
     tables = [one.table for one in services.catalog.dropped_tables()]
     tables += [o for o in services.catalog.snapshot().objects() if isinstance(o, Table)]
+    lifetimes = {table.id: dict(table.settings).get("old_parts_lifetime") for table in tables}
     return {
-        table.id: int(table.setting("old_parts_lifetime", default))
-        if lifetime_seconds is None
-        else lifetime_seconds
-        for table in tables
+        table_id: now_ms - int(lifetime) * 1000
+        for table_id, lifetime in lifetimes.items()
+        if lifetime is not None
     }
-
-
-def _default(lifetime_seconds: int | None) -> int:
-    return OLD_PARTS_LIFETIME_SECONDS if lifetime_seconds is None else lifetime_seconds
-
-
-def _prefix_due(
-    found: Sequence[DroppedPart], lifetimes: dict[str, int], default: int, now_ms: int
-) -> list[DroppedPart]:
-    """Parts whose own table's time is over."""
-    return [
-        one
-        for one in found
-        if one.dropped_ms + lifetimes.get(one.part.table_id, default) * 1000 <= now_ms
-    ]
 
 
 def _orphans(services: Services) -> tuple[int, tuple[str, ...]]:

@@ -235,9 +235,13 @@ FOOTER_KEY = b"olapdb.part"
 FOOTER_FORMAT = 1
 
 
-def encode_footer(part: Part, table: Table, replaces: tuple[str, ...] = (), swap: str = "") -> str:
+def encode_footer(
+    part: Part, table: Table, replaces: tuple[str, ...] = (), swap: str = "",
+    after: int | None = None,
+) -> str:  # fmt: skip
     """Everything that a lost catalog would need of a part but for what the file itself tells.
-    `replaces`: ids of the parts whose rows it holds now; `swap`: the id of the replay that wrote it."""
+    `replaces`: ids of the parts whose rows it holds now; `swap`: the id of the replay that wrote it;
+    `after`: a block of the table that came before its own, whose number is not known yet."""
     facts: Mapping[str, Json] = {
         "format": FOOTER_FORMAT,
         "id": part.id,
@@ -255,18 +259,22 @@ def encode_footer(part: Part, table: Table, replaces: tuple[str, ...] = (), swap
     }
     if swap:
         facts = {**facts, "swap": swap}
+    if after is not None:
+        facts = {**facts, "after": after}
     return dumps(facts)
 
 
 @dataclass(frozen=True, slots=True)
 class FooterFacts:
     """What a footer tells: the table as it was then, the part without bytes, path and checksum,
-    and the ids of the parts that it stands for. `swap`: the replay whose note tells that."""
+    and the ids of the parts that it stands for. `swap`: the replay whose note tells that. `after`:
+    the newest block of the table when a new one was staged."""
 
     table: Table
     part: Part
     replaces: tuple[str, ...]
     swap: str = ""
+    after: int | None = None
 
 
 def decode_footer(text: bytes, parse_type: ParseType) -> FooterFacts:
@@ -282,4 +290,6 @@ def decode_footer(text: bytes, parse_type: ParseType) -> FooterFacts:
         schema_version=table.version, created_ms=facts["created_ms"],
         bounds={name: tuple(one) for name, one in facts["bounds"].items()},
     )  # fmt: skip
-    return FooterFacts(table, part, tuple(facts.get("replaces", ())), facts.get("swap", ""))
+    return FooterFacts(
+        table, part, tuple(facts.get("replaces", ())), facts.get("swap", ""), facts.get("after")
+    )

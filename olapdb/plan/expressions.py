@@ -34,18 +34,23 @@ class ColumnRef(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Constant(Expression):
-    """A value; -0.0 is not 0.0, by which one may divide."""
+    """A value; -0.0 is not 0.0, by which one may divide, and NaN is itself."""
 
     value: pa.Scalar
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Constant) or type(other) is not type(self):
             return NotImplemented
-        if self.type != other.type or self.value != other.value:
+        if self.type != other.type:
             return False
-        arrow = self.value.type
-        signed = pa.types.is_floating(arrow) or pa.types.is_nested(arrow)
-        return not signed or str(self.value) == str(other.value)
+        if not _holds_floats(self.value.type):
+            return bool(self.value == other.value)
+        return str(self.value) == str(other.value)
+
+
+def _holds_floats(arrow: pa.DataType) -> bool:
+    inner = [arrow.field(at).type for at in range(arrow.num_fields)]
+    return pa.types.is_floating(arrow) or any(map(_holds_floats, inner))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from dataclasses import replace
 
 from olapdb.errors import (
     AlterOfColumnIsForbidden,
-    CommitUnknown,
     Error,
     IncorrectQuery,
     NotFoundColumnInBlock,
@@ -22,7 +21,7 @@ from olapdb.errors import (
     ProgrammingError,
 )
 from olapdb.ingest.mutation import Mutation
-from olapdb.ingest.read import Pin
+from olapdb.ingest.read import Pin, discarding
 from olapdb.ingest.reread import Rereading
 from olapdb.ingest.steps import Step
 from olapdb.ingest.ttl import rules_of
@@ -241,12 +240,12 @@ def _publish(
                 changes = [*puts, *changes]
             if changes:
                 reach("alter.before_commit")
-                commit(context, _kind(statement), requirements, changes)
-        except CommitUnknown:
-            raise
         except BaseException:
             mutation.discard()
             raise
+        if changes:
+            with discarding(mutation.discard):
+                commit(context, _kind(statement), requirements, changes)
     services.notify_written(before.id)
     return mutation.rows
 

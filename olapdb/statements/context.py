@@ -96,6 +96,9 @@ class StatementContext:
     cancelled: threading.Event
     progress: Progress | None
     statistics: QueryStatistics
+    calls_others: bool = False
+    """Whether it runs code of the caller's (a stream that makes rows, `progress`), whose errors are
+    the caller's own."""
 
     @property
     def services(self) -> Services:

@@ -9,14 +9,13 @@ from functools import partial
 
 from olapdb.errors import (
     BadArguments,
-    CommitUnknown,
     DatabaseAlreadyExists,
     NotSupportedError,
     TableAlreadyExists,
 )
 from olapdb.ingest.attach import cloned_parts, with_columns_of
 from olapdb.ingest.deduplicate import Admission
-from olapdb.ingest.read import Pin, discard
+from olapdb.ingest.read import Pin, discard, discarding
 from olapdb.ingest.stage import StagedInsert, join_staged, stage_insert
 from olapdb.model.changes import (
     Change,
@@ -162,13 +161,8 @@ def _create_clone(
         staged, written = cloned_parts(
             services, snapshot, source, table, context.text, context.query_id
         )
-        try:
+        with discarding(lambda: discard(services, written)):
             _publish(table, existing, context, snapshot, [staged] if staged.rows else [])
-        except CommitUnknown:
-            raise
-        except BaseException:
-            discard(services, written)
-            raise
     services.notify_written(table.id)
     return Result(affected_rows=staged.rows)
 
@@ -182,6 +176,10 @@ def _create_filled(
     assert statement.query is not None
     services = context.services
     staged: list[StagedInsert] = []
+
+    def give_up() -> None:
+        discard(services, [path for one in staged for path in one.paths])
+
     admission = Admission.of(services, table)
     try:
         for rows in query_blocks(table, None, statement.query, context, snapshot):
@@ -193,13 +191,12 @@ def _create_filled(
                     cache=services.cache, cancelled=context.cancelled,
                 )
             )  # fmt: skip
+    except BaseException:
+        give_up()
+        raise
+    with discarding(give_up):
         keys = admission.changes() if admission else ()
         _publish(table, existing, context, snapshot, staged, keys=keys)
-    except CommitUnknown:
-        raise
-    except BaseException:
-        discard(services, [path for one in staged for path in one.paths])
-        raise
     services.notify_written(table.id)
     return Result(affected_rows=sum(one.rows for one in staged))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -16,6 +16,7 @@ from olapdb.errors import (
     NoSuchColumn,
     NotSupportedError,
     NumberOfColumnsDoesntMatch,
+    QueryWasCancelled,
     TableAltered,
 )
 from olapdb.functions import default_value
@@ -33,6 +34,7 @@ from olapdb.statements.small_values import read_small_values
 from olapdb.types import DataType, is_nullable
 
 Outcome = TypeVar("Outcome")
+Rows: TypeAlias = Sequence[Sequence[nodes.Node | None]]
 
 ALTERED_MAX = 3
 """How often an INSERT begins again because its table was altered meanwhile."""
@@ -71,26 +73,27 @@ def _run_insert(statement: nodes.Insert, context: StatementContext) -> Result:
     return _answer(_write(table, columns, rows, types, context, snapshot), context)
 
 
-def run_insert_many(
-    statement: nodes.Insert, sets: Sequence[Any], context: StatementContext
-) -> Result | None:
-    """All parameter sets of `INSERT … VALUES (?, ?)` as one INSERT; None where the statement is
-    anything else."""
+def rows_of_parameters(statement: nodes.Insert) -> Rows | None:
+    """The one row of `INSERT … VALUES (?, ?)`; None where the statement is anything else."""
     if statement.values is None:
         return None
     from olapdb.sql.values import parse_value_rows
 
     rows = parse_value_rows(statement.values.text, statement.values.position)
-    if len(rows) != 1 or not all(_is_parameter(e) for e in rows[0]):
-        return None
+    return rows if len(rows) == 1 and all(_is_parameter(e) for e in rows[0]) else None
+
+
+def run_insert_many(
+    statement: nodes.Insert, rows: Rows, sets: Sequence[Any], context: StatementContext
+) -> Result:
+    """All parameter sets of `rows_of_parameters` as one INSERT."""
     context = context.with_settings(statement.settings)
     return _begun_again(lambda: _run_insert_many(statement, rows, sets, context))
 
 
 def _run_insert_many(
-    statement: nodes.Insert, rows: Sequence[Sequence[nodes.Node | None]], sets: Sequence[Any],
-    context: StatementContext,
-) -> Result:  # fmt: skip
+    statement: nodes.Insert, rows: Rows, sets: Sequence[Any], context: StatementContext
+) -> Result:
     snapshot = context.snapshot()
     table = context.require_table(snapshot, statement.table, "INSERT")
     columns = _column_list(statement, table)
@@ -164,6 +167,8 @@ def _run_insert_data(
         source, types = mapping_columns(table, data, columns, context.environment)
     else:
         source = data if columns is None else _positional(data, columns)
+        if isinstance(source, pa.RecordBatchReader):
+            source = _until_cancelled(source, context)
     blocks = make_blocks(
         table, source, columns=None, types=types, settings=context.settings,
         environment=context.environment, snapshot=snapshot, null_as_default=False,
@@ -357,6 +362,16 @@ def _arrow(data: Any) -> pa.Table | pa.RecordBatch | pa.RecordBatchReader:
         f"insert() takes Arrow data, a pandas frame or a mapping of columns, not "
         f"{type(data).__name__}."
     )
+
+
+def _until_cancelled(
+    reader: pa.RecordBatchReader, context: StatementContext
+) -> Iterator[pa.RecordBatch]:
+    """A stream may be as slow as it likes: it is asked at each batch, not at each block."""
+    for batch in reader:
+        if context.cancelled.is_set():
+            raise QueryWasCancelled("The INSERT was cancelled; nothing was inserted.")
+        yield batch
 
 
 def _positional(source: Any, columns: Sequence[str]) -> Any:

@@ -33,6 +33,7 @@ def delete(statement: nodes.Delete, context: StatementContext) -> Result:
         context.services, table.id, require_condition(statement.where), partition_id=partition,
         query_id=context.query_id, statement=context.text, settings=context.settings,
         environment=context.environment, parameters=context.parameters,
+        cancelled=context.cancelled,
     )  # fmt: skip
     return Result(affected_rows=result.rows)
 
@@ -112,7 +113,7 @@ def optimize(statement: nodes.Optimize, context: StatementContext) -> Result:
         )  # fmt: skip
     optimize_table(
         context.services, table.id, partition_id=partition, final=statement.final,
-        query_id=context.query_id, statement=context.text,
+        query_id=context.query_id, statement=context.text, cancelled=context.cancelled,
     )  # fmt: skip
     return Result()
 

@@ -67,6 +67,7 @@ def write_part(
     inline_bytes_max: int = 0,
     replaces: Iterable[str] = (),
     swap: str = "",
+    after: int | None = None,
     index_values: Mapping[str, pa.Array] | None = None,
     threads: int = 0,
 ) -> StagedPart:
@@ -76,9 +77,10 @@ def write_part(
     as `table.stored_columns`.  0 rows make a void part, at most `inline_bytes_max` bytes (in
     memory) an inline one.  `index_values`: what the table's skip indexes are
     made of, by name; a part without them is not skipped by them.  `replaces` are the ids of the
-    parts whose rows it holds now, `swap` the replay whose note tells them, for a catalog that is
-    rebuilt from footers.  `threads` encode the file; 0 means all cores.  Raises InternalError for rows that do not fit the table, and the Store's
-    errors.
+    parts whose rows it holds now, `swap` the replay whose note tells them, `after` the table's
+    newest block where its own is new, for a catalog that is rebuilt from footers.  `threads` encode
+    the file; 0 means all cores.  Raises InternalError for rows that do not fit the table, and the
+    Store's errors.
     """
     _check_rows(table, rows)
     part = Part(
@@ -98,13 +100,13 @@ def write_part(
         return StagedPart(part)
     if rows.nbytes <= inline_bytes_max:
         return _inline_part(part, _layout(store, table), rows)
-    indexes = index_values or {}
-    layout = _layout(store, table)
+    footer = partial(encode_footer, table=table, replaces=tuple(replaces), swap=swap, after=after)
     return StagedPart(
         _file_part(
-            store, part, layout, rows, lease_id, tuple(replaces), swap, indexes, threads or cores()
+            store, part, _layout(store, table), rows, lease_id, footer, index_values or {},
+            threads or cores(),
         )
-    )
+    )  # fmt: skip
 
 
 def part_path(table_id: str, lease_id: str, part_id: str) -> str:
@@ -204,7 +206,7 @@ def _inline_part(part: Part, layout: _Layout, rows: pa.Table) -> StagedPart:
 
 def _file_part(
     store: Store, part: Part, layout: _Layout, rows: pa.Table, lease_id: str,
-    replaces: tuple[str, ...], swap: str, index_values: Mapping[str, pa.Array], threads: int,
+    footer: Callable[[Part], str], index_values: Mapping[str, pa.Array], threads: int,
 ) -> Part:  # fmt: skip
     table = layout.table
     part = replace(
@@ -234,8 +236,7 @@ def _file_part(
                     place = place_of(index, table, values.type, writer.write(data), data)
                     writer.add_key_value_metadata({METADATA_PREFIX + index.name: place.to_json()})
             bounds.update(found())
-            footer = encode_footer(replace(part, bounds=bounds), table, replaces, swap)
-            writer.add_key_value_metadata({FOOTER_KEY: footer})
+            writer.add_key_value_metadata({FOOTER_KEY: footer(replace(part, bounds=bounds))})
             closed.append((writer.close(), writer.checksum()))
 
     try:

@@ -112,7 +112,8 @@ class Activity:
             written_rows, statistics.memory_peak_bytes, code, name, message,
         )  # fmt: skip
         with self._lock:
-            self._running.pop(query.query_id, None)
+            if self._running.pop(query.query_id, None) is None:
+                return  # it has ended before, and was interrupted while it was told so
             self._ended.append(entry)
             self._events["SelectedRows"] += statistics.rows_read
             self._events["SelectedBytes"] += statistics.bytes_read

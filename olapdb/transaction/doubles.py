@@ -34,7 +34,7 @@ def without_doubles(found: list[FooterFacts], notes: Iterable[SwapNote]) -> list
 
         def order(facts: FooterFacts) -> tuple[bool, int]:
             there = all(one in by_id for one in facts.replaces)
-            return not there, len(_stands_for(facts, by_id))
+            return not there, len(stands_for(facts, by_id))
 
         out = min(double, key=order).part.id
         left_out |= units.get(out, {out})
@@ -46,14 +46,14 @@ def _double(
     """Two that stand for the same part."""
     owners: dict[str, FooterFacts] = {}
     for facts in kept:
-        for one in _stands_for(facts, by_id):
+        for one in stands_for(facts, by_id):
             if one in owners:
                 return owners[one], facts
             owners[one] = facts
     return None
 
 
-def _stands_for(facts: FooterFacts, by_id: Mapping[str, FooterFacts]) -> frozenset[str]:
+def stands_for(facts: FooterFacts, by_id: Mapping[str, FooterFacts]) -> frozenset[str]:
     """Ids of all parts that went into it, step by step, as far as footers tell."""
     reached: set[str] = set()
     waiting = list(facts.replaces)

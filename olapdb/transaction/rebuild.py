@@ -29,7 +29,7 @@ from olapdb.storage.checksum import checksum_of_file
 from olapdb.storage.store import LocalStore, Store, flush_folder, system_errors
 from olapdb.storage.swap_note import SWAP_SUFFIX, SwapNote, read_swap_note
 from olapdb.storage.writer import DATA_FOLDER, column_bytes
-from olapdb.transaction.doubles import without_doubles
+from olapdb.transaction.doubles import stands_for, without_doubles
 
 _NEW_FOLDER = "catalog.new"
 """Where the new catalog grows, with the files that belong to one."""
@@ -55,8 +55,8 @@ class RebuildReport:
 def rebuild_catalog(folder: str | os.PathLike[str]) -> RebuildReport:
     """Makes `catalog.sqlite` of a warehouse that has lost it. BadArguments where there is one.
 
-    Each part is a new block of its table, in the order in which they were written; of two that
-    may hold the same rows the one that says so stays.  The catalog is there whole or not at all.
+    Each part is a new block of its table, in the order of the blocks that were; of two that may
+    hold the same rows the one that says so stays.  The catalog is there whole or not at all.
     """
     root = Path(folder)
     with system_errors(str(root)):
@@ -126,7 +126,7 @@ def _set_aside(root: Path, paths: list[str]) -> None:
 
 
 def _read_all(store: Store) -> tuple[list[FooterFacts], list[str]]:
-    """The facts of every file that reads as a part, oldest first, and why others do not."""
+    """The facts of every file that reads as a part, by age, and why others do not."""
     found, unreadable = [], []
     for file in store.list(f"{DATA_FOLDER}/"):
         if not file.path.endswith(".parquet"):
@@ -135,7 +135,33 @@ def _read_all(store: Store) -> tuple[list[FooterFacts], list[str]]:
             found.append(_read(store, file.path, file.bytes))
         except (OlapdbError, OSError, KeyError, ValueError, pa.ArrowException) as error:
             unreadable.append(f"{file.path}: {error}")
-    return sorted(found, key=lambda facts: (facts.part.created_ms, facts.part.id)), unreadable
+    return _by_age(found), unreadable
+
+
+def _by_age(found: list[FooterFacts]) -> list[FooterFacts]:
+    """In the order of their blocks, oldest first: of two rows of a key the later one may be the one
+    that counts.  And each after all that it replaces.
+
+    A part that a merge or a mutation wrote knows the numbers of its blocks; one that an INSERT
+    wrote, a block that came before them.  Only where that is the same, and for files of releases
+    that did not note it, the clock tells: it may have been set back.
+
+        INSERT (after 0), INSERT (after 1), DELETE (rewrites 1..1)   ->   the DELETE's, the second
+    """
+    by_id = {facts.part.id: facts for facts in found}
+    placed: list[tuple[tuple[int, bool, int, int, str], FooterFacts]] = []
+    newest: dict[str, int] = {}
+    for facts in sorted(found, key=lambda one: (one.part.created_ms, one.part.id)):
+        part, known = facts.part, newest.get(facts.part.table_id, 0)
+        if isinstance(part.blocks, NewBlock):
+            number = known if facts.after is None else facts.after
+            place = (number, True, part.blocks.index, part.created_ms, part.id)
+        else:
+            number = part.blocks.last
+            place = (number, False, len(stands_for(facts, by_id)), part.created_ms, part.id)
+        newest[part.table_id] = max(known, number)
+        placed.append((place, facts))
+    return [facts for _, facts in sorted(placed, key=lambda one: one[0])]
 
 
 def _read_notes(store: Store) -> tuple[list[SwapNote], list[str]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from olapdb.transaction.activity import Activity
 from olapdb.transaction.cache import Cache
+from olapdb.transaction.leftovers import Leftovers
 from olapdb.transaction.view_log import ViewLog
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ class Services:
     `lease_id` names the files that this process stages; `notify_written(table_id)` tells the merge
     scheduler that a table got parts, and never blocks; `clock_ms` is wall-clock milliseconds;
     `cache` keeps what is made from schema alone: bound triggers, layouts;
-    `view_log` keeps what recent INSERTs' views did; `activity` what statements do and did.
+    `view_log` keeps what recent INSERTs' views did; `activity` what statements do and did;
+    `leftovers` what results that nobody read leave to be done.
     """
 
     catalog: Catalog
@@ -38,4 +40,5 @@ class Services:
     cache: Cache = field(default_factory=Cache)
     view_log: ViewLog = field(default_factory=ViewLog)
     activity: Activity = field(default_factory=Activity)
+    leftovers: Leftovers = field(default_factory=Leftovers)
     opened_seconds: float = field(default_factory=time.time)

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
-from olapdb.errors import BackfillIncomplete, BadArguments, CommitConflict, CommitUnknown
+from olapdb.errors import BackfillIncomplete, BadArguments, CommitConflict, CommitUnknown, Error
 from olapdb.ingest.failures import FAILED, NO_PARTITION
 from olapdb.ingest.read import Pin, discard
 from olapdb.model.changes import ClearInvalidations, Commit, LeaseLive, ViewIs
@@ -215,9 +215,6 @@ class _Run:
                 if not self.pending and not self.held:
                     return
                 snapshot = self.job.services.catalog.snapshot()
-        except CommitUnknown:
-            self.held.clear()  # the files may be the target's now
-            raise
         finally:
             self._discard(*self.held.values())
 
@@ -297,7 +294,7 @@ class _Run:
             return self._fail(chunk, _exhausted(conflict), outcome.elapsed_ms) if last else None
         except CommitUnknown:
             raise
-        except BaseException:
+        except Error:  # an interrupt of a commit tells nothing of its outcome
             self._discard(prepared)
             raise
         reach("backfill.chunk_published")
@@ -325,9 +322,11 @@ class _Run:
             return
         if not waiting:
             return
+        held, self.held = self.held, {}  # whatever interrupts the commit deletes nothing
         try:
             commit = publish(self.job, waiting, last=True)
         except CommitConflict as conflict:
+            self.held = held
             self.job.refuse_cancelled()
             if last:
                 yield from (self._fail(one.chunk, _exhausted(conflict), 0) for one in waiting)
@@ -335,7 +334,11 @@ class _Run:
                 self.held.clear()
             self._compute_again(waiting)
             return
-        self.held.clear()
+        except CommitUnknown:
+            raise
+        except Error:
+            self._discard(*waiting)
+            raise
         reach("backfill.chunk_published")
         for one in waiting:
             _say(self.job, self.view, self.total, one.chunk, "published", one, commit)

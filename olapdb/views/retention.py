@@ -97,6 +97,7 @@ def _kept_part(
         partition_value=of[0].partition_value, blocks=number, lease_id=lease_id,
         contributions=contributions, level=max(part.level for part in of),
         inline_bytes_max=rows.nbytes if all(part.inline for part in of) else 0, swap=swap,
+        after=snapshot.next_block(table) - 1,
         index_values=layout_of(table, around).index_values(rows),
     )  # fmt: skip
     return AddPart(staged.part, staged.inline_rows)

@@ -1,4 +1,4 @@
-"""What one more view costs an INSERT: marginal milliseconds per view, beside chDB's.
+"""What one more view costs an INSERT, beside chDB.
 
     marginal(n views) = (time of the INSERT with n views - time without a view) / n
 
@@ -9,10 +9,14 @@ Siblings read the source; a chain of five reads one after the other: source, dai
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+
+from cases import CHDB, OLAPDB
+from report import progress
+from workers import Worker, check
 
 SOURCE = (
     "(k UInt64, day Date, name String, v Float64) ENGINE = MergeTree PARTITION BY toYYYYMM(day) "
@@ -28,10 +32,6 @@ ROWS = (
     "SELECT number AS k, toDate('2024-01-01') + toUInt16(number % 28) AS day, "
     "toString(number % 10) AS name, number / 7 AS v FROM numbers({count})"
 )
-
-
-class Engine(Protocol):
-    def seconds(self, statements: Sequence[str]) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,9 @@ class Views:
         return f"m{self.rows}_{self.siblings}_{self.chained}"
 
     @property
-    def label(self) -> str:
-        return f"{self.siblings} sibling" if self.siblings else f"{self.chained} chained"
+    def name(self) -> str:
+        views = f"{self.chained} in a chain" if self.chained else str(self.siblings)
+        return f"one of {views}, {self.rows:,} rows"
 
     def prepare(self) -> list[str]:
         made = [f"CREATE TABLE {self.table} {SOURCE}"]
@@ -72,6 +73,14 @@ class Views:
                 source, query = target, NEXT
         return made
 
+    def answer(self) -> str:
+        """What the last view keeps."""
+        target = f"{self.table}_t{self.count - 1}"
+        return (
+            f"SELECT day, name, sum(n), avgMerge(a) FROM {target} GROUP BY day, name"
+            " ORDER BY day, name"
+        )
+
     def insert(self) -> list[str]:
         if self.rows > 100:
             one = f"INSERT INTO {self.table} {ROWS.format(count=self.rows)}"
@@ -85,51 +94,61 @@ class Views:
 
 @dataclass(frozen=True)
 class Marginal:
-    """Milliseconds for each view, ours and theirs."""
+    """Time for each view, ours over theirs: of the medians, and the spread of the rounds."""
 
-    rows: int
-    label: str
-    ours_ms: float
-    theirs_ms: float
-
-    @property
-    def ratio(self) -> float:
-        return self.ours_ms / self.theirs_ms if self.theirs_ms > 0 else float("nan")
-
-    def __str__(self) -> str:
-        name = f"a view, {self.rows:,} rows, {self.label}"
-        return f"{name:<36} {self.ratio:8.2f}   ({self.ours_ms:.2f} ms to {self.theirs_ms:.2f} ms)"
+    name: str
+    ratio: float
+    low: float
+    high: float
 
 
 def measure(
-    ours: Engine, theirs: Engine, rounds: int, sizes: Sequence[int] = (100, 10_000, 1_000_000)
+    ours: Worker, theirs: Worker, rounds: int, sizes: Sequence[int], part: str = ""
 ) -> Iterator[Marginal]:
+    """`part`: only the measurements whose names have this text."""
     for rows in sizes:
-        cases = [
+        none, *wanted = (
             Views(rows),
             *(Views(rows, siblings=n) for n in (1, 5, 10)),
             Views(rows, chained=5),
-        ]
-        for engine in (ours, theirs):
-            engine.seconds([sql for case in cases for sql in case.prepare()])
-        times: dict[tuple[Views, bool], list[float]] = {}
-        for number in range(rounds + 1):
-            for case in cases:
-                for engine in (ours, theirs):
-                    spent = engine.seconds(case.insert()) * 1000 / case.repeats
-                    if number:  # the first round warms up
-                        times.setdefault((case, engine is ours), []).append(spent)
-        for case in cases[1:]:
-            yield Marginal(
-                rows,
-                case.label,
-                *(_marginal(times, cases[0], case, mine) for mine in (True, False)),
-            )
+        )
+        wanted = [views for views in wanted if part.lower() in views.name.lower()]
+        if wanted:
+            yield from _measured(ours, theirs, rounds, none, wanted)
 
 
-def _marginal(
+def _measured(
+    ours: Worker, theirs: Worker, rounds: int, none: Views, wanted: Sequence[Views]
+) -> Iterator[Marginal]:
+    cases = [none, *wanted]
+    for engine in (ours, theirs):
+        engine.seconds([sql for case in cases for sql in case.prepare()])
+    times: dict[tuple[Views, bool], list[float]] = {}
+    for number in range(rounds + 1):
+        progress(f"marginal {none.rows:,} rows: round {number} of {rounds}")
+        for case in cases:
+            for engine in (ours, theirs) if number % 2 else (theirs, ours):
+                spent = engine.seconds(case.insert())
+                if number:  # the first round warms up
+                    times.setdefault((case, engine is ours), []).append(spent)
+        if not number:
+            for case in wanted:
+                check(case.name, dict.fromkeys((OLAPDB, CHDB), case.answer()),
+                      {OLAPDB: ours, CHDB: theirs}, 1e-9)  # fmt: skip
+    for case in wanted:
+        mine, other = (_extra(times, none, case, whose) for whose in (True, False))
+        each = [m / o for m, o in zip(mine, other) if o > 0]
+        median = statistics.median(other)
+        yield Marginal(
+            case.name,
+            statistics.median(mine) / median if median > 0 else math.nan,
+            min(each, default=math.nan),
+            max(each, default=math.nan),
+        )
+
+
+def _extra(
     times: dict[tuple[Views, bool], list[float]], none: Views, case: Views, mine: bool
-) -> float:
-    """The median of the rounds' differences."""
-    pairs = zip(times[case, mine], times[none, mine], strict=True)
-    return statistics.median((with_views - without) / case.count for with_views, without in pairs)
+) -> list[float]:
+    """What each round took more than without a view."""
+    return [w - wo for w, wo in zip(times[case, mine], times[none, mine], strict=True)]

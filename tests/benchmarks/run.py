@@ -1,218 +1,199 @@
-"""Side by side with chDB (ClickHouse in process): prints ratios, olapdb's time over chDB's.
+"""Side by side with chDB (ClickHouse in process) and DuckDB: how many times their time olapdb takes.
 
-    python tests/benchmarks/run.py [--rounds 5]
+The engines are in processes of their own and take turns, statement by statement, in an order that
+rotates, so that a noisy machine harms all alike. A round gives a ratio, the first one warms up.
+Before the clock counts, the answers of all engines are compared; a difference ends the run.
 
-The engines take turns, statement by statement, so that a noisy machine harms both alike; a ratio
-is the median over the rounds. Below 1 olapdb is faster.
+Groups:
+  inserts   100, 10,000 and 1,000,000 rows: VALUES, INSERT SELECT, Arrow tables of Python
+  reads     what analysts ask of a table of page views: filters, groups, tops, text, joins, quantiles
+  views     INSERTs with a view, a backfill, a read of the rollup (chDB only)
+  marginal  what one more view costs an INSERT (chDB only)
+  merges    FINAL and OPTIMIZE FINAL of a hundred parts (chDB only)
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import statistics
-import subprocess
+import importlib.util
+import math
+import os
+import platform
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import cases
+from cases import CHDB, DUCKDB, OLAPDB, Case, Group
+from data import write_reads
 from marginal import measure
+from reads import reads
+from report import Ratio, Report, progress
+from workers import Worker, check, started
 
-SOURCE = "(k UInt64, day Date, name String, v Float64) ENGINE = MergeTree PARTITION BY toYYYYMM(day) ORDER BY k"
-TARGET = (
-    "(day Date, name String, n SimpleAggregateFunction(sum, UInt64), "
-    "a AggregateFunction(avg, Float64)) ENGINE = AggregatingMergeTree ORDER BY (day, name)"
-)
-VIEW = "AS SELECT day, name, count() AS n, avgState(v) AS a FROM {source} GROUP BY day, name"
-ROWS = (
-    "SELECT number AS k, toDate('2024-01-01') + toUInt16(number % {days}) AS day, "
-    "toString(number % 10) AS name, number / 7 AS v FROM numbers({start}, {count})"
-)
-
-
-class Worker:
-    """A process with one engine; `clock`: "wall", or "cpu" for processor seconds."""
-
-    def __init__(self, engine: str, clock: str = "wall") -> None:
-        script = Path(__file__).with_name("worker.py")
-        self.process = subprocess.Popen(
-            [sys.executable, str(script), engine, clock],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-
-    def seconds(self, statements: Sequence[str]) -> float:
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps(list(statements)) + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline()
-        if not answer:
-            raise SystemExit(f"The engine ended at: {statements[0][:200]}")
-        return float(answer)
-
-    def close(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait()
+GROUPS = {"inserts": cases.inserts, "reads": reads, "views": cases.views, "merges": cases.merges}
+ORDER = ("inserts", "reads", "views", "marginal", "merges")
+WARM_UPS = 3
+"""Reads: ClickHouse compiles an expression when it has come three times."""
+REPEATS_MAX = 20
+ENOUGH_SECONDS = 0.02
+"""Of the quickest engine: what takes less, and may, runs several times in a round."""
 
 
-@dataclass(frozen=True)
-class Case:
-    """What is timed, per engine; `prepare` runs once, `before` in each round, neither is timed.
-    `{round}` in a statement is the round's number."""
+def run_group(
+    group: Group, workers: Mapping[str, Worker], rounds: int, report: Report, part: str
+) -> None:
+    wanted = [case for case in group.cases if part.lower() in case.name.lower()]
+    if not wanted:
+        return
+    others = [o for o in report.others if any(o in case.timed for case in wanted)]
+    if not others:
+        return
+    report.group(group.name, group.about, others)
+    for engine, statements in group.shared.items():
+        if engine in workers:
+            progress(f"{group.name}: {engine} makes its tables")
+            workers[engine].seconds(statements)
+    for number, case in enumerate(wanted, 1):
+        progress(f"{group.name} {number} of {len(wanted)}: {case.name}")
+        report.row(case.name, run_case(case, workers, rounds))
 
-    name: str
-    olapdb: tuple[str, ...]
-    chdb: tuple[str, ...]
-    prepare: tuple[str, ...] = ()
-    before: tuple[str, ...] = ()
+
+def run_case(case: Case, workers: Mapping[str, Worker], rounds: int) -> dict[str, Ratio]:
+    """A ratio for each other engine that takes part."""
+    engines = [engine for engine in case.engines if engine in workers]
+    queries = {engine: case.check[engine] for engine in engines if engine in case.check}
+    for engine in engines:
+        workers[engine].seconds(case.prepare.get(engine, ()))
+    if case.repeats:
+        check(case.name, queries, workers, case.tolerance)
+    warm_ups = WARM_UPS if case.repeats else 1
+    warm = run_round(case, workers, engines, 0, warm_ups)
+    if not case.repeats:
+        check(case.name, queries, workers, case.tolerance)
+    repeats = 1
+    if case.repeats:
+        quickest = min(warm.values()) / warm_ups
+        repeats = min(REPEATS_MAX, max(1, math.ceil(ENOUGH_SECONDS / quickest)))
+    times = [run_round(case, workers, engines, n, repeats) for n in range(1, rounds + 1)]
+    return {
+        other: Ratio.of([spent[OLAPDB] / spent[other] for spent in times])
+        for other in engines
+        if other != OLAPDB
+    }
 
 
-def both(name: str, *statements: str, prepare: Sequence[str] = ()) -> Case:
-    return Case(name, statements, statements, tuple(prepare))
+def run_round(
+    case: Case, workers: Mapping[str, Worker], engines: Sequence[str], number: int, repeats: int
+) -> dict[str, float]:
+    """Seconds by engine; who begins rotates with the round."""
+    first = number % len(engines)
+    turns = [*engines[first:], *engines[:first]]
+
+    def filled(statements: Sequence[str]) -> list[str]:
+        return [sql.replace("{round}", str(number)) for sql in statements]
+
+    for engine in turns:
+        workers[engine].seconds(filled(case.before.get(engine, ())))
+    return {
+        engine: workers[engine].seconds(filled(case.timed[engine]) * repeats) for engine in turns
+    }
 
 
-def values(count: int) -> str:
-    return ", ".join(
-        f"({i}, '2024-01-{1 + i % 28:02}', 'name {i % 10}', {i / 7})" for i in range(count)
+def run_marginal(
+    workers: Mapping[str, Worker], rounds: int, rows: int, report: Report, part: str
+) -> None:
+    if CHDB not in workers:
+        return
+    report.group(
+        "marginal",
+        "(time of an INSERT with n views - without one) / n, the difference of each round; views "
+        "count and average by two columns, a chain of five reads one after the other.",
+        [CHDB],
     )
+    for one in measure(workers[OLAPDB], workers[CHDB], rounds, cases.sizes(rows), part):
+        report.row(one.name, {CHDB: Ratio(one.ratio, one.low, one.high)})
 
 
-def insert_cases() -> list[Case]:
-    cases = []
-    for suffix, has_view in (("", False), (" + view", True)):
-        for rows in (100, 10_000, 1_000_000):
-            table = f"s{rows}{'v' if has_view else ''}"
-            prepare = [f"CREATE TABLE {table} {SOURCE}"]
-            if has_view:
-                prepare.append(f"CREATE TABLE {table}_t {TARGET}")
-                prepare.append(
-                    f"CREATE MATERIALIZED VIEW {table}_m TO {table}_t {VIEW.format(source=table)}"
-                )
-            if rows == 100:
-                timed = tuple(f"INSERT INTO {table} VALUES {values(100)}" for _ in range(10))
-                label = f"insert 100 rows, 10 times{suffix}"
-            else:
-                timed = (f"INSERT INTO {table} {ROWS.format(days=28, start=0, count=rows)}",)
-                label = f"insert {rows:,} rows{suffix}"
-            cases.append(Case(label, timed, timed, tuple(prepare)))
-    return cases
-
-
-def insert_from_python_cases() -> list[Case]:
-    """An Arrow table of the process: `connection.insert` here, `Python(…)` there."""
-    cases = []
-    for rows, times in ((100, 10), (10_000, 10), (1_000_000, 1)):
-        timed = (f"INSERT FROM PYTHON a{rows} {rows}",) * times
-        label = f"insert {rows:,} rows of Python" + (f", {times} times" if times > 1 else "")
-        cases.append(Case(label, timed, timed, (f"CREATE TABLE a{rows} {SOURCE}",)))
-    return cases
-
-
-def read_cases() -> list[Case]:
-    prepare = [f"CREATE TABLE r {SOURCE}", f"INSERT INTO r {ROWS.format(days=250, start=0, count=3_000_000)}",
-               f"CREATE TABLE r_t {TARGET}",
-               f"INSERT INTO r_t {VIEW.format(source='r').removeprefix('AS ')}"]  # fmt: skip
-    return [
-        both("raw scan: group 3,000,000 rows", "SELECT name, count(), sum(k), avg(v) FROM r GROUP BY name", prepare=prepare),
-        both("raw scan: one month", "SELECT name, count(), sum(k) FROM r WHERE day >= '2024-03-01' AND day < '2024-04-01' GROUP BY name"),
-        both("rollup read", "SELECT name, sum(n), avgMerge(a) FROM r_t GROUP BY name"),
-        both("count()", "SELECT count() FROM r"),
-    ]  # fmt: skip
-
-
-def merge_cases() -> list[Case]:
-    """A hundred parts, together half a million rows: read FINAL, then joined by OPTIMIZE FINAL."""
-    columns = "(k UInt64, name String, v UInt64) ENGINE = ReplacingMergeTree(v) ORDER BY k"
-
-    def filled(table: str) -> tuple[str, ...]:
-        inserts = (
-            f"INSERT INTO {table} SELECT number * 3 % 50000 AS k, toString(number % 10), {part}"
-            f" FROM numbers({part * 200}, 5000)"
-            for part in range(100)
-        )
-        # In ClickHouse the stop is for the tables that are there.
-        return (f"CREATE TABLE {table} {columns}", "SYSTEM STOP MERGES", *inserts)
-
-    read = "SELECT count(), sum(v), uniqExact(name) FROM f FINAL"
-    return [
-        both("FINAL read of 100 parts", read, prepare=filled("f")),
-        Case(
-            "OPTIMIZE FINAL of 100 parts",
-            ("OPTIMIZE TABLE o{round} FINAL",),
-            ("SYSTEM START MERGES", "OPTIMIZE TABLE o{round} FINAL"),
-            before=filled("o{round}"),
-        ),
-        both("SELECT 1", "SELECT 1", prepare=("SYSTEM START MERGES",)),
-    ]
-
-
-def backfill_case() -> Case:
-    """A view over rows that were there before: SYSTEM BACKFILL here, INSERT SELECT there."""
-    prepare = (
-        f"CREATE TABLE b {SOURCE}",
-        f"INSERT INTO b {ROWS.format(days=250, start=0, count=3_000_000)}",
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    made = ("CREATE TABLE b_t{round} " + TARGET,
-            "CREATE MATERIALIZED VIEW b_m{round} TO b_t{round} " + VIEW.format(source="b"))  # fmt: skip
-    return Case(
-        "backfill 3,000,000 rows",
-        (*made, "SYSTEM BACKFILL VIEW b_m{round}"),
-        (*made, "INSERT INTO b_t{round} " + VIEW.format(source="b").removeprefix("AS ")),
-        prepare,
-    )
+    add = parser.add_argument
+    add("--only", nargs="+", choices=ORDER, default=ORDER, metavar="GROUP",
+        help="these groups: " + ", ".join(ORDER))  # fmt: skip
+    add("--case", default="", metavar="TEXT",
+        help="the measurements whose names have this text")  # fmt: skip
+    add("--rounds", type=_positive, default=5, metavar="N", help="that count; default 5")
+    add("--rows", type=_rows, default=3_000_000, metavar="N",
+        help="of the tables that are read or backfilled, at least 1,000; larger INSERTs are left out; "
+        "default 3,000,000")  # fmt: skip
+    add("--beside", nargs="+", choices=(CHDB, DUCKDB), default=(CHDB, DUCKDB), metavar="ENGINE",
+        help="chdb, duckdb or both, the default")  # fmt: skip
+    add("--threads", type=int, default=0, metavar="N",
+        help="of each engine; default: as it comes, the number of cores")  # fmt: skip
+    add("--clock", choices=("wall", "cpu"), default="wall",
+        help="cpu: processor time of all threads, for a machine that does other things")  # fmt: skip
+    add("--json", type=Path, metavar="FILE", help="write the ratios there too")
+    given = parser.parse_args()
+    missing = [module for module in (OLAPDB, *given.beside) if not importlib.util.find_spec(module)]
+    if missing:
+        parser.error(f"{', '.join(missing)} cannot be imported; pip install -e '.[dev]' has all")
+    return given
 
 
-def run(cases: Sequence[Case], rounds: int) -> list[tuple[str, float, float, float]]:
-    """(name, median, smallest, largest ratio) for each case."""
-    ours, theirs = Worker("olapdb"), Worker("chdb")
-    outcome = []
-    try:
-        for case in cases:
-            for worker in (ours, theirs):
-                worker.seconds(case.prepare)
-            ratios = []
-            for number in range(rounds + 1):
-                for worker in (ours, theirs):
-                    worker.seconds([s.replace("{round}", str(number)) for s in case.before])
-                mine = ours.seconds([s.replace("{round}", str(number)) for s in case.olapdb])
-                other = theirs.seconds([s.replace("{round}", str(number)) for s in case.chdb])
-                if number:  # the first round warms up
-                    ratios.append(mine / other)
-            outcome.append((case.name, statistics.median(ratios), min(ratios), max(ratios)))
-            name, median, low, high = outcome[-1]
-            print(f"{name:<36} {median:8.2f}   ({low:.2f} to {high:.2f})", flush=True)
-    finally:
-        ours.close()
-        theirs.close()
-    return outcome
+def _rows(text: str) -> int:
+    """So many that each query has something to find."""
+    number = _positive(text)
+    if number < 1000:
+        raise argparse.ArgumentTypeError("must be at least 1000")
+    return number
 
 
-def run_views(rounds: int, clock: str) -> None:
-    """What one more view costs an INSERT, see `marginal`."""
-    ours, theirs = Worker("olapdb", clock), Worker("chdb", clock)
-    try:
-        for one in measure(ours, theirs, rounds):
-            print(one, flush=True)
-    finally:
-        ours.close()
-        theirs.close()
+def _positive(text: str) -> int:
+    number = int(text.replace(",", "").replace("_", ""))
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", choices=("views", "statements"), help="part of it")
-    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall", help="for the views")
-    arguments = parser.parse_args()
-    print(f"{'olapdb / chDB, median of ' + str(arguments.rounds):<36} {'ratio':>8}")
-    if arguments.only != "statements":
-        run_views(arguments.rounds, arguments.clock)
-    if arguments.only == "views":
-        return
-    cases = (*insert_cases(), *insert_from_python_cases(), *read_cases(), backfill_case())
-    run([*cases, *merge_cases()], arguments.rounds)
+    given = arguments()
+    others = [engine for engine in (CHDB, DUCKDB) if engine in given.beside]
+    with tempfile.TemporaryDirectory() as folder:
+        if "reads" in given.only:
+            progress("making the rows of the reads")
+            write_reads(Path(folder), given.rows)
+        with started([OLAPDB, *others], given.clock, given.threads, Path(folder)) as workers:
+            versions = [worker.about for worker in workers.values()]
+            head: dict[str, object] = {
+                "versions": versions,
+                "python": platform.python_version(),
+                "cores": os.cpu_count(),
+                "threads": given.threads or "as each engine comes",
+                "clock": given.clock,
+                "rounds": given.rounds,
+                "rows": given.rows,
+            }
+            report = Report(others, head)
+            report.begin(
+                f"{', '.join(versions)}; Python {head['python']}, {head['cores']} cores, threads: "
+                f"{head['threads']}; {given.clock} time, {given.rounds} rounds and one to warm up."
+            )
+            for name in ORDER:
+                if name not in given.only:
+                    continue
+                if name == "marginal":
+                    run_marginal(workers, given.rounds, given.rows, report, given.case)
+                else:
+                    run_group(GROUPS[name](given.rows), workers, given.rounds, report, given.case)
+    if given.json:
+        report.write(given.json)
+    if not report.groups:
+        sys.exit(
+            "Nothing was measured: no measurement of these groups and engines has such a name."
+        )
 
 
 if __name__ == "__main__":

@@ -1,88 +1,177 @@
-"""One engine in a process of its own: reads a statement a line (JSON), answers with its seconds.
+"""One engine in a process of its own: a request a line (JSON), answered by a line.
 
-Both engines get the same text. olapdb is durable (fsync on every commit); chDB as it comes. With
-`cpu` as second argument the seconds are those of the processor, of all threads: what can be compared
-on a machine that does other things.
+    {"seconds": [statement, …]}    runs them, answers with the seconds they took together
+    {"rows": query}                answers with the rows, each value as JSON has it
+    {"about": true}                answers with name and version
+
+Started by `workers`, with the engine, the clock, the number of threads (0: as the engine comes) and
+the folder of the Parquet files that `LOAD` reads. The clock is `wall`, or `cpu`: the processor
+seconds of all threads, which can be compared on a machine that does other things.
+
+olapdb is durable (fsync on every commit), DuckDB too (a database file with its log), chDB as it
+comes.
 """
 
 from __future__ import annotations
 
+import datetime
 import json
+import math
+import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from functools import cache
+from decimal import Decimal
 from pathlib import Path
+from typing import Any, Protocol
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
+from data import inserted
 
-FROM_PYTHON = "INSERT FROM PYTHON "
-"""Then a table and a number of rows: an Arrow table of the process goes in, made before."""
-
-
-@cache
-def rows(count: int) -> pa.Table:
-    numbers = np.arange(count)
-    day = np.datetime64("2024-01-01") + numbers % 28
-    names = pa.array([str(name) for name in range(10)]).take(pa.array(numbers % 10))
-    return pa.table(
-        {"k": numbers.astype(np.uint64), "day": pa.array(day), "name": names, "v": numbers / 7}
-    )
+INSERT, LOAD = "INSERT FROM PYTHON ", "LOAD "
+READS = ("SELECT", "WITH", "SYSTEM BACKFILL")
 
 
-def olapdb_engine(folder: Path) -> Callable[[str], object]:
-    import olapdb
+class Engine(Protocol):
+    about: str
 
-    connection = olapdb.connect(folder / "warehouse")
-    connection.execute("CREATE DATABASE bench")
-    connection.execute("USE bench")
+    def run(self, sql: str) -> object:
+        """One statement; what it reads is delivered as Arrow."""
 
-    def run(sql: str) -> object:
-        if sql.startswith(FROM_PYTHON):
-            table, count = sql.removeprefix(FROM_PYTHON).split()
-            return connection.insert(table, rows(int(count)))
-        cursor = connection.execute(sql)
-        return cursor.fetch_arrow_table() if _reads(sql) else cursor
+    def insert(self, table: str, given: pa.Table) -> object: ...
 
-    return run
+    def load(self, table: str, file: Path) -> object: ...
+
+    def rows(self, sql: str) -> list[list[object]]: ...
 
 
-def chdb_engine(folder: Path) -> Callable[[str], object]:
-    from chdb import session
+class Olapdb:
+    def __init__(self, folder: Path, threads: int) -> None:
+        import olapdb
 
-    running = session.Session(str(folder / "chdb"))
-    running.query("CREATE DATABASE bench ENGINE = Atomic")
-    running.query("USE bench")
+        self.about = f"olapdb {olapdb.__version__}"
+        self.connection = olapdb.connect(
+            folder / "warehouse", settings={"max_threads": threads} if threads else None
+        )
+        self.connection.execute("CREATE DATABASE bench")
+        self.connection.execute("USE bench")
 
-    def run(sql: str) -> object:
-        if sql.startswith(FROM_PYTHON):
-            table, count = sql.removeprefix(FROM_PYTHON).split()
-            given = rows(int(count))
-            assert given.num_rows  # chDB finds it by its name
-            return running.query(f"INSERT INTO {table} SELECT * FROM Python(given)")
-        return running.query(sql, "ArrowStream" if _reads(sql) else "Null")
+    def run(self, sql: str) -> object:
+        cursor = self.connection.execute(sql)
+        return cursor.fetch_arrow_table() if sql.startswith(READS) else cursor
 
-    return run
+    def insert(self, table: str, given: pa.Table) -> object:
+        return self.connection.insert(table, given)
+
+    def load(self, table: str, file: Path) -> object:
+        return self.insert(table, pq.read_table(file))
+
+    def rows(self, sql: str) -> list[list[object]]:
+        return [list(row) for row in self.connection.execute(sql).fetchall()]
 
 
-def _reads(sql: str) -> bool:
-    return sql.startswith(("SELECT", "SYSTEM BACKFILL"))
+class Chdb:
+    def __init__(self, folder: Path, threads: int) -> None:
+        import chdb
+        from chdb import session
+
+        self.session = session.Session(str(folder / "chdb"))
+        server = str(self.session.query("SELECT version()")).strip().strip('"')
+        self.about = f"chDB {chdb.__version__} (ClickHouse {server})"
+        self.session.query("CREATE DATABASE bench ENGINE = Atomic")
+        self.session.query("USE bench")
+        if threads:
+            self.session.query(f"SET max_threads = {threads}")
+
+    def run(self, sql: str) -> object:
+        return self.session.query(sql, "ArrowStream" if sql.startswith(READS) else "Null")
+
+    def insert(self, table: str, given: pa.Table) -> object:
+        assert given.num_rows  # chDB finds it by its name
+        return self.session.query(f"INSERT INTO {table} SELECT * FROM Python(given)")
+
+    def load(self, table: str, file: Path) -> object:
+        return self.session.query(f"INSERT INTO {table} SELECT * FROM file('{file}', Parquet)")
+
+    def rows(self, sql: str) -> list[list[object]]:
+        lines = self.session.query(sql, "JSONCompactEachRow").bytes().decode().splitlines()
+        return [json.loads(line) for line in lines]
+
+
+class Duckdb:
+    def __init__(self, folder: Path, threads: int) -> None:
+        import duckdb
+
+        self.about = f"DuckDB {duckdb.__version__}"
+        self.connection = duckdb.connect(
+            str(folder / "duck.db"), config={"autoinstall_known_extensions": "false"}
+        )
+        if threads:
+            self.connection.execute(f"SET threads = {threads}")
+
+    def run(self, sql: str) -> object:
+        if sql.startswith(READS):
+            return self.connection.sql(sql).to_arrow_table()
+        return self.connection.execute(sql)
+
+    def insert(self, table: str, given: pa.Table) -> object:
+        assert given.num_rows  # DuckDB finds it by its name
+        return self.connection.execute(f"INSERT INTO {table} SELECT * FROM given")
+
+    def load(self, table: str, file: Path) -> object:
+        return self.connection.execute(f"INSERT INTO {table} SELECT * FROM '{file}'")
+
+    def rows(self, sql: str) -> list[list[object]]:
+        return [list(row) for row in self.connection.execute(sql).fetchall()]
+
+
+def plain(value: Any) -> object:
+    """A value as the other engines' rows have it: times without a zone, no decimals, no NaN."""
+    if isinstance(value, datetime.datetime):
+        return value.replace(tzinfo=None).isoformat(" ")
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    return value
+
+
+def seconds(engine: Engine, statements: list[str], files: Path, clock: str) -> float:
+    now = time.process_time if clock == "cpu" else time.perf_counter
+    started = now()
+    for sql in statements:
+        if sql.startswith(INSERT):
+            table, count = sql.removeprefix(INSERT).split()
+            engine.insert(table, inserted(int(count)))
+        elif sql.startswith(LOAD):
+            table = sql.removeprefix(LOAD)
+            engine.load(table, files / f"{table}.parquet")
+        else:
+            engine.run(sql)
+    return now() - started
+
+
+def answer(engine: Engine, request: dict[str, Any], files: Path, clock: str) -> object:
+    if "about" in request:
+        return engine.about
+    if "rows" in request:
+        return [[plain(value) for value in row] for row in engine.rows(request["rows"])]
+    return seconds(engine, request["seconds"], files, clock)
 
 
 def main() -> None:
-    engine = {"olapdb": olapdb_engine, "chdb": chdb_engine}[sys.argv[1]]
-    clock = time.process_time if sys.argv[2:] == ["cpu"] else time.perf_counter
+    name, clock, threads, files = sys.argv[1:]
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what a library prints is no answer
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        run = engine(Path(folder))
+        made = {"olapdb": Olapdb, "chdb": Chdb, "duckdb": Duckdb}[name]
+        engine: Engine = made(Path(folder), int(threads))
         for line in sys.stdin:
-            statements = json.loads(line)
-            started = clock()
-            for sql in statements:
-                run(sql)
-            sys.stdout.write(f"{clock() - started}\n")
-            sys.stdout.flush()
+            answers.write(json.dumps(answer(engine, json.loads(line), Path(files), clock)) + "\n")
+            answers.flush()
 
 
 if __name__ == "__main__":

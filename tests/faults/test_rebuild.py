@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -86,6 +88,38 @@ def test_tables_and_rows_come_back(folder: Path) -> None:
         assert all("referred to by nothing" in one for one in problems), problems
 
 
+@pytest.mark.parametrize("seconds_a_look", [1, 0, -1])
+@pytest.mark.parametrize("vacuumed_before", [True, False])
+def test_the_newest_row_of_a_key_stays_the_newest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds_a_look: int, vacuumed_before: bool
+) -> None:
+    """Where parts that hold older rows were written anew later; whatever the clock did meanwhile."""
+    clock = itertools.count(1_800_000_000, seconds_a_look)
+    monkeypatch.setattr("time.time", lambda: next(clock))
+    with olapdb.connect(str(tmp_path), settings={"inline_bytes_max": 0}) as connection:
+        connection.execute("SYSTEM STOP MERGES")
+        connection.execute(
+            "CREATE TABLE t (k UInt8, n UInt8) ENGINE = ReplacingMergeTree ORDER BY k"
+        )
+        for number in range(1, 9):
+            connection.execute(f"INSERT INTO t VALUES (1, {number}), ({10 + number}, 0)")
+        connection.execute("DELETE FROM t WHERE k = 18")
+        connection.execute("DELETE FROM t WHERE k IN (13, 14)")
+        connection.execute(
+            "INSERT INTO t SELECT 1, arrayJoin([9, 10]) SETTINGS max_insert_block_size = 1"
+        )
+        connection.execute("ALTER TABLE t UPDATE n = n WHERE k = 11")
+        if vacuumed_before:
+            vacuum(replace(connection.database.services, clock_ms=lambda: 1 << 42))
+        before = connection.execute("SELECT k, n FROM t FINAL ORDER BY k").fetchall()
+        assert before[0] == (1, 10)
+    monkeypatch.undo()
+    lose_catalog(tmp_path)
+    olapdb.rebuild_catalog(tmp_path)
+    with olapdb.connect(str(tmp_path)) as connection:
+        assert connection.execute("SELECT k, n FROM t FINAL ORDER BY k").fetchall() == before
+
+
 def test_a_view_is_made_again_and_adopts_what_it_had_made(folder: Path) -> None:
     lose_catalog(folder)
     olapdb.rebuild_catalog(folder)
@@ -129,12 +163,17 @@ def test_a_catalog_that_is_lost_again_has_each_row_once(tmp_path: Path) -> None:
     assert olapdb.rebuild_catalog(tmp_path).rows == 3
 
 
+@pytest.mark.parametrize("seconds_a_look", [1, -1])
 def test_a_rebuild_that_is_killed_is_done_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds_a_look: int
 ) -> None:
-    """After each file that it sets aside: merges of merges, and a replay of a replay."""
+    """After each file that it sets aside: merges of merges, deletions of deletions, and a replay of a
+    replay; with a clock that is set back, too."""
     origin, lost = tmp_path / "origin", tmp_path / "lost"
     count, sums = "SELECT count() FROM s", "SELECT k, sum(n) FROM t GROUP BY k ORDER BY k"
+    left_over = "SELECT k FROM u"
+    clock = itertools.count(1_800_000_000, seconds_a_look)
+    monkeypatch.setattr("time.time", lambda: next(clock))
     with olapdb.connect(origin) as connection:
         connection.execute("SYSTEM STOP MERGES")
         files = "SETTINGS inline_bytes_max = 0"
@@ -150,7 +189,12 @@ def test_a_rebuild_that_is_killed_is_done_again(
             connection.execute("INSERT INTO s VALUES (2)")
             connection.execute(f"OPTIMIZE TABLE {table} FINAL")
             connection.execute("SYSTEM REPLAY VIEW v")
-        before = [connection.execute(query).fetchall() for query in (count, sums)]
+        connection.execute(f"CREATE TABLE u (k Int64) ENGINE = MergeTree ORDER BY k {files}")
+        connection.execute("INSERT INTO u SELECT number FROM numbers(4)")
+        for value in range(3):
+            connection.execute(f"DELETE FROM u WHERE k = {value}")
+        before = [connection.execute(query).fetchall() for query in (count, sums, left_over)]
+    monkeypatch.undo()
     lose_catalog(origin)
     replace, done = os.replace, False
     for moves in range(40):
@@ -172,7 +216,8 @@ def test_a_rebuild_that_is_killed_is_done_again(
             olapdb.rebuild_catalog(lost)
         monkeypatch.setattr("olapdb.transaction.rebuild.os.replace", replace)
         with olapdb.connect(lost) as connection:
-            assert [connection.execute(query).fetchall() for query in (count, sums)] == before
+            found = [connection.execute(query).fetchall() for query in (count, sums, left_over)]
+            assert found == before
         if done:
             break
     assert done

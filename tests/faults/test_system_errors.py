@@ -117,7 +117,7 @@ def test_merges_go_on_after_the_catalog_did_not_answer(
         planted.setattr(connection.database.services.catalog, "snapshot", broken)
         scheduler.start()
         scheduler.notify("t")
-        assert scheduler.wait_idle(10)
+        assert scheduler.wait_idle(60)
     assert scheduler.running
     assert {type(one.error) for one in scheduler.errors} == {OperationalError}
 

@@ -80,7 +80,7 @@ class Oracle:
             assert process.stdout is not None
             process.stdin.close()
             process.stdout.close()
-            process.wait(timeout=30)
+            process.wait(timeout=120)
 
     def __enter__(self) -> Self:
         return self
@@ -111,6 +111,7 @@ class Oracle:
             self._process = subprocess.Popen(
                 [sys.executable, str(Path(__file__).resolve()), "--serve"],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8",
+                env={**os.environ, "TZ": "UTC"},
             )  # fmt: skip
         return self._process
 

@@ -6,6 +6,7 @@ acknowledged is there, and nothing twice.  A few rounds in CI, a minute in the s
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import signal
@@ -42,6 +43,10 @@ class Child:
             stdin=subprocess.PIPE, stdout=self.output, stderr=subprocess.STDOUT, text=True, cwd=ROOT,
         )  # fmt: skip
 
+    def has_begun(self) -> bool:
+        """It has said something, or nothing will come."""
+        return os.fstat(self.output.fileno()).st_size > 0 or self.process.poll() is not None
+
     def kill(self) -> str:
         """All that it said; at the end when it was killed."""
         self.process.send_signal(signal.SIGKILL)
@@ -67,8 +72,10 @@ def run(folder: Path, seconds: float, pause_seconds: float, seed: int) -> dict[s
     draw = random.Random(seed)
     children = {role: Child(folder, role) for role in ROLES}
     said: dict[str, list[str]] = {role: [] for role in ROLES}
-    until = time.monotonic() + seconds
     try:
+        while not all(child.has_begun() for child in children.values()):
+            time.sleep(TICK_SECONDS)
+        until = time.monotonic() + seconds
         while time.monotonic() < until:
             time.sleep(pause_seconds)
             role = draw.choice(ROLES)

@@ -957,7 +957,7 @@ KNOWN_DIFFERENCES = {
     "toDateTime(ms)": "out of range is clamped, not wrapped",
     "toUnixTimestamp(d)": "out of range is clamped, not wrapped",
     "toInt256(u8)": "no 256-bit integers",
-    "parseDateTimeBestEffortOrNull(s)": "a bare number is no date",
+    "parseDateTimeBestEffortOrNull(s)": "a day without a year is no date",
     "round(i32, -2)": "undefined beyond the type's range",
     "floor(i8, -1)": "undefined beyond the type's range",
     "ceil(i8, -1)": "undefined beyond the type's range",

@@ -235,7 +235,7 @@ def run(seeds: Iterator[int], seconds: float) -> int:
             columns = fill(connection, draw)
             for _ in range(CONDITIONS_PER_TABLE):
                 checked += check(connection, condition(draw, columns))
-            if time.monotonic() > deadline:
+            if time.monotonic() > deadline and checked > CONDITIONS_PER_TABLE:
                 break
     return checked
 

@@ -79,10 +79,19 @@ drop_all_parts = Statement(
         .values(dropped_commit=P("number"), dropped_ms=P("now_ms"))
     )
 )
+
+
+def _due() -> Any:
+    """Of a part's table by the parameter `until_of`, a JSON object; else the parameter `until_ms`."""
+    own = sa.func.json_each(P("until_of")).table_valued("key", "value").c
+    found = sa.select(own.value).where(own.key == t.parts.c.table_id).scalar_subquery()
+    return sa.func.coalesce(found, P("until_ms"))
+
+
 dropped_parts = Statement(
     lambda: (
         sa.select(*PART_COLUMNS, t.parts.c.dropped_commit, t.parts.c.dropped_ms)
-        .where(t.parts.c.dropped_commit <= P("up_to"), t.parts.c.dropped_ms <= P("until_ms"))
+        .where(t.parts.c.dropped_commit <= P("up_to"), t.parts.c.dropped_ms <= _due())
         .order_by(t.parts.c.dropped_commit)
     )
 )

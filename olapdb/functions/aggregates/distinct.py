@@ -18,6 +18,10 @@ SAMPLE_MAX = 65_536
 
 def distinct_lists(arguments: Sequence[pa.Array], groups: Groups, arrow: pa.DataType) -> pa.Array:
     """For each group the list of its distinct values, sorted; several columns make structs."""
+    numbers = segments.distinct_numbers(arguments[0], groups) if len(arguments) == 1 else None
+    if numbers is not None:
+        values = columns.from_values(numbers[1], arguments[0].type)
+        return columns.lists_from(numbers[0], columns.retype(values, arrow.value_type))
     ranking = segments.rank(arguments)
     offsets, ranks = segments.distinct(ranking, groups)
     rows = pa.array(ranking.rows[ranks])
@@ -110,9 +114,7 @@ class Uniq(Aggregate):
         )
 
     def _sampled(self, hashes: np.ndarray, groups: Groups, skip: np.ndarray) -> pa.Array:
-        ranking = segments.rank([pa.array(hashes)])
-        offsets, ranks = segments.distinct(ranking, groups)
-        distinct = hashes[ranking.rows[ranks]]
+        offsets, distinct = _distinct_hashes(hashes, groups)
         owners = np.repeat(np.arange(groups.count), np.diff(offsets))
         counts = np.diff(offsets)
         while (crowded := counts > SAMPLE_MAX).any():  # at most 64 rounds: skip grows by one
@@ -125,6 +127,17 @@ class Uniq(Aggregate):
         )
         fields = [columns.from_values(skip, pa.uint8()), lists]
         return columns.structs_from(fields, self.state_type.arrow)
+
+
+def _distinct_hashes(hashes: np.ndarray, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
+    """(offsets of the groups, the hashes of each, sorted)."""
+    array = pa.array(hashes)
+    numbers = segments.distinct_numbers(array, groups)
+    if numbers is not None:
+        return numbers
+    ranking = segments.rank([array])
+    offsets, ranks = segments.distinct(ranking, groups)
+    return offsets, hashes[ranking.rows[ranks]]
 
 
 def _divides(hashes: np.ndarray, skip: np.ndarray) -> np.ndarray:

@@ -15,6 +15,8 @@ from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.values import default_value
 from olapdb.types import Array
 
+_PACKED_MAX = 1 << 62
+
 
 @dataclass(frozen=True)
 class ExactQuantiles(Aggregate):
@@ -28,9 +30,8 @@ class ExactQuantiles(Aggregate):
         if pa.types.is_floating(values.type):
             numbers = ~np.isnan(columns.numpy_values(values))
             (values,), groups = segments.kept([values], groups, numbers)
-        order = np.lexsort((segments.comparable(values), groups.codes))
         offsets = columns.offsets_from_counts(np.bincount(groups.codes, minlength=groups.count))
-        return columns.lists_from(offsets, values.take(pa.array(order)))
+        return columns.lists_from(offsets, _sorted(values, groups))
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         offsets, elements = columns.elements_of(states)
@@ -57,3 +58,24 @@ class ExactQuantiles(Aggregate):
             return values.fill_null(float("nan"))  # but of several levels 0, as in ClickHouse
         missing = default_value(whole.inner if isinstance(whole, Array) else whole)
         return pc.fill_null(values, missing) if values.null_count else values
+
+
+def _sorted(values: pa.Array, groups: Groups) -> pa.Array:
+    """By group, then by value; numbers of no great range together in one number."""
+    keys = segments.comparable(values)
+    if len(keys) and (pa.types.is_integer(values.type) or pa.types.is_temporal(values.type)):
+        least = int(keys.min())
+        span = int(keys.max()) - least + 1
+        if groups.count * span < _PACKED_MAX and abs(least) < _PACKED_MAX:
+            packed = groups.codes * span + (keys.astype(np.int64) - least)
+            ordered = _sorted_numbers(packed, groups.count * span)
+            return columns.from_values(ordered % span + least, values.type)
+    return values.take(pa.array(np.lexsort((keys, groups.codes))))
+
+
+def _sorted_numbers(numbers: np.ndarray, limit: int) -> np.ndarray:
+    """Of 0 … limit - 1; counted where they are dense."""
+    if limit > 4 * len(numbers):
+        return np.sort(numbers)
+    counts = np.bincount(numbers, minlength=limit)
+    return np.repeat(np.arange(limit), counts)

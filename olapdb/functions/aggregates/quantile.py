@@ -21,13 +21,27 @@ from olapdb.functions.base import Aggregate, Groups
 from olapdb.types import Array, DataType, Decimal, Float, is_nullable, plain
 
 EXACT_MAX = 8_192
+_CELLS_MAX = 1 << 20
 _PER_OCTAVE = 64
 _EXPONENT_SHIFT = 1_100  # makes every exponent of a Float64 positive
+_BELOW_BUCKET_BITS = 46  # of a Float64: the exponent and 6 bits of the fraction are above
+_NOT_FINITE = 0x7FF * _PER_OCTAVE
+_OF_BITS = (_EXPONENT_SHIFT - 1_022) * _PER_OCTAVE + 1
 _INFINITE = (_EXPONENT_SHIFT + 1_030) * _PER_OCTAVE
 
 
 def buckets_of(values: np.ndarray) -> np.ndarray:
     """Bucket numbers, int32, rising with the value: 0 for zero, negative for negative values."""
+    bits = np.abs(values).view(np.int64) >> _BELOW_BUCKET_BITS
+    common = (bits >= _PER_OCTAVE) & (bits < _NOT_FINITE)
+    if bool((common | (bits == 0) & (values == 0)).all()):
+        number = np.where(common, bits + _OF_BITS, 0)
+        return np.where(values < 0, -number, number).astype(np.int32)
+    return _buckets_of_any(values)
+
+
+def _buckets_of_any(values: np.ndarray) -> np.ndarray:
+    """Of infinite and of the smallest numbers, too, whose bits are otherwise."""
     mantissa, exponent = np.frexp(np.abs(values))
     finite = np.isfinite(values)
     inside = np.where(finite, (mantissa - 0.5) * (2 * _PER_OCTAVE), 0).astype(np.int64)
@@ -128,13 +142,22 @@ def _bucket_lists(
     buckets: np.ndarray, weights: np.ndarray, owners: np.ndarray, count: int
 ) -> tuple[pa.Array, pa.Array]:
     """Per group its buckets in order, and how many values each holds."""
-    span = 2 * _INFINITE + 1
-    pairs, place = np.unique(owners * span + buckets + _INFINITE, return_inverse=True)
-    summed = np.zeros(len(pairs), np.int64)
-    np.add.at(summed, place.reshape(-1), weights)
+    least = int(buckets.min()) if len(buckets) else 0
+    span = (int(buckets.max()) if len(buckets) else 0) - least + 1
+    keys = owners * span + (buckets - least)
+    if count * span <= max(_CELLS_MAX, 4 * len(keys)):
+        totals = np.zeros(count * span, np.int64)
+        np.add.at(totals, keys, weights)
+        pairs = np.flatnonzero(totals)
+        summed = totals[pairs]
+    else:
+        unique = np.unique(keys, return_inverse=True)
+        pairs = unique[0]
+        summed = np.zeros(len(pairs), np.int64)
+        np.add.at(summed, unique[1].reshape(-1), weights)
     groups, numbers = np.divmod(pairs, span)
     offsets = columns.offsets_from_counts(np.bincount(groups.astype(np.int64), minlength=count))
-    numbers = columns.from_values(numbers - _INFINITE, pa.int32())
+    numbers = columns.from_values(numbers + least, pa.int32())
     return (
         columns.lists_from(offsets, numbers),
         columns.lists_from(offsets, columns.from_values(summed, pa.uint64())),

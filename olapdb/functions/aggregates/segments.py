@@ -5,6 +5,7 @@ All are one pass of numpy over the rows, without a sort where a scatter does.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,9 @@ from olapdb.functions.base import Groups
 
 _BITMAP_CELLS_MAX = 1 << 23
 _NO_ROW = -1
+_GROUP_ROWS_MIN = 64
+_LONG_DIGITS = 18
+"""A decimal of so many is its own low half."""
 
 
 def present(arguments: Sequence[pa.Array], groups: Groups) -> tuple[list[pa.Array], Groups]:
@@ -37,6 +41,8 @@ def kept(
 
 def sum_integers(values: np.ndarray, groups: Groups, dtype: np.dtype) -> np.ndarray:
     """Exact sums that wrap at the width of `dtype`."""
+    if groups.count == 1:
+        return np.add.reduce(values.astype(dtype, copy=False), dtype=dtype, keepdims=True)
     out = np.zeros(groups.count, dtype)
     with np.errstate(over="ignore"):
         np.add.at(out, groups.codes, values.astype(dtype, copy=False))
@@ -84,6 +90,8 @@ def extreme_rows(keys: np.ndarray, groups: Groups, *, largest: bool) -> np.ndarr
 def extremes(keys: np.ndarray, groups: Groups, *, largest: bool) -> np.ndarray:
     """The smallest (largest) integer key of each group; the worst of its type without rows."""
     limits = np.iinfo(keys.dtype)
+    if groups.count == 1 and len(keys):
+        return (np.maximum if largest else np.minimum).reduce(keys, keepdims=True)
     out = np.full(groups.count, limits.min if largest else limits.max, keys.dtype)
     (np.maximum if largest else np.minimum).at(out, groups.codes, keys)
     return out
@@ -104,14 +112,23 @@ def sortable_bits(values: np.ndarray) -> np.ndarray:
 
 def comparable(array: pa.Array) -> np.ndarray:
     """Integers that compare as the values of a column without nulls do: themselves where they are
-    numbers or times, sortable bits of floats, else ranks among the column's values."""
+    numbers or times or fit into 64 bits as decimals do, sortable bits of floats, else ranks among
+    the column's values."""
     arrow = array.type
     if pa.types.is_floating(arrow):
         return sortable_bits(columns.numpy_values(array))
     if pa.types.is_integer(arrow) or pa.types.is_temporal(arrow) or pa.types.is_boolean(arrow):
         return columns.numpy_values(array)
-    ranked = rank([array])
-    return ranked.ranks
+    if pa.types.is_decimal128(arrow) and arrow.precision <= _LONG_DIGITS:
+        return _low_halves(array)
+    return rank([array]).ranks
+
+
+def _low_halves(array: pa.Array) -> np.ndarray:
+    if not len(array):
+        return np.zeros(0, np.int64)
+    halves = np.frombuffer(array.buffers()[1], np.int64, 2 * len(array), 16 * array.offset)
+    return np.ascontiguousarray(halves[::2])
 
 
 @dataclass(frozen=True)
@@ -196,6 +213,41 @@ def distinct(ranking: Ranking, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
         pairs = _unique(combined)
     owners, ranks = np.divmod(pairs, ranking.count)
     return columns.offsets_from_counts(np.bincount(owners, minlength=groups.count)), ranks
+
+
+def distinct_numbers(array: pa.Array, groups: Groups) -> tuple[np.ndarray, np.ndarray] | None:
+    """As `distinct`, but with the values themselves, of whole numbers and times; None where to rank
+    them is as good: they are spread widely in many groups, or of another type."""
+    if not (pa.types.is_integer(array.type) or pa.types.is_temporal(array.type)) or not len(array):
+        return None
+    values = columns.numpy_values(array)
+    if groups.count == 1:
+        found = np.sort(columns.numpy_values(pc.unique(array)))
+        return np.array([0, len(found)], np.int64), found
+    span = int(values.max()) - int(values.min()) + 1
+    if groups.count * span > max(_BITMAP_CELLS_MAX, 4 * len(values)):
+        few = groups.count <= min(len(values) // _GROUP_ROWS_MIN, np.iinfo(np.uint16).max)
+        return _distinct_by_group(values, groups) if few else None
+    seen = np.zeros(groups.count * span, bool)
+    least = values.min().astype(np.int64)  # large UInt64 wrap, and wrap back
+    seen[groups.codes * span + (values.astype(np.int64) - least)] = True
+    owners, places = np.divmod(np.flatnonzero(seen), span)
+    found = (places + least).astype(values.dtype)
+    return columns.offsets_from_counts(np.bincount(owners, minlength=groups.count)), found
+
+
+def _distinct_by_group(values: np.ndarray, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
+    """Sorted group by group, which is faster than all together."""
+    order = np.argsort(groups.codes.astype(np.uint16), kind="stable")
+    values = values[order]
+    bounds = columns.offsets_from_counts(np.bincount(groups.codes, minlength=groups.count))
+    for start, end in itertools.pairwise(bounds.tolist()):
+        values[start:end].sort()
+    fresh = np.ones(len(values), bool)
+    fresh[1:] = values[1:] != values[:-1]
+    fresh[bounds[:-1][np.diff(bounds) > 0]] = True
+    running = np.concatenate((np.zeros(1, np.int64), np.cumsum(fresh)))
+    return running[bounds], values[fresh]
 
 
 def _unique(values: np.ndarray) -> np.ndarray:

@@ -102,5 +102,5 @@ def test_cancelling_stops_the_job(spark: SparkSession) -> None:
     started = time.monotonic()
     with pytest.raises(QueryWasCancelled):
         run_items(spark, lambda item: time.sleep(30), range(4), cancelled=cancelled)
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 25
     assert run_items(spark, lambda item: item, [1]) == [1]

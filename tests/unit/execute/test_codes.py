@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from olapdb.execute import codes, lookup
+from olapdb.execute import codes
 from olapdb.execute.codes import factorise
-from olapdb.execute.lookup import Lookup
 
 KINDS = {
     "integers": (pa.int64(), st.integers(-3, 3)),
@@ -118,38 +117,11 @@ def test_without_columns_all_rows_are_one_group() -> None:
     assert factorise([], 0).count == 0
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
-@pytest.mark.parametrize("matches_null", [False, True])
-@given(data=st.data())
-def test_lookup_finds_what_python_finds(kind: str, matches_null: bool, data: st.DataObject) -> None:
-    arrow, element = KINDS[kind]
-    values = st.lists(st.one_of(st.none(), element), max_size=8)
-    ours, theirs = pa.array(data.draw(values), arrow), pa.array(data.draw(values), arrow)
-    lookup = Lookup([ours], len(ours), matches_null=matches_null)
-    found = lookup.find([theirs], len(theirs))
-    known: dict[object, int] = {}
-    for row in ours.to_pylist():
-        known.setdefault(normal(row), len(known))
-    expected = [
-        -1 if row is None and not matches_null else known.get(normal(row), -1)
-        for row in theirs.to_pylist()
-    ]
-    assert found.tolist() == expected
-
-
-def test_lookup_of_two_columns_needs_both_to_match() -> None:
-    lookup = Lookup([pa.array([1, 1, 2]), pa.array(["a", "b", "a"])], 3)
-    found = lookup.find([pa.array([1, 2, 2, 1]), pa.array(["b", "b", "a", "a"])], 4)
-    assert found.tolist() == [1, -1, 2, 0]
-
-
 def test_many_wide_columns_do_not_overflow_the_packed_code() -> None:
     rows = 100_000
     columns = [pa.array(np.random.default_rng(seed).permutation(rows)) for seed in range(5)]
     assert factorise(columns, rows).count == rows
     assert factorise([*columns, *columns], rows).count == rows
-    lookup = Lookup(columns, rows)
-    assert (lookup.find(columns, rows) == np.arange(rows)).all()
 
 
 def distinct_columns(rows: int) -> dict[str, pa.Array]:
@@ -208,29 +180,3 @@ def test_a_million_distinct_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = factorise([column], rows)
     assert (sliced.codes == whole.codes).all()
     assert (sliced.first == whole.first).all()
-
-
-@pytest.mark.parametrize("kind", ["integers", "unsigned", "nullable", "times", "small"])
-@pytest.mark.parametrize("matches_null", [False, True])
-@pytest.mark.parametrize("beside", [False, True])
-def test_many_values_are_found_by_an_index(
-    kind: str, matches_null: bool, beside: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As by Arrow's hash tables."""
-    columns = distinct_columns(6_000)
-    columns["small"] = pa.array(np.arange(6_000) % 250 - 125).cast(pa.int8())
-    column = columns[kind]
-    built = [column.slice(0, 4_000), *([pa.array(np.arange(4_000) % 900)] if beside else [])]
-    asked = [column.slice(2_500), *([pa.array(np.arange(3_500) % 900)] if beside else [])]
-    arrow = Lookup(built, 4_000, matches_null=matches_null).find(asked, 3_500)
-    monkeypatch.setattr(lookup, "INDEXED_VALUES_MIN", 10)
-    indexed = Lookup(built, 4_000, matches_null=matches_null)
-    assert (indexed.find(asked, 3_500) == arrow).all()
-    assert (indexed.find([a.drop_null().slice(0, 9) for a in asked], 9) < 4_000).all()
-    assert indexed.find([a.slice(0, 0) for a in asked], 0).tolist() == []
-
-
-def test_hashes_are_sorted_by_their_first_bits() -> None:
-    for bits in (3, 16, 17, 31, 47):
-        values = np.random.default_rng(bits).integers(0, 1 << bits, 1_000).astype(np.uint64)
-        assert (lookup._radix_sorted(values) == np.argsort(values, kind="stable")).all()

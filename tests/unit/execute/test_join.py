@@ -7,13 +7,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from olapdb.errors import MemoryLimitExceeded, NotSupportedError
+from olapdb.execute import ExecutionContext, lookup
+from olapdb.execute.context import BATCH_ROWS
+from olapdb.execute.run import run_node
 from olapdb.plan import nodes
 from olapdb.types import INT64, STRING, UINT64, Nullable, make_nullable
-from tests.unit.execute.build import call, col, rows_of, values
+from tests.unit.execute.build import call, col, const, rows_of, values
 
 KEY = Nullable(INT64)
 ROWS = st.lists(st.tuples(st.one_of(st.none(), st.integers(0, 3)), st.integers(0, 9)), max_size=10)
 Side = list[tuple[int | None, int]]
+SIZES = st.tuples(st.integers(1, 6), st.booleans(), st.integers(1, 2))
+"""Rows of a batch, whether an index is made of any number of keys, threads."""
+
+
+def joined(node: nodes.Node, sizes: tuple[int, bool, int]) -> list[tuple[object, ...]]:
+    batch_rows, is_indexed, threads = sizes
+    with pytest.MonkeyPatch.context() as patched:
+        if is_indexed:
+            patched.setattr(lookup, "INDEXED_VALUES_MIN", 1)
+        return rows_of(node, max_block_size=batch_rows, max_threads=threads)
 
 
 def join(
@@ -65,60 +78,88 @@ def expected(
 @pytest.mark.parametrize("use_nulls", [False, True])
 @pytest.mark.parametrize("residual", [False, True])
 @pytest.mark.parametrize("kind", ["INNER", "LEFT", "RIGHT", "FULL"])
-@given(left=ROWS, right=ROWS, batch_rows=st.integers(1, 6))
+@given(left=ROWS, right=ROWS, sizes=SIZES)
 def test_all(
-    kind: str, residual: bool, use_nulls: bool, left: Side, right: Side, batch_rows: int
+    kind: str,
+    residual: bool,
+    use_nulls: bool,
+    left: Side,
+    right: Side,
+    sizes: tuple[int, bool, int],
 ) -> None:
     node = join(left, right, kind, residual=residual, use_nulls=use_nulls)
     nobody = None if use_nulls else 0
-    assert rows_of(node, max_block_size=batch_rows) == expected(left, right, kind, residual, nobody)
+    assert joined(node, sizes) == expected(left, right, kind, residual, nobody)
 
 
 @pytest.mark.parametrize("residual", [False, True])
 @pytest.mark.parametrize("strictness", ["SEMI", "ANTI"])
-@given(left=ROWS, right=ROWS, batch_rows=st.integers(1, 6))
+@given(left=ROWS, right=ROWS, sizes=SIZES)
 def test_semi_and_anti(
-    strictness: str, residual: bool, left: Side, right: Side, batch_rows: int
+    strictness: str, residual: bool, left: Side, right: Side, sizes: tuple[int, bool, int]
 ) -> None:
     node = join(left, right, "LEFT", strictness, residual=residual)
     with_partner = {i for i, _ in partners(left, right, residual)}
     wanted = strictness == "SEMI"
-    assert rows_of(node, max_block_size=batch_rows) == [
+    assert joined(node, sizes) == [
         row for i, row in enumerate(left) if (i in with_partner) == wanted
     ]
 
 
-@given(left=ROWS, right=ROWS, batch_rows=st.integers(1, 6))
-def test_any(left: Side, right: Side, batch_rows: int) -> None:
-    pairs = partners(left, right, False)
+@pytest.mark.parametrize("residual", [False, True])
+@pytest.mark.parametrize("kind", ["INNER", "LEFT", "RIGHT", "FULL"])
+@given(left=ROWS, right=ROWS, sizes=SIZES)
+def test_any(
+    kind: str, residual: bool, left: Side, right: Side, sizes: tuple[int, bool, int]
+) -> None:
+    """The first partner of each left row (LEFT, FULL), right row (RIGHT), key (INNER)."""
+    taken: dict[object, tuple[int, int]] = {}
+    for i, j in partners(left, right, residual):
+        taken.setdefault({"RIGHT": j, "INNER": left[i][0]}.get(kind, i), (i, j))
+    pairs = sorted(taken.values())
+    wanted: list[object] = [(*left[i], *right[j]) for i, j in pairs]
+    if kind in ("LEFT", "FULL"):
+        alone = set(range(len(left))) - {i for i, _ in pairs}
+        wanted += [(*left[i], None, 0) for i in alone]
+    if kind in ("RIGHT", "FULL"):
+        alone = set(range(len(right))) - {j for _, j in pairs}
+        wanted += [(None, 0, *right[j]) for j in alone]
+    found = joined(join(left, right, kind, "ANY", residual=residual), sizes)
+    assert sorted(map(repr, found)) == sorted(map(repr, wanted))
+    if kind in ("INNER", "LEFT"):
+        place = {row: at for at, row in reversed(list(enumerate(left)))}
+        rows = [place[row[:2]] for row in found]  # type: ignore[index]
+        assert rows == sorted(rows) or len(place) < len(left)
 
-    def first(side: int, row: int) -> int | None:
-        return next((pair[1 - side] for pair in pairs if pair[side] == row), None)
 
-    node = join(left, right, "LEFT", "ANY")
-    assert rows_of(node, max_block_size=batch_rows) == [
-        (*row, *((None, 0) if (j := first(0, i)) is None else right[j]))
-        for i, row in enumerate(left)
-    ]
-    keys: set[int | None] = set()
-    inner = []
-    for i, j in pairs:
-        if left[i][0] not in keys:
-            keys.add(left[i][0])
-            inner.append((*left[i], *right[j]))
-    assert rows_of(join(left, right, "INNER", "ANY"), max_block_size=batch_rows) == inner
-    outer = rows_of(join(left, right, "RIGHT", "ANY"), max_block_size=batch_rows)
-    wanted = []
-    for j, row in enumerate(right):
-        partner = first(1, j)
-        wanted.append((*((None, 0) if partner is None else left[partner]), *row))
-    assert sorted(map(repr, outer)) == sorted(map(repr, wanted))
-
-
-@given(left=ROWS, right=ROWS, batch_rows=st.integers(1, 6))
-def test_cross(left: Side, right: Side, batch_rows: int) -> None:
-    found = rows_of(join(left, right, "CROSS"), max_block_size=batch_rows)
+@given(left=ROWS, right=ROWS, sizes=SIZES)
+def test_cross(left: Side, right: Side, sizes: tuple[int, bool, int]) -> None:
+    found = joined(join(left, right, "CROSS"), sizes)
     assert found == [(*one, *two) for one in left for two in right]
+
+
+@given(left=ROWS, right=ROWS, sizes=SIZES)
+def test_a_condition_without_a_key(left: Side, right: Side, sizes: tuple[int, bool, int]) -> None:
+    found = joined(join(left, right, "CROSS", residual=True), sizes)
+    assert found == [(*one, *two) for one in left for two in right if one[1] < two[1]]
+
+
+def test_the_pairs_of_one_row_come_in_batches() -> None:
+    """However many they are, and wide rows in smaller ones."""
+    left, right = nodes.Numbers("n", UINT64, 0, 2), nodes.Numbers("m", UINT64, 0, 300_000)
+    wide = nodes.Project(
+        left, (("n", col("n", UINT64)), ("s", call("repeat", const("x", STRING), const(10_000, UINT64))))
+    )  # fmt: skip
+    for side, rows_max in ((left, BATCH_ROWS), (wide, 10_000)):
+        node = nodes.Join(
+            side, right, "CROSS", "ALL", (), (), None, (*side.schema, *right.schema)
+        )  # fmt: skip
+        context = ExecutionContext()
+        batches = run_node(node, context)
+        first = next(batches)
+        assert first.num_rows <= rows_max
+        assert first.column("m")[5].as_py() == 5
+        assert sum(batch.num_rows for batch in batches) == 600_000 - first.num_rows
 
 
 def test_text_keys_and_large_sides_keep_the_left_order() -> None:

@@ -256,7 +256,7 @@ def test_inserts_go_on_while_merges_run(warehouse: Warehouse) -> None:
     scheduler.stop()
     assert warehouse.query("SELECT count(), sum(n) FROM s") == [(90, 3 * 435)]
     assert warehouse.query("SELECT sum(total) FROM t") == [(3 * 435,)]
-    assert max(waits) < 5
+    assert max(waits) < 30
     warehouse.check()
 
 
@@ -276,7 +276,6 @@ def test_vacuum_deletes_what_nobody_can_read(warehouse: Warehouse) -> None:
         assert pinned.parts(warehouse.table("s").id)
     report = vacuum(services)
     assert report.files == 0, "younger than old_parts_lifetime"
-    time.sleep(0.01)
     report = vacuum(services, lifetime_seconds=0)
     kept = {p.path for p in warehouse.parts("s")}
     assert report.files == len(set(old) - kept) > 0

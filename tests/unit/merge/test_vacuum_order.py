@@ -3,6 +3,7 @@ rows: a catalog that is rebuilt from what is still there has each row once."""
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -11,6 +12,11 @@ import pytest
 import olapdb
 from olapdb.merge.vacuum import vacuum
 from olapdb.transaction.rebuild import rebuild_catalog
+
+STATEMENTS = (
+    "INSERT INTO t VALUES (1), (2)", "INSERT INTO t VALUES (3)", "OPTIMIZE TABLE t FINAL",
+    "INSERT INTO t VALUES (4)", "OPTIMIZE TABLE t FINAL",
+)  # fmt: skip
 
 
 class _Killed(BaseException):
@@ -24,14 +30,14 @@ def _forgotten(folder: Path) -> None:
         connection.execute(
             "CREATE TABLE t (k Int64) ENGINE = MergeTree ORDER BY k SETTINGS inline_bytes_max = 0"
         )
-        for values in ("(1), (2)", "(3)"):
-            connection.execute(f"INSERT INTO t VALUES {values}")
-        connection.execute("OPTIMIZE TABLE t FINAL")
-        connection.execute("INSERT INTO t VALUES (4)")
-        connection.execute("OPTIMIZE TABLE t FINAL")
-        services = connection.database.services
-        catalog = services.catalog
-        assert len(catalog.forget_parts(catalog.dropped_parts(services.clock_ms() + 1, 100))) == 4
+        dated: set[Path] = set()
+        for second, statement in enumerate(STATEMENTS):
+            connection.execute(statement)
+            for file in set(folder.rglob("*.parquet")) - dated:
+                os.utime(file, (second, second))  # file systems count in steps of up to 10 ms
+                dated.add(file)
+        catalog = connection.database.services.catalog
+        assert len(catalog.forget_parts(catalog.dropped_parts(1 << 42, 100))) == 4
 
 
 @pytest.mark.parametrize("deletions", range(5))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import errno
+import multiprocessing
 import os
+import threading
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -89,3 +92,26 @@ def test_a_read_only_store_writes_nothing(tmp_path: Path) -> None:
     with pytest.raises(ReadOnly):
         store.delete("data/t/one")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_fork_while_names_are_made_durable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By another thread, which the child does not have: it must not wait for that one's lock."""
+    store, amid = LocalStore(tmp_path), threading.Event()
+    store.write("data/a", lambda sink: sink.write(b"a"))
+
+    def slow(folder: str) -> None:
+        if threading.current_thread().name == "slow":
+            amid.set()
+            time.sleep(1)
+
+    monkeypatch.setattr("olapdb.storage.store.flush_folder", slow)
+    thread = threading.Thread(name="slow", target=store.sync)
+    thread.start()
+    assert amid.wait(10)
+    child = multiprocessing.get_context("fork").Process(target=store.sync)
+    child.start()
+    thread.join()
+    child.join(10)
+    assert child.exitcode == 0

@@ -1,0 +1,120 @@
+"""`make bench` at tiny sizes: each measurement runs and agrees on its answers, and ratios come out.
+
+What the ratios are is of no interest here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+
+
+def ran(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(BENCHMARKS / "run.py"), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+
+
+@pytest.mark.parametrize(
+    ("groups", "part", "other", "count"),
+    [
+        (["inserts", "reads"], "", "duckdb", 40),
+        (["views", "merges"], "", "chdb", 4),
+        (["marginal"], "one of 1, ", "chdb", 1),
+    ],
+    ids=["inserts-reads", "views-merges", "marginal"],
+)
+def test_groups_measure_ratios(
+    tmp_path: Path, groups: list[str], part: str, other: str, count: int
+) -> None:
+    file = tmp_path / "ratios.json"
+    done = ran("--rows", "1000", "--rounds", "1", "--json", str(file), "--only", *groups,
+               "--case", part)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    told = json.loads(file.read_text())
+    assert [group["group"] for group in told["groups"]] == groups
+    assert told["rounds"] == 1
+    assert len(told["versions"]) == 3
+    measured = [one for group in told["groups"] for one in group["measurements"]]
+    assert len(measured) >= count
+    for one in measured:
+        assert one["name"] in done.stdout
+        assert set(one[other]) == {"median", "low", "high"}
+        assert groups == ["marginal"] or one[other]["low"] > 0
+
+
+def test_a_part_of_it_beside_one_engine() -> None:
+    done = ran("--rows", "1000", "--rounds", "2", "--only", "inserts", "--case", "arrow",
+               "--beside", "duckdb", "--threads", "1", "--clock", "cpu")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "to DuckDB" in done.stdout
+    assert "chDB" not in done.stdout.split("inserts", 1)[0]
+    assert "threads: 1; cpu time, 2 rounds" in " ".join(done.stdout.split())
+    assert "VALUES of" not in done.stdout
+
+
+def test_nothing_measured_says_so() -> None:
+    done = ran("--rows", "1000", "--only", "reads", "--case", "no such", "--beside", "duckdb")
+    assert done.returncode == 1
+    assert "Nothing was measured" in done.stderr
+
+
+@pytest.fixture
+def workers(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    return importlib.import_module("workers")
+
+
+class Answers:
+    """In place of an engine: rows that are given."""
+
+    def __init__(self, *rows: list[object]) -> None:
+        self.given = list(rows)
+
+    def rows(self, query: str) -> list[list[object]]:
+        return self.given
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "tolerance"),
+    [
+        ([1], [2], 1e-9),
+        ([1.0], [1.001], 1e-9),
+        ([100], [150], 0.1),
+        (["a"], ["b"], 1e-9),
+        ([None], [0], 1e-9),
+        ([1, 2], [1], 1e-9),
+        ([10**18], [10**18 + 1], 1e-9),
+    ],
+)
+def test_answers_that_differ_end_the_run(
+    workers: ModuleType, one: list[object], other: list[object], tolerance: float
+) -> None:
+    queries = {"olapdb": "SELECT a", "chdb": "SELECT b"}
+    engines = {"olapdb": Answers(["same"], one), "chdb": Answers(["same"], other)}
+    with pytest.raises(SystemExit, match=r"Answers differ at LIKE.*row 1(?s:.*)SELECT b"):
+        workers.check("LIKE", queries, engines, tolerance)
+
+
+def test_answers_that_agree(workers: ModuleType) -> None:
+    queries = {"olapdb": "SELECT a", "chdb": "SELECT b", "duckdb": "SELECT c"}
+    engines = {
+        "olapdb": Answers([1, 0.1 + 0.2, None, "a", 100]),
+        "chdb": Answers([1, 0.3, None, "a", 100]),
+        "duckdb": Answers([1.0, 0.3, None, "a", 100.0]),
+    }
+    workers.check("sums", queries, engines, 1e-9)
+    engines["duckdb"] = Answers([1, 0.3, None, "a", 100], [1, 0.3, None, "a", 100])
+    with pytest.raises(SystemExit, match="1 and 2 rows"):
+        workers.check("sums", queries, engines, 1e-9)

@@ -1,0 +1,99 @@
+"""What queries need of memory, and what is counted of it: run by test_memory in a process of its
+own, since Arrow's memory is counted by a pool that must outlive all that is made in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tracemalloc
+
+import pyarrow as pa
+
+import olapdb
+
+ROWS = 1_200_000
+FAR = "intHash64(number)"
+RIGHT = {
+    "numbers": f"SELECT {FAR} AS k, number AS v FROM numbers({ROWS})",
+    "near": f"SELECT number AS k, number AS v FROM numbers({ROWS})",
+    "texts": f"SELECT toString({FAR}) AS k, number AS v FROM numbers({ROWS})",
+    "repeated": f"SELECT intHash64(number % 90000) AS k, number AS v FROM numbers({ROWS})",
+    "few": f"SELECT toString(number % 9000) AS k, toString({FAR}) AS v FROM numbers({ROWS})",
+    "nullable": f"SELECT if(number % 3 = 0, NULL, {FAR}) AS k, number AS v FROM numbers({ROWS})",
+    "computed": f"SELECT {FAR} - 7 AS k, number AS v FROM numbers({ROWS})",
+}
+LEFT = f"SELECT {FAR} AS k, toString({FAR}) AS s, number AS n FROM numbers(1000)"
+JOIN = "SELECT min(r.v) FROM ({left}) l JOIN ({right}) r ON {on}"
+ON = {
+    "texts": "l.s = r.k",
+    "few": "toString(l.n) = r.k",
+    "computed": "l.k = r.k + 7",
+}
+QUERIES = {
+    **{
+        f"join {name}": JOIN.format(left=LEFT, right=right, on=ON.get(name, "l.k = r.k"))
+        for name, right in RIGHT.items()
+    },
+    "join two keys": f"SELECT sum(r.v) FROM ({LEFT}) l JOIN (SELECT {FAR} AS k, toString({FAR}) AS s,"
+    f" number AS v FROM numbers({ROWS})) r ON l.k = r.k AND l.s = r.s",
+    "full join": f"SELECT sum(r.v) FROM ({LEFT}) l FULL JOIN ({RIGHT['numbers']}) r ON l.k = r.k",
+    "right any join": f"SELECT sum(r.v) FROM ({LEFT}) l RIGHT ANY JOIN ({RIGHT['near']}) r"
+    " ON l.n = r.k",
+    "semi join": f"SELECT sum(n) FROM ({LEFT}) l LEFT SEMI JOIN ({RIGHT['texts']}) r ON l.s = r.k",
+    "cross join": "SELECT count() FROM numbers(3000) a CROSS JOIN numbers(3000) b",
+    "cross join of a long side": "SELECT sum(b.number + a.number) FROM numbers(4) a"
+    f" CROSS JOIN numbers({ROWS}) b",
+    "many partners": "SELECT sum(a.number * b.number) FROM numbers(4000) a JOIN numbers(4000) b"
+    " ON a.number % 2 = b.number % 2",
+    "in": f"SELECT count() FROM numbers(1000) WHERE {FAR} IN (SELECT {FAR} FROM numbers({ROWS}))",
+    "in texts": f"SELECT count() FROM numbers(1000) WHERE toString(number) IN"
+    f" (SELECT toString({FAR}) FROM numbers({ROWS}))",
+    "in tuples": f"SELECT count() FROM numbers(1000) WHERE (number, toString(number)) NOT IN"
+    f" (SELECT number, toString(number) FROM numbers({ROWS}))",
+    "distinct": f"SELECT count() FROM (SELECT DISTINCT {FAR} FROM numbers({ROWS}))",
+    "distinct texts": f"SELECT count() FROM (SELECT DISTINCT toString({FAR}) FROM numbers({ROWS}))",
+    "except": f"SELECT count() FROM (SELECT number FROM numbers(10) EXCEPT SELECT {FAR}"
+    f" FROM numbers({ROWS}))",
+    "intersect distinct": f"SELECT count() FROM (SELECT {FAR} FROM numbers({ROWS})"
+    f" INTERSECT DISTINCT SELECT {FAR} FROM numbers({ROWS}))",
+    "order by": f"SELECT {FAR} AS k, toString(number) AS s FROM numbers({ROWS}) ORDER BY k"
+    f" LIMIT 5 OFFSET {ROWS - 5}",
+    "order by text": f"SELECT toString({FAR}) AS s FROM numbers({ROWS}) ORDER BY s",
+    "order by two": f"SELECT number FROM numbers({ROWS}) ORDER BY {FAR} % 100, -{FAR}",
+    "order by limit": f"SELECT toString({FAR}) AS s FROM numbers({ROWS}) ORDER BY s LIMIT 150000",
+    "limit by": f"SELECT count() FROM (SELECT number FROM numbers({ROWS}) LIMIT 1 BY {FAR})",
+    "group by": f"SELECT count() FROM (SELECT {FAR} AS k, count() FROM numbers({ROWS}) GROUP BY k)",
+}
+
+
+def peaks(cursor: olapdb.Cursor, query: str, pool: pa.MemoryPool) -> tuple[int, int]:
+    """Bytes that the query needed at most, and that were counted at most."""
+    pa.set_memory_pool(pool)
+    tracemalloc.start()
+    cursor.execute(query)
+    rows = cursor.fetchmany(10)
+    while cursor.fetchmany(20_000):
+        pass
+    assert rows
+    _, of_numpy = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return of_numpy + pool.max_memory(), cursor.statistics.memory_peak_bytes
+
+
+def main() -> None:
+    cursor = olapdb.connect().cursor()
+    pools = [pa.proxy_memory_pool(pa.system_memory_pool()) for _ in QUERIES]
+    cursor.execute("SELECT 1")
+    wanted = sys.argv[1:] or list(QUERIES)
+    made = {
+        name: peaks(cursor, QUERIES[name], pool)
+        for name, pool in zip(QUERIES, pools, strict=True)
+        if name in wanted
+    }
+    print(json.dumps(made), flush=True)
+    os._exit(0)  # what is left was made in pools that end before it
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""What operators count against max_memory_usage is what they need; what would pass it is refused."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import olapdb
+from olapdb.errors import MemoryLimitExceeded
+from tests.unit.execute.memory_peaks import QUERIES
+
+UNCOUNTED_BYTES = 40_000_000
+"""Batches on their way, and what operators need for a batch: it does not grow with the rows."""
+COUNTED = sorted(set(QUERIES) - {"cross join", "many partners", "right any join"})
+"""The queries that hold many rows."""
+
+
+@pytest.fixture(scope="module")
+def peaks() -> dict[str, tuple[int, int]]:
+    """Bytes needed and bytes counted by each query, in a process of its own."""
+    root = Path(__file__).parents[3]
+    command = [sys.executable, "-m", "tests.unit.execute.memory_peaks"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    made: dict[str, tuple[int, int]] = json.loads(done.stdout)
+    return made
+
+
+@pytest.mark.parametrize("name", sorted(QUERIES))
+def test_what_is_needed_is_counted(name: str, peaks: dict[str, tuple[int, int]]) -> None:
+    needed, counted = peaks[name]
+    assert needed <= counted + UNCOUNTED_BYTES
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_what_is_counted_is_needed(name: str, peaks: dict[str, tuple[int, int]]) -> None:
+    """Within a factor: a query that fits is not refused."""
+    needed, counted = peaks[name]
+    assert 8_000_000 < counted < 2.5 * needed
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_too_much_is_refused_by_the_limits_name(name: str) -> None:
+    with olapdb.connect() as connection, connection.cursor() as cursor:
+        with pytest.raises(MemoryLimitExceeded, match=r"max_memory_usage is 6,000,000") as refused:
+            cursor.execute(QUERIES[name] + " SETTINGS max_memory_usage = 6000000")
+        assert "SETTINGS max_memory_usage" in str(refused.value)
+        cursor.execute("SELECT count() FROM numbers(10) SETTINGS max_memory_usage = 6000000")
+        assert cursor.fetchall() == [(10,)]
