@@ -42,7 +42,11 @@ class Database:
         self.durability = durability
         self._users = 1
         self._catalog, self._store = _open_parts(location, read_only, durability)
-        lease_id = "" if read_only else self._catalog.open_lease("process")
+        try:
+            lease_id = "" if read_only else self._catalog.open_lease("process")
+        except BaseException:
+            self._catalog.close()
+            raise
         self._scheduler: MergeScheduler | None = None
         self.services = Services(
             catalog=self._catalog,

@@ -95,7 +95,9 @@ class Session:
     def _run(self, statement: nodes.Statement, context: StatementContext) -> Result:
         return self._tracked(_kind(statement), context, lambda: self._answer(statement, context))
 
-    def _tracked(self, kind: str, context: StatementContext, answer: Callable[[], Result]) -> Result:
+    def _tracked(
+        self, kind: str, context: StatementContext, answer: Callable[[], Result]
+    ) -> Result:
         """`answer`, which can be seen and ended while it runs, and is logged. What fails of itself
         in it is a bug, but for what others' code raises: `context.calls_others`."""
         running = _running_query(kind, context)

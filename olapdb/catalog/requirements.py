@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import assert_never
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias, assert_never
 
 from olapdb.catalog import statements as sql
 from olapdb.catalog.completeness import no_bypass, nothing_missed, nothing_stale
@@ -50,6 +50,9 @@ from olapdb.model.part import BlockRange
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.view_state import Coverage
 
+LivePart: TypeAlias = tuple[str, int, int]
+"""Its id, first and last block."""
+
 
 @dataclass(frozen=True)
 class Current:
@@ -58,6 +61,21 @@ class Current:
     connection: sqlite3.Connection
     number: int
     schema: SchemaState
+    _live: dict[str, dict[str, list[LivePart]]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def live_parts(self, table_id: str) -> Mapping[str, Sequence[LivePart]]:
+        """By partition, read once: a commit checks all that it requires before it changes anything,
+        and may require something of each of a thousand partitions."""
+        found = self._live.get(table_id)
+        if found is None:
+            found = self._live[table_id] = {}
+            for part_id, partition, first, last in sql.live_parts_of(
+                self.connection, of_table=table_id
+            ):
+                found.setdefault(partition, []).append((part_id, first, last))
+        return found
 
 
 def check(current: Current, requirement: Requirement) -> None:
@@ -102,7 +120,7 @@ def _holds(current: Current, requirement: Requirement) -> bool:
         case NoPartStraddles(table_id, partition_id, blocks):
             return all(
                 one.contains(part) or not one.overlaps(part)
-                for part in _ranges_in(connection, table_id, partition_id) for one in blocks
+                for part in _ranges_in(current, table_id, partition_id) for one in blocks
             )  # fmt: skip
         case ViewIs(view_id, version):
             view = schema.by_id.get(view_id)
@@ -147,7 +165,7 @@ def _holds(current: Current, requirement: Requirement) -> bool:
         case PartsLive(table_id, part_ids):
             return len(_named(connection, table_id, part_ids)) == len(set(part_ids))
         case PartsOfPartitionAre():
-            return _parts_of_partition_are(connection, requirement)
+            return _parts_of_partition_are(current, requirement)
         case NotCovered(view_id, partition_id, blocks):
             seen = coverage(current, view_id)
             return not any(seen.touches(partition_id, one) for one in blocks)
@@ -185,24 +203,19 @@ def _check_token(current: Current, requirement: TokenIsNew) -> None:
         )
 
 
-def _ranges_in(
-    connection: sqlite3.Connection, table_id: str, partition_id: str
-) -> list[BlockRange]:
-    live = sql.live_parts_of(connection, of_table=table_id)
-    return [BlockRange(first, last) for _, one, first, last in live if one == partition_id]
+def _ranges_in(current: Current, table_id: str, partition_id: str) -> list[BlockRange]:
+    live = current.live_parts(table_id).get(partition_id, ())
+    return [BlockRange(first, last) for _, first, last in live]
 
 
-def _parts_of_partition_are(
-    connection: sqlite3.Connection, requirement: PartsOfPartitionAre
-) -> bool:
-    found = {
-        part_id
-        for part_id, partition, first, _ in sql.live_parts_of(
-            connection, of_table=requirement.table_id
-        )
-        if (requirement.partition_id is None or partition == requirement.partition_id)
-        and (requirement.up_to_block is None or first <= requirement.up_to_block)
-    }
+def _parts_of_partition_are(current: Current, requirement: PartsOfPartitionAre) -> bool:
+    live = current.live_parts(requirement.table_id)
+    if requirement.partition_id is not None:
+        some = live.get(requirement.partition_id, [])
+    else:
+        some = [part for parts in live.values() for part in parts]
+    last = requirement.up_to_block
+    found = {part_id for part_id, first, _ in some if last is None or first <= last}
     return found == set(requirement.part_ids)
 
 

@@ -7,7 +7,7 @@ batch's partial is; the states are the same, so nothing after that differs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,9 +44,10 @@ def aggregate_batches(
     node: Aggregate, child: Iterator[pa.RecordBatch], context: ExecutionContext
 ) -> Iterator[pa.RecordBatch]:
     """Groups in the order in which their keys first came, cut into batches."""
+    calls, places = _distinct_states([call for _, call in node.aggregates])
     with context.memory.hold("GROUP BY") as account:
-        gathered = _Gathered(node, context.threads)
-        for partial in context.parallel(_Grouping(node, context).partial, child):
+        gathered = _Gathered(calls, context.threads)
+        for partial in context.parallel(_Grouping(node, calls, context).partial, child):
             gathered.add(partial)
             account.set(gathered.nbytes)
             if gathered.is_full:
@@ -58,12 +59,12 @@ def aggregate_batches(
         if total is None:
             if node.keys or node.empty_without_rows:
                 return
-            total = _nothing(node)
+            total = _nothing(calls)
         columns = [
             *total.keys,
             *(
-                _plain(call.aggregate.finalize(states))
-                for (_, call), states in zip(node.aggregates, total.states, strict=True)
+                _plain(call.aggregate.finalize(total.states[place]))
+                for (_, call), place in zip(node.aggregates, places, strict=True)
             ),
         ]
         yield from cut(make_batch(columns, node.schema, total.groups), context.batch_rows)
@@ -85,9 +86,9 @@ def coded_keys(node: Aggregate, scan: Scan) -> frozenset[str]:
 class _Gathered:
     """Partials in the order of their batches, merged now and then."""
 
-    def __init__(self, node: Aggregate, threads: int) -> None:
+    def __init__(self, calls: Sequence[AggregateCall], threads: int) -> None:
         self._threads = threads
-        self._calls = [call for _, call in node.aggregates]
+        self._calls = calls
         self._partials: list[Partial] = []
         self._groups = 0
         self._merge_at = MERGE_ROWS_MIN
@@ -144,10 +145,12 @@ def merge_partials(
 class _Grouping:
     """Makes the partial of a batch; safe to use from many threads."""
 
-    def __init__(self, node: Aggregate, context: ExecutionContext) -> None:
+    def __init__(
+        self, node: Aggregate, calls: Sequence[AggregateCall], context: ExecutionContext
+    ) -> None:
         self._node = node
         self._context = context
-        self._calls = [call for _, call in node.aggregates]
+        self._calls = calls
         passes = [call.aggregate.acero() for call in self._calls]
         self._passes = None if any(one is None for one in passes) else [p or () for p in passes]
         nested = any(pa.types.is_nested(e.type.arrow) for _, e in node.keys)
@@ -241,12 +244,28 @@ def _decoded(codes: pa.Array, key: pa.Array) -> pa.Array:
     return key.dictionary.take(codes) if isinstance(key, pa.DictionaryArray) else codes
 
 
-def _nothing(node: Aggregate) -> Partial:
+def _distinct_states(calls: Sequence[AggregateCall]) -> tuple[list[AggregateCall], list[int]]:
+    """The calls whose states are made, and for each call which of these it is finished from."""
+    made: list[AggregateCall] = []
+    places: list[int] = []
+    known: dict[Hashable, int] = {}
+    for call in calls:
+        key = call.aggregate.state_key
+        place = len(made)
+        if key is not None:
+            place = known.setdefault((key, call.arguments), place)
+        if place == len(made):
+            made.append(call)
+        places.append(place)
+    return made, places
+
+
+def _nothing(calls: Sequence[AggregateCall]) -> Partial:
     """The one group of an aggregation without keys over no rows."""
     groups = Groups(np.zeros(0, np.int64), 1)
     states = [
         _plain(call.aggregate.state([pa.array([], a.type.arrow) for a in call.arguments], groups))
-        for _, call in node.aggregates
+        for call in calls
     ]
     return Partial([], states, 1)
 

@@ -14,11 +14,14 @@ import pyarrow.compute as pc
 
 from olapdb.errors import SizesOfArraysDoNotMatch
 from olapdb.execute.batches import make_batch, single_chunk
-from olapdb.execute.context import ExecutionContext
+from olapdb.execute.context import ExecutionContext, MemoryAccount
 from olapdb.execute.evaluate import evaluate_array
 from olapdb.functions import default_value
 from olapdb.plan.nodes import ArrayJoin
 from olapdb.types import DataType
+
+BYTES_PER_ROW = 24
+"""Numbers that are kept for each row, and where it has none, for each element."""
 
 
 def array_join_batches(
@@ -26,23 +29,28 @@ def array_join_batches(
 ) -> Iterator[pa.RecordBatch]:
     """The rows in order, in batches of at most `context.batch_rows`, however long the arrays are.
 
-    Raises SizesOfArraysDoNotMatch where the arrays of a row differ in length.
+    Raises SizesOfArraysDoNotMatch where the arrays of a row differ in length, MemoryLimitExceeded
+    where those of a batch are too long.
     """
-    for batch in child:
-        yield from _joined(node, batch, context)
+    with context.memory.hold("ARRAY JOIN") as account:
+        for batch in child:
+            yield from _joined(node, batch, context, account)
 
 
 def _joined(
-    node: ArrayJoin, batch: pa.RecordBatch, context: ExecutionContext
+    node: ArrayJoin, batch: pa.RecordBatch, context: ExecutionContext, account: MemoryAccount
 ) -> Iterator[pa.RecordBatch]:
     types = [f.type for f in node.schema[len(node.kept) :]]
     arrays = [
         _list(evaluate_array(e, batch, context.environment, context.subqueries), t)
         for (_, e), t in zip(node.arrays, types, strict=True)
     ]
+    account.set(sum(array.nbytes for array in arrays) + batch.num_rows * BYTES_PER_ROW)
     counts = _common_counts(arrays)
     flat = [array.flatten() for array in arrays]
     if node.left and not counts.all():
+        copied = sum(one.nbytes for one in flat)
+        account.grow(copied + (int(counts.sum()) + len(counts)) * BYTES_PER_ROW)
         flat = [_with_default(one, t) for one, t in zip(flat, types, strict=True)]
         places = _places(counts)
         counts = np.maximum(counts, 1)

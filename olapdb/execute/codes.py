@@ -78,8 +78,9 @@ def is_mostly_distinct(leaves: Sequence[pa.Array], rows: int) -> bool:
 
     Not every n-th row, which may all be alike: fractions of multiples of the golden ratio, which
     fall evenly and without a period (Weyl)."""
-    fractions = np.arange(min(rows, SAMPLE_ROWS), dtype=np.uint64) * GOLDEN_RATIO_64 >> np.uint64(32)
-    sample = pa.array(np.unique(fractions * np.uint64(rows) >> np.uint64(32)).view(np.int64))
+    fractions = np.arange(min(rows, SAMPLE_ROWS), dtype=np.uint64) * GOLDEN_RATIO_64
+    places = (fractions >> np.uint64(32)) * np.uint64(rows) >> np.uint64(32)
+    sample = pa.array(np.unique(places).view(np.int64))
     return 2 * _by_hashing([leaf.take(sample) for leaf in leaves]).count > len(sample)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pyarrow as pa
 
 from olapdb.errors import (
+    InterfaceError,
     InternalError,
     MemoryLimitExceeded,
     QueryWasCancelled,
@@ -142,6 +143,7 @@ class ExecutionContext:
 
     def __post_init__(self) -> None:
         self._started = self.clock()
+        self._process_id = os.getpid()
         self._pool: ThreadPoolExecutor | None = None
         if not self.memory.limit_bytes:
             self.memory.limit_bytes = self.setting("max_memory_usage", 0) or _half_of_memory()
@@ -180,7 +182,13 @@ class ExecutionContext:
         return self.snapshot
 
     def check(self) -> None:
-        """Raises QueryWasCancelled or TimeoutExceeded; operators call it once a batch."""
+        """Raises QueryWasCancelled or TimeoutExceeded; operators call it once a batch. And
+        InterfaceError in the child of a fork, which lacks the threads that the query waits for."""
+        if os.getpid() != self._process_id:
+            raise InterfaceError(
+                "The child of a fork cannot go on with what its parent reads.",
+                hint="Run the statement again in the child.",
+            )
         if self.cancelled.is_set():
             raise QueryWasCancelled("The query was cancelled.")
         if self._time_limit_seconds:

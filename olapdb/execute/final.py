@@ -25,6 +25,11 @@ from olapdb.functions.base import Argument
 from olapdb.plan.expressions import Call, Expression, columns_of
 from olapdb.plan.nodes import Scan
 
+COMBINE_COPIES = 2
+COMBINE_BYTES_PER_ROW = 40
+"""What sorting and combining rows takes besides them: the rows in order, and those that are left;
+row numbers, and the groups of equal keys."""
+
 
 def final_batches(node: Scan, context: ExecutionContext) -> Iterator[pa.RecordBatch]:
     """All rows as a full merge of everything would leave them, in the sorting key's order."""
@@ -77,8 +82,11 @@ def _final(
             account.grow(batch.nbytes)
         if not held:
             return
-        rows = layout.sort(pa.Table.from_batches(held))
-        del held
+        table = pa.Table.from_batches(held)
+        account.grow(COMBINE_COPIES * table.nbytes + COMBINE_BYTES_PER_ROW * table.num_rows)
+        del held, batch
+        rows = layout.sort(table)
+        del table
         rows = visible(node.table, combine(node.table, rows, layout))
         account.set(rows.nbytes)
         yield from _given(node, rows, context)

@@ -21,12 +21,16 @@ from olapdb.execute.hash_index import (
     HashIndex,
     group_by_code,
     group_by_hash,
+    row_number_type,
     sort_by_hash,
 )
 from olapdb.execute.row_hashes import can_be_hashed, row_hashes
 
 INDEXED_VALUES_MIN = 1 << 14
 """About as many as a hash table of them costs what a batch of rows does."""
+ALIKE_MAX = 16
+"""Where more distinct rows than this have one hash (of numbers of 256 bits only the lower half counts)
+an index would be no use."""
 BUILD_BYTES_PER_ROW = 48
 BUILD_BYTES_PER_COLUMN = 8
 BUILD_ARRAY_COPIES = 8
@@ -36,6 +40,8 @@ def build_bytes(columns: Sequence[pa.Array], rows: int) -> int:
     """About the most that a `Lookup` of the columns takes while it is made, what it then holds
     included: hashes and numbers of the rows, as they come and sorted, and the columns once more;
     of arrays, whose elements are numbered first, several times."""
+    if not columns:
+        return rows * BUILD_BYTES_PER_COLUMN
     needed = rows * (BUILD_BYTES_PER_ROW + BUILD_BYTES_PER_COLUMN * len(columns))
     for column in columns:
         needed += int(column.nbytes) * (BUILD_ARRAY_COPIES if _has_list(column.type) else 1)
@@ -132,7 +138,7 @@ class Lookup:
     @property
     def finds_batches_anew(self) -> bool:
         """Whether looking rows up costs a pass over the set each time."""
-        return self._index is None and self._steps is None
+        return self._steps is None if self.count < INDEXED_VALUES_MIN else self._index is None
 
     def _without_null(
         self, codes: np.ndarray, columns: Sequence[pa.Array], rows: int
@@ -225,6 +231,9 @@ def _grouped(
     columns: Sequence[pa.Array], rows: int, only: np.ndarray | None, threads: int
 ) -> GroupedRows:
     """The rows, or those in `only`, by what they are: by hashes where there are many that differ."""
+    if not columns:  # all rows are alike
+        order = np.arange(rows, dtype=row_number_type(rows))
+        return GroupedRows(order, np.array([0, rows]) if rows else None, None)
     leaves: list[pa.Array] = []
     if not any(_has_list(column.type) for column in columns):
         leaves = _hashed_leaves(columns)
@@ -241,9 +250,13 @@ def _grouped(
     if is_hashed and found.count >= INDEXED_VALUES_MIN:
         firsts = pa.array(found.first)
         hashes = row_hashes(_hashed_leaves([c.take(firsts) for c in columns]), found.count)
-        ranks = np.empty(found.count, np.int64)
-        ranks[sort_by_hash(hashes, threads)] = np.arange(found.count)
-        codes = np.take(ranks, codes)
+        order = sort_by_hash(hashes, threads)
+        if (hashes[ALIKE_MAX:] == hashes[:-ALIKE_MAX]).any():
+            hashes = None
+        else:
+            ranks = np.empty(found.count, np.int64)
+            ranks[order] = np.arange(found.count)
+            codes = np.take(ranks, codes)
     grouped = group_by_code(codes, found.count)
     order = grouped.order if only is None else only.astype(grouped.order.dtype)[grouped.order]
     return GroupedRows(order, grouped.starts, hashes)

@@ -18,6 +18,10 @@ from olapdb.types import DataType
 
 TASK_ROWS = 65_536
 """Row groups and small parts are read together up to this many rows."""
+LARGE_TASK_ROWS = 131_072
+"""The same where there are so many rows that all threads have tasks anyway: what a task costs the
+interpreter, all others wait for."""
+MANY_ROWS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -48,11 +52,14 @@ Task = tuple[Piece, ...]
 
 
 def tasks_of(parts: Sequence[PartSelection]) -> Iterator[Task]:
-    """The parts' row groups in order, cut and joined into tasks of about TASK_ROWS rows."""
+    """The parts' row groups in order, cut and joined into tasks of about TASK_ROWS rows, or of
+    LARGE_TASK_ROWS where there are MANY_ROWS."""
+    many = sum(sum(part.group_rows) for part in parts) >= MANY_ROWS
+    rows_max = LARGE_TASK_ROWS if many else TASK_ROWS
     held: list[Piece] = []
     rows = 0
-    for piece in (piece for part in parts for piece in _pieces(part)):
-        if held and rows + piece.rows > TASK_ROWS:
+    for piece in (piece for part in parts for piece in _pieces(part, rows_max)):
+        if held and rows + piece.rows > rows_max:
             yield tuple(held)
             held, rows = [], 0
         held.append(piece)
@@ -61,14 +68,14 @@ def tasks_of(parts: Sequence[PartSelection]) -> Iterator[Task]:
         yield tuple(held)
 
 
-def _pieces(part: PartSelection) -> Iterator[Piece]:
-    """The selected row groups, neighbours together up to TASK_ROWS."""
+def _pieces(part: PartSelection, rows_max: int) -> Iterator[Piece]:
+    """The selected row groups, neighbours together up to `rows_max`."""
     count = len(part.group_rows)
     groups = part.groups if part.groups is not None else tuple(range(count))
     start = 0
     while start < count:
         stop, rows = start + 1, part.group_rows[start]
-        while stop < count and rows + part.group_rows[stop] <= TASK_ROWS:
+        while stop < count and rows + part.group_rows[stop] <= rows_max:
             rows += part.group_rows[stop]
             stop += 1
         whole = part.groups is None and start == 0 and stop == count

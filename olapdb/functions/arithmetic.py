@@ -152,32 +152,38 @@ def _integer_operands(arrays: list[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _int_div(values: list[Column], call: Invocation) -> pa.Array:
-    of_decimals = any(isinstance(t, Decimal) for t in call.types)
-    if of_decimals and any(isinstance(t, Float) for t in call.types):
-        decimals.refuse_zero(values[1])
-        left, right = (columns.operand(_without_point(v)).astype(np.float64) for v in values)
-        made = numbers.combined(np.true_divide, left, right, call.rows, np.float64)
-        return _truncated(pa.array(made)).cast(call.result.arrow)
-    if of_decimals:
-        assert isinstance(call.result, Integer)
-        quotient = decimals.whole_quotient(values, call.result, call.rows)
-        return columns.from_values(quotient, call.result.arrow)
+    assert isinstance(call.result, Integer)
     if any(isinstance(t, Float) for t in call.types):
-        values = [_truncated(columns.single(v)) for v in values]
-    left, right = (columns.operand(v) for v in values)
-    quotient = numbers.whole_quotient(left, right, call.rows)
+        decimals.refuse_zero(values[1])
+        left, right = (columns.operand(_without_point(v)) for v in values)
+        quotient = _whole_float_quotient(left, right, call.result, call.rows)
+    elif any(isinstance(t, Decimal) for t in call.types):
+        quotient = decimals.whole_quotient(values, call.result, call.rows)
+    else:
+        left, right = (columns.operand(v) for v in values)
+        quotient = numbers.whole_quotient(left, right, call.rows)
     return columns.from_values(quotient, call.result.arrow)
 
 
-def _truncated(array: pa.Array) -> pa.Array:
-    """Floats as Int64, cut towards zero; out of range is an IllegalDivision."""
-    if not pa.types.is_floating(array.type):
-        return array
-    values = columns.numpy_values(array).astype(np.float64)
-    bad = ~(np.abs(values) < 2.0**63)
-    if bad.any():
-        raise IllegalDivision("Cannot perform integer division on infinite or too large numbers.")
-    return pa.array(values.astype(np.int64))
+def _whole_float_quotient(
+    left: np.ndarray, right: np.ndarray, result: Integer, rows: int
+) -> np.ndarray:
+    """Cut towards zero; IllegalDivision of what is not finite, and beyond the result's range."""
+    single = np.float64 not in (left.dtype, right.dtype)
+    dtype = np.float32 if single else np.float64
+    quotient = np.trunc(numbers.combined(np.true_divide, left, right, rows, dtype))
+    quotient = quotient.astype(np.float64)
+    low, high = float(result.minimum), float(result.maximum)
+    fine = (quotient >= low) & ((quotient <= high) if high < _INT64_FLOAT else (quotient < high))
+    fine &= np.isfinite(left) & np.isfinite(right)
+    if not fine.all():
+        raise IllegalDivision(
+            "Cannot perform integer division on infinite or too large numbers."
+        ).at_row(int(np.argmin(fine)))
+    return np.asarray(quotient.astype(np.int64))
+
+
+_INT64_FLOAT = 2.0**63
 
 
 def _int_div_or_zero(arrays: list[pa.Array], call: Invocation) -> pa.Array:
@@ -199,11 +205,17 @@ def _modulo(values: list[Column], call: Invocation) -> pa.Array:
         return decimals.rest(values, call.result, call.rows, positive=False)
     left, right = (columns.operand(_without_point(v)) for v in values)
     if isinstance(call.result, Float):
-        made = numbers.combined(np.fmod, left, right, call.rows, np.float64)
-        return columns.from_values(made, pa.float64())
+        return columns.from_values(_float_rest(left, right, call.rows), pa.float64())
     dtype = columns.dtype_of(call.result.arrow)
     made = numbers.rest(left, right, call.rows, dtype)
     return columns.from_values(made, call.result.arrow)
+
+
+def _float_rest(left: np.ndarray, right: np.ndarray, rows: int) -> np.ndarray:
+    """What whole multiples of the divisor leave, as ClickHouse computes it: 1 % 0.1 is 0."""
+    whole = np.trunc(numbers.divided(left, right, rows))
+    with np.errstate(all="ignore"):
+        return np.asarray(left - whole * right, np.float64)
 
 
 def _no_decimals(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
@@ -234,7 +246,7 @@ def _positive_modulo(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         return decimals.rest(list(arrays), call.result, call.rows, positive=True)
     left, right = (columns.numpy_values(_without_point(a)) for a in arrays)
     if isinstance(call.result, Float):
-        rest = np.fmod(left.astype(np.float64), right.astype(np.float64))
+        rest = _float_rest(left, right, call.rows)
         return columns.from_values(np.where(rest < 0, rest + np.abs(right), rest), pa.float64())
     dtype = columns.dtype_of(call.result.arrow)
     rest = numbers.rest(left, right, call.rows, dtype)

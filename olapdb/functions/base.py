@@ -7,7 +7,7 @@ Kernels take and return such values and never loop over rows.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias
@@ -124,6 +124,12 @@ class Aggregate(ABC):
     """The finished value may itself be summed or merged (count, sum, min, max), so that it may be
     stored in a merging target as SimpleAggregateFunction(merge_function)."""
     merge_function: str = field(default="", kw_only=True)
+
+    @property
+    def state_key(self) -> Hashable | None:
+        """Aggregates of equal keys make the same states of the same arguments (quantiles of several
+        levels), and merge them alike; None: no other does."""
+        return None
 
     @abstractmethod
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:

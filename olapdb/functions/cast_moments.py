@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 
 from olapdb.errors import CannotParse, CannotParseDateTime, DataError, DecimalOverflow
 from olapdb.functions import best_effort, columns
-from olapdb.functions.best_effort import FINE, LONGER, WRONG
 from olapdb.functions.cast_numbers import first_bad, refuse
 from olapdb.functions.cast_times import (
     DATETIME_MAX,
@@ -24,6 +23,7 @@ from olapdb.functions.cast_times import (
     utc_of_text,
     zone_of,
 )
+from olapdb.functions.moment_shapes import FINE, LONGER, WRONG, exist
 from olapdb.types import DateTime, DateTime64
 
 BEYOND = 3
@@ -119,7 +119,7 @@ def _read(array: pa.Array, target: DateTime | DateTime64, zone: str, american: b
         two, year = POWERS[2], digits[:, :4] @ POWERS[4]
         month, day, hour, minute, second = (digits[:, a : a + 2] @ two for a in (5, 8, 11, 14, 17))
         if _all_given(year, month, day):
-            exists = best_effort.exist(year, month, day)
+            exists = exist(year, month, day)
             days = days_from_civil(year, np.where(exists, month, 1), np.where(exists, day, 1))
             seconds = utc_of_text(days * DAY + hour * 3600 + minute * 60 + second, own)
             verdicts = np.where(exists, FINE, WRONG).astype(np.uint8)

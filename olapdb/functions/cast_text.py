@@ -143,6 +143,9 @@ def parse_floats(array: pa.Array, target: Float) -> pa.Array:
 
 def parse_decimals(array: pa.Array, target: Decimal) -> pa.Array:
     """Digits beyond the scale are cut off, as in ClickHouse; ValueOutOfBound beyond the precision."""
+    plain_digits = _digits_as_decimals(array, target)
+    if plain_digits is not None:
+        return plain_digits
     _check(array, _DECIMAL, target)
     exponents = np.asarray(pc.match_substring_regex(array, "[eE]"))
     plainly = _without_exponents(array) if exponents.any() else array
@@ -165,6 +168,21 @@ def parse_decimals(array: pa.Array, target: Decimal) -> pa.Array:
     return narrowed(
         columns.view(wide, pa.decimal256(76, target.scale)), target, array, ValueOutOfBound
     )
+
+
+def _digits_as_decimals(array: pa.Array, target: Decimal) -> pa.Array | None:
+    """Texts of digits, `-` and a point, of no more places than the type has, as Arrow reads them;
+    None for others, and where its multiplication could wrap around."""
+    offsets, data = columns.bytes_of(array)
+    if not data.size or int(data.max()) > ord("9") or int(data.min()) < ord("-"):
+        return None
+    room = DECIMAL_DIGITS[-2] if target.precision <= DECIMAL_DIGITS[-2] else DECIMAL_DIGITS[-1]
+    if int(np.diff(offsets).max()) + target.scale > room:
+        return None
+    try:
+        return array.cast(target.arrow)
+    except pa.ArrowInvalid:
+        return None
 
 
 def _without_exponents(array: pa.Array) -> pa.Array:

@@ -11,7 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import CannotParse, CannotParseDate
+from olapdb.errors import (
+    CannotConvertType,
+    CannotParse,
+    CannotParseDate,
+    DataError,
+    DecimalOverflow,
+)
 from olapdb.functions import columns
 from olapdb.functions.cast_numbers import first_bad, refuse
 from olapdb.functions.memory import converted, empty
@@ -31,8 +37,10 @@ DAY = 86_400
 DATE_MAX = 65_535
 DATETIME_MAX = 4_294_967_295
 _UNIT_TICKS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-_DATE32_RANGE = (-25_567, 120_529)
-_SECONDS64_RANGE = (-2_208_988_800, 10_413_791_999)
+DATE32_RANGE = (-719_162, 2_932_896)
+"""Days from 0001-01-01 to 9999-12-31, which Python's dates hold."""
+_SECONDS64_RANGE = (DATE32_RANGE[0] * DAY, (DATE32_RANGE[1] + 1) * DAY - 1)
+_INT64_MAX = 2**63 - 1
 Timed = Date | Date32 | DateTime | DateTime64
 
 
@@ -159,30 +167,67 @@ def to_time(array: pa.Array, source: DataType, target: Timed, zone: str) -> pa.A
         values = columns.numpy_values(array)
         from_ticks = ticks_per_second(source)
         finer = ticks >= from_ticks
+        _refuse_beyond(values, ticks // from_ticks if finer else 1, array, target)
         scaled = (
             values * (ticks // from_ticks) if finer else towards_zero(values, from_ticks // ticks)
         )
     elif isinstance(source, Date | Date32):
         wall = columns.numpy_values(array).astype(np.int64) * DAY
-        scaled = utc_from_local(wall, zone_of(target, zone)) * ticks
+        scaled = _ticks(utc_from_local(wall, zone_of(target, zone)), ticks)
     elif isinstance(source, Decimal):
-        floats = np.floor(columns.numpy_values(array.cast(pa.float64())) * ticks)
-        scaled = np.clip(floats, -(2.0**62), 2.0**62).astype(np.int64)
+        floats = np.clip(columns.numpy_values(array.cast(pa.float64())), *_SECONDS64_RANGE)
+        _refuse_beyond(floats, ticks, array, target)
+        scaled = np.floor(floats * ticks).astype(np.int64)
     elif isinstance(source, Float):
-        with np.errstate(invalid="ignore"):
-            scaled = np.trunc(columns.numpy_values(array).astype(np.float64) * ticks).astype(
-                np.int64
-            )
+        floats = columns.numpy_values(array).astype(np.float64)
+        kind: type[DataError] = DecimalOverflow
+        bad = first_bad(np.isnan(floats))
+        if isinstance(target, DateTime):
+            kind, bad = CannotConvertType, first_bad(~np.isfinite(floats))
+        if bad is not None:
+            raise refuse(kind, array, bad, target, "it is no finite number")
+        first, last = _SECONDS64_RANGE
+        floats = np.clip(floats, first, last + 1 - 1 / ticks)
+        exact = np.trunc(floats * ticks)
+        beyond = np.abs(exact) >= float(_INT64_MAX)
+        scaled = np.where(beyond, 0.0, exact).astype(np.int64)
+        scaled[beyond] = np.where(exact[beyond] > 0, _INT64_MAX, -_INT64_MAX - 1)
     else:
         values = columns.numpy_values(array)
         if isinstance(target, DateTime) and _is_within(values, 0, DATETIME_MAX):
             return columns.from_values(values, target.arrow)
         seconds = np.minimum(values, np.array(_SECONDS64_RANGE[1], np.int64).astype(values.dtype)) if (
             values.dtype == np.uint64) else np.clip(values.astype(np.int64), *_SECONDS64_RANGE)  # fmt: skip
-        scaled = seconds.astype(np.int64) * ticks
+        scaled = _ticks(seconds.astype(np.int64), ticks)
     if isinstance(target, DateTime):
         scaled = np.clip(scaled, 0, DATETIME_MAX)
     return columns.from_values(cut_precision(scaled, target), target.arrow)
+
+
+def limits64(ticks: int) -> tuple[int, int]:
+    """The least and the greatest value of a DateTime64 of so many ticks a second."""
+    first, last = _SECONDS64_RANGE
+    whole = _INT64_MAX // ticks
+    return max(first, -whole) * ticks, min(last * ticks + ticks - 1, _INT64_MAX)
+
+
+def _ticks(seconds: np.ndarray, ticks: int) -> np.ndarray:
+    """So many ticks for each second; what int64 has not the room for is its end."""
+    whole = _INT64_MAX // ticks
+    made: np.ndarray = np.clip(seconds, -whole, whole) * ticks
+    made[seconds > whole] = _INT64_MAX
+    made[seconds < -whole] = -_INT64_MAX - 1
+    return made
+
+
+def _refuse_beyond(seconds: np.ndarray, ticks: int, array: pa.Array, target: DataType) -> None:
+    """DecimalOverflow where so many ticks of a moment need more than 64 bits."""
+    if ticks == 1 or not seconds.size:
+        return
+    limit = _INT64_MAX // ticks - 1
+    if int(np.nanmax(seconds, initial=0)) > limit or int(np.nanmin(seconds, initial=0)) < -limit:
+        row = int(np.argmax((seconds > limit) | (seconds < -limit)))
+        raise refuse(DecimalOverflow, array, row, target, "it is too far from 1970")
 
 
 def _is_within(values: np.ndarray, low: int, high: int) -> bool:
@@ -214,9 +259,13 @@ def _days(array: pa.Array, source: DataType, target: Date | Date32, zone: str) -
         return np.maximum(days, 0) if isinstance(source, DateTime) else days & 0xFFFF
     if isinstance(source, Decimal):
         array = array.cast(pa.float64())
+    if isinstance(source, Float) and isinstance(target, Date):
+        bad = first_bad(~np.isfinite(columns.numpy_values(array)))
+        if bad is not None:
+            raise refuse(CannotConvertType, array, bad, target, "it is no finite number")
     with np.errstate(invalid="ignore"):
         numbers = columns.numpy_values(array)
-        limits = (0, DATE_MAX) if isinstance(target, Date) else _DATE32_RANGE
+        limits = (0, DATE_MAX) if isinstance(target, Date) else DATE32_RANGE
         if _is_within(numbers, *limits):
             return numbers
         if numbers.dtype == np.uint64:
@@ -227,7 +276,7 @@ def _days(array: pa.Array, source: DataType, target: Date | Date32, zone: str) -
     if isinstance(target, Date):
         days = np.where(values > DATE_MAX, np.clip(wall, 0, DATE_MAX), values)
         return np.asarray(np.maximum(days, 0))
-    return np.clip(np.where(values > _DATE32_RANGE[1], wall, values), *_DATE32_RANGE)
+    return np.clip(np.where(values > DATE32_RANGE[1], wall, values), *DATE32_RANGE)
 
 
 def from_time(array: pa.Array, source: Timed, target: DataType) -> pa.Array:
@@ -254,7 +303,7 @@ def parse_dates(array: pa.Array, target: Date | Date32) -> pa.Array:
         days = columns.numpy_values(array.cast(pa.date32()))
     except pa.ArrowInvalid:
         days = _any_dates(array, target)
-    limits = (0, DATE_MAX) if isinstance(target, Date) else _DATE32_RANGE
+    limits = (0, DATE_MAX) if isinstance(target, Date) else DATE32_RANGE
     return columns.from_values(np.clip(days, *limits), target.arrow)
 
 

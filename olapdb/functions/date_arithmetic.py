@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import IllegalTypeOfArgument
+from olapdb.errors import DecimalOverflow, IllegalTypeOfArgument
 from olapdb.functions import cast_times, columns, numbers
 from olapdb.functions.base import Argument, Column, ScalarCall
 from olapdb.functions.memory import converted
@@ -152,7 +152,7 @@ _NARROW_BYTES = 2
 
 
 def _limits(result: DataType) -> tuple[int, int]:
-    return (0, cast_times.DATE_MAX) if isinstance(result, Date) else (-25_567, 120_529)
+    return (0, cast_times.DATE_MAX) if isinstance(result, Date) else cast_times.DATE32_RANGE
 
 
 def shifted(
@@ -162,7 +162,7 @@ def shifted(
     seconds.  Times, or counts, may be one value for all rows."""
     if isinstance(result, Date | Date32):
         days = columns.numpy_values(array).astype(np.int64)
-        moved = _months_later(days, count * MONTHS[unit])
+        moved = _months_later(days, _within(count) * MONTHS[unit])
         return columns.from_values(np.clip(moved, *_limits(result)), result.arrow)
     assert isinstance(result, DateTime | DateTime64)
     if source != result:
@@ -170,27 +170,64 @@ def shifted(
     ticks = columns.numpy_values(array)
     per_second = cast_times.ticks_per_second(result)
     if unit in SUBSECOND:
-        moved = ticks + count * (per_second // 10 ** SUBSECOND[unit])
+        moved = _ticks_moved(ticks, count, per_second // 10 ** SUBSECOND[unit], result)
     elif unit in SECONDS:
-        moved = ticks + count * SECONDS[unit] * per_second
+        moved = _ticks_moved(ticks, count, SECONDS[unit] * per_second, result)
     else:
-        moved = _days_moved(ticks, count, unit, per_second, cast_times.zone_of(result, zone))
+        moved = _days_moved(ticks, count, unit, result, cast_times.zone_of(result, zone))
     if isinstance(result, DateTime):
         # months stop at the ends of the range, days and seconds run around it
         moved = np.clip(moved, 0, cast_times.DATETIME_MAX) if unit in MONTHS else moved & 0xFFFFFFFF
     return columns.from_values(moved, result.arrow)
 
 
-def _days_moved(
-    ticks: np.ndarray, count: np.ndarray, unit: str, per_second: int, zone: str
+_COUNT_MAX = 10_000_000
+"""So many days and months lead out of any range."""
+
+
+def _within(count: np.ndarray) -> np.ndarray:
+    return np.asarray(np.clip(count, -_COUNT_MAX, _COUNT_MAX))
+
+
+def _ticks_moved(
+    ticks: np.ndarray, count: np.ndarray, factor: int, result: DateTime | DateTime64
 ) -> np.ndarray:
+    """DecimalOverflow where a DateTime64 needs more than 64 bits; a DateTime runs around."""
+    moved = ticks + count * factor
+    if isinstance(result, DateTime64):
+        exact = ticks.astype(np.float64) + count.astype(np.float64) * factor
+        far = np.abs(exact - moved) > _FLOAT_ERROR_MAX
+        if far.any():
+            raise DecimalOverflow(
+                f"Decimal math overflow: a {result} is moved too far from 1970."
+            ).at_row(int(np.argmax(far)))
+        first, last = cast_times.limits64(cast_times.ticks_per_second(result))
+        moved = np.clip(moved, first, last)
+    return np.asarray(moved)
+
+
+_FLOAT_ERROR_MAX = 2.0**60
+"""What has wrapped around is off by 2 ** 64, what floats round by less than this."""
+
+
+def _days_moved(
+    ticks: np.ndarray, count: np.ndarray, unit: str, result: DateTime | DateTime64, zone: str
+) -> np.ndarray:
+    per_second = cast_times.ticks_per_second(result)
     seconds, fraction = np.divmod(ticks, per_second)
     days, clock = np.divmod(cast_times.local_from_utc(seconds, zone), cast_times.DAY)
-    days = (
-        _months_later(days, count * MONTHS[unit]) if unit in MONTHS else days + count * DAYS[unit]
-    )
+    stops = isinstance(result, DateTime64)
+    if unit in MONTHS:
+        days = _months_later(days, _within(count) * MONTHS[unit])
+    else:
+        days = days + (_within(count) if stops else count) * DAYS[unit]
+    if not stops:
+        return cast_times.utc_from_local(days * cast_times.DAY + clock, zone)
+    days = np.clip(days, *cast_times.DATE32_RANGE)
     moved = cast_times.utc_from_local(days * cast_times.DAY + clock, zone)
-    return moved * per_second + fraction
+    first, last = cast_times.limits64(per_second)
+    seconds = np.clip(moved, first // per_second, (last - per_second + 1) // per_second)
+    return np.asarray(seconds * per_second + fraction)
 
 
 def _months_later(days: np.ndarray, months: np.ndarray) -> np.ndarray:

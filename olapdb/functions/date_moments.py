@@ -88,7 +88,12 @@ def _from_unix64(digits: int) -> Callable[[str, Sequence[Argument]], ScalarCall]
         result = DateTime64(digits, zone)
 
         def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-            return columns.from_values(columns.numpy_values(arrays[0]), result.arrow)
+            first, last = cast_times.limits64(cast_times.ticks_per_second(result))
+            ticks = columns.numpy_values(arrays[0])
+            ticks = (
+                np.minimum(ticks, last) if ticks.dtype == np.uint64 else np.clip(ticks, first, last)
+            )
+            return columns.from_values(ticks, result.arrow)
 
         return usual(name, arguments, result, kernel)
 

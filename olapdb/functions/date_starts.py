@@ -231,7 +231,7 @@ def _date_trunc(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
         def to_date(arrays: list[pa.Array], call: Invocation) -> pa.Array:
             moved = move(_second_days(arrays[1], call, source, zone))
-            limits = (-25_567, 120_529) if wide else (0, cast_times.DATE_MAX)
+            limits = cast_times.DATE32_RANGE if wide else (0, cast_times.DATE_MAX)
             return columns.from_values(np.clip(moved, *limits), pa.date32())
 
         return _monotonic_second(usual(name, arguments, result, to_date), arguments)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.errors import BadArguments
-from olapdb.functions import cast_times, columns
+from olapdb.functions import cast_times, columns, date_digits
 from olapdb.functions.base import Argument, Column, ScalarCall
 from olapdb.functions.date_parts import CLOCKS, DATES, seconds_of
 from olapdb.functions.scalar import (
@@ -35,6 +35,7 @@ def _format_datetime(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """formatDateTime(t, format[, zone]); MySQL's letters: %M is the month's name, %i the minute."""
     template = constant_text(name, arguments, 1, "the format")
     pieces = [_translated(name, p) for p in re.split(r"(%[efQ])", template)]
+    layout = date_digits.layout_of(template)
 
     def rule(spelt: str, types: tuple[DataType, ...], given: Sequence[Argument]) -> DataType:
         require(spelt, types[:1], DATES, "a Date or DateTime")
@@ -51,6 +52,9 @@ def _format_datetime(name: str, arguments: Sequence[Argument]) -> ScalarCall:
             if isinstance(zone, str) and isinstance(data_type, CLOCKS)
             else cast_times.local_seconds(arrays[0], data_type, call.environment.zone)
         )
+        written = date_digits.write(seconds, layout) if layout is not None else None
+        if written is not None:
+            return written
         wall = columns.from_values(seconds, pa.timestamp("s"))
         shown: list[Column] = []
         for piece in pieces:

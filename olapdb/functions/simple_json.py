@@ -73,12 +73,28 @@ def _string(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     """Escapes are decoded once for each distinct text that has any."""
     distinct = _value(arrays, call, _QUOTED).dictionary_encode()
     quoted = distinct.dictionary
-    plain = pc.utf8_slice_codeunits(quoted, 1, -1)
+    plain = pc.utf8_slice_codeunits(quoted, 1, -1).cast(pa.string())
     escaped = pc.match_substring(quoted, "\\")
     if pc.any(escaped).as_py():
-        decoded = pa.array([_decoded(v) for v in quoted.filter(escaped).to_pylist()], pa.string())
-        plain = pc.replace_with_mask(plain.cast(pa.string()), escaped, decoded)
+        numbered = pc.match_substring_regex(quoted, r"\\u|\x00")
+        named = pc.and_not(escaped, numbered)
+        plain = pc.replace_with_mask(plain, named, _without_escapes(plain.filter(named)))
+        by_number = pc.and_(escaped, numbered)
+        decoded = pa.array([_decoded(v) for v in quoted.filter(by_number).to_pylist()], pa.string())
+        plain = pc.replace_with_mask(plain, by_number, decoded)
     return pc.fill_null(plain.take(distinct.indices), "")
+
+
+def _without_escapes(texts: pa.Array) -> pa.Array:
+    """Texts without `\\u` and zero bytes, which stand for a backslash meanwhile."""
+    made = pc.replace_substring(texts, "\\\\", "\0")
+    for letter, meant in _LETTERS.items():
+        made = pc.replace_substring(made, f"\\{letter}", meant)
+    made = pc.replace_substring_regex(made, r"(?s)\\(.)", r"\1")
+    return pc.replace_substring(made, "\0", "\\")
+
+
+_LETTERS = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
 
 def _decoded(quoted: str) -> str:

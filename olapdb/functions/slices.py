@@ -49,6 +49,35 @@ def lengths_of(array: pa.Array, *, utf8: bool = False) -> np.ndarray:
     return columns.numpy_values(counted).astype(np.int64)
 
 
+def find(haystack: pa.Array, needle: pa.Array) -> np.ndarray:
+    """The byte at which each string's own needle is first found, from 0, or -1; int64."""
+    haystack, needle = columns.binary(haystack), columns.binary(needle)
+    if is_constant(needle):
+        wanted = needle[0].as_py() if len(needle) else b""
+        return columns.numpy_values(pc.find_substring(haystack, wanted)).astype(np.int64)
+    offsets, data = columns.bytes_of(haystack)
+    needle_offsets, needle_data = columns.bytes_of(needle)
+    sizes = np.diff(needle_offsets)
+    found = np.where(sizes == 0, 0, -1)
+    room = np.maximum(np.diff(offsets) - sizes + 1, 0)  # so many places it may begin at
+    room[sizes == 0] = 0
+    begins = columns.offsets_from_counts(room)
+    owners = columns.parents_of(begins)
+    places = np.arange(int(begins[-1])) - np.repeat(begins[:-1] - offsets[:-1], room)
+    step = 0
+    while len(owners):
+        ended = sizes[owners] == step
+        if ended.any():  # all of the needle was there: the first place of each row counts
+            rows, first = np.unique(owners[ended], return_index=True)
+            found[rows] = places[ended][first] - offsets[rows]
+            open_rows = found[owners] < 0
+            owners, places = owners[open_rows], places[open_rows]
+        same = data[places + step] == needle_data[needle_offsets[owners] + step]
+        owners, places = owners[same], places[same]
+        step += 1
+    return found
+
+
 def per_value(
     arrays: list[pa.Array],
     at: tuple[int, ...],
@@ -58,7 +87,7 @@ def per_value(
     combination of the columns `at`, on the rows that have it."""
     keys = [columns.binary(arrays[i]) for i in at]
     others = [a for i, a in enumerate(arrays) if i not in at]
-    if all(_is_constant(k) for k in keys):
+    if all(is_constant(k) for k in keys):
         return function(others, [_text(k, 0) if len(k) else "" for k in keys])
     encoded = [k.dictionary_encode() for k in keys]
     codes = np.zeros(len(arrays[0]), np.int64)
@@ -78,7 +107,7 @@ def per_value(
     return pa.concat_arrays(made).take(pa.array(back))
 
 
-def _is_constant(keys: pa.Array) -> bool:
+def is_constant(keys: pa.Array) -> bool:
     """Whether all rows have the same value; most that differ do so at both ends."""
     if len(keys) <= 1:
         return True

@@ -248,7 +248,31 @@ def _reverse_rule(
     name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
 ) -> DataType:
     require(name, types, (*TEXT, Array), "a String or Array")
-    return types[0] if isinstance(types[0], Array) else STRING
+    return types[0] if isinstance(types[0], Array) else _as_long(types[0])
+
+
+def _letters_rule(
+    name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
+) -> DataType:
+    require(name, types, TEXT, "a String")
+    return _as_long(types[0])
+
+
+def _as_long(data_type: DataType) -> DataType:
+    """What a text is whose letters are changed: as long as it was."""
+    return data_type if isinstance(data_type, FixedString) else STRING
+
+
+def _same_length(kernel: Kernel) -> Kernel:
+    """Of a FixedString one of that length."""
+
+    def sized(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        made = kernel(arrays, call)
+        if isinstance(call.result, FixedString):
+            return columns.binary(made).cast(call.result.arrow)
+        return made
+
+    return sized
 
 
 def _reverse(arrays: list[pa.Array], call: Invocation) -> pa.Array:
@@ -281,13 +305,13 @@ DEFINITIONS: tuple[Definition, ...] = (
            aliases=("CHAR_LENGTH", "CHARACTER_LENGTH"), insensitive=True),
     define("empty", _length_rule(UINT8), _emptiness(wanted=True)),
     define("notEmpty", _length_rule(UINT8), _emptiness(wanted=False)),
-    define("lower", _ONE, mapped(pc.ascii_lower), aliases=("lcase",), insensitive=True),
-    define("upper", _ONE, mapped(pc.ascii_upper), aliases=("ucase",), insensitive=True),
+    define("lower", _letters_rule, _same_length(mapped(pc.ascii_lower)), aliases=("lcase",), insensitive=True),
+    define("upper", _letters_rule, _same_length(mapped(pc.ascii_upper)), aliases=("ucase",), insensitive=True),
     define("lowerUTF8", _ONE, mapped(pc.utf8_lower)),
     define("upperUTF8", _ONE, mapped(pc.utf8_upper)),
-    define("reverse", _reverse_rule, _reverse, insensitive=True),
+    define("reverse", _reverse_rule, _same_length(_reverse), insensitive=True),
     define("reverseUTF8", _ONE, mapped(pc.utf8_reverse)),
-    define("initcap", _ONE, mapped(_title), insensitive=True),
+    define("initcap", _letters_rule, _same_length(mapped(_title)), insensitive=True),
     define("substring", _ONE, _substring(utf8=False), count=(2, 3), aliases=("substr", "mid", "byteSlice"), insensitive=True),
     define("substringUTF8", _ONE, _substring(utf8=True), count=(2, 3)),
     define("left", _ONE, _left(utf8=False), count=2, insensitive=True),

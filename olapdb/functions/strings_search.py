@@ -16,20 +16,17 @@ from olapdb.types import STRING, UINT8, UINT64
 
 
 def _position(*, utf8: bool = False, ignore_case: bool = False, swapped: bool = False) -> Kernel:
-    def one(arrays: list[pa.Array], needles: list[str], starts: np.ndarray | None) -> pa.Array:
-        haystack, needle = arrays[0], needles[0]
+    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        haystack, needle = (columns.text(a) for a in (arrays[:2][::-1] if swapped else arrays[:2]))
         if ignore_case:
-            haystack, needle = pc.utf8_lower(haystack), needle.lower()
+            haystack, needle = pc.utf8_lower(haystack), pc.utf8_lower(needle)
         skipped = np.zeros(len(haystack), np.int64)
         beyond = np.zeros(len(haystack), bool)
-        if starts is not None:
-            skipped = np.maximum(starts - 1, 0)
+        if len(arrays) > 2:
+            skipped = np.maximum(integers(arrays[2]) - 1, 0)
             beyond = skipped > slices.lengths_of(haystack, utf8=utf8)
             haystack = slices.pieces(haystack, skipped, np.full(len(haystack), REST), utf8=utf8)
-        encoded = needle.encode("utf-8", "surrogateescape")
-        found = columns.numpy_values(pc.find_substring(columns.binary(haystack), encoded)).astype(
-            np.int64
-        )
+        found = slices.find(haystack, needle)
         if utf8:
             before = slices.pieces(
                 haystack, np.zeros(len(haystack), np.int64), np.maximum(found, 0)
@@ -37,14 +34,6 @@ def _position(*, utf8: bool = False, ignore_case: bool = False, swapped: bool = 
             found = np.where(found < 0, found, slices.lengths_of(before, utf8=True))
         found = np.where(found < 0, 0, found + 1 + skipped)
         return columns.from_values(np.where(beyond, 0, found), pa.uint64())
-
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        haystack, needle = (columns.text(a) for a in (arrays[:2][::-1] if swapped else arrays[:2]))
-        rest = arrays[2:]
-        return slices.per_value(
-            [haystack, needle, *rest], (1,),
-            lambda others, values: one(others, values, integers(others[1]) if rest else None),
-        )  # fmt: skip
 
     return kernel
 

@@ -250,7 +250,7 @@ def check_range(array: pa.Array, source: DataType, target: DataType) -> None:
     row = int(pc.index(wrong, True).as_py())
     raise CannotConvertType(
         f"{array[row]} is out of the range of {kind}.",
-        hint="Date32 and DateTime64 reach from 1900 to 2299.",
+        hint="Date32 and DateTime64 reach from the year 1 to 9999.",
     ).at_row(row)
 
 

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.bind import BindScope, bind_query
-from olapdb.errors import CommitUnknown, Error, IncorrectQuery
+from olapdb.errors import IncorrectQuery
 from olapdb.execute import ExecutionContext, run
 from olapdb.functions.base import Environment
 from olapdb.ingest.leave import Leaving, RowChange, stored_table
-from olapdb.ingest.read import discard, read_rows
+from olapdb.ingest.read import discard, discarding, read_rows
 from olapdb.ingest.stage import layout_of
 from olapdb.ingest.trigger import Surroundings
 from olapdb.model.changes import AddPart, Change, PartsLive, RemoveParts
@@ -132,6 +132,10 @@ def rewrite(
     around = change.around(snapshot)
     staged: list[AddPart] = []
     removed = 0
+
+    def give_up() -> None:
+        discard(change.services, [one.part.path for one in staged if one.part.path])
+
     try:
         for part, offsets in found:
             around.refuse_cancelled()
@@ -148,15 +152,14 @@ def rewrite(
             leaving.add(part, rows.filter(mask), len(offsets))
             staged.append(_staged(around, change, table, part, rows.filter(pc.invert(mask))))
             reach("delete.part_rewritten")
+    except BaseException:
+        give_up()
+        raise
+    with discarding(give_up):
         ids = tuple(sorted(part.id for part in parts))
         changes: list[Change] = [RemoveParts(table.id, ids), *staged]
         commit = leaving.publish([PartsLive(table.id, ids)], changes)
-        return DeleteResult(removed, len(parts), commit)
-    except CommitUnknown:
-        raise
-    except Error:
-        discard(change.services, [one.part.path for one in staged if one.part.path])
-        raise
+    return DeleteResult(removed, len(parts), commit)
 
 
 def _staged(

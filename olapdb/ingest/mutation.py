@@ -51,6 +51,7 @@ from olapdb.ingest.steps import (
     Step,
     WriteDownStep,
     check_assignments,
+    refuse_computed_keys,
 )
 from olapdb.ingest.trigger import Surroundings
 from olapdb.model.changes import (
@@ -185,6 +186,7 @@ class Mutation:
         defaults = self._defaults()
         given = changed | set(step.recompute)
         again = [*step.recompute, *_computed_from(self.table, defaults, given)]
+        refuse_computed_keys(self.table, again, given)
         written = frozenset((*changed, *again))
         for part, found in self._matching(step, step.assignments):
             rows = read_rows(self._around(), self.table, part)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -69,9 +69,7 @@ Step: TypeAlias = (
 def check_assignments(table: Table, names: Sequence[str]) -> None:
     """Refuses what an UPDATE may not set: keys and engines' columns (they decide where a row lies,
     and which of two stays), MATERIALIZED columns, and what is no stored column."""
-    layout = TableLayout(table)
-    keys = layout.sorting_columns | layout.partition_columns
-    roles = {table.engine.version, table.engine.sign, table.engine.is_deleted} - {None}
+    keys = _placing(table)
     where = f"{table.database}.{table.name}"
     for name in names:
         column = table.column(name)
@@ -80,7 +78,7 @@ def check_assignments(table: Table, names: Sequence[str]) -> None:
             raise NoSuchColumn(
                 f"There is no stored column {name} in {where}.", hint=f"It has {have}."
             )
-        if name in keys or name in roles:
+        if name in keys:
             raise CannotUpdateColumn(
                 f"Cannot UPDATE key column {name} of {where}.",
                 hint="DELETE the rows and INSERT them anew.",
@@ -93,3 +91,22 @@ def check_assignments(table: Table, names: Sequence[str]) -> None:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise MultipleAssignments(f"Column {twice} is assigned twice in one UPDATE.")
+
+
+def refuse_computed_keys(table: Table, again: Sequence[str], given: Collection[str]) -> None:
+    """Refuses what a key or an engine's column is computed `again` from, of the columns `given`."""
+    for name in again:
+        if name in _placing(table):
+            raise CannotUpdateColumn(
+                f"Cannot change {', '.join(sorted(given))} of {table.database}.{table.name}: key"
+                f" column {name} is computed from it.",
+                hint="DELETE the rows and INSERT them anew.",
+            )
+
+
+def _placing(table: Table) -> frozenset[str]:
+    """Columns that decide where a row lies, and which of two stays."""
+    layout = TableLayout(table)
+    engine = table.engine
+    roles = [one for one in (engine.version, engine.sign, engine.is_deleted) if one is not None]
+    return frozenset((*layout.sorting_columns, *layout.partition_columns, *roles))

@@ -19,6 +19,7 @@ OLD_PARTS_LIFETIME_SECONDS = 480
 PARTS_A_ROUND = 1_000
 COMMITS_KEPT = 100_000
 NOTE_LIFETIME_MS = 3_600_000
+_FOR_EVER_MS = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ def vacuum(services: Services, *, lifetime_seconds: int | None = None) -> Vacuum
     services.leftovers.settle()
     now_ms = services.clock_ms()
     default_seconds = OLD_PARTS_LIFETIME_SECONDS if lifetime_seconds is None else lifetime_seconds
-    until_ms = now_ms - default_seconds * 1000
+    until_ms = _until(now_ms, default_seconds)
     parts, files = _dropped(
         services, until_ms, {} if lifetime_seconds is not None else _until_of(services, now_ms)
     )
@@ -78,10 +79,16 @@ def _until_of(services: Services, now_ms: int) -> dict[str, int]:
     tables += [o for o in services.catalog.snapshot().objects() if isinstance(o, Table)]
     lifetimes = {table.id: dict(table.settings).get("old_parts_lifetime") for table in tables}
     return {
-        table_id: now_ms - int(lifetime) * 1000
+        table_id: _until(now_ms, int(lifetime))
         for table_id, lifetime in lifetimes.items()
         if lifetime is not None
     }
+
+
+def _until(now_ms: int, lifetime_seconds: int) -> int:
+    """When what has had its time was dropped at the latest: of no time at all that is whatever was,
+    although the clock may have been set back since."""
+    return now_ms - lifetime_seconds * 1000 if lifetime_seconds else _FOR_EVER_MS
 
 
 def _orphans(services: Services) -> tuple[int, tuple[str, ...]]:

@@ -127,7 +127,7 @@ class Job:
         try:
             self._watch(done, on_progress, of, cancelled)
         except BaseException:
-            self.cancel()
+            self._stop(done)
             raise
         thread.join()
         if failures:
@@ -139,6 +139,12 @@ class Job:
     def cancel(self) -> None:
         self._session.sparkContext.cancelJobGroup(self._group)
 
+    def _stop(self, done: threading.Event) -> None:
+        """Cancels until it has ended: a job that Spark has not begun yet is not in its group."""
+        self.cancel()
+        while not done.wait(POLL_SECONDS):
+            self.cancel()
+
     def _watch(
         self,
         done: threading.Event,
@@ -149,8 +155,7 @@ class Job:
         reported = (-1, -1)
         while not done.wait(POLL_SECONDS):
             if cancelled is not None and cancelled.is_set():
-                self.cancel()
-                done.wait()
+                self._stop(done)
                 return
             if on_progress is not None:
                 finished, planned = self._tasks()

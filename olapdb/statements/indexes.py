@@ -172,7 +172,11 @@ def _check_expression(definition: nodes.IndexDefinition, bound: Expression, tabl
             hint="Write out what the ALIAS stands for.", position=definition.position,
         )  # fmt: skip
     if isinstance(plain(bound.type), AggregateFunction | Map | Tuple):
-        raise IllegalColumn(f"An index cannot be over {bound.type}.", position=definition.position)
+        raise IllegalColumn(
+            f"An index cannot be over {bound.type}.",
+            hint="Declare an index for each of the expressions, or over an element of it.",
+            position=definition.position,
+        )
     if (
         isinstance(plain(bound.type), Array)
         and _TYPES[definition.type.name.lower()] != "bloom_filter"

@@ -16,6 +16,7 @@ from olapdb.errors import (
     SyntaxError,
     TypeMismatch,
 )
+from olapdb.functions.cast_times import DATE32_RANGE
 from olapdb.sql import nodes
 from olapdb.types import (
     Array,
@@ -137,7 +138,7 @@ def _bounds(key: DataType) -> tuple[int, int] | None:
         case Date():
             return 0, (1 << 16) - 1
         case Date32():
-            return -25_567, 120_529  # 1900-01-01 to 2299-12-31
+            return DATE32_RANGE
         case DateTime():
             return 0, (1 << 32) - 1
         case _:

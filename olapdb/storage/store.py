@@ -98,6 +98,7 @@ class LocalStore:
         self._unsynced: set[str] = set()
         self._known_folders: set[str] = set()
         self._lock = threading.Lock()
+        self._process_id = os.getpid()
 
     @property
     def cache(self) -> PartCache:
@@ -110,6 +111,13 @@ class LocalStore:
             raise _missing(path) from None
         except OSError as error:
             raise storage_error(error, path) from error
+
+    def _own_lock(self) -> threading.Lock:
+        """In a child of a fork another than the parent's, which a thread may hold that is not
+        there."""
+        if self._process_id != os.getpid():
+            self._process_id, self._lock = os.getpid(), threading.Lock()
+        return self._lock
 
     def write(self, path: str, write_to: Callable[[pa.NativeFile], None]) -> int:
         if self.read_only:
@@ -131,13 +139,13 @@ class LocalStore:
                 raise storage_error(error, path) from error
             raise
         if self.durability == "full":
-            with self._lock:
+            with self._own_lock():
                 self._unsynced.add(str(final.parent))
         return size
 
     def sync(self) -> None:
         # The lock is held throughout: whoever finds nothing left to do knows that it is done.
-        with self._lock:
+        with self._own_lock():
             folders = sorted(self._unsynced)
             for folder in folders:
                 try:
@@ -160,7 +168,7 @@ class LocalStore:
         except OSError as error:
             raise storage_error(error, path) from error
         if self.durability == "full":
-            with self._lock:
+            with self._own_lock():
                 self._unsynced.add(str(final.parent))
 
     def exists(self, path: str) -> bool:
@@ -211,7 +219,7 @@ class LocalStore:
             missing.append(at)
             at = at.parent
         (self.root / folder).mkdir(parents=True, exist_ok=True)
-        with self._lock:
+        with self._own_lock():
             if self.durability == "full":
                 self._unsynced.update(str(one.parent) for one in missing)
             self._known_folders.add(folder)

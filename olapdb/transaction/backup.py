@@ -21,7 +21,13 @@ import pyarrow as pa
 
 from olapdb.catalog.base import CATALOG_FILE, CopyFacts
 from olapdb.catalog.copies import facts_of_copy, parts_of_copy
-from olapdb.errors import BadArguments, CorruptedData, FileDoesntExist, OperationalError
+from olapdb.errors import (
+    BadArguments,
+    CannotOpenWarehouse,
+    CorruptedData,
+    FileDoesntExist,
+    OperationalError,
+)
 from olapdb.model.part import Part
 from olapdb.storage.checksum import verify_file
 from olapdb.storage.store import LocalStore, Store, flush_folder, storage_error, system_errors
@@ -97,6 +103,11 @@ def restore(services: Services, folder: str, progress: Progress | None = None) -
     and nothing is there then."""
     root = Path(folder).resolve()
     path = str(root / CATALOG_FILE)
+    if _has_log(root):
+        raise CannotOpenWarehouse(
+            f"{root} is in use as a warehouse: its newest commits are in a log beside its catalog.",
+            hint="SYSTEM BACKUP TO, run in it, makes a copy to restore from.",
+        )
     facts = facts_of_copy(path)
     parts = _with_files(parts_of_copy(path))
     services.catalog.refuse_used()
@@ -195,12 +206,16 @@ def _refuse_foreign(services: Services, root: Path) -> None:
         raise BadArguments(
             f"{root} belongs to another warehouse.", hint="Name another folder for this one."
         )
-    log = root / f"{CATALOG_FILE}-wal"
-    if facts.number > manifest or (log.exists() and log.stat().st_size):
+    if facts.number > manifest or _has_log(root):
         raise BadArguments(
             f"{root} was written to as a warehouse since it was made.",
             hint="Name another folder, or remove this one.",
         )
+
+
+def _has_log(root: Path) -> bool:
+    log = root / f"{CATALOG_FILE}-wal"
+    return log.exists() and log.stat().st_size > 0
 
 
 def _write_manifest(root: Path, facts: CopyFacts) -> None:

@@ -128,7 +128,7 @@ class Date(DataType):
 
 @dataclass(frozen=True)
 class Date32(DataType):
-    """Days from 1900-01-01 to 2299-12-31."""
+    """Days from 0001-01-01 to 9999-12-31."""
 
     @property
     def name(self) -> str:

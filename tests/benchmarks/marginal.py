@@ -56,8 +56,12 @@ class Views:
 
     @property
     def name(self) -> str:
-        views = f"{self.chained} in a chain" if self.chained else str(self.siblings)
-        return f"one of {views}, {self.rows:,} rows"
+        views = (
+            f"each of {self.chained} in a chain"
+            if self.chained
+            else (f"each of {self.siblings} views" if self.siblings > 1 else "1 view")
+        )
+        return f"{views}, {self.rows:,} rows"
 
     def prepare(self) -> list[str]:
         made = [f"CREATE TABLE {self.table} {SOURCE}"]

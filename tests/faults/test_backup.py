@@ -207,3 +207,17 @@ def die(warehouse: Path, folder: Path, work: str, stage: str, count: int) -> Non
         capture_output=True, text=True, timeout=120, check=False, cwd=Path(__file__).parents[2],
     )  # fmt: skip
     assert done.returncode == -signal.SIGKILL, (done.stdout, done.stderr[-2000:])
+
+
+def test_what_is_in_use_is_not_restored(tmp_path: Path) -> None:
+    """Its newest commits are in the log beside its catalog, which a restore does not read."""
+    with olapdb.connect(tmp_path / "used") as used:
+        used.execute("CREATE TABLE t (k UInt64) ENGINE = MergeTree ORDER BY k")
+        used.execute("INSERT INTO t VALUES (1)")
+    with olapdb.connect(tmp_path / "used") as used, olapdb.connect(tmp_path / "new") as new:
+        used.execute("INSERT INTO t VALUES (2)")
+        with pytest.raises(olapdb.OperationalError, match="SYSTEM BACKUP TO"):
+            new.execute(f"SYSTEM RESTORE FROM '{tmp_path / 'used'}'")
+        used.execute(f"SYSTEM BACKUP TO '{tmp_path / 'copy'}'")
+        new.execute(f"SYSTEM RESTORE FROM '{tmp_path / 'copy'}'")
+        assert new.execute("SELECT sum(k) FROM t").fetchone() == (3,)

@@ -478,6 +478,10 @@ STRINGS = (
     "leftUTF8(s, 2)",
     "rightUTF8(s, 3)",
     "substring(fs, 1, 2)",
+    "upper(fs)",
+    "lower(fs)",
+    "reverse(fs)",
+    "initcap(fs)",
     "substring(lc, 1, 2)",
     "substring(ns, 2)",
 )

@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 
 import olapdb
@@ -140,7 +141,9 @@ def test_many_texts_that_do_not_parse(connection: olapdb.Connection) -> None:
 
 
 def test_a_moment_that_python_does_not_have(connection: olapdb.Connection) -> None:
-    query = "SELECT fromUnixTimestamp64Second(9223372036854775807)"
+    connection.execute("CREATE TABLE far_away (t DateTime64(0)) ORDER BY t")
+    connection.insert("far_away", pa.table({"t": pa.array([10**12], pa.timestamp("s"))}))
     with pytest.raises(olapdb.DataError, match="toString") as raised:
-        connection.execute(query).fetchall()
+        connection.execute("SELECT t FROM far_away").fetchall()
     assert raised.value.name == "CANNOT_CONVERT_TYPE"
+    connection.execute("DROP TABLE far_away")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,7 +33,17 @@ class Wrapped(Aggregate):
 
 
 @dataclass(frozen=True)
-class If(Wrapped):
+class Unparametrised(Wrapped):
+    """Has nothing of its own that its states depend on."""
+
+    @property
+    def state_key(self) -> Hashable | None:
+        inner = self.inner.state_key
+        return None if inner is None else (type(self), self.argument_types, inner)
+
+
+@dataclass(frozen=True)
+class If(Unparametrised):
     """Only the rows where the last argument is true (neither 0 nor NULL)."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
@@ -71,7 +81,7 @@ class SimpleState(Wrapped):
 
 
 @dataclass(frozen=True)
-class Merge(Wrapped):
+class Merge(Unparametrised):
     """-Merge: the argument holds states; the result is that of their union."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
@@ -80,7 +90,7 @@ class Merge(Wrapped):
 
 
 @dataclass(frozen=True)
-class Optional(Wrapped):
+class Optional(Unparametrised):
     """Remembers whether there was any row without NULLs. State: Tuple(seen UInt8, state).
 
     Arguments of Nullable types and -OrNull give NULL where there was none, -OrDefault the default

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,10 @@ class ExactQuantiles(Aggregate):
     State: Array of them, sorted: as large as the data, so any cut gives the same."""
 
     levels: tuple[float, ...] = (0.5,)
+
+    @property
+    def state_key(self) -> Hashable | None:
+        return type(self), self.argument_types
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         (values,), groups = segments.present(arguments, groups)

@@ -8,7 +8,7 @@ on every platform; the middle of a bucket is within 0.79 % of each of its values
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,6 +70,10 @@ class Quantiles(Aggregate):
     """
 
     levels: tuple[float, ...] = (0.5,)
+
+    @property
+    def state_key(self) -> Hashable | None:
+        return type(self), self.argument_types
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         arguments, groups = segments.present(arguments, groups)

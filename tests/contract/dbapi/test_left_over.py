@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -97,3 +98,31 @@ def test_a_signal_handler_may_cancel(connection: Connection) -> None:
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert nothing_runs(connection)
+
+
+def test_an_open_cursor_stays_with_the_parent_of_a_fork(connection: Connection) -> None:
+    """The child lacks the threads that its query would wait for; a statement of its own runs."""
+    connection.execute("INSERT INTO t SELECT number FROM numbers(600000)")
+    cursor = connection.execute("SELECT k, k + 1 FROM t SETTINGS max_threads = 4")
+    first = cursor.fetchone()
+    receive, send = multiprocessing.Pipe(duplex=False)
+
+    def child() -> None:
+        try:
+            cursor.fetchall()
+        except olapdb.InterfaceError as error:
+            send.send(str(error))
+        send.send(connection.execute("SELECT count() FROM t").fetchone())
+
+    process = multiprocessing.get_context("fork").Process(target=child)
+    process.start()
+    try:
+        assert receive.poll(20)
+        assert "Run the statement again" in receive.recv()
+        assert receive.poll(20)
+        assert receive.recv() == (800_000,)
+    finally:
+        process.kill()
+        process.join()
+    assert first is not None
+    assert len(cursor.fetchall()) == 799_999

@@ -1,10 +1,15 @@
 """Several processes on one warehouse: readers see whole commits while one writes."""
 
+import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
+
+import pytest
 
 import olapdb
+from olapdb.catalog.sqlite import SqliteCatalog
 
 WRITER = """
     import sys, olapdb
@@ -102,3 +107,20 @@ def test_readers_connect_while_writers_come_and_go(tmp_path):
         out, err = process.communicate(timeout=120)
         assert process.returncode == 0, err[-3000:]
         assert out.strip().endswith(last)
+
+
+def test_a_warehouse_that_cannot_be_opened_leaves_no_file_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever tries again and again while another process holds the turn does not run out of them."""
+    olapdb.connect(tmp_path / "w").close()
+
+    def busy(*_: object) -> str:
+        raise olapdb.OperationalError("planted")
+
+    monkeypatch.setattr(SqliteCatalog, "open_lease", busy)
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        with pytest.raises(olapdb.OperationalError, match="planted"):
+            olapdb.connect(tmp_path / "w")
+    assert len(os.listdir("/proc/self/fd")) == before

@@ -72,7 +72,7 @@ def test_an_insert_of_a_stream_can_be_ended(connection: Connection, how: str) ->
 
     thread = threading.Thread(target=insert)
     thread.start()
-    assert began.wait(10)
+    assert began.wait(60)
     shown = connection.execute("SELECT query_kind FROM system.processes").fetchall()
     assert sorted(shown) == [("Insert",), ("Select",)]
     if how == "cancel":
@@ -80,7 +80,7 @@ def test_an_insert_of_a_stream_can_be_ended(connection: Connection, how: str) ->
     else:
         connection.execute(how).fetchall()
     go_on.set()
-    thread.join(20)
+    thread.join(60)
     assert not thread.is_alive()
     assert [type(error) for error in raised] == [QueryWasCancelled]
     assert connection.execute("SELECT count() FROM t").fetchone() == (0,)
@@ -101,7 +101,7 @@ def test_an_interrupt_of_leaving_a_turn(
         INSERTS[way](connection)
     thread = threading.Thread(target=lambda: connection.execute("INSERT INTO t VALUES (3)"))
     thread.start()
-    thread.join(5)
+    thread.join(60)
     assert not thread.is_alive()
     assert connection.execute("SELECT count() FROM t").fetchone() == (3,)
     shown = connection.execute("SELECT query FROM system.processes").fetchall()

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ import pytest
 
 from olapdb.errors import ExecutorFailed, FileDoesntExist, QueryWasCancelled, UnknownTable
 from olapdb.spark import run_items
+from olapdb.spark.items import Job
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -94,6 +96,34 @@ def test_a_worker_that_always_dies_is_an_error_of_ours(spark: SparkSession) -> N
 
     with pytest.raises(ExecutorFailed, match="crashed"):
         run_items(spark, die, [1])
+
+
+def test_a_cancel_stops_a_job_that_has_not_begun(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the statement and Spark's own record of the job there is time."""
+    asked, cancel = threading.Event(), Job.cancel
+
+    def told(job: Job) -> None:
+        cancel(job)
+        asked.set()
+
+    monkeypatch.setattr(Job, "cancel", told)
+
+    def action() -> list[object]:
+        assert asked.wait(60)
+        return spark.range(0, 2, 1, 2).mapInArrow(slow, "id long").collect()
+
+    def slow(batches: Iterator[object]) -> Iterator[object]:
+        time.sleep(60)
+        return batches
+
+    cancelled = threading.Event()
+    cancelled.set()
+    started = time.monotonic()
+    with pytest.raises(QueryWasCancelled):
+        Job(spark, "late", "late").run(action, cancelled=cancelled)
+    assert time.monotonic() - started < 50
 
 
 def test_cancelling_stops_the_job(spark: SparkSession) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from olapdb.catalog import statements
 from olapdb.catalog.sqlite import SqliteCatalog
 from olapdb.errors import CommitConflict, DuplicateInsert, InternalError
 from olapdb.model.changes import (
@@ -407,3 +408,27 @@ def test_the_log_says_what_each_commit_did(catalog: SqliteCatalog, lease: str) -
     assert kinds == [(1, "create warehouse", ""), (2, "CREATE", ""), (3, "INSERT", "q")]
     assert [c.number for c in catalog.commits(since=2, up_to=2)] == [2]
     assert [c.number for c in catalog.commits(limit=1)] == [3]
+
+
+def test_the_live_parts_are_read_once_for_all_partitions(
+    catalog: SqliteCatalog, lease: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A statement about a thousand partitions requires something of each, while others wait."""
+    create_all(catalog)
+    insert(catalog, lease)
+    (part,) = catalog.snapshot().parts("s")
+    read, asked = statements.live_parts_of, []
+
+    def counted(connection: object, *, of_table: str) -> object:
+        asked.append(of_table)
+        return read(connection, of_table=of_table)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(statements, "live_parts_of", counted)
+    names = [f"p{n}" for n in range(50)]
+    needed = [PartsOfPartitionAre("s", name, ()) for name in names]
+    needed.append(PartsOfPartitionAre("s", part.partition_id, (part.id,)))
+    needed.append(PartsOfPartitionAre("s", None, (part.id,)))
+    catalog.apply(Commit(tuple(needed), (RemoveParts("s", (part.id,)),), "DETACH"))
+    assert asked == ["s"]
+    with pytest.raises(CommitConflict):
+        catalog.apply(Commit((PartsOfPartitionAre("s", None, (part.id,)),), (), "DETACH"))

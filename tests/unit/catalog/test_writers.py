@@ -109,7 +109,7 @@ def test_an_interrupt_of_a_ticket_leaves_no_lock(
             mine.release()
     done = threading.Thread(target=lambda: others.acquire(1_000, "INSERT"), daemon=True)
     done.start()
-    done.join(5)
+    done.join(60)
     assert not done.is_alive()
     others.release()
     mine.acquire(10, "again")
@@ -250,18 +250,21 @@ def test_a_fork_amid_a_commit_can_write(tmp_path: Path) -> None:
             amid.set()
             time.sleep(0.5)
 
-    with contextlib.closing(SqliteCatalog(path, reach=slow, lock_timeout_ms=3_000)) as catalog:
+    with contextlib.closing(SqliteCatalog(path, reach=slow, lock_timeout_ms=30_000)) as catalog:
         create_all(catalog)
         lease = catalog.open_lease("writer")
         thread = threading.Thread(name="slow", target=lambda: insert(catalog, lease))
         thread.start()
-        assert amid.wait(10)
+        assert amid.wait(60)
         child = multiprocessing.get_context("fork").Process(
-            target=lambda: insert(catalog, catalog.open_lease("child"), part=make_part("s", id="second"))
+            target=lambda: insert(
+                catalog, catalog.open_lease("child"), part=make_part("s", id="second")
+            )
         )
         child.start()
         thread.join()
-        child.join(10)
+        child.join(60)
+        child.kill()
         assert child.exitcode == 0
         table = next(one for one in catalog.snapshot().objects() if one.name == "s")
         assert len(catalog.snapshot().parts(table.id)) == 2

@@ -63,8 +63,16 @@ QUERIES = {
     "order by two": f"SELECT number FROM numbers({ROWS}) ORDER BY {FAR} % 100, -{FAR}",
     "order by limit": f"SELECT toString({FAR}) AS s FROM numbers({ROWS}) ORDER BY s LIMIT 150000",
     "limit by": f"SELECT count() FROM (SELECT number FROM numbers({ROWS}) LIMIT 1 BY {FAR})",
+    "array join": "SELECT count() FROM numbers(20) ARRAY JOIN range(200000) AS x",
+    "left array join": "SELECT count() FROM numbers(20) LEFT ARRAY JOIN range(number * 10000) AS x",
+    "final": "SELECT sum(v) FROM replacing FINAL",
     "group by": f"SELECT count() FROM (SELECT {FAR} AS k, count() FROM numbers({ROWS}) GROUP BY k)",
 }
+TABLE = (
+    "CREATE TABLE replacing (k UInt64, v UInt64) ENGINE = ReplacingMergeTree ORDER BY k",
+    "SYSTEM STOP MERGES",
+    f"INSERT INTO replacing SELECT {FAR} % 900000, number FROM numbers({ROWS})",
+)
 
 
 def peaks(cursor: olapdb.Cursor, query: str, pool: pa.MemoryPool) -> tuple[int, int]:
@@ -82,9 +90,11 @@ def peaks(cursor: olapdb.Cursor, query: str, pool: pa.MemoryPool) -> tuple[int, 
 
 
 def main() -> None:
-    cursor = olapdb.connect().cursor()
+    # As many threads on every machine: each has batches on their way, which are not counted.
+    cursor = olapdb.connect(settings={"max_threads": 2}).cursor()
     pools = [pa.proxy_memory_pool(pa.system_memory_pool()) for _ in QUERIES]
-    cursor.execute("SELECT 1")
+    for statement in TABLE:
+        cursor.execute(statement)
     wanted = sys.argv[1:] or list(QUERIES)
     made = {
         name: peaks(cursor, QUERIES[name], pool)

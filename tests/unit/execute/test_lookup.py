@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -100,6 +102,17 @@ def test_rows_that_differ_and_have_one_hash(
     ours, theirs = [column.slice(3, 1_000)], [column.slice(700)]
     found = equal_rows(ours, theirs, matches_null=matches_null)
     assert found == expected(ours, theirs, matches_null=matches_null)
+
+
+def test_very_many_rows_with_one_hash(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers of 256 bits that differ in the upper half."""
+    monkeypatch.setattr(lookup, "INDEXED_VALUES_MIN", 10)
+    numbers = [Decimal(n << 128) for n in range(3_000)]
+    column = pa.array(numbers, pa.decimal256(76, 0))
+    ours, theirs = [column.slice(0, 2_000)], [column.slice(1_000)]
+    assert Lookup(ours, 2_000).finds_batches_anew
+    found = equal_rows(ours, theirs, matches_null=False)
+    assert found == expected(ours, theirs, matches_null=False)
 
 
 def test_two_columns_need_both_to_match() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import olapdb
 from olapdb.errors import MemoryLimitExceeded
-from tests.unit.execute.memory_peaks import QUERIES
+from tests.unit.execute.memory_peaks import QUERIES, TABLE
 
 UNCOUNTED_BYTES = 40_000_000
 """Batches on their way, and what operators need for a batch: it does not grow with the rows."""
@@ -45,8 +45,53 @@ def test_what_is_counted_is_needed(name: str, peaks: dict[str, tuple[int, int]])
 @pytest.mark.parametrize("name", COUNTED)
 def test_too_much_is_refused_by_the_limits_name(name: str) -> None:
     with olapdb.connect() as connection, connection.cursor() as cursor:
+        if name == "final":
+            for statement in TABLE:
+                cursor.execute(statement)
         with pytest.raises(MemoryLimitExceeded, match=r"max_memory_usage is 6,000,000") as refused:
             cursor.execute(QUERIES[name] + " SETTINGS max_memory_usage = 6000000")
         assert "SETTINGS max_memory_usage" in str(refused.value)
         cursor.execute("SELECT count() FROM numbers(10) SETTINGS max_memory_usage = 6000000")
         assert cursor.fetchall() == [(10,)]
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT 1 FROM numbers(3) a JOIN ({endless}) b ON a.number = b.k",
+        "SELECT 1 FROM numbers(3) a FULL JOIN ({endless}) b ON a.number = b.k",
+        "SELECT 1 FROM numbers(3) a CROSS JOIN ({endless}) b",
+        "SELECT number FROM numbers(3) WHERE number IN ({endless})",
+        "SELECT number FROM numbers(3) EXCEPT {endless}",
+        "SELECT number AS k FROM numbers(3) INTERSECT {endless}",
+        "SELECT count() FROM (SELECT DISTINCT k FROM ({endless}))",
+        "SELECT count() FROM (SELECT k FROM ({endless}) LIMIT 1 BY k)",
+        "SELECT k FROM ({endless}) ORDER BY k % 3",
+        "SELECT k FROM ({endless}) ORDER BY k DESC LIMIT 10000000",
+        "SELECT k, count() FROM ({endless}) GROUP BY k",
+    ],
+)
+def test_what_does_not_end_is_refused_as_it_comes(query: str) -> None:
+    endless = "SELECT number AS k FROM numbers(1000000000000)"
+    with (
+        olapdb.connect(settings={"max_memory_usage": 30_000_000}) as connection,
+        pytest.raises(MemoryLimitExceeded, match="max_memory_usage"),
+    ):
+        connection.execute(query.format(endless=endless))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a.number FROM numbers(100000) a CROSS JOIN numbers(100000) b LIMIT 3",
+        "SELECT a.number FROM numbers(100000) a JOIN numbers(200000) b"
+        " ON a.number % 2 = b.number % 2 LIMIT 3",
+        "SELECT a.number FROM numbers(100000) a LEFT JOIN numbers(200000) b"
+        " ON a.number % 2 = b.number % 2 AND a.number < b.number LIMIT 3",
+    ],
+)
+@pytest.mark.timeout(120)
+def test_pairs_are_made_as_they_are_asked_for(query: str) -> None:
+    with olapdb.connect(settings={"max_memory_usage": 100_000_000}) as connection:
+        assert len(connection.execute(query).fetchall()) == 3

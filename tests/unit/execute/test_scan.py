@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from olapdb.errors import TooManyRows
-from olapdb.execute import explain_indexes
+from olapdb.execute import explain_indexes, pieces, scan
 from olapdb.plan import nodes
 from olapdb.plan.expressions import Expression, ScalarSubquery
 from olapdb.types import DATE, FLOAT64, INT64, STRING, UINT8, UINT64, Nullable
@@ -201,6 +201,27 @@ def test_inline_parts_and_many_small_parts_are_read_together() -> None:
 
     batches = list(run_node(table.scan(), context))
     assert [b.num_rows for b in batches] == [100]
+
+
+@pytest.mark.parametrize(("rows", "task_rows"), [(19_000, 2000), (20_000, 4000), (21_500, 4000)])
+def test_many_rows_are_read_in_larger_tasks(
+    monkeypatch: pytest.MonkeyPatch, rows: int, task_rows: int
+) -> None:
+    monkeypatch.setattr(pieces, "TASK_ROWS", 2000)
+    monkeypatch.setattr(pieces, "LARGE_TASK_ROWS", 4000)
+    monkeypatch.setattr(pieces, "MANY_ROWS", 20_000)
+    read: list[int] = []
+
+    def counted(task: pieces.Task, *rest: object) -> pa.RecordBatch:
+        read.append(sum(piece.rows for piece in task))
+        return pieces.read_task(task, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(scan, "read_task", counted)
+    table = numbers(rows)
+    found, _ = run_scan(table, table.scan("k", "v"), max_threads=1)
+    assert found == [(n, n % 7) for n in range(rows)]
+    whole, rest = divmod(rows, task_rows)
+    assert read == [task_rows] * whole + [rest] * (rest > 0)
 
 
 def test_a_block_stands_for_its_table_and_parts_can_be_chosen() -> None:

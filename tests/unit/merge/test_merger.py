@@ -284,6 +284,21 @@ def test_vacuum_deletes_what_nobody_can_read(warehouse: Warehouse) -> None:
     assert vacuum(services, lifetime_seconds=0).files == 0
 
 
+def test_without_a_lifetime_it_goes_although_the_clock_was_set_back(warehouse: Warehouse) -> None:
+    services = warehouse.services
+    earlier = replace(services, clock_ms=lambda: services.clock_ms() - 3_600_000)
+    fill(warehouse, 2)
+    warehouse.query("OPTIMIZE TABLE s FINAL")
+    warehouse.query("DROP VIEW v")
+    warehouse.query("DROP TABLE t")
+    assert vacuum(earlier).parts == 0
+    warehouse.query("ALTER TABLE s MODIFY SETTING old_parts_lifetime = 0")
+    assert vacuum(earlier).parts > 0
+    assert vacuum(earlier, lifetime_seconds=0).parts > 0
+    assert services.catalog.dropped_tables() == ()
+    warehouse.check()
+
+
 def test_vacuum_takes_files_of_the_dead_and_no_others(warehouse: Warehouse) -> None:
     services = warehouse.services
     catalog, store = services.catalog, services.store

@@ -109,9 +109,10 @@ def test_a_fork_while_names_are_made_durable(
     monkeypatch.setattr("olapdb.storage.store.flush_folder", slow)
     thread = threading.Thread(name="slow", target=store.sync)
     thread.start()
-    assert amid.wait(10)
+    assert amid.wait(60)
     child = multiprocessing.get_context("fork").Process(target=store.sync)
     child.start()
     thread.join()
-    child.join(10)
+    child.join(60)
+    child.kill()
     assert child.exitcode == 0

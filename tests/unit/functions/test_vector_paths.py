@@ -1,0 +1,119 @@
+"""Paths without a loop beside what they stand for, one value at a time."""
+
+from __future__ import annotations
+
+import json
+import random
+from decimal import Decimal as PythonDecimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from olapdb.functions import (
+    Argument,
+    Environment,
+    cast_column,
+    columns,
+    date_digits,
+    parse_type,
+    resolve_scalar,
+    slices,
+)
+from olapdb.types import STRING
+
+ROWS = 3_000
+
+
+def test_needles_of_each_row() -> None:
+    draw = random.Random(2)
+    texts = ["".join(draw.choices("abü", k=draw.randint(0, 12))) for _ in range(ROWS)]
+    needles = ["".join(draw.choices("abü", k=draw.randint(0, 4))) for _ in range(ROWS)]
+    found = slices.find(pa.array(texts).slice(5), pa.array(needles).slice(5))
+    pairs = zip(texts[5:], needles[5:], strict=True)
+    assert found.tolist() == [text.encode().find(needle.encode()) for text, needle in pairs]
+
+
+def test_a_needle_for_all_and_none() -> None:
+    texts = pa.array(["abc", "", "bc"])
+    assert slices.find(texts, pa.array(["bc"] * 3)).tolist() == [1, -1, 0]
+    assert slices.find(texts, pa.array(["", "", "c"])).tolist() == [0, 0, 1]
+    assert slices.find(texts.slice(0, 0), pa.array([], pa.string())).tolist() == []
+
+
+@pytest.mark.parametrize(
+    "template",
+    ["%Y-%m-%d %H:%i:%S", "%F %T", "%D|%R|%y|%j", "%I:%h %%ü%s", "%d", "%a, %d %b %Y %I:%i %p"],
+)
+def test_layouts_of_digits(template: str) -> None:
+    draw = np.random.default_rng(1)
+    seconds = np.concatenate((draw.integers(-(2**33), 2**33, ROWS), np.arange(-3, 90_000, 1_801)))
+    layout = date_digits.layout_of(template)
+    assert layout is not None
+    written = date_digits.write(seconds, layout)
+    wall = pa.array(seconds).cast(pa.timestamp("s"))
+    arrow = {"%i": "%M", "%h": "%I", "%s": "%S", "%F": "%Y-%m-%d", "%T": "%H:%M:%S"}
+    spelt = template.replace("%%", "\0").replace("%D", "%m/%d/%y").replace("%R", "%H:%M")
+    for ours, theirs in arrow.items():
+        spelt = spelt.replace(ours, theirs)
+    assert written == pa.compute.strftime(wall, format=spelt.replace("\0", "%%"))
+
+
+def test_formats_that_are_no_layout() -> None:
+    for template in ("%M", "%Y %W", "%e", "%f", "%", "%x"):
+        assert date_digits.layout_of(template) is None
+    years = np.array([-62_200_000_000, 0])
+    assert date_digits.write(years, ("Y",)) is None
+
+
+@pytest.mark.parametrize(
+    "type_name", ["Decimal(9, 2)", "Decimal(18, 4)", "Decimal(38, 10)", "Decimal(76, 30)"]
+)
+def test_texts_of_decimals(type_name: str) -> None:
+    """Whether all texts are plain or one of them is not, they are read alike."""
+    draw = random.Random(4)
+    target = parse_type(type_name)
+    scale = target.arrow.scale
+    texts = []
+    for _ in range(500):
+        whole, places = draw.randint(-999_999, 999_999), draw.randint(0, scale)
+        texts.append(f"{whole}." + "".join(draw.choices("0123456789", k=places)))
+    texts += ["-0.5", ".5", "5.", "-0", "007"]
+    plain = cast_column(pa.array(texts), STRING, target, Environment(), strict=True)
+    mixed = cast_column(pa.array([*texts, "+1e0"]), STRING, target, Environment(), strict=True)
+    assert plain == mixed.slice(0, len(texts))
+    assert plain.to_pylist()[:300] == [PythonDecimal(text) for text in texts[:300]]
+
+
+def test_long_texts_of_decimals_do_not_wrap() -> None:
+    target = parse_type("Decimal(38, 10)")
+    texts = pa.array(["99999999999999999999999999999999999"])
+    with pytest.raises(Exception, match="too many digits"):
+        cast_column(texts, STRING, target, Environment(), strict=True)
+
+
+def test_escapes_in_json() -> None:
+    draw = random.Random(3)
+    pieces = (
+        "a",
+        "\\n",
+        "\\t",
+        "\\\\",
+        '\\"',
+        "\\/",
+        "\\u0041",
+        "\\u00e4",
+        "ü",
+        "\\b",
+        "\\f",
+        "\\r",
+        "n",
+        "/",
+    )
+    bodies = ["".join(draw.choices(pieces, k=draw.randint(0, 6))) for _ in range(ROWS)]
+    call = resolve_scalar(
+        "simpleJSONExtractString", [Argument(STRING), Argument(STRING, pa.scalar("a"))]
+    )
+    documents = pa.array([f'{{"a":"{body}"}}' for body in bodies])
+    made = call.kernel([documents, pa.scalar("a")], len(documents), Environment())
+    assert columns.as_array(made, ROWS).to_pylist() == [json.loads(f'"{b}"') for b in bodies]
