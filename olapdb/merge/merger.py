@@ -186,7 +186,8 @@ def optimize(
     limits: MergeLimits | None = None,
     cancelled: threading.Event | None = None,
 ) -> list[MergeResult]:
-    """OPTIMIZE TABLE [PARTITION] [FINAL]: merges until each run of mergeable parts is one.
+    """OPTIMIZE TABLE [PARTITION] [FINAL]: merges until each run of mergeable parts is one, of those
+    that were there when it began.
 
     `final` also rewrites a single part that was never combined, or lies in the catalog.  Parts
     that only differ in coverage, origin (bypass) or sides of a fence stay apart.  Raises
@@ -194,6 +195,7 @@ def optimize(
     where others kept changing the parts, QueryWasCancelled before the merge that comes next.
     """
     results: list[MergeResult] = []
+    up_to: int | None = None
     for _ in range(ROUNDS_MAX):
         with services.catalog.pinned() as snapshot:
             table = snapshot.by_id(table_id)
@@ -201,7 +203,8 @@ def optimize(
                 raise UnknownTable("The table does not exist any more.")
             if not table.engine.is_merge_tree:
                 return results
-            planned = _plan(snapshot, table, partition_id, final, limits or limits_of(table))
+            up_to = snapshot.next_block(table) - 1 if up_to is None else up_to
+            planned = _plan(snapshot, table, partition_id, final, limits or limits_of(table), up_to)
             if not planned:
                 return results
             try:
@@ -253,12 +256,14 @@ def joined_contributions(parts: Sequence[Part]) -> tuple[Contribution, ...]:
 
 
 def _plan(
-    snapshot: Snapshot, table: Table, partition_id: str | None, final: bool, limits: MergeLimits
-) -> list[list[Part]]:
-    """The merges of one round: those of different runs, which do not get in each other's way."""
+    snapshot: Snapshot, table: Table, partition_id: str | None, final: bool, limits: MergeLimits,
+    up_to: int,
+) -> list[list[Part]]:  # fmt: skip
+    """The merges of one round, of parts of blocks `up_to` this one: those of different runs, which do not get in each other's way."""
     state = table_state(snapshot, table)
     planned = []
-    for one, parts in by_partition(snapshot.parts(table.id)).items():
+    there = [part for part in snapshot.parts(table.id) if part.block_range.last <= up_to]
+    for one, parts in by_partition(there).items():
         if partition_id is not None and one != partition_id:
             continue
         for run in runs(state, parts):

@@ -339,9 +339,12 @@ def test_functions_that_never_decrease() -> None:
         if not call.monotonic:
             continue
         series = _series(arguments[0].type)
-        made = call.kernel(
-            [series, *(a.constant for a in arguments[1:])], len(series), Environment()
-        )
+        constants = [a.constant for a in arguments[1:]]
+        try:
+            made = call.kernel([series, *constants], len(series), Environment())
+        except olapdb.DataError:  # it refuses the far ends
+            series = series.slice(len(series) // 3, len(series) // 3)
+            made = call.kernel([series, *constants], len(series), Environment())
         if pa.types.is_date32(made.type) or pa.types.is_timestamp(made.type):
             made = made.view(pa.int32() if pa.types.is_date32(made.type) else pa.int64())
         values = made.to_numpy()

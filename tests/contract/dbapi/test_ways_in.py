@@ -155,3 +155,22 @@ def test_what_rewrites_parts_can_be_ended_between_them(tmp_path: Path, statement
         assert connection.execute("SELECT sum(k), count() FROM t").fetchall() == before
         services = connection.database.services
         assert check_database(services.catalog, services.store) == []
+
+
+def test_optimize_ends_while_others_insert(connection: Connection) -> None:
+    """It is about the parts that were there when it began."""
+    connection.execute("SYSTEM STOP MERGES")
+    for _ in range(3):
+        connection.execute("INSERT INTO t VALUES (1)")
+    inserted = []
+
+    def told(stage: str) -> None:
+        if stage == "merge.committed" and len(inserted) < 1_000:
+            inserted.append(stage)
+            connection.execute("INSERT INTO t VALUES (2)")
+
+    with watching(told):
+        connection.execute("OPTIMIZE TABLE t FINAL")
+    assert len(inserted) == 1
+    parts = "SELECT rows FROM system.parts WHERE table = 't' AND active ORDER BY name"
+    assert connection.execute(parts).fetchall() == [(3,), (1,)]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
 from collections import Counter
+from pathlib import Path
 from unittest import mock
 
 import pytest
 
-from olapdb.catalog import statements
+from olapdb.catalog import state, statements
 from olapdb.catalog.sqlite import SqliteCatalog
 from olapdb.catalog.state import DELTAS_MAX, TableParts
 from olapdb.errors import BadArguments, SnapshotTooOld
@@ -207,3 +209,41 @@ def test_history_is_forgotten_but_for_what_snapshots_need(
     assert len(after.parts("s")) == 6
     assert after.coverage("v").everywhere == (BlockRange(1, 6),)
     assert after.number == before.number + 1
+
+
+@pytest.mark.parametrize("whose", ["our own commit", "another's commit"])
+def test_an_interrupt_while_a_commit_is_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whose: str
+) -> None:
+    """Ctrl-C in the midst of a table's list of parts: it is read anew, not believed."""
+    with (
+        contextlib.closing(SqliteCatalog(tmp_path / "c.sqlite")) as catalog,
+        contextlib.closing(SqliteCatalog(tmp_path / "c.sqlite")) as other,
+    ):
+        create_all(catalog)
+        lease = catalog.open_lease("writer")
+        insert(catalog, lease)
+        before = catalog.snapshot().parts("s")
+        real, left = state.insort, [1]
+
+        def interrupted(*arguments: object, **named: object) -> None:
+            left[0] -= 1
+            if left[0] == 0:
+                raise KeyboardInterrupt
+            real(*arguments, **named)  # type: ignore[call-overload]
+
+        writer = catalog if whose == "our own commit" else other
+        if writer is other:
+            insert(other, lease, part=make_part("s", id="second"))
+
+        def follow() -> None:
+            if writer is catalog:
+                insert(catalog, lease, part=make_part("s", id="second"))
+            catalog.snapshot()
+
+        monkeypatch.setattr(state, "insort", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            follow()
+        found = catalog.snapshot().parts("s")
+        assert {p.id for p in found} == {"second", *(p.id for p in before)}
+        assert found == other.snapshot().parts("s")
