@@ -26,7 +26,8 @@ def can_be_hashed(leaves: Sequence[pa.Array]) -> bool:
 
 
 def row_hashes(leaves: Sequence[pa.Array], rows: int) -> np.ndarray:
-    """Of each row, equal for equal ones (NULL, and NaN, equal themselves); uint64, shape (rows,)."""
+    """Of each row, equal for equal ones; uint64, shape (rows,). NULL equals itself, floats those of
+    the same bits (0 / 0 is another NaN than a written one), as in Arrow's hash tables."""
     hashes = np.empty(rows, np.uint64)
     step = rows_at_once(leaves, rows)
     for start in range(0, rows, step):
@@ -44,6 +45,8 @@ def rows_at_once(columns: Sequence[pa.Array], rows: int) -> int:
 
 
 def _hashes(leaf: pa.Array) -> np.ndarray:
+    if pa.types.is_floating(leaf.type):
+        leaf = leaf.view(pa.int64() if leaf.type.bit_width == 64 else pa.int32())
     if not leaf.null_count:
         return hash_values(leaf)
     hashes = np.zeros(len(leaf), np.uint64)

@@ -1,7 +1,8 @@
 """The arithmetic of Decimals, exact: on 64-bit integers where the digits fit, else on Decimal256.
 
-As in ClickHouse a result may have more digits than its precision where they fit its bits.  Where
-ClickHouse's integers would overflow on the way to a result that fits, the result is the exact one.
+As in ClickHouse a result may have more digits than its precision where they fit its bits, of 32 and
+64; of more bits 38 and 76 digits are the most.  Where ClickHouse's integers would overflow on the
+way to a result that fits, the result is the exact one.
 """
 
 from __future__ import annotations
@@ -240,7 +241,7 @@ def fitted_to(held: Digits, result: Decimal, operation: str) -> pa.Array:
     """Digits at the result's scale as its Decimals; DecimalOverflow where they do not fit."""
     if isinstance(held, np.ndarray):
         bits = columns.decimal_bits(result.arrow)
-        if bits <= _LONG_BITS and _largest(held) >= 1 << bits - 1:
+        if bits <= _LONG_BITS and not _within(held, Integer(bits, signed=True)):
             raise overflow(operation, result)
         return cast_numbers.decimals_from(held, result)
     limit = pa.scalar(PythonDecimal(10**cast_numbers.DIGITS_MAX - 1), _WIDE)

@@ -138,7 +138,7 @@ REFUSED = (
     "toDecimal64(5, 2) / toDecimal64(0, 2)", "toDecimal64(5, 2) / 0", "intDiv(toDecimal128(5, 2), 0)",
     "materialize(toDecimal256(5, 2)) % toDecimal256(0, 3)", "toInt8(5) / materialize(toDecimal32(0, 1))",
     "toDecimal32(200000, 4) / toDecimal32('0.5', 1)", "toDecimal32(99999, 1) * toDecimal32(2200, 1)",
-    "toDecimal64('999999999999999999', 0) * 10",
+    "toDecimal64('999999999999999999', 0) * 10", "toDecimal32(536870912, 0) * toDecimal32(4, 0)",
     "CAST(toDecimal256('2202757978230861784136134766810189950387921114750700496990884683884319.1', 1) AS Decimal(76, 9))",
     "CAST(toDecimal128('2202757978230861784136134766810189950.1', 1) AS Decimal(76, 50))",
     "toInt64(1) / toDecimal256('0.1', 76)",
@@ -157,6 +157,8 @@ WITHIN_BITS = (
     "-(toDecimal64('999999999999999999', 0) * 9)", "toDecimal64('999999999999999999', 0) * 9 / 9",
     "intDivOrZero(toDecimal64('0.9', 1), toDecimal64('0', 1))", "toInt64(0) / toDecimal256('0.1', 76)",
     "intDiv(toDecimal64('-7', 4), toInt64(-9223372036854775808))",
+    "toDecimal32(-536870912, 0) * toDecimal32(4, 0)",
+    "materialize(toDecimal64(-2305843009213693952, 0)) * toDecimal64(4, 0)",
 )  # fmt: skip
 
 

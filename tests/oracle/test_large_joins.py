@@ -20,6 +20,7 @@ KEYS = {
     "low cardinality": "toLowCardinality(toString(number % 18000)) AS k",
     "fixed text": "toFixedString(toString(10000 + number % 30000), 5) AS k",
     "floats": "if(number % 1000 = 0, nan, (number % 30000) / 7) AS k",
+    "kinds of NaN": "multiIf(number % 1000 = 0, nan, number % 999 = 0, 0 / 0, number / 7) AS k",
     "decimals": "toDecimal64((number % 30000) / 8, 3) AS k",
     "dates": "toDate('1980-01-01') + number % 20000 AS k",
     "times": "toDateTime64('2020-01-01 00:00:00', 3, 'UTC') + number % 25000 AS k",

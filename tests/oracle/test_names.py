@@ -35,7 +35,7 @@ STATEMENTS = (
     "DROP TABLE gone SYNC",
     "UNDROP TABLE gone",
     "CREATE VIEW pv AS SELECT 1",
-    "DROP VIEW pv",
+    "DROP VIEW pv SYNC",
     "UNDROP TABLE pv",
     "CREATE DATABASE names_one",
     "RENAME DATABASE names_one TO names_two",

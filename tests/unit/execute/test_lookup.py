@@ -104,6 +104,19 @@ def test_rows_that_differ_and_have_one_hash(
     assert found == expected(ours, theirs, matches_null=matches_null)
 
 
+@pytest.mark.parametrize("indexed_min", [10, 1 << 14])
+@pytest.mark.parametrize("arrow", [pa.float32(), pa.float64()])
+def test_a_nan_finds_those_of_its_bits(
+    arrow: pa.DataType, indexed_min: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many rows there are: 0 / 0 is another NaN than `nan` is."""
+    monkeypatch.setattr(lookup, "INDEXED_VALUES_MIN", indexed_min)
+    written, divided = float("nan"), -float("nan")
+    ours = [pa.array([written, *range(1, 50), divided, 0.0, -0.0], arrow)]
+    theirs = [pa.array([divided, written, -0.0, 0.0, 7.0], arrow)]
+    assert equal_rows(ours, theirs, matches_null=False) == [[50], [0], [52], [51], [7]]
+
+
 def test_very_many_rows_with_one_hash(monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers of 256 bits that differ in the upper half."""
     monkeypatch.setattr(lookup, "INDEXED_VALUES_MIN", 10)
