@@ -23,10 +23,10 @@ class Pausing(Protocol):
 
 class Forks:
     """Whom the forks of this process wait for: as long as it lives, for Python has no way to be
-    told no more."""
+    told no more. One fork at a time, and nobody comes meanwhile."""
 
     _waited_for: WeakSet[Pausing] = WeakSet()
-    _guard = threading.Lock()
+    _guard = threading.RLock()  # the child's too: of the thread that forks
     _told = False
 
     @classmethod
@@ -34,11 +34,15 @@ class Forks:
         with cls._guard:
             cls._waited_for.add(one)
             if not cls._told and hasattr(os, "register_at_fork"):
-                os.register_at_fork(before=cls._before, after_in_parent=cls._after)
+                os.register_at_fork(
+                    before=cls._before, after_in_parent=cls._after,
+                    after_in_child=cls._guard.release,
+                )  # fmt: skip
                 cls._told = True
 
     @classmethod
     def _before(cls) -> None:
+        cls._guard.acquire()
         for one in list(cls._waited_for):
             one.pause()
 
@@ -46,3 +50,4 @@ class Forks:
     def _after(cls) -> None:
         for one in list(cls._waited_for):
             one.resume()
+        cls._guard.release()

@@ -119,9 +119,7 @@ class TicketQueue:
         self._ticket = ticket = self._draw()
         while not self._lock(fcntl.F_RDLCK, _TICKETS_AT, ticket):
             if time.monotonic() > deadline:
-                holder = self._holder()
-                self.release()
-                raise busy(holder, timeout_ms)
+                raise busy(self._holder(), timeout_ms)
             time.sleep(_POLL_SECONDS)
         self._lock(fcntl.F_UNLCK, _TICKETS_AT, ticket)
         text = f"process {os.getpid()} ({what[:60]})".encode()

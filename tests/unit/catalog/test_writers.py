@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from olapdb.catalog.forks import Forks
 from olapdb.catalog.queue import FairLock, TicketQueue
 from olapdb.catalog.sqlite import SqliteCatalog
 from olapdb.errors import CatalogBusy, CommitConflict
@@ -268,6 +269,44 @@ def test_a_fork_amid_a_commit_can_write(tmp_path: Path) -> None:
         assert child.exitcode == 0
         table = next(one for one in catalog.snapshot().objects() if one.name == "s")
         assert len(catalog.snapshot().parts(table.id)) == 2
+
+
+def test_a_fork_while_others_open_catalogs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It waits for all there are; the child, and another fork, can open some too."""
+
+    class Opened:
+        def pause(self) -> None: ...
+
+        def resume(self) -> None: ...
+
+    failures: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda failure: failures.append(failure.exc_value))
+    kept, done = [Opened() for _ in range(200)], threading.Event()
+    for one in kept:
+        Forks.wait_for(one)
+
+    def open_more() -> None:
+        while not done.is_set():
+            Forks.wait_for(Opened())
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    thread = threading.Thread(target=open_more)
+    thread.start()
+    try:
+        for _ in range(200):
+            child = os.fork()
+            if not child:
+                opener = threading.Thread(target=lambda: Forks.wait_for(Opened()), daemon=True)
+                opener.start()
+                opener.join(10)
+                os._exit(int(opener.is_alive()))
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        sys.setswitchinterval(interval)
+        done.set()
+        thread.join()
+    assert failures == []
 
 
 def test_a_fork_uses_connections_and_leases_of_its_own(tmp_path: Path) -> None:
