@@ -11,17 +11,11 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from olapdb.errors import (
-    BadArguments,
-    CommitUnknown,
-    Error,
-    IncompatibleColumns,
-    UnsupportedMethod,
-)  # fmt: skip
+from olapdb.errors import BadArguments, Error, IncompatibleColumns, UnsupportedMethod
 from olapdb.ingest.dimensions import dimension_changed
 from olapdb.ingest.leave import RowChange, stored_table
 from olapdb.ingest.nulls import converts, once_nullable, read_without_nulls
-from olapdb.ingest.read import discard
+from olapdb.ingest.read import discard, discarding
 from olapdb.ingest.selection import Selection
 from olapdb.ingest.stage import layout_of
 from olapdb.ingest.staged import StagedInsert
@@ -267,15 +261,10 @@ def cloned_parts(
 def _publish(incoming: Incoming, parts: Sequence[Part], also: Sequence[Change]) -> MoveResult:
     if not parts:
         return MoveResult(0, 0, None)
-    try:
+    with discarding(incoming.discard):
         incoming.changes += also
         incoming.bring(parts)
         incoming.also_dimension()
         commit = incoming.change.apply(incoming.requirements, incoming.changes)
-    except CommitUnknown:
-        raise
-    except Error:
-        incoming.discard()
-        raise
     incoming.change.services.notify_written(incoming.target.id)
     return MoveResult(sum(part.rows for part in parts), len(parts), commit)

@@ -10,10 +10,10 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 
-from olapdb.errors import BadArguments, CommitUnknown, Error
+from olapdb.errors import BadArguments
 from olapdb.ingest.attach import Incoming, MoveResult, check_structure
 from olapdb.ingest.leave import Leaving, RowChange, stored_table
-from olapdb.ingest.read import read_rows
+from olapdb.ingest.read import discarding, read_rows
 from olapdb.ingest.retained import FrozenKeys
 from olapdb.ingest.selection import Selection
 from olapdb.ingest.target_rows import refuse_frozen
@@ -105,7 +105,7 @@ def _with_incoming(
     coming: Sequence[Part],
 ) -> MoveResult:  # fmt: skip
     """`leaving` go from `table`, `coming` come to the target, in one commit."""
-    try:
+    with discarding(incoming.discard):
         if coming:
             incoming.bring(coming)
         if incoming.target.id != table.id and coming:
@@ -120,11 +120,6 @@ def _with_incoming(
             needed = [*incoming.requirements, *selection.requirements(table, leaving, live)]
             commit = incoming.change.apply(needed, incoming.changes)
             done = MoveResult(sum(part.rows for part in coming), len(coming), commit)
-    except CommitUnknown:
-        raise
-    except Error:
-        incoming.discard()
-        raise
     incoming.change.services.notify_written(incoming.target.id)
     return done
 

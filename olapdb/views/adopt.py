@@ -24,12 +24,10 @@ from olapdb.bind.syntax import walk
 from olapdb.errors import (
     BypassRows,
     CommitConflict,
-    CommitUnknown,
-    Error,
     RetainedRows,
     ViewNotProvable,
 )  # fmt: skip
-from olapdb.ingest.read import Pin, discard, read_rows
+from olapdb.ingest.read import Pin, discard, discarding, read_rows
 from olapdb.ingest.retained import FrozenKeys
 from olapdb.ingest.stage import dimension_requirements, layout_of
 from olapdb.model.changes import (
@@ -156,7 +154,11 @@ class _Adoption:
         # A replay that is under way must not take the rows for some that it has recomputed.
         raised = frozenset(part.partition_id for part in self.by_hand)
         staged: list[AddPart] = []
-        try:
+
+        def give_up() -> None:
+            discard(self.job.services, [one.part.path for one in staged if one.part.path])
+
+        with discarding(give_up):
             staged.extend(
                 self._staged(recomputation, self._contributions(recomputation, made, missed))
             )
@@ -175,11 +177,6 @@ class _Adoption:
                 Commit(tuple(self._requirements(missed)), tuple(changes), "ADOPT",
                        self.job.query_id, self.job.statement)
             )  # fmt: skip
-        except CommitUnknown:
-            raise
-        except Error:
-            discard(self.job.services, [one.part.path for one in staged if one.part.path])
-            raise
         self.job.record.ended()
         reach("adopt.committed")
         self.job.services.notify_written(target.id)

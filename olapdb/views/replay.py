@@ -19,10 +19,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from olapdb.errors import BadArguments, BypassRows, CommitConflict, CommitUnknown, Error
+from olapdb.errors import BadArguments, BypassRows, CommitConflict
 from olapdb.functions.base import Environment
 from olapdb.ingest.dimensions import dimension_changed
-from olapdb.ingest.read import Pin, discard
+from olapdb.ingest.read import Pin, discard, discarding
 from olapdb.ingest.retained import FrozenKeys
 from olapdb.ingest.stage import VOID_PARTITION, dimension_requirements
 from olapdb.ingest.staged import StagedInsert, join_staged
@@ -192,17 +192,16 @@ class _Replay:
     def run(self) -> tuple[ReplayRow, ...]:
         views = list(self.snapshot.views_into(self.view.target_id))
         staged: StagedInsert | None = None
-        try:
+
+        def give_up() -> None:
+            discard(self.job.services, (*(staged.paths if staged else ()), *self.kept_paths))
+            self.swap.forget()
+
+        with discarding(give_up):
             self.swap.begin()
             staged, source_rows = self._recompute(views)
             reach("replay.before_commit")
             return self._swap(views, staged, source_rows)
-        except CommitUnknown:
-            raise
-        except Error:
-            discard(self.job.services, (*(staged.paths if staged else ()), *self.kept_paths))
-            self.swap.forget()
-            raise
 
     # --- recompute
 
