@@ -17,6 +17,7 @@ from olapdb.catalog.state import SchemaState
 from olapdb.errors import CommitConflict, DuplicateInsert
 from olapdb.model.changes import (
     CoverageCommon,
+    Covered,
     DatabaseExists,
     DatabaseIsEmpty,
     DataVersionIs,
@@ -169,6 +170,9 @@ def _holds(current: Current, requirement: Requirement) -> bool:
         case NotCovered(view_id, partition_id, blocks):
             seen = coverage(current, view_id)
             return not any(seen.touches(partition_id, one) for one in blocks)
+        case Covered(view_id, partition_id, blocks):
+            seen = coverage(current, view_id)
+            return all(seen.touches(partition_id, one) for one in blocks)
         case CoverageCommon():
             return _coverage_common(current, requirement)
         case OffsetIs():

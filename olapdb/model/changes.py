@@ -141,6 +141,16 @@ class NotCovered:
 
 
 @dataclass(frozen=True, slots=True)
+class Covered:
+    """The view has seen something of each of these blocks' ranges in the partition: what it made of
+    them has not left its target whole meanwhile (rule 6)."""
+
+    view_id: str
+    partition_id: str
+    blocks: tuple[BlockRange, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CoverageCommon:
     """For every view on the table these parts are all covered or all not (rule 8)."""
 
@@ -262,7 +272,7 @@ Requirement: TypeAlias = (
     LeaseLive | SchemaIs | ViewsAre | WatchersAre | DimensionViewsAre | NothingCovered
     | SeenUpTo
     | NoPartStraddles | ViewIs | DataVersionIs | PartsLive | PartsOfPartitionAre
-    | NotCovered | CoverageCommon | TokenIsNew | OffsetIs | KeysAreNew | NameIsFree
+    | NotCovered | Covered | CoverageCommon | TokenIsNew | OffsetIs | KeysAreNew | NameIsFree
     | RevisionIs | NoDependents | NoViewSince | VersionsAre | NothingMissed | NothingStale
     | NoBypass | JobRuns | DatabaseExists | DatabaseIsEmpty
 )  # fmt: skip

@@ -13,8 +13,8 @@ from olapdb.ingest.read import read_rows, read_staged
 from olapdb.ingest.retained import FrozenKeys, frozen_hit
 from olapdb.ingest.stage import void_part
 from olapdb.ingest.trigger import Surroundings
-from olapdb.model.changes import AddBlock, AddCoverage, AddPart, Change, Requirement
-from olapdb.model.part import Contribution, NewBlock, Part
+from olapdb.model.changes import AddBlock, AddCoverage, AddPart, Change, Covered, Requirement
+from olapdb.model.part import BlockRange, Contribution, NewBlock, Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import CoverageRow
@@ -36,6 +36,7 @@ def downstream(
         requirements += unseen
         if not seen:
             continue
+        requirements += _still_seen(view, seen)
         slices = StaleSlices.of(view)
         for part in seen:
             slices.add(around, read_rows(around, target, part))
@@ -48,6 +49,15 @@ def downstream(
         changes += _booked_below(now, view, new, changes)
         changes += slices.invalidations("UPSTREAM REPLAY", statement, query_id, now_ms)
     return changes, requirements
+
+
+def _still_seen(view: MaterializedView, seen: Iterable[Part]) -> list[Requirement]:
+    """What the view has seen has not become its gap again, by TRUNCATE of its target or the like:
+    the new blocks would count as seen, and be none of it."""
+    ranges: dict[str, list[BlockRange]] = {}
+    for part in seen:
+        ranges.setdefault(part.partition_id, []).append(part.block_range)
+    return [Covered(view.id, partition, tuple(some)) for partition, some in ranges.items()]
 
 
 def _frozen_below(

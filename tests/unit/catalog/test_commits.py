@@ -17,6 +17,7 @@ from olapdb.model.changes import (
     ClearInvalidations,
     Commit,
     CoverageCommon,
+    Covered,
     CreateDatabase,
     DatabaseExists,
     DatabaseIsEmpty,
@@ -236,6 +237,8 @@ def test_coverage_of_chunks_and_triggers(catalog: SqliteCatalog, lease: str) -> 
     insert(catalog, lease)
     assert holds(catalog, NotCovered("v", "p", (BlockRange(1, 3),)))
     assert not holds(catalog, NotCovered("v", "p", (BlockRange(3, 4),)))
+    assert holds(catalog, Covered("v", "p", (BlockRange(3, 4), BlockRange(5, 5))))
+    assert not holds(catalog, Covered("v", "p", (BlockRange(3, 4), BlockRange(1, 2))))
     apply(catalog, AddCoverage(CoverageRow("v", "p", BlockRange(1, 1))))
     old = catalog.snapshot()
     apply(catalog, AddCoverage(CoverageRow("v", "p", BlockRange(2, 3))))

@@ -21,6 +21,7 @@ from olapdb.functions.base import Environment
 from olapdb.ingest.block import make_blocks
 from olapdb.ingest.insert import commit_staged, insert, snapshot_for_insert
 from olapdb.ingest.stage import stage_insert
+from olapdb.model.changes import Commit, Committed
 from olapdb.model.schema import Table
 from olapdb.transaction.cache import Cache
 from olapdb.transaction.services import Services
@@ -375,3 +376,37 @@ def test_views_follow_renamed_and_exchanged_tables(connection: Connection) -> No
     connection.execute("INSERT INTO other VALUES ('2024-01-01', 'a', 3, 3)")
     assert rows(connection, "SELECT sum(events) FROM daily_renamed") == [(3,)]
     assert {r["verdict"] for r in dicts(connection, "SYSTEM RECONCILE VIEW daily_mv")} == {"equal"}
+
+
+def test_a_target_below_is_truncated_before_the_swap(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the swap brings is as little of the view below as what it replaces has become."""
+    for statement in (
+        "CREATE TABLE s (p UInt8, n Int64) ENGINE = MergeTree PARTITION BY p ORDER BY n",
+        "CREATE TABLE sums (p UInt8, n Int64) ENGINE = SummingMergeTree PARTITION BY p ORDER BY p",
+        "CREATE TABLE total (one UInt8, n Int64) ENGINE = SummingMergeTree ORDER BY one",
+        "CREATE MATERIALIZED VIEW sums_mv TO sums AS SELECT p, sum(n) AS n FROM s GROUP BY p",
+        "CREATE MATERIALIZED VIEW total_mv TO total AS SELECT 1 AS one, sum(n) AS n FROM sums"
+        " GROUP BY one",
+        "INSERT INTO s VALUES (1, 10), (2, 20)",
+    ):
+        connection.execute(statement)
+    catalog = connection.database.services.catalog
+    apply = catalog.apply
+
+    def truncated_before(commit: Commit) -> Committed:
+        if commit.kind == "REPLAY":
+            monkeypatch.setattr(catalog, "apply", apply)
+            connection.execute("TRUNCATE TABLE total")
+        return apply(commit)
+
+    monkeypatch.setattr(catalog, "apply", truncated_before)
+    connection.execute("SYSTEM REPLAY VIEW sums_mv WHERE p = 2")
+    assert verdict(connection, "total_mv") == "partial"
+    seen = (
+        "SELECT partition_id, status FROM system.view_coverage WHERE view = 'total_mv' ORDER BY ALL"
+    )
+    assert rows(connection, seen) == [("1", "gap"), ("2", "gap")]
+    connection.execute("SYSTEM BACKFILL VIEW total_mv")
+    assert rows(connection, "SELECT n FROM total FINAL") == [(30,)]
