@@ -60,11 +60,11 @@ _all_chunks = Statement(
 def _surplus_jobs() -> sa.Select[tuple[str]]:
     """Jobs that have ended, or whose lease is gone, beyond the newest that are kept."""
     live = sa.select(t.leases.c.id).where(t.leases.c.state == sa.literal_column("'live'"))
-    newest_first = {"order_by": _ROW.desc()}
+    newest_first = _ROW.desc()
     ranked = sa.select(
         _JOBS.c.id, _JOBS.c.state, _JOBS.c.lease_id,
-        sa.func.row_number().over(**newest_first).label("place"),  # type: ignore[arg-type]
-        sa.func.sum(_JOBS.c.chunk_count).over(**newest_first).label("chunks"),  # type: ignore[arg-type]
+        sa.func.row_number().over(order_by=newest_first).label("place"),
+        sa.func.sum(_JOBS.c.chunk_count).over(order_by=newest_first).label("chunks"),
     ).subquery()  # fmt: skip
     return sa.select(ranked.c.id).where(
         sa.or_(ranked.c.place > P("jobs_max"), ranked.c.chunks > P("chunks_max")),

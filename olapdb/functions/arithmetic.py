@@ -90,9 +90,6 @@ def _whole_bits(top: DataType) -> int:
 _OPERATIONS: dict[str, Callable[[Column, Column], Column]] = {
     "plus": pc.add, "minus": pc.subtract, "multiply": pc.multiply,
 }  # fmt: skip
-_UFUNCS: dict[str, np.ufunc] = {
-    "plus": np.add, "minus": np.subtract, "multiply": np.multiply,
-}  # fmt: skip
 
 
 def _simple(operation: str) -> Callable[[list[Column], Invocation], Column]:
@@ -103,7 +100,7 @@ def _simple(operation: str) -> Callable[[list[Column], Invocation], Column]:
         if _is_plain(values):
             left, right = (columns.operand(v) for v in values)
             dtype = columns.dtype_of(arrow)
-            made = numbers.combined(_UFUNCS[operation], left, right, call.rows, dtype)
+            made = numbers.combined(numbers.UFUNCS[operation], left, right, call.rows, dtype)
             return columns.from_values(made, arrow)
         left, right = (_number(v, arrow) for v in values)
         return _OPERATIONS[operation](left, right)

@@ -7,7 +7,6 @@ way to a result that fits, the result is the exact one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from decimal import Decimal as PythonDecimal
 from typing import TypeAlias
 
@@ -28,13 +27,6 @@ _WIDE = pa.decimal256(76, 0)
 _INT64_MAX = 2**63 - 1
 _INT64_DIGITS = 18
 _LONG_BITS = 64
-
-_ARROW: dict[str, Callable[[Column, Column], Column]] = {
-    "plus": pc.add, "minus": pc.subtract, "multiply": pc.multiply,
-}  # fmt: skip
-_NUMPY: dict[str, np.ufunc] = {
-    "plus": np.add, "minus": np.subtract, "multiply": np.multiply,
-}  # fmt: skip
 
 
 def overflow(operation: str, result: Decimal | Integer) -> DecimalOverflow:
@@ -88,7 +80,7 @@ def _combined_integers(
     largest, other = _largest(left), _largest(right)
     if (largest * other if operation == "multiply" else largest + other) > _INT64_MAX:
         return None
-    made = numbers.combined(_NUMPY[operation], left, right, rows, np.int64)
+    made = numbers.combined(numbers.UFUNCS[operation], left, right, rows, np.int64)
     return fitted_to(made, result, operation)
 
 

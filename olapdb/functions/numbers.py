@@ -10,6 +10,10 @@ import numpy as np
 from olapdb.errors import IllegalDivision
 from olapdb.functions.memory import converted, empty
 
+UFUNCS: dict[str, np.ufunc] = {
+    "plus": np.add, "minus": np.subtract, "multiply": np.multiply,
+}  # fmt: skip
+
 
 def combined(
     operation: np.ufunc, left: np.ndarray, right: np.ndarray, rows: int,

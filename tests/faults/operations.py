@@ -10,6 +10,7 @@ A *state* is what users see of rows: before an operation, after it, and nothing 
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,6 +118,17 @@ def prepare(folder: Path, operation: Operation | None = None) -> None:
     with olapdb.connect(str(folder)) as connection:
         for text in (*PREPARED, *(operation.before if operation else ())):
             connection.execute(text)
+
+
+def prepare_all(folder: Path) -> Path:
+    """In the folder: `warehouse`, and one for each operation by its name, about to run it."""
+    prepare(folder / "warehouse")
+    for name, operation in OPERATIONS.items():
+        shutil.copytree(folder / "warehouse", folder / name)
+        with olapdb.connect(str(folder / name)) as connection:
+            for text in ("SYSTEM STOP MERGES", *operation.before):
+                connection.execute(text)
+    return folder
 
 
 def state(connection: Connection) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from tests.faults.operations import (
     check_backup,
     expected,
     goes_on,
-    prepare,
+    prepare_all,
     verify,
 )
 
@@ -32,15 +32,7 @@ SECONDS = 2.0
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("loops")
-    prepare(folder / "warehouse")
-    for name, operation in OPERATIONS.items():
-        shutil.copytree(folder / "warehouse", folder / name)
-        with olapdb.connect(str(folder / name)) as connection:
-            connection.execute("SYSTEM STOP MERGES")
-            for text in operation.before:
-                connection.execute(text)
-    return folder
+    return prepare_all(tmp_path_factory.mktemp("loops"))
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ import pytest
 import olapdb
 from olapdb.transaction.check import check_database
 from olapdb.transaction.points import recording, watching
-from tests.faults.operations import OPERATIONS, Operation, expected, goes_on, prepare, verify
+from tests.faults.operations import OPERATIONS, Operation, expected, goes_on, prepare_all, verify
 from tests.faults.test_fault_loops import copied
 
 MADE = {
@@ -31,15 +31,7 @@ ONCE_EACH = ("catalog.before_commit", "catalog.committed")
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("interrupts")
-    prepare(folder / "warehouse")
-    for name, operation in OPERATIONS.items():
-        shutil.copytree(folder / "warehouse", folder / name)
-        with olapdb.connect(str(folder / name)) as connection:
-            connection.execute("SYSTEM STOP MERGES")
-            for text in operation.before:
-                connection.execute(text)
-    return folder
+    return prepare_all(tmp_path_factory.mktemp("interrupts"))
 
 
 @pytest.mark.slow

@@ -20,8 +20,7 @@ from typing import Any
 
 import pytest
 
-import olapdb
-from tests.faults.operations import OPERATIONS, expected, prepare, verify
+from tests.faults.operations import OPERATIONS, expected, prepare_all, verify
 
 ROOT = Path(__file__).parents[2]
 CALLS = (
@@ -112,13 +111,8 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A warehouse for each operation, and the states before and after it beside."""
     if shutil.which("strace") is None:
         pytest.skip("strace is not installed (the package strace)")
-    folder = tmp_path_factory.mktemp("strace")
-    prepare(folder / "warehouse")
+    folder = prepare_all(tmp_path_factory.mktemp("strace"))
     for name, operation in OPERATIONS.items():
-        shutil.copytree(folder / "warehouse", folder / name)
-        with olapdb.connect(str(folder / name)) as connection:
-            for text in ("SYSTEM STOP MERGES", *operation.before):
-                connection.execute(text)
         shutil.copytree(folder / name, folder / f"{name}.run")
         states = expected(folder, folder / f"{name}.run", operation)
         (folder / f"{name}.states").write_text(repr(states))
