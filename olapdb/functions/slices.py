@@ -10,6 +10,9 @@ import pyarrow.compute as pc
 
 from olapdb.functions import columns
 
+PLACES_AT_ONCE = 1 << 20
+"""So many places of strings are searched together: some 30 bytes are held for each."""
+
 
 def pieces(
     array: pa.Array, starts: np.ndarray, lengths: np.ndarray, *, utf8: bool = False
@@ -55,6 +58,25 @@ def find(haystack: pa.Array, needle: pa.Array) -> np.ndarray:
     if is_constant(needle):
         wanted = needle[0].as_py() if len(needle) else b""
         return columns.numpy_values(pc.find_substring(haystack, wanted)).astype(np.int64)
+    offsets, _ = columns.bytes_of(haystack)
+    needle_offsets, _ = columns.bytes_of(needle)
+    room = np.maximum(np.diff(offsets) - np.diff(needle_offsets) + 1, 0)
+    found = np.empty(len(room), np.int64)
+    totals, start = np.cumsum(room), 0
+    while start < len(room):
+        done = totals[start - 1] if start else 0
+        stop = max(int(np.searchsorted(totals, done + PLACES_AT_ONCE, side="right")), start + 1)
+        if room[start] > PLACES_AT_ONCE:  # alone
+            found[start] = haystack[start].as_py().find(needle[start].as_py() or b"")
+        else:
+            some = haystack.slice(start, stop - start)
+            found[start:stop] = _find(some, needle.slice(start, stop - start))
+        start = stop
+    return found
+
+
+def _find(haystack: pa.Array, needle: pa.Array) -> np.ndarray:
+    """All places at once: a place is given up at the first byte that differs."""
     offsets, data = columns.bytes_of(haystack)
     needle_offsets, needle_data = columns.bytes_of(needle)
     sizes = np.diff(needle_offsets)

@@ -25,7 +25,10 @@ from olapdb.types import STRING
 ROWS = 3_000
 
 
-def test_needles_of_each_row() -> None:
+@pytest.mark.parametrize("places", [1, 7, slices.PLACES_AT_ONCE])
+def test_needles_of_each_row(monkeypatch: pytest.MonkeyPatch, places: int) -> None:
+    """All at once, a few rows at a time, and long ones alone."""
+    monkeypatch.setattr(slices, "PLACES_AT_ONCE", places)
     draw = random.Random(2)
     texts = ["".join(draw.choices("abü", k=draw.randint(0, 12))) for _ in range(ROWS)]
     needles = ["".join(draw.choices("abü", k=draw.randint(0, 4))) for _ in range(ROWS)]
