@@ -13,6 +13,8 @@ from olapdb.plan.expressions import (
     ColumnRef,
     Constant,
     Expression,
+    LambdaParameter,
+    free_parameters,
     transform,
     walk,
 )
@@ -138,8 +140,8 @@ def _column_name(call: AggregateCall) -> str:
 def implicit_keys(expression: Expression) -> list[Expression]:
     """What GROUP BY ALL groups by for one column: all of it, or, where it has aggregates, the
     largest parts that have none."""
-    if not aggregate_refs(expression):
-        return [] if isinstance(expression, Constant) else [expression]
-    if isinstance(expression, AggregateRef):
+    if isinstance(expression, AggregateRef | LambdaParameter):
         return []
+    if not aggregate_refs(expression) and not free_parameters(expression):
+        return [] if isinstance(expression, Constant) else [expression]
     return [key for child in expression.children() for key in implicit_keys(child)]

@@ -7,13 +7,23 @@ a constant alias of an enclosing query.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from olapdb import functions
 from olapdb.bind import constants
 from olapdb.bind.aggregates import AggregateRef, resolve_call
 from olapdb.bind.in_lists import bind_in
+from olapdb.bind.lambdas import (
+    LambdaScopes,
+    bind_call_of,
+    bind_lambda_function,
+    lambda_of,
+    named_lambda,
+    refuse_parameters,
+    with_lambda,
+)
 from olapdb.bind.names import located, suggestion
 from olapdb.bind.parameters import bind_parameter
 from olapdb.bind.relation import Relation
@@ -35,6 +45,7 @@ from olapdb.plan.expressions import (
     Expression,
     Unnested,
     element_type,
+    free_parameters,
     walk,
 )
 from olapdb.sql import nodes as sql
@@ -75,6 +86,7 @@ class ExpressionBinder:
         self.environment = queries.scope.environment
         self.may_unnest = False
         """Whether arrayJoin() may be used: the caller makes an ArrayJoin of each Unnested."""
+        self.lambdas = LambdaScopes()
         self._binding: list[str] = []
         self._bound_aliases: dict[str, Expression] = {}
 
@@ -119,8 +131,9 @@ class ExpressionBinder:
                     "A star must be a column of SELECT, or an argument.", position=node.position
                 )
             case sql.Lambda():
-                raise NotSupportedError(
-                    "Lambda functions (x -> …) are not supported yet.", position=node.position
+                raise BadArguments(
+                    "A lambda (x -> …) is the first argument of a function such as arrayMap.",
+                    position=node.position,
                 )
             case _:
                 raise InternalError(f"The binder does not know the node {type(node).__name__}.")
@@ -141,6 +154,15 @@ class ExpressionBinder:
     def cast(self, expression: Expression, target: DataType) -> Expression:
         return constants.cast(expression, target, self.environment)
 
+    @contextmanager
+    def without_unnesting(self) -> Iterator[None]:
+        """Bind where arrayJoin() has no meaning."""
+        before, self.may_unnest = self.may_unnest, False
+        try:
+            yield
+        finally:
+            self.may_unnest = before
+
     def inner(self) -> Surroundings:
         """What a subquery in an expression sees."""
         return self.queries.below(self.surroundings, self)
@@ -158,6 +180,8 @@ class ExpressionBinder:
 
     def lookup(self, parts: tuple[str, ...], node: sql.Identifier | None) -> Expression | None:
         """An alias or a column of this SELECT, or an element of one; None where there is none."""
+        if (parameter := self.lambdas.parameter(parts[0])) is not None:
+            return self._elements_of(parameter, parts[1:])
         steps: list[Callable[[], Expression | None]] = [
             lambda: self._known_alias(parts[0]) if len(parts) == 1 else None,
             lambda: self._column(parts, node),
@@ -191,10 +215,13 @@ class ExpressionBinder:
             base = self._known_alias(parts[0]) if length == 1 else None
             base = base or self._column(parts[:length], node)
             if base is not None and isinstance(plain(base.type), Tuple):
-                for name in parts[length:]:
-                    base = self.call("tupleElement", (base, constants.string(name)))
-                return base
+                return self._elements_of(base, parts[length:])
         return None
+
+    def _elements_of(self, base: Expression, names: Sequence[str]) -> Expression:
+        for name in names:
+            base = self.call("tupleElement", (base, constants.string(name)))
+        return base
 
     def _known_alias(self, name: str) -> Expression | None:
         if name not in self.aliases or name in self._binding:
@@ -204,7 +231,7 @@ class ExpressionBinder:
     def _alias(self, name: str, expression: sql.Expression) -> Expression:
         """Only what was bound outside of any other alias is kept: within one, names that are being
         bound mean columns."""
-        outermost = not self._binding
+        outermost = not self._binding and not self.lambdas.depth
         if outermost and name in self._bound_aliases and self.aliases.get(name) is expression:
             return self._bound_aliases[name]
         self._binding.append(name)
@@ -221,7 +248,9 @@ class ExpressionBinder:
         while outer is not None:
             found = outer.lookup(parts, None)
             if found is not None:
-                if any(isinstance(e, ColumnRef | AggregateRef) for e in walk(found)):
+                if free_parameters(found) or any(
+                    isinstance(e, ColumnRef | AggregateRef) for e in walk(found)
+                ):
                     raise NotSupportedError(
                         f"{'.'.join(parts)!r} belongs to the query around: correlated subqueries "
                         "are not supported.",
@@ -261,8 +290,11 @@ class ExpressionBinder:
             raise NotSupportedError("Window functions (OVER) are not supported yet.")
         if folded in _REFUSED:
             raise NotSupportedError(_REFUSED[folded])
-        if any(isinstance(a, sql.Lambda) for a in node.arguments):
-            raise NotSupportedError(f"{node.name} with a lambda (x -> …) is not supported yet.")
+        if (named := named_lambda(self, node.name)) is not None:
+            return bind_call_of(self, node, named)
+        node = with_lambda(self, node)
+        if node.arguments and (given := lambda_of(self, node.arguments[0])) is not None:
+            return bind_lambda_function(self, node, given)
         if functions.is_aggregate(node.name) and not functions.is_scalar(node.name):
             return self._aggregate(node)
         special = node.distinct or node.filter is not None or node.parameters or node.nulls
@@ -294,7 +326,9 @@ class ExpressionBinder:
         if node.filter is not None:
             name, arguments = f"{name}If", (*arguments, node.filter)
         parameters = self.bind_all(node.parameters)
-        return resolve_call(name, parameters, self.bind_all(arguments))
+        made = resolve_call(name, parameters, self.bind_all(arguments))
+        refuse_parameters(made.call)
+        return made
 
     def _array_join(self, node: sql.Function) -> Expression:
         if not self.may_unnest:

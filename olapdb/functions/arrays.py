@@ -152,12 +152,12 @@ def _array_element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         sizes, place = np.diff(offsets), columns.numpy_values(arrays[1]).astype(np.int64)
         position = np.where(place > 0, place - 1, sizes + place)
         inside = (place != 0) & (position >= 0) & (position < sizes)
-        return _or_default(elements, np.where(inside, offsets[:-1] + position, -1), inner)
+        return or_default(elements, np.where(inside, offsets[:-1] + position, -1), inner)
 
     return usual(name, arguments, inner, kernel)
 
 
-def _or_default(elements: pa.Array, rows: np.ndarray, inner: DataType) -> pa.Array:
+def or_default(elements: pa.Array, rows: np.ndarray, inner: DataType) -> pa.Array:
     """The elements at these rows; the type's default (NULL where it can be) where the row is -1."""
     padded = pa.concat_arrays([elements, columns.single(default_value(inner))])
     return padded.take(pa.array(np.where(rows < 0, len(elements), rows)))
@@ -167,18 +167,19 @@ def _map_element(name: str, arguments: Sequence[Argument], container: Map) -> Sc
     key_type, inner = container.key, container.value
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        offsets, keys, items = _map_parts(arrays[0])
+        offsets, keys, items = map_parts(arrays[0])
         wanted = cast_column(arrays[1], call.types[1], key_type, call.environment, strict=True)
         owners = columns.parents_of(offsets)
         same = np.flatnonzero(np.asarray(pc.equal(keys, wanted.take(pa.array(owners)))))
         rows = np.full(len(arrays[0]), -1, np.int64)
         rows[owners[same][::-1]] = same[::-1]
-        return _or_default(items, rows, inner)
+        return or_default(items, rows, inner)
 
     return usual(name, arguments, inner, kernel)
 
 
-def _map_parts(array: pa.Array) -> tuple[np.ndarray, pa.Array, pa.Array]:
+def map_parts(array: pa.Array) -> tuple[np.ndarray, pa.Array, pa.Array]:
+    """Return the offsets from 0, the keys and the values of a map array."""
     offsets = columns.offsets_of(array)
     start, count = int(offsets[0]), int(offsets[-1] - offsets[0])
     return offsets - start, array.keys.slice(start, count), array.items.slice(start, count)
@@ -226,7 +227,7 @@ def _search(name: str, arguments: Sequence[Argument], result: DataType,
         count = 1 if constant else rows
         lists, wanted = (columns.as_array(v, count) for v in values)
         if pa.types.is_map(lists.type):
-            offsets, elements, _ = _map_parts(lists)
+            offsets, elements, _ = map_parts(lists)
         else:
             offsets, elements = columns.elements_of(lists)
         elements = cast_column(
@@ -356,7 +357,7 @@ def null_ranks(elements: pa.Array) -> np.ndarray:
 
 def _map_side(*, keys: bool) -> Kernel:
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        offsets, key, value = _map_parts(arrays[0])
+        offsets, key, value = map_parts(arrays[0])
         return columns.lists_from(offsets, key if keys else value)
 
     return kernel

@@ -87,6 +87,42 @@ def _running_sum(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     return columns.lists_from(offsets, columns.from_values(sums, wide))
 
 
+def _running_sum_from_zero(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    """Return running sums that begin at zero again where they would fall below it.
+
+    Goes place by place over all arrays that are as long, so it takes as many steps as the longest
+    array has elements."""
+    result = call.result
+    assert isinstance(result, Array)
+    wide = result.inner.arrow
+    offsets, elements = columns.elements_of(arrays[0])
+    values = elements.cast(wide)
+    zero = default_value(result.inner)
+    lengths = np.diff(offsets)
+    sums: list[pa.Array] = []
+    rows: list[np.ndarray] = []
+    state = pa.repeat(zero, len(lengths))
+    place = 0
+    while len(longer := np.flatnonzero(lengths > place)):
+        added = pc.add(state.take(pa.array(longer)), values.take(pa.array(offsets[longer] + place)))
+        cut = pc.max_element_wise(added, zero).cast(wide)
+        state = pa.concat_arrays([state, cut]).take(pa.array(_with_new(len(state), longer)))
+        sums.append(cut)
+        rows.append(offsets[longer] + place)
+        place += 1
+    if not sums:
+        return columns.lists_from(offsets, values)
+    order = np.argsort(np.concatenate(rows))
+    return columns.lists_from(offsets, pa.concat_arrays(sums).take(pa.array(order)))
+
+
+def _with_new(count: int, rows: np.ndarray) -> np.ndarray:
+    """Positions that take `rows` from the values appended behind `count` others."""
+    places = np.arange(count)
+    places[rows] = count + np.arange(len(rows))
+    return places
+
+
 def _restarted(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Running sums of each array: array by array where there are few long ones, else place by place
     over all arrays that are as long. Either way at most sqrt(elements) steps."""
@@ -368,6 +404,7 @@ def _subtype(name: str, inners: Sequence[DataType]) -> DataType:
 
 DEFINITIONS: tuple[Definition, ...] = (
     define("arrayCumSum", _sum_rule, _running_sum),
+    define("arrayCumSumNonNegative", _sum_rule, _running_sum_from_zero),
     define("arrayDifference", _difference_rule, _difference),
     define("arrayProduct", _product_rule, _product),
     define("arrayEnumerateUniq", _arrays_rule(Array(UINT32)), _occurrences, count=(1, None)),

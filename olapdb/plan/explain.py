@@ -18,6 +18,8 @@ from olapdb.plan.expressions import (
     Expression,
     InSubquery,
     InValues,
+    LambdaFunction,
+    LambdaParameter,
     ScalarSubquery,
 )
 from olapdb.plan.nodes import (
@@ -185,6 +187,12 @@ def show(expression: Expression) -> str:
             return f"NOT {_inner(argument)}"
         case Call(name=name, arguments=arguments):
             return f"{name}({', '.join(show(a) for a in arguments)})"
+        case LambdaParameter(name=name):
+            return _parameter(name)
+        case LambdaFunction(name=name, parameters=parameters, body=body, arguments=arguments):
+            names = ", ".join(_parameter(p.name) for p in parameters)
+            given = names if len(parameters) == 1 else f"({names})"
+            return f"{name}({given} -> {show(body)}, {', '.join(show(a) for a in arguments)})"
         case Cast():
             return f"CAST({show(expression.argument)} AS {expression.type})"
         case InValues(argument=argument, values=values):
@@ -201,6 +209,11 @@ def show(expression: Expression) -> str:
             return "(subquery)"
         case _:
             raise InternalError(f"Unknown expression {type(expression).__name__}.")
+
+
+def _parameter(name: str) -> str:
+    """The name that the query gave, without the lambda's depth."""
+    return name.partition("\0")[0] or "t"
 
 
 def _inner(expression: Expression) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from olapdb.functions.base import Aggregate, ScalarCall
+from olapdb.functions.lambdas import LambdaCall
 from olapdb.types import Array, DataType, Map, Tuple, plain
 
 if TYPE_CHECKING:
@@ -71,6 +72,31 @@ class Call(Expression):
 
     def children(self) -> tuple[Expression, ...]:
         return self.arguments
+
+
+@dataclass(frozen=True, slots=True)
+class LambdaParameter(Expression):
+    """A parameter of a lambda inside its body; a column of the rows that the body is evaluated on.
+
+    The name says how deep the lambda stands, so equal lambdas are equal expressions."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class LambdaFunction(Expression):
+    """A function of `arguments` that evaluates `body` for their elements; see functions/lambdas.
+
+    The body may read columns of the child, which are those of the element's row."""
+
+    name: str
+    parameters: tuple[LambdaParameter, ...]
+    body: Expression
+    arguments: tuple[Expression, ...]
+    function: LambdaCall = field(compare=False, repr=False)
+
+    def children(self) -> tuple[Expression, ...]:
+        return (self.body, *self.arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +183,8 @@ def with_children(expression: Expression, children: tuple[Expression, ...]) -> E
     match expression:
         case Call():
             return replace(expression, arguments=children)
+        case LambdaFunction():
+            return replace(expression, body=children[0], arguments=children[1:])
         case Cast() | InValues() | Unnested():
             return replace(expression, argument=children[0])
         case InSubquery():
@@ -190,3 +218,20 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 def columns_of(expression: Expression) -> frozenset[str]:
     return frozenset(e.name for e in walk(expression) if isinstance(e, ColumnRef))
+
+
+def free_parameters(expression: Expression) -> frozenset[str]:
+    """The parameters of lambdas around the expression that it reads."""
+    match expression:
+        case LambdaParameter(name=name):
+            return frozenset((name,))
+        case LambdaFunction(parameters=parameters):
+            inside = frozenset().union(*map(free_parameters, expression.children()))
+            return inside - {one.name for one in parameters}
+        case _:
+            return frozenset().union(*map(free_parameters, expression.children()))
+
+
+def inputs_of(expression: Expression) -> frozenset[str]:
+    """The names of a batch's columns that evaluating the expression reads."""
+    return columns_of(expression) | free_parameters(expression)
