@@ -14,6 +14,7 @@ from olapdb.plan.expressions import (
     Constant,
     Expression,
     LambdaParameter,
+    WindowExpression,
     free_parameters,
     transform,
     walk,
@@ -142,6 +143,7 @@ def implicit_keys(expression: Expression) -> list[Expression]:
     largest parts that have none."""
     if isinstance(expression, AggregateRef | LambdaParameter):
         return []
-    if not aggregate_refs(expression) and not free_parameters(expression):
+    whole = not any(isinstance(e, AggregateRef | WindowExpression) for e in walk(expression))
+    if whole and not free_parameters(expression):
         return [] if isinstance(expression, Constant) else [expression]
     return [key for child in expression.children() for key in implicit_keys(child)]

@@ -28,6 +28,7 @@ from olapdb.bind.names import located, suggestion
 from olapdb.bind.parameters import bind_parameter
 from olapdb.bind.relation import Relation
 from olapdb.bind.stars import expand_star
+from olapdb.bind.windows import bind_window, refuse_windows
 from olapdb.errors import (
     AmbiguousIdentifier,
     BadArguments,
@@ -39,6 +40,7 @@ from olapdb.errors import (
     NumberOfArgumentsDoesntMatch,
     UnknownIdentifier,
 )
+from olapdb.functions.windows import find_window
 from olapdb.plan.expressions import (
     ColumnRef,
     Constant,
@@ -87,6 +89,8 @@ class ExpressionBinder:
         self.may_unnest = False
         """Whether arrayJoin() may be used: the caller makes an ArrayJoin of each Unnested."""
         self.lambdas = LambdaScopes()
+        self.windows: Mapping[str, sql.WindowSpec] = {}
+        """The windows of this SELECT's WINDOW clause."""
         self._binding: list[str] = []
         self._bound_aliases: dict[str, Expression] = {}
 
@@ -287,7 +291,7 @@ class ExpressionBinder:
     def _function(self, node: sql.Function) -> Expression:
         folded = node.name.lower()
         if node.over is not None:
-            raise NotSupportedError("Window functions (OVER) are not supported yet.")
+            return self._window(node)
         if folded in _REFUSED:
             raise NotSupportedError(_REFUSED[folded])
         if (named := named_lambda(self, node.name)) is not None:
@@ -295,6 +299,11 @@ class ExpressionBinder:
         node = with_lambda(self, node)
         if node.arguments and (given := lambda_of(self, node.arguments[0])) is not None:
             return bind_lambda_function(self, node, given)
+        if find_window(node.name) is not None and not functions.is_scalar(node.name):
+            raise BadArguments(
+                f"The function {node.name} can only be used as a window function.",
+                hint=f"Write {node.name}(…) OVER (…).",
+            )
         if functions.is_aggregate(node.name) and not functions.is_scalar(node.name):
             return self._aggregate(node)
         special = node.distinct or node.filter is not None or node.parameters or node.nulls
@@ -311,9 +320,25 @@ class ExpressionBinder:
             return self._case(node)
         return self.call(node.name, self.bind_all(node.arguments))
 
+    def _window(self, node: sql.Function) -> Expression:
+        name, arguments = self._with_combinators(node)
+        return bind_window(
+            self, node, name, self.bind_all(arguments), self.bind_all(node.parameters)
+        )
+
     def _aggregate(self, node: sql.Function) -> Expression:
         if node.nulls is not None:
             raise NotSupportedError(f"{node.name} with {node.nulls} NULLS is not supported yet.")
+        name, arguments = self._with_combinators(node)
+        parameters = self.bind_all(node.parameters)
+        made = resolve_call(name, parameters, self.bind_all(arguments))
+        refuse_parameters(made.call)
+        for argument in made.call.arguments:
+            refuse_windows(argument, f"the aggregate function {name}", node.position)
+        return made
+
+    def _with_combinators(self, node: sql.Function) -> tuple[str, tuple[sql.Expression, ...]]:
+        """The aggregate's name with DISTINCT and FILTER as combinators, and its arguments."""
         name, arguments = node.name, node.arguments
         distinct = node.distinct
         if name.lower().startswith("countdistinct"):
@@ -325,10 +350,7 @@ class ExpressionBinder:
             name += "Distinct"
         if node.filter is not None:
             name, arguments = f"{name}If", (*arguments, node.filter)
-        parameters = self.bind_all(node.parameters)
-        made = resolve_call(name, parameters, self.bind_all(arguments))
-        refuse_parameters(made.call)
-        return made
+        return name, arguments
 
     def _array_join(self, node: sql.Function) -> Expression:
         if not self.may_unnest:

@@ -23,6 +23,7 @@ from olapdb.bind.scope import Surroundings
 from olapdb.bind.sources import bind_source
 from olapdb.bind.stars import expand_star
 from olapdb.bind.syntax import rewrite, walk
+from olapdb.bind.windows import Windowing, refuse_windows
 from olapdb.errors import (
     BadArguments,
     IllegalPrewhere,
@@ -65,6 +66,7 @@ def bind_select(queries: QueryBinder, select: sql.Select, surroundings: Surround
     relation = bind_source(queries, select.source, queries.below(surroundings), aliases)
     binder = ExpressionBinder(queries, relation, surroundings, aliases)
     binder.may_unnest = True
+    binder.windows = _windows_of(select)
     return _SelectBinding(queries, select, binder).bind()
 
 
@@ -72,12 +74,20 @@ def _refuse(select: sql.Select) -> None:
     clauses: tuple[tuple[object, str], ...] = (
         (select.with_totals, "WITH TOTALS"),
         (select.grouping, f"GROUP BY {select.grouping or ''}"),
-        (select.qualify, "QUALIFY"),
-        (select.windows, "WINDOW"),
     )
     for found, name in clauses:
         if found:
             raise NotSupportedError(f"{name} is not supported yet.", position=select.position)
+
+
+def _windows_of(select: sql.Select) -> dict[str, sql.WindowSpec]:
+    """The windows of WINDOW by name; BadArguments where two have one name."""
+    found: dict[str, sql.WindowSpec] = {}
+    for name, spec in select.windows:
+        if name in found:
+            raise BadArguments(f"Window {name!r} is defined twice.", position=spec.position)
+        found[name] = spec
+    return found
 
 
 def with_clause(
@@ -108,6 +118,11 @@ class _SelectBinding:
         where = self._condition(select.where, "WHERE")
         keys = self._group_keys(items)
         having = bind_condition(self.binder, select.having, "HAVING") if select.having else None
+        if having is not None and select.having is not None:
+            refuse_windows(having, "HAVING", select.having.position)
+        qualify = None
+        if select.qualify is not None:
+            qualify = bind_condition(self.binder, select.qualify, "QUALIFY")
         orders = list(self._orders(items))
         limit_by = self._limit_by_keys(items)
         rows = Unnesting(self.queries.names)
@@ -115,8 +130,11 @@ class _SelectBinding:
         expressions = [i.expression for i in items]
         aggregated = keys is not None or any(
             aggregate_refs(e)
-            for e in (*expressions, *(o.expression for o in orders), *limit_by, *_some(having))
-        )
+            for e in (
+                *expressions, *(o.expression for o in orders), *limit_by, *_some(having),
+                *_some(qualify),
+            )
+        )  # fmt: skip
         if aggregated:
             grouping = Grouping(self.queries.names, keys or ())
             items = [
@@ -125,6 +143,8 @@ class _SelectBinding:
             ]
             if having is not None and select.having is not None:
                 having = grouping.over(having, select.having.position)
+            if qualify is not None and select.qualify is not None:
+                qualify = grouping.over(qualify, select.qualify.position)
             orders = [
                 replace(o, expression=grouping.over(o.expression, o.position)) for o in orders
             ]
@@ -133,11 +153,24 @@ class _SelectBinding:
             rows = Unnesting(self.queries.names)
         if having is not None:
             node = plan.Filter(rows.below(node, (having,)), rows.over(having))
-        needed = (i.expression for i in items), (o.expression for o in orders), limit_by
-        node = rows.below(node, (e for clause in needed for e in clause))
-        items = [replace(i, expression=rows.over(i.expression)) for i in items]
-        orders = [replace(o, expression=rows.over(o.expression)) for o in orders]
-        return self._projected(node, items, orders, [rows.over(e) for e in limit_by])
+        windows = Windowing(self.queries.names)
+
+        def computed(above: plan.Node) -> plan.Node:
+            """arrayJoin() makes its rows first, then windows look at them."""
+            clauses = (i.expression for i in items), (o.expression for o in orders), limit_by
+            needed = [*(e for clause in clauses for e in clause), *_some(qualify)]
+            above = rows.below(above, needed)
+            return windows.below(above, [rows.over(e) for e in needed])
+
+        def over(expression: Expression) -> Expression:
+            return windows.over(rows.over(expression))
+
+        node = computed(node)
+        if qualify is not None:
+            node = plan.Filter(node, over(qualify))
+        items = [replace(i, expression=over(i.expression)) for i in items]
+        orders = [replace(o, expression=over(o.expression)) for o in orders]
+        return self._projected(node, items, orders, [over(e) for e in limit_by])
 
     # --- binding the clauses
 
@@ -177,7 +210,8 @@ class _SelectBinding:
         if node is None:
             return None
         bound = bind_condition(self.binder, node, clause)
-        return refuse_aggregates(bound, "WHERE" if clause == "WHERE" else clause, node.position)
+        refuse_windows(bound, clause, node.position)
+        return refuse_aggregates(bound, clause, node.position)
 
     def _group_keys(self, items: Sequence[Item]) -> list[tuple[str, Expression]] | None:
         clause = self.select.group_by
@@ -194,6 +228,7 @@ class _SelectBinding:
             item = self._positional(node, items, "GROUP BY")
             pairs = [(item.name, item.expression)] if item is not None else self._elements(node)
             for name, bound in pairs:
+                refuse_windows(bound, "GROUP BY", node.position)
                 refuse_aggregates(bound, "GROUP BY", node.position)
                 keys.append((name, bound))
         return keys

@@ -16,11 +16,13 @@ from olapdb.plan.expressions import (
     ColumnRef,
     Constant,
     Expression,
+    FrameBound,
     InSubquery,
     InValues,
     LambdaFunction,
     LambdaParameter,
     ScalarSubquery,
+    WindowCall,
 )
 from olapdb.plan.nodes import (
     Aggregate,
@@ -41,6 +43,7 @@ from olapdb.plan.nodes import (
     SystemScan,
     Union,
     Values,
+    Window,
 )
 from olapdb.plan.tree import subqueries_of
 from olapdb.types import DataType, Date, DateTime, String, plain
@@ -94,6 +97,8 @@ def _title(node: Node) -> str:
             return f"Join ({strictness}{node.kind})"
         case Sort():
             return "Sorting"
+        case Window():
+            return "Window"
         case Limit():
             return "Limit"
         case LimitBy():
@@ -144,6 +149,10 @@ def _facts(node: Node) -> Iterator[str]:
             yield f"Sort: {_keys(node.keys)}"
             if node.limit is not None:
                 yield f"Limit: {node.limit}"
+        case Window():
+            yield f"Partition by: {', '.join(show(e) for e in node.partition_by) or 'none'}"
+            yield f"Order by: {_keys(node.order_by) or 'none'}"
+            yield f"Functions: {', '.join(_window_call(c) for _, c in node.calls)}"
         case Limit():
             if node.count is not None:
                 yield f"Limit: {node.count}{' WITH TIES' if node.ties else ''}"
@@ -172,6 +181,18 @@ def _keys(keys: Sequence[SortKey]) -> str:
 
 def _call(call: AggregateCall) -> str:
     return f"{call.name}({', '.join(show(a) for a in call.arguments)})"
+
+
+def _window_call(call: WindowCall) -> str:
+    frame = call.frame
+    arguments = ", ".join(show(a) for a in call.arguments)
+    return f"{call.name}({arguments}) {frame.unit} BETWEEN {_bound(frame.start)} AND {_bound(frame.end)}"
+
+
+def _bound(bound: FrameBound) -> str:
+    if bound.kind == "CURRENT":
+        return "CURRENT ROW"
+    return f"{'UNBOUNDED' if bound.offset is None else _value(bound.offset)} {bound.kind}"
 
 
 def show(expression: Expression) -> str:

@@ -13,7 +13,7 @@ from typing import Literal
 import pyarrow as pa
 
 from olapdb.model.schema import Table
-from olapdb.plan.expressions import AggregateCall, Expression, element_type
+from olapdb.plan.expressions import AggregateCall, Expression, WindowCall, element_type
 from olapdb.types import DataType
 
 
@@ -235,6 +235,27 @@ class Sort(Node):
     @property
     def schema(self) -> Schema:
         return self.child.schema
+
+    def children(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+
+@dataclass(frozen=True)
+class Window(Node):
+    """Computes window functions that share PARTITION BY and ORDER BY; their frames may differ.
+
+    Its rows are the child's, sorted by partition and order.  Schema: the child's fields, then the
+    calls.
+    """
+
+    child: Node
+    partition_by: tuple[Expression, ...]
+    order_by: tuple[SortKey, ...]
+    calls: tuple[tuple[str, WindowCall], ...]
+
+    @cached_property
+    def schema(self) -> Schema:
+        return (*self.child.schema, *(Field(name, call.type) for name, call in self.calls))
 
     def children(self) -> tuple[Node, ...]:
         return (self.child,)

@@ -150,6 +150,9 @@ class _Walker:
                 self.down(child)
             case nodes.Sort(child=child):
                 self.down(child)
+            case nodes.Window(child=child):
+                self.above.append("a window function")
+                self.down(child)
             case nodes.Join(left=left, kind=kind, strictness=strictness):
                 self.joins.append(f"{strictness} {kind}" if strictness != "ALL" else kind)
                 self.selective = self.selective or kind != "LEFT" or strictness != "ALL"
