@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from olapdb import functions
 from olapdb.bind import constants
 from olapdb.bind.aggregates import AggregateRef, resolve_call
+from olapdb.bind.grouping_sets import bind_grouping
 from olapdb.bind.in_lists import bind_in
 from olapdb.bind.lambdas import (
     LambdaScopes,
@@ -67,7 +68,6 @@ if TYPE_CHECKING:
     from olapdb.bind.scope import Surroundings
 
 _REFUSED = {
-    "grouping": "grouping() is not supported yet, as GROUPING SETS, ROLLUP and CUBE are not.",
     "untuple": "untuple is not supported yet; name the elements: t.1, t.2.",
 }
 _CASTS = frozenset({"cast", "_cast"})
@@ -91,11 +91,22 @@ class ExpressionBinder:
         self.lambdas = LambdaScopes()
         self.windows: Mapping[str, sql.WindowSpec] = {}
         """The windows of this SELECT's WINDOW clause."""
+        self.nullable_keys: Mapping[Expression, Expression] = {}
+        """What stands for the keys of grouping sets over the groups (group_by_use_nulls)."""
         self._binding: list[str] = []
         self._bound_aliases: dict[str, Expression] = {}
 
     def bind(self, node: sql.Expression) -> Expression:
         """The typed expression. It may hold AggregateRefs; the caller says whether they may be."""
+        bound = self._bind(node)
+        return self.nullable_keys.get(bound, bound) if self.nullable_keys else bound
+
+    def over_groups(self, keys: Mapping[Expression, Expression]) -> None:
+        """Bind from here on what reads groups: their keys stand for these expressions."""
+        self.nullable_keys = keys
+        self._bound_aliases.clear()
+
+    def _bind(self, node: sql.Expression) -> Expression:
         match node:
             case sql.Identifier():
                 return self._identifier(node)
@@ -314,6 +325,8 @@ class ExpressionBinder:
             )
         if folded in _CASTS and len(node.arguments) == 2:
             return self._cast_to_text(node)
+        if folded == "grouping":
+            return bind_grouping(self.bind_all(node.arguments))
         if folded == "arrayjoin":
             return self._array_join(node)
         if folded == "casewithexpression":
@@ -331,7 +344,13 @@ class ExpressionBinder:
             raise NotSupportedError(f"{node.name} with {node.nulls} NULLS is not supported yet.")
         name, arguments = self._with_combinators(node)
         parameters = self.bind_all(node.parameters)
-        made = resolve_call(name, parameters, self.bind_all(arguments))
+        groups = self.nullable_keys, self._bound_aliases
+        self.nullable_keys, self._bound_aliases = {}, {}  # an aggregate reads rows, not groups
+        try:
+            bound = self.bind_all(arguments)
+        finally:
+            self.nullable_keys, self._bound_aliases = groups
+        made = resolve_call(name, parameters, bound)
         refuse_parameters(made.call)
         for argument in made.call.arguments:
             refuse_windows(argument, f"the aggregate function {name}", node.position)

@@ -90,8 +90,8 @@ def _through_array_join(node: ArrayJoin, conditions: list[Expression]) -> Node:
 
 def _through_aggregate(node: Aggregate, conditions: list[Expression]) -> Node:
     """A condition on keys alone keeps or drops whole groups. Without keys there is a group even
-    of no rows, so nothing moves."""
-    keys = dict(node.keys)
+    of no rows, and with grouping sets a key is not always what it groups, so nothing moves."""
+    keys = {} if node.sets else dict(node.keys)
     down: list[Expression] = []
     stay: list[Expression] = []
     for condition in conditions:

@@ -137,6 +137,9 @@ def _facts(node: Node) -> Iterator[str]:
             yield f"Arrays: {', '.join(_named(n, e) for n, e in node.arrays)}"
         case Aggregate():
             yield f"Keys: {', '.join(_named(n, e) for n, e in node.keys) or 'none'}"
+            if node.sets:
+                sets = (f"({', '.join(one)})" for one in node.sets)
+                yield f"Sets: {', '.join(sets)}"
             if node.aggregates:
                 yield f"Aggregates: {', '.join(_call(c) for _, c in node.aggregates)}"
         case Join():

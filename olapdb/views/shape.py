@@ -130,6 +130,8 @@ class _Walker:
                 self.down(child)
             case nodes.Aggregate(child=child):
                 self.aggregations += 1
+                if node.sets:
+                    self.above.append("GROUPING SETS (ROLLUP, CUBE)")
                 if self.aggregate is None:
                     self._arrive(node)
                 self.down(child)
