@@ -15,7 +15,7 @@ from olapdb.bind.scope import BindScope
 from olapdb.bind.sources import default_expression
 from olapdb.bind.virtual import OF_PARTS
 from olapdb.errors import BadArguments, InternalError, TooDeepRecursion
-from olapdb.functions import cast_column
+from olapdb.functions import cast_column, store_column
 from olapdb.model.schema import Column, Table
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import ColumnRef, Constant, Expression
@@ -108,12 +108,17 @@ def bind_value(expression: sql.Expression, scope: BindScope) -> Constant:
     return bound
 
 
-def bind_constant(expression: sql.Expression, target: DataType, scope: BindScope) -> pa.Scalar:
-    """The value of an expression without columns, as `target`. BadArguments where it is none;
+def bind_constant(
+    expression: sql.Expression, target: DataType, scope: BindScope, *, lossy: bool = False
+) -> pa.Scalar:
+    """The value of an expression without columns, stored as `target`. BadArguments where it is none;
     DataError where it does not convert, for a Nullable target too: a text that does not parse is
-    no NULL."""
+    no NULL.  `lossy`: a value that would be changed is converted as CAST does."""
     bound = bind_value(expression, scope)
     literal = cast_literal(expression, bound) if isinstance(plain(target), Decimal) else bound
     assert isinstance(literal, Constant)
-    value = cast_column(literal.value, literal.type, target, scope.environment, strict=True)
+    if lossy:
+        value = cast_column(literal.value, literal.type, target, scope.environment, strict=True)
+    else:
+        value = store_column(literal.value, literal.type, target, scope.environment)
     return value if isinstance(value, pa.Scalar) else value[0]

@@ -99,6 +99,11 @@ def _session() -> Iterable[SettingDefinition]:
     )
     yield s("insert_null_as_default", True, "As input_format_null_as_default, for INSERT SELECT.")
     yield s(
+        "insert_allow_lossy_conversion",
+        False,
+        "Inserted values that a column cannot hold are converted as CAST does: integers wrap, fractions are cut, dates stop at their type's end; else they are an error.",
+    )
+    yield s(
         "optimize_on_insert", True, "A block of a merging engine is combined before it is written."
     )
     yield s(

@@ -17,7 +17,7 @@ from olapdb.bind import BindScope, bind_expression
 from olapdb.errors import DataError, IncorrectQuery
 from olapdb.execute.batches import single_chunk
 from olapdb.execute.evaluate import evaluate_array
-from olapdb.functions import cast_column, default_value
+from olapdb.functions import cast_column, default_value, store_column
 from olapdb.functions.base import Environment
 from olapdb.functions.columns import as_array
 from olapdb.model.schema import Column, Table
@@ -84,12 +84,15 @@ class DefaultColumns:
         rows: int,
         environment: Environment,
         wanted: Collection[str] | None = None,
+        *,
+        storing: bool = False,
     ) -> dict[str, pa.Array]:
         """The given columns and all missing ones (or those that `wanted` takes), of the columns'
         Arrow types.
 
         An expression may use given columns and other defaults, in any order; a circle raises
-        IncorrectQuery, a failing expression a DataError that names the column.
+        IncorrectQuery, a failing expression a DataError that names the column.  `storing`: so does
+        a value that the column cannot hold; what a part was written without is read as CAST.
         """
         full = dict(given)
         missing = [c for c in self.columns if c.name not in full]
@@ -102,7 +105,7 @@ class DefaultColumns:
                 names = ", ".join(c.name for c in missing)
                 raise IncorrectQuery(f"The defaults of these columns need each other: {names}.")
             for column in ready:
-                full[column.name] = _value(column, full, rows, environment)
+                full[column.name] = _value(column, full, rows, environment, storing)
             missing = [c for c in missing if c.name not in full]
         return full
 
@@ -207,7 +210,8 @@ def _arrays_of_defaults(data_type: Array, like: pa.Array) -> pa.Array:
 
 
 def _value(
-    column: DefaultColumn, full: Mapping[str, pa.Array], rows: int, environment: Environment
+    column: DefaultColumn, full: Mapping[str, pa.Array], rows: int, environment: Environment,
+    storing: bool,
 ) -> pa.Array:
     if column.expression is None:
         like = next((name for name in column.sized_like if name in full), None)
@@ -221,7 +225,11 @@ def _value(
         batch = pa.RecordBatch.from_arrays([pa.nulls(rows)], names=["_rows"])
     try:
         value = evaluate_array(column.expression, batch, environment)
-        cast = cast_column(value, column.expression.type, column.type, environment, strict=True)
+        source = column.expression.type
+        if storing:
+            cast = store_column(value, source, column.type, environment)
+        else:
+            cast = cast_column(value, source, column.type, environment, strict=True)
     except DataError as error:
         named = type(error)(f"Default of column {column.name}: {error.message}", hint=error.hint)
         raise named from error

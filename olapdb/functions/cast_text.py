@@ -148,7 +148,7 @@ def parse_decimals(array: pa.Array, target: Decimal) -> pa.Array:
         return plain_digits
     _check(array, _DECIMAL, target)
     exponents = np.asarray(pc.match_substring_regex(array, "[eE]"))
-    plainly = _without_exponents(array) if exponents.any() else array
+    plainly = without_exponents(array) if exponents.any() else array
     pattern = r"^([+-]?[0-9]*)\.?([0-9]{0," + str(target.scale) + r"})[0-9]*$"
     signs = pc.replace_substring_regex(plainly, r"^([+-]?).*$", r"\1")
     whole = pc.utf8_ltrim(pc.replace_substring_regex(plainly, pattern, r"\1"), "+-")
@@ -185,7 +185,7 @@ def _digits_as_decimals(array: pa.Array, target: Decimal) -> pa.Array | None:
         return None
 
 
-def _without_exponents(array: pa.Array) -> pa.Array:
+def without_exponents(array: pa.Array) -> pa.Array:
     """The same numbers with their points moved: 1.25e1 is 12.5. What is too large for any decimal
     stays so, what is too small becomes 0: exponents are cut to what the mantissas can show."""
     parts = {

@@ -293,21 +293,27 @@ def from_time(array: pa.Array, source: Timed, target: DataType) -> pa.Array:
 
 
 _DATE = r"^(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})(?P<rest>(?:[ T]\d{1,2}:\d{1,2}(?::\d{1,2}(?:\.\d*)?)?)?)$"
+_LATER = r"[ T].*[1-9]"
 _PACKED = r"^(?P<y>\d{4})(?P<m>\d{2})(?P<d>\d{2})$"
 
 
-def parse_dates(array: pa.Array, target: Date | Date32) -> pa.Array:
+def parse_dates(array: pa.Array, target: Date | Date32, *, exact: bool = False) -> pa.Array:
     """`2024-01-05`, `20240105`; a time after it is dropped; a day that does not exist runs over
-    into the next month, a month that does not exist gives 1970-01-01 (as ClickHouse does)."""
+    into the next month, a month that does not exist gives 1970-01-01 (as ClickHouse does).
+    `exact` refuses all of these but a time of 00:00:00, and days out of range."""
     try:  # Arrow takes days that exist, written YYYY-MM-DD
         days = columns.numpy_values(array.cast(pa.date32()))
     except pa.ArrowInvalid:
-        days = _any_dates(array, target)
+        days = _any_dates(array, target, exact)
     limits = (0, DATE_MAX) if isinstance(target, Date) else DATE32_RANGE
-    return columns.from_values(np.clip(days, *limits), target.arrow)
+    clipped = np.clip(days, *limits)
+    beyond = first_bad(clipped != days) if exact else None
+    if beyond is not None:
+        raise refuse(CannotConvertType, array, beyond, target, "it is out of range")
+    return columns.from_values(clipped, target.arrow)
 
 
-def _any_dates(array: pa.Array, target: Date | Date32) -> np.ndarray:
+def _any_dates(array: pa.Array, target: Date | Date32, exact: bool) -> np.ndarray:
     """Days since 1970-01-01 of all that `parse_dates` takes."""
     digits = fixed_digits(array, 10, (4, 7), "--")
     if digits is not None:
@@ -320,7 +326,19 @@ def _any_dates(array: pa.Array, target: Date | Date32) -> np.ndarray:
         year, month, day = _scanned_dates(array, target)
     exists = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
     days = days_from_civil(year, np.where(exists, month, 1), np.where(exists, day, 1))
+    if exact:
+        _refuse_no_days(array, target, exists & (civil_from_days(days)[2] == day))
     return np.where(exists, days, 0)
+
+
+def _refuse_no_days(array: pa.Array, target: DataType, exists: np.ndarray) -> None:
+    """Days that are not in the calendar, and moments that are not midnight."""
+    bad = first_bad(~exists)
+    if bad is not None:
+        raise refuse(CannotParseDate, array, bad, target, "there is no such day")
+    bad = first_bad(np.asarray(pc.match_substring_regex(array, _LATER)))
+    if bad is not None:
+        raise refuse(CannotConvertType, array, bad, target, "a date has no time of day")
 
 
 def _scanned_dates(array: pa.Array, target: DataType) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

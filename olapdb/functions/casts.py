@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,7 +17,15 @@ from olapdb.errors import (
     NotSupportedError,
     TypeMismatch,
 )
-from olapdb.functions import cast_moments, cast_numbers, cast_text, cast_times, columns, text
+from olapdb.functions import (
+    cast_moments,
+    cast_numbers,
+    cast_text,
+    cast_times,
+    columns,
+    lossless,
+    text,
+)
 from olapdb.functions.base import Column, Environment
 from olapdb.types import (
     UUID,
@@ -40,17 +51,43 @@ from olapdb.types import (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """`strict`: a text that does not parse is an error for a Nullable target too.  `lossless`: so
+    is a value that the conversion would change, see `olapdb.functions.lossless`."""
+
+    strict: bool
+    lossless: bool = False
+
+
+_STRICT = _Rule(strict=True)
+
+
 def cast_column(
     column: Column, source: DataType, target: DataType, environment: Environment, *, strict: bool
 ) -> Column:
     """The column as values of `target`: integers wrap, floats truncate, texts are parsed.
 
     A value that cannot be converted raises a DataError with its `row`.  NULL in a target that is
-    not Nullable raises CannotInsertNull.  `strict` is INSERT's check: a text that does not parse
-    is an error for a Nullable target too, where a plain CAST gives NULL.
+    not Nullable raises CannotInsertNull.  `strict`: a text that does not parse is an error for a
+    Nullable target too, where a plain CAST gives NULL.
     """
+    return _cast_column(column, source, target, environment, _Rule(strict))
+
+
+def store_column(
+    column: Column, source: DataType, target: DataType, environment: Environment
+) -> Column:
+    """As a strict `cast_column`, but a value that would be changed is a DataError with its `row`:
+    how an INSERT, a view and an UPDATE store values."""
+    return _cast_column(column, source, target, environment, _Rule(strict=True, lossless=True))
+
+
+def _cast_column(
+    column: Column, source: DataType, target: DataType, environment: Environment, rule: _Rule
+) -> Column:
     if isinstance(column, pa.Scalar):
-        return cast_column(columns.single(column), source, target, environment, strict=strict)[0]
+        return _cast_column(columns.single(column), source, target, environment, rule)[0]
     if source == target or (plain(source) == plain(target) and is_nullable(target)):
         return column
     _check_nulls(column, source, target)
@@ -61,9 +98,9 @@ def cast_column(
         return column
     valid = columns.validity(column)
     present = column if valid is None else column.filter(pa.array(valid))
-    lenient = not strict and is_nullable(target) and isinstance(inner, String | FixedString)
+    lenient = not rule.strict and is_nullable(target) and isinstance(inner, String | FixedString)
     try:
-        cast = _cast(present, inner, outer, environment, strict)
+        cast = _cast(present, inner, outer, environment, rule)
     except DataError as error:
         if lenient:
             cast = _cast_or_null(present, inner, outer, environment)
@@ -158,13 +195,22 @@ def _cast_strictly(
 ) -> pa.Array:
     if isinstance(source, String) and isinstance(target, Integer):
         return cast_text.parse_integers(array, target, wrap=False)
-    return _cast(array, source, target, environment, True)
+    return _cast(array, source, target, environment, _STRICT)
 
 
 def _cast(
-    array: pa.Array, source: DataType, target: DataType, environment: Environment, strict: bool
+    array: pa.Array, source: DataType, target: DataType, environment: Environment, rule: _Rule
 ) -> pa.Array:
     """Plain types that differ; no nulls at this level."""
+    if not rule.lossless or isinstance(target, Array | Tuple | Map | AggregateFunction):
+        return _converted(array, source, target, environment, rule)
+    convert = partial(_converted, environment=environment, rule=_STRICT)
+    return lossless.convert(array, source, target, environment.zone, convert)
+
+
+def _converted(
+    array: pa.Array, source: DataType, target: DataType, environment: Environment, rule: _Rule
+) -> pa.Array:
     number = cast_times.is_number_type(source)
     match target:
         case String():
@@ -205,7 +251,7 @@ def _cast(
         case UUID() if isinstance(source, String | FixedString):
             return cast_text.parse_uuids(columns.unpadded(array), target)
         case Array() | Tuple() | Map():
-            return _cast_nested(array, source, target, environment, strict)
+            return _cast_nested(array, source, target, environment, rule)
         case AggregateFunction() if isinstance(source, AggregateFunction):
             return _cast_state(array, source, target)
         case _:
@@ -248,29 +294,29 @@ def _cast_state(array: pa.Array, source: AggregateFunction, target: AggregateFun
 
 
 def _cast_nested(
-    array: pa.Array, source: DataType, target: DataType, environment: Environment, strict: bool
+    array: pa.Array, source: DataType, target: DataType, environment: Environment, rule: _Rule
 ) -> pa.Array:
     match source, target:
         case (Array(), Array()):
             offsets, elements = columns.elements_of(array)
-            cast = _elements(elements, offsets, source.inner, target.inner, environment, strict)
+            cast = _elements(elements, offsets, source.inner, target.inner, environment, rule)
             return columns.lists_from(offsets, cast)
         case (String(), Array()):
             lists, now = cast_text.parse_arrays(array, target)
-            return lists if now == target else _cast_nested(lists, now, target, environment, strict)
+            return lists if now == target else _cast_nested(lists, now, target, environment, rule)
         case (Tuple(), Tuple()) if len(source.elements) == len(target.elements):
             fields = zip(
                 columns.struct_fields(array), source.elements, target.elements, strict=True
             )
-            cast_fields = [cast_column(f, s, t, environment, strict=strict) for f, s, t in fields]
+            cast_fields = [_cast_column(f, s, t, environment, rule) for f, s, t in fields]
             return columns.structs_from(cast_fields, target.arrow, rows=len(array))
         case (Map(), Map()):
-            return _cast_map(array, source, target, environment, strict)
+            return _cast_map(array, source, target, environment, rule)
         case (Array(Tuple(elements=(key, value))), Map()):
             offsets, pairs = columns.elements_of(array)
             keys, items = columns.struct_fields(pairs)
-            keys = cast_column(keys, key, target.key, environment, strict=strict)
-            items = cast_column(items, value, target.value, environment, strict=strict)
+            keys = _cast_column(keys, key, target.key, environment, rule)
+            items = _cast_column(items, value, target.value, environment, rule)
             return map_from(offsets, keys, items, target)
         case (String(), _):
             raise NotSupportedError(
@@ -282,11 +328,11 @@ def _cast_nested(
 
 def _elements(
     elements: pa.Array, offsets: np.ndarray, source: DataType, target: DataType,
-    environment: Environment, strict: bool,
+    environment: Environment, rule: _Rule,
 ) -> pa.Array:  # fmt: skip
     """The elements cast; an error names the row of the list, not of the element."""
     try:
-        return cast_column(elements, source, target, environment, strict=strict)
+        return _cast_column(elements, source, target, environment, rule)
     except DataError as error:
         if error.row is not None:
             error.row = int(np.searchsorted(offsets, error.row, side="right")) - 1
@@ -294,16 +340,16 @@ def _elements(
 
 
 def _cast_map(
-    array: pa.Array, source: Map, target: Map, environment: Environment, strict: bool
+    array: pa.Array, source: Map, target: Map, environment: Environment, rule: _Rule
 ) -> pa.Array:
     offsets = columns.offsets_of(array)
     start, count = int(offsets[0]), int(offsets[-1] - offsets[0])
     offsets = offsets - start
     keys = _elements(
-        array.keys.slice(start, count), offsets, source.key, target.key, environment, strict
+        array.keys.slice(start, count), offsets, source.key, target.key, environment, rule
     )
     items = _elements(
-        array.items.slice(start, count), offsets, source.value, target.value, environment, strict
+        array.items.slice(start, count), offsets, source.value, target.value, environment, rule
     )
     return map_from(offsets, keys, items, target)
 

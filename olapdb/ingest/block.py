@@ -1,8 +1,9 @@
 """Incoming data to blocks: the rows that one trigger firing sees.
 
 A block is a `pa.Table` of the table's stored columns, in their order, of exactly their Arrow
-types.  A value that does not fit is an error that names its column, row and value, and is raised
-before anything is written.
+types.  A value that its column cannot hold unchanged is an error that names its column, row and
+value, and is raised before anything is written (`olapdb.functions.lossless`).  Where a column of the
+data has the table's type, or a narrower one, nothing is compared.
 
 NULL in a column that is not Nullable becomes the column's default where `null_as_default` says so
 (ClickHouse's `input_format_null_as_default` and `insert_null_as_default`, for SQL); Arrow data
@@ -32,7 +33,7 @@ from olapdb.errors import (
     NumberOfColumnsDoesntMatch,
 )  # fmt: skip
 from olapdb.execute.defaults import DefaultColumns
-from olapdb.functions import cast_column
+from olapdb.functions import cast_column, store_column
 from olapdb.functions.base import Environment
 from olapdb.ingest.arrays import one_array
 from olapdb.ingest.constraints import check_constraints
@@ -40,7 +41,7 @@ from olapdb.ingest.nested import check_nested_sizes
 from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.transaction.cache import Cache
-from olapdb.types import DataType, Date, DateTime, is_nullable, make_nullable, plain
+from olapdb.types import DataType, is_nullable, make_nullable, plain
 
 Data: TypeAlias = "pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch]"
 
@@ -52,8 +53,8 @@ BLOCK_BYTES_MIN = 268_402_944
 PARALLEL_ROWS_MIN = 1 << 18
 """Below this, threads cost what they save."""
 
-DATE_DAYS_MAX = 65_535
-DATETIME_SECONDS_MAX = (1 << 32) - 1
+ALLOW_LOSSY = "insert_allow_lossy_conversion"
+"""The setting of an INSERT whose values are converted as CAST converts them."""
 
 
 def insertable_columns(table: Table) -> tuple[Column, ...]:
@@ -65,7 +66,8 @@ def insertable_columns(table: Table) -> tuple[Column, ...]:
 class BlockMaker:
     """Makes blocks of `table` from columns called `names`, of `types`; no state, any thread.
 
-    `null_as_default`: what NULL does in a column that is not Nullable.
+    `null_as_default`: what NULL does in a column that is not Nullable.  `lossy`: values are
+    converted as CAST converts them, where else one that would be changed is an error.
     """
 
     table: Table
@@ -73,6 +75,7 @@ class BlockMaker:
     types: tuple[DataType, ...]
     defaults: DefaultColumns
     null_as_default: bool = False
+    lossy: bool = False
     positions: Mapping[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -88,7 +91,7 @@ class BlockMaker:
         }
         if self.null_as_default:
             given = self._without_nulls(given, rows, environment)
-        full = self.defaults.complete(given, rows, environment)
+        full = self.defaults.complete(given, rows, environment, storing=True)
         check_nested_sizes(self.table, full, first_row)
         if self.defaults.constraints:
             check_constraints(
@@ -114,11 +117,11 @@ class BlockMaker:
                 )  # fmt: skip
             return array
         try:
-            check_range(array, source, target)
-            cast = cast_column(array, source, target, environment, strict=True)
+            if self.lossy:
+                return cast_column(array, source, target, environment, strict=True)
+            return store_column(array, source, target, environment)
         except DataError as error:
             raise _named(error, self.table, name, first_row) from None
-        return cast
 
     def _without_nulls(
         self, given: dict[str, pa.Array], rows: int, environment: Environment
@@ -131,7 +134,7 @@ class BlockMaker:
         if not holed:
             return given
         rest = {name: array for name, array in given.items() if name not in holed}
-        filled = self.defaults.complete(rest, rows, environment)
+        filled = self.defaults.complete(rest, rows, environment, storing=True)
         return {
             name: pc.if_else(pc.is_valid(array), array, filled[name]) if name in holed else array
             for name, array in given.items()
@@ -168,19 +171,25 @@ def make_blocks(
     min_rows = min(_number(settings, "min_insert_block_size_rows", BLOCK_ROWS_MAX), max_rows)
     min_bytes = _number(settings, "min_insert_block_size_bytes", BLOCK_BYTES_MIN)
     threads = _number(settings, "max_threads", 0) or os.cpu_count() or 1
+    lossy = allows_lossy(settings)
     maker: BlockMaker | None = None
     first_row = 0
     for rows in _cut(_tables(data), max_rows, min_rows, min_bytes):
         if maker is None:
             schema = rows.schema
             key = ("maker", table.id, table.version, schema, names, tuple(types or ()),
-                   null_as_default, environment.zone)  # fmt: skip
+                   null_as_default, lossy, environment.zone)  # fmt: skip
             maker = cache.get_or_make(
-                key, partial(_maker, table, schema, names, types, defaults, null_as_default)
+                key, partial(_maker, table, schema, names, types, defaults, null_as_default, lossy)
             )
         arrays = _plain_arrays(rows, threads)
         yield maker.make(arrays, rows.num_rows, environment, first_row)
         first_row += rows.num_rows
+
+
+def allows_lossy(settings: Mapping[str, object] | None) -> bool:
+    """Whether an INSERT with these settings converts values as CAST does."""
+    return settings is not None and bool(settings.get(ALLOW_LOSSY, False))
 
 
 def _number(settings: Mapping[str, object] | None, name: str, default: int) -> int:
@@ -190,6 +199,7 @@ def _number(settings: Mapping[str, object] | None, name: str, default: int) -> i
 def _maker(
     table: Table, schema: pa.Schema, names: tuple[str, ...] | None,
     types: Sequence[DataType] | None, defaults: DefaultColumns, null_as_default: bool,
+    lossy: bool,
 ) -> BlockMaker:  # fmt: skip
     names = tuple(schema.names) if names is None else names
     if len(names) != len(schema):
@@ -199,7 +209,7 @@ def _maker(
             hint="Give one value for each column, or list the columns after the table's name.",
         )
     given = tuple(types) if types is not None else tuple(type_of_arrow(f.type) for f in schema)
-    return BlockMaker(table, names, given, defaults, null_as_default)
+    return BlockMaker(table, names, given, defaults, null_as_default, lossy)
 
 
 def _positions(table: Table, names: Sequence[str]) -> dict[str, int]:
@@ -229,29 +239,6 @@ def _named(error: DataError, table: Table, name: str, first_row: int) -> DataErr
     place += "" if row is None else f", row {row + 1}"
     named = type(error)(f"{place}: {error.message}", hint=error.hint)
     return named if row is None else named.at_row(row)
-
-
-def check_range(array: pa.Array, source: DataType, target: DataType) -> None:
-    """Dates and times beyond what the column can hold are errors, not clamped (as for Arrow in
-    ClickHouse); other types' rules are those of CAST."""
-    kind = plain(target)
-    if isinstance(kind, Date) and pa.types.is_date32(array.type):
-        ticks, low, high = array.cast(pa.int32()), 0, DATE_DAYS_MAX
-    elif isinstance(kind, DateTime) and pa.types.is_timestamp(array.type):
-        seconds = array.cast(pa.timestamp("s", array.type.tz), safe=False)
-        ticks, low, high = seconds.cast(pa.int64()), 0, DATETIME_SECONDS_MAX
-    else:
-        return
-    bounds = pc.min_max(ticks)
-    lowest, highest = bounds["min"].as_py(), bounds["max"].as_py()
-    if lowest is None or (lowest >= low and highest <= high):
-        return
-    wrong = pc.or_(pc.less(ticks, low), pc.greater(ticks, high))
-    row = int(pc.index(wrong, True).as_py())
-    raise CannotConvertType(
-        f"{array[row]} is out of the range of {kind}.",
-        hint="Date32 and DateTime64 reach from the year 1 to 9999.",
-    ).at_row(row)
 
 
 # --- cutting -------------------------------------------------------------------------------------

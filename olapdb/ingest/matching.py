@@ -9,13 +9,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.bind import BindScope, bind_expression, bind_query
+from olapdb.errors import DataError
 from olapdb.execute import ExecutionContext, run
+from olapdb.functions import store_column
+from olapdb.ingest.arrays import one_array
 from olapdb.ingest.trigger import Surroundings
 from olapdb.model.part import Part
 from olapdb.model.schema import Column, Table
 from olapdb.optimize import optimize
 from olapdb.plan.tree import all_scans
 from olapdb.sql import nodes
+from olapdb.types import DataType, Decimal, plain
 
 ROWS_AT_ONCE = 4_194_304
 """Rows of parts that a condition is asked about in one go."""
@@ -32,7 +36,7 @@ def matching_rows(
     the columns' names. Parts are asked together up to ROWS_AT_ONCE, which bounds what is held; all
     at once where the condition or a value reads the table in a subquery too."""
     values = tuple(
-        nodes.Alias(nodes.Cast(value, _column(table, name).type), f"\0{name}")
+        nodes.Alias(_exactly(value, _column(table, name).type), f"\0{name}")
         for name, value in assignments
     )
     query = nodes.Select(
@@ -57,11 +61,38 @@ def matching_rows(
             parts={table.id: some} if reads == 1 else {},
         )  # fmt: skip
         found = run(plan, context).read_all().rename_columns(names)
+        found = _stored(found, table, dict(zip(names, plan.types, strict=True)), around)
         matched = set(pc.unique(found.column("_part")).to_pylist())
         for part in some:
             if part.name in matched:
                 own = found.filter(pc.equal(found.column("_part"), part.name))
                 yield part, own.combine_chunks()
+
+
+def _exactly(value: nodes.Expression, target: DataType) -> nodes.Expression:
+    """A number for a Decimal is read from its text, as in VALUES."""
+    if isinstance(plain(target), Decimal) and isinstance(value, nodes.Literal):
+        return nodes.Literal(value.text) if isinstance(value.value, float) and value.text else value
+    return value
+
+
+def _stored(
+    found: pa.Table, table: Table, types: Mapping[str, DataType], around: Surroundings
+) -> pa.Table:
+    """The assigned values as their columns hold them; a DataError names the column of one that
+    would be changed."""
+    for at, name in enumerate(found.column_names):
+        column = table.column(name)
+        if column is None:  # _part, _part_offset
+            continue
+        values = one_array(found.column(at))
+        try:
+            made = store_column(values, types[name], column.type, around.environment)
+        except DataError as error:
+            place = f"Column {name} of {table.database}.{table.name}"
+            raise type(error)(f"{place}: {error.message}", hint=error.hint) from error
+        found = found.set_column(at, name, made)
+    return found
 
 
 def in_partition(

@@ -196,7 +196,8 @@ class Mutation:
             if again:
                 kept = {n: single_chunk(arriving.column(n)) for n in arriving.column_names
                         if n not in again}  # fmt: skip
-                full = defaults.complete(kept, len(at), self.settings_of.environment, again)
+                around = self.settings_of.environment
+                full = defaults.complete(kept, len(at), around, again, storing=True)
                 arriving = _with_columns(arriving, {n: full[n] for n in again})
             if any("." in name for name in written):
                 sized = {n: single_chunk(arriving.column(n)) for n in arriving.column_names}

@@ -40,7 +40,7 @@ def read_without_nulls(
         return rows, None
     defaults = DefaultColumns.of(table, around.snapshot, around.environment, Cache())
     kept = {n: single_chunk(rows.column(n)) for n in rows.column_names if n not in holed}
-    full = defaults.complete(kept, part.rows, around.environment, holed)
+    full = defaults.complete(kept, part.rows, around.environment, holed, storing=True)
     nulls = []
     for name in holed:
         values = single_chunk(rows.column(name))

@@ -14,6 +14,7 @@ from pyarrow import csv
 from olapdb.sql.scan import PlainRows
 from olapdb.types import (
     BOOL,
+    FLOAT32,
     FLOAT64,
     INT64,
     STRING,
@@ -65,6 +66,8 @@ def read_columns(rows: PlainRows, targets: Sequence[DataType]) -> tuple[TypedCol
         array = tables.column(index).combine_chunks()
         if isinstance(array, pa.ChunkedArray):
             array = pa.concat_arrays(array.chunks)
+        if column_type == FLOAT32 and pc.any(pc.is_inf(array)).as_py():
+            return None  # too large for the column, or written so: the grammar can tell
         if not _texts_are_numbers(array, rows.first[:, index], plain(target)):
             return None
         nullable = array.null_count > 0

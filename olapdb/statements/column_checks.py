@@ -23,7 +23,7 @@ from olapdb.errors import (
     UnknownIdentifier,
 )
 from olapdb.execute.evaluate import evaluate_array
-from olapdb.functions import cast_column
+from olapdb.functions import store_column
 from olapdb.model.schema import Column, Table
 from olapdb.plan.expressions import Call, Expression, columns_of
 from olapdb.plan.expressions import walk as walk_expression
@@ -152,7 +152,7 @@ def _check_fits(bound: Expression, column: Column, scope: BindScope) -> None:
     if not columns_of(bound) and not _is_volatile(bound):
         row = pa.RecordBatch.from_arrays([pa.nulls(1)], names=["-"])
         value = evaluate_array(bound, row, environment)
-    cast_column(value, bound.type, column.type, environment, strict=True)
+    store_column(value, bound.type, column.type, environment)
 
 
 def _is_volatile(expression: Expression) -> bool:

@@ -21,7 +21,7 @@ from olapdb.errors import (
 )
 from olapdb.functions import default_value
 from olapdb.functions.columns import from_scalars
-from olapdb.ingest.block import Data, insertable_columns, make_blocks
+from olapdb.ingest.block import Data, allows_lossy, insertable_columns, make_blocks
 from olapdb.ingest.delivery import Stretches, read_offsets, stretches_of
 from olapdb.ingest.insert import insert
 from olapdb.model.schema import Column, Table
@@ -101,10 +101,11 @@ def _run_insert_many(
     if len(rows[0]) != len(fields):
         raise _wrong_count(len(fields), len(rows[0]))
     arrays = []
+    lossy = allows_lossy(context.settings)
     for parameter, column in zip(rows[0], fields, strict=True):
         assert isinstance(parameter, nodes.Parameter)
         values = [lookup_parameter(parameter, one) for one in sets]
-        arrays.append(python_column(column, values, context.environment))
+        arrays.append(python_column(column, values, context.environment, lossy=lossy))
     data = pa.Table.from_arrays(arrays, names=[c.name for c in fields])
     types = [_nullable(c.type) for c in fields]
     return _answer(_write(table, [c.name for c in fields], data, types, context, snapshot), context)
@@ -138,7 +139,9 @@ def query_blocks(
         raise _wrong_count(len(fields), len(result.names))
     names = [c.name for c in fields]
     batches = result.batches_named(names)
-    return _blocks(table, columns, batches, result.types, context, snapshot)
+    return _blocks(
+        table, columns, batches, result.types, context, snapshot, nulls="insert_null_as_default"
+    )
 
 
 def run_insert_data(
@@ -164,7 +167,9 @@ def _run_insert_data(
     types: Sequence[DataType] | None = None
     source: Any
     if isinstance(data, Mapping):
-        source, types = mapping_columns(table, data, columns, context.environment)
+        source, types = mapping_columns(
+            table, data, columns, context.environment, lossy=allows_lossy(context.settings)
+        )
     else:
         source = data if columns is None else _positional(data, columns)
         if isinstance(source, pa.RecordBatchReader):
@@ -187,12 +192,13 @@ def _write(
 
 def _blocks(
     table: Table, columns: Sequence[str] | None, data: Any, types: Sequence[DataType],
-    context: StatementContext, snapshot: Snapshot,
+    context: StatementContext, snapshot: Snapshot, nulls: str = "input_format_null_as_default",
 ) -> Iterator[pa.Table]:  # fmt: skip
+    """`nulls` is the setting that says what NULL does in a column that is not Nullable."""
     return make_blocks(
         table, data, columns=[c.name for c in _target_columns(table, columns)], types=types,
         settings=context.settings, environment=context.environment, snapshot=snapshot,
-        null_as_default=context.settings.boolean("input_format_null_as_default"),
+        null_as_default=context.settings.boolean(nulls),
         cache=context.services.cache,
     )  # fmt: skip
 
@@ -292,6 +298,7 @@ def _expression_rows(
     arrays = []
     types = [_nullable(c.type) for c in fields]
     null_as_default = context.settings.boolean("input_format_null_as_default")
+    lossy = allows_lossy(context.settings)
     for position, (column, data_type) in enumerate(zip(fields, types, strict=True)):
         given = [row[position] for row in rows]
         if column.default and None in given:
@@ -299,7 +306,7 @@ def _expression_rows(
         parameters = [e for e in given if isinstance(e, nodes.Parameter) and _is_parameter(e)]
         if len(parameters) == len(given):
             python = [lookup_parameter(e, context.parameters) for e in parameters]
-            arrays.append(python_column(column, python, context.environment))
+            arrays.append(python_column(column, python, context.environment, lossy=lossy))
             continue
         values = []
         for number, expression in enumerate(given, 1):
@@ -310,7 +317,7 @@ def _expression_rows(
                 values.append(pa.scalar(None))  # an array or a map, which no NULL can be of
                 continue
             try:
-                values.append(bind_constant(expression, data_type, scope))
+                values.append(bind_constant(expression, data_type, scope, lossy=lossy))
             except DataError as error:
                 error.message = f"Column {column.name}, row {number}: {error.message}"
                 raise

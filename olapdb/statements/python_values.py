@@ -8,16 +8,17 @@ error that names column and row.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from olapdb.bind.parameters import python_array, type_of
 from olapdb.errors import BadArguments, CannotConvertType, DataError, NumberOfColumnsDoesntMatch
-from olapdb.functions import cast_column
+from olapdb.functions import cast_column, store_column
 from olapdb.functions.base import Environment
-from olapdb.ingest.block import check_range, type_of_arrow
+from olapdb.ingest.block import type_of_arrow
 from olapdb.model.schema import Column, Table
 from olapdb.types import (
     Array,
@@ -31,16 +32,22 @@ from olapdb.types import (
     plain,
 )
 
+Cast: TypeAlias = Callable[[pa.Array, DataType, DataType, Environment], pa.Array]
 
-def python_column(column: Column, values: Sequence[object], environment: Environment) -> pa.Array:
+
+def python_column(
+    column: Column, values: Sequence[object], environment: Environment, *, lossy: bool = False
+) -> pa.Array:
     """The values for `column`, of its type made Nullable; None is NULL (what that means for a
-    column that is not Nullable, the INSERT says). DataError, with its row, for what does not fit."""
+    column that is not Nullable, the INSERT says). DataError, with its row, for what does not fit;
+    `lossy`: what converts by CAST fits."""
     target = make_nullable(column.type)
+    cast = partial(cast_column, strict=True) if lossy else store_column
     try:
-        array = _direct(values, column.type, target)
+        array = _direct(values, column.type, target, lossy)
         if array is None and _holds_records(column.type):
-            array = _records(values, target, environment)
-        return _by_type(values, target, environment) if array is None else array
+            array = _records(values, target, environment, cast)
+        return _by_type(values, target, environment, cast) if array is None else array
     except DataError as error:
         place = f"Column {column.name}" + ("" if error.row is None else f", row {error.row + 1}")
         error.message = f"{place}: {error.message}"
@@ -48,8 +55,9 @@ def python_column(column: Column, values: Sequence[object], environment: Environ
 
 
 def mapping_columns(
-    table: Table, data: Mapping[str, Any], names: Sequence[str] | None, environment: Environment
-) -> tuple[pa.Table, list[DataType]]:
+    table: Table, data: Mapping[str, Any], names: Sequence[str] | None, environment: Environment,
+    *, lossy: bool = False,
+) -> tuple[pa.Table, list[DataType]]:  # fmt: skip
     """A mapping of columns and their types; lists are Python values, the rest is Arrow's or NumPy's.
     `names` are the table's, by position, where the mapping's keys are not."""
     if names is not None and len(names) != len(data):
@@ -63,7 +71,7 @@ def mapping_columns(
     for name, values in zip(names, data.values(), strict=True):
         column = table.column(name)
         if isinstance(values, list | tuple) and column is not None:
-            arrays.append(python_column(column, values, environment))
+            arrays.append(python_column(column, values, environment, lossy=lossy))
             types.append(make_nullable(column.type))
             continue
         arrays.append(_arrow_column(name, values))
@@ -87,7 +95,9 @@ def _arrow_column(name: str, values: Any) -> pa.Array | pa.ChunkedArray:
         ) from error
 
 
-def _direct(values: Sequence[object], column: DataType, target: DataType) -> pa.Array | None:
+def _direct(
+    values: Sequence[object], column: DataType, target: DataType, lossy: bool
+) -> pa.Array | None:
     """Values of just the column's own class; None where there are others."""
     classes = frozenset(map(type, values)) - {type(None)}
     if not classes:
@@ -97,8 +107,10 @@ def _direct(values: Sequence[object], column: DataType, target: DataType) -> pa.
             try:
                 return pa.array(values, target.arrow)
             except (pa.ArrowInvalid, OverflowError):
+                if lossy:
+                    return None
                 raise _out_of_range(values, column) from None
-        case Float() if classes == {float}:
+        case Float(bits=64) if classes == {float}:
             return pa.array(values, target.arrow)
         case Boolean() if classes == {bool}:
             return pa.array(values, target.arrow)
@@ -128,7 +140,7 @@ def _holds_records(data_type: DataType) -> bool:
 
 
 def _records(
-    values: Sequence[object], target: DataType, environment: Environment
+    values: Sequence[object], target: DataType, environment: Environment, cast: Cast
 ) -> pa.Array | None:
     """Dicts by field name, as Arrow reads them; None where they are tuples."""
     try:
@@ -138,10 +150,12 @@ def _records(
         return None
     if not _holds_records(source):
         return None
-    return cast_column(array, source, target, environment, strict=True)
+    return cast(array, source, target, environment)
 
 
-def _by_type(values: Sequence[object], target: DataType, environment: Environment) -> pa.Array:
+def _by_type(
+    values: Sequence[object], target: DataType, environment: Environment, cast: Cast
+) -> pa.Array:
     """Each group of values of one type is cast at once, then all are put in order."""
     groups: dict[DataType, list[int]] = {}
     for row, value in enumerate(values):
@@ -155,11 +169,10 @@ def _by_type(values: Sequence[object], target: DataType, environment: Environmen
             continue
         try:
             array = python_array([values[row] for row in rows], data_type, environment)
-            check_range(array, data_type, target)
-            cast = cast_column(array, data_type, target, environment, strict=True)
+            piece = cast(array, data_type, target, environment)
         except DataError as error:
             raise error.at_row(rows[error.row or 0]) from None
-        pieces.append(cast)
+        pieces.append(piece)
         order += rows
     if len(pieces) == 1:
         return pieces[0]
