@@ -197,7 +197,8 @@ class Session:
             case nodes.Use():
                 return self._use(statement, context)
             case nodes.SetSettings():
-                self.settings = context.with_settings(statement.settings).settings
+                changed = context.with_settings(statement.settings, takes_engine=True)
+                self.settings = changed.settings
                 return Result()
             case nodes.Transaction():
                 return _transaction(statement)
