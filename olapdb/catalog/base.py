@@ -119,7 +119,8 @@ class Catalog(Protocol):
     def apply(self, commit: Commit) -> Committed:
         """Checks all requirements and makes all changes, or makes none and raises:
 
-        CommitConflict with `requirement` (which no longer holds), DuplicateInsert, CatalogBusy,
+        CommitConflict with `requirement` (which no longer holds), Aborted where a lease that is
+        required has ended (it never comes back: no retry helps), DuplicateInsert, CatalogBusy,
         NotEnoughSpace, ReadOnly: surely nothing was changed.  CommitUnknown: nobody knows.
         """
         ...

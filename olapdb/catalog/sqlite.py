@@ -36,10 +36,11 @@ from olapdb.catalog.forgetting import forget_history, forget_parts
 from olapdb.catalog.head import Head, refuse_vacuumed
 from olapdb.catalog.opening import open_or_create
 from olapdb.catalog.processes import Registration, living
-from olapdb.catalog.requirements import Current, check
+from olapdb.catalog.requirements import Current, check, check_all
 from olapdb.catalog.snapshot import SqliteSnapshot
 from olapdb.catalog.writing import Writer
 from olapdb.errors import (
+    Aborted,
     BadArguments,
     CatalogChanged,
     CommitConflict,
@@ -230,8 +231,7 @@ class SqliteCatalog:
         connection.execute("BEGIN IMMEDIATE")
         newest = int(sql.newest_commit.value(connection))
         current = Current(connection, newest, self._head.at(connection, newest).schema)
-        for requirement in commit.requirements:
-            check(current, requirement)
+        check_all(current, commit.requirements)
         self._reach("catalog.checked")
         now_ms = self._clock_ms()
         application = Application(current, newest + 1, now_ms, commit)
@@ -258,7 +258,7 @@ class SqliteCatalog:
             for requirement in requirements:
                 try:
                     check(current, requirement)
-                except (CommitConflict, DuplicateInsert):
+                except (Aborted, CommitConflict, DuplicateInsert):
                     found.append(requirement)
         return tuple(found)
 

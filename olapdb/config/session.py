@@ -163,7 +163,7 @@ def _session() -> Iterable[SettingDefinition]:
     yield s(
         "engine",
         "in_process",
-        "Where SYSTEM BACKFILL, REPLAY and RECONCILE run: in_process or spark.",
+        "Where SYSTEM BACKFILL, REPLAY, RECONCILE, ADOPT and REBUILD VIEW run: in_process or spark.",
         only=("in_process", "spark"),
     )
     yield s(

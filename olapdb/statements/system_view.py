@@ -66,6 +66,9 @@ _COLUMNS: Mapping[str, Mapping[str, DataType]] = {
     },
 }  # fmt: skip
 
+_COMPUTE_CHUNKS = ("BACKFILL", "REPLAY", "RECONCILE", "ADOPT", "REBUILD")
+"""Commands that compute chunks, where the setting `engine` says."""
+
 
 def system_view(statement: nodes.SystemView, context: StatementContext) -> Result:
     """The rows of the command as a table; STOP and START give none."""
@@ -86,10 +89,11 @@ def system_view(statement: nodes.SystemView, context: StatementContext) -> Resul
 
 def rows_of(statement: nodes.SystemView, context: StatementContext) -> tuple[Any, ...]:
     """Runs the command; its rows are those that the function of its name in `olapdb.views` gives."""
-    context = context.with_settings(statement.settings)
+    kind = _kind(statement)
+    context = context.with_settings(statement.settings, takes_engine=kind in _COMPUTE_CHUNKS)
     snapshot = context.snapshot()
     view = context.require_view(snapshot, statement.view)
-    match _kind(statement):
+    match kind:
         case "BACKFILL":
             return _backfill(statement, view, context, snapshot)
         case "DRY RUN":

@@ -23,7 +23,7 @@ def create_materialized_view(
     """The trigger is live from its commit on; older rows are its gap until they are backfilled."""
     from olapdb.views.create import create_view
 
-    context = context.with_settings(statement.settings)
+    context = context.with_settings(statement.settings, takes_engine=statement.populate)
     created = create_view(
         context.services, statement, database=context.database, settings=context.settings,
         query_id=context.query_id, text=context.text, build_inner=_inner_builder(context),
