@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from olapdb.catalog import statements as sql
+from olapdb.catalog.compaction import BlockSpan, spans_of
+from olapdb.catalog.inline import inflated
+from olapdb.catalog.mark import refuse_vacuumed
 from olapdb.catalog.retained import decode_retained
 from olapdb.catalog.state import SchemaState
 from olapdb.errors import SnapshotTooOld
@@ -78,16 +82,19 @@ class SqliteSnapshot:
             raise SnapshotTooOld(
                 f"The rows of part {part.id} have been vacuumed.", hint="Run the query again."
             )
-        return bytes(data)
+        return inflated(data)
 
     def next_block(self, table: Table) -> int:
         found = self._next_blocks.get(table.id)
         if found is None:
-            with self._catalog.connections.reading() as connection:
+            with self._catalog.connections.consistent() as connection:
                 newest = sql.newest_block_at.value(
                     connection, of_table=table.id, at_commit=self._number
                 )
-            found = self._next_blocks[table.id] = (newest or 0) + 1
+                spans = self._spans(connection, table.id)
+            # Either may be later: a block on which a view failed keeps its row among the spans.
+            last = max(newest or 0, spans[-1].last if spans else 0)
+            found = self._next_blocks[table.id] = last + 1
         return found
 
     def data_version(self, table_id: str, partition_id: str) -> int:
@@ -148,17 +155,32 @@ class SqliteSnapshot:
         return tuple(one for one in found if view_id is None or one.view_id == view_id)
 
     def blocks(self, table_id: str) -> tuple[BlockInfo, ...]:
-        with self._catalog.connections.reading() as connection:
+        with self._catalog.connections.consistent() as connection:
             rows = sql.blocks_at(connection, of_table=table_id, at_commit=self._number).fetchall()
-        return tuple(BlockInfo(*row) for row in rows)
+            spans = self._spans(connection, table_id)
+        older = [
+            BlockInfo(table_id, one.last, one.last_commit, one.rows, "", "older", one.oldest_ms,
+                      first=one.first)
+            for one in spans
+        ]  # fmt: skip
+        return tuple(sorted((*older, *(BlockInfo(*row) for row in rows)), key=lambda b: b.number))
 
     def block_span(self, table_id: str, blocks: BlockRange) -> tuple[int, int]:
-        with self._catalog.connections.reading() as connection:
+        with self._catalog.connections.consistent() as connection:
             count, oldest_ms = sql.block_span_at(
                 connection, of_table=table_id, first=blocks.first, last=blocks.last,
                 at_commit=self._number,
             ).fetchone()  # fmt: skip
-        return count, oldest_ms or 0
+            spans = [one for one in self._spans(connection, table_id) if one.count_in(blocks)]
+        times = [*(one.oldest_ms for one in spans), *([oldest_ms] if count else [])]
+        return count + sum(one.count_in(blocks) for one in spans), min(times, default=0)
+
+    def _spans(self, connection: sqlite3.Connection, table_id: str) -> list[BlockSpan]:
+        """The table's spans as of this commit; SnapshotTooOld where one reaches beyond it."""
+        found = [one for one in spans_of(connection, table_id) if one.first_commit <= self._number]
+        if found and found[-1].last_commit > self._number:
+            refuse_vacuumed(connection, self._number)
+        return found
 
 
 def coverage_of_rows(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 import time
-import uuid
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
@@ -37,7 +36,7 @@ from olapdb.model.changes import (
     SchemaIs,
     ViewsAre,
 )  # fmt: skip
-from olapdb.model.part import Blocks, Contribution, NewBlock, Part
+from olapdb.model.part import Blocks, Contribution, NewBlock, Part, new_part_id
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import CoverageRow
@@ -457,7 +456,7 @@ VOID_PARTITION = ""
 def void_part(table: Table, number: Blocks, contributions: tuple[Contribution, ...]) -> Part:
     """A part without rows, kept for what contributed nothing."""
     return Part(
-        id=uuid.uuid4().hex, table_id=table.id, partition_id=VOID_PARTITION, partition_value=(),
+        id=new_part_id(), table_id=table.id, partition_id=VOID_PARTITION, partition_value=(),
         rows=0, bytes=0, blocks=number, schema_version=table.version, contributions=contributions,
         created_ms=time.time_ns() // 1_000_000,
     )  # fmt: skip

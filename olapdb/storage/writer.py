@@ -8,7 +8,6 @@ as JSON in the footer under `olapdb.part`.
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -21,7 +20,7 @@ import pyarrow.parquet as pq
 from olapdb.errors import InternalError, OperationalError
 from olapdb.functions.columns import decimal_class, with_precision
 from olapdb.model.encoding import FOOTER_KEY, encode_footer
-from olapdb.model.part import Blocks, ColumnBounds, Contribution, Part
+from olapdb.model.part import Blocks, ColumnBounds, Contribution, Part, new_part_id
 from olapdb.model.schema import Column, Table
 from olapdb.storage.bounds import key_columns, table_bounds
 from olapdb.storage.checksum import checksum_of_bytes, checksum_of_file
@@ -84,7 +83,7 @@ def write_part(
     """
     _check_rows(table, rows)
     part = Part(
-        id=uuid.uuid4().hex,
+        id=new_part_id(),
         table_id=table.id,
         partition_id=partition_id,
         partition_value=partition_value,
