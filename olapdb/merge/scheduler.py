@@ -13,8 +13,9 @@ from functools import partial
 from queue import Empty, SimpleQueue
 
 from olapdb.errors import CommitConflict
-from olapdb.merge.merger import MergeResult, merge_some
+from olapdb.merge.merger import MergeResult
 from olapdb.merge.pauses import Pauses
+from olapdb.merge.planner import merge_some
 from olapdb.merge.vacuum_thread import FAILURES, STOP_SECONDS_MAX, VacuumThread
 from olapdb.model.schema import Table
 from olapdb.transaction.services import Services
@@ -215,9 +216,9 @@ class MergeScheduler:
             except FAILURES as error:
                 self._failed(table_id, error)
                 return
-            if done is None:
+            if not done:
                 return
-            self.merges.append(done)
+            self.merges.extend(done)
             # INSERTs first: the interpreter and the disk are theirs too.
             self._stopping.wait(PAUSE_SECONDS)
 

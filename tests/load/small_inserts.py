@@ -20,7 +20,7 @@ from pathlib import Path
 import olapdb
 from olapdb.catalog.sqlite import SqliteCatalog
 from olapdb.dbapi.connection import Connection
-from olapdb.merge.merger import merge_some
+from olapdb.merge.planner import merge_some
 from olapdb.merge.vacuum import vacuum
 from olapdb.transaction.services import Services
 
@@ -122,7 +122,7 @@ class Window:
 
 def merge_all(services: Services) -> None:
     for item in services.catalog.snapshot().objects():
-        while merge_some(services, item.id) is not None:
+        while merge_some(services, item.id):
             pass
 
 
