@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import TYPE_CHECKING, cast
 
 from olapdb.catalog import statements as sql
 from olapdb.catalog.compaction import BlockSpan, spans_of
@@ -16,10 +17,15 @@ from olapdb.catalog.state import SchemaState
 from olapdb.errors import SnapshotTooOld
 from olapdb.model.part import BlockRange, Part, union_ranges
 from olapdb.model.schema import Database, MaterializedView, SchemaObject, Table
+from olapdb.model.snapshot import Derived
 from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
 
 if TYPE_CHECKING:
     from olapdb.catalog.sqlite import SqliteCatalog
+
+
+VERSIONS_ASKED_MAX = 8
+"""Partitions of a table whose data versions are read one by one."""
 
 
 class SqliteSnapshot:
@@ -34,6 +40,8 @@ class SqliteSnapshot:
         self._data_versions: dict[tuple[str, str], int] = {}
         self._next_blocks: dict[str, int] = {}
         self._invalidations: tuple[Invalidation, ...] | None = None
+        self._versions_asked: Counter[str] = Counter()
+        self._derived: dict[Hashable, object] = {}
         self._checks: tuple[Check, ...] | None = None
         self._retained: tuple[Retained, ...] | None = None
 
@@ -100,7 +108,10 @@ class SqliteSnapshot:
     def data_version(self, table_id: str, partition_id: str) -> int:
         key = (table_id, partition_id)
         found = self._data_versions.get(key)
+        if found is None and self._versions_asked[table_id] >= VERSIONS_ASKED_MAX:
+            found = self._all_versions(table_id).get(partition_id, 0)
         if found is None:
+            self._versions_asked[table_id] += 1
             with self._catalog.connections.reading() as connection:
                 version = sql.data_version_at.value(
                     connection, of_table=table_id, of_partition=partition_id,
@@ -108,6 +119,16 @@ class SqliteSnapshot:
                 )  # fmt: skip
             found = self._data_versions[key] = version or 0
         return found
+
+    def _all_versions(self, table_id: str) -> dict[str, int]:
+        """Of a table that is asked for many partitions, those of all that were raised ever."""
+
+        def read() -> dict[str, int]:
+            with self._catalog.connections.reading() as connection:
+                rows = sql.data_versions_at(connection, of_table=table_id, at_commit=self._number)
+                return dict(rows.fetchall())
+
+        return self.derived(("data versions", table_id), read)
 
     def coverage(self, view_id: str) -> Coverage:
         found = self._coverage.get(view_id)
@@ -164,6 +185,11 @@ class SqliteSnapshot:
             for one in spans
         ]  # fmt: skip
         return tuple(sorted((*older, *(BlockInfo(*row) for row in rows)), key=lambda b: b.number))
+
+    def derived(self, key: Hashable, make: Callable[[], Derived]) -> Derived:
+        if key not in self._derived:
+            self._derived[key] = make()
+        return cast("Derived", self._derived[key])
 
     def block_span(self, table_id: str, blocks: BlockRange) -> tuple[int, int]:
         with self._catalog.connections.consistent() as connection:

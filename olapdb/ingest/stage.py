@@ -52,6 +52,7 @@ CASCADE_DEPTH_MAX = 64
 BESIDE_ROWS_MIN = 131_072
 """A block of so many rows is worth a thread that writes it while views fire."""
 INLINE_BYTES_MAX = 262_144
+SORTED_WHOLE_ROWS_MAX = 1 << 18
 INLINE_ROWS_MAX = 10_000
 INLINE_PARTS_UNCOUNTED = 256
 INLINE_TABLE_BYTES_MAX = INLINE_PARTS_UNCOUNTED * INLINE_BYTES_MAX
@@ -226,7 +227,16 @@ class BlockStager:
         rows have one sorting key."""
         check_markers(table, block)
         layout = layout_of(table, self.around)
-        split = [(i, v, layout.sort(rows)) for i, v, rows in layout.split(block)]
+        # A block is sorted, and combined, before it is split: once, not for each of a thousand
+        # partitions.  The partitions of a large one are often sorted already.
+        combines = table.engine.combines and self.around.settings.get("optimize_on_insert", True)
+        if block.num_rows > SORTED_WHOLE_ROWS_MAX:
+            split = [(i, v, layout.sort(rows)) for i, v, rows in layout.split(block)]
+        elif combines and layout.keys_within_partitions:
+            split = layout.split(combine(table, layout.sort(block), layout, unique=unique))
+            combines = False
+        else:
+            split = layout.split(layout.sort(block))
         limit = int(str(self.around.settings.get("max_partitions_per_insert_block", 100)))
         if limit and len(split) > limit:
             raise TooManyParts(
@@ -235,7 +245,7 @@ class BlockStager:
                 hint="Partition more coarsely, insert in the order of the partition key,"
                 " or raise the setting (0 is no limit).",
             )
-        if table.engine.combines and self.around.settings.get("optimize_on_insert", True):
+        if combines:
             split = [(i, v, combine(table, r, layout, unique=unique)) for i, v, r in split]
         return [one for one in split if one[2].num_rows]
 

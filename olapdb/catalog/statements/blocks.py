@@ -103,6 +103,16 @@ def _superseded() -> Any:
 
 
 insert_data_version = insert_into(t.data_versions)
+data_versions_at = Statement(
+    lambda: (
+        sa.select(t.data_versions.c.partition_id, sa.func.max(t.data_versions.c.version))
+        .where(
+            t.data_versions.c.table_id == P("of_table"),
+            t.data_versions.c.commit_number <= P("at_commit"),
+        )
+        .group_by(t.data_versions.c.partition_id)
+    )
+)
 data_version_at = Statement(
     lambda: sa.select(sa.func.max(t.data_versions.c.version)).where(
         t.data_versions.c.table_id == P("of_table"),
