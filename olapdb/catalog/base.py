@@ -229,10 +229,14 @@ class Catalog(Protocol):
     # --- what vacuum and checks need
 
     def dropped_parts(
-        self, until_ms: int, limit: int, until_of: Mapping[str, int] | None = None
+        self, until_ms: int, limit: int, until_of: Mapping[str, int] | None = None, after: int = 0
     ) -> tuple[DroppedPart, ...]:
         """Parts dropped up to that time, or up to `until_of` their table's id, which no pinned
-        snapshot has, the oldest first."""
+        snapshot has, the oldest first; by the commit `after` and later ones."""
+        ...
+
+    def overdue_parts(self, until_ms: int, until_of: Mapping[str, int] | None = None) -> int:
+        """How many parts `dropped_parts` would give, those of pinned snapshots too."""
         ...
 
     def dropped_tables(self) -> tuple[DroppedTable, ...]:
@@ -246,8 +250,12 @@ class Catalog(Protocol):
 
     def forget_history(self, until_ms: int, commits_max: int) -> None:
         """Removes what was dropped up to that time, objects, coverage and all that is kept of
-        them, where no pinned snapshot can see it; and all but the newest `commits_max` entries
-        of the log of commits."""
+        them, where no pinned snapshot can see it; joins old blocks into spans; and shortens the
+        log to the newest `commits_max` commits and those after `until_ms`."""
+        ...
+
+    def give_back_space(self) -> int:
+        """Cuts free space off the catalog's file and its log; returns how many pages."""
         ...
 
     def forget_leases(self, lease_ids: Sequence[str]) -> None:

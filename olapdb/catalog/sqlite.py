@@ -32,12 +32,14 @@ from olapdb.catalog.copies import copy_catalog, load_copy
 from olapdb.catalog.deliveries import key_batches, key_ledger, oldest_key
 from olapdb.catalog.dropped import list_dropped
 from olapdb.catalog.errors import catalog_error
-from olapdb.catalog.forgetting import forget_history, forget_parts
-from olapdb.catalog.head import Head, refuse_vacuumed
-from olapdb.catalog.opening import open_or_create
+from olapdb.catalog.forgetting import due_history, forget_history, forget_parts
+from olapdb.catalog.head import Head
+from olapdb.catalog.mark import refuse_vacuumed
+from olapdb.catalog.opening import migrate, open_or_create
 from olapdb.catalog.processes import Registration, living
 from olapdb.catalog.requirements import Current, check, check_all
 from olapdb.catalog.snapshot import SqliteSnapshot
+from olapdb.catalog.space import give_back
 from olapdb.catalog.writing import Writer
 from olapdb.errors import (
     Aborted,
@@ -382,16 +384,39 @@ class SqliteCatalog:
     # --- what vacuum and checks need
 
     def dropped_parts(
-        self, until_ms: int, limit: int, until_of: Mapping[str, int] | None = None
+        self, until_ms: int, limit: int, until_of: Mapping[str, int] | None = None, after: int = 0
     ) -> tuple[DroppedPart, ...]:
         horizon = self.oldest_pin()
         with self.connections.reading() as connection:
             found = sql.dropped_parts(
-                connection, up_to=horizon, until_ms=until_ms, until_of=json.dumps(until_of or {})
-            )
+                connection, after=after, up_to=self._due(connection, horizon, until_ms, until_of),
+                until_ms=until_ms, until_of=json.dumps(until_of or {}),
+            )  # fmt: skip
             rows = found.fetchmany(limit)
             found.close()
         return tuple(DroppedPart(decode_part(*row[:-2]), row[-2], row[-1]) for row in rows)
+
+    def overdue_parts(self, until_ms: int, until_of: Mapping[str, int] | None = None) -> int:
+        self._notice_fork()
+        with self.connections.reading() as connection:
+            newest = int(sql.newest_commit.value(connection))
+            return int(
+                sql.overdue_parts.value(
+                    connection, up_to=self._due(connection, newest, until_ms, until_of),
+                    until_ms=until_ms, until_of=json.dumps(until_of or {}),
+                )
+            )  # fmt: skip
+
+    @staticmethod
+    def _due(
+        connection: sqlite3.Connection, horizon: int, until_ms: int,
+        until_of: Mapping[str, int] | None,
+    ) -> int:  # fmt: skip
+        """Return the newest commit that may have dropped a part that is due: so those that are not
+        need not be looked at."""
+        latest_ms = max((until_ms, *(until_of or {}).values()))
+        newest = sql.newest_commit_until.value(connection, until_ms=latest_ms)
+        return min(horizon, int(newest or 0))
 
     def dropped_tables(self) -> tuple[DroppedTable, ...]:
         self._notice_fork()
@@ -406,11 +431,13 @@ class SqliteCatalog:
         with self.connections.reading() as connection:
             past = int(sql.newest_commit_until.value(connection, until_ms=until_ms) or 0)
         horizon = min(self.oldest_pin(), past)
-        before = newest - commits_max + 1
-        with self.connections.reading() as connection:
-            if sql.has_history.value(connection, up_to=horizon, before=before) is None:
-                return  # an idle warehouse is not written, and its past stays readable
-        forget_history(self._writer, horizon, before, self.oldest_pin)
+        with self.connections.consistent() as connection:
+            due = due_history(connection, horizon, newest - commits_max + 1)
+        if due is not None:  # an idle warehouse is not written, and its past stays readable
+            forget_history(self._writer, due, self.oldest_pin, self._clock_ms, self._reach)
+
+    def give_back_space(self) -> int:
+        return give_back(self._writer, self.connections, self.path, self._reach)
 
     def forget_leases(self, lease_ids: Sequence[str]) -> None:
         if lease_ids:
@@ -463,6 +490,7 @@ class SqliteCatalog:
             self.refuse_used()
             live = [one for one in self.leases() if one.state == "live"]
             facts = load_copy(path, connection)
+            migrate(connection)
             self._warehouse_id = facts.warehouse_id
             for lease in live:
                 sql.insert_lease(connection, **asdict(lease))

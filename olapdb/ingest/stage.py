@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 import time
-import uuid
 from collections.abc import Mapping
 from concurrent.futures import wait
 from dataclasses import dataclass, field, replace
@@ -37,7 +36,7 @@ from olapdb.model.changes import (
     SchemaIs,
     ViewsAre,
 )  # fmt: skip
-from olapdb.model.part import Blocks, Contribution, NewBlock, Part
+from olapdb.model.part import Blocks, Contribution, NewBlock, Part, new_part_id
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import CoverageRow
@@ -54,6 +53,7 @@ CASCADE_DEPTH_MAX = 64
 BESIDE_ROWS_MIN = 131_072
 """A block of so many rows is worth a thread that writes it while views fire."""
 INLINE_BYTES_MAX = 262_144
+SORTED_WHOLE_ROWS_MAX = 1 << 18
 INLINE_ROWS_MAX = 10_000
 INLINE_PARTS_UNCOUNTED = 256
 INLINE_TABLE_BYTES_MAX = INLINE_PARTS_UNCOUNTED * INLINE_BYTES_MAX
@@ -228,7 +228,16 @@ class BlockStager:
         rows have one sorting key."""
         check_markers(table, block)
         layout = layout_of(table, self.around)
-        split = [(i, v, layout.sort(rows)) for i, v, rows in layout.split(block)]
+        # A block is sorted, and combined, before it is split: once, not for each of a thousand
+        # partitions.  The partitions of a large one are often sorted already.
+        combines = table.engine.combines and self.around.settings.get("optimize_on_insert", True)
+        if block.num_rows > SORTED_WHOLE_ROWS_MAX:
+            split = [(i, v, layout.sort(rows)) for i, v, rows in layout.split(block)]
+        elif combines and layout.keys_within_partitions:
+            split = layout.split(combine(table, layout.sort(block), layout, unique=unique))
+            combines = False
+        else:
+            split = layout.split(layout.sort(block))
         limit = int(str(self.around.settings.get("max_partitions_per_insert_block", 100)))
         if limit and len(split) > limit:
             raise TooManyParts(
@@ -237,7 +246,7 @@ class BlockStager:
                 hint="Partition more coarsely, insert in the order of the partition key,"
                 " or raise the setting (0 is no limit).",
             )
-        if table.engine.combines and self.around.settings.get("optimize_on_insert", True):
+        if combines:
             split = [(i, v, combine(table, r, layout, unique=unique)) for i, v, r in split]
         return [one for one in split if one[2].num_rows]
 
@@ -458,7 +467,7 @@ VOID_PARTITION = ""
 def void_part(table: Table, number: Blocks, contributions: tuple[Contribution, ...]) -> Part:
     """A part without rows, kept for what contributed nothing."""
     return Part(
-        id=uuid.uuid4().hex, table_id=table.id, partition_id=VOID_PARTITION, partition_value=(),
+        id=new_part_id(), table_id=table.id, partition_id=VOID_PARTITION, partition_value=(),
         rows=0, bytes=0, blocks=number, schema_version=table.version, contributions=contributions,
         created_ms=time.time_ns() // 1_000_000,
     )  # fmt: skip

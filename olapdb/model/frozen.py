@@ -6,13 +6,13 @@ tables that it reads with the parts that it may read, and every view that its ro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from olapdb.errors import InternalError
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import Database, MaterializedView, SchemaObject, Table
-from olapdb.model.snapshot import Snapshot
+from olapdb.model.snapshot import Derived, Snapshot
 from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
 
 
@@ -77,6 +77,9 @@ class FrozenSnapshot:
 
     def blocks(self, table_id: str) -> tuple[BlockInfo, ...]:
         raise InternalError("A frozen snapshot holds no block log.")
+
+    def derived(self, key: Hashable, make: Callable[[], Derived]) -> Derived:
+        return make()
 
     def block_span(self, table_id: str, blocks: BlockRange) -> tuple[int, int]:
         raise InternalError("A frozen snapshot holds no block log.")

@@ -195,7 +195,9 @@ class SourceOffset:
 
 @dataclass(frozen=True, slots=True)
 class BlockInfo:
-    """A block of a table and the statement that brought it."""
+    """A block of a table and the statement that brought it; of old ones a span of blocks,
+    `first`..`number`, kind "older", without a statement: `commit` is the newest of theirs,
+    `created_ms` the time of the oldest."""
 
     table_id: str
     number: int
@@ -204,3 +206,8 @@ class BlockInfo:
     query_id: str
     kind: str
     created_ms: int
+    first: int = 0
+
+    @property
+    def range(self) -> BlockRange:
+        return BlockRange(self.first or self.number, self.number)

@@ -74,6 +74,12 @@ class Transaction:
         if staged.part.path:
             self._paths.append(staged.part.path)
 
+    def drop(self, staged: StagedPart) -> None:
+        """Delete the file of a part that no further attempt commits; after a conflict only."""
+        if staged.part.path:
+            self._paths.remove(staged.part.path)
+            self._services.store.delete(staged.part.path)
+
     def commit(self, build: Callable[[Snapshot], Commit]) -> Committed:
         """Applies `build(newest snapshot)`; on CommitConflict builds again, bounded.
 

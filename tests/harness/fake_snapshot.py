@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import (
@@ -14,6 +14,7 @@ from olapdb.model.schema import (
     SchemaObject,
     Table,
 )
+from olapdb.model.snapshot import Derived
 from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
 from olapdb.types import DataType
 
@@ -70,6 +71,9 @@ class FakeSnapshot:
 
     def blocks(self, table_id: str) -> tuple[BlockInfo, ...]:
         return ()
+
+    def derived(self, key: Hashable, make: Callable[[], Derived]) -> Derived:
+        return make()
 
     def block_span(self, table_id: str, blocks: BlockRange) -> tuple[int, int]:
         return 0, 0
