@@ -89,6 +89,8 @@ class _Drawing:
         if not keys:
             return ""
         key = keys[0].name
+        if not any(f.type == keys[0].type and f.role in ("key", "number") for f in self.source.fields):
+            return ""
         kind = self.chance.choices(
             ("INNER JOIN", "LEFT JOIN", "ANY LEFT JOIN", "SEMI LEFT JOIN", "ANTI LEFT JOIN", "LEFT ANY JOIN", "CROSS JOIN", "RIGHT JOIN", "FULL JOIN", "ASOF JOIN"),
             (40, 32, 5, 5, 4, 2, 3, 2, 2, 1),
@@ -135,8 +137,8 @@ class _Drawing:
 
     def columns(self, *roles: str) -> list[Expression]:
         dot = f"{self.alias}." if self.alias else ""
-        found = [Expression(f"{dot}{f.name}", f.type) for f in self.source.fields if f.role in roles and f.kind != "EPHEMERAL"]
-        found += [Expression(f"j.{f.name}", f.type) for f in self.joined if f.role in roles]
+        found = [Expression(f"{dot}{f.name}", value_type(f.type)) for f in self.source.fields if f.role in roles and f.kind != "EPHEMERAL"]
+        found += [Expression(f"j.{f.name}", value_type(f.type)) for f in self.joined if f.role in roles]
         return found + [m for m in self.more if "number" in roles]
 
     def scalar_subquery(self) -> Expression | None:
@@ -174,11 +176,14 @@ class _Drawing:
                 elif self.lot(0.1):
                     inner += " LIMIT 1"
                 same = [f for f in self.source.fields if f.type == keys[0].type and f.role in ("key", "number")]
-                return f"{dot}{same[0].name if same else 'k'} {'NOT ' if self.lot(0.2) else ''}IN ({inner})"
+                if not same:
+                    return "1"
+                return f"{dot}{same[0].name} {'NOT ' if self.lot(0.2) else ''}IN ({inner})"
         if lot < 0.5:
             scalar = self.scalar_subquery()
-            if scalar is not None:
-                return f"{dot}g < {scalar.text}"
+            numbers = self.source.of_role("number", "key")
+            if scalar is not None and numbers and "Int" in numbers[0].type:
+                return f"{dot}{numbers[0].name} < {scalar.text}"
         if lot < 0.52:
             found = self.a_table()
             if found is not None:
@@ -187,7 +192,16 @@ class _Drawing:
         if lot < 0.54:
             self.features.append("volatile")
             return f"length(toString({chance.choice(VOLATILE)})) > 0"
-        return chance.choice([f"{dot}g > 0", f"{dot}x > 0", f"{dot}x != 2", f"{dot}g IN (1, 2)", f"{dot}g IN (-1, 1, 300)", f"{dot}x IS NOT NULL"])
+        numbers = [f.name for f in self.source.fields if f.role == "number" or f.type == "UInt8"]
+        if not numbers:
+            return "1"
+        x = f"{dot}{chance.choice(numbers)}"
+        return chance.choice([f"{x} > 0", f"{x} != 2", f"{x} IN (1, 2)", f"{x} IN (-1, 1, 300)", f"{x} IS NOT NULL"])
+
+    def flag(self) -> str:
+        """A condition of an -If aggregate."""
+        numbers = [e.text for e in self.columns("key", "number") if "Int" in e.type and "Nullable" not in e.type]
+        return f"{numbers[0]} > 0" if numbers else "1"
 
     def key(self) -> Expression:
         chance = self.chance
@@ -215,7 +229,7 @@ class _Drawing:
             Expression(f"length(toString({found.text}))", "UInt64"),
             Expression(f"upper(ifNull(toString({found.text}), ''))", "String"),
             Expression(f"if(ifNull(toString({found.text}), '') = 'a', 'first', 'rest')", "String"),
-            Expression(f"cityHash64(ifNull(toString({found.text}), '')) % 3", "UInt64"),
+            Expression(f"intHash64(length(ifNull(toString({found.text}), ''))) % 3", "UInt64"),
         ])  # fmt: skip
 
     def number(self) -> Expression:
@@ -229,12 +243,12 @@ class _Drawing:
             return Expression(f"length(toString({self.chance.choice(VOLATILE)}))", "UInt64")
         if lot < 0.8:
             return self.scalar_subquery() or found
-        kind = found.type if found.type.startswith(("Float", "Nullable", "Decimal")) else "Int64"
         if lot < 0.9:
             return Expression(f"toFloat64({found.text}) * 0.5", "Nullable(Float64)" if "Nullable" in found.type else "Float64")
-        if lot < 0.95:
-            return Expression(f"abs({found.text})", found.type)
-        return Expression(f"{found.text} + 1", "Nullable(Int64)" if "Nullable" in kind else "Float64" if "Float" in kind else "Decimal(38, 2)" if "Decimal" in kind else "Int64")
+        if "Decimal" in found.type or "Float" in found.type or found.type == "UInt64":
+            return found
+        function = "abs" if lot < 0.95 else "negate"
+        return Expression(f"toInt64({function}({found.text}))", "Nullable(Int64)" if "Nullable" in found.type else "Int64")
 
     # --- aggregates
 
@@ -247,10 +261,10 @@ class _Drawing:
                 text, type_, function = chance.choice([
                     ("count()", "UInt64", "sum"), (f"sum({x.text})", wide(x.type), "sum"),
                     (f"sum({x.text})", wide(x.type), "sum"), (f"countIf(toInt64({x.text}) > 0)" if "Nullable" not in x.type else "count()", "UInt64", "sum"),
-                    (f"sumIf({x.text}, g > 0)", wide(x.type), "sum"), (f"sumIfOrNull({x.text}, g > 1)", f"Nullable({plain_of(wide(x.type))})", "sum"),
+                    (f"sumIf({x.text}, {self.flag()})", wide(x.type), "sum"), (f"sum({x.text})", wide(x.type), "sum"), (f"sumIfOrNull({x.text}, {self.flag()})" if self.lot(0.3) else f"sum({x.text})", f"Nullable({plain_of(wide(x.type))})", "sum"),
                 ])  # fmt: skip
             else:
-                function = chance.choice(("min", "max", "any", "anyLast"))
+                function = chance.choice(("min", "max", "any", "min", "max", "any", "anyLast"))
                 text, type_ = f"{function}({x.text})", x.type
             del kind
             return Output(name, text, type_, form="simple", function=function)
@@ -258,22 +272,22 @@ class _Drawing:
             function, arguments = chance.choice([
                 ("uniqExact", [x]), ("avg", [x]), ("uniq", [x]), ("quantile(0.5)", [x]), ("groupUniqArray", [x]),
                 ("sum", [x]), ("count", []), ("max", [x]), ("argMax", [x, self.number()]), ("groupArray", [x]),
-                ("stddevPop", [x]), ("any", [x]), ("anyLast", [x]), ("topK(2)", [x]), ("argMin", [x, self.number()]),
-                ("sumOrNull", [x]), ("avgOrNull", [x]), ("uniqCombined", [x]), ("median", [x]), ("groupBitOr", [x]),
+                ("stddevPop", [x]), ("any", [x]), ("anyLast", [x]), ("avgWeighted", [x, self.number()]), ("argMin", [x, self.number()]),
+                ("sumOrNull", [x]), ("avgOrNull", [x]), ("covarPop", [x, self.number()]), ("median", [x]), ("groupBitOr", [x]),
                 ("quantileExact", [x]), ("quantilesExact(0.1, 0.9)", [x]), ("first_value", [x]), ("corr", [x, self.number()]),
             ])  # fmt: skip
             plain, bracket, parameters = function.partition("(")
             said = ", ".join(a.text for a in arguments)
             types = "".join(f", {a.type}" for a in arguments)
             if self.lot(0.15):
-                return Output(name, f"{plain}IfState{bracket}{parameters}({said + ', ' if said else ''}g > 0)", f"AggregateFunction({plain}If{bracket}{parameters}{types}, UInt8)", form="state", function=plain)
+                return Output(name, f"{plain}IfState{bracket}{parameters}({said + ', ' if said else ''}{self.flag()})", f"AggregateFunction({plain}If{bracket}{parameters}{types}, UInt8)", form="state", function=plain)
             return Output(name, f"{plain}State{bracket}{parameters}({said})", f"AggregateFunction({function}{types})", form="state", function=plain)
         text, type_ = chance.choice([
             (f"avg({x.text})", "Float64"), ("count()", "UInt64"), (f"uniqExact({x.text})", "UInt64"),
             (f"sum({x.text})", wide(x.type)), (f"max({x.text})", x.type), (f"groupUniqArray(toString({x.text}))", "Array(String)"),
             (f"sum({x.text}) + 1", "Int64"), (f"count(DISTINCT {x.text})", "UInt64"), (f"quantile({x.text})", "Float64"),
             (f"sum(DISTINCT {x.text})", wide(x.type)), (f"any({x.text})", x.type), ("sum(1)", "UInt64"),
-            (f"sumKahan({x.text})", "Float64"), (f"toInt32(sum({x.text}))", "Int32"),
+            (f"varSamp({x.text})", "Float64"), (f"toInt32(sum({x.text}))", "Int32"),
         ])  # fmt: skip
         return Output(name, text, type_, form="value", function="")
 
@@ -284,7 +298,8 @@ class _Drawing:
         relation, prelude = self.source.name, ""
         lot = chance.random()
         if lot < 0.06:
-            relation = f"(SELECT * FROM {self.source.name} WHERE g < 2)"
+            first = self.source.fields[0].name
+            relation = f"(SELECT * FROM {self.source.name} WHERE toString({first}) != '2')"
             self.features.append("FROM subquery")
         elif lot < 0.1:
             numbers = ", ".join(f.name for f in self.source.fields if f.kind in ("", "DEFAULT"))
@@ -299,7 +314,7 @@ class _Drawing:
             if plain:
                 relation = plain[0][0]
                 self.features.append("plain view")
-        elif lot < 0.19 and "MergeTree" in self.source.engine:
+        elif lot < 0.19 and "MergeTree" in self.source.engine and self.source.engine != "MergeTree":
             relation += " FINAL"
         arrays = self.source.of_role("array")
         tail = ""
@@ -323,7 +338,7 @@ class _Drawing:
         outputs: list[Output] = []
         for at, key in enumerate(dict.fromkeys(keys)):
             name = key.text.rpartition(".")[2] if key.text.replace(".", "").replace("_", "").isalnum() else f"k{at}"
-            if name.startswith("_") or any(o.name == name for o in outputs):
+            if name.startswith("_") or not name.isidentifier() or name[0] == "m" or any(o.name == name for o in outputs):
                 name = f"k{at}"
             outputs.append(Output(name, key.text, key.type, is_key=True))
         summing = merging and self.lot(0.35)
@@ -366,6 +381,11 @@ class _Drawing:
             text += f" UNION ALL {text}"
             self.features.append("UNION ALL")
         return QueryDraft(text, outputs, False, self.source.name, self.reads, self.features)
+
+
+def value_type(kind: str) -> str:
+    """The type of the values of a SimpleAggregateFunction column."""
+    return kind.partition(", ")[2][:-1] if kind.startswith("SimpleAggregateFunction(") else kind
 
 
 def plain_of(kind: str) -> str:

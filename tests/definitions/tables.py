@@ -38,11 +38,9 @@ TIME_TYPES = {
     "DateTime64(3, 'UTC')": ["'2024-01-01 00:00:00.001'", "'2024-01-31 23:59:59.999'"],
 }
 VOLATILE = (
-    "rand()", "now()", "now64(3)", "generateUUIDv4()", "rand64()", "today()", "randCanonical()",
-    "rowNumberInAllBlocks()", "hostName()", "queryID()", "uptime()", "randUniform(0, 9)",
-    "randomString(3)", "toUnixTimestamp(now())", "rand() % 7", "blockNumber()", "rowNumberInBlock()",
-    "currentDatabase()", "timezone()", "version()", "randConstant()", "toUInt8(rand(1))", "yesterday()",
-    "getSetting('max_threads')",
+    "rand()", "now()", "now64(3)", "generateUUIDv4()", "rand64()", "today()", "hostName()", "queryID()",
+    "uptime()", "toUnixTimestamp(now())", "rand() % 7", "currentDatabase()", "timezone()", "version()",
+    "toUInt8(rand(1))", "yesterday()", "serverUUID()", "initialQueryID()", "currentUser()", "randUniform(0, 9)",
 )  # fmt: skip
 
 
@@ -215,6 +213,7 @@ def draw_computed(
 
 
 def _wide(kind: str) -> str:
+    """The type of a sum of values of this type."""
     if kind.startswith("Nullable"):
         return "Nullable(Int64)"
     if kind.startswith("Decimal"):

@@ -9,6 +9,7 @@ the target holds is read with FINAL.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -97,7 +98,8 @@ def untruths(connection: Connection, seen: Mapping[str, Status], counts: Counter
             continue
         counts["compared"] += 1
         if wrong:
-            yield Untruth("untrue", names, f"{sorted(allowed)}: {wrong}")
+            sign = wrong[: wrong.index("]") + 1] if wrong.startswith("[") and wrong[1] != "(" else "[rows]"
+            yield Untruth(f"untrue {sign}", names, f"{sorted(allowed)}: {wrong}")
 
 
 def _frozen(snapshot: Snapshot, writers: Sequence[MaterializedView]) -> list[tuple[Any, Any]]:
@@ -188,8 +190,12 @@ class Comparison:
         return found
 
     def _with_defaults(self, inner: str, names: Sequence[str], written: Sequence[str]) -> str:
-        """`inner` and the columns that it leaves out, in the order of `names`."""
-        defaults = dict(self._defaults(written))
+        """`inner` and the columns that it leaves out, in the order of `names`; states in `inner`
+        are finalized already."""
+        defaults = {
+            name: re.sub(r"finalizeAggregation\((\w+)\)", r"\1", text)
+            for name, text in self._defaults(written)
+        }
         said = [f"{name} AS {name}" if name in written else f"({defaults[name]}) AS {name}" for name in names]
         return f"SELECT {', '.join(said)} FROM ({inner})"
 
@@ -227,18 +233,19 @@ class Comparison:
         at = [names.index(k) for k in keys]
         sums = [i for i, c in enumerate(shown) if c.name not in keys and self.summed(c)]
         sides = [
-            self._keyed(rows, at, sums, boxes) for rows in (expected, actual)
+            self._keyed(rows, at, sums, boxes, [i for i, n in enumerate(names) if n not in has])
+            for rows in (expected, actual)
         ]  # fmt: skip
         return self._apart(sides[0], sides[1], shown)
 
     def _keyed(
         self, rows: Sequence[tuple[Any, ...]], at: Sequence[int], sums: Sequence[int],
-        boxes: Sequence[tuple[Any, Any]],
+        boxes: Sequence[tuple[Any, Any]], filled: Sequence[int],
     ) -> dict[Any, tuple[Any, ...]]:  # fmt: skip
         found = {}
         for row in rows:
             key = tuple(hashable(row[i]) for i in at) or KEYLESS
-            values = [v for i, v in enumerate(row) if i not in at]
+            values = [v for i, v in enumerate(row) if i not in at and i not in filled]
             if sums and all(not row[i] for i in sums):
                 continue  # sums of zero go, from which block they may be
             if key == KEYLESS and all(is_nothing(v) for v in values):
@@ -256,12 +263,14 @@ class Comparison:
         for key in sorted({*expected, *actual}, key=repr):
             due, there = expected.get(key), actual.get(key)
             if due is None or there is None:
-                wrong.append(f"{key}: {there} instead of {due}")
+                wrong.append(("row", f"{key}: {there} instead of {due}"))
                 continue
             for column, one, other in zip(columns, due, there, strict=True):
                 if not same(one, other, column.type.name):
-                    wrong.append(f"{key}.{column.name}: {other!r} instead of {one!r}")
-        return "; ".join(wrong[:4])
+                    wrong.append((column.name, f"{key}.{column.name}: {other!r} instead of {one!r}"))
+        if not wrong:
+            return ""
+        return f"[{wrong[0][0]}] " + "; ".join(text for _, text in wrong[:4])
 
     # --- targets that keep rows
 
@@ -274,16 +283,20 @@ class Comparison:
         ]  # fmt: skip
         actual = self.rows(f"SELECT {', '.join(finish)} FROM {self.target.name}")
         names = [c.name for c in shown]
-        query = self._with_defaults(self.union(), names, written)
-        expected = self.rows(f"SELECT {', '.join(finish)} FROM ({query})" + self.settings())
+        finished = [
+            f"finalizeAggregation({c.name}) AS {c.name}" if isinstance(c.type, AggregateFunction) else c.name
+            for c in self.target.columns if c.name in written
+        ]  # fmt: skip
+        query = self._with_defaults(f"SELECT {', '.join(finished)} FROM ({self.union()})", names, written)
+        expected = self.rows(query + self.settings())
         if len(expected) != len(actual):
-            return f"{len(actual)} rows instead of {len(expected)}: {actual[:3]} instead of {expected[:3]}"
+            return f"[rows] {len(actual)} rows instead of {len(expected)}: {actual[:3]} instead of {expected[:3]}"
         kinds = [c.type.name for c in shown]
         left = sorted(([normal(v, k) for v, k in zip(r, kinds)] for r in expected), key=repr)
         right = sorted(([normal(v, k) for v, k in zip(r, kinds)] for r in actual), key=repr)
         for due, there in zip(left, right, strict=True):
             if not all(same(a, b, k) for a, b, k in zip(due, there, kinds, strict=True)):
-                return f"{there} instead of {due}"
+                return f"[values] {there} instead of {due}"
         return ""
 
     # --- targets that keep one row of several
@@ -362,11 +375,11 @@ def same(due: Any, there: Any, kind: str) -> bool:
             return True
         if not (isinstance(due, float) or isinstance(there, float) or "Float" in kind):
             return False
-        if "Int" in kind and "Float" not in kind:
-            return False  # a fraction was lost
         a, b = float(due), float(there)
         if math.isnan(a) or math.isnan(b):
             return math.isnan(a) and math.isnan(b)
+        if not isinstance(there, float):
+            return False  # a fraction was lost
         tolerance = 1e-5 if "Float32" in kind else 1e-8
         return abs(a - b) <= tolerance * max(1.0, abs(a), abs(b))
     if isinstance(there, date) and not isinstance(there, datetime) and isinstance(due, datetime):
