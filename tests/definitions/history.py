@@ -98,6 +98,8 @@ class History:
 
     def optimize(self) -> list[str]:
         names = list(self.definition.tables)
+        if self.definition.dimensions and self.chance.random() < 0.4:
+            names = self.definition.dimensions
         name = self.chance.choice(names)
         return [self.chance.choice((f"OPTIMIZE TABLE {name} FINAL", f"OPTIMIZE TABLE {name}", f"-- merge {name}"))]
 

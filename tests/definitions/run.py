@@ -181,7 +181,7 @@ class Run:
             }  # fmt: skip
             if not ill or undigested:
                 return None  # what reads a view that cannot digest its rows cannot be mended either
-            if rounds >= MENDS_MAX + len(ill):
+            if rounds >= MENDS_MAX * len(self._statuses()):
                 name, status = next(iter(ill.items()))
                 return self._found("mend does not end", f"{name} is {status.verdict}: {status.reason}; mend: {status.mend}")
             rounds += 1
@@ -214,11 +214,11 @@ def _rests(status: Status) -> bool:
 
 def _is_answer(status: Status, error: Error) -> bool:
     """Whether the failure is what the statement is there to find out: ADOPT that rows by hand are
-    not the view's, or that the view cannot digest rows that it has not seen."""
+    not the view's, or that the view cannot digest rows that it has to read again."""
     if "ADOPT VIEW" in status.mend and error.name == "BYPASS_ROWS":
         return True
     undigestible = error.name in CONTENT or any(name in str(error) for name in CONTENT)
-    return undigestible and status.verdict in ("partial", "unproven", "bypassed")
+    return undigestible and status.verdict in ("partial", "unproven", "bypassed", "stale")
 
 
 def _place(error: BaseException) -> str:

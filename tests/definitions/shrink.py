@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from tests.definitions.run import Finding, run_script
-from tests.definitions.steps import MEND, Script, Step, script_of
+from tests.definitions.steps import MEND, Script, Step, arrow_data, script_of
 
 RUNS_MAX = 600
 CLAUSES = (
@@ -39,6 +39,10 @@ class Shrinking:
 
     def run(self) -> Finding:
         self._write_out_mending()
+        for at, step in enumerate(self.best.steps):
+            arrow = arrow_data(step.text)
+            if arrow is not None and at < len(self.best.steps):
+                self.holds(self.best.with_step(at, _as_values(*arrow)))
         while self.left > 0 and (self._steps() or self._inside()):
             pass
         return self.finding
@@ -105,6 +109,13 @@ class Shrinking:
 def shrunk(script: Script, finding: Finding, runs_max: int = RUNS_MAX) -> tuple[Script, Finding]:
     shrinking = Shrinking(script, finding, runs_max)
     return (shrinking.best, shrinking.finding) if shrinking.run() else (script, finding)
+
+
+def _as_values(table: str, columns: dict[str, list[object]]) -> str:
+    """The INSERT of Arrow data as SQL."""
+    rows = zip(*columns.values(), strict=True)
+    said = ", ".join("(" + ", ".join("NULL" if v is None else repr(v) for v in row) + ")" for row in rows)
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {said}"
 
 
 # --- candidates ----------------------------------------------------------------------------------

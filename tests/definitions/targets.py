@@ -82,9 +82,9 @@ def _type(chance: random.Random, output: Output) -> str:
     if kind.startswith("AggregateFunction"):
         return kind
     if output.is_key:
-        pool = NARROWER if lot < 0.04 else WIDER if lot < 0.14 else {}
+        pool = NARROWER if lot < 0.02 else WIDER if lot < 0.1 else {}
     else:
-        pool = NARROWER if lot < 0.14 else WIDER if lot < 0.28 else {}
+        pool = NARROWER if lot < 0.06 else WIDER if lot < 0.18 else {}
     inner = plain_of(kind)
     found = pool.get(inner)
     if not found:
@@ -124,7 +124,7 @@ def _partition(chance: random.Random, table: TableDraft, query: QueryDraft) -> N
 
 def _own_columns(chance: random.Random, table: TableDraft, query: QueryDraft) -> None:
     """Columns that the query does not write: from nothing, from keys, from what is aggregated."""
-    if chance.random() > 0.22:
+    if chance.random() > 0.13:
         return
     kind = chance.choices(("DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL", ""), (42, 32, 12, 4, 10))[0]
     lot = chance.random()

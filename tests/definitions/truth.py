@@ -219,7 +219,7 @@ class Comparison:
                 query = self._with_defaults(query, [*written, *(k for k in keys if k not in written)], written)
                 break
         inner = [
-            f"CAST({c.name}, '{c.type.name}') AS {c.name}" if c.name in keys else c.name
+            f"CAST({c.name} AS {c.type.name}) AS {c.name}" if c.name in keys else c.name
             for c in self.target.columns if c.name in written or c.name in keys
         ]  # fmt: skip
         # A GROUP BY over no rows gives no row; without keys it gives one, of nothing.
@@ -292,8 +292,10 @@ class Comparison:
         if len(expected) != len(actual):
             return f"[rows] {len(actual)} rows instead of {len(expected)}: {actual[:3]} instead of {expected[:3]}"
         kinds = [c.type.name for c in shown]
-        left = sorted(([normal(v, k) for v, k in zip(r, kinds)] for r in expected), key=repr)
-        right = sorted(([normal(v, k) for v, k in zip(r, kinds)] for r in actual), key=repr)
+        left, right = (
+            sorted(rows, key=lambda r: repr([normal(v, k) for v, k in zip(r, kinds)]))
+            for rows in (expected, actual)
+        )
         for due, there in zip(left, right, strict=True):
             if not all(same(a, b, k) for a, b, k in zip(due, there, kinds, strict=True)):
                 return f"[values] {there} instead of {due}"
@@ -311,7 +313,7 @@ class Comparison:
         if any(isinstance(c.type, AggregateFunction) for c in columns):
             raise NotComparable
         by = ", ".join(keys)
-        cast = ", ".join(f"CAST({k}, '{self._type(k)}') AS c_{k}" for k in keys)
+        cast = ", ".join(f"CAST({k} AS {self._type(k)}) AS c_{k}" for k in keys)
         cs = ", ".join(f"c_{k}" for k in keys)
         if engine.sign is not None:
             if engine.sign not in written:
@@ -359,8 +361,8 @@ def normal(value: Any, kind: str) -> Any:
         if value != value:
             return "nan"
         if "Float" in kind or isinstance(value, float):
-            return float(f"{float(value):.5g}")
-        return int(value) if value == int(value) else float(value)
+            value = float(f"{float(value):.5g}")
+        return int(value) if math.isfinite(value) and value == int(value) else float(value)
     if kind.endswith("Date") and isinstance(value, datetime):
         return value.date()
     return value
@@ -384,6 +386,8 @@ def same(due: Any, there: Any, kind: str) -> bool:
         return abs(a - b) <= tolerance * max(1.0, abs(a), abs(b))
     if isinstance(there, date) and not isinstance(there, datetime) and isinstance(due, datetime):
         return due.date() == there
+    if isinstance(there, str) and isinstance(due, str):
+        return due == there or ("FixedString" in kind and due.rstrip("\0") == there.rstrip("\0"))
     if isinstance(there, str) != isinstance(due, str):
         return str(due) == str(there)
     if isinstance(due, list) and isinstance(there, list):
