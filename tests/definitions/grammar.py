@@ -90,11 +90,12 @@ class _Drawing:
         if source.name not in definition.sources and chance.random() < 0.4:
             others += [definition.tables[n] for n in definition.sources]
         query = draw_query(chance, source, others, definition.plain, merging)
-        own = chance.random() < 0.02
+        own = chance.random() < 0.04
         target = draw_target(chance, target_name, query, merging and query.grouped)
         if own:
             key = next((o.name for o in query.outputs if o.is_key), query.outputs[0].name)
-            query.text = query.text.replace(" GROUP BY", f" WHERE g NOT IN (SELECT {key} FROM {target_name}) GROUP BY", 1)
+            first = next((o.expression for o in query.outputs if o.is_key), "g")
+            query.text = query.text.replace(" GROUP BY", f" WHERE {first} NOT IN (SELECT {key} FROM {target_name}) GROUP BY", 1)
         options = " SETTINGS dimensions = 'at_insert'" if query.reads and chance.random() < 0.04 else ""
         lot = chance.random()
         self._create(target)

@@ -21,7 +21,7 @@ class History:
         self.chance, self.definition = chance, definition
         self.columns = 0
         self.kinds: tuple[tuple[Callable[[], list[str]], int], ...] = (
-            (self.insert, 30), (self.insert_dimension, 12), (self.optimize, 18), (self.delete, 6),
+            (self.insert, 30), (self.insert_dimension, 15), (self.optimize, 20), (self.delete, 6),
             (self.update, 5), (self.add_column, 7), (self.change_column, 5), (self.partition, 6),
             (self.table_settings, 3), (self.by_hand, 3), (self.about_view, 18), (self.mend, 6),
             (self.replace_dimension, 2), (self.modify_query, 3), (self.copy_rows, 2),

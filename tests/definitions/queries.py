@@ -64,6 +64,8 @@ class _Drawing:
         self.alias = ""
         self.more: list[Expression] = []
         self.joined: list[Field] = []
+        # What a source that joins its rows cannot tell apart: plain keys, sums of sums.
+        self.plain = source.engine in ("SummingMergeTree", "AggregatingMergeTree") and self.lot(0.5)
 
     def lot(self, share: float) -> bool:
         return self.chance.random() < share
@@ -206,6 +208,8 @@ class _Drawing:
     def key(self) -> Expression:
         chance = self.chance
         keys = self.columns("key")
+        if self.plain and keys:
+            return chance.choice(keys)
         if not keys or self.lot(0.12):
             keys = keys + self.columns("number", "text", "time") or [Expression("1", "UInt8")]
         found = chance.choice(keys)
@@ -236,7 +240,7 @@ class _Drawing:
         numbers = self.columns("number") or [Expression("1", "UInt8")]
         found = self.chance.choice(numbers)
         lot = self.chance.random()
-        if lot < 0.7:
+        if lot < 0.7 or self.plain:
             return found
         if lot < 0.74:
             self.features.append("volatile")
@@ -254,6 +258,8 @@ class _Drawing:
 
     def aggregate(self, name: str, merging: bool, summing: bool = False) -> Output:
         chance = self.chance
+        if self.plain and self.lot(0.8):
+            return self.sum_of_sums(name)
         x = self.number()
         if summing or (merging and self.lot(0.45)):
             kind, lot = plain_of(x.type), chance.random()
@@ -291,6 +297,17 @@ class _Drawing:
         ])  # fmt: skip
         return Output(name, text, type_, form="value", function="")
 
+    def sum_of_sums(self, name: str) -> Output:
+        """The column of the source, joined as its merges join it."""
+        found = self.chance.choice(self.source.of_role("number") or [Field("1", "UInt8", role="number")])
+        inside, kind = found.type.partition("(")[2].partition(",")[0], value_type(found.type)
+        function = inside if found.type.startswith("SimpleAggregateFunction") else "sum"
+        if function == "sum":
+            kind = wide(kind)
+        if self.lot(0.3):
+            return Output(name, f"{function}State({found.name})", f"AggregateFunction({function}, {value_type(found.type)})", form="state", function=function)
+        return Output(name, f"{function}({found.name})", kind, form="simple", function=function)
+
     # --- the whole
 
     def draw(self, merging: bool) -> QueryDraft:
@@ -322,12 +339,13 @@ class _Drawing:
             tail = f" {self.chance.choice(('ARRAY', 'LEFT ARRAY'))} JOIN arr AS el"
             self.more.append(Expression("el", "UInt8"))
             self.features.append("ARRAY JOIN")
-        elif self.others and self.lot(0.42) and not relation.endswith("FINAL"):
+        elif self.others and not self.plain and self.lot(0.42) and not relation.endswith("FINAL"):
             tail = self.join()
             if tail and relation == "q":
                 tail = tail
-        where = f" WHERE {self.condition()}" if self.lot(0.35) else ""
+        where = f" WHERE {self.condition()}" if self.lot(0.35) and not self.plain else ""
         grouped = self.lot(0.93) if merging else self.lot(0.3)
+        grouped = grouped or (self.plain and merging)
         if grouped:
             return self._grouped(prelude, relation + tail + where, merging)
         return self._rows(prelude, relation + tail + where)

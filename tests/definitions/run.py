@@ -145,11 +145,11 @@ class Run:
     def check(self) -> Finding | None:
         """Compares what is trusted with its source, unless nothing changed."""
         try:
-            now = fingerprint(self.connection)
+            seen = self._statuses()
+            now = fingerprint(self.connection, seen)
             if now == self.seen:
                 return None
             self.seen = now
-            seen = self._statuses()
             for status in seen.values():
                 self.totals.verdicts[status.verdict] += 1
             for found in untruths(self.connection, seen, self.totals.counts):

@@ -60,14 +60,14 @@ def statuses(connection: Connection) -> dict[str, Status]:
     return {row[0]: Status(*row) for row in rows}
 
 
-def fingerprint(connection: Connection) -> object:
+def fingerprint(connection: Connection, seen: Mapping[str, Status]) -> object:
     """Equal where no table has other rows or another definition, and no verdict changed."""
     snapshot = connection.database.services.catalog.snapshot()
     tables = tuple(
         (one.id, one.version, tuple(part.id for part in snapshot.parts(one.id)))
         for one in snapshot.objects("default") if isinstance(one, Table)
     )  # fmt: skip
-    return tables, tuple((s.name, s.verdict) for s in statuses(connection).values())
+    return tables, tuple((s.name, s.verdict) for s in seen.values())
 
 
 def untruths(connection: Connection, seen: Mapping[str, Status], counts: Counter[str]) -> Iterator[Untruth]:  # fmt: skip
@@ -363,6 +363,8 @@ def normal(value: Any, kind: str) -> Any:
         if "Float" in kind or isinstance(value, float):
             value = float(f"{float(value):.5g}")
         return int(value) if math.isfinite(value) and value == int(value) else float(value)
+    if isinstance(value, str) and "FixedString" in kind:
+        return value.rstrip("\0")
     if kind.endswith("Date") and isinstance(value, datetime):
         return value.date()
     return value
