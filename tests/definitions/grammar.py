@@ -86,7 +86,11 @@ class _Drawing:
                 return
         merging = chance.random() < 0.66
         others = [definition.tables[n] for n in definition.dimensions]
-        others += [definition.tables[n] for n in definition.targets if n != source.name and chance.random() < 0.5]
+        others += [
+            definition.tables[n]
+            for n in definition.targets
+            if n != source.name and chance.random() < 0.5
+        ]
         if source.name not in definition.sources and chance.random() < 0.4:
             others += [definition.tables[n] for n in definition.sources]
         query = draw_query(chance, source, others, definition.plain, merging)
@@ -95,12 +99,18 @@ class _Drawing:
         if own:
             key = next((o.name for o in query.outputs if o.is_key), query.outputs[0].name)
             first = next((o.expression for o in query.outputs if o.is_key), "g")
-            query.text = query.text.replace(" GROUP BY", f" WHERE {first} NOT IN (SELECT {key} FROM {target_name}) GROUP BY", 1)
-        options = " SETTINGS dimensions = 'at_insert'" if query.reads and chance.random() < 0.04 else ""
+            query.text = query.text.replace(
+                " GROUP BY", f" WHERE {first} NOT IN (SELECT {key} FROM {target_name}) GROUP BY", 1
+            )
+        options = (
+            " SETTINGS dimensions = 'at_insert'" if query.reads and chance.random() < 0.04 else ""
+        )
         lot = chance.random()
         self._create(target)
         populate = ""
-        self.said.append(f"CREATE MATERIALIZED VIEW {name} TO {target_name}{populate} AS {query.text}{options}")
+        self.said.append(
+            f"CREATE MATERIALIZED VIEW {name} TO {target_name}{populate} AS {query.text}{options}"
+        )
         if lot < 0.35:
             self.said.append(f"SYSTEM BACKFILL VIEW {name}")
         definition.targets.append(target_name)
@@ -109,7 +119,12 @@ class _Drawing:
 
 def _filtered(query: QueryDraft, where: str) -> str:
     """The query over other rows; "" where that cannot be said in its text."""
-    if "UNION ALL" in query.text or "JOIN" in query.text or " WHERE " in query.text or "WITH" in query.text:
+    if (
+        "UNION ALL" in query.text
+        or "JOIN" in query.text
+        or " WHERE " in query.text
+        or "WITH" in query.text
+    ):
         return ""
     if " GROUP BY" in query.text:
         return query.text.replace(" GROUP BY", f" WHERE {where} GROUP BY", 1)

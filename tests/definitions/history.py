@@ -8,7 +8,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tests.definitions.steps import arrow_step
-from tests.definitions.tables import KEY_TYPES, VOLATILE, Field, TableDraft, draw_computed, draw_rows
+from tests.definitions.tables import (
+    KEY_TYPES,
+    VOLATILE,
+    Field,
+    TableDraft,
+    draw_computed,
+    draw_rows,
+)
 
 if TYPE_CHECKING:
     from tests.definitions.grammar import Definition
@@ -85,7 +92,9 @@ class History:
             return []
         found = self.chance.choice(pool)
         value = self.chance.choice([v for v in found.values if v != "NULL"])
-        return [f"ALTER TABLE {table.name} UPDATE {found.name} = {value} WHERE {self._condition(table)}"]
+        return [
+            f"ALTER TABLE {table.name} UPDATE {found.name} = {value} WHERE {self._condition(table)}"
+        ]
 
     def replace_dimension(self) -> list[str]:
         if not self.definition.dimensions:
@@ -101,7 +110,11 @@ class History:
         if self.definition.dimensions and self.chance.random() < 0.4:
             names = self.definition.dimensions
         name = self.chance.choice(names)
-        return [self.chance.choice((f"OPTIMIZE TABLE {name} FINAL", f"OPTIMIZE TABLE {name}", f"-- merge {name}"))]
+        return [
+            self.chance.choice(
+                (f"OPTIMIZE TABLE {name} FINAL", f"OPTIMIZE TABLE {name}", f"-- merge {name}")
+            )
+        ]
 
     def partition(self) -> list[str]:
         table = self.chance.choice(list(self.definition.tables.values()))
@@ -141,12 +154,33 @@ class History:
             added = draw_computed(self.chance, name, keys)
         elif lot < 0.75:
             kind = self.chance.choice(("DEFAULT", "MATERIALIZED"))
-            added = Field(name, "Int64", ("1", "2"), kind, f"length(toString({self.chance.choice(keys)}))", "number")
+            added = Field(
+                name,
+                "Int64",
+                ("1", "2"),
+                kind,
+                f"length(toString({self.chance.choice(keys)}))",
+                "number",
+            )
         else:
             kind = self.chance.choice(("DEFAULT", "MATERIALIZED", "ALIAS"))
-            added = Field(name, "UInt64", ("1", "2"), kind, f"length(toString({self.chance.choice(VOLATILE)}))", "number")
+            added = Field(
+                name,
+                "UInt64",
+                ("1", "2"),
+                kind,
+                f"length(toString({self.chance.choice(VOLATILE)}))",
+                "number",
+            )
             if self.chance.random() < 0.6:
-                added = Field(name, "UInt64", ("1", "2"), kind, f"cityHash64({self.chance.choice(('rand()', 'now64(9)', 'generateUUIDv4()'))})", "number")
+                added = Field(
+                    name,
+                    "UInt64",
+                    ("1", "2"),
+                    kind,
+                    f"cityHash64({self.chance.choice(('rand()', 'now64(9)', 'generateUUIDv4()'))})",
+                    "number",
+                )
         if added.kind in ("MATERIALIZED", "ALIAS", "EPHEMERAL"):
             added = replace(added, values=())
         table.fields.append(added)
@@ -188,14 +222,32 @@ class History:
         if lot < 0.2 and table.name not in self.definition.targets:
             return [f"ALTER TABLE {table.name} DROP COLUMN {found.name}"]
         if lot < 0.35:
-            return [f"ALTER TABLE {table.name} RENAME COLUMN {found.name} TO {found.name}_r", f"ALTER TABLE {table.name} RENAME COLUMN {found.name}_r TO {found.name}"]
+            return [
+                f"ALTER TABLE {table.name} RENAME COLUMN {found.name} TO {found.name}_r",
+                f"ALTER TABLE {table.name} RENAME COLUMN {found.name}_r TO {found.name}",
+            ]
         if lot < 0.5 and found.kind:
-            return [f"ALTER TABLE {table.name} MODIFY COLUMN {found.name} {found.type} {found.kind} {self._constant(found)}"]
+            return [
+                f"ALTER TABLE {table.name} MODIFY COLUMN {found.name} {found.type} {found.kind} {self._constant(found)}"
+            ]
         if lot < 0.6 and found.kind == "":
-            return [f"ALTER TABLE {table.name} MODIFY COLUMN {found.name} {found.type} DEFAULT {self._constant(found)}"]
+            return [
+                f"ALTER TABLE {table.name} MODIFY COLUMN {found.name} {found.type} DEFAULT {self._constant(found)}"
+            ]
         if lot < 0.7 and found.kind in ("DEFAULT", "MATERIALIZED"):
             return [f"ALTER TABLE {table.name} MATERIALIZE COLUMN {found.name}"]
-        wider = {"UInt8": "UInt32", "Int8": "Int64", "Int32": "Int64", "UInt16": "UInt64", "Float32": "Float64", "Int64": "Int32", "Float64": "Float32", "UInt64": "Nullable(UInt64)", "String": "LowCardinality(String)", "UInt32": "UInt8"}
+        wider = {
+            "UInt8": "UInt32",
+            "Int8": "Int64",
+            "Int32": "Int64",
+            "UInt16": "UInt64",
+            "Float32": "Float64",
+            "Int64": "Int32",
+            "Float64": "Float32",
+            "UInt64": "Nullable(UInt64)",
+            "String": "LowCardinality(String)",
+            "UInt32": "UInt8",
+        }
         kind = wider.get(found.type)
         return [f"ALTER TABLE {table.name} MODIFY COLUMN {found.name} {kind}"] if kind else []
 
@@ -218,9 +270,13 @@ class History:
         ]
         if keys:
             self.columns += 1
-            pool.append(f"ALTER TABLE {table.name} ADD COLUMN o{self.columns} UInt8, MODIFY ORDER BY ({', '.join(keys)}, o{self.columns})")
+            pool.append(
+                f"ALTER TABLE {table.name} ADD COLUMN o{self.columns} UInt8, MODIFY ORDER BY ({', '.join(keys)}, o{self.columns})"
+            )
         if times:
-            pool.append(f"ALTER TABLE {table.name} MODIFY TTL {times[0].name} + INTERVAL {self.chance.choice((1, 100))} YEAR")
+            pool.append(
+                f"ALTER TABLE {table.name} MODIFY TTL {times[0].name} + INTERVAL {self.chance.choice((1, 100))} YEAR"
+            )
         said = [self.chance.choice(pool)]
         if "TTL" in said[0]:
             said.append(f"ALTER TABLE {table.name} MATERIALIZE TTL")
@@ -245,7 +301,9 @@ class History:
         if " GROUP BY" not in text or " WHERE " in text or "UNION" in text:
             return [f"ALTER TABLE {name} MODIFY QUERY {text}"]
         where = self.chance.choice(("g > 0", "x != 1", "rand() >= 0", "1"))
-        return [f"ALTER TABLE {name} MODIFY QUERY {text.replace(' GROUP BY', f' WHERE {where} GROUP BY', 1)}"]
+        return [
+            f"ALTER TABLE {name} MODIFY QUERY {text.replace(' GROUP BY', f' WHERE {where} GROUP BY', 1)}"
+        ]
 
     def mend(self) -> list[str]:
         return ["-- mend"]

@@ -58,7 +58,12 @@ class _Drawing:
         self, chance: random.Random, source: TableDraft, others: Sequence[TableDraft],
         plain_views: Sequence[tuple[str, TableDraft]],
     ) -> None:  # fmt: skip
-        self.chance, self.source, self.others, self.plain_views = chance, source, others, plain_views
+        self.chance, self.source, self.others, self.plain_views = (
+            chance,
+            source,
+            others,
+            plain_views,
+        )
         self.reads: list[str] = []
         self.features: list[str] = []
         self.alias = ""
@@ -91,7 +96,9 @@ class _Drawing:
         if not keys:
             return ""
         key = keys[0].name
-        if not any(f.type == keys[0].type and f.role in ("key", "number") for f in self.source.fields):
+        if not any(
+            f.type == keys[0].type and f.role in ("key", "number") for f in self.source.fields
+        ):
             return ""
         kind = self.chance.choices(
             ("INNER JOIN", "LEFT JOIN", "ANY LEFT JOIN", "SEMI LEFT JOIN", "ANTI LEFT JOIN", "LEFT ANY JOIN", "CROSS JOIN", "RIGHT JOIN", "FULL JOIN", "ASOF JOIN"),
@@ -100,7 +107,11 @@ class _Drawing:
         self.features.append(kind)
         numbers = table.of_role("number", "text", "more")
         relation, alias = name, "j"
-        final = " FINAL" if "MergeTree" in table.engine and table.engine != "MergeTree" and self.lot(0.2) else ""
+        final = (
+            " FINAL"
+            if "MergeTree" in table.engine and table.engine != "MergeTree" and self.lot(0.2)
+            else ""
+        )
         lot = self.chance.random()
         if lot < 0.15 and numbers:
             number = numbers[0].name
@@ -109,11 +120,32 @@ class _Drawing:
             if aggregate == "sum" and numbers[0].role != "number":
                 aggregate = "max"
             relation = f"(SELECT {key}, {aggregate}({number}) AS {number} FROM {name}{final} GROUP BY {key})"
-            kind_of = wide(numbers[0].type) if aggregate == "sum" else "UInt64" if aggregate == "count" else numbers[0].type
-            table = TableDraft(name, "", [keys[0], Field(number, kind_of, role="number" if aggregate == "sum" or numbers[0].role == "number" else numbers[0].role)])
+            kind_of = (
+                wide(numbers[0].type)
+                if aggregate == "sum"
+                else "UInt64"
+                if aggregate == "count"
+                else numbers[0].type
+            )
+            table = TableDraft(
+                name,
+                "",
+                [
+                    keys[0],
+                    Field(
+                        number,
+                        kind_of,
+                        role="number"
+                        if aggregate == "sum" or numbers[0].role == "number"
+                        else numbers[0].role,
+                    ),
+                ],
+            )
         elif lot < 0.25:
             self.features.append("joined LIMIT")
-            order = self.chance.choice(["", f" ORDER BY {key}", f" ORDER BY {key}, {numbers[0].name}" if numbers else ""])
+            order = self.chance.choice(
+                ["", f" ORDER BY {key}", f" ORDER BY {key}, {numbers[0].name}" if numbers else ""]
+            )
             by = self.chance.choice([f" LIMIT 1 BY {key}", " LIMIT 2"])
             relation = f"(SELECT * FROM {name}{final}{order}{by})"
         elif lot < 0.3:
@@ -123,7 +155,11 @@ class _Drawing:
             if final:
                 relation, alias = f"{name} AS j FINAL", ""
         self.alias = "s"
-        self.joined = [f for f in table.fields if f.role in ("number", "text", "time") and f.kind in ("", "DEFAULT", "MATERIALIZED")]
+        self.joined = [
+            f
+            for f in table.fields
+            if f.role in ("number", "text", "time") and f.kind in ("", "DEFAULT", "MATERIALIZED")
+        ]
         condition = f"ON {self.key_of_source(keys[0])} = j.{key}"
         if kind == "CROSS JOIN":
             condition = ""
@@ -139,8 +175,14 @@ class _Drawing:
 
     def columns(self, *roles: str) -> list[Expression]:
         dot = f"{self.alias}." if self.alias else ""
-        found = [Expression(f"{dot}{f.name}", value_type(f.type)) for f in self.source.fields if f.role in roles and f.kind != "EPHEMERAL"]
-        found += [Expression(f"j.{f.name}", value_type(f.type)) for f in self.joined if f.role in roles]
+        found = [
+            Expression(f"{dot}{f.name}", value_type(f.type))
+            for f in self.source.fields
+            if f.role in roles and f.kind != "EPHEMERAL"
+        ]
+        found += [
+            Expression(f"j.{f.name}", value_type(f.type)) for f in self.joined if f.role in roles
+        ]
         return found + [m for m in self.more if "number" in roles]
 
     def scalar_subquery(self) -> Expression | None:
@@ -156,8 +198,12 @@ class _Drawing:
         aggregate = self.chance.choice(("sum", "max", "count", "any", "min"))
         if self.lot(0.15):
             order = self.chance.choice(["", f" ORDER BY {number.name}", " ORDER BY k"])
-            return Expression(f"(SELECT {number.name} FROM {name}{order} LIMIT 1)", f"Nullable({number.type})")
-        return Expression(f"coalesce((SELECT toInt64({aggregate}({number.name})) FROM {name}), 0)", "Int64")
+            return Expression(
+                f"(SELECT {number.name} FROM {name}{order} LIMIT 1)", f"Nullable({number.type})"
+            )
+        return Expression(
+            f"coalesce((SELECT toInt64({aggregate}({number.name})) FROM {name}), 0)", "Int64"
+        )
 
     def condition(self) -> str:
         chance = self.chance
@@ -172,12 +218,23 @@ class _Drawing:
                 inner = f"SELECT {keys[0].name} FROM {name}"
                 if table.of_role("number") and self.lot(0.5):
                     number = table.of_role("number")[0].name
-                    inner += chance.choice([f" WHERE {number} > 0", f" WHERE {number} = 1", f" GROUP BY {keys[0].name} HAVING count() > 1", f" GROUP BY {keys[0].name} HAVING sum({number}) > 1"])
+                    inner += chance.choice(
+                        [
+                            f" WHERE {number} > 0",
+                            f" WHERE {number} = 1",
+                            f" GROUP BY {keys[0].name} HAVING count() > 1",
+                            f" GROUP BY {keys[0].name} HAVING sum({number}) > 1",
+                        ]
+                    )
                 if self.lot(0.1):
                     inner += f" ORDER BY {keys[0].name} LIMIT 2"
                 elif self.lot(0.1):
                     inner += " LIMIT 1"
-                same = [f for f in self.source.fields if f.type == keys[0].type and f.role in ("key", "number")]
+                same = [
+                    f
+                    for f in self.source.fields
+                    if f.type == keys[0].type and f.role in ("key", "number")
+                ]
                 if not same:
                     return "1"
                 return f"{dot}{same[0].name} {'NOT ' if self.lot(0.2) else ''}IN ({inner})"
@@ -198,11 +255,17 @@ class _Drawing:
         if not numbers:
             return "1"
         x = f"{dot}{chance.choice(numbers)}"
-        return chance.choice([f"{x} > 0", f"{x} != 2", f"{x} IN (1, 2)", f"{x} IN (-1, 1, 300)", f"{x} IS NOT NULL"])
+        return chance.choice(
+            [f"{x} > 0", f"{x} != 2", f"{x} IN (1, 2)", f"{x} IN (-1, 1, 300)", f"{x} IS NOT NULL"]
+        )
 
     def flag(self) -> str:
         """A condition of an -If aggregate."""
-        numbers = [e.text for e in self.columns("key", "number") if "Int" in e.type and "Nullable" not in e.type]
+        numbers = [
+            e.text
+            for e in self.columns("key", "number")
+            if "Int" in e.type and "Nullable" not in e.type
+        ]
         return f"{numbers[0]} > 0" if numbers else "1"
 
     def key(self) -> Expression:
@@ -221,12 +284,18 @@ class _Drawing:
             return Expression(f"toString({chance.choice(VOLATILE)})", "String")
         if lot < 0.69:
             self.features.append("virtual")
-            return Expression(chance.choice(("_part", "_partition_id", "_table", "toString(_part_offset)")), "String")
+            return Expression(
+                chance.choice(("_part", "_partition_id", "_table", "toString(_part_offset)")),
+                "String",
+            )
         times = self.columns("time")
         if times and lot < 0.8:
             function = chance.choice(("toDate", "toMonday", "toStartOfMonth", "toStartOfHour"))
             at = chance.choice(times)
-            return Expression(f"{function}({at.text})", "Date" if function != "toStartOfHour" else "DateTime('UTC')")
+            return Expression(
+                f"{function}({at.text})",
+                "Date" if function != "toStartOfHour" else "DateTime('UTC')",
+            )
         return chance.choice([
             Expression(f"toString({found.text})", "String"),
             Expression(f"ifNull(toString({found.text}), '-')", "String"),
@@ -248,11 +317,17 @@ class _Drawing:
         if lot < 0.8:
             return self.scalar_subquery() or found
         if lot < 0.9:
-            return Expression(f"toFloat64({found.text}) * 0.5", "Nullable(Float64)" if "Nullable" in found.type else "Float64")
+            return Expression(
+                f"toFloat64({found.text}) * 0.5",
+                "Nullable(Float64)" if "Nullable" in found.type else "Float64",
+            )
         if "Decimal" in found.type or "Float" in found.type or found.type == "UInt64":
             return found
         function = "abs" if lot < 0.95 else "negate"
-        return Expression(f"toInt64({function}({found.text}))", "Nullable(Int64)" if "Nullable" in found.type else "Int64")
+        return Expression(
+            f"toInt64({function}({found.text}))",
+            "Nullable(Int64)" if "Nullable" in found.type else "Int64",
+        )
 
     # --- aggregates
 
@@ -286,8 +361,20 @@ class _Drawing:
             said = ", ".join(a.text for a in arguments)
             types = "".join(f", {a.type}" for a in arguments)
             if self.lot(0.15):
-                return Output(name, f"{plain}IfState{bracket}{parameters}({said + ', ' if said else ''}{self.flag()})", f"AggregateFunction({plain}If{bracket}{parameters}{types}, UInt8)", form="state", function=plain)
-            return Output(name, f"{plain}State{bracket}{parameters}({said})", f"AggregateFunction({function}{types})", form="state", function=plain)
+                return Output(
+                    name,
+                    f"{plain}IfState{bracket}{parameters}({said + ', ' if said else ''}{self.flag()})",
+                    f"AggregateFunction({plain}If{bracket}{parameters}{types}, UInt8)",
+                    form="state",
+                    function=plain,
+                )
+            return Output(
+                name,
+                f"{plain}State{bracket}{parameters}({said})",
+                f"AggregateFunction({function}{types})",
+                form="state",
+                function=plain,
+            )
         text, type_ = chance.choice([
             (f"avg({x.text})", "Float64"), ("count()", "UInt64"), (f"uniqExact({x.text})", "UInt64"),
             (f"sum({x.text})", wide(x.type)), (f"max({x.text})", x.type), (f"groupUniqArray(toString({x.text}))", "Array(String)"),
@@ -299,13 +386,21 @@ class _Drawing:
 
     def sum_of_sums(self, name: str) -> Output:
         """The column of the source, joined as its merges join it."""
-        found = self.chance.choice(self.source.of_role("number") or [Field("1", "UInt8", role="number")])
+        found = self.chance.choice(
+            self.source.of_role("number") or [Field("1", "UInt8", role="number")]
+        )
         inside, kind = found.type.partition("(")[2].partition(",")[0], value_type(found.type)
         function = inside if found.type.startswith("SimpleAggregateFunction") else "sum"
         if function == "sum":
             kind = wide(kind)
         if self.lot(0.3):
-            return Output(name, f"{function}State({found.name})", f"AggregateFunction({function}, {value_type(found.type)})", form="state", function=function)
+            return Output(
+                name,
+                f"{function}State({found.name})",
+                f"AggregateFunction({function}, {value_type(found.type)})",
+                form="state",
+                function=function,
+            )
         return Output(name, f"{function}({found.name})", kind, form="simple", function=function)
 
     # --- the whole
@@ -355,14 +450,26 @@ class _Drawing:
         keys = [self.key() for _ in range(chance.choices((0, 1, 2), (7, 60, 33))[0])]
         outputs: list[Output] = []
         for at, key in enumerate(dict.fromkeys(keys)):
-            name = key.text.rpartition(".")[2] if key.text.replace(".", "").replace("_", "").isalnum() else f"k{at}"
-            if name.startswith("_") or not name.isidentifier() or name[0] == "m" or any(o.name == name for o in outputs):
+            name = (
+                key.text.rpartition(".")[2]
+                if key.text.replace(".", "").replace("_", "").isalnum()
+                else f"k{at}"
+            )
+            if (
+                name.startswith("_")
+                or not name.isidentifier()
+                or name[0] == "m"
+                or any(o.name == name for o in outputs)
+            ):
                 name = f"k{at}"
             outputs.append(Output(name, key.text, key.type, is_key=True))
         summing = merging and self.lot(0.35)
         count = chance.randint(1, 3)
         outputs += [self.aggregate(f"m{at}", merging, summing) for at in range(count)]
-        said = ", ".join(o.expression if o.expression == o.name else f"{o.expression} AS {o.name}" for o in outputs)
+        said = ", ".join(
+            o.expression if o.expression == o.name else f"{o.expression} AS {o.name}"
+            for o in outputs
+        )
         by = ", ".join(o.expression for o in outputs if o.is_key)
         text = f"{prelude}SELECT {said} FROM {rest}" + (f" GROUP BY {by}" if by else "")
         if self.lot(0.03):
@@ -389,12 +496,24 @@ class _Drawing:
         dot = f"{self.alias}." if self.alias else ""
         outputs += [Output(f.name, f"{dot}{f.name}", f.type, form=f.role) for f in shown]
         if self.joined and self.lot(0.25):  # columns of the joined table alone
-            outputs = [Output(f"m{at}", f"j.{f.name}", f.type, form="row") for at, f in enumerate(self.joined)]
-        said = ", ".join(o.expression if o.expression == o.name else f"{o.expression} AS {o.name}" for o in outputs)
+            outputs = [
+                Output(f"m{at}", f"j.{f.name}", f.type, form="row")
+                for at, f in enumerate(self.joined)
+            ]
+        said = ", ".join(
+            o.expression if o.expression == o.name else f"{o.expression} AS {o.name}"
+            for o in outputs
+        )
         distinct = "DISTINCT " if self.lot(0.04) else ""
         text = f"{prelude}SELECT {distinct}{said} FROM {rest}"
         if self.lot(0.05):
-            text += chance.choice((" LIMIT 3", f" ORDER BY {outputs[0].name} LIMIT 1 BY {outputs[0].name}", " ORDER BY ALL LIMIT 2"))
+            text += chance.choice(
+                (
+                    " LIMIT 3",
+                    f" ORDER BY {outputs[0].name} LIMIT 1 BY {outputs[0].name}",
+                    " ORDER BY ALL LIMIT 2",
+                )
+            )
         elif self.lot(0.05) and not prelude:
             text += f" UNION ALL {text}"
             self.features.append("UNION ALL")
@@ -407,4 +526,6 @@ def value_type(kind: str) -> str:
 
 
 def plain_of(kind: str) -> str:
-    return kind.removeprefix("Nullable(").removesuffix(")") if kind.startswith("Nullable(") else kind
+    return (
+        kind.removeprefix("Nullable(").removesuffix(")") if kind.startswith("Nullable(") else kind
+    )

@@ -160,7 +160,9 @@ class Run:
             return self._found(f"check fails ({error.name})", str(error)[:600])
         except Exception as error:  # noqa: BLE001
             where = "".join(traceback.format_exception(error)[-4:])
-            return self._found(f"{type(error).__name__} {_place(error)}", f"while checking: {where}")
+            return self._found(
+                f"{type(error).__name__} {_place(error)}", f"while checking: {where}"
+            )
         return None
 
     def _untrue(self, found: Untruth) -> Finding:
@@ -177,17 +179,22 @@ class Run:
         while True:
             ill = {
                 s.name: s for s in self._statuses().values()
-                if s.verdict not in ("proven", "unproven") and not _rests(s) or (s.verdict == "unproven" and s.mend)
+                if (s.verdict not in ("proven", "unproven") and not _rests(s)) or (s.verdict == "unproven" and s.mend)
             }  # fmt: skip
             if not ill or undigested:
                 return None  # what reads a view that cannot digest its rows cannot be mended either
             if rounds >= MENDS_MAX * len(self._statuses()):
                 name, status = next(iter(ill.items()))
-                return self._found("mend does not end", f"{name} is {status.verdict}: {status.reason}; mend: {status.mend}")
+                return self._found(
+                    "mend does not end",
+                    f"{name} is {status.verdict}: {status.reason}; mend: {status.mend}",
+                )
             rounds += 1
             for status in ill.values():
                 if not status.mend:
-                    return self._found("no mend", f"{status.name} is {status.verdict}: {status.reason}")
+                    return self._found(
+                        "no mend", f"{status.name} is {status.verdict}: {status.reason}"
+                    )
                 if self._statuses().get(status.name, status).mend != status.mend:
                     continue
                 self.said.append(status.mend)
@@ -199,9 +206,16 @@ class Run:
                     if _is_answer(status, error):
                         undigested |= {status.name} if error.name != "BYPASS_ROWS" else set()
                         continue
-                    return self._found(f"mend fails ({error.name})", f"{status.name} ({status.verdict}: {status.reason}): {status.mend}: {error}"[:700])
+                    return self._found(
+                        f"mend fails ({error.name})",
+                        f"{status.name} ({status.verdict}: {status.reason}): {status.mend}: {error}"[
+                            :700
+                        ],
+                    )
                 except Exception as error:  # noqa: BLE001
-                    return self._found(f"{type(error).__name__} {_place(error)}", f"in mend: {error}"[:600])
+                    return self._found(
+                        f"{type(error).__name__} {_place(error)}", f"in mend: {error}"[:600]
+                    )
                 finding = self.check()
                 if finding is not None:
                     return finding

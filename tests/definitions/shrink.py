@@ -65,7 +65,9 @@ class Shrinking:
         if at is None:
             return
         texts = [t for t in self.finding.said if not t.startswith("-- refused")]
-        self.holds(script_of(texts, self.best.seed)) or self.holds(script_of([*texts, MEND], self.best.seed))
+        self.holds(script_of(texts, self.best.seed)) or self.holds(
+            script_of([*texts, MEND], self.best.seed)
+        )
 
     def _steps(self) -> bool:
         """Leaves out runs of steps; whether any could go."""
@@ -114,7 +116,9 @@ def shrunk(script: Script, finding: Finding, runs_max: int = RUNS_MAX) -> tuple[
 def _as_values(table: str, columns: dict[str, list[object]]) -> str:
     """The INSERT of Arrow data as SQL."""
     rows = zip(*columns.values(), strict=True)
-    said = ", ".join("(" + ", ".join("NULL" if v is None else repr(v) for v in row) + ")" for row in rows)
+    said = ", ".join(
+        "(" + ", ".join("NULL" if v is None else repr(v) for v in row) + ")" for row in rows
+    )
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES {said}"
 
 
@@ -129,7 +133,9 @@ def _fewer_rows(script: Script) -> Iterator[Script]:
         several = split_list(rows, outer=True)
         for row in range(len(several)):
             if len(several) > 1:
-                yield script.with_step(at, f"{head} VALUES {', '.join(several[:row] + several[row + 1 :])}")
+                yield script.with_step(
+                    at, f"{head} VALUES {', '.join(several[:row] + several[row + 1 :])}"
+                )
 
 
 def _fewer_columns(script: Script) -> Iterator[Script]:
@@ -148,9 +154,18 @@ def _fewer_columns(script: Script) -> Iterator[Script]:
             if not rest or name == "CONSTRAINT":
                 continue
             text = step.text[:start] + ", ".join(rest) + step.text[end:]
-            text = re.sub(rf"ORDER BY \((?:(.*), )?{name}(?:, (\w+))?\)", lambda m: f"ORDER BY ({', '.join(g for g in m.groups() if g)})".replace("()", "tuple()"), text)
+            text = re.sub(
+                rf"ORDER BY \((?:(.*), )?{name}(?:, (\w+))?\)",
+                lambda m: f"ORDER BY ({', '.join(g for g in m.groups() if g)})".replace(
+                    "()", "tuple()"
+                ),
+                text,
+            )
             text = re.sub(rf"ORDER BY {name}\b", "ORDER BY tuple()", text)
-            yield script_of(_without_column(s, table, name, text if i == at else "") for i, s in enumerate(script.steps))
+            yield script_of(
+                _without_column(s, table, name, text if i == at else "")
+                for i, s in enumerate(script.steps)
+            )
 
 
 def _without_column(step: Step, table: str, name: str, replaced: str) -> str:
@@ -164,7 +179,9 @@ def _without_column(step: Step, table: str, name: str, replaced: str) -> str:
             return text
         at = names.index(name)
         rows = [split_list(row.strip()[1:-1]) for row in split_list(insert[3], outer=True)]
-        kept = ", ".join(f"({', '.join(r[:at] + r[at + 1 :])})" for r in rows if len(r) == len(names))
+        kept = ", ".join(
+            f"({', '.join(r[:at] + r[at + 1 :])})" for r in rows if len(r) == len(names)
+        )
         return f"INSERT INTO {table} ({', '.join(names[:at] + names[at + 1 :])}){insert[2]} VALUES {kept}"
     if f" TO {table} AS" in text:
         return drop_output(text, name)
@@ -173,15 +190,20 @@ def _without_column(step: Step, table: str, name: str, replaced: str) -> str:
 
 def drop_output(text: str, name: str) -> str:
     """The statement without the output `name` of its SELECTs, and without that key."""
+
     def one(match: re.Match[str]) -> str:
         items = split_list(match[2])
-        gone = [i for i in items if i == name or i.endswith(f" AS {name}") or i.endswith(f".{name}")]
+        gone = [i for i in items if i == name or i.endswith((f" AS {name}", f".{name}"))]
         kept = [i for i in items if i not in gone]
         return f"{match[1]}{', '.join(kept or items)} FROM"
 
     before = text
     text = re.sub(r"((?:AS|ALL) SELECT (?:DISTINCT )?)(.*?) FROM", one, text)
-    items = [i for m in re.finditer(r"(?:AS|ALL) SELECT (?:DISTINCT )?(.*?) FROM", before) for i in split_list(m[1])]
+    items = [
+        i
+        for m in re.finditer(r"(?:AS|ALL) SELECT (?:DISTINCT )?(.*?) FROM", before)
+        for i in split_list(m[1])
+    ]
     for item in items:
         if item == name or item.endswith(f" AS {name}"):
             expression = re.escape(item.removesuffix(f" AS {name}"))

@@ -59,7 +59,9 @@ class Field:
 
     @property
     def ddl(self) -> str:
-        return f"{self.name} {self.type}" + (f" {self.kind} {self.expression}".rstrip() if self.kind else "")
+        return f"{self.name} {self.type}" + (
+            f" {self.kind} {self.expression}".rstrip() if self.kind else ""
+        )
 
     @property
     def is_given(self) -> bool:
@@ -167,7 +169,11 @@ def _finished(
         table.fields.append(Field("sg", "Int8", ("1", "1", "-1"), role="sign"))
         if engine == "Versioned":
             table.fields.append(Field("ver", "UInt32", ("1", "2"), role="version"))
-        table.engine = "CollapsingMergeTree(sg)" if engine == "Collapsing" else "VersionedCollapsingMergeTree(sg, ver)"
+        table.engine = (
+            "CollapsingMergeTree(sg)"
+            if engine == "Collapsing"
+            else "VersionedCollapsingMergeTree(sg, ver)"
+        )
     elif engine in ("Summing", "Aggregating"):
         table.engine = f"{engine}MergeTree"
     if not table.is_tree:
@@ -178,9 +184,20 @@ def _finished(
     if "Nullable" in fields[0].type:
         table.settings["allow_nullable_key"] = "1"
     if chance.random() < 0.35:
-        table.partition = chance.choice([keys[-1], keys[-1], f"{keys[-1]}", "k" if "Nullable" not in fields[0].type else keys[-1]])
+        table.partition = chance.choice(
+            [
+                keys[-1],
+                keys[-1],
+                f"{keys[-1]}",
+                "k" if "Nullable" not in fields[0].type else keys[-1],
+            ]
+        )
     if chance.random() < 0.06:
-        table.more_columns = ", CONSTRAINT small CHECK " + chance.choice(["g < 250", "x != 7"]) if "g" in keys else ""
+        table.more_columns = (
+            ", CONSTRAINT small CHECK " + chance.choice(["g < 250", "x != 7"])
+            if "g" in keys
+            else ""
+        )
     times = table.of_role("time")
     if times and chance.random() < 0.2:
         table.more = f" TTL {times[0].name} + INTERVAL {chance.choice((1, 100))} YEAR"
@@ -212,7 +229,9 @@ def draw_computed(
         expression = f"toString({chance.choice(VOLATILE)})"
     else:
         expression = f"concat(toString({chance.choice(list(texts))}), 'm')"
-    return Field(name, "String", ("'given'",) if kind == "DEFAULT" else (), kind, expression, "text")
+    return Field(
+        name, "String", ("'given'",) if kind == "DEFAULT" else (), kind, expression, "text"
+    )
 
 
 def _wide(kind: str) -> str:
@@ -229,7 +248,9 @@ def _wide(kind: str) -> str:
 wide = _wide
 
 
-def draw_rows(chance: random.Random, table: TableDraft, count: int) -> tuple[list[str], list[list[str]]]:
+def draw_rows(
+    chance: random.Random, table: TableDraft, count: int
+) -> tuple[list[str], list[list[str]]]:
     """Names of the columns that are given and literals of each row."""
     given = [f for f in table.fields if f.is_given and (f.kind == "" or chance.random() < 0.4)]
     return [f.name for f in given], [[chance.choice(f.values) for f in given] for _ in range(count)]

@@ -35,9 +35,16 @@ def draw_target(chance: random.Random, name: str, query: QueryDraft, merging: bo
         ]  # fmt: skip
     order = [o.name for o in keys]
     if not query.grouped and chance.random() < 0.4:
-        order = [o.name for o in chance.sample(query.outputs, chance.randint(0, len(query.outputs)))]
+        order = [
+            o.name for o in chance.sample(query.outputs, chance.randint(0, len(query.outputs)))
+        ]
     elif chance.random() < 0.07 and len(query.outputs) > 1:
-        order = [*order, chance.choice([o.name for o in query.outputs if not o.is_key and o.form != "state"] or order)][:3]
+        order = [
+            *order,
+            chance.choice(
+                [o.name for o in query.outputs if not o.is_key and o.form != "state"] or order
+            ),
+        ][:3]
     chance.shuffle(order)
     table.order = f"({', '.join(dict.fromkeys(order))})" if order else "tuple()"
     if any("Nullable" in f.type for f in table.fields if f.name in order):
@@ -46,7 +53,9 @@ def draw_target(chance: random.Random, name: str, query: QueryDraft, merging: bo
     _own_columns(chance, table, query)
     if chance.random() < 0.06:
         at = chance.choice(query.outputs)
-        table.more_columns += f", CONSTRAINT some CHECK {_as_number(at)} {chance.choice(('< 4', '!= 3', '>= 0'))}"
+        table.more_columns += (
+            f", CONSTRAINT some CHECK {_as_number(at)} {chance.choice(('< 4', '!= 3', '>= 0'))}"
+        )
     if chance.random() < 0.06:
         at = chance.choice(query.outputs)
         table.more = f" TTL {_as_time(at)} + INTERVAL 10 YEAR"
@@ -62,12 +71,16 @@ def _engine(chance: random.Random, query: QueryDraft, merging: bool) -> str:
         simple = all(o.form in ("simple", "") and o.function in ("sum", "") for o in query.outputs)
         if simple and chance.random() < 0.7:
             return "SummingMergeTree"
-        return chance.choices(("AggregatingMergeTree", "SummingMergeTree", "MergeTree"), (85, 10, 5))[0]
+        return chance.choices(
+            ("AggregatingMergeTree", "SummingMergeTree", "MergeTree"), (85, 10, 5)
+        )[0]
     if sign and chance.random() < 0.6:
         return "CollapsingMergeTree(sg)"
     lot = chance.random()
     if lot < 0.1:
-        return "ReplacingMergeTree" + (f"({chance.choice(version)})" if version and chance.random() < 0.6 else "")
+        return "ReplacingMergeTree" + (
+            f"({chance.choice(version)})" if version and chance.random() < 0.6 else ""
+        )
     if lot < 0.14 and not query.grouped:
         return chance.choice(("SummingMergeTree", "AggregatingMergeTree"))
     if lot < 0.17 and version:
@@ -90,7 +103,11 @@ def _type(chance: random.Random, output: Output) -> str:
     if not found:
         return kind
     chosen = chance.choice(found)
-    return f"Nullable({plain_of(chosen)})" if kind != inner and "LowCardinality" not in chosen else chosen
+    return (
+        f"Nullable({plain_of(chosen)})"
+        if kind != inner and "LowCardinality" not in chosen
+        else chosen
+    )
 
 
 def _role(output: Output) -> str:
@@ -112,7 +129,11 @@ def _stored(output: Output, kind: str) -> str:
 
 def _partition(chance: random.Random, table: TableDraft, query: QueryDraft) -> None:
     lot = chance.random()
-    keys = [f.name for f in table.fields if f.role == "key" and "Nullable" not in f.type and "Float" not in f.type]
+    keys = [
+        f.name
+        for f in table.fields
+        if f.role == "key" and "Nullable" not in f.type and "Float" not in f.type
+    ]
     if lot < 0.25 and keys:
         table.partition = chance.choice(keys)
     elif lot < 0.33 and keys:
@@ -126,7 +147,9 @@ def _own_columns(chance: random.Random, table: TableDraft, query: QueryDraft) ->
     """Columns that the query does not write: from nothing, from keys, from what is aggregated."""
     if chance.random() > 0.13:
         return
-    kind = chance.choices(("DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL", ""), (42, 32, 12, 4, 10))[0]
+    kind = chance.choices(
+        ("DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL", ""), (42, 32, 12, 4, 10)
+    )[0]
     lot = chance.random()
     keys = [o for o in query.outputs if o.is_key]
     at = chance.choice(keys) if keys and lot < 0.35 else chance.choice(query.outputs)

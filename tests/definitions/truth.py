@@ -98,8 +98,37 @@ def untruths(connection: Connection, seen: Mapping[str, Status], counts: Counter
             continue
         counts["compared"] += 1
         if wrong:
-            sign = wrong[: wrong.index("]") + 1] if wrong.startswith("[") and wrong[1] != "(" else "[rows]"
+            sign = (
+                wrong[: wrong.index("]") + 1]
+                if wrong.startswith("[") and wrong[1] != "("
+                else "[rows]"
+            )
             yield Untruth(f"untrue {sign}", names, f"{sorted(allowed)}: {wrong}")
+
+
+def answers(connection: Connection, trusted: set[str]) -> dict[str, list[list[Any]]]:
+    """What the targets hold all of whose views are trusted, sorted, with values finalized."""
+    snapshot = connection.database.services.catalog.snapshot()
+    found: dict[str, list[list[Any]]] = {}
+    for target in snapshot.objects("default"):
+        writers = snapshot.views_into(target.id) if isinstance(target, Table) else ()
+        if (
+            not isinstance(target, Table)
+            or not writers
+            or not all(w.name in trusted for w in writers)
+        ):
+            continue
+        said = [
+            f"finalizeAggregation({c.name})" if isinstance(c.type, AggregateFunction) else c.name
+            for c in target.stored_columns
+        ]  # fmt: skip
+        final = " FINAL" if target.engine.combines else ""
+        rows = connection.execute(f"SELECT {', '.join(said)} FROM {target.name}{final}").fetchall()
+        kinds = [c.type.name for c in target.stored_columns]
+        found[target.name] = sorted(
+            ([normal(v, k) for v, k in zip(row, kinds)] for row in rows), key=repr
+        )
+    return found
 
 
 def _frozen(snapshot: Snapshot, writers: Sequence[MaterializedView]) -> list[tuple[Any, Any]]:
@@ -124,7 +153,7 @@ class Comparison:
     writers: Sequence[MaterializedView]
 
     def difference(self, boxes: Sequence[tuple[Any, Any]]) -> str:
-        """"" where both sides are equal; else what differs, in words."""
+        """ "" where both sides are equal; else what differs, in words."""
         engine = self.target.engine
         if engine.merges_values:
             return self._by_key(boxes)
@@ -196,7 +225,10 @@ class Comparison:
             name: re.sub(r"finalizeAggregation\((\w+)\)", r"\1", text)
             for name, text in self._defaults(written)
         }
-        said = [f"{name} AS {name}" if name in written else f"({defaults[name]}) AS {name}" for name in names]
+        said = [
+            f"{name} AS {name}" if name in written else f"({defaults[name]}) AS {name}"
+            for name in names
+        ]
         return f"SELECT {', '.join(said)} FROM ({inner})"
 
     # --- targets that join rows
@@ -216,7 +248,9 @@ class Comparison:
         query = self.union()
         for name in keys:
             if name not in written:  # a key that the target fills itself
-                query = self._with_defaults(query, [*written, *(k for k in keys if k not in written)], written)
+                query = self._with_defaults(
+                    query, [*written, *(k for k in keys if k not in written)], written
+                )
                 break
         inner = [
             f"CAST({c.name} AS {c.type.name}) AS {c.name}" if c.name in keys else c.name
@@ -224,7 +258,11 @@ class Comparison:
         ]  # fmt: skip
         # A GROUP BY over no rows gives no row; without keys it gives one, of nothing.
         said = [f"{k} AS o_{k}" for k in keys]
-        said += [f"{self.merged(c)} AS o_{c.name}" for c in shown if c.name not in keys and c.name in written]
+        said += [
+            f"{self.merged(c)} AS o_{c.name}"
+            for c in shown
+            if c.name not in keys and c.name in written
+        ]
         query = f"SELECT {', '.join(said)} FROM (SELECT {', '.join(inner)} FROM ({query})){by}"
         outer = [f"o_{n} AS {n}" for n in names if n in written or n in keys]
         query = f"SELECT {', '.join(outer)} FROM ({query})"
@@ -267,7 +305,9 @@ class Comparison:
                 continue
             for column, one, other in zip(columns, due, there, strict=True):
                 if not same(one, other, column.type.name):
-                    wrong.append((column.name, f"{key}.{column.name}: {other!r} instead of {one!r}"))
+                    wrong.append(
+                        (column.name, f"{key}.{column.name}: {other!r} instead of {one!r}")
+                    )
         if not wrong:
             return ""
         return f"[{wrong[0][0]}] " + "; ".join(text for _, text in wrong[:4])
@@ -276,7 +316,11 @@ class Comparison:
 
     def _multisets(self) -> str:
         written = self.written()
-        shown = [c for c in self.columns if c.name in written or dict(self._defaults(written)).get(c.name)]
+        shown = [
+            c
+            for c in self.columns
+            if c.name in written or dict(self._defaults(written)).get(c.name)
+        ]
         finish = [
             f"finalizeAggregation({c.name}) AS {c.name}" if isinstance(c.type, AggregateFunction) else c.name
             for c in shown
@@ -287,7 +331,9 @@ class Comparison:
             f"finalizeAggregation({c.name}) AS {c.name}" if isinstance(c.type, AggregateFunction) else c.name
             for c in self.target.columns if c.name in written
         ]  # fmt: skip
-        query = self._with_defaults(f"SELECT {', '.join(finished)} FROM ({self.union()})", names, written)
+        query = self._with_defaults(
+            f"SELECT {', '.join(finished)} FROM ({self.union()})", names, written
+        )
         expected = self.rows(query + self.settings())
         if len(expected) != len(actual):
             return f"[rows] {len(actual)} rows instead of {len(expected)}: {actual[:3]} instead of {expected[:3]}"
@@ -320,13 +366,20 @@ class Comparison:
                 raise NotComparable
             due = self.rows(f"SELECT {cast}, sum({engine.sign}) FROM ({self.union()}) GROUP BY {cs}{self.settings()}")  # fmt: skip
             there = self.rows(f"SELECT {by}, sum({engine.sign}) FROM {self.target.name} FINAL GROUP BY {by}")  # fmt: skip
-            found = [{tuple(map(hashable, r[:-1])): r[-1] for r in side if r[-1]} for side in (due, there)]
+            found = [
+                {tuple(map(hashable, r[:-1])): r[-1] for r in side if r[-1]}
+                for side in (due, there)
+            ]
             return "" if found[0] == found[1] else f"{found[1]} instead of {found[0]}"
         due = self.rows(f"SELECT DISTINCT {cast} FROM ({self.union()}){self.settings()}")
         there = self.rows(f"SELECT DISTINCT {by} FROM {self.target.name}")
         left, right = ({tuple(map(hashable, r)) for r in side} for side in (due, there))
         if engine.version is None or engine.version not in written:
-            return "" if left == right else f"keys {sorted(right, key=repr)} instead of {sorted(left, key=repr)}"
+            return (
+                ""
+                if left == right
+                else f"keys {sorted(right, key=repr)} instead of {sorted(left, key=repr)}"
+            )
         due = self.rows(f"SELECT {cast}, max({engine.version}) FROM ({self.union()}) GROUP BY {cs}{self.settings()}")  # fmt: skip
         there = self.rows(f"SELECT {by}, max({engine.version}) FROM {self.target.name} GROUP BY {by}")  # fmt: skip
         found = [{tuple(map(hashable, r[:-1])): r[-1] for r in side} for side in (due, there)]
@@ -374,7 +427,9 @@ def same(due: Any, there: Any, kind: str) -> bool:
     """Equal, floats to what their type holds."""
     if due is None or there is None:
         return due is None and there is None
-    if isinstance(due, bool | int | float | Decimal) and isinstance(there, bool | int | float | Decimal):
+    if isinstance(due, bool | int | float | Decimal) and isinstance(
+        there, bool | int | float | Decimal
+    ):
         if due == there:
             return True
         if not (isinstance(due, float) or isinstance(there, float) or "Float" in kind):

@@ -65,7 +65,11 @@ def _insert(chance: random.Random) -> str:
         f"({chance.randrange(PARTITIONS)}, {chance.randrange(KEYS)}, {chance.randint(-3, 3)})"
         for _ in range(chance.randint(1, ROWS))
     )
-    cut = f" SETTINGS max_insert_block_size = {chance.choice((1, 3))}" if chance.random() < 0.3 else ""
+    cut = (
+        f" SETTINGS max_insert_block_size = {chance.choice((1, 3))}"
+        if chance.random() < 0.3
+        else ""
+    )
     return f"INSERT INTO s{cut} VALUES {rows}"
 
 

@@ -67,7 +67,9 @@ def compare(connection: Connection, seen: Seen) -> list[str]:
             seen.kinds["whole" if not open_slices else "in part"] += 1
             rows = [r for r in ask(DIFFERENCES[str(name)]) if str(r[0]) not in open_slices]
             if rows:
-                wrong.append(f"snapshot {number}: {name} is {verdict} ({reason}), open {open_slices}: {rows[:5]}")
+                wrong.append(
+                    f"snapshot {number}: {name} is {verdict} ({reason}), open {open_slices}: {rows[:5]}"
+                )
     return wrong
 
 

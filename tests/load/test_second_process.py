@@ -32,7 +32,9 @@ def watch(folder: str, checks: int, seed: int) -> None:
     with olapdb.connect(folder) as connection:
         for _ in range(3):
             for view in VIEWS:
-                connection.execute(f"ATTACH VIEW {view}") if _is_detached(connection, view) else None
+                connection.execute(f"ATTACH VIEW {view}") if _is_detached(
+                    connection, view
+                ) else None
                 connection.execute(f"SYSTEM BACKFILL VIEW {view}")
                 connection.execute(f"SYSTEM REPLAY VIEW {view} STALE")
         for view in VIEWS:
@@ -44,7 +46,9 @@ def watch(folder: str, checks: int, seed: int) -> None:
 
 
 def _is_detached(connection: olapdb.Connection, view: str) -> bool:
-    found = connection.execute(f"SELECT attached FROM system.views WHERE name = '{view}'").fetchone()
+    found = connection.execute(
+        f"SELECT attached FROM system.views WHERE name = '{view}'"
+    ).fetchone()
     return found is not None and not found[0]
 
 
