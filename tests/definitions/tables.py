@@ -254,3 +254,14 @@ def draw_rows(
     """Names of the columns that are given and literals of each row."""
     given = [f for f in table.fields if f.is_given and (f.kind == "" or chance.random() < 0.4)]
     return [f.name for f in given], [[chance.choice(f.values) for f in given] for _ in range(count)]
+
+
+def value_type(kind: str) -> str:
+    """The type of the values of a SimpleAggregateFunction column."""
+    return kind.partition(", ")[2][:-1] if kind.startswith("SimpleAggregateFunction(") else kind
+
+
+def plain_of(kind: str) -> str:
+    return (
+        kind.removeprefix("Nullable(").removesuffix(")") if kind.startswith("Nullable(") else kind
+    )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from tests.definitions.queries import Output, QueryDraft, plain_of
-from tests.definitions.tables import VOLATILE, Field, TableDraft, wide
+from tests.definitions.queries import Output, QueryDraft
+from tests.definitions.tables import VOLATILE, Field, TableDraft, plain_of, wide
 
 NARROWER = {
     "UInt64": ("UInt8", "UInt16", "UInt32", "Int64", "Int8"), "Int64": ("Int8", "Int32", "UInt64", "UInt8"),
