@@ -69,7 +69,7 @@ def _engine(chance: random.Random, query: QueryDraft, merging: bool) -> str:
     version = [o.name for o in query.outputs if o.name == "ver" or not o.is_key]
     if merging:
         simple = all(o.form in ("simple", "") and o.function in ("sum", "") for o in query.outputs)
-        if simple and chance.random() < 0.7:
+        if simple and chance.random() < 0.45:
             return "SummingMergeTree"
         return chance.choices(
             ("AggregatingMergeTree", "SummingMergeTree", "MergeTree"), (85, 10, 5)
