@@ -21,6 +21,7 @@ from olapdb.functions.base import (
     ScalarCall,
 )
 from olapdb.functions.casts import cast_column, cast_or_null
+from olapdb.functions.conversion import with_zone_of
 from olapdb.functions.registry import function_names, is_scalar, resolve_scalar
 from olapdb.functions.supertypes import common_type, literal_type
 from olapdb.functions.text import display, display_array, readable
@@ -58,4 +59,5 @@ __all__ = [
     "readable",
     "resolve_aggregate",
     "resolve_scalar",
+    "with_zone_of",
 ]

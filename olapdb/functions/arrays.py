@@ -8,11 +8,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import ArgumentOutOfBound, BadArguments, NumberOfArgumentsDoesntMatch
+from olapdb.errors import (
+    ArgumentOutOfBound,
+    BadArguments,
+    NoCommonType,
+    NumberOfArgumentsDoesntMatch,
+)
 from olapdb.functions import columns
 from olapdb.functions.aggregates import segments
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts import cast_column, map_from
+from olapdb.functions.comparison import resolve_comparison
 from olapdb.functions.conditional import plain_lc
 from olapdb.functions.nested_equality import comparable, equal_rows
 from olapdb.functions.scalar import (
@@ -38,6 +44,7 @@ from olapdb.types import (
     Nothing,
     Tuple,
     is_nullable,
+    is_number,
     make_nullable,
     plain,
 )
@@ -217,8 +224,9 @@ def _search(name: str, arguments: Sequence[Argument], result: DataType,
         container = Array(container.key)
     require(name, [container], Array, "an Array")
     assert isinstance(container, Array)
-    shared = common_type([plain_lc(container.inner), plain_lc(arguments[1].type)])
-    if isinstance(plain(shared), Tuple):
+    types = [plain_lc(container.inner), plain_lc(arguments[1].type)]
+    shared = _searched_type(types)
+    if shared is not None and isinstance(plain(shared), Tuple):
         raise illegal(name, shared, "an Array of numbers, strings or dates")
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
@@ -229,18 +237,39 @@ def _search(name: str, arguments: Sequence[Argument], result: DataType,
             offsets, elements, _ = _map_parts(lists)
         else:
             offsets, elements = columns.elements_of(lists)
-        elements = cast_column(
-            elements, container.inner, make_nullable(shared), environment, strict=False
-        )
-        wanted = cast_column(
-            wanted, arguments[1].type, make_nullable(shared), environment, strict=False
-        )
-        spread = wanted.take(pa.array(columns.parents_of(offsets)))
-        same = _equal_or_both_null(elements, spread)
+        parents = pa.array(columns.parents_of(offsets))
+        if shared is None:
+            same = _equal_numbers(elements, wanted.take(parents), types, environment)
+        else:
+            elements, wanted = (
+                cast_column(v, t, make_nullable(shared), environment, strict=False)
+                for v, t in ((elements, container.inner), (wanted, arguments[1].type))
+            )
+            same = _equal_or_both_null(elements, wanted.take(parents))
         made = columns.from_values(fold(offsets, same, count), result.arrow)
         return made[0] if constant else made
 
     return ScalarCall(name, result, kernel)
+
+
+def _searched_type(types: Sequence[DataType]) -> DataType | None:
+    """The type at which elements and value are compared; None for numbers that have none in common
+    (Int64 and Float64), which are compared as `=` does."""
+    try:
+        return common_type(types)
+    except NoCommonType:
+        if not all(is_number(t) for t in types):
+            raise
+        return None
+
+
+def _equal_numbers(
+    elements: pa.Array, wanted: pa.Array, types: Sequence[DataType], environment: Environment
+) -> np.ndarray:
+    equals = resolve_comparison("equals", [Argument(t) for t in types])
+    found = columns.truth(equals.kernel([elements, wanted], len(elements), environment))
+    equal = pc.fill_null(found, False)
+    return np.asarray(pc.or_(equal, pc.and_(elements.is_null(), wanted.is_null())))
 
 
 def _equal_or_both_null(left: pa.Array, right: pa.Array) -> np.ndarray:

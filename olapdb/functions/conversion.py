@@ -76,15 +76,40 @@ def _fixed(data_type: DataType) -> Target:
 
 
 def _zoned(name: str, arguments: Sequence[Argument]) -> DataType:
-    return DateTime(constant_zone(name, arguments, 1) if len(arguments) > 1 else None)
+    if len(arguments) > 1:
+        return DateTime(constant_zone(name, arguments, 1))
+    return DateTime(own_zone(arguments[0].type))
+
+
+def own_zone(data_type: DataType) -> str | None:
+    """The zone that a DateTime or DateTime64 names; None of other types."""
+    inner = plain(data_type)
+    return inner.zone if isinstance(inner, DateTime | DateTime64) else None
+
+
+def with_zone_of(source: DataType, target: DataType) -> DataType:
+    """The type that CAST of a `source` gives: a DateTime without a zone keeps the source's."""
+    zone = own_zone(source)
+    if zone is None:
+        return target
+    match target:
+        case DateTime(None):
+            return DateTime(zone)
+        case DateTime64(precision, None):
+            return DateTime64(precision, zone)
+        case Nullable(inner):
+            return Nullable(with_zone_of(source, inner))
+        case _:
+            return target
 
 
 def _zoned64(name: str, arguments: Sequence[Argument]) -> DataType:
     precision = constant_integer(name, arguments, 1, "the precision") if len(arguments) > 1 else 3
     if not 0 <= precision <= 9:
         raise ArgumentOutOfBound(f"DateTime64 has a precision of 0 to 9, not {precision}.")
-    zone = constant_zone(name, arguments, 2) if len(arguments) > 2 else None
-    return DateTime64(precision, zone)
+    if len(arguments) > 2:
+        return DateTime64(precision, constant_zone(name, arguments, 2))
+    return DateTime64(precision, own_zone(arguments[0].type))
 
 
 def _decimal(precision: int) -> Target:
@@ -288,7 +313,8 @@ def _named_type(name: str, arguments: Sequence[Argument]) -> DataType:
 
 
 def _cast(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    target, source = _named_type(name, arguments), arguments[0].type
+    source = arguments[0].type
+    target = with_zone_of(source, _named_type(name, arguments))
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         return casts.cast_column(values[0], source, target, environment, strict=False)
@@ -300,7 +326,8 @@ def _accurate(*, or_null: bool) -> Callable[[str, Sequence[Argument]], ScalarCal
     """A cast that refuses (or gives NULL for) values that would change."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        target, source = _named_type(name, arguments), arguments[0].type
+        source = arguments[0].type
+        target = with_zone_of(source, _named_type(name, arguments))
         result = make_nullable(target) if or_null or is_nullable(source) else target
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:

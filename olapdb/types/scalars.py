@@ -71,6 +71,18 @@ class Decimal(DataType):
 
 
 @dataclass(frozen=True)
+class WideInteger(Decimal):
+    """Integers beyond 64 bits: the common type of UInt64 and a signed integer.
+
+    ClickHouse has Int128 or Variant(Int64, UInt64) here.  Arrow and tables hold it as the Decimal
+    that its name says; arithmetic treats it as an integer, so that a quotient is a Float64.
+    """
+
+    precision: int = 20
+    scale: int = 0
+
+
+@dataclass(frozen=True)
 class Boolean(DataType):
     @property
     def name(self) -> str:
@@ -227,3 +239,4 @@ INT8, INT16, INT32, INT64 = (Integer(b, True) for b in (8, 16, 32, 64))
 FLOAT32, FLOAT64 = Float(32), Float(64)
 BOOL, STRING, DATE, DATE32, DATETIME = Boolean(), String(), Date(), Date32(), DateTime()
 UUID_TYPE, NOTHING = UUID(), Nothing()
+WIDE_INTEGER, WIDE_SUM = WideInteger(), WideInteger(38)

@@ -47,12 +47,17 @@ class If(Unparametrised):
     """Only the rows where the last argument is true (neither 0 nor NULL)."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        return self.inner.state(*self.matching(arguments, groups))
+
+    def matching(
+        self, arguments: Sequence[pa.Array], groups: Groups
+    ) -> tuple[Sequence[pa.Array], Groups]:
+        """The inner aggregate's arguments on the rows where the condition is true."""
         *rest, condition = arguments
         true = columns.truth(condition)
         if true.null_count:
             true = pc.fill_null(true, False)
-        rest, groups = segments.kept(rest, groups, np.asarray(true))
-        return self.inner.state(rest, groups)
+        return segments.kept(rest, groups, np.asarray(true))
 
 
 @dataclass(frozen=True)
@@ -94,12 +99,23 @@ class Optional(Unparametrised):
     """Remembers whether there was any row without NULLs. State: Tuple(seen UInt8, state).
 
     Arguments of Nullable types and -OrNull give NULL where there was none, -OrDefault the default
-    of the type.
+    of the type.  A row that an -If below drops was not there: sumIfOrNull is sumOrNullIf, unless
+    the aggregate `counts` (countIfOrNull is 0 where no row matched, as ClickHouse has it).
     """
+
+    counts: bool = False
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         rest, rows = segments.present(arguments, groups)
-        return self._state(self._touched(rows), self.inner.state(rest, rows))
+        return self._state(self._touched(self._reaching(rest, rows)), self.inner.state(rest, rows))
+
+    def _reaching(self, arguments: Sequence[pa.Array], groups: Groups) -> Groups:
+        """The rows that the aggregate below its -If gets."""
+        inner = self.inner
+        while isinstance(inner, If) and not self.counts:
+            arguments, groups = inner.matching(arguments, groups)
+            inner = inner.inner
+        return segments.present(arguments, groups)[1]
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         seen, inner = columns.struct_fields(states)

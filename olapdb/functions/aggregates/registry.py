@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from olapdb.errors import (
@@ -229,7 +230,9 @@ def _optional(inner: Aggregate, types: tuple[DataType, ...], suffix: str) -> Agg
         inner.name + suffix, inner.parameters, types,
         Tuple((UINT8, inner.state_type.state), ("seen", "state")),
     )  # fmt: skip
-    return _around(combinators.Optional, inner, types, result=result, suffix=suffix, state=state)
+    made = _around(combinators.Optional, inner, types, result=result, suffix=suffix, state=state)
+    assert isinstance(made, combinators.Optional)
+    return replace(made, counts=_is_above_nulls(inner.name))
 
 
 def _merge(
