@@ -20,6 +20,7 @@ from olapdb.types import (
     Boolean,
     DataType,
     Decimal,
+    ExactFloat,
     FixedString,
     Float,
     Integer,
@@ -36,6 +37,8 @@ from olapdb.types import (
 if TYPE_CHECKING:
     from olapdb.bind.expressions import ExpressionBinder
 
+_NULL = pa.scalar(None, pa.uint8())
+
 
 def bind_in(binder: ExpressionBinder, node: sql.In) -> Expression:
     """InValues for constants, InSubquery for queries, a chain of `or(equals …)` for the rest."""
@@ -47,7 +50,8 @@ def bind_in(binder: ExpressionBinder, node: sql.In) -> Expression:
     if not all(isinstance(e, Constant) for e in elements):
         return _in_expressions(binder, argument, elements, node.negated)
     if constants.is_null(argument):
-        return constants.null()
+        untyped = isinstance(plain(argument.type), Nothing)
+        return constants.null() if untyped else Constant(Nullable(UINT8), _NULL)
     values = [e for e in elements if isinstance(e, Constant) and e.value.is_valid]
     return _in_values(argument, values, node.negated, binder.environment)
 
@@ -119,7 +123,7 @@ def _in_values(
     made = InValues(_result_type((argument,)), argument, values, tuple(kept), negated)
     if isinstance(argument, Constant):
         found = _key(_same_value(argument, target, environment)) in kept
-        return constants.unsigned_byte(found != negated)
+        return Constant(made.type, constants.unsigned_byte(found != negated).value)
     return made
 
 
@@ -245,7 +249,7 @@ def _alike(
         common = functions.common_type([source, target])
     except Error:
         common = None
-    if common is not None:
+    if common is not None and not isinstance(common, ExactFloat):
         same = left.type.arrow == common.arrow
         return (left if same else binder.cast(left, _nullable_as(left.type, common))), common
     if isinstance(source, Array | Tuple | Map) or isinstance(target, Array | Tuple | Map):

@@ -39,6 +39,7 @@ from olapdb.types import (
     UINT64,
     Array,
     DataType,
+    ExactFloat,
     Integer,
     Map,
     Nothing,
@@ -255,12 +256,14 @@ def _search(name: str, arguments: Sequence[Argument], result: DataType,
 def _searched_type(types: Sequence[DataType]) -> DataType | None:
     """The type at which elements and value are compared; None for numbers that have none in common
     (Int64 and Float64), which are compared as `=` does."""
+    numbers = all(is_number(t) for t in types)
     try:
-        return common_type(types)
+        shared = common_type(types)
     except NoCommonType:
-        if not all(is_number(t) for t in types):
+        if not numbers:
             raise
         return None
+    return None if isinstance(plain(shared), ExactFloat) else shared
 
 
 def _equal_numbers(

@@ -16,6 +16,7 @@ from olapdb.functions.casts import cast_column
 from olapdb.functions.scalar import Definition, custom, illegal
 from olapdb.functions.supertypes import NULL_TYPE, common_type
 from olapdb.types import (
+    EXACT_FLOAT,
     INT64,
     STRING,
     UINT8,
@@ -23,6 +24,7 @@ from olapdb.types import (
     Array,
     Boolean,
     DataType,
+    ExactFloat,
     FixedString,
     Float,
     Integer,
@@ -107,6 +109,8 @@ def _cases(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         truths = [columns.truth(values[i]) for i in range(0, len(values) - 1, 2)]
         outcomes = [values[i] for i in range(1, len(values), 2)] + [values[-1]]
+        if isinstance(plain(result), ExactFloat):
+            return _exact_floats(truths, outcomes, [b.type for b in branches], result, environment)
         cast = [
             convert(v, b.type, result, environment)
             for v, b in zip(outcomes, branches, strict=True)
@@ -114,6 +118,27 @@ def _cases(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         return choose(truths, cast, rows)
 
     return ScalarCall(name, result, kernel, lazy=True)
+
+
+def _exact_floats(
+    truths: Sequence[Column], outcomes: Sequence[Column], types: Sequence[DataType],
+    result: DataType, environment: Environment,
+) -> Column:  # fmt: skip
+    """The chosen branches as floats: an integer that is not chosen need not be one."""
+    rows = max((len(c) for c in (*truths, *outcomes) if isinstance(c, pa.Array)), default=1)
+    chosen = None
+    for at, (outcome, data_type) in enumerate(zip(outcomes, types, strict=True)):
+        if isinstance(plain(data_type), Nothing):
+            continue
+        others: list[Column] = [pa.scalar(None, data_type.arrow)] * len(outcomes)
+        others[at] = outcome
+        mine = columns.as_array(choose(truths, others, rows), rows)
+        source = make_nullable(data_type)
+        cast = cast_column(mine, source, make_nullable(EXACT_FLOAT), environment, strict=False)
+        chosen = cast if chosen is None else pc.coalesce(chosen, cast)
+    assert chosen is not None
+    constant = all(isinstance(c, pa.Scalar) for c in (*truths, *outcomes))
+    return chosen[0] if constant else chosen
 
 
 _BRANCHES_OF_IF = 2

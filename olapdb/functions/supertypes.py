@@ -1,7 +1,8 @@
 """Rules over types: least supertype, types of literals, results of arithmetic.
 
 The rules are ClickHouse's (`NumberTraits`, `getLeastSupertype`), but for UInt64 beside a signed
-integer, where ClickHouse has an Int128 or a Variant: olapdb has a WideInteger, which holds both.
+integer, where ClickHouse has an Int128 or a Variant: olapdb has a WideInteger, which holds both;
+and for a 64-bit integer beside a float, where ClickHouse has a Variant: olapdb has an ExactFloat.
 Where ClickHouse answers with another Variant, NoCommonType is raised.
 """
 
@@ -13,6 +14,7 @@ from olapdb.errors import DecimalOverflow, NoCommonType
 from olapdb.types import (
     BOOL,
     DATE32,
+    EXACT_FLOAT,
     FLOAT32,
     FLOAT64,
     INT64,
@@ -31,6 +33,7 @@ from olapdb.types import (
     DateTime,
     DateTime64,
     Decimal,
+    ExactFloat,
     FixedString,
     Float,
     Integer,
@@ -126,8 +129,12 @@ def _ordered_pair(left: DataType, right: DataType) -> DataType | None:
             return max(left, right, key=lambda t: t.precision)
         case (WideInteger(), Integer() | Boolean()):
             return left
+        case (ExactFloat(), Float() | Integer() | Boolean() | WideInteger()):
+            return EXACT_FLOAT
         case (Float(), Float()):
             return FLOAT64
+        case (Float(), WideInteger()) | (Float(), Integer(64)):
+            return EXACT_FLOAT
         case (Integer(bits), Float(width)) if bits < 64:
             return FLOAT32 if width == 32 and bits <= 16 else FLOAT64
         case (Decimal(), Decimal()):
@@ -152,7 +159,7 @@ def _ordered_pair(left: DataType, right: DataType) -> DataType | None:
         case (DateTime(), DateTime64()):
             return right
         case (DateTime64(), DateTime64()):
-            return DateTime64(max(left.precision, right.precision), left.zone)
+            return right if right.precision > left.precision else left
         case (Array(a), Array(b)):
             return Array(_common_element(a, b))
         case (Map(k1, v1), Map(k2, v2)):

@@ -31,6 +31,7 @@ from olapdb.types.scalars import (
     DATE,
     DATE32,
     DATETIME,
+    EXACT_FLOAT,
     FLOAT32,
     FLOAT64,
     INT8,
@@ -53,6 +54,7 @@ from olapdb.types.scalars import (
     DateTime,
     DateTime64,
     Decimal,
+    ExactFloat,
     FixedString,
     Float,
     Integer,
@@ -63,11 +65,11 @@ from olapdb.types.scalars import (
 )
 
 __all__ = [
-    "BOOL", "DATE", "DATE32", "DATETIME", "FLOAT32", "FLOAT64", "INT8", "INT16", "INT32", "INT64",
+    "BOOL", "DATE", "DATE32", "DATETIME", "EXACT_FLOAT", "FLOAT32", "FLOAT64", "INT8", "INT16", "INT32", "INT64",
     "NOTHING", "STRING", "UINT8", "UINT16", "UINT32", "UINT64", "UTC", "UUID", "UUID_TYPE",
     "WIDE_INTEGER", "WIDE_SUM",
     "AggregateFunction", "Array", "Boolean", "DataType", "Date", "Date32", "DateTime",
-    "DateTime64", "Decimal", "FixedString", "Float", "Integer", "Interval", "LowCardinality",
+    "DateTime64", "Decimal", "ExactFloat", "FixedString", "Float", "Integer", "Interval", "LowCardinality",
     "Map", "Nothing", "Nullable", "SimpleAggregateFunction", "StateOf", "String", "Tuple", "WideInteger",
     "arrow_schema", "is_nullable", "is_number", "known_zone", "make_nullable", "parse_type",
     "plain", "quote_identifier", "stored_type", "type_families",

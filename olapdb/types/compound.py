@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from olapdb.types.base import DataType, quote_identifier
-from olapdb.types.scalars import Boolean, Decimal, Float, Integer, Nothing, WideInteger
+from olapdb.types.scalars import (
+    Boolean,
+    Decimal,
+    ExactFloat,
+    Float,
+    Integer,
+    Nothing,
+    WideInteger,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -170,10 +178,13 @@ def make_nullable(data_type: DataType) -> DataType:
 
 
 def stored_type(data_type: DataType) -> DataType:
-    """The type of a table's column that holds such values: a WideInteger is stored as a Decimal."""
+    """The type of a table's column that holds such values: a WideInteger is a Decimal there,
+    an ExactFloat a Float64."""
     match data_type:
         case WideInteger():
             return Decimal(data_type.precision, data_type.scale)
+        case ExactFloat():
+            return Float(data_type.bits)
         case Nullable(inner) | LowCardinality(inner) | Array(inner):
             return type(data_type)(stored_type(inner))
         case Map(key, value):

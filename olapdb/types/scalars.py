@@ -52,6 +52,17 @@ class Float(DataType):
 
 
 @dataclass(frozen=True)
+class ExactFloat(Float):
+    """The common type of a 64-bit integer and a float, where ClickHouse has a Variant.
+
+    A Float64 to which an integer converts only where the Float64 holds it exactly; a cast of
+    another one is an error.
+    """
+
+    bits: int = 64
+
+
+@dataclass(frozen=True)
 class Decimal(DataType):
     """Decimal(P, S), P up to 76."""
 
@@ -239,4 +250,4 @@ INT8, INT16, INT32, INT64 = (Integer(b, True) for b in (8, 16, 32, 64))
 FLOAT32, FLOAT64 = Float(32), Float(64)
 BOOL, STRING, DATE, DATE32, DATETIME = Boolean(), String(), Date(), Date32(), DateTime()
 UUID_TYPE, NOTHING = UUID(), Nothing()
-WIDE_INTEGER, WIDE_SUM = WideInteger(), WideInteger(38)
+WIDE_INTEGER, WIDE_SUM, EXACT_FLOAT = WideInteger(), WideInteger(38), ExactFloat()

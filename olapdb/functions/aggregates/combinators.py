@@ -99,11 +99,12 @@ class Optional(Unparametrised):
     """Remembers whether there was any row without NULLs. State: Tuple(seen UInt8, state).
 
     Arguments of Nullable types and -OrNull give NULL where there was none, -OrDefault the default
-    of the type.  A row that an -If below drops was not there: sumIfOrNull is sumOrNullIf, unless
-    the aggregate `counts` (countIfOrNull is 0 where no row matched, as ClickHouse has it).
+    of the type.  A row that an -If below drops was not there: sumIfOrNull is sumOrNullIf.
     """
 
     counts: bool = False
+    """Such a row was there nevertheless: countIfOrNull is 0 where no row matched, avgIfOrDefault
+    NaN, as in ClickHouse."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         rest, rows = segments.present(arguments, groups)
@@ -149,6 +150,20 @@ class Optional(Unparametrised):
     def _state(self, seen: np.ndarray, inner: pa.Array) -> pa.Array:
         fields = [columns.from_values(seen, pa.uint8()), inner]
         return columns.structs_from(fields, self.state_type.arrow)
+
+
+@dataclass(frozen=True)
+class OfNothing(Aggregate):
+    """An aggregate over the NULL of no type: NULL, whatever the rows. State: UInt8, always 0."""
+
+    def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        return columns.from_values(np.zeros(groups.count, np.uint8), pa.uint8())
+
+    def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        return self.state([states], groups)
+
+    def finalize(self, states: pa.Array) -> pa.Array:
+        return pa.nulls(len(states))
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,8 @@ from olapdb.types import (
     AggregateFunction,
     Array,
     DataType,
+    Nothing,
+    Nullable,
     SimpleAggregateFunction,
     Tuple,
     is_nullable,
@@ -146,6 +148,9 @@ def _resolve(name: str, parameters: tuple[object, ...], types: tuple[DataType, .
 
 def _nullable(base: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
     """Aggregates that end in a number give NULL over no rows of Nullable arguments, by a flag."""
+    if base not in _OF_ANY_ROW and any(isinstance(plain(t), Nothing) for t in types):
+        state = state_of(base, parameters, types, UINT8)
+        return combinators.OfNothing(base, parameters, types, Nullable(NOTHING), state)
     made = MAKERS[base](base, parameters, types)
     if base in _ABOVE_NULLS or not any(is_nullable(t) for t in types):
         return made
@@ -169,6 +174,7 @@ def _is_above_nulls(name: str) -> bool:
     return canonical(name) in _COUNTING
 
 
+_OF_ANY_ROW = frozenset({"count", "uniq", "uniqExact"})
 _COUNTING = frozenset({"count", "uniq", "uniqExact", "groupArray", "groupUniqArray"})
 
 _ABOVE_NULLS = frozenset(
@@ -232,7 +238,7 @@ def _optional(inner: Aggregate, types: tuple[DataType, ...], suffix: str) -> Agg
     )  # fmt: skip
     made = _around(combinators.Optional, inner, types, result=result, suffix=suffix, state=state)
     assert isinstance(made, combinators.Optional)
-    return replace(made, counts=_is_above_nulls(inner.name))
+    return replace(made, counts=suffix == "OrDefault" or _is_above_nulls(inner.name))
 
 
 def _merge(
