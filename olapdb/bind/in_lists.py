@@ -50,10 +50,15 @@ def bind_in(binder: ExpressionBinder, node: sql.In) -> Expression:
     if not all(isinstance(e, Constant) for e in elements):
         return _in_expressions(binder, argument, elements, node.negated)
     if constants.is_null(argument):
-        untyped = isinstance(plain(argument.type), Nothing)
-        return constants.null() if untyped else Constant(Nullable(UINT8), _NULL)
+        return _null_of(argument)
     values = [e for e in elements if isinstance(e, Constant) and e.value.is_valid]
     return _in_values(argument, values, node.negated, binder.environment)
+
+
+def _null_of(argument: Expression) -> Constant:
+    """The NULL that `NULL IN (…)` is."""
+    untyped = isinstance(plain(argument.type), Nothing)
+    return constants.null() if untyped else Constant(Nullable(UINT8), _NULL)
 
 
 def _query_of(binder: ExpressionBinder, right: sql.Expression) -> sql.Query | None:
@@ -151,7 +156,7 @@ def _convert(element: Constant, target: DataType, environment: Environment) -> p
     source = plain(element.type)
     if isinstance(target, Tuple) and isinstance(source, Tuple):
         return _convert_tuple(element, source, target, environment)
-    if isinstance(source, Nothing):
+    if isinstance(source, Nothing) or isinstance(target, Nothing):
         return None
     if isinstance(target, String) and isinstance(source, FixedString):
         return text(single(element.value))[0]
@@ -215,7 +220,7 @@ def _in_subquery(
 ) -> Expression:
     bound = binder.queries.subquery(query, binder.inner())
     if constants.is_null(argument) and len(bound.columns) == 1:
-        return constants.null()
+        return _null_of(argument)
     arguments = _unpacked(argument, len(bound.columns), binder)
     if len(arguments) != len(bound.columns):
         raise NumberOfColumnsDoesntMatch(

@@ -81,7 +81,7 @@ def comparison_type(name: str, left: Argument, right: Argument) -> DataType:
                     f"There is no supertype for {left.type} and {right.type}.",
                     hint="Convert one of them.",
                 )
-    if isinstance(a, Array | Tuple) and type(a) is type(b):
+    if isinstance(a, Array | Tuple | Map) and type(a) is type(b):
         return plain(common_type([a, b]))
     if isinstance(a, Interval) and isinstance(b, Interval):
         raise _incomparable(name, left.type, right.type)
@@ -265,7 +265,7 @@ def _element_arguments(argument: Argument) -> list[Argument]:
 
 
 def _is_literal_null(argument: Argument) -> bool:
-    return isinstance(plain(argument.type), Nothing)
+    return isinstance(plain(argument.type), Nothing) and argument.constant is not None
 
 
 def _elements(column: Column, rows: int) -> list[Column]:

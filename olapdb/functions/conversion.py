@@ -23,6 +23,7 @@ from olapdb.functions.scalar import (
 )
 from olapdb.functions.supertypes import NULL_TYPE
 from olapdb.functions.values import default_value
+from olapdb.functions.zones import own_zone, with_zone_of
 from olapdb.types import (
     BOOL,
     DATE,
@@ -40,6 +41,7 @@ from olapdb.types import (
     UINT64,
     UUID_TYPE,
     Array,
+    Boolean,
     DataType,
     Date,
     Date32,
@@ -79,28 +81,6 @@ def _zoned(name: str, arguments: Sequence[Argument]) -> DataType:
     if len(arguments) > 1:
         return DateTime(constant_zone(name, arguments, 1))
     return DateTime(own_zone(arguments[0].type))
-
-
-def own_zone(data_type: DataType) -> str | None:
-    """The zone that a DateTime or DateTime64 names; None of other types."""
-    inner = plain(data_type)
-    return inner.zone if isinstance(inner, DateTime | DateTime64) else None
-
-
-def with_zone_of(source: DataType, target: DataType) -> DataType:
-    """The type that CAST of a `source` gives: a DateTime without a zone keeps the source's."""
-    zone = own_zone(source)
-    if zone is None:
-        return target
-    match target:
-        case DateTime(None):
-            return DateTime(zone)
-        case DateTime64(precision, None):
-            return DateTime64(precision, zone)
-        case Nullable(inner):
-            return Nullable(with_zone_of(source, inner))
-        case _:
-            return target
 
 
 def _zoned64(name: str, arguments: Sequence[Argument]) -> DataType:
@@ -150,9 +130,10 @@ def _converted(name: str, target: DataType, arguments: Sequence[Argument]) -> Sc
         return ScalarCall(name, NULL_TYPE, lambda v, r, e: pa.scalar(None, pa.null()))
     result = make_nullable(target) if is_nullable(source) else target
     _check_possible(name, source, target)
+    strict = isinstance(target, FixedString | Boolean)  # no NULL for a text that does not fit
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        return casts.cast_column(values[0], source, result, environment, strict=False)
+        return casts.cast_column(values[0], source, result, environment, strict=strict)
 
     return ScalarCall(name, result, kernel, monotonic=_is_monotonic(plain(source), target))
 
@@ -226,6 +207,8 @@ def _or(one: _Conversion, otherwise: str) -> Callable[[str, Sequence[Argument]],
         if otherwise != "Default" and not isinstance(plain(source), String | FixedString | Nothing):
             raise illegal(name, source, "a String")
         target = one.target(name, given)
+        if isinstance(plain(source), Nothing) and otherwise != "Default":
+            return ScalarCall(name, NULL_TYPE, lambda v, r, e: pa.scalar(None, pa.null()))
         if default is not None and default.type != target:
             raise BadArguments(
                 f"The default of {name} must be of type {target}, not {default.type}."

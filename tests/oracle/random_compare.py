@@ -47,6 +47,8 @@ class Verdict:
     rule: str
     ours: str
     theirs: str
+    ours_answered: bool
+    theirs_answered: bool
 
 
 class Comparison:
@@ -55,18 +57,24 @@ class Comparison:
     def __init__(self, connection: olapdb.Connection, oracle: Oracle) -> None:
         self.connection, self.oracle = connection, oracle
 
-    def judge(self, statement: str) -> Verdict:
+    def judge(self, statement: str, typed: str = "") -> Verdict:
+        """`typed` is the statement with the types of its columns in it, which rules may ask for."""
         ours, theirs = self._ours(statement), self._theirs(statement)
         outcome = _outcome(ours, theirs)
-        rule = "" if outcome in ("same", "both_refuse") else explanation(statement, ours, theirs)
-        return Verdict("explained" if rule else outcome, rule, str(ours)[:400], str(theirs)[:400])
+        alike = outcome in ("same", "both_refuse")
+        rule = "" if alike else explanation(typed or statement, ours, theirs)
+        return Verdict(
+            "explained" if rule else outcome, rule, str(ours)[:400], str(theirs)[:400],
+            isinstance(ours, Answer), isinstance(theirs, Answer),
+        )  # fmt: skip
 
     def _ours(self, statement: str) -> Answer | Refusal:
         try:
             result = self.connection.session.execute(statement)
             table = result.read_all()
         except olapdb.Error as error:
-            assert not isinstance(error, olapdb.InternalError), f"{statement}: {error}"
+            if isinstance(error, olapdb.InternalError):
+                raise AssertionError(f"{statement}: {error}") from error
             return Refusal(error.code, str(error))
         columns = [
             _texts(display(c.combine_chunks(), t), t)
@@ -108,8 +116,8 @@ def _alike_types(ours: Sequence[str], theirs: Sequence[str]) -> bool:
 def _is_alike(ours: str, theirs: str) -> bool:
     if "Variant(" in theirs:
         return True  # of arrays or maps that olapdb has a common type for: the values tell
-    if "Bool" in theirs and "Bool" not in ours:
-        return ours == theirs.replace("Bool", "UInt8")
+    if ("Bool" in theirs) != ("Bool" in ours):
+        return ours.replace("Bool", "UInt8") == theirs.replace("Bool", "UInt8")
     if "Exact" in theirs:
         floats = ours.replace("Nullable(Float64)", "Exact").replace("Float64", "Exact")
         return floats == theirs.replace("Float64", "Exact")
@@ -125,7 +133,7 @@ def _plainly(name: str) -> str:
 def _same_rows(ours: Answer, theirs: Answer) -> bool:
     if len(ours.rows) != len(theirs.rows):
         return False
-    flags = ["Bool" in b and "Bool" not in a for a, b in zip(ours.types, theirs.types, strict=True)]
+    flags = [("Bool" in a) != ("Bool" in b) for a, b in zip(ours.types, theirs.types, strict=True)]
     if any(flags):
         ours, theirs = (Answer(a.types, _as_flags(a.rows, flags)) for a in (ours, theirs))
     if sorted(ours.rows, key=str) == sorted(theirs.rows, key=str):
@@ -189,23 +197,34 @@ class Rule:
     message: str = ""
     statement: str = ""
     types: str = ""
+    answers: str = ""
 
-    def explains(self, statement: str, outcome: Outcome, message: str, types: str) -> bool:
+    def explains(
+        self, statement: str, outcome: Outcome, message: str, types: str, answers: str
+    ) -> bool:
         return (
             outcome == self.outcome
             and re.search(self.message, message) is not None
             and re.search(self.statement, statement) is not None
             and re.search(self.types, types) is not None
+            and re.search(self.answers, answers) is not None
         )
 
 
+_ENDS = r"1970-01-01|2149-0|2106-02|2105-|2148-|1900-|2299-|9999-|0001-|0000-"
+_MOVES = r"(?i)interval|fromUnix|to(Date|DateTime)\w*\(|add[A-Z]|subtract|plus|minus|dateSub|[-+]"
 RULES = (
     # ClickHouse refuses
+    Rule("no Variant", "accepted", r"Variant\(|Variant/Dynamic"),
     Rule("a condition may be any number", "accepted", r"\(condition\)|Illegal type .* of (first )?argument"),
-    Rule("a common type that ClickHouse lacks", "accepted", r"There is no supertype"),
-    Rule("states of NULL are states", "accepted", r"It must be AggregateFunction"),
+    Rule("a common type that ClickHouse lacks", "accepted", r"There is no supertype|different Decimal scales"),
+    Rule("states of NULL are states", "accepted", r"It must be AggregateFunction|must have type AggregateFunction"),
+    Rule("NULL without a type has a default", "accepted", r"with type Nothing"),
     Rule("transform takes values of any types", "accepted", r"Function transform has signature"),
-    Rule("no Variant", "accepted", r"Variant\("),
+    Rule("Decimals are compared exactly", "accepted", r"Can't compare decimal number"),
+    Rule("a limit of ClickHouse's planner", "accepted", r"TOO_MANY_QUERY_PLAN_OPTIMIZATIONS"),
+    Rule("a FixedString is a text", "accepted", r"Illegal column FixedString"),
+    Rule("a length beyond the text is its end", "accepted", r"Overflow in length|out of bound"),
     # olapdb refuses
     Rule("no Variant", "refused", types=r"Variant\("),
     Rule("an integer that no Float64 is", "refused", r"no Float64 is this integer"),
@@ -213,10 +232,17 @@ RULES = (
     # both answer
     Rule("ties are the smallest value", "different", statement=r"\b(any|argM|first_value|last_value)\w*\("),
     Rule("a state knows whether a row matched", "different", statement=r"IfOr(Null|Default)(State|Merge|Array)"),
-    Rule("moments stop at the ends of their type", "different", statement=r"toDateTime\("),
+    Rule("moments stop at the ends of their type", "different", statement=_MOVES, answers=_ENDS),
+    Rule("moments stop at the ends of their type", "different", statement=r"(WHERE|GROUP BY|IN).*toDateTime\("),
     Rule("least and greatest of Decimals do not overflow", "different", statement=r"(least|greatest)\(", types="Decimal"),
     Rule("IfOrDefault of a Nullable condition is not Nullable", "different", statement=r"IfOrDefault\(", types="Nullable"),
     Rule("intDiv of two signs is exact", "different", statement=r"\bintDiv(OrZero)?\("),
+    Rule("equal numbers of a Variant are equal", "different", statement=r"EXCEPT|INTERSECT|DISTINCT", types=r"Variant\("),
+    Rule("IN of Decimals compares exactly", "different", statement=r"IN \(SELECT .*[Dd]ecimal"),
+    Rule("has and its like tell NULL from 0", "different", statement=r"\bhas(Any|All)\(.*Nullable"),
+    Rule("integers rounded beyond their type", "different", statement=r"(round|floor|ceil)\(.*-\d"),
+    Rule("the last digit of a float", "different", statement=r"hex\(.*(sin|cos|tan|exp|log|sqrt|cbrt|pow|divide)"),
+    Rule("variances of numbers near 2^53", "different", statement=r"\b(corr|covar|stddev|var)\w*\("),
 )
 """docs/differences.md has a line for each."""
 
@@ -226,13 +252,24 @@ def explanation(statement: str, ours: Answer | Refusal, theirs: Answer | Refusal
     outcome = _outcome(ours, theirs)
     refused = ours if isinstance(ours, Refusal) else theirs
     message = refused.message if isinstance(refused, Refusal) else ""
-    types = ", ".join(theirs.types) if isinstance(theirs, Answer) else ""
-    if outcome in ("accepted", "refused") and _is_empty(ours, theirs):
-        code = refused.code if isinstance(refused, Refusal) else 0
-        if code in DATA_ERRORS:
+    branches = re.search(r"(?i)\b(if|multiif|case|and|or|coalesce|ifnull)\b", statement) is not None
+    if isinstance(refused, Refusal) and refused.code in DATA_ERRORS:
+        if _is_empty(ours, theirs):
             return "a value that no row needs is computed, or is not"
-    found = (r.name for r in RULES if r.explains(statement, outcome, message, types))
+        if outcome == "accepted" and branches:
+            return "a branch is computed on the rows that need it"
+    if branches and _same_values(ours, theirs):
+        return "a function of a Variant is Nullable"
+    types = ", ".join(theirs.types) if isinstance(theirs, Answer) else ""
+    answers = f"{ours} {theirs}"
+    found = (r.name for r in RULES if r.explains(statement, outcome, message, types, answers))
     return next(found, "")
+
+
+def _same_values(ours: Answer | Refusal, theirs: Answer | Refusal) -> bool:
+    if not isinstance(ours, Answer) or not isinstance(theirs, Answer):
+        return False
+    return sorted(ours.rows, key=str) == sorted(theirs.rows, key=str)
 
 
 DATA_ERRORS = frozenset({6, 27, 32, 38, 41, 53, 69, 70, 72, 131, 153, 349, 376, 407})

@@ -8,6 +8,7 @@ with an order over all columns, so that an answer is one multiset of rows.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 
 from tests.oracle.random_expressions import CONSTANTS, Expressions
@@ -44,6 +45,11 @@ class Statements:
     def setup(self) -> list[str]:
         """Statements that make the tables."""
         return [statement for table in self.tables for statement in table.statements()]
+
+    def typed(self, statement: str) -> str:
+        """The statement with the type of each column behind its name: `a0[UInt8]`."""
+        types = {c.name: c.type_name for table in self.tables for c in table.columns}
+        return re.sub(r"\b[ab]\d+\b", lambda m: f"{m.group()}[{types.get(m.group(), '')}]", statement)
 
     def statement(self) -> str:
         shapes = (self._rows, self._rows, self._groups, self._groups, self._whole, self._join,

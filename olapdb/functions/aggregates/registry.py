@@ -230,7 +230,9 @@ def _distinct(inner: Aggregate, types: tuple[DataType, ...]) -> Aggregate:
 
 def _optional(inner: Aggregate, types: tuple[DataType, ...], suffix: str) -> Aggregate:
     result = inner.result_type
-    if suffix == "OrNull":
+    counts = _is_above_nulls(inner.name)
+    of_nothing = any(isinstance(plain(t), Nothing) for t in types)
+    if suffix == "OrNull" and not (counts and of_nothing):
         result = make_nullable(result)
     state = state_of(
         inner.name + suffix, inner.parameters, types,
@@ -238,7 +240,7 @@ def _optional(inner: Aggregate, types: tuple[DataType, ...], suffix: str) -> Agg
     )  # fmt: skip
     made = _around(combinators.Optional, inner, types, result=result, suffix=suffix, state=state)
     assert isinstance(made, combinators.Optional)
-    return replace(made, counts=suffix == "OrDefault" or _is_above_nulls(inner.name))
+    return replace(made, counts=counts or suffix == "OrDefault")
 
 
 def _merge(
