@@ -49,16 +49,12 @@ def bind_in(binder: ExpressionBinder, node: sql.In) -> Expression:
     elements = _elements(binder, argument, node.right)
     if not all(isinstance(e, Constant) for e in elements):
         return _in_expressions(binder, argument, elements, node.negated)
+    if isinstance(plain(argument.type), Nothing):
+        return constants.null()
     if constants.is_null(argument):
-        return _null_of(argument)
+        return Constant(Nullable(UINT8), _NULL)
     values = [e for e in elements if isinstance(e, Constant) and e.value.is_valid]
     return _in_values(argument, values, node.negated, binder.environment)
-
-
-def _null_of(argument: Expression) -> Constant:
-    """The NULL that `NULL IN (…)` is."""
-    untyped = isinstance(plain(argument.type), Nothing)
-    return constants.null() if untyped else Constant(Nullable(UINT8), _NULL)
 
 
 def _query_of(binder: ExpressionBinder, right: sql.Expression) -> sql.Query | None:
@@ -219,8 +215,8 @@ def _in_subquery(
     binder: ExpressionBinder, argument: Expression, query: sql.Query, negated: bool
 ) -> Expression:
     bound = binder.queries.subquery(query, binder.inner())
-    if constants.is_null(argument) and len(bound.columns) == 1:
-        return _null_of(argument)
+    if isinstance(plain(argument.type), Nothing) and len(bound.columns) == 1:
+        return constants.null()
     arguments = _unpacked(argument, len(bound.columns), binder)
     if len(arguments) != len(bound.columns):
         raise NumberOfColumnsDoesntMatch(

@@ -63,6 +63,7 @@ CONSTANTS: Mapping[str, tuple[str, ...]] = {
     "uuid": ("toUUID('61f0c404-5cb3-11e7-907b-a6006ad3dba0')",),
     "map": ("map('a', toUInt64(1))",),
     "tuple": ("(toUInt8(1), 'a')",),
+    "triple": ("(toInt64(-1), 0.5, 'a')",),
     "array int": ("[1, 2]", "[toInt64(-1), 5]", "[toUInt64(1)]"),
     "array string": ("['a', 'b']", "['']"),
     "array float": ("[0.5, 2]",),
@@ -128,7 +129,8 @@ _MORE: tuple[tuple[str, tuple[str, ...]], ...] = (
                       "if({bool}, {array string}, {array string})", "extractAll({string}, '[a-z]+')")),
     ("array float", ("[{float}, {float}]", "arraySort({array float})", "[{int}, {float}]")),
     ("map", ("map('a', {int}, 'b', {int})", "map({string}, {int})", "if({bool}, {map}, {map})")),
-    ("tuple", ("({int}, {string})", "tuple({int}, {float}, {string})", "if({bool}, ({int}, 'a'), ({int}, {string}))")),
+    ("triple", ("tuple({int}, {float}, {string})", "if({bool}, {triple}, {triple})")),
+    ("tuple", ("({int}, {string})", "if({bool}, ({int}, 'a'), ({int}, {string}))")),
     ("uuid", ("if({bool}, {uuid}, {uuid})", "coalesce({uuid}, {uuid})", "toUUIDOrNull({string})")),
     ("fixed", ("toFixedString(substring({string}, 1, 1), 3)", "if({bool}, {fixed}, {fixed})")),
 )  # fmt: skip
@@ -143,9 +145,14 @@ EXCLUDED = re.compile(
 """Functions of no fixed value, and those whose differences docs/differences.md lists."""
 
 
+_PAIR = 2
+
+
 def kind_of(data_type: DataType) -> str:
     """The kind of the values of a type; "" of those that no template takes."""
     inner = plain(data_type)
+    if isinstance(inner, Tuple) and len(inner.elements) != _PAIR:
+        return "triple" if len(inner.elements) > _PAIR else ""
     if isinstance(inner, Array):
         return f"array {kind_of(inner.inner)}"
     return next((kind for one, kind in _KINDS if isinstance(inner, one)), "")
