@@ -53,9 +53,12 @@ from olapdb.plan.expressions import (
 )
 from olapdb.sql import nodes as sql
 from olapdb.types import (
+    STRING,
     DataType,
     Decimal,
+    FixedString,
     Nothing,
+    Nullable,
     Tuple,
     is_nullable,
     is_number,
@@ -395,7 +398,16 @@ class ExpressionBinder:
         arguments: list[Expression] = []
         for when, then in zip(cases[::2], cases[1::2], strict=True):
             arguments += [self.call("equals", (subject, when)), then]
-        return self.call("multiIf", (*arguments, otherwise))
+        arguments.append(otherwise)
+        results = [*arguments[1::2], otherwise]
+        if len({r.type for r in results}) > 1:  # then a FixedString loses its zero bytes
+            arguments = [self._as_string(a) for a in arguments]
+        return self.call("multiIf", tuple(arguments))
+
+    def _as_string(self, argument: Expression) -> Expression:
+        if not isinstance(plain(argument.type), FixedString):
+            return argument
+        return self.cast(argument, Nullable(STRING) if is_nullable(argument.type) else STRING)
 
     def _cast(self, expression: sql.Expression, target: DataType) -> Expression:
         bound = self.bind(expression)
@@ -403,7 +415,7 @@ class ExpressionBinder:
             bound = constants.cast_literal(expression, bound)
         if self.surroundings.flag("cast_keep_nullable") and is_nullable(bound.type):
             target = make_nullable(target)
-        return self.cast(bound, target)
+        return self.cast(bound, functions.with_zone_of(bound.type, target))
 
     def _cast_to_text(self, node: sql.Function) -> Expression:
         name = self.bind(node.arguments[1])

@@ -18,7 +18,7 @@ from olapdb.errors import (
 )
 from olapdb.functions import columns
 from olapdb.functions.aggregates import segments
-from olapdb.functions.arrays import null_ranks
+from olapdb.functions.arrays_search import null_ranks
 from olapdb.functions.arrays_whole import bounded, first_occurrences
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts import cast_column
@@ -391,13 +391,18 @@ def _subtype(name: str, inners: Sequence[DataType]) -> DataType:
     bare = [plain(one) for one in inners]
     found = bare[0]
     if any(one != found for one in bare[1:]):
-        if not all(isinstance(one, Integer) for one in bare):
+        if not all(isinstance(one, Integer | Float) for one in bare):
             shown = ", ".join(map(str, bare))
             raise NoCommonType(
                 f"There is no subtype for types {shown} in {name}.", hint="Cast one of them."
             )
         integers = [one for one in bare if isinstance(one, Integer)]
-        found = min(integers, key=lambda one: (one.bits, one.signed))
+        floats = [one for one in bare if isinstance(one, Float)]
+        found = (
+            min(integers, key=lambda one: (one.bits, one.signed))
+            if integers
+            else min(floats, key=lambda one: one.bits)
+        )
     nullable = all(isinstance(one, Nullable) for one in inners)
     return make_nullable(found) if nullable else found
 

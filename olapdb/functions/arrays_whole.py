@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from olapdb.errors import ArgumentOutOfBound, IllegalTypeOfArgument
 from olapdb.functions import columns
-from olapdb.functions.arrays import array_call, concatenation, counts_of, null_ranks
+from olapdb.functions.arrays import array_call, concatenation
+from olapdb.functions.arrays_search import counts_of, null_ranks
 from olapdb.functions.base import Argument, Column, Environment, Groups, ScalarCall
 from olapdb.functions.conditional import plain_lc
 from olapdb.functions.scalar import (

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from olapdb.errors import IllegalTypeOfArgument, NumberOfArgumentsDoesntMatch, TypeMismatch
 from olapdb.functions import columns
-from olapdb.functions.arrays import map_parts, null_ranks, or_default
+from olapdb.functions.arrays import or_default
+from olapdb.functions.arrays_search import map_parts, null_ranks
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts import map_from
 from olapdb.functions.lambdas import (

@@ -10,7 +10,9 @@ from types import MappingProxyType
 from olapdb.errors import IllegalTypeOfArgument, UnknownFunction
 from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.lambdas import LambdaDefinition
-from olapdb.functions.scalar import Definition
+from olapdb.functions.scalar import Definition, usual
+from olapdb.functions.supertypes import NULL_TYPE
+from olapdb.types import Nothing, plain
 
 
 @cache
@@ -20,6 +22,7 @@ def definitions() -> tuple[Definition, ...]:
         arithmetic,
         arrays,
         arrays_running,
+        arrays_search,
         arrays_whole,
         bits,
         comparison,
@@ -49,8 +52,8 @@ def definitions() -> tuple[Definition, ...]:
     families = (
         arithmetic, comparison, logical, conditional, conversion, date_parts, date_moments,
         date_best_effort, date_text, date_starts, date_shifts, date_distances, strings, strings_search,
-        strings_bytes, strings_split, strings_tokens, simple_json, arrays, arrays_whole,
-        arrays_running, lambda_functions, bits, map_sums, hashes, maths, misc,
+        strings_bytes, strings_split, strings_tokens, simple_json, arrays, arrays_search,
+        arrays_whole, arrays_running, lambda_functions, bits, map_sums, hashes, maths, misc,
     )  # fmt: skip
     return tuple(d for family in families for d in family.DEFINITIONS)
 
@@ -115,7 +118,12 @@ def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         )
     if definition is None:
         raise UnknownFunction(f"Function with name {name} does not exist.", hint=_nearest(name))
-    return definition.resolve(name, arguments)
+    try:
+        return definition.resolve(name, arguments)
+    except IllegalTypeOfArgument:
+        if not any(isinstance(plain(a.type), Nothing) for a in arguments):
+            raise
+        return usual(name, arguments, NULL_TYPE, None)  # NULL of no type: the result is NULL
 
 
 def _nearest(name: str) -> str:
