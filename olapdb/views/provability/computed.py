@@ -163,17 +163,8 @@ class _Computed:
 
     def constraints(self) -> Iterator[Item]:
         for constraint, text in self.parts.target.constraints:
-            expression, name = self._bound(text), f"constraint {constraint}"
-            names = self._volatile(expression)
-            outside = self._outside_key(expression)
-            if names:
-                yield unknown(
-                    name,
-                    f"The CHECK {constraint} of {self.parts.target_name}, {called(names)}, gives"
-                    " another answer when the rows are recomputed.",
-                    f"Put the condition on {self.parts.source_name}.",
-                )
-            elif outside and self.grouped and self.parts.target.engine.merges_values:
+            outside, name = self._outside_key(self._bound(text)), f"constraint {constraint}"
+            if outside and self.grouped and self.parts.target.engine.merges_values:
                 yield refused(
                     name,
                     f"the CHECK {constraint} of {self.parts.target_name} looks at {outside} of one"
@@ -182,7 +173,7 @@ class _Computed:
                     f" {self.parts.source_name}.",
                 )
             else:
-                yield known(name, "Its answer is the same for each cut of the rows into blocks.")
+                yield known(name, "It is asked of rows that come in, and changes none.")
 
     def partitions(self) -> Iterator[Item]:
         for expression in self.parts.layout.partition_expressions:

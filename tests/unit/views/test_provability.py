@@ -362,6 +362,19 @@ def test_an_alter_that_would_make_a_merging_target_wrong_is_refused(
     assert health(altered, "sum_v")[0] == "covered"
 
 
+def test_a_check_that_is_added_later_is_asked_of_new_rows_only(altered: Connection) -> None:
+    altered.execute("ALTER TABLE t ADD CONSTRAINT later CHECK n < 10")
+    altered.execute("SYSTEM RECONCILE VIEW v")
+    assert health(altered) == ("proven", "")
+    altered.execute("ALTER TABLE d UPDATE w = 20 WHERE k = 1")
+    altered.execute("SYSTEM REPLAY VIEW v STALE")
+    assert rows(altered, "SELECT k, n FROM t") == [(1, 20)]
+    with pytest.raises(Error, match="later"):
+        altered.execute("INSERT INTO s VALUES (1, 5)")
+    altered.execute("SYSTEM RECONCILE VIEW v")
+    assert health(altered) == ("proven", "")
+
+
 def test_a_dimension_replaced_by_a_merging_one_ends_the_promise(altered: Connection) -> None:
     altered.execute(
         "CREATE OR REPLACE TABLE d (k UInt64, w Int64) ENGINE = ReplacingMergeTree ORDER BY k"
