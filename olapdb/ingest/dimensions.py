@@ -143,7 +143,7 @@ class _Lookup:
         parts = [part for part in seen if part.rows]
         try:
             with Pin(self.services, self.snapshot.number):
-                bound = bound_view(self.view, around)
+                bound = bound_view(self.view, around).unchecked()
                 found = Reach(bound, around, changes, parts, rows_max).target_rows()
                 if found is None:
                     return None

@@ -12,7 +12,7 @@ Cause: TypeAlias = Literal[
     "DELETE", "UPDATE", "DROP PARTITION", "REPLACE PARTITION", "TTL", "DIMENSION CHANGE",
     "MODIFY QUERY", "UPSTREAM REPLAY", "TRUNCATE", "TARGET CHANGED", "VIEW FAILED",
     "DETACH PARTITION", "MOVE PARTITION", "ATTACH PARTITION", "DROP DETACHED PARTITION",
-    "QUARANTINE PART",
+    "QUARANTINE PART", "ALTER",
 ]  # fmt: skip
 """VIEW FAILED is no stale slice but the reason of a gap, see `olapdb.ingest.failures`."""
 

@@ -31,6 +31,7 @@ from olapdb.transaction.services import Services
 from olapdb.views.coverage import bypass, gap, stores_rows
 from olapdb.views.executor import Executor
 from olapdb.views.jobs import Job, Progress, find_view, readable_source, view_name
+from olapdb.views.judged import keep_reason, reason_of
 from olapdb.views.recompute import NOTHING_THERE, Recomputation, ReconcileRow
 from olapdb.views.retention import frozen_stale
 from olapdb.views.verdicts import check_is_current, fingerprint, stale_slices
@@ -75,6 +76,8 @@ def _compared(
         view = find_view(snapshot, view_id)
         reason = unverifiable(view, snapshot)
         if reason:
+            for one in snapshot.views_into(view.target_id):
+                keep_reason(services, one, reason_of(one, snapshot), job.query_id)
             return (_unverifiable(view, snapshot, reason),)
         chosen = _chosen(job, view, snapshot, partition, sample, oldest, stale)
         if chosen is not None and not chosen:
@@ -89,8 +92,9 @@ def _compared(
 def unverifiable(view: MaterializedView, snapshot: Snapshot) -> str:
     """Why the view cannot be compared with its source, or ""."""
     for one in snapshot.views_into(view.target_id):
-        if one.unprovable:
-            return one.unprovable
+        reason = reason_of(one, snapshot)
+        if reason:
+            return reason
         if not stores_rows(snapshot, one.source_id):
             return f"The source of {view_name(one)} keeps no rows that could be read again."
     if not stores_rows(snapshot, view.target_id):
