@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import olapdb
@@ -85,6 +85,7 @@ class Case:
     setup: tuple[str, ...]
     steps: tuple[str, ...]
     seed: int
+    database: str
 
 
 # --- drawing -------------------------------------------------------------------------------------
@@ -109,7 +110,7 @@ def draw(seed: int) -> Case:
     setup = list(_tables(chance, names))
     history = _History(chance, names)
     steps = [*history.views(), *(history.step() for _ in range(chance.randint(3, 14)))]
-    return Case(tuple(setup), tuple(steps), seed)
+    return Case(tuple(setup), tuple(steps), seed, names.database)
 
 
 def _tables(chance: random.Random, names: _Names) -> Iterator[str]:
@@ -348,8 +349,8 @@ class Run:
 
     def _mend(self, view_id: str, mend: str, ways: str) -> Error | None:
         """Return the error by which it answers no."""
-        other = self.chance.choice(("default", self.case.setup[1].removeprefix("CREATE DATABASE ")))
-        self.connection.execute(f"USE {other}")
+        current = self.chance.choice(("default", self.case.database))
+        self.connection.execute(f"USE {current}")
         try:
             self.connection.execute(mend)
         except Error as error:
@@ -396,7 +397,7 @@ def shrunk(case: Case, stuck: Stuck) -> Stuck:
     size = len(case.steps)
     while size:
         for at in range(len(best.steps) - size, -1, -1):
-            shorter = Case(best.setup, best.steps[:at] + best.steps[at + size :], case.seed)
+            shorter = replace(best, steps=best.steps[:at] + best.steps[at + size :])
             try:
                 run_case(shorter)
             except Stuck as again:
