@@ -60,6 +60,19 @@ def _newest_blocks(snapshot: Snapshot, table_id: str) -> dict[str, int]:
     return newest
 
 
+def newest(
+    snapshot: Snapshot, table_id: str, partition: str | None
+) -> tuple[int, tuple[int, ...]]:
+    """Return the newest block and the data versions: merges change neither."""
+    blocks = _newest_blocks(snapshot, table_id)
+    if partition is not None:
+        blocks = {p: block for p, block in blocks.items() if p == partition}
+    partitions = sorted(blocks.keys() | ({partition} if partition else set()))
+    return max(blocks.values(), default=0), tuple(
+        snapshot.data_version(table_id, p) for p in partitions
+    )
+
+
 def check_is_current(check: Check, view: MaterializedView, snapshot: Snapshot) -> bool:
     """Whether the verdict still speaks about what is there."""
     return check.fingerprint == fingerprint(view, snapshot, check.target_partition)
