@@ -5,6 +5,8 @@
 
 If a view fails, nothing lands.  If views, targets or dimension tables changed between staging and
 the commit (rule 1), the staged source parts stay as they are and the views fire again on them.
+Likewise where a view joined less than the INSERT itself brings to a dimension (see `own_rows`):
+the views fire again, and join all that the firing before brought, until two firings agree.
 """
 
 from __future__ import annotations
@@ -34,6 +36,8 @@ from olapdb.ingest.delivery import Delivery, Stretches
 from olapdb.ingest.dimensions import dimension_changed
 from olapdb.ingest.failures import signed
 from olapdb.ingest.key_rules import refuse_tasks
+from olapdb.ingest.own_rows import brought
+from olapdb.ingest.reach import difference
 from olapdb.ingest.read import Pin, discard, read_staged
 from olapdb.ingest.stage import BlockStager
 from olapdb.ingest.staged import StagedInsert, ViewWrite, join_staged
@@ -64,6 +68,8 @@ KEY_ATTEMPTS_MAX = 100
 """The same where rows are deduplicated: each conflict about keys leaves fewer rows."""
 DIMENSION_ATTEMPTS_MAX = 5
 """After this many, moved dimensions are no conflict: the view's slices are invalidated instead."""
+ROUNDS_MAX = 4
+"""How often views fire on what they write for each other; then what they made is stale."""
 KEPT_BYTES_MAX = 64 << 20
 """Blocks of an INSERT that are kept in memory for a second firing; larger ones are read back."""
 
@@ -250,7 +256,9 @@ class _Writer:
         self, staged: StagedInsert, kept: list[pa.Table] | None, snapshot: Snapshot
     ) -> InsertResult:
         """Commits, firing again on conflict: after a few with the catalog's turn, so that views which
-        come and go all the time cannot keep it out. `kept` are the blocks, where they are in memory."""
+        come and go all the time cannot keep it out. `kept` are the blocks, where they are in memory;
+        the snapshot is pinned."""
+        staged = self._settle(staged, kept, snapshot)
         attempts_max = ATTEMPTS_MAX if self.delivery.admission is None else KEY_ATTEMPTS_MAX
         turns = Turns(self.services, "INSERT")
         for attempt in range(attempts_max):
@@ -262,6 +270,7 @@ class _Writer:
                             return DUPLICATE
                         with self.pinned(snapshot, staged.table_id):
                             staged, kept = self._fire_again(staged, kept, fired_on, snapshot)
+                            staged = self._settle(staged, kept, snapshot)
                     committed = self._commit(staged, snapshot, attempt)
             except DuplicateInsert:
                 return DUPLICATE
@@ -308,7 +317,7 @@ class _Writer:
         more, needed = dimension_changed(
             snapshot, written, "DIMENSION CHANGE", self.statement, self.query_id,
             staged.rows, self.services.clock_ms(), services=None if give_in else self.services,
-            changes=staged.changes, settings=self.settings,
+            changes=staged.changes, settings=self.settings, unsettled=staged.unsettled,
         )  # fmt: skip
         changes += more
         requirements += needed
@@ -374,6 +383,77 @@ class _Writer:
         self.discard([path for path in staged.paths if path not in still])
         return stager.staged(table.id, rows), None if kept is None else blocks
 
+    def _settle(
+        self, staged: StagedInsert, kept: list[pa.Table] | None, snapshot: Snapshot
+    ) -> StagedInsert:  # fmt: skip
+        """The cascade fired anew where a view joined less than the INSERT brings, each time with
+        all that the firing before brought, until a firing brings what it has joined.
+
+        Where that never comes (views that write for each other), or where the blocks cannot be
+        read back, the views stay `unsettled`: the commit names what they made as stale."""
+        if not staged.unsettled:
+            return staged
+        table = _table(snapshot, staged.table_id)
+        if kept is None and not self._can_read_back(table):
+            return staged
+        tables = frozenset(one.table_id for one in staged.joined)
+        for _ in range(ROUNDS_MAX):
+            joined = brought(staged.changes, tables)
+            again = self._fire_with(joined, staged, kept, snapshot)
+            try:
+                agrees = self._same_rows(joined, brought(again.changes, tables), snapshot)
+            except BaseException:
+                self.discard((*staged.paths, *again.paths))
+                raise
+            mine = {one.part.path for one in staged.parts_of(table.id)}
+            self.discard([path for path in staged.paths if path not in mine])
+            least_joined = () if agrees else tuple(replace(j, parts=0) for j in again.joined)
+            staged = replace(again, joined=least_joined)
+            if agrees:
+                break
+        return staged
+
+    def _fire_with(
+        self, joined: Mapping[str, tuple[AddPart, ...]], staged: StagedInsert,
+        kept: list[pa.Table] | None, snapshot: Snapshot,
+    ) -> StagedInsert:  # fmt: skip
+        """The same source parts with a cascade that joins these staged parts."""
+        table = _table(snapshot, staged.table_id)
+        mine = staged.parts_of(table.id)
+        stager = self._stager(snapshot, joined)
+        try:
+            for index in range(staged.block_count):
+                parts = tuple(p for p in mine if getattr(p.part.blocks, "index", -1) == index)
+                block = kept[index] if kept is not None else self._read_back(table, parts)
+                stager.adopt_block(table, parts, block)
+        except BaseException:
+            self.discard((*staged.paths, *stager.staged(table.id, 0).paths))
+            raise
+        return stager.staged(table.id, staged.rows)
+
+    def _same_rows(
+        self, before: Mapping[str, tuple[AddPart, ...]], after: Mapping[str, tuple[AddPart, ...]],
+        snapshot: Snapshot,
+    ) -> bool:  # fmt: skip
+        for table_id in before.keys() | after.keys():
+            ours, theirs = before.get(table_id, ()), after.get(table_id, ())
+            if [one.part.id for one in ours] == [one.part.id for one in theirs]:
+                continue
+            if sum(o.part.rows for o in ours) != sum(o.part.rows for o in theirs):
+                return False
+            table = _table(snapshot, table_id)
+            store = self.services.store
+            old, new = (
+                pa.concat_tables([read_staged(store, table, one) for one in some])
+                for some in (ours, theirs)
+            )
+            try:
+                if not old.equals(new) and difference(old, new).num_rows:
+                    return False
+            except pa.ArrowNotImplementedError:
+                return False  # of types that do not compare
+        return True
+
     def _came_before(self, staged: StagedInsert) -> bool:
         """Whether another attempt of this INSERT was faster; what was staged is deleted then."""
         try:
@@ -398,11 +478,15 @@ class _Writer:
         admission.take(trial)
         return staged
 
+    def _can_read_back(self, table: Table) -> bool:
+        """Whether the staged parts hold the rows of their block as it came."""
+        if not table.engine.stores_rows:
+            return False
+        return not (table.engine.combines and self.settings.get("optimize_on_insert", True))
+
     def _read_back(self, table: Table, parts: tuple[AddPart, ...]) -> pa.Table:
         """A block from its staged parts: the same rows, sorted."""
-        if table.engine.name == "Null" or (
-            table.engine.combines and self.settings.get("optimize_on_insert", True)
-        ):
+        if not self._can_read_back(table):
             raise Aborted(
                 f"The views on {table.database}.{table.name} changed while a large INSERT ran.",
                 hint="Nothing was inserted; run it again.",
@@ -410,12 +494,14 @@ class _Writer:
         pieces = [read_staged(self.services.store, table, one) for one in parts]
         return pa.concat_tables(pieces)
 
-    def _stager(self, snapshot: Snapshot) -> BlockStager:
+    def _stager(
+        self, snapshot: Snapshot, joined: Mapping[str, tuple[AddPart, ...]] | None = None
+    ) -> BlockStager:
         around = Surroundings(
             snapshot, self.services.store, self.services.cache, self.settings, self.environment,
             self.cancelled or threading.Event(),
         )  # fmt: skip
-        return BlockStager(around, self.services.lease_id)
+        return BlockStager(around, self.services.lease_id, joined=joined)
 
     def _log(self, staged: StagedInsert, snapshot: Snapshot, *, lands: bool) -> None:
         """What the views did, for system.query_views_log; of an INSERT that failed only those that

@@ -97,7 +97,8 @@ def freeze(
     """What is needed to fire the cascades from `table_ids` and to run the views `view_ids`.
 
     `parts` gives the parts of a table where not all are wanted: of the tables that only receive
-    rows none are frozen, of dimension tables all.  A view's `references` name the plain views
+    rows none are frozen, of dimension tables all, though a view below may join the very table of
+    which a chunk reads some parts.  A view's `references` name the plain views
     that its query goes through, so these are frozen too.
     """
     given = dict(parts or {})
@@ -108,9 +109,7 @@ def freeze(
     for table_id in table_ids:
         _add_cascade(snapshot, table_id, items, read)
     parts_of = {
-        table_id: tuple(given[table_id])
-        if table_id in given
-        else (snapshot.parts(table_id) if table_id in read else ())
+        table_id: snapshot.parts(table_id) if table_id in read else tuple(given.get(table_id, ()))
         for table_id, item in items.items()
         if isinstance(item, Table)
     }
