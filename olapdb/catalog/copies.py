@@ -11,6 +11,7 @@ from urllib.parse import quote
 from olapdb.catalog import statements as sql
 from olapdb.catalog.base import CopyFacts
 from olapdb.catalog.connections import Connections
+from olapdb.catalog.damage import is_there as has_damaged_parts
 from olapdb.catalog.errors import catalog_error
 from olapdb.catalog.tables import FORMAT_VERSION
 from olapdb.errors import CannotOpenWarehouse
@@ -94,6 +95,8 @@ def _forget_history(copy: sqlite3.Connection) -> None:
     ):  # fmt: skip
         forget(copy, up_to=number)
     sql.forget_all_leases(copy)
+    if has_damaged_parts(copy):
+        sql.forget_all_damaged(copy)  # the copy's files are its own
     copy.execute("COMMIT")
     # One file without a log beside it, so that it can be moved as it is.
     copy.execute("PRAGMA journal_mode = DELETE")

@@ -9,6 +9,7 @@ import uuid
 from olapdb.catalog import statements as sql
 from olapdb.catalog.again import read_again
 from olapdb.catalog.connections import Connections
+from olapdb.catalog.damage import make as make_damaged_parts
 from olapdb.catalog.errors import catalog_error
 from olapdb.catalog.tables import FORMAT_VERSION, create_statements
 from olapdb.errors import CannotOpenWarehouse
@@ -36,6 +37,7 @@ def open_or_create(
         if not read_only:
             with connections.exclusive() as connection:
                 _create(connection, zone, now_ms)
+                make_damaged_parts(connection)
         facts = read_again(lambda: _read_facts(connections))
     except sqlite3.Error as error:
         raise catalog_error(error, path) from error

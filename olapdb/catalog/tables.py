@@ -146,6 +146,13 @@ leases = sa.Table(
     _column("opened_ms", Int), _column("renewed_ms", Int),
 )  # fmt: skip
 
+# Not versioned: it tells of the disk as it is now. Columns in the order of Damage's fields.
+damaged_parts = sa.Table(
+    "damaged_parts", metadata, _column("part_id", Text, primary_key=True),
+    _column("table_id", Text), _column("part", Text), _column("reason", Text),
+    _column("found_ms", Int), sqlite_with_rowid=False,
+)  # fmt: skip
+
 # What SYSTEM … VIEW statements do. Not versioned: they tell of processes, as leases do.
 view_jobs = sa.Table(
     "view_jobs", metadata, _column("id", Text, primary_key=True), _column("view_id", Text),
@@ -169,8 +176,13 @@ view_job_chunks = sa.Table(
 
 def create_statements() -> Iterable[str]:
     """DDL of an empty catalog."""
-    dialect = sqlite.dialect()
     for table in metadata.sorted_tables:
-        yield str(CreateTable(table).compile(dialect=dialect))
-        for index in table.indexes:
-            yield str(CreateIndex(index).compile(dialect=dialect))
+        yield from create_statements_of(table)
+
+
+def create_statements_of(table: sa.Table) -> Iterable[str]:
+    """DDL of one table."""
+    dialect = sqlite.dialect()
+    yield str(CreateTable(table).compile(dialect=dialect))
+    for index in table.indexes:
+        yield str(CreateIndex(index).compile(dialect=dialect))

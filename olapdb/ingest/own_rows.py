@@ -57,9 +57,7 @@ def unsettled(joined: Sequence[Joined], changes: Iterable[Change]) -> frozenset[
     if not joined:
         return frozenset()
     found = brought(changes, frozenset(one.table_id for one in joined))
-    return frozenset(
-        one.view_id for one in joined if one.parts < len(found.get(one.table_id, ()))
-    )
+    return frozenset(one.view_id for one in joined if one.parts < len(found.get(one.table_id, ())))
 
 
 @dataclass

@@ -16,6 +16,7 @@ from olapdb.merge.merger import MergeResult, merge_some
 from olapdb.merge.pauses import Pauses
 from olapdb.merge.vacuum import vacuum
 from olapdb.model.schema import Table
+from olapdb.transaction.damage import look_into_suspects
 from olapdb.transaction.services import Services
 
 SWEEP_SECONDS = 30.0
@@ -256,4 +257,5 @@ class MergeScheduler:
 
     def _failed(self, table_id: str, error: Exception) -> None:
         self._services.activity.count("FailedMerge")
+        look_into_suspects(self._services)
         self.errors.append(FailedMerge(table_id, self._services.clock_ms(), error))

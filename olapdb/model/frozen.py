@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from olapdb.errors import InternalError
+from olapdb.model.damage import Damage
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import Database, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Snapshot
@@ -74,6 +75,9 @@ class FrozenSnapshot:
 
     def checks(self, view_id: str | None = None) -> tuple[Check, ...]:
         raise InternalError("A frozen snapshot holds no checks.")
+
+    def damaged(self) -> tuple[Damage, ...]:
+        raise InternalError("A frozen snapshot holds no list of damaged parts.")
 
     def blocks(self, table_id: str) -> tuple[BlockInfo, ...]:
         raise InternalError("A frozen snapshot holds no block log.")

@@ -341,5 +341,6 @@ def test_no_staged_file_stays(tmp_path: Path) -> None:
         assert sums(opened) == [(0, 10), (1, 10)]
         services = opened.database.services
         present = {file.path for file in services.store.list("data/")}
-        assert present and present <= services.catalog.referenced_paths()
+        assert present
+        assert present <= services.catalog.referenced_paths()
         assert check_database(services.catalog, services.store) == []
