@@ -36,9 +36,9 @@ from olapdb.ingest.delivery import Delivery, Stretches
 from olapdb.ingest.dimensions import dimension_changed
 from olapdb.ingest.failures import signed
 from olapdb.ingest.key_rules import refuse_tasks
-from olapdb.ingest.own_rows import brought
-from olapdb.ingest.reach import difference
+from olapdb.ingest.own_rows import Brought
 from olapdb.ingest.read import Pin, discard, read_staged
+from olapdb.ingest.settle import settled
 from olapdb.ingest.stage import BlockStager
 from olapdb.ingest.staged import StagedInsert, ViewWrite, join_staged
 from olapdb.ingest.trigger import Surroundings
@@ -68,8 +68,6 @@ KEY_ATTEMPTS_MAX = 100
 """The same where rows are deduplicated: each conflict about keys leaves fewer rows."""
 DIMENSION_ATTEMPTS_MAX = 5
 """After this many, moved dimensions are no conflict: the view's slices are invalidated instead."""
-ROUNDS_MAX = 4
-"""How often views fire on what they write for each other; then what they made is stale."""
 KEPT_BYTES_MAX = 64 << 20
 """Blocks of an INSERT that are kept in memory for a second firing; larger ones are read back."""
 
@@ -386,36 +384,21 @@ class _Writer:
     def _settle(
         self, staged: StagedInsert, kept: list[pa.Table] | None, snapshot: Snapshot
     ) -> StagedInsert:  # fmt: skip
-        """The cascade fired anew where a view joined less than the INSERT brings, each time with
-        all that the firing before brought, until a firing brings what it has joined.
-
-        Where that never comes (views that write for each other), or where the blocks cannot be
-        read back, the views stay `unsettled`: the commit names what they made as stale."""
+        """As staged, with a cascade that joins what the INSERT itself brings: see `settle`. Where
+        the blocks cannot be read back, the views stay unsettled, and what they made is stale."""
         if not staged.unsettled:
             return staged
-        table = _table(snapshot, staged.table_id)
-        if kept is None and not self._can_read_back(table):
+        if kept is None and not self._can_read_back(_table(snapshot, staged.table_id)):
             return staged
-        tables = frozenset(one.table_id for one in staged.joined)
-        for _ in range(ROUNDS_MAX):
-            joined = brought(staged.changes, tables)
-            again = self._fire_with(joined, staged, kept, snapshot)
-            try:
-                agrees = self._same_rows(joined, brought(again.changes, tables), snapshot)
-            except BaseException:
-                self.discard((*staged.paths, *again.paths))
-                raise
-            mine = {one.part.path for one in staged.parts_of(table.id)}
-            self.discard([path for path in staged.paths if path not in mine])
-            least_joined = () if agrees else tuple(replace(j, parts=0) for j in again.joined)
-            staged = replace(again, joined=least_joined)
-            if agrees:
-                break
-        return staged
+
+        def fire(joined: Brought, before: StagedInsert) -> StagedInsert:
+            return self._fire_with(joined, before, kept, snapshot)
+
+        return settled(staged, fire, snapshot, self.services.store, self.discard)
 
     def _fire_with(
-        self, joined: Mapping[str, tuple[AddPart, ...]], staged: StagedInsert,
-        kept: list[pa.Table] | None, snapshot: Snapshot,
+        self, joined: Brought, staged: StagedInsert, kept: list[pa.Table] | None,
+        snapshot: Snapshot,
     ) -> StagedInsert:  # fmt: skip
         """The same source parts with a cascade that joins these staged parts."""
         table = _table(snapshot, staged.table_id)
@@ -430,29 +413,6 @@ class _Writer:
             self.discard((*staged.paths, *stager.staged(table.id, 0).paths))
             raise
         return stager.staged(table.id, staged.rows)
-
-    def _same_rows(
-        self, before: Mapping[str, tuple[AddPart, ...]], after: Mapping[str, tuple[AddPart, ...]],
-        snapshot: Snapshot,
-    ) -> bool:  # fmt: skip
-        for table_id in before.keys() | after.keys():
-            ours, theirs = before.get(table_id, ()), after.get(table_id, ())
-            if [one.part.id for one in ours] == [one.part.id for one in theirs]:
-                continue
-            if sum(o.part.rows for o in ours) != sum(o.part.rows for o in theirs):
-                return False
-            table = _table(snapshot, table_id)
-            store = self.services.store
-            old, new = (
-                pa.concat_tables([read_staged(store, table, one) for one in some])
-                for some in (ours, theirs)
-            )
-            try:
-                if not old.equals(new) and difference(old, new).num_rows:
-                    return False
-            except pa.ArrowNotImplementedError:
-                return False  # of types that do not compare
-        return True
 
     def _came_before(self, staged: StagedInsert) -> bool:
         """Whether another attempt of this INSERT was faster; what was staged is deleted then."""
@@ -494,9 +454,7 @@ class _Writer:
         pieces = [read_staged(self.services.store, table, one) for one in parts]
         return pa.concat_tables(pieces)
 
-    def _stager(
-        self, snapshot: Snapshot, joined: Mapping[str, tuple[AddPart, ...]] | None = None
-    ) -> BlockStager:
+    def _stager(self, snapshot: Snapshot, joined: Brought | None = None) -> BlockStager:
         around = Surroundings(
             snapshot, self.services.store, self.services.cache, self.settings, self.environment,
             self.cancelled or threading.Event(),

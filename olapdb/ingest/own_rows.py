@@ -15,12 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from olapdb.model.changes import AddPart, Change
 from olapdb.model.part import BlockRange, NewBlock, Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
+
+Brought: TypeAlias = Mapping[str, tuple[AddPart, ...]]
+"""The staged parts with rows that a commit brings, by table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ def least(joined: Iterable[Joined]) -> tuple[Joined, ...]:
     return tuple(found.values())
 
 
-def brought(changes: Iterable[Change], table_ids: frozenset[str]) -> dict[str, tuple[AddPart, ...]]:
+def brought(changes: Iterable[Change], table_ids: frozenset[str]) -> Brought:
     """The staged parts with rows of these tables, in the order in which they were staged."""
     found: dict[str, list[AddPart]] = {}
     for change in changes:
