@@ -53,6 +53,7 @@ from olapdb.statements.context import Engine, Parameters, Progress, StatementCon
 from olapdb.statements.readonly import refuse_if_readonly
 from olapdb.threads import park_if_ending
 from olapdb.transaction.activity import RunningQuery
+from olapdb.transaction.damage import look_into_suspects
 from olapdb.types import DataType
 
 _Rows = TypeVar("_Rows", bound=SupportsInt)
@@ -110,6 +111,7 @@ class Session:
             services.activity.end(running, rows, error)
             with self._lock:
                 self._running.discard(context.cancelled)
+            look_into_suspects(services)
 
         try:
             with self._lock:
@@ -288,6 +290,7 @@ class Session:
 
     def snapshot(self) -> Snapshot:
         """The warehouse as of now; it reads what it was not asked for yet as of this moment."""
+        look_into_suspects(self.engine.services)
         return self.engine.services.catalog.snapshot()
 
     def describe(self, text: str) -> tuple[tuple[str, DataType], ...]:
@@ -317,6 +320,7 @@ class Session:
             )
         park_if_ending()
         self.engine.services.leftovers.settle()
+        look_into_suspects(self.engine.services)
         query_id = str(uuid.uuid4())
         return StatementContext(
             engine=self.engine,

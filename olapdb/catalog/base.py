@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from olapdb.model.changes import Commit, Committed, Requirement
+from olapdb.model.damage import Damage
 from olapdb.model.job import JobChunk, JobState, ViewJob
 from olapdb.model.keys import KeyBatch, KeyLedger
 from olapdb.model.part import Part
@@ -123,6 +124,20 @@ class Catalog(Protocol):
         required has ended (it never comes back: no retry helps), DuplicateInsert, CatalogBusy,
         NotEnoughSpace, ReadOnly: surely nothing was changed.  CommitUnknown: nobody knows.
         """
+        ...
+
+    # --- damage
+
+    def damaged(self) -> tuple[Damage, ...]:
+        """The parts that are known to be damaged; some may not be live any more."""
+        ...
+
+    def note_damaged(self, damaged: Iterable[Damage]) -> None:
+        """Of a warehouse that is open for reading only just this process remembers them."""
+        ...
+
+    def forget_damaged(self, part_ids: Collection[str]) -> None:
+        """They are sound again."""
         ...
 
     # --- deliveries

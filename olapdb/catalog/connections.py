@@ -12,7 +12,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from olapdb.catalog.errors import catalog_error
-from olapdb.catalog.tables import block_spans, create_statements
+from olapdb.catalog.tables import TABLES_OF_FORMAT_2, create_statements
 from olapdb.errors import CannotOpenWarehouse, CatalogChanged, InterfaceError, system_error
 from olapdb.model.stages import Durability
 
@@ -250,9 +250,10 @@ def _add_missing_tables(connection: sqlite3.Connection) -> None:
 
     They are empty and belong to the connection, in memory: nothing of the warehouse is written."""
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master").fetchall()}
-    if "blocks" in names and block_spans.name not in names:
+    missing = [table for table in TABLES_OF_FORMAT_2 if table.name not in names]
+    if "blocks" in names and missing:
         connection.execute("PRAGMA temp_store = MEMORY")
-        for text in create_statements((block_spans,)):
+        for text in create_statements(missing):
             connection.execute(text.replace("CREATE TABLE", "CREATE TEMP TABLE", 1))
 
 

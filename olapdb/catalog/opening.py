@@ -10,7 +10,7 @@ from olapdb.catalog import statements as sql
 from olapdb.catalog.again import read_again
 from olapdb.catalog.connections import Connections
 from olapdb.catalog.errors import catalog_error
-from olapdb.catalog.tables import FORMAT_VERSION, block_spans, create_statements
+from olapdb.catalog.tables import FORMAT_VERSION, TABLES_OF_FORMAT_2, create_statements
 from olapdb.errors import CannotOpenWarehouse
 
 DEFAULT_DATABASE = "default"
@@ -53,16 +53,16 @@ def open_or_create(
 
 def _read_facts(connections: Connections) -> dict[str, str]:
     with connections.reading() as connection:
-        ours = "meta" in _tables(connection)
+        ours = "meta" in table_names(connection)
         return dict(sql.all_meta(connection).fetchall()) if ours else {}
 
 
 def _create(connection: sqlite3.Connection, zone: str, now_ms: int) -> None:
-    if _tables(connection):
+    if table_names(connection):
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if not _tables(connection):  # nobody else made it while we waited
+        if not table_names(connection):  # nobody else made it while we waited
             for text in create_statements():
                 connection.execute(text)
             facts = {
@@ -92,12 +92,12 @@ def _create(connection: sqlite3.Connection, zone: str, now_ms: int) -> None:
 
 def migrate(connection: sqlite3.Connection) -> None:
     """Bring a catalog of an older format to this release's, in one transaction; else do nothing."""
-    if "meta" not in _tables(connection) or _format(connection) != 1:
+    if "meta" not in table_names(connection) or _format(connection) != 1:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
         if _format(connection) == 1:  # no other process did it while we waited
-            for text in create_statements((block_spans,)):
+            for text in create_statements(TABLES_OF_FORMAT_2):
                 connection.execute(text)
             for forget in sql.forget_all_homeless:
                 forget(connection)
@@ -114,7 +114,7 @@ def _format(connection: sqlite3.Connection) -> int:
     return int(sql.get_meta.value(connection, name="format_version") or 0)
 
 
-def _tables(connection: sqlite3.Connection) -> set[str]:
+def table_names(connection: sqlite3.Connection) -> set[str]:
     query = "SELECT name FROM sqlite_master WHERE type = 'table'"
     return {name for (name,) in connection.execute(query)}
 

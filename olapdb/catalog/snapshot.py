@@ -15,6 +15,7 @@ from olapdb.catalog.mark import refuse_vacuumed
 from olapdb.catalog.retained import decode_retained
 from olapdb.catalog.state import SchemaState
 from olapdb.errors import SnapshotTooOld
+from olapdb.model.damage import Damage
 from olapdb.model.part import BlockRange, Part, union_ranges
 from olapdb.model.schema import Database, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Derived
@@ -174,6 +175,11 @@ class SqliteSnapshot:
                 rows = sql.checks_at(connection, number=self._number).fetchall()
             found = self._checks = tuple(decode_check(body) for (body,) in rows)
         return tuple(one for one in found if view_id is None or one.view_id == view_id)
+
+    def damaged(self) -> tuple[Damage, ...]:
+        found = self._catalog.damaged()  # as of now: not to be kept
+        live = {part.id for one in {d.table_id for d in found} for part in self.parts(one)}
+        return tuple(one for one in found if one.part_id in live)
 
     def blocks(self, table_id: str) -> tuple[BlockInfo, ...]:
         with self._catalog.connections.consistent() as connection:

@@ -11,7 +11,7 @@ import os
 import sqlite3
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict
 
@@ -29,6 +29,7 @@ from olapdb.catalog.base import (
 )
 from olapdb.catalog.connections import MEMORY, Connections
 from olapdb.catalog.copies import copy_catalog, load_copy
+from olapdb.catalog.damage import DamagedParts
 from olapdb.catalog.deliveries import key_batches, key_ledger, oldest_key
 from olapdb.catalog.dropped import list_dropped
 from olapdb.catalog.errors import catalog_error
@@ -51,6 +52,7 @@ from olapdb.errors import (
 )
 from olapdb.errors import Error as OlapdbError
 from olapdb.model.changes import Commit, Committed, Requirement
+from olapdb.model.damage import Damage
 from olapdb.model.encoding import decode_part
 from olapdb.model.job import JobChunk, JobState, ViewJob
 from olapdb.model.keys import KeyBatch, KeyLedger
@@ -104,6 +106,7 @@ class SqliteCatalog:
             None if in_memory or read_only else f"{_stem(self.path)}.processes"
         )
         self._head = Head(self)
+        self._damaged = DamagedParts(self.connections, self._writer, read_only)
         self._own_leases: set[str] = set()
         self._closed = False
 
@@ -303,6 +306,20 @@ class SqliteCatalog:
             return frozenset(one.id for one in live)
         owners = living(f"{_stem(self.path)}.processes", {one.owner for one in live})
         return frozenset(one.id for one in live if one.owner in owners)
+
+    # --- damage
+
+    def damaged(self) -> tuple[Damage, ...]:
+        self._notice_fork()
+        return self._damaged.all()
+
+    def note_damaged(self, damaged: Iterable[Damage]) -> None:
+        self._notice_fork()
+        self._damaged.note(damaged)
+
+    def forget_damaged(self, part_ids: Collection[str]) -> None:
+        self._notice_fork()
+        self._damaged.forget(part_ids)
 
     # --- leases and pins
 

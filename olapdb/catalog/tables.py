@@ -156,6 +156,13 @@ leases = sa.Table(
     _column("opened_ms", Int), _column("renewed_ms", Int),
 )  # fmt: skip
 
+# Not versioned: it tells of the disk as it is now. Columns in the order of Damage's fields.
+damaged_parts = sa.Table(
+    "damaged_parts", metadata, _column("part_id", Text, primary_key=True),
+    _column("table_id", Text), _column("part", Text), _column("reason", Text),
+    _column("found_ms", Int), sqlite_with_rowid=False,
+)  # fmt: skip
+
 # What SYSTEM … VIEW statements do. Not versioned: they tell of processes, as leases do.
 view_jobs = sa.Table(
     "view_jobs", metadata, _column("id", Text, primary_key=True), _column("view_id", Text),
@@ -175,6 +182,10 @@ view_job_chunks = sa.Table(
     _column("elapsed_ms", Int), _column("finished_ms", Int), _column("error", Text),
     sqlite_with_rowid=False,
 )  # fmt: skip
+
+
+TABLES_OF_FORMAT_2 = (block_spans, damaged_parts)
+"""Tables that a catalog of format 1 lacks."""
 
 
 def create_statements(tables: Iterable[sa.Table] | None = None) -> Iterable[str]:

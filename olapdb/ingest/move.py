@@ -107,8 +107,6 @@ def _with_incoming(
     with discarding(incoming.discard):
         if coming:
             incoming.bring(coming)
-        if incoming.target.id != table.id and coming:
-            incoming.also_dimension()
         done = _remove(
             incoming.change, incoming.snapshot, table, selection, leaving, incoming.changes,
             incoming.requirements,

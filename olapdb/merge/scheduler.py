@@ -19,6 +19,7 @@ from olapdb.merge.planner import merge_some
 from olapdb.merge.vacuum_thread import FAILURES, STOP_SECONDS_MAX, VacuumThread
 from olapdb.model.schema import Table
 from olapdb.threads import is_ending
+from olapdb.transaction.damage import look_into_suspects
 from olapdb.transaction.services import Services
 
 SWEEP_SECONDS = 30.0
@@ -264,4 +265,5 @@ class MergeScheduler:
 
     def _failed(self, table_id: str, error: Exception) -> None:
         self._services.activity.count("FailedMerge")
+        look_into_suspects(self._services)
         self.errors.append(FailedMerge(table_id, self._services.clock_ms(), error))

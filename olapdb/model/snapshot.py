@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Protocol, TypeVar
 
+from olapdb.model.damage import Damage
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import Database, MaterializedView, SchemaObject, Table
 from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
@@ -66,6 +67,10 @@ class Snapshot(Protocol):
 
     def checks(self, view_id: str | None = None) -> tuple[Check, ...]:
         """The newest for each (view, target partition)."""
+        ...
+
+    def damaged(self) -> tuple[Damage, ...]:
+        """Live parts that are known, as of now, to be damaged, of all tables."""
         ...
 
     def blocks(self, table_id: str) -> tuple[BlockInfo, ...]: ...

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from olapdb.model.damage import Damage
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import Database, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Derived, Snapshot
@@ -79,6 +80,9 @@ class Overlay:
 
     def retained(self, view_id: str | None = None) -> tuple[Retained, ...]:
         return self.below.retained(view_id)
+
+    def damaged(self) -> tuple[Damage, ...]:
+        return self.below.damaged()
 
     def blocks(self, table_id: str) -> tuple[BlockInfo, ...]:
         return self.below.blocks(table_id)

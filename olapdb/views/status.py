@@ -12,6 +12,7 @@ from olapdb.model.part import subtract_ranges, union_ranges
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Check
+from olapdb.sql.literals import quote_name
 from olapdb.views.attempts import ATTEMPTS, failed_attempt
 from olapdb.views.coverage import bypass, coverage_rows, gap, stores_rows
 from olapdb.views.jobs import view_name
@@ -20,13 +21,18 @@ from olapdb.views.shared import compared_parts, incomparable, peers
 from olapdb.views.verdicts import adoption_refused, check_is_current, counts, failures
 
 Health: TypeAlias = Literal[
-    "proven", "covered", "partial", "stale", "retained", "bypassed", "unproven", "broken"
-]
-"""broken: a table that it needs is gone. stale: a slice is known to differ, or may since an input
+    "proven", "covered", "partial", "stale", "retained", "bypassed", "unproven", "unverifiable",
+    "broken",
+]  # fmt: skip
+"""broken: a table that it needs is gone. unverifiable: a part of its source, of a table that it
+joins or of its target cannot be read. stale: a slice is known to differ, or may since an input
 changed. bypassed: the target holds rows that no view made. partial: there is a gap. unproven: it
 cannot be proven. retained: rows of its source have left by retention, and what it made of them is
 frozen; nothing else is amiss. proven: every partition of the target was compared, equal, and nothing moved
 since. covered: none of these."""
+
+
+MENDED_PARTS_MAX = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +87,9 @@ def view_status(view: MaterializedView, snapshot: Snapshot) -> ViewStatus:
     checks = [c for c in snapshot.checks(view.id) if check_is_current(c, view, snapshot)]
     stale = _stale(view, snapshot, checks)
     gap_rows = sum(s.rows for s in gaps)
-    verdict, reason, mend = _verdict(view, snapshot, gap_rows, by_hand, stale, checks)
+    verdict, reason, mend = _unreadable(view, snapshot) or _verdict(
+        view, snapshot, gap_rows, by_hand, stale, checks
+    )
     gap_blocks, gap_since_ms = _lag(view, snapshot) if gaps else (0, 0)
     return ViewStatus(
         view_id=view.id,
@@ -122,6 +130,36 @@ def _broken(view: MaterializedView, snapshot: Snapshot) -> str:
         if snapshot.by_id(table_id) is None:
             return "A table that it joins does not exist any more."
     return ""
+
+
+def _unreadable(view: MaterializedView, snapshot: Snapshot) -> tuple[Health, str, str] | None:
+    """Parts of what the view reads and writes that are damaged: nothing can be compared with them.
+    `mend` sets all of them aside, or the first ones of many."""
+    roles = {view.target_id: "its target", view.source_id: "its source"}
+    for table_id in view.dimension_ids:
+        roles.setdefault(table_id, "a table that it joins")
+    order = list(roles)
+    damaged = [one for one in snapshot.damaged() if one.table_id in roles]
+    if not damaged:
+        return None
+    damaged.sort(key=lambda one: (order.index(one.table_id), one.part))
+    names: dict[str, str] = {}
+    for one in damaged:
+        table = snapshot.by_id(one.table_id)
+        assert isinstance(table, Table)
+        names[one.table_id] = f"{quote_name(table.database)}.{quote_name(table.name)}"
+    first = damaged[0]
+    name = names[first.table_id]
+    more = f" {len(damaged) - 1} more parts are damaged." if len(damaged) > 1 else ""
+    reason = (
+        f"Part {first.part} of {roles[first.table_id]} {name} is damaged: {first.reason}{more}"
+        f" Restore its file and run CHECK TABLE {name}, or set the part aside (mend)."
+    )
+    mends = (
+        f"SYSTEM QUARANTINE PART '{one.part_id}' ON {names[one.table_id]}"
+        for one in damaged[:MENDED_PARTS_MAX]
+    )
+    return "unverifiable", reason, "; ".join(mends)
 
 
 def _stale(

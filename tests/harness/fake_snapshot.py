@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 
+from olapdb.model.damage import Damage
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import (
     Column,
@@ -67,6 +68,9 @@ class FakeSnapshot:
         return ()
 
     def checks(self, view_id: str | None = None) -> tuple[Check, ...]:
+        return ()
+
+    def damaged(self) -> tuple[Damage, ...]:
         return ()
 
     def blocks(self, table_id: str) -> tuple[BlockInfo, ...]:
