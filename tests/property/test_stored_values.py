@@ -151,7 +151,7 @@ def test_what_is_stored_is_what_was_given(data: st.DataObject) -> None:
     except DataError as error:
         if error.row is None:
             return  # no conversion of the types at all
-        assert found.kind in ("checked", "rounded")  # noqa: PT017
+        assert found.kind in ("checked", "rounded")
         named = pa.array(some[error.row : error.row + 1], have.arrow)
         with pytest.raises(DataError):  # the row that is named is one that does not fit
             store_column(named, have, want, Environment())
