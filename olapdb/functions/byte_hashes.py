@@ -191,7 +191,7 @@ def _city_weak(
 def _city_long(v: Values) -> np.ndarray:
     end, length = v.lengths, v.lengths.astype(U64)
     x, y = v.word(0), v.word(end - 16) ^ _K1
-    z = v.word(end - 56) ^ _K0
+    z: np.ndarray = v.word(end - 56) ^ _K0
     v0, v1 = _city_weak(v, end - 64, length, y)
     w0, w1 = _city_weak(v, end - 32, length * _K1, np.full(v.count, _K0, U64))
     z = z + _mixed(v1) * _K1
