@@ -15,6 +15,7 @@ statements.  `ThreadPool` does not: it works until `_end`, and from then on in t
 from __future__ import annotations
 
 import atexit
+import concurrent.futures.thread  # noqa: F401  (later, at the end of the process, it cannot be imported)
 import os
 import sys
 import threading
@@ -133,7 +134,9 @@ class ThreadPool:
                 self._closed = True
                 if cancel_futures:
                     self._cancel_waiting()
-                self._dropped()
+                # Not by calling the finalizer, which does nothing any more at the end of the process.
+                self._dropped.detach()
+                _end_workers(self._queue, self._threads)
         if wait:
             for thread in self._threads:
                 thread.join()
@@ -163,8 +166,11 @@ class ThreadPool:
         return True
 
     def _cancel_waiting(self) -> None:
-        while not self._queue.empty():
-            task = self._queue.get()
+        while True:
+            try:
+                task = self._queue.get_nowait()
+            except Empty:
+                return
             if task is not None:
                 task[0].cancel()
 
