@@ -52,7 +52,7 @@ def _is_detached(connection: olapdb.Connection, view: str) -> bool:
     return found is not None and not found[0]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_second_process_compares_at_one_snapshot(tmp_path: Path) -> None:
     watch(str(tmp_path / "warehouse"), CHECKS, seed=1)
 
