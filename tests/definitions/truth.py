@@ -104,31 +104,6 @@ def untruths(connection: Connection, seen: Mapping[str, Status], counts: Counter
             yield Untruth(f"untrue {sign}", names, f"{sorted(allowed)}: {wrong}")
 
 
-def answers(connection: Connection, trusted: set[str]) -> dict[str, list[list[Any]]]:
-    """What the targets hold all of whose views are trusted, sorted, with values finalized."""
-    snapshot = connection.database.services.catalog.snapshot()
-    found: dict[str, list[list[Any]]] = {}
-    for target in snapshot.objects("default"):
-        writers = snapshot.views_into(target.id) if isinstance(target, Table) else ()
-        if (
-            not isinstance(target, Table)
-            or not writers
-            or not all(w.name in trusted for w in writers)
-        ):
-            continue
-        said = [
-            f"finalizeAggregation({c.name})" if isinstance(c.type, AggregateFunction) else c.name
-            for c in target.stored_columns
-        ]  # fmt: skip
-        final = " FINAL" if target.engine.combines else ""
-        rows = connection.execute(f"SELECT {', '.join(said)} FROM {target.name}{final}").fetchall()
-        kinds = [c.type.name for c in target.stored_columns]
-        found[target.name] = sorted(
-            ([normal(v, k) for v, k in zip(row, kinds)] for row in rows), key=repr
-        )
-    return found
-
-
 def _frozen(snapshot: Snapshot, writers: Sequence[MaterializedView]) -> list[tuple[Any, Any]]:
     """The boxes of frozen keys; raises NotComparable where a whole partition is frozen."""
     found = []
