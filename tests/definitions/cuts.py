@@ -11,9 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from olapdb.dbapi.connection import Connection
+from olapdb.model.schema import Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.types import AggregateFunction
 from tests.definitions.run import Finding, Run, Totals
 from tests.definitions.steps import Script, recut, script_of
-from tests.definitions.truth import TRUSTED, answers, statuses
+from tests.definitions.truth import TRUSTED, statuses
+from tests.definitions.values import normal
 
 ORDER_MATTERS = re.compile(r"LIMIT|rand|now|UUID|uptime|queryID|QueryID")
 """Statements whose own outcome depends on the order of rows, or on when they run."""
@@ -68,6 +73,45 @@ def compare_cuts(script: Script, totals: Totals) -> str:
             return f"{fixed}-- {target} holds {whole.answers[target]}, in blocks of one row {cut.answers[target]}"
     totals.counts["cut otherwise"] += 1
     return ""
+
+
+def answers(connection: Connection, trusted: set[str]) -> dict[str, list[list[Any]]]:
+    """What the targets hold that are made by trusted views only, down to the sources: sorted, with
+    values finalized."""
+    snapshot = connection.database.services.catalog.snapshot()
+    found: dict[str, list[list[Any]]] = {}
+    for target in snapshot.objects("default"):
+        if not isinstance(target, Table) or not snapshot.views_into(target.id):
+            continue
+        if not _by_rows_alone(snapshot, target.id, trusted):
+            continue
+        said = [
+            f"finalizeAggregation({c.name})" if isinstance(c.type, AggregateFunction) else c.name
+            for c in target.stored_columns
+        ]  # fmt: skip
+        final = " FINAL" if target.engine.combines else ""
+        rows = connection.execute(f"SELECT {', '.join(said)} FROM {target.name}{final}").fetchall()
+        kinds = [c.type.name for c in target.stored_columns]
+        found[target.name] = sorted(
+            ([normal(v, k) for v, k in zip(row, kinds)] for row in rows), key=repr
+        )
+    return found
+
+
+def _by_rows_alone(snapshot: Snapshot, table_id: str, trusted: set[str]) -> bool:
+    """Whether trusted views made the table, and all that they read; nobody at all counts too."""
+    seen: set[str] = set()
+    waiting = [table_id]
+    while waiting:
+        one = waiting.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        for view in snapshot.views_into(one):
+            if view.name not in trusted:
+                return False
+            waiting += view.references
+    return True
 
 
 def _by_rows(text: str, joins_rows: bool) -> bool:

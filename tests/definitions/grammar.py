@@ -52,7 +52,9 @@ class _Drawing:
                 definition.plain.append((f"pv_{name}", definition.tables[name]))
         history = History(chance, definition)
         for _ in definition.dimensions:
-            self.said += [t for _ in range(chance.randint(0, 2)) for t in history.insert_dimension()]
+            self.said += [
+                t for _ in range(chance.randint(0, 2)) for t in history.insert_dimension()
+            ]
         if chance.random() < 0.7:
             self.said += [t for _ in range(chance.randint(1, 3)) for t in history.insert()]
         for at in range(chance.choices((1, 2, 3, 4), (25, 35, 25, 15))[0]):

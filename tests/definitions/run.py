@@ -20,12 +20,13 @@ from tests.definitions.steps import MEND, MERGE, Script, Step, arrow_data
 from tests.definitions.truth import TRUSTED, Status, Untruth, fingerprint, statuses, untruths
 
 MENDS_MAX = 3
+STATEMENTS_MAX = 8
+PASSES_MAX = 4
 CONTENT = (
     "VIOLATED_CONSTRAINT", "CANNOT_PARSE", "CANNOT_INSERT_NULL", "ARGUMENT_OUT_OF_BOUND", "DECIMAL_OVERFLOW",
     "INCORRECT_DATA", "TOO_LARGE_STRING_SIZE", "VALUE_IS_OUT_OF_RANGE", "CANNOT_CONVERT_TYPE", "TYPE_MISMATCH",
 )  # fmt: skip
 """Errors about a value of a row."""
-DONE = ("proven", "unproven", "retained", "broken")
 
 
 @dataclass(frozen=True)
@@ -171,59 +172,66 @@ class Run:
     # --- mending
 
     def mend(self) -> Finding | None:
-        """Does what `system.views` names, for each view at most three times, those first that
-        others read; it has to end with verdicts that hold."""
+        """Does what `system.views` names, view by view, those first that others read. Each view has
+        to come to rest, by at most `MENDS_MAX` statements; mending one may wake another."""
         self.totals.counts["mended"] += 1
-        rounds = 0
-        undigested: set[str] = set()
-        while True:
-            ill = {
-                s.name: s for s in self._statuses().values()
-                if (s.verdict not in ("proven", "unproven") and not _rests(s)) or (s.verdict == "unproven" and s.mend)
-            }  # fmt: skip
-            if not ill or undigested:
+        for _ in range(PASSES_MAX * max(len(self._statuses()), 1)):
+            ill = sorted(name for name, status in self._statuses().items() if not _rests(status))
+            if not ill:
+                return None
+            finding = self._mend_one(ill[0])
+            if isinstance(finding, Finding):
+                return finding
+            if not finding:
                 return None  # what reads a view that cannot digest its rows cannot be mended either
-            if rounds >= MENDS_MAX * len(self._statuses()):
-                name, status = next(iter(ill.items()))
-                return self._found(
-                    "mend does not end",
-                    f"{name} is {status.verdict}: {status.reason}; mend: {status.mend}",
-                )
-            rounds += 1
-            for status in ill.values():
-                if not status.mend:
-                    return self._found(
-                        "no mend", f"{status.name} is {status.verdict}: {status.reason}"
-                    )
-                if self._statuses().get(status.name, status).mend != status.mend:
-                    continue
-                self.said.append(status.mend)
-                try:
-                    self.connection.execute(status.mend)
-                except InternalError as error:
-                    return self._found(f"InternalError {_place(error)}", f"in mend: {error}"[:600])
-                except Error as error:
-                    if _is_answer(status, error):
-                        undigested |= {status.name} if error.name != "BYPASS_ROWS" else set()
-                        continue
-                    return self._found(
-                        f"mend fails ({error.name})",
-                        f"{status.name} ({status.verdict}: {status.reason}): {status.mend}: {error}"[
-                            :700
-                        ],
-                    )
-                except Exception as error:  # noqa: BLE001
-                    return self._found(
-                        f"{type(error).__name__} {_place(error)}", f"in mend: {error}"[:600]
-                    )
-                finding = self.check()
-                if finding is not None:
-                    return finding
+        status = next(s for s in self._statuses().values() if not _rests(s))
+        return self._restless("mend of one view wakes another for ever", status)
+
+    def _mend_one(self, name: str) -> Finding | bool:
+        """Whether the view came to rest; False where it cannot digest its rows."""
+        done = 0
+        while name in self._statuses():
+            status = self._statuses()[name]
+            if _rests(status):
+                break
+            if not status.mend:
+                return self._restless("no mend", status)
+            if done == STATEMENTS_MAX:
+                return self._restless("mend does not end", status)
+            done += 1
+            finding = self._obey(status)
+            if isinstance(finding, Finding) or not finding:
+                return finding
+        if done > MENDS_MAX:
+            return self._found("mend takes more than three statements", f"{name} took {done}")
+        return True
+
+    def _obey(self, status: Status) -> Finding | bool:
+        """Runs what mend names; False where the view cannot digest its rows."""
+        self.said.append(status.mend)
+        try:
+            self.connection.execute(status.mend)
+        except InternalError as error:
+            return self._found(f"InternalError {_place(error)}", f"in mend: {error}"[:600])
+        except Error as error:
+            if not _is_answer(status, error):
+                told = f"{status.name} ({status.verdict}: {status.reason}): {status.mend}: {error}"
+                return self._found(f"mend fails ({error.name})", told[:700])
+            return error.name == "BYPASS_ROWS"
+        except Exception as error:  # noqa: BLE001
+            return self._found(f"{type(error).__name__} {_place(error)}", f"in mend: {error}"[:600])
+        return self.check() or True
+
+    def _restless(self, kind: str, status: Status) -> Finding:
+        told = f"{status.name} is {status.verdict}: {status.reason}; mend: {status.mend}"
+        return self._found(kind, told)
 
 
 def _rests(status: Status) -> bool:
-    """Retained, and the rest is proven: nothing is left to do."""
-    return status.verdict == "retained" and not status.mend
+    """Nothing is left to do: proven, or unproven or retained and nothing is amiss besides."""
+    if status.verdict in ("unproven", "retained"):
+        return not status.mend
+    return status.verdict == "proven"
 
 
 def _is_answer(status: Status, error: Error) -> bool:

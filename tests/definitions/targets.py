@@ -42,7 +42,9 @@ def draw_target(chance: random.Random, name: str, query: QueryDraft, merging: bo
         order = [
             *order,
             chance.choice(
-                [o.name for o in query.outputs if not o.is_key and o.form != "state"] or order
+                [o.name for o in query.outputs if not o.is_key and o.form != "state"]
+                or order
+                or [query.outputs[0].name]
             ),
         ][:3]
     chance.shuffle(order)

@@ -104,31 +104,6 @@ def untruths(connection: Connection, seen: Mapping[str, Status], counts: Counter
             yield Untruth(f"untrue {sign}", names, f"{sorted(allowed)}: {wrong}")
 
 
-def answers(connection: Connection, trusted: set[str]) -> dict[str, list[list[Any]]]:
-    """What the targets hold all of whose views are trusted, sorted, with values finalized."""
-    snapshot = connection.database.services.catalog.snapshot()
-    found: dict[str, list[list[Any]]] = {}
-    for target in snapshot.objects("default"):
-        writers = snapshot.views_into(target.id) if isinstance(target, Table) else ()
-        if (
-            not isinstance(target, Table)
-            or not writers
-            or not all(w.name in trusted for w in writers)
-        ):
-            continue
-        said = [
-            f"finalizeAggregation({c.name})" if isinstance(c.type, AggregateFunction) else c.name
-            for c in target.stored_columns
-        ]  # fmt: skip
-        final = " FINAL" if target.engine.combines else ""
-        rows = connection.execute(f"SELECT {', '.join(said)} FROM {target.name}{final}").fetchall()
-        kinds = [c.type.name for c in target.stored_columns]
-        found[target.name] = sorted(
-            ([normal(v, k) for v, k in zip(row, kinds)] for row in rows), key=repr
-        )
-    return found
-
-
 def _frozen(snapshot: Snapshot, writers: Sequence[MaterializedView]) -> list[tuple[Any, Any]]:
     """The boxes of frozen keys; raises NotComparable where a whole partition is frozen."""
     found = []
@@ -191,6 +166,18 @@ class Comparison:
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         return [tuple(row) for row in self.connection.execute(query).fetchall()]
+
+    @property
+    def coarse(self) -> str:
+        """Words for the kind of each value where a table that is read has Float32 columns: what
+        sums of them are depends on which of them a merge has joined."""
+        read = (self.snapshot.by_id(one) for w in self.writers for one in w.references)
+        tables = (one for one in read if isinstance(one, Table))
+        return (
+            " of Float32"
+            if any("Float32" in c.type.name for t in tables for c in t.columns)
+            else ""
+        )
 
     def merged(self, column: Column) -> str:
         """How rows of one key become one value of the column."""
@@ -295,14 +282,14 @@ class Comparison:
         self, expected: Mapping[Any, Sequence[Any]], actual: Mapping[Any, Sequence[Any]],
         columns: Sequence[Column],
     ) -> str:  # fmt: skip
-        wrong = []
+        wrong, coarse = [], self.coarse
         for key in sorted({*expected, *actual}, key=repr):
             due, there = expected.get(key), actual.get(key)
             if due is None or there is None:
                 wrong.append(("row", f"{key}: {there} instead of {due}"))
                 continue
             for column, one, other in zip(columns, due, there, strict=True):
-                if not same(one, other, column.type.name):
+                if not same(one, other, column.type.name + coarse):
                     wrong.append(
                         (column.name, f"{key}.{column.name}: {other!r} instead of {one!r}")
                     )
@@ -335,7 +322,7 @@ class Comparison:
         expected = self.rows(query + self.settings())
         if len(expected) != len(actual):
             return f"[rows] {len(actual)} rows instead of {len(expected)}: {actual[:3]} instead of {expected[:3]}"
-        kinds = [c.type.name for c in shown]
+        kinds = [c.type.name + self.coarse for c in shown]
         left, right = (
             sorted(rows, key=lambda r: repr([normal(v, k) for v, k in zip(r, kinds)]))
             for rows in (expected, actual)

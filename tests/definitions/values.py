@@ -32,7 +32,7 @@ def normal(value: Any, kind: str) -> Any:
         return int(value) if math.isfinite(value) and value == int(value) else float(value)
     if isinstance(value, str) and "FixedString" in kind:
         return value.rstrip("\0")
-    if kind.endswith("Date") and isinstance(value, datetime):
+    if kind.partition(" of ")[0].endswith("Date") and isinstance(value, datetime):
         return value.date()
     return value
 

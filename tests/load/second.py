@@ -17,7 +17,6 @@ import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.ingest.read import Pin
 
-SLICES = "p"
 DIFFERENCES = {
     "totals_mv": "SELECT p, k, sum(n), sum(x) FROM (SELECT p, k, n, x FROM totals UNION ALL"
     " SELECT p, k, -toInt64(count()), -sum(x) FROM s GROUP BY p, k)"
@@ -45,49 +44,48 @@ class Seen:
         return f"{self.checks} checks at {self.snapshots} snapshots: {dict(self.kinds)}, {dict(self.verdicts)}"
 
 
+Rows = list[tuple[object, ...]]
+
+
 def compare(connection: Connection, seen: Seen) -> list[str]:
     """Checks each view at the newest snapshot; what differs, in words."""
     services = connection.database.services
     number = services.catalog.snapshot().number
     wrong = []
     with Pin(services, number):
-        at = f" SETTINGS snapshot = {number}"
 
-        def ask(query: str) -> list[tuple[object, ...]]:
-            return [tuple(row) for row in connection.execute(query + at).fetchall()]
+        def ask(query: str) -> Rows:
+            found = connection.execute(f"{query} SETTINGS snapshot = {number}").fetchall()
+            return [tuple(row) for row in found]
 
         seen.snapshots += 1
+        stale = ask("SELECT view, partition_id FROM system.view_invalidations")
+        missed = ask("SELECT view, partition_id FROM system.view_coverage WHERE status = 'gap'")
         for name, verdict, reason in ask("SELECT name, verdict, reason FROM system.views"):
-            open_slices = _open_slices(ask, str(name), str(verdict))
             seen.verdicts[str(verdict)] += 1
+            open_slices = _open_slices(str(name), str(verdict), stale, missed)
             if open_slices is None:
                 seen.kinds["nothing claimed"] += 1
                 continue
             seen.checks += 1
-            seen.kinds["whole" if not open_slices else "in part"] += 1
-            rows = [r for r in ask(DIFFERENCES[str(name)]) if str(r[0]) not in open_slices]
+            seen.kinds["in part" if open_slices else "whole"] += 1
+            rows = [row for row in ask(DIFFERENCES[str(name)]) if str(row[0]) not in open_slices]
             if rows:
                 wrong.append(
-                    f"snapshot {number}: {name} is {verdict} ({reason}), open {open_slices}: {rows[:5]}"
+                    f"snapshot {number}: {name} is {verdict} ({reason}), open {open_slices}:"
+                    f" {rows[:5]}"
                 )
     return wrong
 
 
-def _open_slices(ask, name: str, verdict: str) -> set[str] | None:  # type: ignore[no-untyped-def]
+def _open_slices(name: str, verdict: str, stale: Rows, missed: Rows) -> set[str] | None:
     """Partitions of which nothing is claimed; None where nothing is claimed at all."""
     if verdict in ("covered", "proven"):
         return set()
     if verdict not in ("partial", "stale"):
         return None
-    stale = {
-        row[0] for row in ask(f"SELECT partition_id FROM system.view_invalidations WHERE view = '{name}'")
-    }  # fmt: skip
-    if None in stale:
-        return None
-    missed = {
-        row[0] for row in ask(f"SELECT partition_id FROM system.view_coverage WHERE view = '{name}' AND status = 'gap'")
-    }  # fmt: skip
-    return {str(one) for one in stale | missed}
+    found = {partition for view, partition in [*stale, *missed] if view == name}
+    return None if None in found else {str(partition) for partition in found}
 
 
 def main() -> None:
