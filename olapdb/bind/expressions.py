@@ -287,7 +287,7 @@ class ExpressionBinder:
             raise NotSupportedError(f"{node.name} with {node.nulls} NULLS is not supported yet.")
         name, arguments = node.name, node.arguments
         distinct = node.distinct
-        if name.lower().startswith("countdistinct"):
+        if name.lower() in ("countdistinct", "countdistinctif"):
             name, distinct = "count" + name[len("countDistinct") :], True
         if distinct and name.lower() in ("count", "countif"):
             counter = self.surroundings.text("count_distinct_implementation", "uniqExact")
@@ -322,7 +322,9 @@ class ExpressionBinder:
         subject, *cases, otherwise = self.bind_all(node.arguments)
         arguments: list[Expression] = []
         for when, then in zip(cases[::2], cases[1::2], strict=True):
-            arguments += [self.call("equals", (subject, when)), then]
+            nulls = is_nullable(subject.type) and is_nullable(when.type)  # which match, as in ClickHouse
+            equal = "isNotDistinctFrom" if nulls else "equals"
+            arguments += [self.call(equal, (subject, when)), then]
         arguments.append(otherwise)
         results = [*arguments[1::2], otherwise]
         if len({r.type for r in results}) > 1:  # then a FixedString loses its zero bytes

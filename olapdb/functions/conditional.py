@@ -163,7 +163,7 @@ def _case_with_expression(name: str, arguments: Sequence[Argument]) -> ScalarCal
         raise NumberOfArgumentsDoesntMatch(f"Function {name} takes an even number of arguments.")
     subject, keys = arguments[0], [arguments[i] for i in range(1, len(arguments) - 1, 2)]
     branches = [*(arguments[i] for i in range(2, len(arguments) - 1, 2)), arguments[-1]]
-    equals = [comparison._resolver("equals")("equals", [subject, key]) for key in keys]
+    equals = [comparison.resolve_comparison("isNotDistinctFrom", [subject, key]) for key in keys]
     result = _common(branches)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:

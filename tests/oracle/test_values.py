@@ -28,6 +28,8 @@ SAME = (
     "SELECT [toDateTime64('2024-01-01 00:00:00', 1, 'Asia/Tokyo'), toDateTime64('2024-01-01 00:00:00', 3, 'UTC')]",
     # before 1970
     "SELECT toDate(toDateTime64('1950-12-31 00:00:00', 3)), toDate(materialize(toDateTime64('1969-12-31 00:00:00', 0)))",
+    "SELECT toDate(toDateTime64('1969-12-31 23:59:59.5', 1, 'UTC')), CAST(toDateTime64('1959-12-31 23:59:59.5', 3, 'Asia/Tokyo') AS Date)",
+    "SELECT toDate32(toDateTime64('1959-12-31 23:59:59.5', 3)), toDate(materialize(toDateTime64('1959-12-31 23:59:59.5', 3)))",
     "SELECT toRelativeDayNum(toDate32('1960-01-01')), toRelativeDayNum(materialize(toDate32('1960-01-01')))",
     "SELECT toRelativeDayNum(toDateTime64('1960-01-01 00:00:00', 3)), toRelativeDayNum(toDate32('2024-01-01'))",
     # zero bytes
@@ -82,6 +84,10 @@ SAME = (
     "SELECT substring('hello', toInt64('-9223372036854775808')), substring('hello', 2, toInt64('9223372036854775807'))",
     "SELECT toFixedString(materialize(toNullable('abcde')), 3)",
     "SELECT toBool(materialize(toNullable('abc')))",
+    "SELECT x, CASE x WHEN 1 THEN 10 WHEN x THEN 20 END, CASE x WHEN NULL THEN 1 ELSE 2 END FROM (SELECT arrayJoin([1, 2, NULL]) AS x)",
+    "SELECT countDistinctMerge(s) FROM (SELECT number % 2 AS k, countDistinctState(number % 3) AS s FROM numbers(10) GROUP BY k)",
+    "SELECT countDistinctMerge(s) FROM (SELECT number % 2 AS k, countDistinctState(toFloat64(number % 3)) AS s FROM numbers(10) GROUP BY k)",
+    "SELECT countDistinctOrNull(number), countDistinctIf(number, number > 1), countDistinct(number, 1) FROM numbers(3)",
 )  # fmt: skip
 OURS = (
     ("SELECT toUInt64(1) AS x EXCEPT SELECT toInt64(1)", []),
