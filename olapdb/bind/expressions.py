@@ -322,7 +322,9 @@ class ExpressionBinder:
         subject, *cases, otherwise = self.bind_all(node.arguments)
         arguments: list[Expression] = []
         for when, then in zip(cases[::2], cases[1::2], strict=True):
-            nulls = is_nullable(subject.type) and is_nullable(when.type)  # which match, as in ClickHouse
+            nulls = is_nullable(subject.type) and is_nullable(
+                when.type
+            )  # which match, as in ClickHouse
             equal = "isNotDistinctFrom" if nulls else "equals"
             arguments += [self.call(equal, (subject, when)), then]
         arguments.append(otherwise)

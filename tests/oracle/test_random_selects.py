@@ -47,7 +47,9 @@ class Tally:
             )
 
     def report(self) -> str:
-        return f"{dict(self.outcomes)}, {self.refused} of {self.answered} refused, {dict(self.rules)}"
+        return (
+            f"{dict(self.outcomes)}, {self.refused} of {self.answered} refused, {dict(self.rules)}"
+        )
 
 
 def compared(oracle: Oracle, seeds: range) -> Tally:
