@@ -363,7 +363,7 @@ class ExpressionBinder:
         """The aggregate's name with DISTINCT and FILTER as combinators, and its arguments."""
         name, arguments = node.name, node.arguments
         distinct = node.distinct
-        if name.lower().startswith("countdistinct"):
+        if name.lower() in ("countdistinct", "countdistinctif"):
             name, distinct = "count" + name[len("countDistinct") :], True
         if distinct and name.lower() in ("count", "countif"):
             counter = self.surroundings.text("count_distinct_implementation", "uniqExact")
@@ -397,7 +397,11 @@ class ExpressionBinder:
         subject, *cases, otherwise = self.bind_all(node.arguments)
         arguments: list[Expression] = []
         for when, then in zip(cases[::2], cases[1::2], strict=True):
-            arguments += [self.call("equals", (subject, when)), then]
+            nulls = is_nullable(subject.type) and is_nullable(
+                when.type
+            )  # which match, as in ClickHouse
+            equal = "isNotDistinctFrom" if nulls else "equals"
+            arguments += [self.call(equal, (subject, when)), then]
         arguments.append(otherwise)
         results = [*arguments[1::2], otherwise]
         if len({r.type for r in results}) > 1:  # then a FixedString loses its zero bytes

@@ -204,7 +204,8 @@ def _equal_numbers(one: Constant, other: Constant) -> bool:
     if isinstance(target, Boolean):
         return bool(left == int(right))
     if isinstance(target, Float):
-        return isinstance(source, Decimal) or bool(left == right)
+        both_nan = left != left and right != right
+        return isinstance(source, Decimal) or both_nan or bool(left == right)
     if isinstance(plain(other.type), Decimal) and isinstance(left, float):
         return float(right) == left
     assert isinstance(plain(other.type), Integer | Decimal)

@@ -252,6 +252,9 @@ def towards_zero(ticks: np.ndarray, step: int) -> np.ndarray:
 
 
 def _days(array: pa.Array, source: DataType, target: Date | Date32, zone: str) -> np.ndarray:
+    if isinstance(source, DateTime64) and isinstance(target, Date):
+        seconds = towards_zero(columns.numpy_values(array), ticks_per_second(source))
+        return local_from_utc(seconds, zone_of(source, zone)) // DAY & 0xFFFF
     if isinstance(source, Timed):
         days = local_days(array, source, zone)
         if isinstance(target, Date32):

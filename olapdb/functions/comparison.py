@@ -208,6 +208,8 @@ def _resolver(name: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
 
 def resolve_comparison(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """The call of `equals`, `less` or another comparison; raises where types have none."""
+    if name == "isNotDistinctFrom":
+        return _distinct_from(same=True)(name, arguments)
     return _resolver(name)(name, arguments)
 
 

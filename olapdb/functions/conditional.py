@@ -112,8 +112,7 @@ def _cases(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         if isinstance(plain(result), ExactFloat):
             return _exact_floats(truths, outcomes, [b.type for b in branches], result, environment)
         cast = [
-            convert(v, b.type, result, environment)
-            for v, b in zip(outcomes, branches, strict=True)
+            convert(v, b.type, result, environment) for v, b in zip(outcomes, branches, strict=True)
         ]
         return choose(truths, cast, rows)
 
@@ -163,7 +162,7 @@ def _case_with_expression(name: str, arguments: Sequence[Argument]) -> ScalarCal
         raise NumberOfArgumentsDoesntMatch(f"Function {name} takes an even number of arguments.")
     subject, keys = arguments[0], [arguments[i] for i in range(1, len(arguments) - 1, 2)]
     branches = [*(arguments[i] for i in range(2, len(arguments) - 1, 2)), arguments[-1]]
-    equals = [comparison._resolver("equals")("equals", [subject, key]) for key in keys]
+    equals = [comparison.resolve_comparison("isNotDistinctFrom", [subject, key]) for key in keys]
     result = _common(branches)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
@@ -199,10 +198,7 @@ def _coalesce(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     target = make_nullable(result)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        cast = [
-            _unified(values[i], arguments[i].type, target, environment)
-            for i in used
-        ]
+        cast = [_unified(values[i], arguments[i].type, target, environment) for i in used]
         if len(cast) == 1:
             return cast[0]
         if pa.types.is_nested(target.arrow):
@@ -315,7 +311,11 @@ def _better(
 
 def _key_type(subject: DataType, key: DataType) -> DataType:
     """What transform looks a value up as: texts of two types as Strings, byte by byte."""
-    texts = isinstance(plain(subject), String | FixedString) and isinstance(plain(key), String | FixedString)
+    if isinstance(plain(subject), Nothing):
+        return key
+    texts = isinstance(plain(subject), String | FixedString) and isinstance(
+        plain(key), String | FixedString
+    )
     return STRING if texts and plain(subject) != plain(key) else subject
 
 

@@ -364,6 +364,9 @@ def _interval(unit: str) -> Target:
 
 
 def _to_bool(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    if isinstance(plain(arguments[0].type), Nothing):
+        nothing = pa.scalar(None, BOOL.arrow)
+        return ScalarCall(name, Nullable(BOOL), lambda values, rows, environment: nothing)
     return _converted(name, BOOL, arguments)
 
 

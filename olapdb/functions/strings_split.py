@@ -83,7 +83,9 @@ def _by_regexp(array: pa.Array, pattern: str) -> pa.Array:
         return by_string(array, "")
     try:
         if not _may_match_nothing(pattern):
-            return pc.split_pattern_regex(array, DOT_MATCHES_ALL + pattern).cast(pa.list_(pa.string()))
+            return pc.split_pattern_regex(array, DOT_MATCHES_ALL + pattern).cast(
+                pa.list_(pa.string())
+            )
         return _by_matches(array, pattern)
     except pa.ArrowInvalid as error:
         raise CannotCompileRegexp(
@@ -214,9 +216,7 @@ def _named_first(pattern: str) -> str:
 
 def _spans(array: pa.Array, pattern: str) -> tuple[np.ndarray, np.ndarray]:
     """Where the first match of each text begins and how long it is, in bytes; 0 and 0 without."""
-    span = pc.extract_regex_span(
-        array, f"{DOT_MATCHES_ALL}(?P<all>{_capturing_none(pattern)})"
-    )
+    span = pc.extract_regex_span(array, f"{DOT_MATCHES_ALL}(?P<all>{_capturing_none(pattern)})")
     bounds = pc.struct_field(span, "all")
     start, length = (pc.fill_null(pc.list_element(bounds, at), 0) for at in (0, 1))
     return (

@@ -45,7 +45,6 @@ _KINDS: tuple[tuple[type[DataType], str], ...] = (
     (Boolean, "bool"), (Integer, "int"), (Float, "float"), (Decimal, "decimal"),
     (String, "string"), (FixedString, "fixed"), (Date, "date"), (Date32, "date32"),
     (DateTime, "datetime"), (DateTime64, "datetime64"), (UUID, "uuid"), (Map, "map"),
-    (Tuple, "tuple"),
 )  # fmt: skip
 CONSTANTS: Mapping[str, tuple[str, ...]] = {
     "bool": ("true", "false"),
@@ -145,14 +144,14 @@ EXCLUDED = re.compile(
 """Functions of no fixed value, and those whose differences docs/differences.md lists."""
 
 
-_PAIR = 2
+_TUPLES = {("int", "string"): "tuple", ("int", "float", "string"): "triple"}
 
 
 def kind_of(data_type: DataType) -> str:
     """The kind of the values of a type; "" of those that no template takes."""
     inner = plain(data_type)
-    if isinstance(inner, Tuple) and len(inner.elements) != _PAIR:
-        return "triple" if len(inner.elements) > _PAIR else ""
+    if isinstance(inner, Tuple):
+        return _TUPLES.get(tuple(kind_of(e) for e in inner.elements), "")
     if isinstance(inner, Array):
         return f"array {kind_of(inner.inner)}"
     return next((kind for one, kind in _KINDS if isinstance(inner, one)), "")

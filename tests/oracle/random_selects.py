@@ -1,8 +1,8 @@
 """Random typed SELECTs over random tables, a function of a seed.
 
 They cover WHERE, GROUP BY with aggregates and combinators, HAVING, ORDER BY, LIMIT, LIMIT BY,
-DISTINCT, JOINs, ARRAY JOIN, IN, EXISTS, scalar subqueries, CTEs and set operations.  LIMIT comes
-with an order over all columns, so that an answer is one multiset of rows.
+DISTINCT, JOINs, ARRAY JOIN, IN, scalar subqueries, CTEs and set operations.  Every answer is one
+multiset of rows: LIMIT stands behind LIMIT BY of the sorted column only.
 """
 
 from __future__ import annotations
@@ -30,7 +30,14 @@ _COMBINATORS = (
     "Distinct", "DistinctIf", "Array", "ArrayIf", "IfState", "State", "DistinctIfOrNull",
 )  # fmt: skip
 _JOINS = ("INNER JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN")
-_SETS = ("UNION ALL", "UNION DISTINCT", "EXCEPT", "INTERSECT", "EXCEPT DISTINCT", "INTERSECT DISTINCT")
+_SETS = (
+    "UNION ALL",
+    "UNION DISTINCT",
+    "EXCEPT",
+    "INTERSECT",
+    "EXCEPT DISTINCT",
+    "INTERSECT DISTINCT",
+)
 TABLES = (("r1", "a"), ("r2", "b"))
 _DEPTH = 3
 
@@ -49,7 +56,9 @@ class Statements:
     def typed(self, statement: str) -> str:
         """The statement with the type of each column behind its name: `a0[UInt8]`."""
         types = {c.name: c.type_name for table in self.tables for c in table.columns}
-        return re.sub(r"\b[ab]\d+\b", lambda m: f"{m.group()}[{types.get(m.group(), '')}]", statement)
+        return re.sub(
+            r"\b[ab]\d+\b", lambda m: f"{m.group()}[{types.get(m.group(), '')}]", statement
+        )
 
     def statement(self) -> str:
         shapes = (self._rows, self._rows, self._groups, self._groups, self._whole, self._join,

@@ -11,7 +11,10 @@ from olapdb.functions import display
 from tests.harness.oracle import Oracle
 from tests.oracle.random_compare import Comparison
 
-NY, TOKYO = "toDateTime('2024-01-01 00:00:00', 'America/New_York')", "toDateTime('2024-01-01 00:00:00', 'Asia/Tokyo')"
+NY, TOKYO = (
+    "toDateTime('2024-01-01 00:00:00', 'America/New_York')",
+    "toDateTime('2024-01-01 00:00:00', 'Asia/Tokyo')",
+)
 FIXED = "toFixedString('a', 3)"
 SAME = (
     # the argument's zone
@@ -28,6 +31,8 @@ SAME = (
     "SELECT [toDateTime64('2024-01-01 00:00:00', 1, 'Asia/Tokyo'), toDateTime64('2024-01-01 00:00:00', 3, 'UTC')]",
     # before 1970
     "SELECT toDate(toDateTime64('1950-12-31 00:00:00', 3)), toDate(materialize(toDateTime64('1969-12-31 00:00:00', 0)))",
+    "SELECT toDate(toDateTime64('1969-12-31 23:59:59.5', 1, 'UTC')), CAST(toDateTime64('1959-12-31 23:59:59.5', 3, 'Asia/Tokyo') AS Date)",
+    "SELECT toDate32(toDateTime64('1959-12-31 23:59:59.5', 3)), toDate(materialize(toDateTime64('1959-12-31 23:59:59.5', 3)))",
     "SELECT toRelativeDayNum(toDate32('1960-01-01')), toRelativeDayNum(materialize(toDate32('1960-01-01')))",
     "SELECT toRelativeDayNum(toDateTime64('1960-01-01 00:00:00', 3)), toRelativeDayNum(toDate32('2024-01-01'))",
     # zero bytes
@@ -82,6 +87,11 @@ SAME = (
     "SELECT substring('hello', toInt64('-9223372036854775808')), substring('hello', 2, toInt64('9223372036854775807'))",
     "SELECT toFixedString(materialize(toNullable('abcde')), 3)",
     "SELECT toBool(materialize(toNullable('abc')))",
+    "SELECT transform(NULL, [0, 1], [7, 8], 3), toBool(NULL)",
+    "SELECT x, CASE x WHEN 1 THEN 10 WHEN x THEN 20 END, CASE x WHEN NULL THEN 1 ELSE 2 END FROM (SELECT arrayJoin([1, 2, NULL]) AS x)",
+    "SELECT countDistinctMerge(s) FROM (SELECT number % 2 AS k, countDistinctState(number % 3) AS s FROM numbers(10) GROUP BY k)",
+    "SELECT countDistinctMerge(s) FROM (SELECT number % 2 AS k, countDistinctState(toFloat64(number % 3)) AS s FROM numbers(10) GROUP BY k)",
+    "SELECT countDistinctOrNull(number), countDistinctIf(number, number > 1), countDistinct(number, 1) FROM numbers(3)",
 )  # fmt: skip
 OURS = (
     ("SELECT toUInt64(1) AS x EXCEPT SELECT toInt64(1)", []),
@@ -126,7 +136,9 @@ def test_an_integer_that_no_float_is_is_refused_where_it_is_chosen(
     connection: olapdb.Connection,
 ) -> None:
     with pytest.raises(olapdb.DataError, match="9007199254740993"):
-        connection.execute("SELECT if(number = 0, toInt64(9007199254740993), 1.5) FROM numbers(2)").fetchall()
+        connection.execute(
+            "SELECT if(number = 0, toInt64(9007199254740993), 1.5) FROM numbers(2)"
+        ).fetchall()
     with pytest.raises(olapdb.DataError, match="9007199254740993"):
         connection.execute("SELECT toInt64(9007199254740993) UNION ALL SELECT 1.5").fetchall()
 
@@ -138,8 +150,30 @@ def test_what_holds_both_integers_is_stored_as_a_decimal(connection: olapdb.Conn
         " [toInt64(number), 0.5] AS y FROM numbers(2)"
     )
     described = connection.execute("DESCRIBE TABLE wide").fetchall()
-    assert [(row[0], row[1]) for row in described] == [("x", "Decimal(20, 0)"), ("y", "Array(Float64)")]
+    assert [(row[0], row[1]) for row in described] == [
+        ("x", "Decimal(20, 0)"),
+        ("y", "Array(Float64)"),
+    ]
     rows = connection.execute("SELECT toString(x), toString(y) FROM wide ORDER BY x").fetchall()
     assert rows == [("-1", "[1,0.5]"), ("18446744073709551615", "[0,0.5]")]
-    connection.execute("INSERT INTO wide SELECT if(number = 0, toUInt64(5), toInt64(-5)), [] FROM numbers(2)")
-    assert connection.execute("SELECT toString(sum(x)) FROM wide").fetchall() == [("18446744073709551614",)]
+    connection.execute(
+        "INSERT INTO wide SELECT if(number = 0, toUInt64(5), toInt64(-5)), [] FROM numbers(2)"
+    )
+    assert connection.execute("SELECT toString(sum(x)) FROM wide").fetchall() == [
+        ("18446744073709551614",)
+    ]
+
+
+def test_a_view_holds_what_its_query_gives_of_both_integers(connection: olapdb.Connection) -> None:
+    for statement in (
+        "CREATE TABLE mixed (k UInt8, u UInt64, i Int64) ENGINE = MergeTree ORDER BY k",
+        "CREATE MATERIALIZED VIEW mixed_states ENGINE = AggregatingMergeTree ORDER BY k AS SELECT k,"
+        " sumState(if(k = 1, u, i)) AS x, sumIfOrNullState(u, i > 100) AS y FROM mixed GROUP BY k",
+        "INSERT INTO mixed VALUES (1, 18446744073709551615, -1), (2, 3, -4)",
+        "INSERT INTO mixed VALUES (1, 1, 200), (2, 3, -4)",
+    ):
+        connection.execute(statement)
+    rows = connection.execute(
+        "SELECT k, toString(sumMerge(x)), sumIfOrNullMerge(y) FROM mixed_states GROUP BY k ORDER BY k"
+    ).fetchall()
+    assert rows == [(1, "18446744073709551616", 1), (2, "-8", None)]

@@ -5,15 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from olapdb.errors import IllegalTypeOfArgument, NumberOfArgumentsDoesntMatch
-from olapdb.types import AggregateFunction, Array, DataType, Tuple, make_nullable, plain
+from olapdb.types import (
+    AggregateFunction,
+    Array,
+    DataType,
+    Tuple,
+    make_nullable,
+    plain,
+    stored_type,
+)
 
 
 def state_of(
     name: str, parameters: Sequence[object], arguments: Sequence[DataType], state: DataType
 ) -> AggregateFunction:
-    """The type of the states of an aggregate, its parameters spelt as SQL."""
+    """The type of the states of an aggregate, its parameters spelt as SQL; of the arguments' types
+    as a table holds them, so that a state that was stored is of the same type."""
     spelt = tuple(literal(p) for p in parameters)
-    return AggregateFunction(name, spelt, tuple(arguments), state)
+    stored = tuple(stored_type(a) for a in arguments)
+    return AggregateFunction(name, spelt, stored, stored_type(state))
 
 
 def literal(value: object) -> str:
