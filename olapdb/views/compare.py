@@ -1,8 +1,10 @@
 """Compares two tables of a target's rows: what should be there, and what is.
 
 By key where the engine merges rows (each key once on both sides); as multisets of rows else.
-Values are equal when they are the same, floats also within 1e-9 of their magnitude.  Everything
-is vectorised: keys are matched by one grouping over both sides.
+Values are equal when they are the same.  Only sums of floats depend on the order in which they were
+added, so floats that merges add up, and those of states, are equal within 1e-9 of their magnitude too;
+a Float32 is never a sum (`column_conversion`).  Everything is vectorised: keys are matched by one
+grouping over both sides.
 """
 
 from __future__ import annotations
@@ -18,8 +20,8 @@ from olapdb.functions import display_array
 from olapdb.ingest.arrays import one_array
 from olapdb.ingest.invalidate import column_texts
 from olapdb.ingest.keys import key_columns
-from olapdb.model.schema import Table
-from olapdb.types import DataType
+from olapdb.model.schema import Column, Table
+from olapdb.types import AggregateFunction, DataType, SimpleAggregateFunction
 
 FLOAT_TOLERANCE = 1e-9
 EXAMPLES_MAX = 5
@@ -56,8 +58,9 @@ def compare_keys(
         if column.name in keys:
             continue
         differs, largest_here = compare_columns(
-            one_array(left.column(column.name)), one_array(right.column(column.name))
-        )
+            one_array(left.column(column.name)), one_array(right.column(column.name)),
+            FLOAT_TOLERANCE if _adds_floats(table, column) else 0.0,
+        )  # fmt: skip
         wrong |= differs
         largest = max(largest, largest_here)
     return Difference(
@@ -72,6 +75,15 @@ def compare_keys(
              ("extra", actual.take(only_actual))),
         ),
     )  # fmt: skip
+
+
+def _adds_floats(table: Table, column: Column) -> bool:
+    """Whether merges of the table add values of the column up, or it holds states."""
+    if isinstance(column.type, AggregateFunction):
+        return True
+    if isinstance(column.type, SimpleAggregateFunction):
+        return column.type.function in ("sum", "sumWithOverflow", "sumMap")
+    return table.engine.name == "SummingMergeTree"
 
 
 def compare_rows(table: Table, expected: pa.Table, actual: pa.Table) -> Difference:
@@ -168,8 +180,11 @@ def _indices(column: pa.ChunkedArray) -> np.ndarray:
 # --- values --------------------------------------------------------------------------------------
 
 
-def compare_columns(left: pa.Array, right: pa.Array) -> tuple[np.ndarray, float]:
-    """Which rows differ, and the largest absolute difference of a number.
+def compare_columns(
+    left: pa.Array, right: pa.Array, tolerance: float = 0.0
+) -> tuple[np.ndarray, float]:
+    """Which rows differ, and the largest absolute difference of a number.  Floats differ beyond
+    `tolerance`, as a share of their magnitude.
 
     Structs (states) are compared field by field, lists element by element where the lengths are
     equal; NaN equals NaN and NULL equals NULL.
@@ -180,13 +195,15 @@ def compare_columns(left: pa.Array, right: pa.Array) -> tuple[np.ndarray, float]
     if pa.types.is_struct(kind):
         inner, largest = np.zeros(len(left), dtype=bool), 0.0
         for at in range(kind.num_fields):
-            wrong, size = compare_columns(pc.struct_field(left, at), pc.struct_field(right, at))
+            wrong, size = compare_columns(
+                pc.struct_field(left, at), pc.struct_field(right, at), tolerance
+            )
             inner |= wrong
             largest = max(largest, size)
     elif pa.types.is_list(kind) or pa.types.is_map(kind):
-        inner, largest = _compare_lists(left, right)
+        inner, largest = _compare_lists(left, right, tolerance)
     elif pa.types.is_floating(kind):
-        inner, largest = _compare_floats(left, right)
+        inner, largest = _compare_floats(left, right, tolerance)
     elif pa.types.is_null(kind):
         inner, largest = np.zeros(len(left), dtype=bool), 0.0
     else:
@@ -199,12 +216,14 @@ def _nulls(array: pa.Array) -> np.ndarray:
     return mask
 
 
-def _compare_floats(left: pa.Array, right: pa.Array) -> tuple[np.ndarray, float]:
+def _compare_floats(
+    left: pa.Array, right: pa.Array, tolerance: float
+) -> tuple[np.ndarray, float]:
     a = left.to_numpy(zero_copy_only=False).astype(np.float64)
     b = right.to_numpy(zero_copy_only=False).astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
         distance = np.abs(a - b)
-        close = distance <= FLOAT_TOLERANCE * np.maximum(np.abs(a), np.abs(b))
+        close = distance <= tolerance * np.maximum(np.abs(a), np.abs(b))
         close &= np.isfinite(distance)
     same = (a == b) | close | (np.isnan(a) & np.isnan(b))
     wrong = distance[~same]
@@ -222,7 +241,9 @@ def _compare_exact(left: pa.Array, right: pa.Array) -> tuple[np.ndarray, float]:
     return wrong, float(np.nanmax(np.abs(a - b)))
 
 
-def _compare_lists(left: pa.Array, right: pa.Array) -> tuple[np.ndarray, float]:
+def _compare_lists(
+    left: pa.Array, right: pa.Array, tolerance: float
+) -> tuple[np.ndarray, float]:
     if pa.types.is_map(left.type):
         left, right = _as_lists(left), _as_lists(right)
     lengths = [
@@ -234,7 +255,7 @@ def _compare_lists(left: pa.Array, right: pa.Array) -> tuple[np.ndarray, float]:
     a, b = left.take(pa.array(same)).flatten(), right.take(pa.array(same)).flatten()
     if len(a) != len(b):  # a NULL list beside an empty one
         return wrong, 0.0
-    element_wrong, largest = compare_columns(a, b)
+    element_wrong, largest = compare_columns(a, b, tolerance)
     owners = np.repeat(same, lengths[0][same])
     wrong[owners[element_wrong]] = True
     return wrong, largest

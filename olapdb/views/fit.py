@@ -12,7 +12,7 @@ from olapdb.errors import (
     ThereIsNoColumn,
     TypeMismatch,
 )  # fmt: skip
-from olapdb.functions import cast_column
+from olapdb.functions import store_column
 from olapdb.functions.base import Environment
 from olapdb.ingest.key_rules import refused_target
 from olapdb.model.schema import Column, Table
@@ -88,7 +88,7 @@ def check_column(
     try:
         if values is None:
             values = pa.array([], have.arrow)
-        cast_column(values, have, target, environment, strict=True)
+        store_column(values, have, target, environment)
     except DataError as error:
         raise CannotConvertType(
             f"View {name}: column {column} is {have} and cannot be stored as {target}:"

@@ -8,6 +8,7 @@ ClickHouse's per-block answers are allowed, and the view is marked unprovable.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NoReturn
 
 from olapdb.bind.virtual import OF_PARTS
@@ -15,7 +16,15 @@ from olapdb.errors import QueryNotSupportedInMaterializedView, ViewNotProvable
 from olapdb.model.schema import Column, Table
 from olapdb.plan import nodes
 from olapdb.plan.expressions import AggregateCall, ColumnRef, NameConstant
-from olapdb.types import AggregateFunction, Boolean, SimpleAggregateFunction, is_number, plain
+from olapdb.types import (
+    AggregateFunction,
+    Boolean,
+    DataType,
+    SimpleAggregateFunction,
+    is_number,
+    plain,
+)
+from olapdb.views.column_conversion import adds_up, conversion
 from olapdb.views.shape import (
     OutputColumn,
     Shape,
@@ -39,7 +48,7 @@ def check_definition(name: str, plan: nodes.Plan, source: Table, target: Table) 
     `plan` is bound, not optimized.  Raises ViewNotProvable and
     QueryNotSupportedInMaterializedView, each with the reason and the fix.
     """
-    check = _Check(name, source, target)
+    check = _Check(name, source, target, dict(zip(plan.names, plan.types, strict=True)))
     reasons = [check.volatile(plan), check.virtual(plan)]
     for branch in branches(plan):
         check.trigger(branch)
@@ -54,8 +63,10 @@ _OF_NOTHING_NEUTRAL = ("sum", "sumMap", "minMap", "maxMap", "groupUniqArrayArray
 
 
 class _Check:
-    def __init__(self, name: str, source: Table, target: Table) -> None:
-        self.name, self.source, self.target = name, source, target
+    def __init__(
+        self, name: str, source: Table, target: Table, types: Mapping[str, DataType]
+    ) -> None:
+        self.name, self.source, self.target, self.types = name, source, target, types
         self.merges = target.engine.combines
         self.target_name = f"{target.database}.{target.name}"
         self._order = [item.expression.strip("`") for item in target.sorting_key]
@@ -68,6 +79,15 @@ class _Check:
         if self.merges:
             self.refuse(reason, fix)
         return reason
+
+    def stores(self, column: Column, use: str) -> None:
+        """Refuses a column that the target would not hold as the query gives it."""
+        found = conversion(self.types[column.name], column.type, use)
+        if found.refused:
+            self.refuse(
+                f"column {column.name} is {column.type} in {self.target_name}: {found.reason}",
+                found.fix,
+            )
 
     # --- what fires
 
@@ -163,7 +183,10 @@ class _Check:
         self._keys(shape, literals)
         for output in shape.outputs:
             column = self.target.column(output.name)
-            if column is None or output.key is not None or output.name in literals:
+            if column is None:
+                continue
+            if output.key is not None or output.name in literals:
+                self.stores(column, "group")
                 continue
             self._aggregate(column, output, shape)
         return ""
@@ -205,6 +228,7 @@ class _Check:
             )
         if function.merge_class == "ordered":
             self._ordered(column, call)
+        self.stores(column, wanted)
         if not shape.aggregate or shape.aggregate.keys or wanted in _OF_NOTHING_NEUTRAL:
             return
         if shape.selective:
@@ -265,7 +289,10 @@ class _Check:
                 continue
             if not self.target.engine.merges_values:
                 return f"{self.target.engine.name} keeps one row of several by their order."
-            if isinstance(column.type, AggregateFunction) or self._merge_function(column):
+            merged = self._merge_function(column)
+            if merged:
+                self.stores(column, merged)
+            if merged or isinstance(column.type, AggregateFunction):
                 continue
             self.refuse(
                 f"of rows with equal ORDER BY {self.target_name} keeps an arbitrary {column.name}.",
@@ -326,6 +353,8 @@ class _Check:
         base = call.name.removesuffix("State").removesuffix("SimpleState")
         if isinstance(column.type, SimpleAggregateFunction):
             return base == column.type.function
+        if not adds_up(column.type):  # a merge of the source wraps, the view's sum does not
+            return False
         summed = self.source.engine.arguments
         if self.source.engine.name == "SummingMergeTree" and is_number(column.type):
             return base == "sum" and (not summed or column.name in summed)

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from olapdb.views.compare import compare_columns
+from olapdb.views.compare import FLOAT_TOLERANCE, compare_columns
 
 NAN = float("nan")
 
@@ -25,9 +25,15 @@ NAN = float("nan")
     ],
 )  # fmt: skip
 def test_columns(left: pa.Array, right: pa.Array, wrong: list[bool], largest: float) -> None:
-    differs, size = compare_columns(left, right)
+    differs, size = compare_columns(left, right, FLOAT_TOLERANCE)
     assert differs.tolist() == wrong
     assert size == pytest.approx(largest)
+
+
+def test_only_sums_of_floats_may_differ_a_little() -> None:
+    left, right = pa.array([1.0, NAN]), pa.array([1.0 + 1e-12, NAN])
+    assert compare_columns(left, right)[0].tolist() == [True, False]
+    assert compare_columns(left, right, FLOAT_TOLERANCE)[0].tolist() == [False, False]
 
 
 def test_nothing_is_equal_to_nothing() -> None:
