@@ -20,6 +20,7 @@ from olapdb.types import (
     AggregateFunction,
     Boolean,
     DataType,
+    Decimal,
     SimpleAggregateFunction,
     is_number,
     plain,
@@ -185,10 +186,10 @@ class _Check:
             column = self.target.column(output.name)
             if column is None:
                 continue
-            if output.key is not None or output.name in literals:
+            if output.key is not None:
                 self.stores(column, "group")
-                continue
-            self._aggregate(column, output, shape)
+            elif output.name not in literals:
+                self._aggregate(column, output, shape)
         return ""
 
     def _keys(self, shape: Shape, literals: set[str]) -> None:
@@ -353,8 +354,8 @@ class _Check:
         base = call.name.removesuffix("State").removesuffix("SimpleState")
         if isinstance(column.type, SimpleAggregateFunction):
             return base == column.type.function
-        if not adds_up(column.type):  # a merge of the source wraps, the view's sum does not
-            return False
+        if not (adds_up(column.type) or isinstance(plain(column.type), Decimal)):
+            return False  # a merge of the source wraps; of Decimals it is an error instead
         summed = self.source.engine.arguments
         if self.source.engine.name == "SummingMergeTree" and is_number(column.type):
             return base == "sum" and (not summed or column.name in summed)
