@@ -11,10 +11,9 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, SupportsInt, TypeVar
 
 from olapdb.bind.placeholders import positional_count, refuse_surplus
 from olapdb.catalog.again import read_again
@@ -52,8 +51,12 @@ from olapdb.statements import (
 )  # fmt: skip
 from olapdb.statements.context import Engine, Parameters, Progress, StatementContext
 from olapdb.statements.readonly import refuse_if_readonly
+from olapdb.threads import park_if_ending
 from olapdb.transaction.activity import RunningQuery
+from olapdb.transaction.damage import look_into_suspects
 from olapdb.types import DataType
+
+_Rows = TypeVar("_Rows", bound=SupportsInt)
 
 
 @lru_cache(maxsize=512)
@@ -108,6 +111,7 @@ class Session:
             services.activity.end(running, rows, error)
             with self._lock:
                 self._running.discard(context.cancelled)
+            look_into_suspects(services)
 
         try:
             with self._lock:
@@ -196,7 +200,8 @@ class Session:
             case nodes.Use():
                 return self._use(statement, context)
             case nodes.SetSettings():
-                self.settings = context.with_settings(statement.settings).settings
+                changed = context.with_settings(statement.settings, takes_engine=True)
+                self.settings = changed.settings
                 return Result()
             case nodes.Transaction():
                 return _transaction(statement)
@@ -227,11 +232,12 @@ class Session:
             statement, rows = statements[0], insert.rows_of_parameters(statements[0])
             if rows is not None:
                 context = self._context(text, None, None)
-                refuse_if_readonly(statement, context)
-                return self._tracked(
-                    "Insert", context,
-                    lambda: insert.run_insert_many(statement, rows, sets, context),
-                )  # fmt: skip
+
+                def answer() -> Result:
+                    refuse_if_readonly(statement, context)
+                    return insert.run_insert_many(statement, rows, sets, context)
+
+                return self._tracked("Insert", context, answer)
         affected = 0
         result = Result()
         for parameters in sets:
@@ -244,31 +250,47 @@ class Session:
         self, table: str, data: Any, *, columns: Sequence[str] | None, token: str | None,
         offsets: Mapping[str, Sequence[int]] | None = None,
     ) -> InsertedRows:  # fmt: skip
-        """Arrow data into `table` ("name" or "database.name"); rows inserted."""
-        context = self._context(f"INSERT INTO {table} FORMAT Arrow", None, None, calls_others=True)
-        refuse_if_readonly(None, context)
-        done = InsertedRows(0)
+        """Insert Arrow data into `table` ("name" or "database.name"); return the rows inserted."""
+        return self.run_insert(
+            f"INSERT INTO {table} FORMAT Arrow",
+            lambda context: insert.run_insert_data(table, data, columns, token, context, offsets),
+        )
 
-        def answer() -> Result:
-            nonlocal done
-            done = insert.run_insert_data(table, data, columns, token, context, offsets)
-            return Result(affected_rows=int(done))
+    def run_insert(self, text: str, work: Callable[[StatementContext], _Rows]) -> _Rows:
+        """Run `work`, an INSERT of rows that are no text; it returns how many it wrote. `text` is
+        what system.processes and system.query_log show. The caller's own code may run in `work`
+        (an iterator of batches, a Spark frame): what that raises is raised as it is."""
+        done: list[_Rows] = []
 
-        self._tracked("Insert", context, answer)
-        return done
+        def answer(context: StatementContext) -> Result:
+            refuse_if_readonly(None, context)
+            done.append(work(context))
+            return Result(affected_rows=int(done[0]))
+
+        context = self._context(text, None, None, calls_others=True)
+        self._tracked("Insert", context, lambda: answer(context))
+        return done[0]
 
     def run_on_view(self, text: str, *, progress: Progress | None = None) -> tuple[Any, ...]:
-        """The rows of one SYSTEM … VIEW command as the dataclasses that they are."""
+        """Run one SYSTEM … VIEW command; return its rows as the dataclasses that they are."""
         statements = _parse_any(text)
         if len(statements) != 1 or not isinstance(statements[0], nodes.SystemView):
             raise BadArguments("run_on_view() takes exactly one SYSTEM … VIEW statement.")
-        context = self._context(text, None, progress)
-        refuse_if_readonly(statements[0], context)
-        with self._cancellable(context):
-            return system_view.rows_of(statements[0], context)
+        statement, context = statements[0], self._context(text, None, progress)
+        rows: tuple[Any, ...] = ()
+
+        def answer() -> Result:
+            nonlocal rows
+            refuse_if_readonly(statement, context)
+            rows = read_again(lambda: system_view.rows_of(statement, context), (CatalogChanged,))
+            return Result()
+
+        self._tracked(_kind(statement), context, answer)
+        return rows
 
     def snapshot(self) -> Snapshot:
         """The warehouse as of now; it reads what it was not asked for yet as of this moment."""
+        look_into_suspects(self.engine.services)
         return self.engine.services.catalog.snapshot()
 
     def describe(self, text: str) -> tuple[tuple[str, DataType], ...]:
@@ -296,7 +318,9 @@ class Session:
                 f"Parameters are a sequence (for ?) or a mapping (for :name), not "
                 f"{type(parameters).__name__}."
             )
+        park_if_ending()
         self.engine.services.leftovers.settle()
+        look_into_suspects(self.engine.services)
         query_id = str(uuid.uuid4())
         return StatementContext(
             engine=self.engine,
@@ -318,16 +342,6 @@ class Session:
             calls_others=calls_others or progress is not None,
             statistics=QueryStatistics(),
         )
-
-    @contextmanager
-    def _cancellable(self, context: StatementContext) -> Iterator[None]:
-        with self._lock:
-            self._running.add(context.cancelled)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._running.discard(context.cancelled)
 
     def _use(self, statement: nodes.Use, context: StatementContext) -> Result:
         show.require_database(statement.database, context.snapshot(), statement.position)

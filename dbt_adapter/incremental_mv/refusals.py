@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from olapdb.bind.analysis import nondeterministic_functions
 from olapdb.bind.syntax import is_not_query, walk
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
@@ -36,6 +37,7 @@ def refuse_clauses(select: nodes.Select) -> None:
             "Remove it, or put it where the model is read; config order_by sorts the target.",
         )  # fmt: skip
     _refuse_windows(select)
+    _refuse_volatile(select)
     if select.source is None:
         raise refuse("the model has no FROM,", "so nothing would fire it.", "Select from a table.")
     _refuse_sources(select)
@@ -48,6 +50,17 @@ def _refuse_windows(select: nodes.Select) -> None:
                 f"the window function {node.name}",
                 "would see the rows of one inserted block only.", _ON_TOP,
             )  # fmt: skip
+
+
+def _refuse_volatile(select: nodes.Select) -> None:
+    """Functions that give another value at each call, wherever they stand in the model."""
+    names = nondeterministic_functions(select)
+    if names:
+        called = ", ".join(f"{name}()" for name in names)
+        raise refuse(
+            called, "gives another value when the rows are recomputed.",
+            "Store the value in a column of the source (DEFAULT now()) and read that.",
+        )  # fmt: skip
 
 
 def _refuse_sources(select: nodes.Select) -> None:

@@ -6,16 +6,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from olapdb import functions
+from olapdb.bind.grouping_sets import GroupingRef, NullableKey, grouping_value
 from olapdb.bind.names import NameAllocator
 from olapdb.errors import BadArguments, IllegalAggregation, NotAnAggregate, Position
+from olapdb.functions.base import Environment
 from olapdb.plan.expressions import (
     AggregateCall,
     ColumnRef,
     Constant,
     Expression,
+    LambdaParameter,
+    WindowExpression,
+    free_parameters,
     transform,
     walk,
 )
+from olapdb.types import UINT64
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +34,11 @@ class AggregateRef(Expression):
 
 def aggregate_refs(expression: Expression) -> list[AggregateRef]:
     return [e for e in walk(expression) if isinstance(e, AggregateRef)]
+
+
+def needs_groups(expression: Expression) -> bool:
+    """Whether the expression has a meaning over groups only."""
+    return any(isinstance(e, AggregateRef | GroupingRef | NullableKey) for e in walk(expression))
 
 
 def refuse_aggregates(expression: Expression, clause: str, position: Position | None) -> Expression:
@@ -75,9 +86,18 @@ class Grouping:
     Keys that are constant need no grouping; `only_constants` tells that all were.
     """
 
-    def __init__(self, names: NameAllocator, keys: Sequence[tuple[str, Expression]]) -> None:
-        """`keys` are (wanted name, expression over the rows)."""
+    def __init__(
+        self, names: NameAllocator, keys: Sequence[tuple[str, Expression]],
+        sets: Sequence[Sequence[Expression]] = (), environment: Environment | None = None,
+        *, standard: bool = True,
+    ) -> None:  # fmt: skip
+        """`keys` are (wanted name, expression over the rows), `sets` those of ROLLUP and its like."""
         self._names = names
+        self._sets = sets
+        self._environment = environment or Environment()
+        self._standard = standard
+        self._given = [e for _, e in keys]
+        self.set_name = names.unique("grouping_set") if sets else ""
         self._by_key: dict[Expression, str] = {}
         self._by_aggregate: dict[AggregateRef, str] = {}
         self.keys: list[tuple[str, Expression]] = []
@@ -101,6 +121,10 @@ class Grouping:
         def change(e: Expression) -> Expression | None:
             if isinstance(e, AggregateRef):
                 return ColumnRef(e.type, self._aggregate_name(e))
+            if isinstance(e, GroupingRef):
+                return self._grouping(e)
+            if isinstance(e, NullableKey):
+                return ColumnRef(e.type, self._by_key[e.key])
             if isinstance(e, Constant):
                 return e
             if (key := self._by_key.get(e)) is not None:
@@ -114,6 +138,20 @@ class Grouping:
             return None
 
         return transform(expression, change)
+
+    @property
+    def sets(self) -> tuple[tuple[str, ...], ...]:
+        """The names of each set's keys; constants need no grouping."""
+        return tuple(
+            tuple(dict.fromkeys(self._by_key[e] for e in members if e in self._by_key))
+            for members in self._sets
+        )
+
+    def _grouping(self, reference: GroupingRef) -> Expression:
+        column = ColumnRef(UINT64, self.set_name) if self._sets else None
+        return grouping_value(
+            reference, self._given, self._sets, column, self._environment, standard=self._standard
+        )
 
     def over_rows(self) -> Iterator[Expression]:
         """What the groups compute of the rows: keys, and arguments of aggregates."""
@@ -138,8 +176,9 @@ def _column_name(call: AggregateCall) -> str:
 def implicit_keys(expression: Expression) -> list[Expression]:
     """What GROUP BY ALL groups by for one column: all of it, or, where it has aggregates, the
     largest parts that have none."""
-    if not aggregate_refs(expression):
-        return [] if isinstance(expression, Constant) else [expression]
-    if isinstance(expression, AggregateRef):
+    if isinstance(expression, AggregateRef | GroupingRef | LambdaParameter):
         return []
+    whole = not any(isinstance(e, AggregateRef | GroupingRef | WindowExpression) for e in walk(expression))
+    if whole and not free_parameters(expression):
+        return [] if isinstance(expression, Constant) else [expression]
     return [key for child in expression.children() for key in implicit_keys(child)]

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+import numpy as np
 import pyarrow as pa
 
 from olapdb import functions
-from olapdb.errors import Error, TypeMismatch
-from olapdb.functions.base import Argument, Environment, ScalarCall
-from olapdb.plan.expressions import Call, Cast, Constant, Expression
+from olapdb.errors import Error, InternalError, TypeMismatch
+from olapdb.functions.base import Argument, Column, Environment, ScalarCall
+from olapdb.functions.columns import as_array
+from olapdb.plan.expressions import (
+    Call,
+    Cast,
+    Constant,
+    Expression,
+    LambdaFunction,
+    LambdaParameter,
+)
 from olapdb.sql import nodes as sql
 from olapdb.types import (
     NOTHING,
@@ -77,6 +88,60 @@ def fold(expression: Call, environment: Environment) -> Expression:
         return Constant(expression.type, _first(function, values, environment))
     except (Error, pa.ArrowException):
         return expression
+
+
+def fold_lambda(expression: LambdaFunction, environment: Environment) -> Expression:
+    """The constant that a function of constants and of a pure lambda that reads no column is."""
+    if not all(isinstance(a, Constant) for a in expression.arguments):
+        return expression
+    if not _is_closed(expression.body):
+        return expression
+    values = [a.value for a in expression.arguments if isinstance(a, Constant)]
+    names = [p.name for p in expression.parameters]
+
+    def body(elements: Sequence[pa.Array], owners: np.ndarray) -> pa.Array:
+        inputs = dict(zip(names, elements, strict=True))
+        value = _evaluate(expression.body, inputs, len(owners), environment)
+        return as_array(value, len(owners))
+
+    try:
+        made = expression.function.run(values, 1, environment, body)
+    except (Error, pa.ArrowException):
+        return expression
+    return Constant(expression.type, made if isinstance(made, pa.Scalar) else made[0])
+
+
+def _is_closed(body: Expression) -> bool:
+    """Whether a body is made of constants, parameters and pure functions that need no laziness."""
+    match body:
+        case Constant() | LambdaParameter():
+            return True
+        case Cast(argument=argument):
+            return _is_closed(argument)
+        case Call(function=function, arguments=arguments):
+            pure = function.volatility == "pure" and not function.lazy
+            return pure and function.name not in _NOT_FOLDED and all(map(_is_closed, arguments))
+        case _:
+            return False
+
+
+def _evaluate(
+    expression: Expression, inputs: Mapping[str, pa.Array], rows: int, environment: Environment
+) -> Column:
+    """The value of a closed body for the values of its parameters."""
+    match expression:
+        case Constant(value=value):
+            return value
+        case LambdaParameter(name=name):
+            return inputs[name]
+        case Cast(type=target, argument=argument):
+            value = _evaluate(argument, inputs, rows, environment)
+            return functions.cast_column(value, argument.type, target, environment, strict=False)
+        case Call(function=function, arguments=arguments):
+            values = [_evaluate(a, inputs, rows, environment) for a in arguments]
+            return function.kernel(values, rows, environment)
+        case _:
+            raise InternalError(f"{type(expression).__name__} is not part of a closed lambda.")
 
 
 def compute(expression: Expression, environment: Environment) -> Constant | None:

@@ -7,17 +7,29 @@ a constant alias of an enclosing query.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from olapdb import functions
 from olapdb.bind import constants
 from olapdb.bind.aggregates import AggregateRef, resolve_call
+from olapdb.bind.grouping_sets import bind_grouping
 from olapdb.bind.in_lists import bind_in
+from olapdb.bind.lambdas import (
+    LambdaScopes,
+    bind_call_of,
+    bind_lambda_function,
+    lambda_of,
+    named_lambda,
+    refuse_parameters,
+    with_lambda,
+)
 from olapdb.bind.names import located, suggestion
 from olapdb.bind.parameters import bind_parameter
 from olapdb.bind.relation import Relation
 from olapdb.bind.stars import expand_star
+from olapdb.bind.windows import bind_window, refuse_windows
 from olapdb.errors import (
     AmbiguousIdentifier,
     BadArguments,
@@ -29,19 +41,24 @@ from olapdb.errors import (
     NumberOfArgumentsDoesntMatch,
     UnknownIdentifier,
 )
+from olapdb.functions.windows import find_window
 from olapdb.plan.expressions import (
     ColumnRef,
     Constant,
     Expression,
     Unnested,
     element_type,
+    free_parameters,
     walk,
 )
 from olapdb.sql import nodes as sql
 from olapdb.types import (
+    STRING,
     DataType,
     Decimal,
+    FixedString,
     Nothing,
+    Nullable,
     Tuple,
     is_nullable,
     is_number,
@@ -54,7 +71,6 @@ if TYPE_CHECKING:
     from olapdb.bind.scope import Surroundings
 
 _REFUSED = {
-    "grouping": "grouping() is not supported yet, as GROUPING SETS, ROLLUP and CUBE are not.",
     "untuple": "untuple is not supported yet; name the elements: t.1, t.2.",
 }
 _CASTS = frozenset({"cast", "_cast"})
@@ -75,11 +91,25 @@ class ExpressionBinder:
         self.environment = queries.scope.environment
         self.may_unnest = False
         """Whether arrayJoin() may be used: the caller makes an ArrayJoin of each Unnested."""
+        self.lambdas = LambdaScopes()
+        self.windows: Mapping[str, sql.WindowSpec] = {}
+        """The windows of this SELECT's WINDOW clause."""
+        self.nullable_keys: Mapping[Expression, Expression] = {}
+        """What stands for the keys of grouping sets over the groups (group_by_use_nulls)."""
         self._binding: list[str] = []
         self._bound_aliases: dict[str, Expression] = {}
 
     def bind(self, node: sql.Expression) -> Expression:
         """The typed expression. It may hold AggregateRefs; the caller says whether they may be."""
+        bound = self._bind(node)
+        return self.nullable_keys.get(bound, bound) if self.nullable_keys else bound
+
+    def over_groups(self, keys: Mapping[Expression, Expression]) -> None:
+        """Bind from here on what reads groups: their keys stand for these expressions."""
+        self.nullable_keys = keys
+        self._bound_aliases.clear()
+
+    def _bind(self, node: sql.Expression) -> Expression:
         match node:
             case sql.Identifier():
                 return self._identifier(node)
@@ -119,8 +149,9 @@ class ExpressionBinder:
                     "A star must be a column of SELECT, or an argument.", position=node.position
                 )
             case sql.Lambda():
-                raise NotSupportedError(
-                    "Lambda functions (x -> …) are not supported yet.", position=node.position
+                raise BadArguments(
+                    "A lambda (x -> …) is the first argument of a function such as arrayMap.",
+                    position=node.position,
                 )
             case _:
                 raise InternalError(f"The binder does not know the node {type(node).__name__}.")
@@ -141,6 +172,15 @@ class ExpressionBinder:
     def cast(self, expression: Expression, target: DataType) -> Expression:
         return constants.cast(expression, target, self.environment)
 
+    @contextmanager
+    def without_unnesting(self) -> Iterator[None]:
+        """Bind where arrayJoin() has no meaning."""
+        before, self.may_unnest = self.may_unnest, False
+        try:
+            yield
+        finally:
+            self.may_unnest = before
+
     def inner(self) -> Surroundings:
         """What a subquery in an expression sees."""
         return self.queries.below(self.surroundings, self)
@@ -158,6 +198,8 @@ class ExpressionBinder:
 
     def lookup(self, parts: tuple[str, ...], node: sql.Identifier | None) -> Expression | None:
         """An alias or a column of this SELECT, or an element of one; None where there is none."""
+        if (parameter := self.lambdas.parameter(parts[0])) is not None:
+            return self._elements_of(parameter, parts[1:])
         steps: list[Callable[[], Expression | None]] = [
             lambda: self._known_alias(parts[0]) if len(parts) == 1 else None,
             lambda: self._column(parts, node),
@@ -191,10 +233,13 @@ class ExpressionBinder:
             base = self._known_alias(parts[0]) if length == 1 else None
             base = base or self._column(parts[:length], node)
             if base is not None and isinstance(plain(base.type), Tuple):
-                for name in parts[length:]:
-                    base = self.call("tupleElement", (base, constants.string(name)))
-                return base
+                return self._elements_of(base, parts[length:])
         return None
+
+    def _elements_of(self, base: Expression, names: Sequence[str]) -> Expression:
+        for name in names:
+            base = self.call("tupleElement", (base, constants.string(name)))
+        return base
 
     def _known_alias(self, name: str) -> Expression | None:
         if name not in self.aliases or name in self._binding:
@@ -204,7 +249,7 @@ class ExpressionBinder:
     def _alias(self, name: str, expression: sql.Expression) -> Expression:
         """Only what was bound outside of any other alias is kept: within one, names that are being
         bound mean columns."""
-        outermost = not self._binding
+        outermost = not self._binding and not self.lambdas.depth
         if outermost and name in self._bound_aliases and self.aliases.get(name) is expression:
             return self._bound_aliases[name]
         self._binding.append(name)
@@ -221,7 +266,9 @@ class ExpressionBinder:
         while outer is not None:
             found = outer.lookup(parts, None)
             if found is not None:
-                if any(isinstance(e, ColumnRef | AggregateRef) for e in walk(found)):
+                if free_parameters(found) or any(
+                    isinstance(e, ColumnRef | AggregateRef) for e in walk(found)
+                ):
                     raise NotSupportedError(
                         f"{'.'.join(parts)!r} belongs to the query around: correlated subqueries "
                         "are not supported.",
@@ -258,11 +305,19 @@ class ExpressionBinder:
     def _function(self, node: sql.Function) -> Expression:
         folded = node.name.lower()
         if node.over is not None:
-            raise NotSupportedError("Window functions (OVER) are not supported yet.")
+            return self._window(node)
         if folded in _REFUSED:
             raise NotSupportedError(_REFUSED[folded])
-        if any(isinstance(a, sql.Lambda) for a in node.arguments):
-            raise NotSupportedError(f"{node.name} with a lambda (x -> …) is not supported yet.")
+        if (named := named_lambda(self, node.name)) is not None:
+            return bind_call_of(self, node, named)
+        node = with_lambda(self, node)
+        if node.arguments and (given := lambda_of(self, node.arguments[0])) is not None:
+            return bind_lambda_function(self, node, given)
+        if find_window(node.name) is not None and not functions.is_scalar(node.name):
+            raise BadArguments(
+                f"The function {node.name} can only be used as a window function.",
+                hint=f"Write {node.name}(…) OVER (…).",
+            )
         if functions.is_aggregate(node.name) and not functions.is_scalar(node.name):
             return self._aggregate(node)
         special = node.distinct or node.filter is not None or node.parameters or node.nulls
@@ -273,15 +328,39 @@ class ExpressionBinder:
             )
         if folded in _CASTS and len(node.arguments) == 2:
             return self._cast_to_text(node)
+        if folded == "grouping":
+            return bind_grouping(self.bind_all(node.arguments))
         if folded == "arrayjoin":
             return self._array_join(node)
         if folded == "casewithexpression":
             return self._case(node)
         return self.call(node.name, self.bind_all(node.arguments))
 
+    def _window(self, node: sql.Function) -> Expression:
+        name, arguments = self._with_combinators(node)
+        return bind_window(
+            self, node, name, self.bind_all(arguments), self.bind_all(node.parameters)
+        )
+
     def _aggregate(self, node: sql.Function) -> Expression:
         if node.nulls is not None:
             raise NotSupportedError(f"{node.name} with {node.nulls} NULLS is not supported yet.")
+        name, arguments = self._with_combinators(node)
+        parameters = self.bind_all(node.parameters)
+        groups = self.nullable_keys, self._bound_aliases
+        self.nullable_keys, self._bound_aliases = {}, {}  # an aggregate reads rows, not groups
+        try:
+            bound = self.bind_all(arguments)
+        finally:
+            self.nullable_keys, self._bound_aliases = groups
+        made = resolve_call(name, parameters, bound)
+        refuse_parameters(made.call)
+        for argument in made.call.arguments:
+            refuse_windows(argument, f"the aggregate function {name}", node.position)
+        return made
+
+    def _with_combinators(self, node: sql.Function) -> tuple[str, tuple[sql.Expression, ...]]:
+        """The aggregate's name with DISTINCT and FILTER as combinators, and its arguments."""
         name, arguments = node.name, node.arguments
         distinct = node.distinct
         if name.lower().startswith("countdistinct"):
@@ -293,8 +372,7 @@ class ExpressionBinder:
             name += "Distinct"
         if node.filter is not None:
             name, arguments = f"{name}If", (*arguments, node.filter)
-        parameters = self.bind_all(node.parameters)
-        return resolve_call(name, parameters, self.bind_all(arguments))
+        return name, arguments
 
     def _array_join(self, node: sql.Function) -> Expression:
         if not self.may_unnest:
@@ -320,7 +398,16 @@ class ExpressionBinder:
         arguments: list[Expression] = []
         for when, then in zip(cases[::2], cases[1::2], strict=True):
             arguments += [self.call("equals", (subject, when)), then]
-        return self.call("multiIf", (*arguments, otherwise))
+        arguments.append(otherwise)
+        results = [*arguments[1::2], otherwise]
+        if len({r.type for r in results}) > 1:  # then a FixedString loses its zero bytes
+            arguments = [self._as_string(a) for a in arguments]
+        return self.call("multiIf", tuple(arguments))
+
+    def _as_string(self, argument: Expression) -> Expression:
+        if not isinstance(plain(argument.type), FixedString):
+            return argument
+        return self.cast(argument, Nullable(STRING) if is_nullable(argument.type) else STRING)
 
     def _cast(self, expression: sql.Expression, target: DataType) -> Expression:
         bound = self.bind(expression)
@@ -328,7 +415,7 @@ class ExpressionBinder:
             bound = constants.cast_literal(expression, bound)
         if self.surroundings.flag("cast_keep_nullable") and is_nullable(bound.type):
             target = make_nullable(target)
-        return self.cast(bound, target)
+        return self.cast(bound, functions.with_zone_of(bound.type, target))
 
     def _cast_to_text(self, node: sql.Function) -> Expression:
         name = self.bind(node.arguments[1])

@@ -11,7 +11,7 @@ from olapdb import functions
 from olapdb.bind import constants
 from olapdb.errors import DataError, Error, NumberOfColumnsDoesntMatch, TypeMismatch
 from olapdb.functions.base import Environment
-from olapdb.functions.columns import from_scalars, structs_from
+from olapdb.functions.columns import from_scalars, single, structs_from, text
 from olapdb.plan.expressions import Call, Constant, Expression, InSubquery, InValues
 from olapdb.sql import nodes as sql
 from olapdb.types import (
@@ -20,8 +20,11 @@ from olapdb.types import (
     Boolean,
     DataType,
     Decimal,
+    ExactFloat,
+    FixedString,
     Float,
     Integer,
+    Map,
     Nothing,
     Nullable,
     String,
@@ -34,6 +37,8 @@ from olapdb.types import (
 if TYPE_CHECKING:
     from olapdb.bind.expressions import ExpressionBinder
 
+_NULL = pa.scalar(None, pa.uint8())
+
 
 def bind_in(binder: ExpressionBinder, node: sql.In) -> Expression:
     """InValues for constants, InSubquery for queries, a chain of `or(equals …)` for the rest."""
@@ -44,8 +49,10 @@ def bind_in(binder: ExpressionBinder, node: sql.In) -> Expression:
     elements = _elements(binder, argument, node.right)
     if not all(isinstance(e, Constant) for e in elements):
         return _in_expressions(binder, argument, elements, node.negated)
-    if constants.is_null(argument):
+    if isinstance(plain(argument.type), Nothing):
         return constants.null()
+    if constants.is_null(argument):
+        return Constant(Nullable(UINT8), _NULL)
     values = [e for e in elements if isinstance(e, Constant) and e.value.is_valid]
     return _in_values(argument, values, node.negated, binder.environment)
 
@@ -117,7 +124,7 @@ def _in_values(
     made = InValues(_result_type((argument,)), argument, values, tuple(kept), negated)
     if isinstance(argument, Constant):
         found = _key(_same_value(argument, target, environment)) in kept
-        return constants.unsigned_byte(found != negated)
+        return Constant(made.type, constants.unsigned_byte(found != negated).value)
     return made
 
 
@@ -145,11 +152,11 @@ def _convert(element: Constant, target: DataType, environment: Environment) -> p
     source = plain(element.type)
     if isinstance(target, Tuple) and isinstance(source, Tuple):
         return _convert_tuple(element, source, target, environment)
-    if isinstance(source, Nothing):
+    if isinstance(source, Nothing) or isinstance(target, Nothing):
         return None
-    if isinstance(target, String) != isinstance(source, String) and not (
-        isinstance(source, String)
-    ):
+    if isinstance(target, String) and isinstance(source, FixedString):
+        return text(single(element.value))[0]
+    if isinstance(target, String) and not isinstance(source, String) and not is_number(source):
         raise TypeMismatch(
             f"IN compares {target} with a list that holds a {source}.",
             hint="Quote the values, or cast the left side.",
@@ -191,8 +198,13 @@ def _convert_tuple(
 def _equal_numbers(one: Constant, other: Constant) -> bool:
     """300 is not among the values of UInt8, 1.5 not among those of Int32."""
     left, right = one.value.as_py(), other.value.as_py()
-    if isinstance(plain(other.type), Float | Boolean) or isinstance(plain(one.type), Boolean):
+    source, target = plain(one.type), plain(other.type)
+    if isinstance(source, Boolean):
         return True
+    if isinstance(target, Boolean):
+        return bool(left == int(right))
+    if isinstance(target, Float):
+        return isinstance(source, Decimal) or bool(left == right)
     if isinstance(plain(other.type), Decimal) and isinstance(left, float):
         return float(right) == left
     assert isinstance(plain(other.type), Integer | Decimal)
@@ -203,6 +215,8 @@ def _in_subquery(
     binder: ExpressionBinder, argument: Expression, query: sql.Query, negated: bool
 ) -> Expression:
     bound = binder.queries.subquery(query, binder.inner())
+    if isinstance(plain(argument.type), Nothing) and len(bound.columns) == 1:
+        return constants.null()
     arguments = _unpacked(argument, len(bound.columns), binder)
     if len(arguments) != len(bound.columns):
         raise NumberOfColumnsDoesntMatch(
@@ -213,23 +227,47 @@ def _in_subquery(
         raise NumberOfColumnsDoesntMatch(
             f"The left side of IN has {len(only.elements)} columns, the subquery 1."
         )
-    wanted: list[DataType] = []
-    for left, right in zip(arguments, bound.columns, strict=True):
-        try:
-            wanted.append(functions.common_type([plain(left.type), plain(right.type)]))
-        except Error as error:
-            raise TypeMismatch(
-                f"IN compares {left.type} with a subquery's column of type {right.type}.",
-                hint="Cast one of them.",
-            ) from error
-    left_sides = tuple(
-        a if a.type.arrow == t.arrow else binder.cast(a, _nullable_as(a.type, t))
-        for a, t in zip(arguments, wanted, strict=True)
-    )
-    held = [_nullable_as(c.type, t) for c, t in zip(bound.columns, wanted, strict=True)]
+    sides = [
+        _alike(binder, left, right.type)
+        for left, right in zip(arguments, bound.columns, strict=True)
+    ]
+    held = [_nullable_as(c.type, t) for c, (_, t) in zip(bound.columns, sides, strict=True)]
     node = binder.queries.converted(bound, held)
     result = _result_type(arguments) if arguments == (argument,) else UINT8
-    return InSubquery(result, left_sides, node, negated)
+    return InSubquery(result, tuple(left for left, _ in sides), node, negated)
+
+
+def _alike(
+    binder: ExpressionBinder, left: Expression, right: DataType
+) -> tuple[Expression, DataType]:
+    """The left side of an IN, and the type at which it and the subquery's column are compared.
+
+    Where the two types have none in common that suits both, the left side is converted to the
+    column's type, as in ClickHouse; a value that would change is NULL, which is in no set.
+    """
+    source, target = plain(left.type), plain(right)
+    try:
+        common = functions.common_type([source, target])
+    except Error:
+        common = None
+    if common is not None and not isinstance(common, ExactFloat):
+        same = left.type.arrow == common.arrow
+        return (left if same else binder.cast(left, _nullable_as(left.type, common))), common
+    if isinstance(source, Array | Tuple | Map) or isinstance(target, Array | Tuple | Map):
+        raise _no_comparison(left.type, right)
+    try:
+        if isinstance(target, String | FixedString):
+            return binder.cast(left, _nullable_as(left.type, String())), String()
+        name = constants.string(target.name)
+        return binder.call("accurateCastOrNull", (left, name)), target
+    except Error as error:
+        raise _no_comparison(left.type, right) from error
+
+
+def _no_comparison(left: DataType, right: DataType) -> TypeMismatch:
+    return TypeMismatch(
+        f"IN compares {left} with a subquery's column of type {right}.", hint="Cast one of them."
+    )
 
 
 def _nullable_as(data_type: DataType, target: DataType) -> DataType:

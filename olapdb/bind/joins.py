@@ -29,7 +29,7 @@ from olapdb.functions.comparison import comparison_type
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression, columns_of
 from olapdb.sql import nodes as sql
-from olapdb.types import UINT8, DataType, is_nullable, is_number, make_nullable, plain
+from olapdb.types import UINT8, DataType, ExactFloat, is_nullable, is_number, make_nullable, plain
 
 if TYPE_CHECKING:
     from olapdb.bind.query import QueryBinder
@@ -379,11 +379,14 @@ def _common(left: DataType, right: DataType) -> DataType:
 def _key_type(left: DataType, right: DataType) -> DataType:
     """What two keys are compared as: numbers of no common type (Int64 and UInt64), exactly."""
     try:
-        return _common(left, right)
+        common = _common(left, right)
     except NoCommonType:
         if not (is_number(left) and is_number(right)):
             raise
-        return comparison_type("equals", Argument(left), Argument(right))
+        common = None
+    if common is not None and not isinstance(plain(common), ExactFloat):
+        return common
+    return comparison_type("equals", Argument(left), Argument(right))
 
 
 def _with_nulls_of(expression: Expression, target: DataType) -> DataType:

@@ -269,6 +269,7 @@ def _with_settings(query: sql.Query, surroundings: Surroundings) -> Surroundings
     if not query.settings:
         return surroundings
     given = Settings({s.name: s.value for s in query.settings}).changed
+    Settings.refuse_engine(given)
     for setting in query.settings:
         of_statement = setting.name not in MEANING and not lookup(setting.name).neutral
         if surroundings.depth and of_statement:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from olapdb.bind.lambdas import with_lambda
 from olapdb.bind.syntax import rewrite
 from olapdb.sql import nodes as sql
 
@@ -30,6 +31,8 @@ def result_name(binder: ExpressionBinder, node: sql.Expression) -> str:
             return _shortened(binder, inner)
         if isinstance(inner, sql.Query):
             return inner
+        if isinstance(inner, sql.Function) and (named := with_lambda(binder, inner)) is not inner:
+            return rewrite(named, change)
         if isinstance(inner, sql.Function) and (inner.distinct or inner.filter is not None):
             return rewrite(_with_combinators(inner), change)
         return None

@@ -13,16 +13,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from olapdb.bind import constants
-from olapdb.bind.aggregates import Grouping, aggregate_refs, implicit_keys, refuse_aggregates
+from olapdb.bind.aggregates import Grouping, implicit_keys, needs_groups, refuse_aggregates
 from olapdb.bind.aliases import aliases_of, may_hold_aliases
 from olapdb.bind.array_joins import Unnesting, refuse_unnested, with_prewhere
 from olapdb.bind.expressions import ExpressionBinder, bind_condition
+from olapdb.bind.grouping_sets import nullable_keys, sets_of
 from olapdb.bind.relation import Relation
 from olapdb.bind.result_names import result_name
 from olapdb.bind.scope import Surroundings
 from olapdb.bind.sources import bind_source
 from olapdb.bind.stars import expand_star
 from olapdb.bind.syntax import rewrite, walk
+from olapdb.bind.windows import Windowing, refuse_windows
 from olapdb.errors import (
     BadArguments,
     IllegalPrewhere,
@@ -65,19 +67,27 @@ def bind_select(queries: QueryBinder, select: sql.Select, surroundings: Surround
     relation = bind_source(queries, select.source, queries.below(surroundings), aliases)
     binder = ExpressionBinder(queries, relation, surroundings, aliases)
     binder.may_unnest = True
+    binder.windows = _windows_of(select)
     return _SelectBinding(queries, select, binder).bind()
 
 
 def _refuse(select: sql.Select) -> None:
     clauses: tuple[tuple[object, str], ...] = (
         (select.with_totals, "WITH TOTALS"),
-        (select.grouping, f"GROUP BY {select.grouping or ''}"),
-        (select.qualify, "QUALIFY"),
-        (select.windows, "WINDOW"),
     )
     for found, name in clauses:
         if found:
             raise NotSupportedError(f"{name} is not supported yet.", position=select.position)
+
+
+def _windows_of(select: sql.Select) -> dict[str, sql.WindowSpec]:
+    """The windows of WINDOW by name; BadArguments where two have one name."""
+    found: dict[str, sql.WindowSpec] = {}
+    for name, spec in select.windows:
+        if name in found:
+            raise BadArguments(f"Window {name!r} is defined twice.", position=spec.position)
+        found[name] = spec
+    return found
 
 
 def with_clause(
@@ -99,6 +109,7 @@ def _nothing() -> plan.Node:
 class _SelectBinding:
     def __init__(self, queries: QueryBinder, select: sql.Select, binder: ExpressionBinder) -> None:
         self.queries, self.select, self.binder = queries, select, binder
+        self._sets: list[list[tuple[str, Expression]]] | None = None
         self.positional = binder.surroundings.flag("enable_positional_arguments", True)
 
     def bind(self) -> BoundQuery:
@@ -107,24 +118,43 @@ class _SelectBinding:
         prewhere = self._condition(select.prewhere, "PREWHERE")
         where = self._condition(select.where, "WHERE")
         keys = self._group_keys(items)
+        use_nulls = bool(select.grouping) and self.binder.surroundings.flag("group_by_use_nulls")
+        if use_nulls:
+            self.binder.over_groups(nullable_keys([e for _, e in keys or ()]))
+            items = list(self._items())
         having = bind_condition(self.binder, select.having, "HAVING") if select.having else None
+        if having is not None and select.having is not None:
+            refuse_windows(having, "HAVING", select.having.position)
+        qualify = None
+        if select.qualify is not None:
+            qualify = bind_condition(self.binder, select.qualify, "QUALIFY")
         orders = list(self._orders(items))
         limit_by = self._limit_by_keys(items)
         rows = Unnesting(self.queries.names)
         node = _filtered(self.binder.relation, prewhere, where, select, rows)
         expressions = [i.expression for i in items]
         aggregated = keys is not None or any(
-            aggregate_refs(e)
-            for e in (*expressions, *(o.expression for o in orders), *limit_by, *_some(having))
-        )
+            needs_groups(e)
+            for e in (
+                *expressions, *(o.expression for o in orders), *limit_by, *_some(having),
+                *_some(qualify),
+            )
+        )  # fmt: skip
         if aggregated:
-            grouping = Grouping(self.queries.names, keys or ())
+            flag = self.binder.surroundings.flag
+            sets = self._grouping_sets(keys or [])
+            grouping = Grouping(
+                self.queries.names, keys or (), sets, self.binder.environment,
+                standard=flag("force_grouping_standard_compatibility", True),
+            )  # fmt: skip
             items = [
                 replace(i, expression=grouping.over(i.expression, self._inner_position(i)))
                 for i in items
             ]
             if having is not None and select.having is not None:
                 having = grouping.over(having, select.having.position)
+            if qualify is not None and select.qualify is not None:
+                qualify = grouping.over(qualify, select.qualify.position)
             orders = [
                 replace(o, expression=grouping.over(o.expression, o.position)) for o in orders
             ]
@@ -133,11 +163,24 @@ class _SelectBinding:
             rows = Unnesting(self.queries.names)
         if having is not None:
             node = plan.Filter(rows.below(node, (having,)), rows.over(having))
-        needed = (i.expression for i in items), (o.expression for o in orders), limit_by
-        node = rows.below(node, (e for clause in needed for e in clause))
-        items = [replace(i, expression=rows.over(i.expression)) for i in items]
-        orders = [replace(o, expression=rows.over(o.expression)) for o in orders]
-        return self._projected(node, items, orders, [rows.over(e) for e in limit_by])
+        windows = Windowing(self.queries.names)
+
+        def computed(above: plan.Node) -> plan.Node:
+            """arrayJoin() makes its rows first, then windows look at them."""
+            clauses = (i.expression for i in items), (o.expression for o in orders), limit_by
+            needed = [*(e for clause in clauses for e in clause), *_some(qualify)]
+            above = rows.below(above, needed)
+            return windows.below(above, [rows.over(e) for e in needed])
+
+        def over(expression: Expression) -> Expression:
+            return windows.over(rows.over(expression))
+
+        node = computed(node)
+        if qualify is not None:
+            node = plan.Filter(node, over(qualify))
+        items = [replace(i, expression=over(i.expression)) for i in items]
+        orders = [replace(o, expression=over(o.expression)) for o in orders]
+        return self._projected(node, items, orders, [over(e) for e in limit_by])
 
     # --- binding the clauses
 
@@ -177,7 +220,8 @@ class _SelectBinding:
         if node is None:
             return None
         bound = bind_condition(self.binder, node, clause)
-        return refuse_aggregates(bound, "WHERE" if clause == "WHERE" else clause, node.position)
+        refuse_windows(bound, clause, node.position)
+        return refuse_aggregates(bound, clause, node.position)
 
     def _group_keys(self, items: Sequence[Item]) -> list[tuple[str, Expression]] | None:
         clause = self.select.group_by
@@ -189,11 +233,40 @@ class _SelectBinding:
                 for item in items
                 for key in implicit_keys(item.expression)
             ]
+        if self.select.grouping == "SETS":
+            return [key for members in self._members(clause, items) for key in members]
+        return self._keys_of(clause, items)
+
+    def _members(
+        self, clause: Sequence[sql.Expression], items: Sequence[Item]
+    ) -> list[list[tuple[str, Expression]]]:
+        """The keys of each of GROUPING SETS, which the parser gives as tuples."""
+        if self._sets is None:
+            self._sets = [
+                self._keys_of(one.elements if isinstance(one, sql.TupleLiteral) else (one,), items)
+                for one in clause
+            ]
+        return self._sets
+
+    def _grouping_sets(
+        self, keys: Sequence[tuple[str, Expression]]
+    ) -> tuple[tuple[Expression, ...], ...]:
+        kind = self.select.grouping
+        if not kind:
+            return ()
+        if kind == "SETS":
+            return tuple(tuple(e for _, e in members) for members in self._sets or ())
+        return sets_of(kind, [e for _, e in keys])
+
+    def _keys_of(
+        self, clause: Sequence[sql.Expression], items: Sequence[Item]
+    ) -> list[tuple[str, Expression]]:
         keys: list[tuple[str, Expression]] = []
         for node in clause:
             item = self._positional(node, items, "GROUP BY")
             pairs = [(item.name, item.expression)] if item is not None else self._elements(node)
             for name, bound in pairs:
+                refuse_windows(bound, "GROUP BY", node.position)
                 refuse_aggregates(bound, "GROUP BY", node.position)
                 keys.append((name, bound))
         return keys
@@ -256,6 +329,13 @@ class _SelectBinding:
         node = rows.below(node, grouping.over_rows())
         keys = tuple((name, rows.over(key)) for name, key in grouping.keys)
         aggregates = tuple((name, rows.over_call(call)) for name, call in grouping.aggregates)
+        if grouping.set_name:
+            sets = grouping.sets
+            return plan.Aggregate(
+                node, keys, aggregates, sets=sets, set_name=grouping.set_name,
+                nullable_keys=bool(self.binder.nullable_keys),
+                empty_without_rows=self.select.grouping != "SETS",
+            )  # fmt: skip
         only_constants = grouping.only_constants
         if only_constants and not aggregates:
             name = self.queries.names.unique("group")

@@ -11,6 +11,7 @@ from typing import assert_never
 from olapdb.catalog import dropped
 from olapdb.catalog import statements as sql
 from olapdb.catalog.deliveries import forget_deliveries, record_keys, record_offset
+from olapdb.catalog.inline import deflated
 from olapdb.catalog.jobs import close_job, note_chunks
 from olapdb.catalog.requirements import Current, conflict, data_version
 from olapdb.catalog.snapshot import encode_check
@@ -205,7 +206,7 @@ class Application:
             rest=encode_part_rest(part),
         )  # fmt: skip
         if inline_rows is not None:
-            sql.insert_inline(self._connection, part_id=part.id, data=inline_rows)
+            sql.insert_inline(self._connection, part_id=part.id, data=deflated(inline_rows))
         self.added.setdefault(part.table_id, []).append(part)
 
     def _remove_parts(self, table_id: str, part_ids: Sequence[str]) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from olapdb.model.changes import Commit, Committed, Requirement
+from olapdb.model.damage import Damage
 from olapdb.model.job import JobChunk, JobState, ViewJob
 from olapdb.model.keys import KeyBatch, KeyLedger
 from olapdb.model.part import Part
@@ -119,9 +120,24 @@ class Catalog(Protocol):
     def apply(self, commit: Commit) -> Committed:
         """Checks all requirements and makes all changes, or makes none and raises:
 
-        CommitConflict with `requirement` (which no longer holds), DuplicateInsert, CatalogBusy,
+        CommitConflict with `requirement` (which no longer holds), Aborted where a lease that is
+        required has ended (it never comes back: no retry helps), DuplicateInsert, CatalogBusy,
         NotEnoughSpace, ReadOnly: surely nothing was changed.  CommitUnknown: nobody knows.
         """
+        ...
+
+    # --- damage
+
+    def damaged(self) -> tuple[Damage, ...]:
+        """The parts that are known to be damaged; some may not be live any more."""
+        ...
+
+    def note_damaged(self, damaged: Iterable[Damage]) -> None:
+        """Of a warehouse that is open for reading only just this process remembers them."""
+        ...
+
+    def forget_damaged(self, part_ids: Collection[str]) -> None:
+        """They are sound again."""
         ...
 
     # --- deliveries
@@ -228,10 +244,14 @@ class Catalog(Protocol):
     # --- what vacuum and checks need
 
     def dropped_parts(
-        self, until_ms: int, limit: int, until_of: Mapping[str, int] | None = None
+        self, until_ms: int, limit: int, until_of: Mapping[str, int] | None = None, after: int = 0
     ) -> tuple[DroppedPart, ...]:
         """Parts dropped up to that time, or up to `until_of` their table's id, which no pinned
-        snapshot has, the oldest first."""
+        snapshot has, the oldest first; by the commit `after` and later ones."""
+        ...
+
+    def overdue_parts(self, until_ms: int, until_of: Mapping[str, int] | None = None) -> int:
+        """How many parts `dropped_parts` would give, those of pinned snapshots too."""
         ...
 
     def dropped_tables(self) -> tuple[DroppedTable, ...]:
@@ -245,8 +265,12 @@ class Catalog(Protocol):
 
     def forget_history(self, until_ms: int, commits_max: int) -> None:
         """Removes what was dropped up to that time, objects, coverage and all that is kept of
-        them, where no pinned snapshot can see it; and all but the newest `commits_max` entries
-        of the log of commits."""
+        them, where no pinned snapshot can see it; joins old blocks into spans; and shortens the
+        log to the newest `commits_max` commits and those after `until_ms`."""
+        ...
+
+    def give_back_space(self) -> int:
+        """Cuts free space off the catalog's file and its log; returns how many pages."""
         ...
 
     def forget_leases(self, lease_ids: Sequence[str]) -> None:

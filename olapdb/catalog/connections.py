@@ -12,6 +12,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from olapdb.catalog.errors import catalog_error
+from olapdb.catalog.tables import TABLES_OF_FORMAT_2, create_statements
 from olapdb.errors import CannotOpenWarehouse, CatalogChanged, InterfaceError, system_error
 from olapdb.model.stages import Durability
 
@@ -182,11 +183,13 @@ class Connections:
     def _open(self) -> sqlite3.Connection:
         if self.in_memory:
             return sqlite3.connect(MEMORY, isolation_level=None, check_same_thread=False)
+        # auto_vacuum before the log: it only takes effect on a file without any page.
         if self._read_only:
             return self._open_read_only()[0]
         connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
         synchronous = "FULL" if self._durability == "full" else "OFF"
         connection.execute("PRAGMA busy_timeout = 30000")
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {synchronous}")
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
@@ -205,7 +208,7 @@ class Connections:
             file = self._file()
             connection = self._connect_read_only(file)
             try:
-                connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+                _add_missing_tables(connection)
                 return connection, file
             except sqlite3.Error as error:
                 connection.close()
@@ -240,6 +243,18 @@ class Connections:
                 self._idle.append(connection)
                 return
         connection.close()
+
+
+def _add_missing_tables(connection: sqlite3.Connection) -> None:
+    """Give a catalog of format 1, which is read and not migrated, the tables that came later.
+
+    They are empty and belong to the connection, in memory: nothing of the warehouse is written."""
+    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master").fetchall()}
+    missing = [table for table in TABLES_OF_FORMAT_2 if table.name not in names]
+    if "blocks" in names and missing:
+        connection.execute("PRAGMA temp_store = MEMORY")
+        for text in create_statements(missing):
+            connection.execute(text.replace("CREATE TABLE", "CREATE TEMP TABLE", 1))
 
 
 def _rollback(connection: sqlite3.Connection) -> None:

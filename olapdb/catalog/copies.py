@@ -12,7 +12,8 @@ from olapdb.catalog import statements as sql
 from olapdb.catalog.base import CopyFacts
 from olapdb.catalog.connections import Connections
 from olapdb.catalog.errors import catalog_error
-from olapdb.catalog.tables import FORMAT_VERSION
+from olapdb.catalog.opening import table_names
+from olapdb.catalog.tables import FORMAT_VERSION, damaged_parts
 from olapdb.errors import CannotOpenWarehouse
 from olapdb.model.encoding import decode_part
 from olapdb.model.part import Part
@@ -94,6 +95,8 @@ def _forget_history(copy: sqlite3.Connection) -> None:
     ):  # fmt: skip
         forget(copy, up_to=number)
     sql.forget_all_leases(copy)
+    if damaged_parts.name in table_names(copy):  # format 1 has no such list
+        sql.forget_all_damaged(copy)  # the copy's files are its own
     copy.execute("COMMIT")
     # One file without a log beside it, so that it can be moved as it is.
     copy.execute("PRAGMA journal_mode = DELETE")

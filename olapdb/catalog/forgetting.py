@@ -7,12 +7,41 @@ pin is written, so that one of the two sees the other.
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from olapdb.catalog import statements as sql
 from olapdb.catalog.base import DroppedPart
+from olapdb.catalog.compaction import compact_blocks, crowded_tables
+from olapdb.catalog.mark import raise_mark
 from olapdb.catalog.writing import Writer
 from olapdb.model.stages import Reach
+
+COMMITS_A_STEP = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What vacuum may forget of the past: rows that no snapshot after `horizon` shows, the log of
+    commits from `oldest_commit` to those before `before`, the single blocks of `crowded` tables."""
+
+    horizon: int
+    oldest_commit: int
+    before: int
+    crowded: tuple[str, ...]
+
+
+def due_history(connection: sqlite3.Connection, horizon: int, before: int) -> History | None:
+    """Return what is to be forgotten, None where it is not worth a write.
+
+    The log keeps the commits from the horizon on: by them vacuum knows what has had its time."""
+    before = min(before, horizon)
+    crowded = crowded_tables(connection, horizon)
+    if not crowded and sql.has_history.value(connection, up_to=horizon, before=before) is None:
+        return None
+    oldest = int(sql.oldest_commit.value(connection))
+    return History(horizon, oldest, before, crowded)
 
 
 def forget_parts(
@@ -22,10 +51,8 @@ def forget_parts(
     `reach` is for tests."""
     if not parts:
         return ()
-    mark = max(one.dropped_commit for one in parts)
     with writer.housekeeping("vacuum") as connection:
-        kept = int(sql.get_meta.value(connection, name="vacuumed_to"))
-        sql.set_meta(connection, name="vacuumed_to", content=str(max(kept, mark)))
+        raise_mark(connection, max(one.dropped_commit for one in parts))
     reach("vacuum.marked")
     horizon = oldest_pin()
     gone = [one for one in parts if one.dropped_commit <= horizon]
@@ -42,18 +69,30 @@ def forget_parts(
 
 
 def forget_history(
-    writer: Writer, horizon: int, before: int, oldest_pin: Callable[[], int]
-) -> None:
-    """What no snapshot after `horizon` shows, and the commits older than `before`."""
+    writer: Writer, due: History, oldest_pin: Callable[[], int], clock_ms: Callable[[], int],
+    reach: Reach,
+) -> None:  # fmt: skip
+    """Forget what no snapshot after the horizon shows, join old blocks, shorten the log.
+
+    Each transaction is bounded, as INSERTs wait for it; a crash between two leaves the rest to the
+    next round."""
     with writer.housekeeping("vacuum") as connection:
-        marked = int(sql.get_meta.value(connection, name="vacuumed_to"))
-        sql.set_meta(connection, name="vacuumed_to", content=str(max(marked, horizon)))
-    horizon = min(horizon, oldest_pin())
+        raise_mark(connection, due.horizon)
+    reach("vacuum.marked")
+    horizon = min(due.horizon, oldest_pin())
     with writer.housekeeping("vacuum") as connection:
+        leaving = json.dumps([id for (id,) in sql.leaving_tables(connection, up_to=horizon)])
         for forget in sql.forget_dropped:
             forget(connection, up_to=horizon)
         sql.forget_dropped_tables(connection, up_to=horizon)
         for forget in sql.forget_homeless:
-            forget(connection)
+            forget(connection, of_tables=leaving)
         sql.forget_superseded_checks(connection, up_to=horizon)
-        sql.forget_commits(connection, before=before)
+        sql.forget_older_versions(connection, up_to=horizon)
+    reach("vacuum.history_forgotten")
+    compact_blocks(writer, due.crowded, horizon, clock_ms, reach)
+    before = min(due.oldest_commit, due.before)
+    while before < due.before:
+        before = min(before + COMMITS_A_STEP, due.before)
+        with writer.housekeeping("vacuum") as connection:
+            sql.forget_commits(connection, before=before)

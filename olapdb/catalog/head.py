@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from olapdb.catalog import statements as sql
 from olapdb.catalog.application import Application
+from olapdb.catalog.mark import refuse_vacuumed, vacuumed_to
 from olapdb.catalog.snapshot import SqliteSnapshot
 from olapdb.catalog.state import SchemaState, TableParts
-from olapdb.errors import Error, SnapshotTooOld
+from olapdb.errors import Error
 from olapdb.functions import parse_type
 from olapdb.model.encoding import decode_object, decode_part
 from olapdb.model.part import Part
@@ -59,6 +60,11 @@ class Head:
             newest = self._newest
             if newest is not None and newest.snapshot.number >= number:
                 return newest
+            if newest is not None and vacuumed_to(connection) > newest.snapshot.number:
+                # Drops that this process has not seen yet may be forgotten: their parts and
+                # objects would be live in here for ever.
+                self._tables.clear()
+                newest = None
             if newest is None:
                 schema = self._read_schema(connection, number, keep=True)
             else:
@@ -184,15 +190,6 @@ class Head:
         if keep:
             self._decoded = decoded
         return SchemaState(databases, objects)
-
-
-def refuse_vacuumed(connection: sqlite3.Connection, number: int) -> None:
-    """SnapshotTooOld where parts that the snapshot may read have been removed."""
-    if number < int(sql.get_meta.value(connection, name="vacuumed_to")):
-        raise SnapshotTooOld(
-            f"Parts of snapshot {number} have been vacuumed.",
-            hint="Run the query again; old_parts_lifetime keeps replaced parts longer.",
-        )
 
 
 def _follow(

@@ -10,7 +10,7 @@ from olapdb.catalog import statements as sql
 from olapdb.catalog.again import read_again
 from olapdb.catalog.connections import Connections
 from olapdb.catalog.errors import catalog_error
-from olapdb.catalog.tables import FORMAT_VERSION, create_statements
+from olapdb.catalog.tables import FORMAT_VERSION, TABLES_OF_FORMAT_2, create_statements
 from olapdb.errors import CannotOpenWarehouse
 
 DEFAULT_DATABASE = "default"
@@ -36,6 +36,7 @@ def open_or_create(
         if not read_only:
             with connections.exclusive() as connection:
                 _create(connection, zone, now_ms)
+                migrate(connection)
         facts = read_again(lambda: _read_facts(connections))
     except sqlite3.Error as error:
         raise catalog_error(error, path) from error
@@ -52,16 +53,16 @@ def open_or_create(
 
 def _read_facts(connections: Connections) -> dict[str, str]:
     with connections.reading() as connection:
-        ours = "meta" in _tables(connection)
+        ours = "meta" in table_names(connection)
         return dict(sql.all_meta(connection).fetchall()) if ours else {}
 
 
 def _create(connection: sqlite3.Connection, zone: str, now_ms: int) -> None:
-    if _tables(connection):
+    if table_names(connection):
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if not _tables(connection):  # nobody else made it while we waited
+        if not table_names(connection):  # nobody else made it while we waited
             for text in create_statements():
                 connection.execute(text)
             facts = {
@@ -89,7 +90,31 @@ def _create(connection: sqlite3.Connection, zone: str, now_ms: int) -> None:
         raise
 
 
-def _tables(connection: sqlite3.Connection) -> set[str]:
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring a catalog of an older format to this release's, in one transaction; else do nothing."""
+    if "meta" not in table_names(connection) or _format(connection) != 1:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if _format(connection) == 1:  # no other process did it while we waited
+            for text in create_statements(TABLES_OF_FORMAT_2):
+                connection.execute(text)
+            for forget in sql.forget_all_homeless:
+                forget(connection)
+            sql.set_meta(connection, name="format_version", content="2")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _format(connection: sqlite3.Connection) -> int:
+    """Return the format version; 0 where the file says none."""
+    return int(sql.get_meta.value(connection, name="format_version") or 0)
+
+
+def table_names(connection: sqlite3.Connection) -> set[str]:
     query = "SELECT name FROM sqlite_master WHERE type = 'table'"
     return {name for (name,) in connection.execute(query)}
 

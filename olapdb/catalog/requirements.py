@@ -14,7 +14,7 @@ from olapdb.catalog.deliveries import keys_are_new, offset_is
 from olapdb.catalog.jobs import job_state
 from olapdb.catalog.snapshot import coverage_of_rows
 from olapdb.catalog.state import SchemaState
-from olapdb.errors import CommitConflict, DuplicateInsert
+from olapdb.errors import Aborted, CommitConflict, DuplicateInsert
 from olapdb.model.changes import (
     CoverageCommon,
     Covered,
@@ -79,12 +79,31 @@ class Current:
         return found
 
 
+def check_all(current: Current, requirements: Iterable[Requirement]) -> None:
+    """Raise what `check` raises for the first requirement that does not hold. Leases come first: a
+    writer whose lease has ended learns that, not that something else has changed meanwhile."""
+    for requirement in sorted(requirements, key=lambda one: not isinstance(one, LeaseLive)):
+        check(current, requirement)
+
+
 def check(current: Current, requirement: Requirement) -> None:
-    """Raises CommitConflict (DuplicateInsert for a token) where the requirement does not hold."""
-    if isinstance(requirement, TokenIsNew):
+    """Raise CommitConflict where the requirement does not hold; DuplicateInsert for a token.
+
+    A lease that has ended is no conflict, which a writer may try again: that is Aborted."""
+    if isinstance(requirement, LeaseLive):
+        if not _holds(current, requirement):
+            raise lease_ended()
+    elif isinstance(requirement, TokenIsNew):
         _check_token(current, requirement)
     elif not _holds(current, requirement):
         raise conflict(requirement)
+
+
+def lease_ended() -> Aborted:
+    return Aborted(
+        "The lease of this process was revoked: it was taken for dead.",
+        hint="Nothing was changed; reconnect and run it again.",
+    )
 
 
 def conflict(requirement: Requirement, what: str = "") -> CommitConflict:

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import TYPE_CHECKING, cast
 
 from olapdb.catalog import statements as sql
+from olapdb.catalog.compaction import BlockSpan, spans_of
+from olapdb.catalog.inline import inflated
+from olapdb.catalog.mark import refuse_vacuumed
 from olapdb.catalog.retained import decode_retained
 from olapdb.catalog.state import SchemaState
 from olapdb.errors import SnapshotTooOld
+from olapdb.model.damage import Damage
 from olapdb.model.part import BlockRange, Part, union_ranges
 from olapdb.model.schema import Database, MaterializedView, SchemaObject, Table
+from olapdb.model.snapshot import Derived
 from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
 
 if TYPE_CHECKING:
     from olapdb.catalog.sqlite import SqliteCatalog
+
+
+VERSIONS_ASKED_MAX = 8
+"""Partitions of a table whose data versions are read one by one."""
 
 
 class SqliteSnapshot:
@@ -30,6 +41,8 @@ class SqliteSnapshot:
         self._data_versions: dict[tuple[str, str], int] = {}
         self._next_blocks: dict[str, int] = {}
         self._invalidations: tuple[Invalidation, ...] | None = None
+        self._versions_asked: Counter[str] = Counter()
+        self._derived: dict[Hashable, object] = {}
         self._checks: tuple[Check, ...] | None = None
         self._retained: tuple[Retained, ...] | None = None
 
@@ -78,22 +91,28 @@ class SqliteSnapshot:
             raise SnapshotTooOld(
                 f"The rows of part {part.id} have been vacuumed.", hint="Run the query again."
             )
-        return bytes(data)
+        return inflated(data)
 
     def next_block(self, table: Table) -> int:
         found = self._next_blocks.get(table.id)
         if found is None:
-            with self._catalog.connections.reading() as connection:
+            with self._catalog.connections.consistent() as connection:
                 newest = sql.newest_block_at.value(
                     connection, of_table=table.id, at_commit=self._number
                 )
-            found = self._next_blocks[table.id] = (newest or 0) + 1
+                spans = self._spans(connection, table.id)
+            # Either may be later: a block on which a view failed keeps its row among the spans.
+            last = max(newest or 0, spans[-1].last if spans else 0)
+            found = self._next_blocks[table.id] = last + 1
         return found
 
     def data_version(self, table_id: str, partition_id: str) -> int:
         key = (table_id, partition_id)
         found = self._data_versions.get(key)
+        if found is None and self._versions_asked[table_id] >= VERSIONS_ASKED_MAX:
+            found = self._all_versions(table_id).get(partition_id, 0)
         if found is None:
+            self._versions_asked[table_id] += 1
             with self._catalog.connections.reading() as connection:
                 version = sql.data_version_at.value(
                     connection, of_table=table_id, of_partition=partition_id,
@@ -101,6 +120,16 @@ class SqliteSnapshot:
                 )  # fmt: skip
             found = self._data_versions[key] = version or 0
         return found
+
+    def _all_versions(self, table_id: str) -> dict[str, int]:
+        """Of a table that is asked for many partitions, those of all that were raised ever."""
+
+        def read() -> dict[str, int]:
+            with self._catalog.connections.reading() as connection:
+                rows = sql.data_versions_at(connection, of_table=table_id, at_commit=self._number)
+                return dict(rows.fetchall())
+
+        return self.derived(("data versions", table_id), read)
 
     def coverage(self, view_id: str) -> Coverage:
         found = self._coverage.get(view_id)
@@ -147,18 +176,43 @@ class SqliteSnapshot:
             found = self._checks = tuple(decode_check(body) for (body,) in rows)
         return tuple(one for one in found if view_id is None or one.view_id == view_id)
 
+    def damaged(self) -> tuple[Damage, ...]:
+        found = self._catalog.damaged()  # as of now: not to be kept
+        live = {part.id for one in {d.table_id for d in found} for part in self.parts(one)}
+        return tuple(one for one in found if one.part_id in live)
+
     def blocks(self, table_id: str) -> tuple[BlockInfo, ...]:
-        with self._catalog.connections.reading() as connection:
+        with self._catalog.connections.consistent() as connection:
             rows = sql.blocks_at(connection, of_table=table_id, at_commit=self._number).fetchall()
-        return tuple(BlockInfo(*row) for row in rows)
+            spans = self._spans(connection, table_id)
+        older = [
+            BlockInfo(table_id, one.last, one.last_commit, one.rows, "", "older", one.oldest_ms,
+                      first=one.first)
+            for one in spans
+        ]  # fmt: skip
+        return tuple(sorted((*older, *(BlockInfo(*row) for row in rows)), key=lambda b: b.number))
+
+    def derived(self, key: Hashable, make: Callable[[], Derived]) -> Derived:
+        if key not in self._derived:
+            self._derived[key] = make()
+        return cast("Derived", self._derived[key])
 
     def block_span(self, table_id: str, blocks: BlockRange) -> tuple[int, int]:
-        with self._catalog.connections.reading() as connection:
+        with self._catalog.connections.consistent() as connection:
             count, oldest_ms = sql.block_span_at(
                 connection, of_table=table_id, first=blocks.first, last=blocks.last,
                 at_commit=self._number,
             ).fetchone()  # fmt: skip
-        return count, oldest_ms or 0
+            spans = [one for one in self._spans(connection, table_id) if one.count_in(blocks)]
+        times = [*(one.oldest_ms for one in spans), *([oldest_ms] if count else [])]
+        return count + sum(one.count_in(blocks) for one in spans), min(times, default=0)
+
+    def _spans(self, connection: sqlite3.Connection, table_id: str) -> list[BlockSpan]:
+        """The table's spans as of this commit; SnapshotTooOld where one reaches beyond it."""
+        found = [one for one in spans_of(connection, table_id) if one.first_commit <= self._number]
+        if found and found[-1].last_commit > self._number:
+            refuse_vacuumed(connection, self._number)
+        return found
 
 
 def coverage_of_rows(

@@ -11,7 +11,7 @@ import os
 import sqlite3
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict
 
@@ -29,17 +29,21 @@ from olapdb.catalog.base import (
 )
 from olapdb.catalog.connections import MEMORY, Connections
 from olapdb.catalog.copies import copy_catalog, load_copy
+from olapdb.catalog.damage import DamagedParts
 from olapdb.catalog.deliveries import key_batches, key_ledger, oldest_key
 from olapdb.catalog.dropped import list_dropped
 from olapdb.catalog.errors import catalog_error
-from olapdb.catalog.forgetting import forget_history, forget_parts
-from olapdb.catalog.head import Head, refuse_vacuumed
-from olapdb.catalog.opening import open_or_create
+from olapdb.catalog.forgetting import due_history, forget_history, forget_parts
+from olapdb.catalog.head import Head
+from olapdb.catalog.mark import refuse_vacuumed
+from olapdb.catalog.opening import migrate, open_or_create
 from olapdb.catalog.processes import Registration, living
-from olapdb.catalog.requirements import Current, check
+from olapdb.catalog.requirements import Current, check, check_all
 from olapdb.catalog.snapshot import SqliteSnapshot
+from olapdb.catalog.space import give_back
 from olapdb.catalog.writing import Writer
 from olapdb.errors import (
+    Aborted,
     BadArguments,
     CatalogChanged,
     CommitConflict,
@@ -48,6 +52,7 @@ from olapdb.errors import (
 )
 from olapdb.errors import Error as OlapdbError
 from olapdb.model.changes import Commit, Committed, Requirement
+from olapdb.model.damage import Damage
 from olapdb.model.encoding import decode_part
 from olapdb.model.job import JobChunk, JobState, ViewJob
 from olapdb.model.keys import KeyBatch, KeyLedger
@@ -101,6 +106,7 @@ class SqliteCatalog:
             None if in_memory or read_only else f"{_stem(self.path)}.processes"
         )
         self._head = Head(self)
+        self._damaged = DamagedParts(self.connections, self._writer, read_only)
         self._own_leases: set[str] = set()
         self._closed = False
 
@@ -230,8 +236,7 @@ class SqliteCatalog:
         connection.execute("BEGIN IMMEDIATE")
         newest = int(sql.newest_commit.value(connection))
         current = Current(connection, newest, self._head.at(connection, newest).schema)
-        for requirement in commit.requirements:
-            check(current, requirement)
+        check_all(current, commit.requirements)
         self._reach("catalog.checked")
         now_ms = self._clock_ms()
         application = Application(current, newest + 1, now_ms, commit)
@@ -258,7 +263,7 @@ class SqliteCatalog:
             for requirement in requirements:
                 try:
                     check(current, requirement)
-                except (CommitConflict, DuplicateInsert):
+                except (Aborted, CommitConflict, DuplicateInsert):
                     found.append(requirement)
         return tuple(found)
 
@@ -301,6 +306,20 @@ class SqliteCatalog:
             return frozenset(one.id for one in live)
         owners = living(f"{_stem(self.path)}.processes", {one.owner for one in live})
         return frozenset(one.id for one in live if one.owner in owners)
+
+    # --- damage
+
+    def damaged(self) -> tuple[Damage, ...]:
+        self._notice_fork()
+        return self._damaged.all()
+
+    def note_damaged(self, damaged: Iterable[Damage]) -> None:
+        self._notice_fork()
+        self._damaged.note(damaged)
+
+    def forget_damaged(self, part_ids: Collection[str]) -> None:
+        self._notice_fork()
+        self._damaged.forget(part_ids)
 
     # --- leases and pins
 
@@ -382,16 +401,39 @@ class SqliteCatalog:
     # --- what vacuum and checks need
 
     def dropped_parts(
-        self, until_ms: int, limit: int, until_of: Mapping[str, int] | None = None
+        self, until_ms: int, limit: int, until_of: Mapping[str, int] | None = None, after: int = 0
     ) -> tuple[DroppedPart, ...]:
         horizon = self.oldest_pin()
         with self.connections.reading() as connection:
             found = sql.dropped_parts(
-                connection, up_to=horizon, until_ms=until_ms, until_of=json.dumps(until_of or {})
-            )
+                connection, after=after, up_to=self._due(connection, horizon, until_ms, until_of),
+                until_ms=until_ms, until_of=json.dumps(until_of or {}),
+            )  # fmt: skip
             rows = found.fetchmany(limit)
             found.close()
         return tuple(DroppedPart(decode_part(*row[:-2]), row[-2], row[-1]) for row in rows)
+
+    def overdue_parts(self, until_ms: int, until_of: Mapping[str, int] | None = None) -> int:
+        self._notice_fork()
+        with self.connections.reading() as connection:
+            newest = int(sql.newest_commit.value(connection))
+            return int(
+                sql.overdue_parts.value(
+                    connection, up_to=self._due(connection, newest, until_ms, until_of),
+                    until_ms=until_ms, until_of=json.dumps(until_of or {}),
+                )
+            )  # fmt: skip
+
+    @staticmethod
+    def _due(
+        connection: sqlite3.Connection, horizon: int, until_ms: int,
+        until_of: Mapping[str, int] | None,
+    ) -> int:  # fmt: skip
+        """Return the newest commit that may have dropped a part that is due: so those that are not
+        need not be looked at."""
+        latest_ms = max((until_ms, *(until_of or {}).values()))
+        newest = sql.newest_commit_until.value(connection, until_ms=latest_ms)
+        return min(horizon, int(newest or 0))
 
     def dropped_tables(self) -> tuple[DroppedTable, ...]:
         self._notice_fork()
@@ -406,11 +448,13 @@ class SqliteCatalog:
         with self.connections.reading() as connection:
             past = int(sql.newest_commit_until.value(connection, until_ms=until_ms) or 0)
         horizon = min(self.oldest_pin(), past)
-        before = newest - commits_max + 1
-        with self.connections.reading() as connection:
-            if sql.has_history.value(connection, up_to=horizon, before=before) is None:
-                return  # an idle warehouse is not written, and its past stays readable
-        forget_history(self._writer, horizon, before, self.oldest_pin)
+        with self.connections.consistent() as connection:
+            due = due_history(connection, horizon, newest - commits_max + 1)
+        if due is not None:  # an idle warehouse is not written, and its past stays readable
+            forget_history(self._writer, due, self.oldest_pin, self._clock_ms, self._reach)
+
+    def give_back_space(self) -> int:
+        return give_back(self._writer, self.connections, self.path, self._reach)
 
     def forget_leases(self, lease_ids: Sequence[str]) -> None:
         if lease_ids:
@@ -463,6 +507,7 @@ class SqliteCatalog:
             self.refuse_used()
             live = [one for one in self.leases() if one.state == "live"]
             facts = load_copy(path, connection)
+            migrate(connection)
             self._warehouse_id = facts.warehouse_id
             for lease in live:
                 sql.insert_lease(connection, **asdict(lease))

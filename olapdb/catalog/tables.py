@@ -13,7 +13,8 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""2: `block_spans`; `inline_rows.data` may be deflated."""
 
 metadata = sa.MetaData()
 Text, Int, Blob = sa.Text, sa.BigInteger().with_variant(sa.Integer(), "sqlite"), sa.LargeBinary
@@ -76,6 +77,15 @@ blocks = sa.Table(
     _column("number", Int, primary_key=True, autoincrement=False), _column("commit_number", Int),
     _column("row_count", Int), _column("query_id", Text), _column("kind", Text),
     _column("created_ms", Int), sqlite_with_rowid=False,
+)  # fmt: skip
+
+# Blocks that no readable snapshot needs one by one: neighbours joined by age, see
+# `olapdb.catalog.compaction`. The newest block of a table always has its row in `blocks`.
+block_spans = sa.Table(
+    "block_spans", metadata, _column("table_id", Text, primary_key=True),
+    _column("last_block", Int, primary_key=True, autoincrement=False), _column("first_block", Int),
+    _column("first_commit", Int), _column("last_commit", Int), _column("row_count", Int),
+    _column("oldest_ms", Int), _column("newest_ms", Int), sqlite_with_rowid=False,
 )  # fmt: skip
 
 data_versions = sa.Table(
@@ -146,6 +156,13 @@ leases = sa.Table(
     _column("opened_ms", Int), _column("renewed_ms", Int),
 )  # fmt: skip
 
+# Not versioned: it tells of the disk as it is now. Columns in the order of Damage's fields.
+damaged_parts = sa.Table(
+    "damaged_parts", metadata, _column("part_id", Text, primary_key=True),
+    _column("table_id", Text), _column("part", Text), _column("reason", Text),
+    _column("found_ms", Int), sqlite_with_rowid=False,
+)  # fmt: skip
+
 # What SYSTEM … VIEW statements do. Not versioned: they tell of processes, as leases do.
 view_jobs = sa.Table(
     "view_jobs", metadata, _column("id", Text, primary_key=True), _column("view_id", Text),
@@ -167,10 +184,14 @@ view_job_chunks = sa.Table(
 )  # fmt: skip
 
 
-def create_statements() -> Iterable[str]:
-    """DDL of an empty catalog."""
+TABLES_OF_FORMAT_2 = (block_spans, damaged_parts)
+"""Tables that a catalog of format 1 lacks."""
+
+
+def create_statements(tables: Iterable[sa.Table] | None = None) -> Iterable[str]:
+    """Return the DDL of an empty catalog, or of some of its tables."""
     dialect = sqlite.dialect()
-    for table in metadata.sorted_tables:
+    for table in metadata.sorted_tables if tables is None else tables:
         yield str(CreateTable(table).compile(dialect=dialect))
         for index in table.indexes:
             yield str(CreateIndex(index).compile(dialect=dialect))

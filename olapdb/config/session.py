@@ -88,7 +88,10 @@ def _session() -> Iterable[SettingDefinition]:
         "What count(DISTINCT x) is.",
         only=("uniqExact", "uniq"),
     )
-    yield s("group_by_use_nulls", False, "Keys of ROLLUP are NULL.", only=(False,))
+    yield s("group_by_use_nulls", False,
+            "Keys that are not in a row's grouping set are NULL instead of their type's default.")
+    yield s("force_grouping_standard_compatibility", True,
+            "grouping() is 1 where the key is not in the row's set, as in the standard; else 0.")
     yield s(
         "input_format_null_as_default",
         True,
@@ -160,7 +163,7 @@ def _session() -> Iterable[SettingDefinition]:
     yield s(
         "engine",
         "in_process",
-        "Where SYSTEM BACKFILL, REPLAY and RECONCILE run: in_process or spark.",
+        "Where SYSTEM BACKFILL, REPLAY, RECONCILE, ADOPT and REBUILD VIEW run: in_process or spark.",
         only=("in_process", "spark"),
     )
     yield s(

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from olapdb.config.definition import SettingDefinition, SettingValue
 from olapdb.config.session import SESSION_SETTINGS
 from olapdb.config.table import TABLE_SETTINGS
-from olapdb.errors import ReadOnly, UnknownSetting
+from olapdb.errors import NotSupportedError, ReadOnly, UnknownSetting
 
 
 class Settings(Mapping[str, SettingValue]):
@@ -58,6 +58,19 @@ class Settings(Mapping[str, SettingValue]):
                     f"Cannot modify '{name}' setting in readonly mode.",
                     hint=f"The session has readonly = {level}; another connection need not.",
                 )
+
+    @staticmethod
+    def refuse_engine(changes: Mapping[str, object]) -> None:
+        """Raise NotSupportedError where the SETTINGS of a statement that computes no chunks of a view
+        name another engine than this process: it would be ignored."""
+        if "engine" in changes and lookup("engine").parse(changes["engine"]) != "in_process":
+            raise NotSupportedError(
+                f"This statement runs in the calling process; engine = '{changes['engine']}' has no"
+                " meaning for it.",
+                hint="Leave the setting out. SYSTEM BACKFILL, REPLAY, RECONCILE, ADOPT and REBUILD VIEW"
+                " and CREATE MATERIALIZED VIEW … POPULATE take it; olapdb.spark.write_dataframe inserts"
+                " a Spark DataFrame, read_table gives one.",
+            )
 
     def with_changes(self, changes: Mapping[str, object]) -> Settings:
         return Settings({**self._changed, **changes}) if changes else self

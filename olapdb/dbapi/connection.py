@@ -64,6 +64,7 @@ class Connection:
 
     def __init__(self, database: Database, session: Session) -> None:
         self._database: Database | None = database
+        self._before_close: list[Callable[[], None]] = []
         self._session = session
 
     @property
@@ -145,9 +146,18 @@ class Connection:
 
     def close(self) -> None:
         """Idempotent. The last connection of a process to a folder closes the warehouse."""
-        if self._database is not None:
+        if self._database is None:
+            return
+        try:
+            while self._before_close:
+                self._before_close.pop()()
+        finally:
             opened, self._database = self._database, None
             opened.release()
+
+    def before_close(self, release: Callable[[], None]) -> None:
+        """Have `close` call `release` first: for what is kept as long as the connection is open."""
+        self._before_close.append(release)
 
     @property
     def closed(self) -> bool:

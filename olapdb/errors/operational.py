@@ -130,6 +130,14 @@ class ExecutorFailed(OperationalError):
     code = 1004
 
 
+class FolderNotShared(ExecutorFailed):
+    """A Spark executor does not work in the warehouse's folder, but in another one under its path;
+    nothing was committed."""
+
+    name = "FOLDER_NOT_SHARED"
+    code = 2015
+
+
 class ViewLimitExceeded(OperationalError):
     """A view did more in an INSERT than a `max_view_…` setting allows; nothing was inserted."""
 

@@ -7,20 +7,21 @@ batch's partial is; the states are the same, so nothing after that differs.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from olapdb.execute.batches import cut, make_batch
+from olapdb.execute.batches import broadcast, cut, make_batch
 from olapdb.execute.codes import Factorised, factorise
 from olapdb.execute.context import ExecutionContext
 from olapdb.execute.evaluate import evaluate_array
+from olapdb.functions import default_value
 from olapdb.functions.base import AceroAggregation, Groups
 from olapdb.plan.expressions import AggregateCall, ColumnRef, Expression, columns_of
 from olapdb.plan.nodes import Aggregate, Scan
-from olapdb.types import String, plain
+from olapdb.types import String, is_nullable, plain
 
 MERGE_ROWS_MIN = 1_000_000
 """Partials are merged when they hold this many rows, and then again at twice what was left."""
@@ -34,6 +35,8 @@ class Partial:
     keys: list[pa.Array]
     states: list[pa.Array]
     groups: int
+    set_column: tuple[pa.Array, ...] = ()
+    """The number of the grouping set, where there are sets."""
 
     @property
     def nbytes(self) -> int:
@@ -56,18 +59,66 @@ def aggregate_batches(
                 account.set(gathered.nbytes)
         account.set(gathered.merging_bytes)
         total = gathered.merged()
-        if total is None:
-            if node.keys or node.empty_without_rows:
-                return
-            total = _nothing(calls)
-        columns = [
-            *total.keys,
-            *(
-                _plain(call.aggregate.finalize(total.states[place]))
-                for (_, call), place in zip(node.aggregates, places, strict=True)
-            ),
-        ]
-        yield from cut(make_batch(columns, node.schema, total.groups), context.batch_rows)
+        made: Iterable[Partial]
+        if node.sets:
+            made = grouping_sets(node, total, calls)
+        elif total is None and (node.keys or node.empty_without_rows):
+            return
+        else:
+            made = (total or _nothing(calls),)
+        for partial in made:
+            columns = [
+                *partial.keys,
+                *(
+                    _plain(call.aggregate.finalize(partial.states[place]))
+                    for (_, call), place in zip(node.aggregates, places, strict=True)
+                ),
+                *partial.set_column,
+            ]
+            yield from cut(make_batch(columns, node.schema, partial.groups), context.batch_rows)
+
+
+def grouping_sets(
+    node: Aggregate, finest: Partial | None, calls: Sequence[AggregateCall]
+) -> Iterator[Partial]:
+    """The groups of each set, merged from the groups of all keys.
+
+    Over no rows a set without keys has one group where the query names its sets, and none where they
+    are those of ROLLUP or CUBE, as in ClickHouse."""
+    for number, members in enumerate(node.sets):
+        if finest is None:
+            if members or node.empty_without_rows:
+                continue
+            merged = _nothing(calls)
+        else:
+            kept = [at for at, (name, _) in enumerate(node.keys) if name in members]
+            merged = _merged_by(finest, kept, calls)
+        chosen = iter(merged.keys)
+        keys = []
+        for name, expression in node.keys:
+            wanted = node.key_type(expression)
+            if name in members:
+                keys.append(next(chosen))
+            elif is_nullable(wanted):
+                keys.append(pa.nulls(merged.groups, wanted.arrow))
+            else:
+                keys.append(broadcast(default_value(wanted), merged.groups, wanted))
+        set_column = (pa.array(np.full(merged.groups, number, np.uint64)),)
+        yield Partial(keys, merged.states, merged.groups, set_column)
+
+
+def _merged_by(finest: Partial, kept: Sequence[int], calls: Sequence[AggregateCall]) -> Partial:
+    """The groups of some of the keys."""
+    if len(kept) == len(finest.keys):
+        return finest
+    keys = [finest.keys[at] for at in kept]
+    found = factorise(keys, finest.groups)
+    first = pa.array(found.first)
+    states = [
+        _plain(call.aggregate.merge(states, found.groups))
+        for call, states in zip(calls, finest.states, strict=True)
+    ]
+    return Partial([key.take(first) for key in keys], states, found.count)
 
 
 def coded_keys(node: Aggregate, scan: Scan) -> frozenset[str]:

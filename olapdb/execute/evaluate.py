@@ -7,7 +7,7 @@ through ClickHouse's UInt8.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +28,11 @@ from olapdb.plan.expressions import (
     Expression,
     InSubquery,
     InValues,
+    LambdaFunction,
+    LambdaParameter,
     ScalarSubquery,
+    inputs_of,
+    walk,
 )  # fmt: skip
 from olapdb.types import Boolean, DataType, Float, Integer, is_nullable, plain
 
@@ -48,7 +52,7 @@ def evaluate(
     Raises what functions raise (DataError subclasses), InternalError for an unknown expression.
     """
     match expression:
-        case ColumnRef(name=name):
+        case ColumnRef(name=name) | LambdaParameter(name=name):
             return single_chunk(batch.column(name))
         case Constant(value=value):
             return value
@@ -57,6 +61,8 @@ def evaluate(
         case Cast(type=target, argument=argument):
             value = evaluate(argument, batch, environment, subqueries)
             return cast_column(value, argument.type, target, environment, strict=False)
+        case LambdaFunction():
+            return _lambda_function(expression, batch, environment, subqueries)
         case InValues():
             return _to_numbers(
                 _in_values(expression, batch, environment, subqueries), expression.type
@@ -192,6 +198,34 @@ def _call(
     arguments = [evaluate(a, batch, environment, subqueries) for a in call.arguments]
     value = call.function.kernel(arguments, batch.num_rows, environment)
     return single_chunk(value) if isinstance(value, pa.ChunkedArray) else value
+
+
+def _lambda_function(
+    expression: LambdaFunction, batch: pa.RecordBatch, environment: Environment,
+    subqueries: Subqueries | None,
+) -> Column:  # fmt: skip
+    """Evaluate the arguments, and the body over their elements.
+
+    The body sees the elements beside the columns that it reads, repeated for each element of their
+    row."""
+    values = [evaluate(a, batch, environment, subqueries) for a in expression.arguments]
+    names = [parameter.name for parameter in expression.parameters]
+    captured = sorted(inputs_of(expression.body) - set(names))
+    constant = not captured and all(isinstance(v, pa.Scalar) for v in values)
+
+    def body(elements: Sequence[pa.Array], owners: np.ndarray) -> pa.Array:
+        rows = pa.array(owners)
+        around = [single_chunk(batch.column(name)).take(rows) for name in captured]
+        inner = pa.RecordBatch.from_arrays([*elements, *around], names=[*names, *captured])
+        return evaluate_array(expression.body, inner, environment, subqueries)
+
+    rows = 1 if constant and not _varies(expression.body) else batch.num_rows
+    return expression.function.run(values, rows, environment, body)
+
+
+def _varies(expression: Expression) -> bool:
+    """Whether the expression may have another value in each row without reading any column."""
+    return any(isinstance(e, Call) and e.function.volatility == "row" for e in walk(expression))
 
 
 def _in_values(

@@ -18,7 +18,17 @@ from olapdb.execute.ordering import OrderColumn, is_sorted, sort_indices
 from olapdb.functions.base import Environment
 from olapdb.model.schema import SkipIndex, Table
 from olapdb.plan.expressions import Call, ColumnRef, Expression, columns_of
-from olapdb.types import DataType, Date, Date32, Integer, Tuple, plain
+from olapdb.types import (
+    DataType,
+    Date,
+    Date32,
+    DateTime,
+    DateTime64,
+    Integer,
+    String,
+    Tuple,
+    plain,
+)
 
 UNPARTITIONED = "all"
 
@@ -81,6 +91,16 @@ class TableLayout:
     def partition_columns(self) -> frozenset[str]:
         """All columns that the partition key is made of."""
         return frozenset().union(*(columns_of(e) for e in self.partition_expressions))
+
+    @cached_property
+    def keys_within_partitions(self) -> bool:
+        """Whether rows of one sorting key are of one partition, whatever their values: then the rows
+        of all partitions may be combined together."""
+        exact = {
+            e.name for e in self.sorting_expressions
+            if isinstance(e, ColumnRef) and isinstance(plain(e.type), _EXACT)
+        }  # fmt: skip
+        return self.partition_columns <= exact
 
     def sorting_keys(self, rows: pa.Table) -> list[pa.Array]:
         """The sorting key's values, item by item; `rows` needs the columns it is made of."""
@@ -203,6 +223,10 @@ class TableLayout:
             snapshot=NO_SNAPSHOT, database=self.table.database, environment=self._environment
         )
         return bind_expression(parse_expression(text), self.table, scope)
+
+
+_EXACT = (Integer, String, Date, Date32, DateTime, DateTime64)
+"""Types whose values are the same where they are equal, as 0.0 and -0.0 are not."""
 
 
 def partition_id(values: Sequence[object], types: Sequence[DataType]) -> str:

@@ -24,7 +24,7 @@ from olapdb.plan.expressions import (
     Expression,
     InValues,
     ScalarSubquery,
-    columns_of,
+    inputs_of,
 )  # fmt: skip
 from olapdb.types import Boolean, DataType, Float, Integer, is_nullable, plain
 
@@ -131,7 +131,8 @@ def _spread(
     nullable = is_nullable(expression.type)
     if count == 0:
         return pa.nulls(rows, expression.type.arrow) if nullable else default_value(expression.type)
-    names = [name for name in batch.schema.names if name in columns_of(expression)]
+    read = inputs_of(expression)
+    names = [name for name in batch.schema.names if name in read]
     part = filter_rows(batch.select(names), pa.array(needed))
     value = broadcast(evaluate(expression, part), count, expression.type)
     places = np.cumsum(needed) - 1

@@ -25,6 +25,7 @@ from olapdb.execute.sort import sort_batches
 from olapdb.execute.sources import numbers_batches, system_batches, values_batches
 from olapdb.execute.subqueries import answer_subqueries
 from olapdb.execute.union import union_batches
+from olapdb.execute.window import window_batches
 from olapdb.plan import nodes
 from olapdb.plan.tree import subqueries_of
 from olapdb.result import Result
@@ -115,6 +116,8 @@ def _operator(node: nodes.Node, context: ExecutionContext) -> Iterator[pa.Record
             return join_batches(node, run_node(left, context), run_node(right, context), context)
         case nodes.Sort(child=child):
             return sort_batches(node, run_node(child, context), context)
+        case nodes.Window(child=child):
+            return window_batches(node, run_node(child, context), context)
         case nodes.Limit(child=child):
             return limit_batches(node, run_node(child, context), context)
         case nodes.LimitBy(child=child):

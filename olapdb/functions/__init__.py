@@ -25,6 +25,7 @@ from olapdb.functions.registry import function_names, is_scalar, resolve_scalar
 from olapdb.functions.supertypes import common_type, literal_type
 from olapdb.functions.text import display, display_array, readable
 from olapdb.functions.values import constant, default_value
+from olapdb.functions.zones import with_zone_of
 from olapdb.types import DataType
 from olapdb.types import parse_type as _parse_type
 
@@ -59,4 +60,5 @@ __all__ = [
     "resolve_aggregate",
     "resolve_scalar",
     "store_column",
+    "with_zone_of",
 ]

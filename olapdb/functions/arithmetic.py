@@ -28,6 +28,8 @@ from olapdb.functions.supertypes import arithmetic_type, as_number, decimal_prec
 from olapdb.types import (
     FLOAT64,
     INT8,
+    INT64,
+    WIDE_SUM,
     Boolean,
     DataType,
     Date,
@@ -38,6 +40,7 @@ from olapdb.types import (
     Float,
     Integer,
     Interval,
+    WideInteger,
     plain,
 )
 
@@ -58,6 +61,8 @@ def _binary_rule(operation: str) -> Callable[..., DataType]:
 
 def _decimal_type(name: str, operation: str, left: DataType, right: DataType) -> DataType:
     """plus and minus keep the larger scale, multiply adds them, divide keeps the dividend's."""
+    if all(isinstance(t, WideInteger | Integer) for t in (left, right)):
+        return _wide_type(operation)
     if operation == "intDiv":
         return Integer(_whole_bits(left), True)
     if isinstance(left, Float) or isinstance(right, Float):
@@ -78,6 +83,13 @@ def _decimal_type(name: str, operation: str, left: DataType, right: DataType) ->
     if scale > precision:
         raise ArgumentOutOfBound(f"Scale {scale} of {name}'s result is out of bound {precision}.")
     return Decimal(precision, scale)
+
+
+def _wide_type(operation: str) -> DataType:
+    """The result of integers of which one is wider than 64 bits."""
+    if operation == "intDiv":
+        return INT64
+    return FLOAT64 if operation == "divide" else WIDE_SUM
 
 
 def _whole_bits(top: DataType) -> int:

@@ -8,13 +8,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import ArgumentOutOfBound, BadArguments, NumberOfArgumentsDoesntMatch
+from olapdb.errors import (
+    ArgumentOutOfBound,
+    BadArguments,
+    NumberOfArgumentsDoesntMatch,
+)
 from olapdb.functions import columns
-from olapdb.functions.aggregates import segments
+from olapdb.functions.arrays_search import map_parts
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts import cast_column, map_from
 from olapdb.functions.conditional import plain_lc
-from olapdb.functions.nested_equality import comparable, equal_rows
 from olapdb.functions.scalar import (
     Definition,
     Invocation,
@@ -29,8 +32,6 @@ from olapdb.functions.supertypes import common_type
 from olapdb.functions.values import default_value
 from olapdb.types import (
     NOTHING,
-    UINT8,
-    UINT64,
     Array,
     DataType,
     Integer,
@@ -152,12 +153,12 @@ def _array_element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         sizes, place = np.diff(offsets), columns.numpy_values(arrays[1]).astype(np.int64)
         position = np.where(place > 0, place - 1, sizes + place)
         inside = (place != 0) & (position >= 0) & (position < sizes)
-        return _or_default(elements, np.where(inside, offsets[:-1] + position, -1), inner)
+        return or_default(elements, np.where(inside, offsets[:-1] + position, -1), inner)
 
     return usual(name, arguments, inner, kernel)
 
 
-def _or_default(elements: pa.Array, rows: np.ndarray, inner: DataType) -> pa.Array:
+def or_default(elements: pa.Array, rows: np.ndarray, inner: DataType) -> pa.Array:
     """The elements at these rows; the type's default (NULL where it can be) where the row is -1."""
     padded = pa.concat_arrays([elements, columns.single(default_value(inner))])
     return padded.take(pa.array(np.where(rows < 0, len(elements), rows)))
@@ -167,21 +168,15 @@ def _map_element(name: str, arguments: Sequence[Argument], container: Map) -> Sc
     key_type, inner = container.key, container.value
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        offsets, keys, items = _map_parts(arrays[0])
+        offsets, keys, items = map_parts(arrays[0])
         wanted = cast_column(arrays[1], call.types[1], key_type, call.environment, strict=True)
         owners = columns.parents_of(offsets)
         same = np.flatnonzero(np.asarray(pc.equal(keys, wanted.take(pa.array(owners)))))
         rows = np.full(len(arrays[0]), -1, np.int64)
         rows[owners[same][::-1]] = same[::-1]
-        return _or_default(items, rows, inner)
+        return or_default(items, rows, inner)
 
     return usual(name, arguments, inner, kernel)
-
-
-def _map_parts(array: pa.Array) -> tuple[np.ndarray, pa.Array, pa.Array]:
-    offsets = columns.offsets_of(array)
-    start, count = int(offsets[0]), int(offsets[-1] - offsets[0])
-    return offsets - start, array.keys.slice(start, count), array.items.slice(start, count)
 
 
 def _tuple_element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
@@ -206,157 +201,12 @@ def _tuple_element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     return ScalarCall(name, inner, kernel)
 
 
-# --- search -------------------------------------------------------------------------------------
-
-
-def _search(name: str, arguments: Sequence[Argument], result: DataType,
-            fold: Callable[[np.ndarray, np.ndarray, int], np.ndarray]) -> ScalarCall:  # fmt: skip
-    """fold(offsets, which elements are equal to the row's value, rows)."""
-    container = plain(arguments[0].type)
-    if isinstance(container, Map):
-        container = Array(container.key)
-    require(name, [container], Array, "an Array")
-    assert isinstance(container, Array)
-    shared = common_type([plain_lc(container.inner), plain_lc(arguments[1].type)])
-    if isinstance(plain(shared), Tuple):
-        raise illegal(name, shared, "an Array of numbers, strings or dates")
-
-    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        constant = all(isinstance(v, pa.Scalar) for v in values)
-        count = 1 if constant else rows
-        lists, wanted = (columns.as_array(v, count) for v in values)
-        if pa.types.is_map(lists.type):
-            offsets, elements, _ = _map_parts(lists)
-        else:
-            offsets, elements = columns.elements_of(lists)
-        elements = cast_column(
-            elements, container.inner, make_nullable(shared), environment, strict=False
-        )
-        wanted = cast_column(
-            wanted, arguments[1].type, make_nullable(shared), environment, strict=False
-        )
-        spread = wanted.take(pa.array(columns.parents_of(offsets)))
-        same = _equal_or_both_null(elements, spread)
-        made = columns.from_values(fold(offsets, same, count), result.arrow)
-        return made[0] if constant else made
-
-    return ScalarCall(name, result, kernel)
-
-
-def _equal_or_both_null(left: pa.Array, right: pa.Array) -> np.ndarray:
-    if pa.types.is_null(left.type):
-        return np.ones(len(left), bool)
-    if pa.types.is_nested(left.type):
-        return equal_rows(left, right)
-    equal = np.asarray(pc.fill_null(pc.equal(left, right), False))
-    return np.asarray(equal | np.asarray(pc.and_(left.is_null(), right.is_null())))
-
-
-def _any_of(offsets: np.ndarray, same: np.ndarray, rows: int) -> np.ndarray:
-    return counts_of(offsets, same, rows) > 0
-
-
-def counts_of(offsets: np.ndarray, same: np.ndarray, rows: int) -> np.ndarray:
-    running = np.concatenate(([0], np.cumsum(same)))
-    return np.asarray(running[offsets[1:]] - running[offsets[:-1]])
-
-
-def _first_of(offsets: np.ndarray, same: np.ndarray, rows: int) -> np.ndarray:
-    out = np.zeros(rows, np.int64)
-    hits = np.flatnonzero(same)[::-1]
-    owners = columns.parents_of(offsets)[hits]
-    out[owners] = hits - offsets[owners] + 1
-    return out
-
-
-def _searching(
-    result: DataType, fold: Callable[[np.ndarray, np.ndarray, int], np.ndarray]
-) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        return _search(name, arguments, result, fold)
-
-    return resolve
-
-
-def _map_contains(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    require(name, [plain(arguments[0].type)], Map, "a Map")
-    return _search(name, arguments, UINT8, _any_of)
-
-
-def _sets(*, every: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
-    """hasAny, hasAll over two arrays."""
-
-    def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        types = [plain(a.type) for a in arguments]
-        require(name, types, Array, "an Array")
-        shared = common_type(types)
-        assert isinstance(shared, Array)
-
-        def kernel(values: list[Column], call: Invocation) -> pa.Array:
-            left, right = (cast_column(v, t, shared, call.environment, strict=False)
-                           for v, t in zip(values, call.types, strict=True))  # fmt: skip
-            owned = columns.elements_of(columns.as_array(left, call.rows))
-            few = isinstance(right, pa.Scalar) and len(right.values) <= _FEW
-            if few and not pa.types.is_nested(shared.arrow.value_type):
-                holds = _hold_each(*owned, right.values, call.rows, every)
-            else:
-                wanted = columns.elements_of(columns.as_array(right, call.rows))
-                found = counts_of(wanted[0], _found_in(*owned, *wanted), call.rows)
-                holds = found == np.diff(wanted[0]) if every else found > 0
-            return columns.from_values(holds, pa.uint8())
-
-        return usual(name, arguments, UINT8, kernel, keeps_constants=True)
-
-    return resolve
-
-
-_FEW = 16
-"""So many constants are looked for one by one."""
-
-
-def _hold_each(
-    offsets: np.ndarray, elements: pa.Array, wanted: pa.Array, rows: int, every: bool
-) -> np.ndarray:
-    """Which rows have every one of the constants, or one of them."""
-    holds = np.full(rows, every)
-    for at in range(len(wanted)):
-        spread = pa.repeat(wanted[at], len(elements))
-        has = _any_of(offsets, _equal_or_both_null(elements, spread), rows)
-        holds = holds & has if every else holds | has
-    return holds
-
-
-def _found_in(
-    offsets: np.ndarray, elements: pa.Array, wanted_offsets: np.ndarray, wanted: pa.Array
-) -> np.ndarray:
-    """Which of the wanted elements are among those of their row."""
-    both = pa.concat_arrays([elements, wanted])
-    ranks = null_ranks(comparable(both))
-    span = int(ranks.max()) + 1 if len(ranks) else 1
-    owned = columns.parents_of(offsets) * span + ranks[: len(elements)]
-    if pa.types.is_floating(both.type):  # NaN is equal to nothing
-        owned = owned[~np.isnan(columns.numpy_values(elements))]
-    return np.isin(columns.parents_of(wanted_offsets) * span + ranks[len(elements) :], owned)
-
-
-def null_ranks(elements: pa.Array) -> np.ndarray:
-    """Ranks of values from 1, 0 for NULL."""
-    valid = columns.validity(elements)
-    if pa.types.is_null(elements.type):
-        return np.zeros(len(elements), np.int64)
-    ranks = np.zeros(len(elements), np.int64)
-    if valid is None:
-        return segments.rank([elements]).ranks + 1
-    ranks[valid] = segments.rank([elements.filter(pa.array(valid))]).ranks + 1
-    return ranks
-
-
 # --- maps ---------------------------------------------------------------------------------------
 
 
 def _map_side(*, keys: bool) -> Kernel:
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        offsets, key, value = _map_parts(arrays[0])
+        offsets, key, value = map_parts(arrays[0])
         return columns.lists_from(offsets, key if keys else value)
 
     return kernel
@@ -395,12 +245,6 @@ DEFINITIONS: tuple[Definition, ...] = (
     custom("map", _map, count=(0, None)),
     custom("arrayElement", _array_element, count=2),
     custom("tupleElement", _tuple_element, count=2),
-    custom("has", _searching(UINT8, _any_of), count=2),
-    custom("indexOf", _searching(UINT64, _first_of), count=2),
-    custom("countEqual", _searching(UINT64, counts_of), count=2),
-    custom("hasAny", _sets(every=False), count=2),
-    custom("hasAll", _sets(every=True), count=2),
-    custom("mapContains", _map_contains, count=2, aliases=("mapContainsKey",)),
     custom("arrayConcat", concatenation, count=(1, None)),
     define("mapKeys", _map_rule(keys=True), _map_side(keys=True)),
     define("mapValues", _map_rule(keys=False), _map_side(keys=False)),

@@ -18,7 +18,7 @@ from olapdb.errors import (
 )
 from olapdb.functions import columns
 from olapdb.functions.aggregates import segments
-from olapdb.functions.arrays import null_ranks
+from olapdb.functions.arrays_search import null_ranks
 from olapdb.functions.arrays_whole import bounded, first_occurrences
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts import cast_column
@@ -85,6 +85,42 @@ def _running_sum(arrays: list[pa.Array], call: Invocation) -> pa.Array:
             before = np.concatenate((np.zeros(1, values.dtype), total))[offsets[:-1]]
             sums = total - before[owners]
     return columns.lists_from(offsets, columns.from_values(sums, wide))
+
+
+def _running_sum_from_zero(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    """Return running sums that begin at zero again where they would fall below it.
+
+    Goes place by place over all arrays that are as long, so it takes as many steps as the longest
+    array has elements."""
+    result = call.result
+    assert isinstance(result, Array)
+    wide = result.inner.arrow
+    offsets, elements = columns.elements_of(arrays[0])
+    values = elements.cast(wide)
+    zero = default_value(result.inner)
+    lengths = np.diff(offsets)
+    sums: list[pa.Array] = []
+    rows: list[np.ndarray] = []
+    state = pa.repeat(zero, len(lengths))
+    place = 0
+    while len(longer := np.flatnonzero(lengths > place)):
+        added = pc.add(state.take(pa.array(longer)), values.take(pa.array(offsets[longer] + place)))
+        cut = pc.max_element_wise(added, zero).cast(wide)
+        state = pa.concat_arrays([state, cut]).take(pa.array(_with_new(len(state), longer)))
+        sums.append(cut)
+        rows.append(offsets[longer] + place)
+        place += 1
+    if not sums:
+        return columns.lists_from(offsets, values)
+    order = np.argsort(np.concatenate(rows))
+    return columns.lists_from(offsets, pa.concat_arrays(sums).take(pa.array(order)))
+
+
+def _with_new(count: int, rows: np.ndarray) -> np.ndarray:
+    """Positions that take `rows` from the values appended behind `count` others."""
+    places = np.arange(count)
+    places[rows] = count + np.arange(len(rows))
+    return places
 
 
 def _restarted(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
@@ -355,19 +391,25 @@ def _subtype(name: str, inners: Sequence[DataType]) -> DataType:
     bare = [plain(one) for one in inners]
     found = bare[0]
     if any(one != found for one in bare[1:]):
-        if not all(isinstance(one, Integer) for one in bare):
+        if not all(isinstance(one, Integer | Float) for one in bare):
             shown = ", ".join(map(str, bare))
             raise NoCommonType(
                 f"There is no subtype for types {shown} in {name}.", hint="Cast one of them."
             )
         integers = [one for one in bare if isinstance(one, Integer)]
-        found = min(integers, key=lambda one: (one.bits, one.signed))
+        floats = [one for one in bare if isinstance(one, Float)]
+        found = (
+            min(integers, key=lambda one: (one.bits, one.signed))
+            if integers
+            else min(floats, key=lambda one: one.bits)
+        )
     nullable = all(isinstance(one, Nullable) for one in inners)
     return make_nullable(found) if nullable else found
 
 
 DEFINITIONS: tuple[Definition, ...] = (
     define("arrayCumSum", _sum_rule, _running_sum),
+    define("arrayCumSumNonNegative", _sum_rule, _running_sum_from_zero),
     define("arrayDifference", _difference_rule, _difference),
     define("arrayProduct", _product_rule, _product),
     define("arrayEnumerateUniq", _arrays_rule(Array(UINT32)), _occurrences, count=(1, None)),

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from olapdb.errors import ArgumentOutOfBound, IllegalTypeOfArgument
 from olapdb.functions import columns
-from olapdb.functions.arrays import array_call, concatenation, counts_of, null_ranks
+from olapdb.functions.arrays import array_call, concatenation
+from olapdb.functions.arrays_search import counts_of, null_ranks
 from olapdb.functions.base import Argument, Column, Environment, Groups, ScalarCall
 from olapdb.functions.conditional import plain_lc
 from olapdb.functions.scalar import (
@@ -26,12 +27,12 @@ from olapdb.functions.supertypes import common_type, sum_type
 from olapdb.functions.values import default_value
 from olapdb.types import (
     FLOAT64,
-    UINT8,
     UINT32,
-    UINT64,
     Array,
     Boolean,
     DataType,
+    Date,
+    DateTime,
     Decimal,
     Float,
     Integer,
@@ -304,6 +305,13 @@ def _not_null_elements(array: Array) -> DataType:
     return Array(plain(array.inner))
 
 
+_EMPTY_ARRAYS: tuple[DataType, ...] = (
+    *(Integer(bits, signed) for bits in (8, 16, 32, 64) for signed in (False, True)),
+    Float(32), Float(64), Date(), DateTime(), String(),
+)  # fmt: skip
+"""The element types that have a function emptyArray… of their own."""
+
+
 DEFINITIONS: tuple[Definition, ...] = (
     custom("arraySlice", _slice, count=(2, 3)),
     custom("arrayPushBack", _push(back=True), count=2),
@@ -324,6 +332,5 @@ DEFINITIONS: tuple[Definition, ...] = (
     define("arrayFlatten", _array_rule(_flat_type), _flatten, aliases=("flatten",), insensitive=True),
     custom("range", _range, count=(1, 3)),
     custom("arrayWithConstant", _with_constant, count=2),
-    *(custom(f"emptyArray{t.name}", _empty_array(t), count=0)
-      for t in (UINT8, UINT32, UINT64, FLOAT64, String())),
+    *(custom(f"emptyArray{t.name}", _empty_array(t), count=0) for t in _EMPTY_ARRAYS),
 )  # fmt: skip

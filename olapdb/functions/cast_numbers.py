@@ -105,6 +105,35 @@ def to_float(array: pa.Array, source: DataType, target: Float) -> pa.Array:
         return columns.from_values(columns.numpy_values(array), target.arrow)
 
 
+def to_exact_float(array: pa.Array, source: DataType, target: Float) -> pa.Array:
+    """As `to_float`; CannotConvertType for an integer that the Float64 does not hold."""
+    cast = to_float(array, source, target)
+    row = first_bad(inexact(array, cast))
+    if row is not None:
+        raise refuse(
+            CannotConvertType, array, row, target,
+            "no Float64 is this integer; convert it with toFloat64 first",
+        )  # fmt: skip
+    return cast
+
+
+def inexact(integers: pa.Array, floats: pa.Array) -> np.ndarray:
+    """Where a float is not the integer that it was made of; nowhere for other numbers."""
+    if pa.types.is_decimal(integers.type):
+        back = floats.cast(pa.decimal128(38, 0), safe=False)
+        return np.asarray(pc.not_equal(back, integers.cast(pa.decimal128(38, 0))))
+    values, near = columns.numpy_values(integers), columns.numpy_values(floats)
+    if values.dtype.itemsize < _WORD_BYTES or values.dtype.kind == "f":
+        return np.zeros(len(values), bool)
+    below = near < _FLOAT_END[values.dtype.kind]
+    back = np.where(below, near, 0).astype(values.dtype)
+    return np.asarray((back != values) | ~below)
+
+
+_WORD_BYTES = 8
+_FLOAT_END = {"i": 2.0**63, "u": 2.0**64}
+
+
 def to_decimal(array: pa.Array, source: DataType, target: Decimal) -> pa.Array:
     """Integers and decimals must fit the target's width in bits, which may be more digits than its
     precision, as in ClickHouse; digits beyond the scale are cut off."""

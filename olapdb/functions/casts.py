@@ -38,6 +38,7 @@ from olapdb.types import (
     DateTime,
     DateTime64,
     Decimal,
+    ExactFloat,
     FixedString,
     Float,
     Integer,
@@ -228,6 +229,8 @@ def _converted(
             return pc.not_equal(array, pa.scalar(0, array.type))
         case Integer() if number or isinstance(source, Interval):
             return cast_numbers.to_integer(array, source, target)
+        case ExactFloat() if number:
+            return cast_numbers.to_exact_float(array, source, target)
         case Float() if number:
             return cast_numbers.to_float(array, source, target)
         case Decimal() if isinstance(source, Boolean):

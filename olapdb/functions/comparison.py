@@ -18,6 +18,7 @@ from olapdb.errors import (
 from olapdb.functions import columns
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts import cast_column
+from olapdb.functions.mixed_comparison import compare_mixed
 from olapdb.functions.nested_equality import equal_rows
 from olapdb.functions.scalar import Definition, Invocation, custom, null_safe, usual
 from olapdb.functions.supertypes import as_number, common_type, decimal_precision
@@ -54,7 +55,6 @@ _ARROW = {
     "equals": pc.equal, "notEquals": pc.not_equal, "less": pc.less, "greater": pc.greater,
     "lessOrEquals": pc.less_equal, "greaterOrEquals": pc.greater_equal,
 }  # fmt: skip
-_EXACT64 = Decimal(20, 0)
 
 
 def comparison_type(name: str, left: Argument, right: Argument) -> DataType:
@@ -81,7 +81,7 @@ def comparison_type(name: str, left: Argument, right: Argument) -> DataType:
                     f"There is no supertype for {left.type} and {right.type}.",
                     hint="Convert one of them.",
                 )
-    if isinstance(a, Array | Tuple) and type(a) is type(b):
+    if isinstance(a, Array | Tuple | Map) and type(a) is type(b):
         return plain(common_type([a, b]))
     if isinstance(a, Interval) and isinstance(b, Interval):
         raise _incomparable(name, left.type, right.type)
@@ -135,10 +135,7 @@ def _number_type(a: DataType, b: DataType) -> DataType:
             for t in (a, b)
         )
         return Decimal(min(whole + scale, 76), scale)
-    try:
-        return common_type([a, b])
-    except NoCommonType:
-        return _EXACT64
+    return common_type([a, b])
 
 
 def _incomparable(name: str, left: DataType, right: DataType) -> IllegalTypeOfArgument:
@@ -152,16 +149,28 @@ def _cast_to(
 ) -> Column:
     if plain(source) == target:
         return column
-    if target == _EXACT64 and isinstance(plain(source), Integer):
-        return pc.cast(column, pa.decimal128(20, 0))
     if isinstance(plain(source), Decimal | Integer) and isinstance(target, Decimal):
         wide = column if pa.types.is_decimal(column.type) else pc.cast(column, pa.decimal128(20, 0))
         return pc.cast(wide, target.arrow)
     return cast_column(column, source, make_nullable(target), environment, strict=True)
 
 
+def _is_mixed(types: Sequence[DataType]) -> bool:
+    """Whether a 64-bit integer is compared with a float, which Float64 does not hold exactly."""
+    return any(isinstance(t, Float) for t in types) and any(
+        isinstance(t, Integer) and t.bits == _WORD_BITS for t in types
+    )
+
+
+_WORD_BITS = 64
+
+
 def _compare(name: str, target: DataType) -> Callable[[list[Column], Invocation], Column]:
     def native(values: list[Column], call: Invocation) -> Column:
+        if _is_mixed(call.types):
+            constant = all(isinstance(v, pa.Scalar) for v in values)
+            found = compare_mixed(name, values[0], values[1], 1 if constant else call.rows)
+            return found[0] if constant else found
         pair = [
             _cast_to(v, t, target, call.environment)
             for v, t in zip(values, call.types, strict=True)
@@ -195,6 +204,11 @@ def _resolver(name: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
         return usual(spelt, arguments, UINT8, None, _compare(name, target))
 
     return resolve
+
+
+def resolve_comparison(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """The call of `equals`, `less` or another comparison; raises where types have none."""
+    return _resolver(name)(name, arguments)
 
 
 def _of_tuples(name: str, spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
@@ -251,7 +265,7 @@ def _element_arguments(argument: Argument) -> list[Argument]:
 
 
 def _is_literal_null(argument: Argument) -> bool:
-    return isinstance(plain(argument.type), Nothing)
+    return isinstance(plain(argument.type), Nothing) and argument.constant is not None
 
 
 def _elements(column: Column, rows: int) -> list[Column]:

@@ -16,15 +16,23 @@ from olapdb.functions.casts import cast_column
 from olapdb.functions.scalar import Definition, custom, illegal
 from olapdb.functions.supertypes import NULL_TYPE, common_type
 from olapdb.types import (
+    EXACT_FLOAT,
+    INT64,
+    STRING,
     UINT8,
+    UINT64,
     Array,
     Boolean,
     DataType,
+    ExactFloat,
+    FixedString,
     Float,
     Integer,
     LowCardinality,
     Nothing,
     Nullable,
+    String,
+    WideInteger,
     is_nullable,
     make_nullable,
     plain,
@@ -76,6 +84,18 @@ def _choose_rows(conditions: list[pa.Array], branches: list[pa.Array], rows: int
     return pa.concat_arrays(branches).take(pa.array(chosen * rows + np.arange(rows)))
 
 
+def _unified(
+    column: Column, source: DataType, target: DataType, environment: Environment
+) -> Column:
+    """A branch at the type of all, as if, ifNull and coalesce convert it: a FixedString that
+    becomes a String keeps its zero bytes, which a CAST drops."""
+    if not (isinstance(plain(source), FixedString) and isinstance(plain(target), String)):
+        return cast_column(column, source, target, environment, strict=False)
+    if isinstance(column, pa.Scalar):
+        return columns.text(columns.single(column))[0]
+    return columns.text(column)
+
+
 def _cases(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """if and multiIf: condition, value, …, otherwise."""
     conditions = [arguments[i] for i in range(0, len(arguments) - 1, 2)]
@@ -84,17 +104,51 @@ def _cases(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         if not isinstance(plain(one.type), Integer | Boolean | Float | Nothing):
             raise illegal(name, one.type, "a condition (UInt8)")
     result = _common([Argument(plain_lc(b.type), b.constant) for b in branches])
+    convert = _unified if len(branches) == _BRANCHES_OF_IF else _cast_branch
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         truths = [columns.truth(values[i]) for i in range(0, len(values) - 1, 2)]
         outcomes = [values[i] for i in range(1, len(values), 2)] + [values[-1]]
+        if isinstance(plain(result), ExactFloat):
+            return _exact_floats(truths, outcomes, [b.type for b in branches], result, environment)
         cast = [
-            cast_column(v, b.type, result, environment, strict=False)
+            convert(v, b.type, result, environment)
             for v, b in zip(outcomes, branches, strict=True)
         ]
         return choose(truths, cast, rows)
 
     return ScalarCall(name, result, kernel, lazy=True)
+
+
+def _exact_floats(
+    truths: Sequence[Column], outcomes: Sequence[Column], types: Sequence[DataType],
+    result: DataType, environment: Environment,
+) -> Column:  # fmt: skip
+    """The chosen branches as floats: an integer that is not chosen need not be one."""
+    rows = max((len(c) for c in (*truths, *outcomes) if isinstance(c, pa.Array)), default=1)
+    chosen = None
+    for at, (outcome, data_type) in enumerate(zip(outcomes, types, strict=True)):
+        if isinstance(plain(data_type), Nothing):
+            continue
+        others: list[Column] = [pa.scalar(None, data_type.arrow)] * len(outcomes)
+        others[at] = outcome
+        mine = columns.as_array(choose(truths, others, rows), rows)
+        source = make_nullable(data_type)
+        cast = cast_column(mine, source, make_nullable(EXACT_FLOAT), environment, strict=False)
+        chosen = cast if chosen is None else pc.coalesce(chosen, cast)
+    assert chosen is not None
+    constant = all(isinstance(c, pa.Scalar) for c in (*truths, *outcomes))
+    return chosen[0] if constant else chosen
+
+
+_BRANCHES_OF_IF = 2
+"""A multiIf of one condition, `CASE WHEN … THEN … ELSE … END`, is an if; `CASE x WHEN` is none."""
+
+
+def _cast_branch(
+    column: Column, source: DataType, target: DataType, environment: Environment
+) -> Column:
+    return cast_column(column, source, target, environment, strict=False)
 
 
 def _multi_if(name: str, arguments: Sequence[Argument]) -> ScalarCall:
@@ -146,7 +200,7 @@ def _coalesce(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         cast = [
-            cast_column(values[i], arguments[i].type, target, environment, strict=False)
+            _unified(values[i], arguments[i].type, target, environment)
             for i in used
         ]
         if len(cast) == 1:
@@ -210,15 +264,17 @@ def _extreme(*, largest: bool) -> Callable[[str, Sequence[Argument]], ScalarCall
         kept = [i for i, a in enumerate(arguments) if not isinstance(plain(a.type), Nothing)]
         if not kept:
             return ScalarCall(name, NULL_TYPE, lambda v, r, e: pa.scalar(None, pa.null()))
-        result = _common([arguments[i] for i in kept])
+        wide = result = _common([arguments[i] for i in kept])
+        if isinstance(plain(wide), WideInteger):
+            result = _narrowed([arguments[i].type for i in kept], wide, largest)
         if len(kept) < len(arguments):
-            result = make_nullable(result)
+            wide, result = make_nullable(wide), make_nullable(result)
         if isinstance(plain(result), Array):
             raise illegal(name, result, "a number, string or date")
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
             cast = [
-                cast_column(values[i], arguments[i].type, result, environment, strict=False)
+                cast_column(values[i], arguments[i].type, wide, environment, strict=False)
                 for i in kept
             ]
             if len(cast) == 1:
@@ -230,11 +286,20 @@ def _extreme(*, largest: bool) -> Callable[[str, Sequence[Argument]], ScalarCall
                 best = pc.if_else(compare(*arrays), *arrays)
             else:
                 best = reduce(partial(_better, compare), arrays)
+            best = cast_column(best, wide, result, environment, strict=False)
             return best[0] if constant else best
 
         return ScalarCall(name, result, kernel)
 
     return resolve
+
+
+def _narrowed(types: Sequence[DataType], wide: DataType, largest: bool) -> DataType:
+    """Of UInt64 and Int64 the lesser is an Int64, the greater a UInt64."""
+    if {plain(t) for t in types} != {INT64, UINT64}:
+        return wide
+    narrow = UINT64 if largest else INT64
+    return make_nullable(narrow) if is_nullable(wide) else narrow
 
 
 def _better(
@@ -248,6 +313,12 @@ def _better(
     return pc.if_else(take, one, best)
 
 
+def _key_type(subject: DataType, key: DataType) -> DataType:
+    """What transform looks a value up as: texts of two types as Strings, byte by byte."""
+    texts = isinstance(plain(subject), String | FixedString) and isinstance(plain(key), String | FixedString)
+    return STRING if texts and plain(subject) != plain(key) else subject
+
+
 def _transform(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """transform(x, from, to[, default]) with constant arrays."""
     subject, keys, values = arguments[:3]
@@ -258,6 +329,7 @@ def _transform(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         raise illegal(name, keys.type, "an array")
     otherwise = arguments[3] if len(arguments) > 3 else subject
     result = _common([Argument(value_type.inner), otherwise])
+    compared = _key_type(subject.type, key_type.inner)
     found_keys, found_values = keys.constant.values, values.constant.values
     if len(found_keys) != len(found_values):
         raise BadArguments(f"The arrays of {name} have different sizes.")
@@ -265,9 +337,8 @@ def _transform(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     def kernel(columns_given: Sequence[Column], rows: int, environment: Environment) -> Column:
         constant = isinstance(columns_given[0], pa.Scalar)
         array = columns.as_array(columns_given[0], 1 if constant else rows)
-        wanted = cast_column(
-            found_keys, key_type.inner, make_nullable(subject.type), environment, strict=False
-        )
+        wanted = _unified(found_keys, key_type.inner, make_nullable(compared), environment)
+        array = _unified(array, subject.type, make_nullable(compared), environment)
         places = pc.index_in(array, wanted)
         if pa.types.is_floating(array.type):  # NaN is equal to nothing
             places = pc.if_else(pc.is_nan(array), pa.scalar(None, places.type), places)

@@ -23,6 +23,7 @@ from olapdb.functions.scalar import (
 )
 from olapdb.functions.supertypes import NULL_TYPE
 from olapdb.functions.values import default_value
+from olapdb.functions.zones import own_zone, with_zone_of
 from olapdb.types import (
     BOOL,
     DATE,
@@ -40,6 +41,7 @@ from olapdb.types import (
     UINT64,
     UUID_TYPE,
     Array,
+    Boolean,
     DataType,
     Date,
     Date32,
@@ -76,15 +78,18 @@ def _fixed(data_type: DataType) -> Target:
 
 
 def _zoned(name: str, arguments: Sequence[Argument]) -> DataType:
-    return DateTime(constant_zone(name, arguments, 1) if len(arguments) > 1 else None)
+    if len(arguments) > 1:
+        return DateTime(constant_zone(name, arguments, 1))
+    return DateTime(own_zone(arguments[0].type))
 
 
 def _zoned64(name: str, arguments: Sequence[Argument]) -> DataType:
     precision = constant_integer(name, arguments, 1, "the precision") if len(arguments) > 1 else 3
     if not 0 <= precision <= 9:
         raise ArgumentOutOfBound(f"DateTime64 has a precision of 0 to 9, not {precision}.")
-    zone = constant_zone(name, arguments, 2) if len(arguments) > 2 else None
-    return DateTime64(precision, zone)
+    if len(arguments) > 2:
+        return DateTime64(precision, constant_zone(name, arguments, 2))
+    return DateTime64(precision, own_zone(arguments[0].type))
 
 
 def _decimal(precision: int) -> Target:
@@ -125,9 +130,10 @@ def _converted(name: str, target: DataType, arguments: Sequence[Argument]) -> Sc
         return ScalarCall(name, NULL_TYPE, lambda v, r, e: pa.scalar(None, pa.null()))
     result = make_nullable(target) if is_nullable(source) else target
     _check_possible(name, source, target)
+    strict = isinstance(target, FixedString | Boolean)  # no NULL for a text that does not fit
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
-        return casts.cast_column(values[0], source, result, environment, strict=False)
+        return casts.cast_column(values[0], source, result, environment, strict=strict)
 
     return ScalarCall(name, result, kernel, monotonic=_is_monotonic(plain(source), target))
 
@@ -201,6 +207,8 @@ def _or(one: _Conversion, otherwise: str) -> Callable[[str, Sequence[Argument]],
         if otherwise != "Default" and not isinstance(plain(source), String | FixedString | Nothing):
             raise illegal(name, source, "a String")
         target = one.target(name, given)
+        if isinstance(plain(source), Nothing) and otherwise != "Default":
+            return ScalarCall(name, NULL_TYPE, lambda v, r, e: pa.scalar(None, pa.null()))
         if default is not None and default.type != target:
             raise BadArguments(
                 f"The default of {name} must be of type {target}, not {default.type}."
@@ -288,7 +296,8 @@ def _named_type(name: str, arguments: Sequence[Argument]) -> DataType:
 
 
 def _cast(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    target, source = _named_type(name, arguments), arguments[0].type
+    source = arguments[0].type
+    target = with_zone_of(source, _named_type(name, arguments))
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         return casts.cast_column(values[0], source, target, environment, strict=False)
@@ -300,7 +309,8 @@ def _accurate(*, or_null: bool) -> Callable[[str, Sequence[Argument]], ScalarCal
     """A cast that refuses (or gives NULL for) values that would change."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        target, source = _named_type(name, arguments), arguments[0].type
+        source = arguments[0].type
+        target = with_zone_of(source, _named_type(name, arguments))
         result = make_nullable(target) if or_null or is_nullable(source) else target
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:

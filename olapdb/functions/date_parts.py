@@ -171,7 +171,7 @@ DEFINITIONS: tuple[Definition, ...] = (
     _part("toYYYYMMDDhhmmss", UINT64, _packed_second),
     _part("toISOYear", UINT16, lambda s: iso_week(s // cast_times.DAY)[0], monotonic=True),
     _part("toISOWeek", UINT8, lambda s: iso_week(s // cast_times.DAY)[1]),
-    _part("toRelativeDayNum", UINT32, lambda s: s // cast_times.DAY),
+    _part("toRelativeDayNum", UINT32, lambda s: np.maximum(s // cast_times.DAY, 0)),
     _part("toDaysSinceYearZero", UINT32, lambda s: s // cast_times.DAY + 719_528,
           aliases=("TO_DAYS",), monotonic=True, insensitive=True),
     _with_mode("toDayOfWeek", _weekday_kernel, UINT8, ("DAYOFWEEK",)),

@@ -30,6 +30,7 @@ from olapdb.types import (
     Decimal,
     Float,
     Integer,
+    Nothing,
     plain,
 )
 
@@ -98,6 +99,8 @@ def _rounding(mode: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
     """round, floor, ceil, trunc(x[, digits]): the type stays, decimals keep their scale."""
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        if any(isinstance(plain(a.type), Nothing) for a in arguments):
+            return usual(name, arguments, FLOAT64, None)
         places = (
             constant_integer(name, arguments, 1, "the number of digits")
             if len(arguments) > 1

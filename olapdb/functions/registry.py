@@ -7,9 +7,12 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
 
-from olapdb.errors import UnknownFunction
+from olapdb.errors import IllegalTypeOfArgument, UnknownFunction
 from olapdb.functions.base import Argument, ScalarCall
-from olapdb.functions.scalar import Definition
+from olapdb.functions.lambdas import LambdaDefinition
+from olapdb.functions.scalar import Definition, usual
+from olapdb.functions.supertypes import NULL_TYPE
+from olapdb.types import Nothing, plain
 
 
 @cache
@@ -19,6 +22,7 @@ def definitions() -> tuple[Definition, ...]:
         arithmetic,
         arrays,
         arrays_running,
+        arrays_search,
         arrays_whole,
         bits,
         comparison,
@@ -32,6 +36,7 @@ def definitions() -> tuple[Definition, ...]:
         date_starts,
         date_text,
         hashes,
+        lambda_functions,
         logical,
         map_sums,
         maths,
@@ -47,8 +52,8 @@ def definitions() -> tuple[Definition, ...]:
     families = (
         arithmetic, comparison, logical, conditional, conversion, date_parts, date_moments,
         date_best_effort, date_text, date_starts, date_shifts, date_distances, strings, strings_search,
-        strings_bytes, strings_split, strings_tokens, simple_json, arrays, arrays_whole,
-        arrays_running, bits, map_sums, hashes, maths, misc,
+        strings_bytes, strings_split, strings_tokens, simple_json, arrays, arrays_search,
+        arrays_whole, arrays_running, lambda_functions, bits, map_sums, hashes, maths, misc,
     )  # fmt: skip
     return tuple(d for family in families for d in family.DEFINITIONS)
 
@@ -70,21 +75,33 @@ def find(name: str) -> Definition | None:
     return table.get(name) or table.get(f"\0{name.lower()}")
 
 
+def find_lambda(name: str) -> LambdaDefinition | None:
+    """The form of a function that takes a lambda, or None where it has none."""
+    from olapdb.functions.lambda_functions import LAMBDA_DEFINITIONS
+
+    return LAMBDA_DEFINITIONS.get(name)
+
+
 def is_scalar(name: str) -> bool:
-    return find(name) is not None
+    return find(name) is not None or find_lambda(name) is not None
 
 
 def function_names() -> tuple[str, ...]:
     """Names and aliases, sorted."""
-    return tuple(sorted(n for n in _by_name() if not n.startswith("\0")))
+    from olapdb.functions.lambda_functions import LAMBDA_DEFINITIONS
+
+    names = {n for n in _by_name() if not n.startswith("\0")}
+    return tuple(sorted(names | set(LAMBDA_DEFINITIONS)))
 
 
 def function_descriptions() -> list[tuple[str, bool, str]]:
     """(name, whether any case is understood, what it is an alias of or "") of all, by name."""
-    found = ((name, one) for name, one in _by_name().items() if not name.startswith("\0"))
-    return sorted(
-        (name, one.case_insensitive, "" if name == one.name else one.name) for name, one in found
-    )
+    described = []
+    for name in function_names():
+        one = find(name)
+        alias_to = "" if one is None or name == one.name else one.name
+        described.append((name, one is not None and one.case_insensitive, alias_to))
+    return described
 
 
 def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
@@ -94,9 +111,19 @@ def resolve_scalar(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     IllegalTypeOfArgument, BadArguments, NoCommonType.
     """
     definition = find(name)
+    if definition is None and find_lambda(name) is not None:
+        raise IllegalTypeOfArgument(
+            f"The first argument of function {name} must be a lambda.",
+            hint=f"Write {name}(x -> …, a).",
+        )
     if definition is None:
         raise UnknownFunction(f"Function with name {name} does not exist.", hint=_nearest(name))
-    return definition.resolve(name, arguments)
+    try:
+        return definition.resolve(name, arguments)
+    except IllegalTypeOfArgument:
+        if not any(isinstance(plain(a.type), Nothing) for a in arguments):
+            raise
+        return usual(name, arguments, NULL_TYPE, None)  # NULL of no type: the result is NULL
 
 
 def _nearest(name: str) -> str:

@@ -75,6 +75,7 @@ def _from_position(
     start: np.ndarray, size: np.ndarray, count: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """1-based and negative starts as ClickHouse reads them: (start from 0, length)."""
+    start, count = np.maximum(start, -REST // 2), np.minimum(count, REST)  # sums stay in 64 bits
     begin = np.where(start > 0, start - 1, np.where(start < 0, size + start, size))
     before = np.minimum(begin, 0)
     count = np.where(count < 0, np.maximum(size - begin + count, 0), count)

@@ -15,6 +15,8 @@ from olapdb.types import STRING, DataType, FixedString, Integer, String
 TEXT = (String, FixedString)
 REST = np.int64(2**62)
 """A count that reaches to the end of any string."""
+DOT_MATCHES_ALL = "(?s)"
+"""Begins every regular expression: as in ClickHouse `.` matches a line break too."""
 
 
 def text_rule(

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from olapdb.errors import BadArguments, CannotCompileRegexp
 from olapdb.functions import columns, slices
 from olapdb.functions.scalar import Definition, Invocation, Kernel, define
-from olapdb.functions.strings_base import REST, integers, text_rule
+from olapdb.functions.strings_base import DOT_MATCHES_ALL, REST, integers, text_rule
 from olapdb.types import STRING, UINT8, UINT64
 
 
@@ -62,7 +62,7 @@ def _matching(function: Callable[[pa.Array, str], pa.Array], *, negated: bool = 
 
 def _regex(array: pa.Array, pattern: str) -> pa.Array:
     try:
-        return pc.match_substring_regex(array, pattern)
+        return pc.match_substring_regex(array, DOT_MATCHES_ALL + pattern)
     except pa.ArrowInvalid as error:
         raise CannotCompileRegexp(
             f"The regular expression {pattern!r} is wrong: {error}."
@@ -107,7 +107,9 @@ def _replace_regex(count: int | None) -> Callable[[pa.Array, str, str], pa.Array
         if not pattern:
             return array
         try:
-            return pc.replace_substring_regex(array, pattern, new, max_replacements=count)
+            return pc.replace_substring_regex(
+                array, DOT_MATCHES_ALL + pattern, new, max_replacements=count
+            )
         except pa.ArrowInvalid as error:
             raise BadArguments(f"The regular expression {pattern!r} is wrong: {error}.") from None
 

@@ -13,7 +13,7 @@ from olapdb.errors import BadArguments, CannotCompileRegexp
 from olapdb.functions import columns, slices, text
 from olapdb.functions.base import Argument
 from olapdb.functions.scalar import Definition, Invocation, Kernel, define, illegal, require
-from olapdb.functions.strings_base import TEXT
+from olapdb.functions.strings_base import DOT_MATCHES_ALL, TEXT
 from olapdb.types import STRING, Array, DataType, Integer, is_nullable
 
 _STRINGS = Array(STRING)
@@ -83,7 +83,7 @@ def _by_regexp(array: pa.Array, pattern: str) -> pa.Array:
         return by_string(array, "")
     try:
         if not _may_match_nothing(pattern):
-            return pc.split_pattern_regex(array, pattern).cast(pa.list_(pa.string()))
+            return pc.split_pattern_regex(array, DOT_MATCHES_ALL + pattern).cast(pa.list_(pa.string()))
         return _by_matches(array, pattern)
     except pa.ArrowInvalid as error:
         raise CannotCompileRegexp(
@@ -195,7 +195,7 @@ def _extract(*, every: bool) -> Kernel:
 
 def _first_match(array: pa.Array, pattern: str, groups: int) -> pa.Array:
     wrapped = pattern if groups else f"({pattern})"
-    named = _named_first(wrapped)
+    named = DOT_MATCHES_ALL + _named_first(wrapped)
     found = pc.struct_field(pc.extract_regex(array, named), "g1")
     return pc.fill_null(found, "")
 
@@ -214,7 +214,9 @@ def _named_first(pattern: str) -> str:
 
 def _spans(array: pa.Array, pattern: str) -> tuple[np.ndarray, np.ndarray]:
     """Where the first match of each text begins and how long it is, in bytes; 0 and 0 without."""
-    span = pc.extract_regex_span(array, f"(?P<all>{_capturing_none(pattern)})")
+    span = pc.extract_regex_span(
+        array, f"{DOT_MATCHES_ALL}(?P<all>{_capturing_none(pattern)})"
+    )
     bounds = pc.struct_field(span, "all")
     start, length = (pc.fill_null(pc.list_element(bounds, at), 0) for at in (0, 1))
     return (

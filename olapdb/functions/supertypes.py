@@ -1,7 +1,9 @@
 """Rules over types: least supertype, types of literals, results of arithmetic.
 
-The rules are ClickHouse's (`NumberTraits`, `getLeastSupertype`); where 26.x would answer with a
-Variant, which olapdb does not have, NoCommonType is raised.
+The rules are ClickHouse's (`NumberTraits`, `getLeastSupertype`), but for UInt64 beside a signed
+integer, where ClickHouse has an Int128 or a Variant: olapdb has a WideInteger, which holds both;
+and for a 64-bit integer beside a float, where ClickHouse has a Variant: olapdb has an ExactFloat.
+Where ClickHouse answers with another Variant, NoCommonType is raised.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from olapdb.errors import DecimalOverflow, NoCommonType
 from olapdb.types import (
     BOOL,
     DATE32,
+    EXACT_FLOAT,
     FLOAT32,
     FLOAT64,
     INT64,
@@ -19,6 +22,8 @@ from olapdb.types import (
     STRING,
     UINT8,
     UINT64,
+    WIDE_INTEGER,
+    WIDE_SUM,
     AggregateFunction,
     Array,
     Boolean,
@@ -28,6 +33,7 @@ from olapdb.types import (
     DateTime,
     DateTime64,
     Decimal,
+    ExactFloat,
     FixedString,
     Float,
     Integer,
@@ -39,6 +45,7 @@ from olapdb.types import (
     SimpleAggregateFunction,
     String,
     Tuple,
+    WideInteger,
     is_nullable,
     make_nullable,
     plain,
@@ -118,8 +125,16 @@ def _ordered_pair(left: DataType, right: DataType) -> DataType | None:
             return _ordered_pair(UINT8, right) or _ordered_pair(right, UINT8)
         case (Integer(), Integer()):
             return _integers(left, right)
+        case (WideInteger(), WideInteger()):
+            return max(left, right, key=lambda t: t.precision)
+        case (WideInteger(), Integer() | Boolean()):
+            return left
+        case (ExactFloat(), Float() | Integer() | Boolean() | WideInteger()):
+            return EXACT_FLOAT
         case (Float(), Float()):
             return FLOAT64
+        case (Float(), WideInteger()) | (Float(), Integer(64)):
+            return EXACT_FLOAT
         case (Integer(bits), Float(width)) if bits < 64:
             return FLOAT32 if width == 32 and bits <= 16 else FLOAT64
         case (Decimal(), Decimal()):
@@ -136,16 +151,15 @@ def _ordered_pair(left: DataType, right: DataType) -> DataType | None:
         case (Date(), Date32()):
             return DATE32
         case (Date() | Date32(), DateTime(zone)):
-            return DateTime(zone) if isinstance(left, Date) else DateTime64(0, zone)
+            return DateTime(zone) if isinstance(left, Date) else DateTime64(0)
         case (Date() | Date32(), DateTime64()):
             return right
-        case (DateTime(zone), DateTime(other)):
-            return DateTime(zone if zone is not None else other)
-        case (DateTime(zone), DateTime64(precision, other)):
-            return DateTime64(precision, zone if zone is not None else other)
+        case (DateTime(), DateTime()):
+            return left
+        case (DateTime(), DateTime64()):
+            return right
         case (DateTime64(), DateTime64()):
-            zone = left.zone if left.zone is not None else right.zone
-            return DateTime64(max(left.precision, right.precision), zone)
+            return right if right.precision > left.precision else left
         case (Array(a), Array(b)):
             return Array(_common_element(a, b))
         case (Map(k1, v1), Map(k2, v2)):
@@ -165,12 +179,12 @@ def _common_element(left: DataType, right: DataType) -> DataType:
     return common_type(known or [NOTHING])
 
 
-def _integers(left: Integer, right: Integer) -> Integer | None:
+def _integers(left: Integer, right: Integer) -> Integer | WideInteger:
     if left.signed == right.signed:
         return Integer(max(left.bits, right.bits), left.signed)
     signed, unsigned = (left, right) if left.signed else (right, left)
     bits = max(signed.bits, 2 * unsigned.bits)
-    return Integer(bits, True) if bits <= 64 else None
+    return Integer(bits, True) if bits <= 64 else WIDE_INTEGER
 
 
 def decimal_precision(digits: int) -> int:
@@ -238,6 +252,8 @@ def sum_type(data_type: DataType) -> DataType:
             return UINT64
         case Float():
             return FLOAT64
+        case WideInteger():
+            return WIDE_SUM
         case Decimal(precision, scale):
             return Decimal(38 if precision <= 38 else 76, scale)
         case _:

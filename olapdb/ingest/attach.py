@@ -7,7 +7,6 @@ gap, as rows are that came before they were made.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -30,7 +29,7 @@ from olapdb.model.changes import (
     SchemaIs,
 )  # fmt: skip
 from olapdb.model.columns import next_column_id, settled_version
-from olapdb.model.part import NewBlock, Part, detached_table
+from olapdb.model.part import NewBlock, Part, detached_table, new_part_id
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.storage.writer import write_part
@@ -107,7 +106,7 @@ class Incoming:
             names = {column.name for column in self.target.stored_columns}
             bounds = {name: ends for name, ends in part.bounds.items() if name in names}
             made = replace(
-                part, id=uuid.uuid4().hex, table_id=self.target.id, blocks=block, level=level,
+                part, id=new_part_id(), table_id=self.target.id, blocks=block, level=level,
                 bounds=bounds, contributions=(), schema_version=version, created_commit=0, detached_reason="",
                 created_ms=self.change.services.clock_ms(),
             )  # fmt: skip

@@ -25,9 +25,11 @@ from olapdb.ingest.read import Pin
 from olapdb.ingest.stage import dimension_requirements
 from olapdb.ingest.trigger import LIMITS, Surroundings, bound_view
 from olapdb.model.changes import (
+    AddPart,
     Change,
     DimensionViewsAre,
     NothingCovered,
+    RemoveParts,
     Requirement,
     SchemaIs,
     SeenUpTo,
@@ -64,15 +66,20 @@ def dimension_changed(
     changes: Sequence[Change] = (),
     settings: Mapping[str, object] | None = None,
     rejoined: Collection[str] = (),
+    unsettled: Collection[str] = (),
 ) -> tuple[list[Change], list[Requirement]]:
-    """What of the views that have these tables as dimensions a commit makes stale.
+    """Return what a commit makes stale of the views that join these tables, or any other table of
+    which its `changes` remove or add parts; and what the commit requires for that.
 
-    `changes` are the commit's own: rows of parts that it removes and adds are compared, so that
-    equal rows make nothing stale.  Without `services` nothing is looked up, and everything that
-    these views made is stale, as for the views (ids) of `rejoined`: rows that nobody changes read
-    otherwise where they join.  A view that has made nothing yet is not, and the commit requires
-    that this stays so; one whose dimensions are read `at_insert` never is.
+    `changes` are all of the commit's own: rows of parts that it removes and adds are compared, so
+    that equal rows make nothing stale, and tables that change together are compared together.
+    Without `services` nothing is looked up, and everything that these views made is stale, as for
+    the views (ids) of `rejoined`: rows that nobody changes read otherwise where they join; and for
+    those of `unsettled`: what the commit itself brings of them joined less than it leaves.  A view
+    that has made nothing, before the commit or in it, is not stale, and the commit requires that
+    this stays so; one whose dimensions are read `at_insert` never is.
     """
+    table_ids = table_ids | changed_tables(snapshot, changes)
     found = dimension_views(snapshot, table_ids)
     requirements: list[Requirement] = [
         DimensionViewsAre(one, tuple((v.id, v.version) for v in found if one in v.dimension_ids))
@@ -83,21 +90,32 @@ def dimension_changed(
     for view in found:
         if view.dimension_mode == "at_insert":
             continue
-        coverage = snapshot.coverage(view.id)
-        if not coverage.everywhere and not any(coverage.by_partition.values()):
-            requirements.append(NothingCovered(view.id))
-            continue
         stale: StaleSlices | None = None
-        if services is not None and moved is not None and view.id not in rejoined:
-            lookup = _Lookup(services, snapshot, view, moved, settings or {})
-            stale = lookup.stale()
-            if stale is not None:
-                requirements += lookup.requirements()
+        if view.id not in unsettled:
+            coverage = snapshot.coverage(view.id)
+            if not coverage.everywhere and not any(coverage.by_partition.values()):
+                requirements.append(NothingCovered(view.id))
+                continue
+            if services is not None and moved is not None and view.id not in rejoined:
+                lookup = _Lookup(services, snapshot, view, moved, settings or {})
+                stale = lookup.stale()
+                if stale is not None:
+                    requirements += lookup.requirements()
         if stale is None:
             stale = StaleSlices.of(view)
             stale.add_all(rows)
         made += stale.invalidations(cause, statement, query_id, since_ms)
     return made, list(dict.fromkeys(requirements))
+
+
+def changed_tables(snapshot: Snapshot, changes: Sequence[Change]) -> set[str]:
+    """The tables of the snapshot of which the changes remove or add rows."""
+    found = {
+        change.table_id if isinstance(change, RemoveParts) else change.part.table_id
+        for change in changes
+        if isinstance(change, RemoveParts) or (isinstance(change, AddPart) and change.part.rows)
+    }
+    return {table_id for table_id in found if isinstance(snapshot.by_id(table_id), Table)}
 
 
 def _moved(
@@ -143,7 +161,7 @@ class _Lookup:
         parts = [part for part in seen if part.rows]
         try:
             with Pin(self.services, self.snapshot.number):
-                bound = bound_view(self.view, around)
+                bound = bound_view(self.view, around).unchecked()
                 found = Reach(bound, around, changes, parts, rows_max).target_rows()
                 if found is None:
                     return None

@@ -5,6 +5,8 @@
 
 If a view fails, nothing lands.  If views, targets or dimension tables changed between staging and
 the commit (rule 1), the staged source parts stay as they are and the views fire again on them.
+Likewise where a view joined less than the INSERT itself brings to a dimension (see `own_rows`):
+the views fire again, and join all that the firing before brought, until two firings agree.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ from olapdb.ingest.delivery import Delivery, Stretches
 from olapdb.ingest.dimensions import dimension_changed
 from olapdb.ingest.failures import signed
 from olapdb.ingest.key_rules import refuse_tasks
+from olapdb.ingest.own_rows import Brought
 from olapdb.ingest.read import Pin, discard, read_staged
+from olapdb.ingest.settle import settled
 from olapdb.ingest.stage import BlockStager
 from olapdb.ingest.staged import StagedInsert, ViewWrite, join_staged
 from olapdb.ingest.trigger import Surroundings
@@ -250,7 +254,9 @@ class _Writer:
         self, staged: StagedInsert, kept: list[pa.Table] | None, snapshot: Snapshot
     ) -> InsertResult:
         """Commits, firing again on conflict: after a few with the catalog's turn, so that views which
-        come and go all the time cannot keep it out. `kept` are the blocks, where they are in memory."""
+        come and go all the time cannot keep it out. `kept` are the blocks, where they are in memory;
+        the snapshot is pinned."""
+        staged = self._settle(staged, kept, snapshot)
         attempts_max = ATTEMPTS_MAX if self.delivery.admission is None else KEY_ATTEMPTS_MAX
         turns = Turns(self.services, "INSERT")
         for attempt in range(attempts_max):
@@ -262,6 +268,7 @@ class _Writer:
                             return DUPLICATE
                         with self.pinned(snapshot, staged.table_id):
                             staged, kept = self._fire_again(staged, kept, fired_on, snapshot)
+                            staged = self._settle(staged, kept, snapshot)
                     committed = self._commit(staged, snapshot, attempt)
             except DuplicateInsert:
                 return DUPLICATE
@@ -308,7 +315,7 @@ class _Writer:
         more, needed = dimension_changed(
             snapshot, written, "DIMENSION CHANGE", self.statement, self.query_id,
             staged.rows, self.services.clock_ms(), services=None if give_in else self.services,
-            changes=staged.changes, settings=self.settings,
+            changes=staged.changes, settings=self.settings, unsettled=staged.unsettled,
         )  # fmt: skip
         changes += more
         requirements += needed
@@ -374,6 +381,39 @@ class _Writer:
         self.discard([path for path in staged.paths if path not in still])
         return stager.staged(table.id, rows), None if kept is None else blocks
 
+    def _settle(
+        self, staged: StagedInsert, kept: list[pa.Table] | None, snapshot: Snapshot
+    ) -> StagedInsert:  # fmt: skip
+        """As staged, with a cascade that joins what the INSERT itself brings: see `settle`. Where
+        the blocks cannot be read back, the views stay unsettled, and what they made is stale."""
+        if not staged.unsettled:
+            return staged
+        if kept is None and not self._can_read_back(_table(snapshot, staged.table_id)):
+            return staged
+
+        def fire(joined: Brought, before: StagedInsert) -> StagedInsert:
+            return self._fire_with(joined, before, kept, snapshot)
+
+        return settled(staged, fire, snapshot, self.services.store, self.discard)
+
+    def _fire_with(
+        self, joined: Brought, staged: StagedInsert, kept: list[pa.Table] | None,
+        snapshot: Snapshot,
+    ) -> StagedInsert:  # fmt: skip
+        """The same source parts with a cascade that joins these staged parts."""
+        table = _table(snapshot, staged.table_id)
+        mine = staged.parts_of(table.id)
+        stager = self._stager(snapshot, joined)
+        try:
+            for index in range(staged.block_count):
+                parts = tuple(p for p in mine if getattr(p.part.blocks, "index", -1) == index)
+                block = kept[index] if kept is not None else self._read_back(table, parts)
+                stager.adopt_block(table, parts, block)
+        except BaseException:
+            self.discard((*staged.paths, *stager.staged(table.id, 0).paths))
+            raise
+        return stager.staged(table.id, staged.rows)
+
     def _came_before(self, staged: StagedInsert) -> bool:
         """Whether another attempt of this INSERT was faster; what was staged is deleted then."""
         try:
@@ -398,11 +438,15 @@ class _Writer:
         admission.take(trial)
         return staged
 
+    def _can_read_back(self, table: Table) -> bool:
+        """Whether the staged parts hold the rows of their block as it came."""
+        if not table.engine.stores_rows:
+            return False
+        return not (table.engine.combines and self.settings.get("optimize_on_insert", True))
+
     def _read_back(self, table: Table, parts: tuple[AddPart, ...]) -> pa.Table:
         """A block from its staged parts: the same rows, sorted."""
-        if table.engine.name == "Null" or (
-            table.engine.combines and self.settings.get("optimize_on_insert", True)
-        ):
+        if not self._can_read_back(table):
             raise Aborted(
                 f"The views on {table.database}.{table.name} changed while a large INSERT ran.",
                 hint="Nothing was inserted; run it again.",
@@ -410,12 +454,12 @@ class _Writer:
         pieces = [read_staged(self.services.store, table, one) for one in parts]
         return pa.concat_tables(pieces)
 
-    def _stager(self, snapshot: Snapshot) -> BlockStager:
+    def _stager(self, snapshot: Snapshot, joined: Brought | None = None) -> BlockStager:
         around = Surroundings(
             snapshot, self.services.store, self.services.cache, self.settings, self.environment,
             self.cancelled or threading.Event(),
         )  # fmt: skip
-        return BlockStager(around, self.services.lease_id)
+        return BlockStager(around, self.services.lease_id, joined=joined)
 
     def _log(self, staged: StagedInsert, snapshot: Snapshot, *, lands: bool) -> None:
         """What the views did, for system.query_views_log; of an INSERT that failed only those that

@@ -57,7 +57,7 @@ class StaleSlices:
         if not pieces:
             return
         try:
-            bound = bound_view(self.view, around)
+            bound = bound_view(self.view, around).unchecked()
             made = [fire(bound, block, around) for block in pieces]
         except Error:
             self.add_all(max(block.num_rows for block in pieces))

@@ -6,7 +6,6 @@ the catalog about the same file, see `attach`.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -18,7 +17,7 @@ from olapdb.ingest.retained import FrozenKeys
 from olapdb.ingest.selection import Selection
 from olapdb.ingest.target_rows import refuse_frozen
 from olapdb.model.changes import AddPart, Change, RemoveParts, Requirement
-from olapdb.model.part import Part, detached_table
+from olapdb.model.part import Part, detached_table, new_part_id
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.transaction.points import reach
@@ -108,8 +107,6 @@ def _with_incoming(
     with discarding(incoming.discard):
         if coming:
             incoming.bring(coming)
-        if incoming.target.id != table.id and coming:
-            incoming.also_dimension()
         done = _remove(
             incoming.change, incoming.snapshot, table, selection, leaving, incoming.changes,
             incoming.requirements,
@@ -161,7 +158,7 @@ def _refuse_frozen(
 def set_aside(snapshot: Snapshot, table: Table, part: Part, reason: str = "") -> AddPart:
     """The part as a detached one: the same bytes, another owner, no claim on source blocks."""
     kept = replace(
-        part, id=uuid.uuid4().hex, table_id=detached_table(table.id), contributions=(),
+        part, id=new_part_id(), table_id=detached_table(table.id), contributions=(),
         created_commit=0, detached_reason=reason,
     )  # fmt: skip
     return AddPart(kept, snapshot.inline_rows(part) if part.inline else None)

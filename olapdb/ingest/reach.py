@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -30,10 +29,11 @@ from olapdb.execute.evaluate import evaluate_array
 from olapdb.execute.layout import TableLayout
 from olapdb.execute.selection import Selector, live_parts
 from olapdb.ingest.arrays import one_array
+from olapdb.ingest.own_rows import inline_of, numbered, with_inline
 from olapdb.ingest.places import Place, is_grouped, kept_to, places, reads_one_by_one
 from olapdb.ingest.trigger import BoundView, Surroundings
 from olapdb.model.changes import AddPart, Change, RemoveParts
-from olapdb.model.part import BlockRange, NewBlock, Part
+from olapdb.model.part import Part
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.optimize import optimize
@@ -75,35 +75,13 @@ class TableChange:
             table,
             tuple(part for part in live if part.id not in gone),
             removed,
-            tuple(_numbered(one.part, first) for one in staged),
-            {one.part.id: one.inline_rows for one in staged if one.inline_rows is not None},
+            tuple(numbered(one.part, first) for one in staged),
+            inline_of(staged),
         )
 
     @property
     def is_empty(self) -> bool:
         return not any(part.rows for part in (*self.removed, *self.added))
-
-
-def _numbered(part: Part, first: int) -> Part:
-    """The staged part as the commit would number it if it came next."""
-    if not isinstance(part.blocks, NewBlock):
-        return part
-    number = first + part.blocks.index
-    return replace(part, blocks=BlockRange(number, number))
-
-
-class _WithStaged:
-    """A snapshot that also knows the inline rows of staged parts."""
-
-    def __init__(self, snapshot: Snapshot, inline: Mapping[str, bytes]) -> None:
-        self._snapshot, self._inline = snapshot, inline
-
-    def inline_rows(self, part: Part) -> bytes:
-        found = self._inline.get(part.id)
-        return self._snapshot.inline_rows(part) if found is None else found
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._snapshot, name)
 
 
 @dataclass(frozen=True)
@@ -209,7 +187,7 @@ class Reach:
             parts[table_id] = sorted(chosen, key=lambda p: (p.block_range, p.partition_id))
             inline.update(change.inline)
         around = self.around
-        snapshot = cast(Snapshot, _WithStaged(around.snapshot, inline))
+        snapshot = with_inline(around.snapshot, inline)
         return ExecutionContext(
             snapshot=snapshot, store=around.store, settings=around.settings,
             environment=around.environment, parts=parts, cancelled=around.cancelled,

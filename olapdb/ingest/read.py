@@ -34,14 +34,17 @@ def read_pieces(
     rows_max: int,
     columns: Sequence[str] | None = None,
     coded: Collection[str] = (),
+    granules: range | None = None,
 ) -> Iterator[pa.Table]:
     """As `read_rows`, in pieces of whole row groups of about `rows_max` rows; at least one. Text
-    columns named in `coded` come as dictionaries where the part has them so."""
+    columns named in `coded` come as dictionaries where the part has them so. `granules` None: all."""
     names = [c.name for c in table.stored_columns if columns is None or c.name in columns]
     reader = PartReader(around.store, around.snapshot, part, table, around.environment)
     groups: list[int] = []
     rows = 0
     for group in reader.row_groups:
+        if granules is not None and group.index not in granules:
+            continue
         if groups and rows + group.rows > rows_max:
             yield _filled(around, table, reader, names, groups, rows, coded)
             groups, rows = [], 0

@@ -3,15 +3,15 @@
 Nothing here touches the catalog; the outcome is data for one commit, see `staged`.  The path of a
 block is: sort and split by partition, write, then fire each attached view, by (database, name),
 on the whole block as it came; what a view makes is a block of its target, and goes the same way.
+A view that joins what another one writes fires after it, and joins what it wrote: see `own_rows`.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-import uuid
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Mapping, Sequence
+from concurrent.futures import wait
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -24,9 +24,25 @@ from olapdb.execute.survivors import check_markers
 from olapdb.functions.base import Environment
 from olapdb.ingest.failures import failure_note
 from olapdb.ingest.limits import Cost, ViewLimits
+from olapdb.ingest.own_rows import (
+    Cascade,
+    Joined,
+    brought,
+    inline_of,
+    least,
+    parts_with,
+    with_inline,
+)
 from olapdb.ingest.parallel import run_branches
 from olapdb.ingest.staged import StagedInsert, ViewWrite, join_staged, join_views, shifted
-from olapdb.ingest.trigger import NO_LIMITS, Surroundings, bound_view, fire, pushing_to
+from olapdb.ingest.trigger import (
+    NO_LIMITS,
+    BoundView,
+    Surroundings,
+    bound_view,
+    fire,
+    pushing_to,
+)
 from olapdb.model.changes import (
     AddBlock,
     AddCoverage,
@@ -37,13 +53,14 @@ from olapdb.model.changes import (
     SchemaIs,
     ViewsAre,
 )  # fmt: skip
-from olapdb.model.part import Blocks, Contribution, NewBlock, Part
+from olapdb.model.part import Blocks, Contribution, NewBlock, Part, new_part_id
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import CoverageRow
 from olapdb.result import QueryStatistics
 from olapdb.storage.store import Store
 from olapdb.storage.writer import write_part
+from olapdb.threads import ThreadPool
 from olapdb.transaction.cache import Cache
 from olapdb.transaction.points import reach
 
@@ -53,6 +70,7 @@ CASCADE_DEPTH_MAX = 64
 BESIDE_ROWS_MIN = 131_072
 """A block of so many rows is worth a thread that writes it while views fire."""
 INLINE_BYTES_MAX = 262_144
+SORTED_WHOLE_ROWS_MAX = 1 << 18
 INLINE_ROWS_MAX = 10_000
 INLINE_PARTS_UNCOUNTED = 256
 INLINE_TABLE_BYTES_MAX = INLINE_PARTS_UNCOUNTED * INLINE_BYTES_MAX
@@ -92,7 +110,8 @@ class BlockStager:
     `inline` False keeps every part out of the catalog (a cluster's tasks); `swap`: of a replay, see
     `olapdb.storage.swap_note`.  `parallel` None: as
     the setting parallel_view_processing says; `earlier` is what the views did before, in the same
-    INSERT.
+    INSERT.  `joined` None: a view that joins a table of the same commit joins what is staged of it
+    so far; else these parts, which an earlier firing staged.
     """
 
     around: Surroundings
@@ -101,22 +120,29 @@ class BlockStager:
     parallel: bool | None = None
     earlier: tuple[ViewWrite, ...] = ()
     swap: str = ""
+    joined: Mapping[str, Sequence[AddPart]] | None = None
     _limits: ViewLimits = field(init=False)
     _changes: list[Change] = field(default_factory=list)
     _requirements: dict[Requirement, None] = field(default_factory=dict)
     _dimensions: dict[tuple[str, str], None] = field(default_factory=dict)
     _views: list[ViewWrite] = field(default_factory=list)
     _next_index: dict[str, int] = field(default_factory=dict)
+    _joined: list[Joined] = field(default_factory=list)
+    _cascade: Cascade = field(init=False)
+    _late: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if self.parallel is None:
             self.parallel = bool(self.around.settings.get("parallel_view_processing", False))
         self._limits = ViewLimits.of(self.around.settings)
+        self._cascade = Cascade(self.around.snapshot)
 
     def add_block(self, table: Table, block: pa.Table) -> NewBlock:
         """A block of rows that no view made, and all that it triggers."""
         number = self._new_block(table, block.num_rows, "insert")
-        if block.num_rows >= BESIDE_ROWS_MIN and self._is_watched(table):
+        self._late = self._cascade.late_tables(table.id)
+        beside = block.num_rows >= BESIDE_ROWS_MIN and self._is_watched(table)
+        if beside and table.id not in self._late:
             self._write_beside(table, block, number)
             return number
         self._write(table, block, number, ())
@@ -132,7 +158,7 @@ class BlockStager:
         Whatever fails, what was written is among the changes, for whoever discards it."""
         at = len(self._changes)
         written: list[Change] = []
-        with ThreadPoolExecutor(1, thread_name_prefix="olapdb-write") as pool:
+        with ThreadPool(1, "olapdb-write") as pool:
             writing = pool.submit(self._write, table, block, number, (), written)
             try:
                 self.cascade(table, block, number, 0)
@@ -146,6 +172,7 @@ class BlockStager:
         """A block whose own parts were staged before: only its cascade is made anew."""
         mine = self._new_block(table, block.num_rows, "insert")
         self._changes.extend(replace(p, part=replace(p.part, blocks=mine)) for p in parts)
+        self._late = self._cascade.late_tables(table.id)
         self.cascade(table, block, mine, 0)
 
     def add_view_block(
@@ -165,6 +192,7 @@ class BlockStager:
         number = self._new_block(table, block.num_rows, kind)
         self._write(table, block, number, contributions, booked=booked)
         if fires:
+            self._late = self._cascade.late_tables(table.id)
             self.cascade(table, block, number, 0)
         return number
 
@@ -178,6 +206,7 @@ class BlockStager:
             changes=tuple(self._changes),
             dimensions=tuple(self._dimensions),
             views=tuple(self._views),
+            joined=least(self._joined),
         )
 
     # --- one block
@@ -227,7 +256,16 @@ class BlockStager:
         rows have one sorting key."""
         check_markers(table, block)
         layout = layout_of(table, self.around)
-        split = [(i, v, layout.sort(rows)) for i, v, rows in layout.split(block)]
+        # A block is sorted, and combined, before it is split: once, not for each of a thousand
+        # partitions.  The partitions of a large one are often sorted already.
+        combines = table.engine.combines and self.around.settings.get("optimize_on_insert", True)
+        if block.num_rows > SORTED_WHOLE_ROWS_MAX:
+            split = [(i, v, layout.sort(rows)) for i, v, rows in layout.split(block)]
+        elif combines and layout.keys_within_partitions:
+            split = layout.split(combine(table, layout.sort(block), layout, unique=unique))
+            combines = False
+        else:
+            split = layout.split(layout.sort(block))
         limit = int(str(self.around.settings.get("max_partitions_per_insert_block", 100)))
         if limit and len(split) > limit:
             raise TooManyParts(
@@ -236,7 +274,7 @@ class BlockStager:
                 hint="Partition more coarsely, insert in the order of the partition key,"
                 " or raise the setting (0 is no limit).",
             )
-        if table.engine.combines and self.around.settings.get("optimize_on_insert", True):
+        if combines:
             split = [(i, v, combine(table, r, layout, unique=unique)) for i, v, r in split]
         return [one for one in split if one[2].num_rows]
 
@@ -270,7 +308,9 @@ class BlockStager:
             return
         large = bool(views) and block.num_rows >= ROWS_MIN
         codes = SharedCodes(block, len(views)) if large else None
-        if len(views) > 1 and self.parallel:
+        if self._late:
+            views = self._cascade.ordered(views)
+        elif len(views) > 1 and self.parallel:
             self._fire_in_parallel(views, block, number, depth, codes)
             return
         for view in views:
@@ -365,9 +405,7 @@ class BlockStager:
             bound = bound_view(view, self.around)
         except Error as error:
             raise pushing_to(view, error) from error
-        made = fire(
-            bound, block, self.around, limits=self._limits, statistics=statistics, codes=codes
-        )
+        made = self._made(view, bound, block, statistics, codes)
         self._require_dimensions(view)
         contribution = Contribution(
             view.id, view.version, view.source_id, None, (number,), made.num_rows
@@ -379,6 +417,26 @@ class BlockStager:
             raise pushing_to(view, error) from error
         self._changes.append(AddCoverage(CoverageRow(view.id, None, number)))
         return target, made, new
+
+    def _made(
+        self, view: MaterializedView, bound: BoundView, block: pa.Table,
+        statistics: QueryStatistics, codes: SharedCodes | None,
+    ) -> pa.Table:  # fmt: skip
+        """What the view makes of the block; it joins what the commit brings to its dimensions."""
+        around, parts = self.around, None
+        late = self._late.intersection(view.dimension_ids)
+        if late:
+            staged: Mapping[str, Sequence[AddPart]] = brought(self._changes, late)
+            if self.joined is not None:
+                staged = {one: self.joined[one] for one in late if one in self.joined}
+            parts = parts_with(around.snapshot, staged)
+            inline = inline_of(one for found in staged.values() for one in found)
+            around = replace(around, snapshot=with_inline(around.snapshot, inline))
+            self._joined += [Joined(view.id, one, len(staged.get(one, ()))) for one in late]
+        return fire(
+            bound, block, around, parts=parts, limits=self._limits, statistics=statistics,
+            codes=codes,
+        )  # fmt: skip
 
     def _ignores(self, view: MaterializedView, error: Error) -> bool:
         """Whether the failure becomes a gap; that the statement was cancelled is no failure.
@@ -457,7 +515,7 @@ VOID_PARTITION = ""
 def void_part(table: Table, number: Blocks, contributions: tuple[Contribution, ...]) -> Part:
     """A part without rows, kept for what contributed nothing."""
     return Part(
-        id=uuid.uuid4().hex, table_id=table.id, partition_id=VOID_PARTITION, partition_value=(),
+        id=new_part_id(), table_id=table.id, partition_id=VOID_PARTITION, partition_value=(),
         rows=0, bytes=0, blocks=number, schema_version=table.version, contributions=contributions,
         created_ms=time.time_ns() // 1_000_000,
     )  # fmt: skip

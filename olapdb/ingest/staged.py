@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from olapdb.ingest.own_rows import Joined, least, unsettled
 from olapdb.model.changes import (
     AddBlock,
     AddCoverage,
@@ -60,6 +61,13 @@ class StagedInsert:
     changes: tuple[Change, ...]
     dimensions: tuple[tuple[str, str], ...] = ()
     views: tuple[ViewWrite, ...] = ()
+    joined: tuple[Joined, ...] = ()
+    """What views joined of the tables that the same commit writes."""
+
+    @property
+    def unsettled(self) -> frozenset[str]:
+        """The views that joined less than this commit brings to their dimensions."""
+        return unsettled(self.joined, self.changes)
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -97,6 +105,7 @@ def join_staged(staged: Sequence[StagedInsert]) -> StagedInsert:
         changes=tuple(changes),
         dimensions=_unique(d for one in staged for d in one.dimensions),
         views=join_views(w for one in staged for w in one.views),
+        joined=least(j for one in staged for j in one.joined),
     )
 
 

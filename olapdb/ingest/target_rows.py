@@ -16,7 +16,6 @@ Rows that leave by retention are not to come back: the slice is frozen, and its 
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -56,7 +55,7 @@ from olapdb.model.changes import (
     SchemaIs,
     ViewIs,
 )  # fmt: skip
-from olapdb.model.part import BlockRange, Contribution, Part, union_ranges
+from olapdb.model.part import BlockRange, Contribution, Part, new_part_id, union_ranges
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Cause, Invalidation, KeyBounds, RetainedSlice
@@ -264,7 +263,7 @@ class TargetRows:
             requirements.append(PartsLive(self.table.id, (part.id,)))
             changes.append(RemoveParts(self.table.id, (part.id,)))
             if part.rows:
-                renamed = replace(part, id=uuid.uuid4().hex, contributions=kept, created_commit=0)
+                renamed = replace(part, id=new_part_id(), contributions=kept, created_commit=0)
                 inline = self.snapshot.inline_rows(part) if part.inline else None
                 changes.append(AddPart(renamed, inline))
             elif kept:

@@ -72,6 +72,14 @@ class BoundView:
     unique: bool = False
     plain: bool = False
 
+    def unchecked(self) -> BoundView:
+        """The view without the CHECKs of its target, for a recomputation: these are asked of rows
+        that come in, and rows that came in before a CHECK was added are the view's all the same."""
+        if not self.maker.defaults.constraints:
+            return self
+        defaults = replace(self.maker.defaults, constraints=())
+        return replace(self, maker=replace(self.maker, defaults=defaults))
+
 
 PLAIN_ROWS_MAX = 65_536
 NO_LIMITS = ViewLimits()

@@ -28,4 +28,6 @@ def gives_each_key_once(plan: Plan, target: Table) -> bool:
             by_name = dict(node.expressions)
             fields = {e.name for f in fields if isinstance(e := by_name[f], ColumnRef)}
         node = node.child
-    return isinstance(node, Aggregate) and {name for name, _ in node.keys} <= fields
+    if not isinstance(node, Aggregate) or node.sets:
+        return False
+    return {name for name, _ in node.keys} <= fields

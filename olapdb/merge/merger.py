@@ -6,8 +6,9 @@ never undoes what happened meanwhile; it just did not take place.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -15,23 +16,14 @@ import pyarrow as pa
 from olapdb.errors import (
     CommitConflict,
     InternalError,
-    MemoryLimitExceeded,
-    QueryWasCancelled,
-    UnknownTable,
 )
 from olapdb.execute.combine import combine
 from olapdb.execute.defaults import DefaultColumns, read_filled
 from olapdb.execute.layout import TableLayout
 from olapdb.functions.base import Environment
 from olapdb.merge.policy import (
-    MergeLimits,
     TableState,
-    by_partition,
-    choose,
-    choose_all,
-    choose_inline,
     hull,
-    runs,
 )
 from olapdb.model.changes import (
     AddPart,
@@ -40,9 +32,9 @@ from olapdb.model.changes import (
     CoverageCommon,
     PartsLive,
     RemoveParts,
+    Requirement,
     SchemaIs,
 )
-from olapdb.model.columns import settled_version
 from olapdb.model.part import Contribution, Part, union_ranges
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
@@ -53,11 +45,10 @@ from olapdb.transaction.points import reach
 from olapdb.transaction.services import Services
 from olapdb.transaction.transaction import Transaction
 
-ROUNDS_MAX = 100
-"""Plans that OPTIMIZE makes before it gives up against merges and INSERTs that are faster."""
+BATCH_ATTEMPTS_MAX = 5
+THREADED_MERGES_MIN = 8
+FLUSHING_THREADS = 8
 MERGED_INLINE_BYTES_MAX = 262_144
-BACKGROUND_THREADS = 1
-"""Of a merge that nobody asked for: the other cores are for INSERTs and queries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,134 +92,152 @@ def merge_parts(
     `inline` False makes a file of it, however small; `threads` 0: on all cores.  Raises CommitConflict, with nothing
     changed, where a part or its coverage changed meanwhile.
     """
+    (done,) = merge_batch(
+        services, snapshot, table, [parts], inline=inline, kind=kind, query_id=query_id,
+        statement=statement, layout=layout, threads=threads,
+    )  # fmt: skip
+    return done
+
+
+def merge_batch(
+    services: Services,
+    snapshot: Snapshot,
+    table: Table,
+    merges: Sequence[Sequence[Part]],
+    *,
+    inline: bool = True,
+    kind: str = "MERGE",
+    query_id: str = "",
+    statement: str = "",
+    layout: TableLayout | None = None,
+    threads: int = 0,
+) -> list[MergeResult]:
+    """Make several merges of a table in one commit; each as `merge_parts` does.
+
+    Where some of the merges lost a race, the commit has the others, and these are returned.  Raises
+    CommitConflict, with nothing changed, where all of them did."""
+    layout = layout or layout_of(services, table)
+
+    def stage(parts: Sequence[Part]) -> _Piece:
+        return _stage_piece(services, transaction, snapshot, layout, parts, inline, threads)
+
+    with ExitStack() as running, Transaction(
+        services, attempts_max=1 if len(merges) == 1 else BATCH_ATTEMPTS_MAX
+    ) as transaction:  # fmt: skip
+        for parts in merges:
+            running.enter_context(services.activity.merging(_shown(table, parts)))
+        pieces = _staged_pieces(stage, merges)
+        batch = _Batch(services, transaction, table, pieces)
+        committed = transaction.commit(lambda newest: batch.commit(kind, query_id, statement))
+    reach("merge.committed")
+    return [piece.result(table, committed.number) for piece in batch.pieces]
+
+
+def _shown(table: Table, parts: Sequence[Part]) -> RunningMerge:
     partition_id = parts[0].partition_id
     if any(p.partition_id != partition_id for p in parts):
         raise InternalError("A merge of several partitions.")
-    running = RunningMerge(
+    return RunningMerge(
         table.id, partition_id, tuple(p.name for p in parts), sum(p.rows for p in parts),
         sum(p.bytes for p in parts),
     )  # fmt: skip
-    with services.activity.merging(running):
-        return _merge(
-            services, snapshot, table, parts, inline, kind, query_id, statement,
-            layout or layout_of(services, table), threads,
-        )  # fmt: skip
 
 
-def _merge(
-    services: Services, snapshot: Snapshot, table: Table, parts: Sequence[Part], inline: bool,
-    kind: str, query_id: str, statement: str, layout: TableLayout, threads: int,
-) -> MergeResult:  # fmt: skip
-    reach("merge.started")
-    ordered = sorted(parts, key=lambda p: (p.block_range.first, p.block_range.last))
-    rows = _merged_rows(services, snapshot, layout, ordered, threads)
-    reach("merge.read")
-    ids = tuple(part.id for part in ordered)
-    with Transaction(services, attempts_max=1) as transaction:
-        staged = _stage(transaction, layout, ordered, rows, inline, threads)
-        changes: list[Change] = [RemoveParts(table.id, ids)]
-        if staged is not None:
-            changes.append(AddPart(staged.part, staged.inline_rows))
-        commit = Commit(
-            (
-                transaction.lease,
-                SchemaIs(table.id, table.version),
-                PartsLive(table.id, ids),
-                CoverageCommon(table.id, ids),
-            ),
-            tuple(changes),
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A merge that is staged: `parts` in the order of their blocks, `staged` None where nothing is
+    left of them."""
+
+    table_id: str
+    parts: tuple[Part, ...]
+    staged: StagedPart | None
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(part.id for part in self.parts)
+
+    @property
+    def requirements(self) -> tuple[Requirement, ...]:
+        return (PartsLive(self.table_id, self.ids), CoverageCommon(self.table_id, self.ids))
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        removed = RemoveParts(self.table_id, self.ids)
+        if self.staged is None:
+            return (removed,)
+        return (removed, AddPart(self.staged.part, self.staged.inline_rows))
+
+    def result(self, table: Table, commit: int) -> MergeResult:
+        part = self.staged.part if self.staged is not None else None
+        return MergeResult(table.id, self.parts[0].partition_id, self.parts, part, commit)
+
+
+class _Batch:
+    """The commit of several merges: after a conflict, of those that have not lost the race."""
+
+    def __init__(
+        self, services: Services, transaction: Transaction, table: Table, pieces: list[_Piece]
+    ) -> None:
+        self._services, self._transaction, self._table = services, transaction, table
+        self._again = False
+        self.pieces = pieces
+
+    def commit(self, kind: str, query_id: str, statement: str) -> Commit:
+        """Return the commit; called again, that of the merges whose requirements still hold."""
+        schema = SchemaIs(self._table.id, self._table.version)
+        if self._again:
+            self._leave_out_lost(schema)
+        self._again = True
+        return Commit(
+            (self._transaction.lease, schema, *(r for p in self.pieces for r in p.requirements)),
+            tuple(change for piece in self.pieces for change in piece.changes),
             kind,
             query_id,
             statement,
         )
-        committed = transaction.commit(lambda newest: commit)
-    reach("merge.committed")
-    part = staged.part if staged is not None else None
-    return MergeResult(table.id, ordered[0].partition_id, tuple(ordered), part, committed.number)
+
+    def _leave_out_lost(self, schema: SchemaIs) -> None:
+        wanted = [schema, *(r for piece in self.pieces for r in piece.requirements)]
+        violated = set(self._services.catalog.violated(wanted))
+        kept: list[_Piece] = []
+        for piece in self.pieces:
+            if schema not in violated and violated.isdisjoint(piece.requirements):
+                kept.append(piece)
+            elif piece.staged is not None:
+                # The commit that named the file has surely not happened: it conflicted.
+                self._transaction.drop(piece.staged)
+        self.pieces = kept
+        if not kept:
+            raise CommitConflict(
+                "Others changed the parts of all these merges.", hint="Nothing was changed."
+            )
 
 
-def merge_some(
-    services: Services,
-    table_id: str,
-    limits: MergeLimits | None = None,
-    wanted: Callable[[], bool] = lambda: True,
-) -> MergeResult | None:
-    """The one background merge of a table that is worth most now, None where there is none.
-
-    Raises CommitConflict as `merge_parts` does. `wanted` is asked before anything is read.
-    """
-    with services.catalog.pinned() as snapshot:
-        table = snapshot.by_id(table_id)
-        if not isinstance(table, Table) or not table.engine.stores_rows:
-            return None
-        limits = limits or limits_of(table)
-        state, now_ms = table_state(snapshot, table), services.clock_ms()
-        for parts in by_partition(snapshot.parts(table_id)).values():
-            for run in runs(state, parts):
-                flushed = choose_inline(run, limits, now_ms)
-                chosen = flushed or choose(run, limits, now_ms, len(parts))
-                if chosen and wanted():
-                    return merge_parts(
-                        services, snapshot, table, chosen, inline=not flushed,
-                        threads=BACKGROUND_THREADS,
-                    )  # fmt: skip
-    return None
+def _stage_piece(
+    services: Services, transaction: Transaction, snapshot: Snapshot, layout: TableLayout,
+    parts: Sequence[Part], inline: bool, threads: int,
+) -> _Piece:  # fmt: skip
+    reach("merge.started")
+    ordered = tuple(sorted(parts, key=lambda p: (p.block_range.first, p.block_range.last)))
+    rows = _merged_rows(services, snapshot, layout, ordered, threads)
+    reach("merge.read")
+    staged = _stage(transaction, layout, ordered, rows, inline, threads)
+    return _Piece(layout.table.id, ordered, staged)
 
 
-def optimize(
-    services: Services,
-    table_id: str,
-    *,
-    partition_id: str | None = None,
-    final: bool = False,
-    query_id: str = "",
-    statement: str = "",
-    limits: MergeLimits | None = None,
-    cancelled: threading.Event | None = None,
-) -> list[MergeResult]:
-    """OPTIMIZE TABLE [PARTITION] [FINAL]: merges until each run of mergeable parts is one, of those
-    that were there when it began.
-
-    `final` also rewrites a single part that was never combined, or lies in the catalog.  Parts
-    that only differ in coverage, origin (bypass) or sides of a fence stay apart.  Raises
-    MemoryLimitExceeded where `final` cannot make one part within the limits, CommitConflict
-    where others kept changing the parts, QueryWasCancelled before the merge that comes next.
-    """
-    results: list[MergeResult] = []
-    up_to: int | None = None
-    for _ in range(ROUNDS_MAX):
-        with services.catalog.pinned() as snapshot:
-            table = snapshot.by_id(table_id)
-            if not isinstance(table, Table):
-                raise UnknownTable("The table does not exist any more.")
-            if not table.engine.is_merge_tree:
-                return results
-            up_to = snapshot.next_block(table) - 1 if up_to is None else up_to
-            planned = _plan(snapshot, table, partition_id, final, limits or limits_of(table), up_to)
-            if not planned:
-                return results
-            try:
-                for parts in planned:
-                    if cancelled is not None and cancelled.is_set():
-                        raise QueryWasCancelled(
-                            "OPTIMIZE was cancelled; what was merged stays merged."
-                        )
-                    done = merge_parts(
-                        services, snapshot, table, parts, inline=False, kind="OPTIMIZE",
-                        query_id=query_id, statement=statement,
-                    )  # fmt: skip
-                    results.append(done)
-            except CommitConflict:
-                continue  # a merge or an INSERT's commit came between: plan anew
-    raise CommitConflict(
-        f"The parts of the table changed {ROUNDS_MAX} times during OPTIMIZE.",
-        hint="What was merged stays merged; SYSTEM STOP MERGES, then run it again.",
-    )
-
-
-def limits_of(table: Table) -> MergeLimits:
-    limits = MergeLimits()
-    return replace(limits, bytes_max=int(table.setting("max_bytes_to_merge", limits.bytes_max)))
+def _staged_pieces(
+    stage: Callable[[Sequence[Part]], _Piece], merges: Sequence[Sequence[Part]]
+) -> list[_Piece]:
+    """Stage the merges; many small ones at once, as each waits for its file to be flushed."""
+    if len(merges) < THREADED_MERGES_MIN:
+        return [stage(parts) for parts in merges]
+    with ThreadPoolExecutor(FLUSHING_THREADS, "olapdb-merge") as pool:
+        futures = [pool.submit(stage, parts) for parts in merges]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            pool.shutdown(cancel_futures=True)  # those under way are waited for
+            raise
 
 
 def layout_of(services: Services, table: Table) -> TableLayout:
@@ -253,37 +262,6 @@ def joined_contributions(parts: Sequence[Part]) -> tuple[Contribution, ...]:
         )
         for some in grouped.values()
     )
-
-
-def _plan(
-    snapshot: Snapshot, table: Table, partition_id: str | None, final: bool, limits: MergeLimits,
-    up_to: int,
-) -> list[list[Part]]:  # fmt: skip
-    """The merges of one round, of parts of blocks `up_to` this one: those of different runs, which do not get in each other's way."""
-    state = table_state(snapshot, table)
-    planned = []
-    there = [part for part in snapshot.parts(table.id) if part.block_range.last <= up_to]
-    for one, parts in by_partition(there).items():
-        if partition_id is not None and one != partition_id:
-            continue
-        for run in runs(state, parts):
-            merges = choose_all(run, limits)
-            if final and len(merges) > 1:
-                raise MemoryLimitExceeded(
-                    f"OPTIMIZE … FINAL of {table.database}.{table.name}, partition {one}, needs"
-                    f" more than {limits.memory_bytes_max:,} bytes of rows in memory.",
-                    hint="Run it without FINAL, or partition more finely.",
-                )
-            planned += [m for m in merges if len(m) > 1 or (final and _is_raw(table, m[0]))]
-    return planned
-
-
-def _is_raw(table: Table, part: Part) -> bool:
-    """Whether rewriting a single part changes something."""
-    if part.rows == 0:
-        return False
-    old = part.schema_version < settled_version(table)
-    return old or part.inline or (table.engine.combines and part.level == 0)
 
 
 def _merged_rows(

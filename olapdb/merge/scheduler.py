@@ -1,4 +1,5 @@
-"""Merges and vacuum in the background: one thread, which no INSERT ever waits for."""
+"""Merges in the background: one thread, which no INSERT ever waits for; vacuum beside it has one of
+its own (`vacuum_thread`)."""
 
 from __future__ import annotations
 
@@ -11,11 +12,14 @@ from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
 
-from olapdb.errors import CommitConflict, Error
-from olapdb.merge.merger import MergeResult, merge_some
+from olapdb.errors import CommitConflict
+from olapdb.merge.merger import MergeResult
 from olapdb.merge.pauses import Pauses
-from olapdb.merge.vacuum import vacuum
+from olapdb.merge.planner import merge_some
+from olapdb.merge.vacuum_thread import FAILURES, STOP_SECONDS_MAX, VacuumThread
 from olapdb.model.schema import Table
+from olapdb.threads import is_ending
+from olapdb.transaction.damage import look_into_suspects
 from olapdb.transaction.services import Services
 
 SWEEP_SECONDS = 30.0
@@ -31,9 +35,6 @@ PAUSE_SECONDS = 0.02
 IDLE_POLL_SECONDS = 0.005
 CONFLICTS_MAX = 3
 HISTORY_MAX = 1_000
-STOP_SECONDS_MAX = 60.0
-FAILURES = (Error, OSError, ValueError, ArithmeticError, MemoryError)
-"""What a table's data or the machine can cause (Arrow's errors are ValueErrors and OSErrors)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ class MergeScheduler:
         self._merging = self._expiring = ""
         """The table that each is at, "" for none; guarded by `_turn`."""
         self._merge_pauses, self._ttl_pauses = Pauses(), Pauses()
+        self._vacuum = VacuumThread(services, partial(self._failed, ""))
         self.errors: deque[FailedMerge] = deque(maxlen=HISTORY_MAX)
         self.merges: deque[MergeResult] = deque(maxlen=HISTORY_MAX)
 
@@ -82,22 +84,30 @@ class MergeScheduler:
         return self._thread is not None and self._thread.is_alive()
 
     def start(self) -> None:
-        """Idempotent."""
+        """Idempotent; at the end of the process nothing is started any more."""
         with self._lock:
-            if self.running:
+            if self.running or is_ending():
                 return
             self._stopping.clear()
             self._thread = threading.Thread(target=self._run, name="olapdb-merges", daemon=True)
             self._thread.start()
+            self._vacuum.start()
 
     def stop(self) -> None:
-        """Returns when no merge is under way; idempotent. One that runs is finished first."""
+        """Returns when neither a merge nor a step of vacuum is under way; idempotent. What runs is
+        finished first."""
         with self._lock:
             thread, self._thread = self._thread, None
         self._stopping.set()
         self._wake.put(None)
+        self._vacuum.stop()
         if thread is not None and thread is not threading.current_thread():
             thread.join(STOP_SECONDS_MAX)
+
+    def end_soon(self) -> None:
+        """Begin no other merge; the one under way ends at its next part or page."""
+        self._stopping.set()
+        self._wake.put(None)
 
     def set_merges(self, running: bool, table_id: str | None = None) -> None:
         """SYSTEM START or STOP MERGES, of a table or (None) of all; a stop returns when no merge of
@@ -213,9 +223,9 @@ class MergeScheduler:
             except FAILURES as error:
                 self._failed(table_id, error)
                 return
-            if done is None:
+            if not done:
                 return
-            self.merges.append(done)
+            self.merges.extend(done)
             # INSERTs first: the interpreter and the disk are theirs too.
             self._stopping.wait(PAUSE_SECONDS)
 
@@ -247,7 +257,6 @@ class MergeScheduler:
             for item in self._services.catalog.snapshot().objects():
                 if isinstance(item, Table) and item.engine.stores_rows:
                     self._pending.add(item.id)
-            vacuum(self._services)
         except FAILURES as error:
             self._failed("", error)
 
@@ -256,4 +265,5 @@ class MergeScheduler:
 
     def _failed(self, table_id: str, error: Exception) -> None:
         self._services.activity.count("FailedMerge")
+        look_into_suspects(self._services)
         self.errors.append(FailedMerge(table_id, self._services.clock_ms(), error))

@@ -4,7 +4,8 @@ does not know it; a file whose writer is not known stays."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from olapdb.errors import FileDoesntExist
@@ -16,8 +17,14 @@ from olapdb.transaction.points import reach
 from olapdb.transaction.services import Services
 
 OLD_PARTS_LIFETIME_SECONDS = 480
-PARTS_A_ROUND = 1_000
-COMMITS_KEPT = 100_000
+PARTS_A_STEP = 500
+"""Parts that one transaction forgets: INSERTs wait for it."""
+COMMITS_KEPT = 10_000
+"""Entries of the log of commits that stay, besides those of the time that may be read."""
+PARTS_A_SECOND = 1_000
+"""The pace of vacuum where it was not measured yet."""
+FORGOTTEN, FORGETTING = "VacuumedParts", "VacuumMicroseconds"
+"""Counters of system.events, by which the pace is known."""
 NOTE_LIFETIME_MS = 3_600_000
 _FOR_EVER_MS = (1 << 63) - 1
 
@@ -32,21 +39,50 @@ class VacuumReport:
     unknown_files: tuple[str, ...]
 
 
-def vacuum(services: Services, *, lifetime_seconds: int | None = None) -> VacuumReport:
-    """One round. `lifetime_seconds` overrides every table's `old_parts_lifetime`."""
+@dataclass(frozen=True, slots=True)
+class VacuumBacklog:
+    """Parts that have had their time and are there still, and the seconds of work that they are at
+    the pace that this process measured."""
+
+    parts: int
+    seconds: float
+
+
+def vacuum(
+    services: Services, *, lifetime_seconds: int | None = None,
+    wanted: Callable[[], bool] = lambda: True,
+) -> VacuumReport:  # fmt: skip
+    """Forget all that has had its time, and give its space back.
+
+    `lifetime_seconds` overrides every table's `old_parts_lifetime`.  `wanted` is asked between two
+    transactions; what is left is left to the next round."""
     catalog = services.catalog
     services.leftovers.settle()
     now_ms = services.clock_ms()
     default_seconds = OLD_PARTS_LIFETIME_SECONDS if lifetime_seconds is None else lifetime_seconds
     until_ms = _until(now_ms, default_seconds)
     parts, files = _dropped(
-        services, until_ms, {} if lifetime_seconds is not None else _until_of(services, now_ms)
-    )
+        services, until_ms, {} if lifetime_seconds is not None else _until_of(services, now_ms),
+        wanted,
+    )  # fmt: skip
     revoked = catalog.revoke_dead_leases()
     reach("vacuum.revoked")
     orphans, unknown = _orphans(services)
     catalog.forget_history(until_ms, COMMITS_KEPT)
+    catalog.give_back_space()
     return VacuumReport(parts, files + orphans, revoked, unknown)
+
+
+def backlog(services: Services) -> VacuumBacklog:
+    """Return what vacuum is behind with, now."""
+    now_ms = services.clock_ms()
+    parts = services.catalog.overdue_parts(
+        _until(now_ms, OLD_PARTS_LIFETIME_SECONDS), _until_of(services, now_ms)
+    )
+    events = services.activity.events()
+    done, microseconds = events.get(FORGOTTEN, 0), events.get(FORGETTING, 0)
+    pace = done * 1_000_000 / microseconds if microseconds else PARTS_A_SECOND
+    return VacuumBacklog(parts, parts / pace if parts else 0.0)
 
 
 def _is_old_note(services: Services, file: StoredFile) -> bool:
@@ -61,16 +97,27 @@ def _is_old_note(services: Services, file: StoredFile) -> bool:
         return False
 
 
-def _dropped(services: Services, until_ms: int, until_of: Mapping[str, int]) -> tuple[int, int]:
+def _dropped(
+    services: Services, until_ms: int, until_of: Mapping[str, int], wanted: Callable[[], bool]
+) -> tuple[int, int]:
     """Forgets dropped parts, then deletes their files; the rows first, so that a crash between
-    leaves orphans, which a later round finds, and never a part without its file."""
-    catalog = services.catalog
-    due = catalog.dropped_parts(until_ms, PARTS_A_ROUND, until_of)
-    paths = catalog.forget_parts(due)
-    for path in paths:
-        services.store.delete(path)
-        reach("vacuum.file_deleted")
-    return len(due), len(paths)
+    leaves orphans, which a later round finds, and never a part without its file. Step by step,
+    until none is due."""
+    parts = files = after = 0
+    while True:
+        started = time.perf_counter_ns()
+        due = services.catalog.dropped_parts(until_ms, PARTS_A_STEP, until_of, after)
+        paths = services.catalog.forget_parts(due)
+        for path in paths:
+            services.store.delete(path)
+            reach("vacuum.file_deleted")
+        parts, files = parts + len(due), files + len(paths)
+        services.activity.count(FORGOTTEN, len(due))
+        if due:
+            services.activity.count(FORGETTING, (time.perf_counter_ns() - started) // 1_000)
+        if len(due) < PARTS_A_STEP or not wanted():
+            return parts, files
+        after = due[-1].dropped_commit  # of this commit more may be due
 
 
 def _until_of(services: Services, now_ms: int) -> dict[str, int]:

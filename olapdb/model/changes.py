@@ -31,7 +31,8 @@ from olapdb.model.view_state import Check, CoverageRow, Invalidation, Retained
 
 @dataclass(frozen=True, slots=True)
 class LeaseLive:
-    """The writer's lease was not revoked (rule 13)."""
+    """The writer's lease was not revoked (rule 13). Where it was, the commit is Aborted: a lease
+    never comes back, so it is no conflict that a writer may try again."""
 
     lease_id: str
 

@@ -6,13 +6,14 @@ tables that it reads with the parts that it may read, and every view that its ro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from olapdb.errors import InternalError
+from olapdb.model.damage import Damage
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import Database, MaterializedView, SchemaObject, Table
-from olapdb.model.snapshot import Snapshot
+from olapdb.model.snapshot import Derived, Snapshot
 from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
 
 
@@ -75,8 +76,14 @@ class FrozenSnapshot:
     def checks(self, view_id: str | None = None) -> tuple[Check, ...]:
         raise InternalError("A frozen snapshot holds no checks.")
 
+    def damaged(self) -> tuple[Damage, ...]:
+        raise InternalError("A frozen snapshot holds no list of damaged parts.")
+
     def blocks(self, table_id: str) -> tuple[BlockInfo, ...]:
         raise InternalError("A frozen snapshot holds no block log.")
+
+    def derived(self, key: Hashable, make: Callable[[], Derived]) -> Derived:
+        return make()
 
     def block_span(self, table_id: str, blocks: BlockRange) -> tuple[int, int]:
         raise InternalError("A frozen snapshot holds no block log.")
@@ -97,7 +104,8 @@ def freeze(
     """What is needed to fire the cascades from `table_ids` and to run the views `view_ids`.
 
     `parts` gives the parts of a table where not all are wanted: of the tables that only receive
-    rows none are frozen, of dimension tables all.  A view's `references` name the plain views
+    rows none are frozen, of dimension tables all, though a view below may join the very table of
+    which a chunk reads some parts.  A view's `references` name the plain views
     that its query goes through, so these are frozen too.
     """
     given = dict(parts or {})
@@ -108,9 +116,7 @@ def freeze(
     for table_id in table_ids:
         _add_cascade(snapshot, table_id, items, read)
     parts_of = {
-        table_id: tuple(given[table_id])
-        if table_id in given
-        else (snapshot.parts(table_id) if table_id in read else ())
+        table_id: snapshot.parts(table_id) if table_id in read else tuple(given.get(table_id, ()))
         for table_id, item in items.items()
         if isinstance(item, Table)
     }

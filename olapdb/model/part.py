@@ -10,12 +10,22 @@ commit.  The catalog replaces every such name when it applies the commit:
 
 from __future__ import annotations
 
+import time
+import uuid
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from olapdb.errors import InternalError
+
+
+def new_part_id() -> str:
+    """Return 32 hexadecimal digits, unique, those of later milliseconds greater.
+
+    So the catalog's indexes of parts grow at their end and are forgotten at their beginning: a
+    commit touches a page of each, not as many as it has parts."""
+    return f"{time.time_ns() // 1_000_000:012x}{uuid.uuid4().hex[12:]}"
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from olapdb.types import DataType, quote_identifier
+from olapdb.types import DataType, quote_identifier, stored_type
 
 DefaultKind: TypeAlias = Literal["", "DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL"]
 
@@ -29,6 +29,9 @@ class Column:
     comment: str = ""
     codec: str = ""
     since: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "type", stored_type(self.type))
 
     @property
     def stored(self) -> bool:

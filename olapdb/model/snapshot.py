@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Protocol
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Protocol, TypeVar
 
+from olapdb.model.damage import Damage
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import Database, MaterializedView, SchemaObject, Table
 from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
+
+Derived = TypeVar("Derived")
 
 
 class Snapshot(Protocol):
@@ -66,7 +69,15 @@ class Snapshot(Protocol):
         """The newest for each (view, target partition)."""
         ...
 
+    def damaged(self) -> tuple[Damage, ...]:
+        """Live parts that are known, as of now, to be damaged, of all tables."""
+        ...
+
     def blocks(self, table_id: str) -> tuple[BlockInfo, ...]: ...
+
+    def derived(self, key: Hashable, make: Callable[[], Derived]) -> Derived:
+        """Return what `make` gives; a snapshot may keep it, and give it again for the same key."""
+        ...
 
     def block_span(self, table_id: str, blocks: BlockRange) -> tuple[int, int]:
         """(how many of these blocks there are, when the oldest of them came in milliseconds or 0),

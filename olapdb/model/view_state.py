@@ -12,7 +12,7 @@ Cause: TypeAlias = Literal[
     "DELETE", "UPDATE", "DROP PARTITION", "REPLACE PARTITION", "TTL", "DIMENSION CHANGE",
     "MODIFY QUERY", "UPSTREAM REPLAY", "TRUNCATE", "TARGET CHANGED", "VIEW FAILED",
     "DETACH PARTITION", "MOVE PARTITION", "ATTACH PARTITION", "DROP DETACHED PARTITION",
-    "QUARANTINE PART",
+    "QUARANTINE PART", "ALTER",
 ]  # fmt: skip
 """VIEW FAILED is no stale slice but the reason of a gap, see `olapdb.ingest.failures`."""
 
@@ -195,7 +195,9 @@ class SourceOffset:
 
 @dataclass(frozen=True, slots=True)
 class BlockInfo:
-    """A block of a table and the statement that brought it."""
+    """A block of a table and the statement that brought it; of old ones a span of blocks,
+    `first`..`number`, kind "older", without a statement: `commit` is the newest of theirs,
+    `created_ms` the time of the oldest."""
 
     table_id: str
     number: int
@@ -204,3 +206,8 @@ class BlockInfo:
     query_id: str
     kind: str
     created_ms: int
+    first: int = 0
+
+    @property
+    def range(self) -> BlockRange:
+        return BlockRange(self.first or self.number, self.number)

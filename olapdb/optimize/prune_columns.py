@@ -27,6 +27,7 @@ from olapdb.plan.nodes import (
     SystemScan,
     Union,
     Values,
+    Window,
 )
 
 Names = frozenset[str]
@@ -65,6 +66,8 @@ def _prune(node: Node, needed: Names) -> Node:
             arguments = (e for _, call in aggregates for e in call.arguments)
             used = _used([*(e for _, e in node.keys), *arguments])
             return replace(node, child=_prune(node.child, used), aggregates=aggregates)
+        case Window():
+            return _window(node, needed)
         case Join():
             return _join(node, needed)
         case Sort() | Limit():
@@ -124,6 +127,18 @@ def _values(node: Values, needed: Names) -> Values:
         rows = pa.table({"": pa.nulls(node.rows.num_rows)}).select([])
         return Values((), rows)
     return Values(tuple(kept), node.rows.select([f.name for f in kept]))
+
+
+def _window(node: Window, needed: Names) -> Node:
+    """A Window none of whose calls is needed is left out."""
+    calls = tuple((n, c) for n, c in node.calls if n in needed)
+    below = needed - {n for n, _ in node.calls}
+    if not calls:
+        return _prune(node.child, below)
+    arguments = (a for _, call in calls for a in call.arguments)
+    order = (k.expression for k in node.order_by)
+    used = _used([*node.partition_by, *order, *arguments])
+    return replace(node, child=_prune(node.child, below | used), calls=calls)
 
 
 def _join(node: Join, needed: Names) -> Join:

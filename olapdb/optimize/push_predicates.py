@@ -18,6 +18,7 @@ from olapdb.plan.nodes import (
     Scan,
     Sort,
     Union,
+    Window,
 )
 from olapdb.plan.tree import with_inputs
 
@@ -47,6 +48,8 @@ def _push(node: Node, conditions: list[Expression]) -> Node:
             return _through_join(node, conditions)
         case Union():
             return _through_union(node, conditions)
+        case Window():
+            return _through_window(node, conditions)
         case Sort(limit=None):
             return replace(node, child=_push(node.child, conditions))
         case Distinct(keys=()):
@@ -87,8 +90,8 @@ def _through_array_join(node: ArrayJoin, conditions: list[Expression]) -> Node:
 
 def _through_aggregate(node: Aggregate, conditions: list[Expression]) -> Node:
     """A condition on keys alone keeps or drops whole groups. Without keys there is a group even
-    of no rows, so nothing moves."""
-    keys = dict(node.keys)
+    of no rows, and with grouping sets a key is not always what it groups, so nothing moves."""
+    keys = {} if node.sets else dict(node.keys)
     down: list[Expression] = []
     stay: list[Expression] = []
     for condition in conditions:
@@ -98,6 +101,18 @@ def _through_aggregate(node: Aggregate, conditions: list[Expression]) -> Node:
         (down if movable else stay).append(condition)
     child = _push(node.child, [substitute(c, keys) for c in down])
     return _filtered(replace(node, child=child), stay)
+
+
+def _through_window(node: Window, conditions: list[Expression]) -> Node:
+    """A condition on columns of PARTITION BY keeps or drops whole partitions."""
+    partition = {e.name for e in node.partition_by if isinstance(e, ColumnRef)}
+    down: list[Expression] = []
+    stay: list[Expression] = []
+    for condition in conditions:
+        used = columns_of(condition)
+        movable = bool(used) and used <= partition and is_repeatable(condition)
+        (down if movable else stay).append(condition)
+    return _filtered(replace(node, child=_push(node.child, down)), stay)
 
 
 def _through_join(node: Join, conditions: list[Expression]) -> Node:

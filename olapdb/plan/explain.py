@@ -16,9 +16,13 @@ from olapdb.plan.expressions import (
     ColumnRef,
     Constant,
     Expression,
+    FrameBound,
     InSubquery,
     InValues,
+    LambdaFunction,
+    LambdaParameter,
     ScalarSubquery,
+    WindowCall,
 )
 from olapdb.plan.nodes import (
     Aggregate,
@@ -39,6 +43,7 @@ from olapdb.plan.nodes import (
     SystemScan,
     Union,
     Values,
+    Window,
 )
 from olapdb.plan.tree import subqueries_of
 from olapdb.types import DataType, Date, DateTime, String, plain
@@ -92,6 +97,8 @@ def _title(node: Node) -> str:
             return f"Join ({strictness}{node.kind})"
         case Sort():
             return "Sorting"
+        case Window():
+            return "Window"
         case Limit():
             return "Limit"
         case LimitBy():
@@ -130,6 +137,9 @@ def _facts(node: Node) -> Iterator[str]:
             yield f"Arrays: {', '.join(_named(n, e) for n, e in node.arrays)}"
         case Aggregate():
             yield f"Keys: {', '.join(_named(n, e) for n, e in node.keys) or 'none'}"
+            if node.sets:
+                sets = (f"({', '.join(one)})" for one in node.sets)
+                yield f"Sets: {', '.join(sets)}"
             if node.aggregates:
                 yield f"Aggregates: {', '.join(_call(c) for _, c in node.aggregates)}"
         case Join():
@@ -142,6 +152,10 @@ def _facts(node: Node) -> Iterator[str]:
             yield f"Sort: {_keys(node.keys)}"
             if node.limit is not None:
                 yield f"Limit: {node.limit}"
+        case Window():
+            yield f"Partition by: {', '.join(show(e) for e in node.partition_by) or 'none'}"
+            yield f"Order by: {_keys(node.order_by) or 'none'}"
+            yield f"Functions: {', '.join(_window_call(c) for _, c in node.calls)}"
         case Limit():
             if node.count is not None:
                 yield f"Limit: {node.count}{' WITH TIES' if node.ties else ''}"
@@ -172,6 +186,18 @@ def _call(call: AggregateCall) -> str:
     return f"{call.name}({', '.join(show(a) for a in call.arguments)})"
 
 
+def _window_call(call: WindowCall) -> str:
+    frame = call.frame
+    arguments = ", ".join(show(a) for a in call.arguments)
+    return f"{call.name}({arguments}) {frame.unit} BETWEEN {_bound(frame.start)} AND {_bound(frame.end)}"
+
+
+def _bound(bound: FrameBound) -> str:
+    if bound.kind == "CURRENT":
+        return "CURRENT ROW"
+    return f"{'UNBOUNDED' if bound.offset is None else _value(bound.offset)} {bound.kind}"
+
+
 def show(expression: Expression) -> str:
     """An expression as a reader of EXPLAIN wants it: operators between their arguments."""
     match expression:
@@ -185,6 +211,12 @@ def show(expression: Expression) -> str:
             return f"NOT {_inner(argument)}"
         case Call(name=name, arguments=arguments):
             return f"{name}({', '.join(show(a) for a in arguments)})"
+        case LambdaParameter(name=name):
+            return _parameter(name)
+        case LambdaFunction(name=name, parameters=parameters, body=body, arguments=arguments):
+            names = ", ".join(_parameter(p.name) for p in parameters)
+            given = names if len(parameters) == 1 else f"({names})"
+            return f"{name}({given} -> {show(body)}, {', '.join(show(a) for a in arguments)})"
         case Cast():
             return f"CAST({show(expression.argument)} AS {expression.type})"
         case InValues(argument=argument, values=values):
@@ -201,6 +233,11 @@ def show(expression: Expression) -> str:
             return "(subquery)"
         case _:
             raise InternalError(f"Unknown expression {type(expression).__name__}.")
+
+
+def _parameter(name: str) -> str:
+    """The name that the query gave, without the lambda's depth."""
+    return name.partition("\0")[0] or "t"
 
 
 def _inner(expression: Expression) -> str:

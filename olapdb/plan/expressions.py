@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
 from olapdb.functions.base import Aggregate, ScalarCall
+from olapdb.functions.lambdas import LambdaCall
+from olapdb.functions.windows import WindowFunction
 from olapdb.types import Array, DataType, Map, Tuple, plain
 
 if TYPE_CHECKING:
@@ -74,6 +76,31 @@ class Call(Expression):
 
 
 @dataclass(frozen=True, slots=True)
+class LambdaParameter(Expression):
+    """A parameter of a lambda inside its body; a column of the rows that the body is evaluated on.
+
+    The name says how deep the lambda stands, so equal lambdas are equal expressions."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class LambdaFunction(Expression):
+    """A function of `arguments` that evaluates `body` for their elements; see functions/lambdas.
+
+    The body may read columns of the child, which are those of the element's row."""
+
+    name: str
+    parameters: tuple[LambdaParameter, ...]
+    body: Expression
+    arguments: tuple[Expression, ...]
+    function: LambdaCall = field(compare=False, repr=False)
+
+    def children(self) -> tuple[Expression, ...]:
+        return (self.body, *self.arguments)
+
+
+@dataclass(frozen=True, slots=True)
 class Cast(Expression):
     argument: Expression
 
@@ -129,6 +156,57 @@ class Unnested(Expression):
         return (self.argument,)
 
 
+@dataclass(frozen=True, slots=True)
+class FrameBound:
+    """An end of a window's frame. `offset` None: UNBOUNDED, or CURRENT ROW where `kind` says so.
+
+    The offset is a number of rows, of groups of peers, or a distance of the order's value."""
+
+    kind: Literal["PRECEDING", "CURRENT", "FOLLOWING"]
+    offset: Constant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFrame:
+    unit: Literal["ROWS", "RANGE", "GROUPS"]
+    start: FrameBound
+    end: FrameBound
+
+
+@dataclass(frozen=True, slots=True)
+class WindowExpression(Expression):
+    """`name(arguments) OVER (PARTITION BY … ORDER BY … frame)`, until the binder has made a column
+    of a Window node of it. No plan holds one.
+
+    `directions` are (descending, NULLS FIRST) of each expression of `order_by`."""
+
+    name: str
+    arguments: tuple[Expression, ...]
+    partition_by: tuple[Expression, ...]
+    order_by: tuple[Expression, ...]
+    directions: tuple[tuple[bool, bool], ...]
+    frame: WindowFrame
+    function: WindowFunction | Aggregate = field(compare=False, repr=False)
+
+    def children(self) -> tuple[Expression, ...]:
+        return (*self.arguments, *self.partition_by, *self.order_by)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCall:
+    """A column of a Window node; its arguments are expressions over the child."""
+
+    name: str
+    arguments: tuple[Expression, ...]
+    frame: WindowFrame
+    function: WindowFunction | Aggregate = field(compare=False, repr=False)
+
+    @property
+    def type(self) -> DataType:
+        function = self.function
+        return function.type if isinstance(function, WindowFunction) else function.result_type
+
+
 def element_type(data_type: DataType) -> DataType | None:
     """The type of an element of an Array; of a Map a tuple of key and value; else None."""
     inner = plain(data_type)
@@ -157,10 +235,20 @@ def with_children(expression: Expression, children: tuple[Expression, ...]) -> E
     match expression:
         case Call():
             return replace(expression, arguments=children)
+        case LambdaFunction():
+            return replace(expression, body=children[0], arguments=children[1:])
         case Cast() | InValues() | Unnested():
             return replace(expression, argument=children[0])
         case InSubquery():
             return replace(expression, arguments=children)
+        case WindowExpression():
+            arguments, partition = len(expression.arguments), len(expression.partition_by)
+            return replace(
+                expression,
+                arguments=children[:arguments],
+                partition_by=children[arguments : arguments + partition],
+                order_by=children[arguments + partition :],
+            )
         case _:
             return expression
 
@@ -190,3 +278,20 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 def columns_of(expression: Expression) -> frozenset[str]:
     return frozenset(e.name for e in walk(expression) if isinstance(e, ColumnRef))
+
+
+def free_parameters(expression: Expression) -> frozenset[str]:
+    """The parameters of lambdas around the expression that it reads."""
+    match expression:
+        case LambdaParameter(name=name):
+            return frozenset((name,))
+        case LambdaFunction(parameters=parameters):
+            inside = frozenset().union(*map(free_parameters, expression.children()))
+            return inside - {one.name for one in parameters}
+        case _:
+            return frozenset().union(*map(free_parameters, expression.children()))
+
+
+def inputs_of(expression: Expression) -> frozenset[str]:
+    """The names of a batch's columns that evaluating the expression reads."""
+    return columns_of(expression) | free_parameters(expression)

@@ -13,8 +13,8 @@ from typing import Literal
 import pyarrow as pa
 
 from olapdb.model.schema import Table
-from olapdb.plan.expressions import AggregateCall, Expression, element_type
-from olapdb.types import DataType
+from olapdb.plan.expressions import AggregateCall, Expression, WindowCall, element_type
+from olapdb.types import UINT64, Array, DataType, Map, Tuple, make_nullable, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,19 +171,29 @@ class Aggregate(Node):
     """Groups by `keys`, with aggregates; no keys: one row even over no input.
 
     `empty_without_rows`: GROUP BY over constants only, where no input row gives no group.
-    Schema: keys, then aggregates.
+    With `sets` (ROLLUP, CUBE, GROUPING SETS) it groups by each set of key names; keys that are not
+    in a row's set have their type's default, or NULL with `nullable_keys`.
+    Schema: keys, then aggregates, then the number of the row's set where there are sets.
     """
 
     child: Node
     keys: tuple[tuple[str, Expression], ...]
     aggregates: tuple[tuple[str, AggregateCall], ...]
     empty_without_rows: bool = False
+    sets: tuple[tuple[str, ...], ...] = ()
+    set_name: str = ""
+    nullable_keys: bool = False
 
     @cached_property
     def schema(self) -> Schema:
-        return tuple(Field(n, e.type) for n, e in self.keys) + tuple(
-            Field(n, a.type) for n, a in self.aggregates
-        )
+        keys = tuple(Field(n, self.key_type(e)) for n, e in self.keys)
+        aggregates = tuple(Field(n, a.type) for n, a in self.aggregates)
+        return keys + aggregates + ((Field(self.set_name, UINT64),) if self.sets else ())
+
+    def key_type(self, key: Expression) -> DataType:
+        """The type of a key's column: arrays, tuples and maps are never NULL."""
+        nested = isinstance(plain(key.type), Array | Tuple | Map)
+        return make_nullable(key.type) if self.nullable_keys and not nested else key.type
 
     def children(self) -> tuple[Node, ...]:
         return (self.child,)
@@ -235,6 +245,27 @@ class Sort(Node):
     @property
     def schema(self) -> Schema:
         return self.child.schema
+
+    def children(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+
+@dataclass(frozen=True)
+class Window(Node):
+    """Computes window functions that share PARTITION BY and ORDER BY; their frames may differ.
+
+    Its rows are the child's, sorted by partition and order.  Schema: the child's fields, then the
+    calls.
+    """
+
+    child: Node
+    partition_by: tuple[Expression, ...]
+    order_by: tuple[SortKey, ...]
+    calls: tuple[tuple[str, WindowCall], ...]
+
+    @cached_property
+    def schema(self) -> Schema:
+        return (*self.child.schema, *(Field(name, call.type) for name, call in self.calls))
 
     def children(self) -> tuple[Node, ...]:
         return (self.child,)

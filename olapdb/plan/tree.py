@@ -33,6 +33,7 @@ from olapdb.plan.nodes import (
     SystemScan,
     Union,
     Values,
+    Window,
 )
 
 
@@ -43,7 +44,7 @@ def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
     match node:
         case (
             Filter() | Project() | ArrayJoin() | Aggregate() | Sort() | Limit() | LimitBy()
-            | Distinct()
+            | Distinct() | Window()
         ):  # fmt: skip
             return replace(node, child=inputs[0])
         case Join() | SetDifference():
@@ -69,6 +70,9 @@ def expressions_of(node: Node) -> tuple[Expression, ...]:
             return (*node.left_keys, *node.right_keys, *residual)
         case Sort(keys=keys):
             return tuple(k.expression for k in keys)
+        case Window(partition_by=partition_by, order_by=order_by, calls=calls):
+            read = (a for _, call in calls for a in call.arguments)
+            return (*partition_by, *(k.expression for k in order_by), *read)
         case Limit(ties=ties):
             return tuple(k.expression for k in ties)
         case LimitBy(keys=keys) | Distinct(keys=keys):
@@ -108,6 +112,16 @@ def map_expressions(node: Node, change: Change) -> Node:
             )
         case Sort():
             return replace(node, keys=_map_keys(node.keys, change))
+        case Window():
+            return replace(
+                node,
+                partition_by=tuple(change(e) for e in node.partition_by),
+                order_by=_map_keys(node.order_by, change),
+                calls=tuple(
+                    (n, replace(c, arguments=tuple(change(a) for a in c.arguments)))
+                    for n, c in node.calls
+                ),
+            )
         case Limit():
             return replace(node, ties=_map_keys(node.ties, change)) if node.ties else node
         case LimitBy() | Distinct():

@@ -1,10 +1,12 @@
 """Spark as the engine of the data pipeline: sessions, tasks, backfill, writer and reader.
 
+    import olapdb
     from olapdb.spark import spark_session, write_dataframe, read_table
 
     spark = spark_session()
-    write_dataframe(spark.read.parquet("history/"), "warehouse/", "default.events")
-    read_table(spark, "warehouse/", "default.events").groupBy("country").count().show()
+    with olapdb.connect("warehouse/") as connection:
+        write_dataframe(spark.read.parquet("history/"), connection, "default.events")
+        read_table(spark, connection, "default.events").groupBy("country").count().show()
 
 pyspark is imported only inside this package, at first use.
 """

@@ -11,9 +11,10 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, TypeAlias
 
-from olapdb.errors import Error, QueryWasCancelled
+from olapdb.errors import Error, FolderNotShared, QueryWasCancelled
+from olapdb.spark.folder import StoreAddress, marked_folder, verify_staged
 from olapdb.spark.items import run_items, task_attempts
-from olapdb.spark.tasks import StoreAddress, address_of, open_store, run_chunk
+from olapdb.spark.tasks import run_chunk
 from olapdb.views.chunk import ChunkTask, FailedChunk, StagedChunk
 from olapdb.views.executor import POLL_SECONDS, Stop, cancelled, never
 
@@ -43,22 +44,33 @@ class SparkExecutor:
     can be published, as soon as it is done.  Chunks of a replay or a reconciliation, which are
     published together or not at all, share jobs where they are small.  A failing chunk stops no
     other.  Tasks read and write the warehouse's folder themselves, under the driver's lease; only
-    metadata comes back.  `jobs` is how many run at once (0: as many as there are cores, at most
+    metadata comes back.  Each task checks that its folder is the driver's, and the driver checks each
+    staged file before it hands a chunk on (see `olapdb.spark.folder`).  `jobs` is how many run at once (0: as many as there are cores, at most
     16).
     """
 
     session: SparkSession
-    store: StoreAddress
+    services: Services
     jobs: int = 0
 
-    @classmethod
-    def on(cls, session: SparkSession, store: Store, *, jobs: int = 0) -> SparkExecutor:
-        """On the store of an open warehouse; NotSupportedError for one in memory."""
-        return cls(session, address_of(store), jobs)
-
     def run(self, tasks: Sequence[ChunkTask], stop: Stop = never) -> Iterator[Computed]:
-        """Yields each chunk as soon as its job is done, one for each task, in any order. Closing
-        the iterator early cancels the jobs that run and starts no other."""
+        """Yield each chunk as soon as its job is done, one for each task, in any order. Closing the
+        iterator early cancels the jobs that run and starts no other. NotSupportedError for a
+        warehouse in memory."""
+        with marked_folder(self.services) as address:
+            yield from _Run(self.session, self.services.store, address, self.jobs).run(tasks, stop)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """The jobs of one run, whose tasks find the driver's folder by `address`."""
+
+    session: SparkSession
+    store: Store
+    address: StoreAddress
+    jobs: int
+
+    def run(self, tasks: Sequence[ChunkTask], stop: Stop) -> Iterator[Computed]:
         from pyspark import InheritableThread
 
         waiting: SimpleQueue[tuple[_Wave, Future[list[Computed]]]] = SimpleQueue()
@@ -99,7 +111,7 @@ class SparkExecutor:
         for one in unwanted:
             if isinstance(one, StagedChunk) and one.staged is not None:
                 for path in one.staged.paths:
-                    open_store(self.store).delete(path)
+                    self.store.delete(path)
 
     def _work(
         self,
@@ -118,9 +130,9 @@ class SparkExecutor:
 
     def _compute(self, wave: _Wave, stopped: threading.Event) -> list[Computed]:
         """The wave's chunks; where the whole job failed (workers died), each with that error."""
-        function = partial(run_chunk, self.store, task_attempts(self.session))
+        function = partial(run_chunk, self.address, task_attempts(self.session))
         try:
-            return run_items(
+            computed = run_items(
                 self.session, function, wave, tasks=self._tasks(wave),
                 description=_label(wave), cancelled=stopped,
             )  # fmt: skip
@@ -128,6 +140,17 @@ class SparkExecutor:
             raise
         except Error as error:
             return [FailedChunk(task.index, task.partition, error) for task in wave]
+        return [self._verified(one) for one in computed]
+
+    def _verified(self, chunk: Computed) -> Computed:
+        """A chunk whose files are not where the driver would publish them has failed."""
+        if not isinstance(chunk, StagedChunk) or chunk.staged is None:
+            return chunk
+        try:
+            verify_staged(self.store, self.address, (chunk.staged,))
+        except FolderNotShared as error:
+            return FailedChunk(chunk.index, chunk.partition, error)
+        return chunk
 
     def _tasks(self, wave: _Wave) -> int:
         """Every core has work, and no task much more than `TASK_ROWS` rows."""
@@ -160,7 +183,7 @@ def make_executor(
     from olapdb.spark.session import spark_session
 
     jobs = int(str(settings.get("backfill_threads", 0)))
-    return SparkExecutor.on(spark_session(), services.store, jobs=jobs)
+    return SparkExecutor(spark_session(), services, jobs)
 
 
 def _label(wave: _Wave) -> str:

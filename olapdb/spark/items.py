@@ -13,11 +13,12 @@ import traceback
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Generic, NoReturn, Protocol, TypeVar
 
 from olapdb.errors import (
     Error,
     ExecutorFailed,
+    FolderNotShared,
     InternalError,
     OperationalError,
     QueryWasCancelled,
@@ -35,6 +36,12 @@ PARTITION_ITEMS_MAX = 10_000
 """Spark keeps a record of every task; more items than this belong into several calls."""
 
 _RESULT = "item long, outcome binary"
+
+
+class Cancellation(Protocol):
+    """What says that a job shall end; a threading.Event does."""
+
+    def is_set(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -61,7 +68,7 @@ def run_items(
     tasks: int = 0,
     description: str = "olapdb",
     on_progress: Callable[[int, int], None] | None = None,
-    cancelled: threading.Event | None = None,
+    cancelled: Cancellation | None = None,
 ) -> list[Outcome]:
     """`[function(payload) for payload in payloads]`, computed by `tasks` Spark tasks, each with its
     share of the items in their order (0: a task for each, which costs about 30 ms).
@@ -103,7 +110,7 @@ class Job:
         *,
         on_progress: Callable[[int, int], None] | None = None,
         of: int = 0,
-        cancelled: threading.Event | None = None,
+        cancelled: Cancellation | None = None,
     ) -> list[Outcome]:
         """Runs `action` in a thread of its own and reports finished tasks meanwhile (of `of`, or
         of what Spark has planned so far where that is 0)."""
@@ -150,7 +157,7 @@ class Job:
         done: threading.Event,
         on_progress: Callable[[int, int], None] | None,
         of: int,
-        cancelled: threading.Event | None,
+        cancelled: Cancellation | None,
     ) -> None:
         reported = (-1, -1)
         while not done.wait(POLL_SECONDS):
@@ -175,7 +182,7 @@ class Job:
         )
 
 
-def raise_translated(error: BaseException, cancelled: threading.Event | None = None) -> NoReturn:
+def raise_translated(error: BaseException, cancelled: Cancellation | None = None) -> NoReturn:
     """Raises what Spark raised as an error of olapdb; others as they are."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -201,9 +208,7 @@ def failure_of(error: Exception) -> _Failure:
 
 
 def raise_failure(item: int, failure: _Failure) -> NoReturn:
-    if failure.error is not None and not isinstance(
-        failure.error, OperationalError | InternalError
-    ):
+    if failure.error is not None and _is_lasting(failure.error):
         failure.error.add_note(f"In item {item} of a Spark job.")
         raise failure.error
     raise ExecutorFailed(
@@ -218,8 +223,15 @@ def is_final(error: Exception, attempts: int) -> bool:
 
     context = TaskContext.get()
     last = context is None or context.attemptNumber() + 1 >= attempts
-    lasting = isinstance(error, Error) and not isinstance(error, OperationalError)
-    return last or lasting
+    return last or _is_lasting(error)
+
+
+def _is_lasting(error: Exception) -> bool:
+    """Whether another attempt would raise it again: errors of the tree, but for those of the
+    environment, which may pass. A folder that is not shared does not."""
+    if isinstance(error, FolderNotShared):
+        return True
+    return isinstance(error, Error) and not isinstance(error, OperationalError | InternalError)
 
 
 def task_attempts(session: SparkSession) -> int:

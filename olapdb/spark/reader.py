@@ -1,15 +1,23 @@
-"""A table as a DataFrame: Spark's own Parquet reader where it can, tasks of ours where it cannot."""
+"""A table as a DataFrame: tasks of ours read the parts of a snapshot that stays pinned.
+
+Spark's own Parquet reader would be as fast, and could push filters down, but it could not tell the
+warehouse's folder from another one under the same path, and would say of a snapshot that is no longer
+kept that a file is missing.
+"""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
 from olapdb.dbapi.connection import Connection
-from olapdb.errors import NotSupportedError, UnknownIdentifier
+from olapdb.errors import FileDoesntExist, NotSupportedError, UnknownIdentifier
 from olapdb.functions.base import Environment
 from olapdb.functions.columns import decimal_class
 from olapdb.ingest.read import read_pieces
@@ -17,17 +25,27 @@ from olapdb.ingest.trigger import Surroundings
 from olapdb.model.frozen import FrozenSnapshot, freeze
 from olapdb.model.part import Part
 from olapdb.model.schema import Column, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.spark.folder import StoreAddress, mark_folder, open_pinned_store, unmark_folder
 from olapdb.spark.session import ARROW_BATCH_ROWS
-from olapdb.spark.tasks import StoreAddress, address_of, open_store, worker_cache
+from olapdb.spark.tasks import worker_cache
 from olapdb.spark.writer import find_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-NATIVE_PARTS_MAX = 300
-"""Spark plans a few milliseconds for each file: 3,000 small ones take 13 s, tasks of ours 2 s."""
-
 TASKS_PER_CORE = 3
+SLICE_ROWS_MIN = 250_000
+"""A part with fewer rows is read by one task; a task costs about 30 ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    """Some granules of a part; None: all."""
+
+    part: Part
+    granules: range | None
+    rows: int
 
 
 @dataclass(frozen=True)
@@ -36,7 +54,7 @@ class _ReadTask:
     snapshot: FrozenSnapshot
     table: Table
     columns: tuple[str, ...]
-    groups: tuple[tuple[Part, ...], ...]
+    groups: tuple[tuple[_Slice, ...], ...]
     schema: pa.Schema
 
 
@@ -47,36 +65,72 @@ def read_table(
     *,
     columns: Sequence[str] | None = None,
 ) -> DataFrame:
-    """The rows that `table` ("name" or "database.name") holds now, as a lazy DataFrame.
+    """Return the rows that `table` ("name" or "database.name") holds now, as a lazy DataFrame.
 
-    It reads the parts of the snapshot at the call, whatever is inserted later, for as long as they
-    are kept (`old_parts_lifetime`); a SELECT without FINAL would give the same rows, so those of a
-    merging engine are not joined.  Types that Spark lacks widen: UInt8 to smallint … UInt64 to
-    decimal(20, 0), decimals to 9, 18 or 38 digits; UUID and FixedString are binary.
+    It reads the snapshot at the call, as often as it is used and whatever is inserted, merged,
+    deleted or dropped later: the snapshot stays pinned, so that vacuum keeps its parts, until
+    `connection` is closed.  Used after that, the frame fails with SNAPSHOT_TOO_OLD.  A SELECT without
+    FINAL would give the same rows, so those of a merging engine are not joined.  Types that Spark
+    lacks widen: UInt8 to smallint … UInt64 to decimal(20, 0), decimals to 9, 18 or 38 digits; UUID
+    and FixedString are binary.
 
     Raises UnknownTable, UnknownIdentifier for a column that is not stored, NotSupportedError for
-    an in-memory warehouse and for types that Spark cannot hold (nanoseconds, Decimal over 38).
+    an in-memory warehouse and for types that Spark cannot hold (nanoseconds, Decimal over 38).  An
+    executor that does not see the warehouse's folder under the same path fails with
+    FOLDER_NOT_SHARED.  Spark raises what its tasks raise as its own exception, with our text.
     """
     current = connection.session
-    services = current.engine.services
-    snapshot = services.catalog.snapshot()
-    found = find_table(snapshot, current.database, table)
-    chosen = _chosen(found, columns)
-    schema = pa.schema([pa.field(c.name, _spark_arrow(_file_arrow(c), c.name)) for c in chosen])
-    address = address_of(services.store)
-    parts = tuple(part for part in snapshot.parts(found.id) if part.rows)
-    if _is_native(parts, found):
-        paths = [f"{address.root}/{part.path}" for part in parts]
-        return _read_native(session, paths, schema)
-    task = _ReadTask(
-        store=address,
-        snapshot=freeze(snapshot, (found.id,), parts={found.id: parts}),
-        table=found,
-        columns=tuple(c.name for c in chosen),
-        groups=_groups(parts, TASKS_PER_CORE * session.sparkContext.defaultParallelism),
-        schema=schema,
-    )
+    catalog = current.engine.services.catalog
+    with catalog.pinned() as snapshot:
+        found = find_table(snapshot, current.database, table)
+        chosen = _chosen(found, columns)
+        schema = pa.schema([pa.field(c.name, _spark_arrow(_file_arrow(c), c.name)) for c in chosen])
+        address = _PINS.keep(connection, snapshot)
+        parts = tuple(part for part in snapshot.parts(found.id) if part.rows)
+        task = _ReadTask(
+            store=address,
+            snapshot=freeze(snapshot, (found.id,), parts={found.id: parts}),
+            table=found,
+            columns=tuple(c.name for c in chosen),
+            groups=_groups(parts, TASKS_PER_CORE * session.sparkContext.defaultParallelism),
+            schema=schema,
+        )
     return _read_by_tasks(session, task)
+
+
+class _Pins:
+    """The snapshots that frames read, by the connection that keeps them: each is pinned once, and has
+    a marker, until the connection is closed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._of: WeakKeyDictionary[Connection, dict[int, StoreAddress]] = WeakKeyDictionary()
+
+    def keep(self, connection: Connection, snapshot: Snapshot) -> StoreAddress:
+        """Pin the snapshot, which the caller has pinned too, until the connection is closed."""
+        services = connection.session.engine.services
+        with self._lock:
+            kept = self._of.get(connection)
+            if kept is None:
+                kept = self._of[connection] = {}
+                connection.before_close(lambda: self._release(connection))
+            if snapshot.number not in kept:
+                address = mark_folder(services)
+                services.catalog.pin(snapshot.number)
+                kept[snapshot.number] = address
+            return kept[snapshot.number]
+
+    def _release(self, connection: Connection) -> None:
+        services = connection.database.services
+        with self._lock:
+            kept = self._of.pop(connection, {})
+        for number, address in kept.items():
+            # The marker first: a task that still finds it reads a snapshot that is still pinned.
+            unmark_folder(services, address)
+            services.catalog.unpin(number)
+
+
+_PINS = _Pins()
 
 
 def _chosen(table: Table, columns: Sequence[str] | None) -> tuple[Column, ...]:
@@ -92,20 +146,6 @@ def _chosen(table: Table, columns: Sequence[str] | None) -> tuple[Column, ...]:
     return tuple(stored[name] for name in columns)
 
 
-def _is_native(parts: Sequence[Part], table: Table) -> bool:
-    """Files, not too many, all with the columns that the table has now."""
-    return 0 < len(parts) <= NATIVE_PARTS_MAX and not any(
-        part.inline or part.schema_version != table.version for part in parts
-    )
-
-
-def _read_native(session: SparkSession, paths: list[str], schema: pa.Schema) -> DataFrame:
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    frame: DataFrame = session.read.schema(from_arrow_schema(schema)).parquet(*paths)
-    return frame
-
-
 def _read_by_tasks(session: SparkSession, task: _ReadTask) -> DataFrame:
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -118,33 +158,52 @@ def _read_by_tasks(session: SparkSession, task: _ReadTask) -> DataFrame:
 
 def _mapper(task: _ReadTask) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        around = Surroundings(
-            task.snapshot, open_store(task.store), worker_cache(), {}, Environment()
-        )
+        store = open_pinned_store(task.store)
+        around = Surroundings(task.snapshot, store, worker_cache(), {}, Environment())
         for batch in batches:
             for group in batch.column(0).to_pylist():
-                for part in task.groups[group] if task.groups else ():
-                    yield from _part_batches(task, around, part)
+                for one in task.groups[group] if task.groups else ():
+                    yield from _slice_batches(task, around, one)
 
     return run
 
 
-def _part_batches(task: _ReadTask, around: Surroundings, part: Part) -> Iterator[pa.RecordBatch]:
-    for piece in read_pieces(around, task.table, part, ARROW_BATCH_ROWS, task.columns):
-        named = piece.select(list(task.columns)).cast(task.schema)
-        yield from named.to_batches(max_chunksize=ARROW_BATCH_ROWS)
+def _slice_batches(task: _ReadTask, around: Surroundings, one: _Slice) -> Iterator[pa.RecordBatch]:
+    pieces = read_pieces(
+        around, task.table, one.part, ARROW_BATCH_ROWS, task.columns, granules=one.granules
+    )
+    try:
+        for piece in pieces:
+            named = piece.select(list(task.columns)).cast(task.schema)
+            yield from named.to_batches(max_chunksize=ARROW_BATCH_ROWS)
+    except FileDoesntExist:
+        open_pinned_store(task.store)  # SnapshotTooOld where the connection was closed meanwhile
+        raise
 
 
-def _groups(parts: Sequence[Part], most: int) -> tuple[tuple[Part, ...], ...]:
-    """The parts in at most `most` groups of about equal rows: each to the smallest so far."""
-    count = min(most, len(parts))
-    groups: list[list[Part]] = [[] for _ in range(count)]
-    sizes = [0] * count
-    for part in sorted(parts, key=lambda p: p.rows, reverse=True):
+def _groups(parts: Sequence[Part], most: int) -> tuple[tuple[_Slice, ...], ...]:
+    """The parts, large ones cut by granules, in at most `most` groups of about equal rows: each slice
+    goes to the smallest so far."""
+    rows = sum(part.rows for part in parts)
+    slice_rows = max(SLICE_ROWS_MIN, rows // most)
+    slices = [one for part in parts for one in _slices(part, slice_rows)]
+    groups: list[list[_Slice]] = [[] for _ in range(min(most, len(slices)))]
+    sizes = [0] * len(groups)
+    for one in sorted(slices, key=lambda one: one.rows, reverse=True):
         smallest = sizes.index(min(sizes))
-        groups[smallest].append(part)
-        sizes[smallest] += part.rows
+        groups[smallest].append(one)
+        sizes[smallest] += one.rows
     return tuple(tuple(group) for group in groups)
+
+
+def _slices(part: Part, rows_max: int) -> Iterator[_Slice]:
+    count = min(-(-part.rows // rows_max), part.granules)
+    if count <= 1 or part.inline:
+        yield _Slice(part, None, part.rows)
+        return
+    bounds = [part.granules * number // count for number in range(count)]
+    for first, end in pairwise((*bounds, part.granules)):
+        yield _Slice(part, range(first, end), part.rows * (end - first) // part.granules)
 
 
 def _file_arrow(column: Column) -> pa.DataType:

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal
 
 import pyarrow as pa
 
-from olapdb.errors import Error, NotSupportedError
+from olapdb.errors import Error
 from olapdb.functions.base import Environment
 from olapdb.ingest.block import make_blocks
 from olapdb.ingest.stage import BlockStager
@@ -21,18 +20,10 @@ from olapdb.ingest.staged import StagedInsert
 from olapdb.ingest.trigger import Surroundings
 from olapdb.model.frozen import FrozenSnapshot
 from olapdb.model.schema import Table
+from olapdb.spark.folder import StoreAddress, open_store
 from olapdb.spark.items import is_final
-from olapdb.storage.store import LocalStore, Store
 from olapdb.transaction.cache import Cache
 from olapdb.views.chunk import ChunkTask, FailedChunk, StagedChunk, compute_chunk
-
-
-@dataclass(frozen=True, slots=True)
-class StoreAddress:
-    """A store that another process on a machine with the same files can open."""
-
-    root: str
-    durability: Literal["full", "process"]
 
 
 @dataclass(frozen=True)
@@ -47,22 +38,6 @@ class InsertTask:
     environment: Environment
 
 
-def address_of(store: Store) -> StoreAddress:
-    """NotSupportedError for a store that only this process sees."""
-    if not isinstance(store, LocalStore):
-        raise NotSupportedError(
-            "Spark's tasks run in other processes and cannot see an in-memory warehouse.",
-            hint='Open the warehouse in a folder: olapdb.connect("warehouse/").',
-        )
-    return StoreAddress(str(store.root.resolve()), store.durability)
-
-
-@lru_cache(maxsize=4)
-def open_store(address: StoreAddress) -> LocalStore:
-    """One store a worker process, so that it reads the footers of parts and checks them once."""
-    return LocalStore(address.root, address.durability)
-
-
 @lru_cache(maxsize=1)
 def worker_cache() -> Cache:
     """Bound views and layouts, kept as long as the worker process lives."""
@@ -72,8 +47,8 @@ def worker_cache() -> Cache:
 def run_chunk(address: StoreAddress, attempts: int, task: ChunkTask) -> StagedChunk | FailedChunk:
     """`compute_chunk` in a task; what it staged is durable when it returns. What fails for good
     comes back as a FailedChunk, so that other chunks of the same job are not lost."""
-    store = open_store(address)
     try:
+        store = open_store(address)
         chunk = compute_chunk(task, store, worker_cache())
         store.sync()
     except Error as error:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from olapdb.dbapi.connection import Connection, connect
@@ -14,18 +14,26 @@ from olapdb.errors import (
     DuplicateColumn,
     NoSuchColumn,
     NotSupportedError,
+    ReadOnly,
     ThereIsNoColumn,
     UnknownTable,
 )
-from olapdb.functions.base import Environment
 from olapdb.ingest.block import insertable_columns, type_of_arrow
 from olapdb.ingest.insert import InsertResult, commit_staged, snapshot_for_insert
 from olapdb.ingest.staged import StagedInsert
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
-from olapdb.spark.items import Job, failure_of, is_final, raise_failure, task_attempts
-from olapdb.spark.tasks import InsertTask, address_of, stage_batches, with_seed
-from olapdb.transaction.services import Services
+from olapdb.spark.folder import marked_folder, verify_staged
+from olapdb.spark.items import (
+    Cancellation,
+    Job,
+    failure_of,
+    is_final,
+    raise_failure,
+    task_attempts,
+)
+from olapdb.spark.tasks import InsertTask, stage_batches, with_seed
+from olapdb.statements.context import StatementContext
 
 if TYPE_CHECKING:
     import os
@@ -62,6 +70,10 @@ def write_dataframe(
     later vacuumed. With a `token` that was committed before, nothing is inserted and the result's
     `duplicate` is set; so a job that died may be run again.
 
+    Each task checks that its folder is the one of the calling process, and the calling process
+    checks each staged file before the commit: FolderNotShared where that is not so.
+
+    It is a statement like any other: in system.processes and system.query_log, ended by KILL QUERY.
     Raises NoSuchColumn, ThereIsNoColumn, DataError, what a view raises, ExecutorFailed,
     QueryWasCancelled and what a commit raises.
     """
@@ -70,8 +82,26 @@ def write_dataframe(
             f"write_dataframe cannot write in mode {mode!r}.",
             hint="Use mode='append', after TRUNCATE TABLE or DELETE FROM where rows are to go.",
         )
+    results: list[InsertResult] = []
+
+    def work(context: StatementContext) -> int:
+        ends = _AnyOf((context.cancelled,) if cancelled is None else (context.cancelled, cancelled))
+        results.append(_write(frame, context, table, token, on_progress, ends))
+        return results[0].rows
+
     with _opened(warehouse) as connection:
-        return _write(frame, connection, table, token, on_progress, cancelled)
+        connection.session.run_insert(f"INSERT INTO {table} (a Spark DataFrame)", work)
+    return results[0]
+
+
+@dataclass(frozen=True)
+class _AnyOf:
+    """The caller's own event, and that of KILL QUERY and `connection.cancel()`."""
+
+    events: tuple[Cancellation, ...]
+
+    def is_set(self) -> bool:
+        return any(event.is_set() for event in self.events)
 
 
 @contextmanager
@@ -85,36 +115,32 @@ def _opened(warehouse: Connection | str | os.PathLike[str]) -> Iterator[Connecti
 
 def _write(
     frame: DataFrame,
-    connection: Connection,
+    context: StatementContext,
     name: str,
     token: str | None,
     on_progress: Progress | None,
-    cancelled: threading.Event | None,
+    cancelled: Cancellation,
 ) -> InsertResult:
-    session = connection.session
-    services = session.engine.services
-    snapshot = services.catalog.snapshot()
-    table = find_table(snapshot, session.database, name)
-    chosen = _matching_columns(frame, table)
-    settings = dict(session.settings)
-    query_id = str(uuid.uuid4())
-    task = InsertTask(
-        store=address_of(services.store),
-        snapshot=snapshot_for_insert(snapshot, table.id),
-        table=table,
-        lease_id=services.lease_id,
-        settings=settings,
-        environment=_environment(services, query_id, session.database),
-    )
-    services.catalog.pin(snapshot.number)
-    try:
-        staged = _stage(frame.select(*chosen), task, query_id, on_progress, cancelled)
+    services = context.services
+    if not services.lease_id:
+        raise ReadOnly("The warehouse is open for reading only.", hint="Open it to write.")
+    with services.catalog.pinned() as snapshot, marked_folder(services) as address:
+        table = find_table(snapshot, context.database, name)
+        chosen = _matching_columns(frame, table)
+        task = InsertTask(
+            store=address,
+            snapshot=snapshot_for_insert(snapshot, table.id),
+            table=table,
+            lease_id=services.lease_id,
+            settings=dict(context.settings),
+            environment=context.environment,
+        )
+        staged = _stage(frame.select(*chosen), task, context.query_id, on_progress, cancelled)
+        verify_staged(services.store, address, staged)
         return commit_staged(
-            services, staged, query_id=query_id, token=token, settings=settings,
+            services, staged, query_id=context.query_id, token=token, settings=task.settings,
             statement=f"INSERT INTO {table.database}.{table.name} (a Spark DataFrame)",
         )  # fmt: skip
-    finally:
-        services.catalog.unpin(snapshot.number)
 
 
 def _stage(
@@ -122,7 +148,7 @@ def _stage(
     task: InsertTask,
     query_id: str,
     on_progress: Progress | None,
-    cancelled: threading.Event | None,
+    cancelled: Cancellation,
 ) -> list[StagedInsert]:
     """What the tasks staged, in the order of the frame's partitions."""
     import pickle
@@ -218,13 +244,3 @@ def _check_types(frame: DataFrame) -> None:
 
     for column in frame.schema.fields:
         type_of_arrow(to_arrow_type(column.dataType, timezone="UTC"))
-
-
-def _environment(services: Services, query_id: str, database: str) -> Environment:
-    return Environment(
-        zone=services.zone,
-        now_seconds=services.clock_ms() / 1000,
-        query_id=query_id,
-        database=database,
-        random_seed=uuid.UUID(query_id).int & 0xFFFFFFFF,
-    )

@@ -51,7 +51,8 @@ from olapdb.statements.ttl import materialize_ttl, modified_ttl, ttl_text
 from olapdb.statements.views import alter_query
 from olapdb.transaction.points import reach
 from olapdb.views.column_rename import follow_column_rename
-from olapdb.views.column_use import bind_view, check_altered, refuse_needed_column
+from olapdb.views.column_use import check_altered, refuse_needed_column
+from olapdb.views.judged import Rejudged, bind_view, publish_rejudged
 from olapdb.views.overlay import Overlay
 
 _COMMENTS = nodes.ModifyComment | nodes.CommentColumn
@@ -217,7 +218,7 @@ def _publish(
     after = before if draft.table == before else draft.finished()
     if after is before and not steps:
         return 0
-    views = _checked(draft, after, context, snapshot)
+    views, rejudged = _checked(draft, after, context, snapshot)
     services = context.services
     with Pin(services, snapshot.number):
         mutation = Mutation(
@@ -237,7 +238,11 @@ def _publish(
             if after is not before:
                 requirements.append(NoViewSince(snapshot.number))
                 puts: list[Change] = [PutObject(one) for one in (after, *views)]
-                changes = [*puts, *changes]
+                judged, unchanged = publish_rejudged(
+                    services, snapshot, rejudged, context.query_id, context.text[:65_536]
+                )
+                requirements += unchanged
+                changes = [*puts, *judged, *changes]
             if changes:
                 reach("alter.before_commit")
         except BaseException:
@@ -252,10 +257,11 @@ def _publish(
 
 def _checked(
     draft: Draft, after: Table, context: StatementContext, snapshot: Snapshot
-) -> list[MaterializedView | View]:
-    """The views whose text follows a rename; everything else about the altered table is right."""
+) -> tuple[list[MaterializedView | View], tuple[Rejudged, ...]]:
+    """The views whose text follows a rename, and those that the ALTER makes provable or unproven;
+    everything else about the altered table is right."""
     if after is draft.before:
-        return []
+        return [], ()
     try:
         check_engine(after)
     except ProgrammingError as error:
@@ -273,9 +279,10 @@ def _checked(
         for view in follow_column_rename(seen, made, old, new):
             moved[view.id] = view
     seen = Overlay.of(snapshot, *moved.values())
-    check_altered(seen, after, "alter")
+    rejudged = check_altered(seen, after, "alter")
     _check_moved(list(moved.values()), Overlay.of(snapshot, after, *moved.values()), after)
-    return list(moved.values())
+    judged = {one.view.id for one in rejudged}  # these carry the new text too
+    return [view for view in moved.values() if view.id not in judged], rejudged
 
 
 def _check_moved(views: list[MaterializedView | View], after: Snapshot, table: Table) -> None:

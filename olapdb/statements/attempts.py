@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from olapdb.errors import Aborted, CommitConflict
-from olapdb.model.changes import Change, Commit, LeaseLive, Requirement
+from olapdb.errors import CommitConflict
+from olapdb.model.changes import Change, Commit, Requirement
 from olapdb.model.snapshot import Snapshot
 from olapdb.statements.context import StatementContext
 from olapdb.transaction.turns import Turns
@@ -29,11 +29,6 @@ def attempted(context: StatementContext, attempt: Callable[[Snapshot], _Answer])
             with turns.attempt():
                 return attempt(context.snapshot())
         except CommitConflict as conflict:
-            if isinstance(conflict.requirement, LeaseLive):
-                raise Aborted(
-                    "The lease of this process was revoked: it was taken for dead.",
-                    hint="Nothing was changed; reconnect and run it again.",
-                ) from conflict
             lost = conflict
     raise CommitConflict(
         f"Other statements changed the same objects {ATTEMPTS_MAX} times while this one ran.",

@@ -78,13 +78,17 @@ def _checked(
     context: StatementContext,
 ) -> Iterator[tuple[object, ...]]:  # fmt: skip
     from olapdb.transaction.check import part_problems
+    from olapdb.transaction.damage import damage_of, note_checked
 
+    services = context.services
     for part in sorted(parts, key=lambda one: one.block_range):
         if not part.rows:
             continue
         if context.cancelled.is_set():
             raise QueryWasCancelled("CHECK TABLE was cancelled.")
-        problems = list(part_problems(snapshot, context.services.store, table, part))
+        problems = list(part_problems(snapshot, services.store, table, part))
+        damaged = [damage_of(part, "; ".join(problems), services.clock_ms())] if problems else []
+        note_checked(services, damaged, () if problems else (part.id,))
         if context.progress is not None:
             context.progress(f"{table.database}.{table.name}: {part.name}")
         yield part.name, int(not problems), "; ".join(problems)

@@ -129,11 +129,16 @@ class StatementContext:
         """As of SETTINGS snapshot, else the newest. SnapshotTooOld where its parts are gone."""
         return self.services.catalog.snapshot(self.settings.integer("snapshot") or None)
 
-    def with_settings(self, settings: Sequence[nodes.Setting]) -> StatementContext:
-        """This statement with the settings of a SETTINGS clause."""
+    def with_settings(
+        self, settings: Sequence[nodes.Setting], *, takes_engine: bool = False
+    ) -> StatementContext:
+        """Return this statement's context with the settings of its SETTINGS clause. `takes_engine`:
+        the statement computes chunks of a view where the setting `engine` says."""
         if not settings:
             return self
         changes = {s.name: s.value for s in settings}
+        if not takes_engine:
+            self.settings.refuse_engine(changes)
         self.settings.refuse_if_readonly(changes)
         return replace(self, settings=self.settings.with_changes(changes))
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from olapdb.errors import NotSupportedError
+from olapdb.errors import NotSupportedError, UnsupportedMethod
+from olapdb.model.schema import MaterializedView
 from olapdb.result import Result, from_columns
 from olapdb.sql import nodes
 from olapdb.statements import select
 from olapdb.statements.context import StatementContext
 from olapdb.system.registry import moment_if_any
-from olapdb.types import STRING, UINT64, DateTime64, Nullable
+from olapdb.types import STRING, UINT8, UINT64, DateTime64, Nullable
+
+if TYPE_CHECKING:
+    from olapdb.views.provability import Item
 
 _KNOWN = ("indexes", "header", "description", "actions", "optimize")
 
@@ -19,7 +25,8 @@ def explain(statement: nodes.Explain, context: StatementContext) -> Result:
     """EXPLAIN [PLAN] [indexes = 1] shows the optimized plan, with the parts and granules left after
     each index, and EXPLAIN SYNTAX the statement as it was read: one column `explain`, a row a line.
 
-    EXPLAIN DEPENDENCIES t gives what a change of t reaches; EXPLAIN PROVENANCE SELECT … FROM target
+    EXPLAIN VIEW v, and EXPLAIN VIEW CREATE MATERIALIZED VIEW …, give a row for each part of the
+    definition: whether it is provable, and why. EXPLAIN DEPENDENCIES t gives what a change of t reaches; EXPLAIN PROVENANCE SELECT … FROM target
     WHERE … the INSERTs that the rows were made from: tables with columns of their own.
     """
     options = {s.name: s.value for s in statement.settings}
@@ -41,11 +48,13 @@ def explain(statement: nodes.Explain, context: StatementContext) -> Result:
             return _dependencies(statement.statement, context)
         case "PROVENANCE":
             return _provenance(statement.statement, context)
+        case "VIEW":
+            return _view(statement.statement, context)
         case _:
             raise NotSupportedError(
                 f"EXPLAIN {statement.kind} is not supported yet.",
-                hint="EXPLAIN, EXPLAIN indexes = 1, EXPLAIN SYNTAX, EXPLAIN DEPENDENCIES t and"
-                " EXPLAIN PROVENANCE SELECT … are.",
+                hint="EXPLAIN, EXPLAIN indexes = 1, EXPLAIN SYNTAX, EXPLAIN VIEW v, EXPLAIN"
+                " DEPENDENCIES t and EXPLAIN PROVENANCE SELECT … are.",
                 position=statement.position,
             )
 
@@ -65,6 +74,7 @@ def _plan(statement: nodes.Node, indexes: bool, context: StatementContext) -> li
     return explain_plan(plan)
 
 
+_JUDGED = ("item", "provable", "because", "fix")
 _IMPACT = ("level", "kind", "name", "reached_from", "how")
 _ORIGIN = (
     "part", "part_rows", "view", "source", "first_block", "last_block", "rows", "commit", "kind",
@@ -125,6 +135,39 @@ def _rows_of_target(statement: nodes.Node) -> tuple[nodes.Select, nodes.TableRef
         hint="Name the target of the view; system.views has target_table.",
         position=statement.position,
     )
+
+
+def _view(statement: nodes.Node, context: StatementContext) -> Result:
+    items = _items(statement, context)
+    columns: list[list[object]] = [
+        [item.name for item in items],
+        [int(item.provable) for item in items],
+        [item.because for item in items],
+        [item.fix for item in items],
+    ]
+    return from_columns(_JUDGED, [STRING, UINT8, STRING, STRING], columns)
+
+
+def _items(statement: nodes.Node, context: StatementContext) -> Sequence[Item]:
+    if isinstance(statement, nodes.CreateMaterializedView):
+        from olapdb.statements.views import judged_statement
+
+        return judged_statement(statement, context).items
+    if not isinstance(statement, nodes.TableName):
+        raise NotSupportedError(
+            "EXPLAIN VIEW takes the name of a materialized view, or its CREATE statement.",
+            hint="EXPLAIN shows the plan of a SELECT.", position=statement.position,
+        )  # fmt: skip
+    from olapdb.views.judged import judged_items
+
+    snapshot = context.reading_snapshot()
+    found = context.require(snapshot, statement)
+    if not isinstance(found, MaterializedView):
+        raise UnsupportedMethod(
+            f"{found.database}.{found.name} is not a materialized view.",
+            hint="system.views names them all.", position=statement.position,
+        )  # fmt: skip
+    return judged_items(found, snapshot)
 
 
 def _lines(lines: list[str]) -> Result:

@@ -84,7 +84,7 @@ def truncate_all(statement: nodes.TruncateAll, context: StatementContext) -> Res
 def optimize(statement: nodes.Optimize, context: StatementContext) -> Result:
     """OPTIMIZE TABLE t [PARTITION p] [FINAL]: merges now, and waits for it."""
     from olapdb.ingest.ttl import apply_ttl
-    from olapdb.merge.merger import optimize as optimize_table
+    from olapdb.merge.planner import optimize as optimize_table
 
     if statement.cleanup:
         raise NotSupportedError(

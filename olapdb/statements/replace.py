@@ -31,8 +31,8 @@ from olapdb.model.schema import Column, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.tree import columns_read
 from olapdb.statements.context import StatementContext
-from olapdb.views.column_use import bind_view
 from olapdb.views.impact import check_altered
+from olapdb.views.judged import bind_view, publish_rejudged
 
 
 def is_dimension_only(snapshot: Snapshot, item: SchemaObject) -> bool:
@@ -94,6 +94,10 @@ def publish_successor(
         services.clock_ms(), services=services, changes=all_changes, settings=context.settings,
         rejoined=_rejoined(made, existing, snapshot),
     )  # fmt: skip
+    rejudged, unchanged = publish_rejudged(
+        services, snapshot, check_altered(snapshot, made, "replace"), context.query_id,
+        context.text[:65_536],
+    )  # fmt: skip
     views = tuple(view.id for view in dimension_views(snapshot, {existing.id}))
     own = SchemaIs(made.id, made.version)  # true only once this commit is made
     commit = Commit(
@@ -101,9 +105,9 @@ def publish_successor(
             RevisionIs(existing.id, existing.revision), NoDependents(existing.id, but=views),
             PartsOfPartitionAre(existing.id, None, ids),
             PartsOfPartitionAre(detached, None, detached_ids),
-            *(one for one in dict.fromkeys((*requirements, *needed)) if one != own),
+            *(one for one in dict.fromkeys((*requirements, *needed, *unchanged)) if one != own),
         ),
-        (*all_changes, *stale), "CREATE TABLE", context.query_id, context.text[:65_536],
+        (*all_changes, *stale, *rejudged), "CREATE TABLE", context.query_id, context.text[:65_536],
     )  # fmt: skip
     services.catalog.apply(commit)
     services.notify_written(made.id)

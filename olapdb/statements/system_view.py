@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from olapdb.errors import NotSupportedError
+from olapdb.errors import BadArguments, NotSupportedError
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result, from_columns
@@ -66,6 +66,9 @@ _COLUMNS: Mapping[str, Mapping[str, DataType]] = {
     },
 }  # fmt: skip
 
+_COMPUTE_CHUNKS = ("BACKFILL", "REPLAY", "RECONCILE", "ADOPT", "REBUILD")
+"""Commands that compute chunks, where the setting `engine` says."""
+
 
 def system_view(statement: nodes.SystemView, context: StatementContext) -> Result:
     """The rows of the command as a table; STOP and START give none."""
@@ -86,10 +89,11 @@ def system_view(statement: nodes.SystemView, context: StatementContext) -> Resul
 
 def rows_of(statement: nodes.SystemView, context: StatementContext) -> tuple[Any, ...]:
     """Runs the command; its rows are those that the function of its name in `olapdb.views` gives."""
-    context = context.with_settings(statement.settings)
+    kind = _kind(statement)
+    context = context.with_settings(statement.settings, takes_engine=kind in _COMPUTE_CHUNKS)
     snapshot = context.snapshot()
     view = context.require_view(snapshot, statement.view)
-    match _kind(statement):
+    match kind:
         case "BACKFILL":
             return _backfill(statement, view, context, snapshot)
         case "DRY RUN":
@@ -142,6 +146,8 @@ def _backfill(
 ) -> tuple[Any, ...]:  # fmt: skip
     from olapdb.views.backfill import backfill, refuse_incomplete
 
+    if statement.discard_bypass:
+        _discard_first(statement, view, context)
     rows = backfill(
         context.services, view.id, partition=_partition(statement, view.source_id, context, snapshot),
         executor=executor_of(context), progress=context.progress, query_id=context.query_id,
@@ -152,12 +158,39 @@ def _backfill(
     return done
 
 
+def _discard_first(
+    statement: nodes.SystemView, view: MaterializedView, context: StatementContext
+) -> None:
+    """The replay that BACKFILL … DISCARD BYPASS begins with: of all of the target, since a
+    partition in BACKFILL is one of the source."""
+    from olapdb.views.replay import replay
+
+    if statement.partition is not None:
+        raise BadArguments(
+            "BACKFILL … DISCARD BYPASS is about all of the target, and takes no PARTITION.",
+            hint="SYSTEM REPLAY VIEW … PARTITION p DISCARD BYPASS removes the rows by hand of one"
+            " partition of the target; SYSTEM BACKFILL VIEW … PARTITION p then fills one of the"
+            " source.",
+            position=statement.position,
+        )  # fmt: skip
+    replay(
+        context.services, view.id, discard_bypass=True, executor=executor_of(context),
+        progress=context.progress, query_id=context.query_id, statement=context.text,
+        settings=context.settings, stop=context.cancelled,
+    )  # fmt: skip
+
+
 def _plan(
     statement: nodes.SystemView, view: MaterializedView, context: StatementContext,
     snapshot: Snapshot,
 ) -> tuple[Any, ...]:  # fmt: skip
     from olapdb.views.backfill import backfill_plan
 
+    if statement.discard_bypass:
+        raise BadArguments(
+            "DRY RUN names the chunks of the gap, and discards nothing.",
+            hint="Leave DISCARD BYPASS out.", position=statement.position,
+        )  # fmt: skip
     partition = _partition(statement, view.source_id, context, snapshot)
     return backfill_plan(snapshot, view, partition=partition, settings=context.settings)
 

@@ -15,6 +15,7 @@ from olapdb.statements.table_definition import build_table
 
 if TYPE_CHECKING:
     from olapdb.views.executor import Executor
+    from olapdb.views.provability import Judgement
 
 
 def create_materialized_view(
@@ -23,7 +24,7 @@ def create_materialized_view(
     """The trigger is live from its commit on; older rows are its gap until they are backfilled."""
     from olapdb.views.create import create_view
 
-    context = context.with_settings(statement.settings)
+    context = context.with_settings(statement.settings, takes_engine=statement.populate)
     created = create_view(
         context.services, statement, database=context.database, settings=context.settings,
         query_id=context.query_id, text=context.text, build_inner=_inner_builder(context),
@@ -31,6 +32,19 @@ def create_materialized_view(
     )  # fmt: skip
     context.statistics.warnings += created.warnings
     return Result()
+
+
+def judged_statement(
+    statement: nodes.CreateMaterializedView, context: StatementContext
+) -> Judgement:
+    """What CREATE would say of the definition; nothing is created."""
+    from olapdb.views.create import judge_statement
+
+    context = context.with_settings(statement.settings)
+    return judge_statement(
+        context.services, statement, database=context.database, settings=context.settings,
+        build_inner=_inner_builder(context),
+    )  # fmt: skip
 
 
 def _inner_builder(

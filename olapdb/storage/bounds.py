@@ -61,6 +61,8 @@ def column_bounds(values: pa.ChunkedArray, data_type: DataType) -> ColumnBounds 
     """(minimum, maximum, nulls) of a column of `data_type.arrow`, or None (see the module)."""
     nulls = values.null_count
     kind = plain(data_type)
+    if isinstance(kind, Integer) and not nulls and pa.types.is_integer(values.type):
+        return _integer_bounds(values)
     values = with_the_ends(values)
     if isinstance(kind, Float) and pc.any(pc.is_nan(values)).as_py():
         return None
@@ -79,6 +81,14 @@ def column_bounds(values: pa.ChunkedArray, data_type: DataType) -> ColumnBounds 
     if isinstance(minimum, str) and max(len(minimum), len(maximum)) > TEXT_BOUND_MAX:
         return None
     return (minimum, maximum, nulls)
+
+
+def _integer_bounds(values: pa.ChunkedArray) -> ColumnBounds:
+    """As below, for a fifth of what Arrow's kernel costs on the few rows of a small part."""
+    chunks = [one.to_numpy() for one in values.chunks if len(one)]
+    if not chunks:
+        return (None, None, 0)
+    return (int(min(one.min() for one in chunks)), int(max(one.max() for one in chunks)), 0)
 
 
 def statistics_bounds(

@@ -7,6 +7,8 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
+from olapdb.storage.suspects import Suspects
+
 FOOTERS_MAX = 4096
 INLINE_BYTES_MAX = 64 << 20
 INDEX_BYTES_MAX = 64 << 20
@@ -58,7 +60,8 @@ class BoundedCache(Generic[Value]):
 class PartCache:
     """`footers` by path and `inline` decoded rows by part id, both only when their checksum was
     right; `layouts` by table id, what the writer derives from a table; `defaults`, by whoever reads
-    columns that parts lack; `indexes`, skip indexes by (path, name)."""
+    columns that parts lack; `indexes`, skip indexes by (path, name); `suspects`, parts that a read
+    failed on."""
 
     def __init__(
         self, footers_max: int = FOOTERS_MAX, inline_bytes_max: int = INLINE_BYTES_MAX
@@ -68,6 +71,7 @@ class PartCache:
         self.layouts: BoundedCache[object] = BoundedCache(footers_max)
         self.defaults: BoundedCache[object] = BoundedCache(footers_max)
         self.indexes: BoundedCache[object] = BoundedCache(INDEX_BYTES_MAX)
+        self.suspects = Suspects()
 
     def forget(self, path: str) -> None:
         self.footers.forget(path)

@@ -8,12 +8,19 @@ whole at once.  `verify_file` (CHECK TABLE, recovery) always reads everything.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import zlib
 
 import pyarrow as pa
 
-from olapdb.errors import ChecksumDoesntMatch, CorruptedData
+from olapdb.errors import (
+    ChecksumDoesntMatch,
+    CorruptedData,
+    MemoryLimitExceeded,
+    OperationalError,
+    system_error,
+)
 from olapdb.model.part import Part
 from olapdb.storage.store import Store
 
@@ -21,6 +28,7 @@ WHOLE_FILE_BYTES_MAX = 1 << 20
 _CHUNK_BYTES = 4 << 20
 _TAIL_BYTES = 8
 _MAGIC = b"PAR1"
+_LACKS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EAGAIN})
 
 
 def checksum_of_bytes(data: bytes | memoryview) -> str:
@@ -87,8 +95,13 @@ def verify_file(store: Store, part: Part) -> None:
         _compare(part, found)
 
 
-def unreadable(part: Part, error: Exception) -> CorruptedData:
-    """Of a part whose bytes cannot be had, or mean nothing."""
+def unreadable(part: Part, error: Exception) -> OperationalError:
+    """Of a part whose bytes cannot be had (EIO among others), or mean nothing: CorruptedData. What
+    this process lacks for a moment (memory, file descriptors) says nothing of the part."""
+    if isinstance(error, MemoryError):
+        return MemoryLimitExceeded(f"There is no memory to read part {part.id}: {error}.")
+    if isinstance(error, OSError) and error.errno in _LACKS:
+        return system_error(error, part.path)
     return CorruptedData(
         f"Part {part.id} of table {part.table_id}, partition {part.partition_id}, in "
         f"{part.path or 'the catalog (inline)'} cannot be read: {error}.",

@@ -7,6 +7,7 @@ was dropped and added again does not.  Values of a column whose type was changed
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -14,7 +15,7 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from olapdb.errors import CorruptedData, InternalError
+from olapdb.errors import CorruptedData, FileDoesntExist, InternalError, SnapshotTooOld
 from olapdb.functions import cast_column, parse_type
 from olapdb.functions.base import Environment
 from olapdb.functions.columns import with_precision
@@ -25,6 +26,7 @@ from olapdb.storage.bounds import bounds_hold, has_bounds, statistics_bounds
 from olapdb.storage.checksum import mismatch, unreadable, verify_inline, verify_open
 from olapdb.storage.skip_indexes import METADATA_PREFIX, IndexPlace, parse_index
 from olapdb.storage.store import Store
+from olapdb.threads import refuse_if_ending
 from olapdb.types import Float, plain
 
 _FIELD_ID = b"PARQUET:field_id"
@@ -120,6 +122,7 @@ class PartReader:
         left (`part.rows` and `row_groups` tell it).  Raises FileDoesntExist, ChecksumDoesntMatch
         or CorruptedData, which name the part.
         """
+        refuse_if_ending()
         wanted = [self._column(name) for name in columns]
         if self._part.rows == 0:
             return pa.table({c.name: pa.array([], c.type.arrow) for c in wanted})
@@ -157,11 +160,11 @@ class PartReader:
         kept = self._store.cache.indexes.get(key)
         if isinstance(kept, pa.RecordBatch):
             return kept
-        try:
-            with self._store.open_input(self._part.path) as source:
+        with self._suspecting(), self._opened() as source:
+            try:
                 batch = parse_index(place, source.read_at(place.size_bytes, place.offset))
-        except (OSError, pa.ArrowException, CorruptedData) as error:
-            raise unreadable(self._part, error) from error
+            except CorruptedData as error:
+                raise unreadable(self._part, error) from error
         self._store.cache.indexes.put(key, batch, place.size_bytes)
         return batch
 
@@ -215,12 +218,13 @@ class PartReader:
         kept = cache.get(self._part.id)
         if isinstance(kept, pa.Table):
             return kept
-        data = self._snapshot.inline_rows(self._part)
-        verify_inline(self._part, data)
-        try:
-            table = pa.ipc.open_file(pa.py_buffer(data)).read_all()
-        except pa.ArrowException as error:
-            raise unreadable(self._part, error) from error
+        with self._suspecting():
+            data = self._snapshot.inline_rows(self._part)
+            verify_inline(self._part, data)
+            try:
+                table = pa.ipc.open_file(pa.py_buffer(data)).read_all()
+            except pa.ArrowException as error:
+                raise unreadable(self._part, error) from error
         cache.put(self._part.id, table, len(data))
         return table
 
@@ -238,23 +242,19 @@ class PartReader:
             {leaf for _, s in stored for leaf in range(s.first_leaf, s.first_leaf + s.leaf_count)}
         )
         groups = range(footer.metadata.num_row_groups) if row_groups is None else row_groups
-        try:
-            with self._store.open_input(self._part.path) as source:
-                if source.size() != self._part.bytes:
-                    raise mismatch(self._part, f"has {source.size()} bytes now")
-                file = pq.ParquetFile(
-                    source, metadata=footer.metadata, page_checksum_verification=True,
-                    pre_buffer=False,
-                    read_dictionary=[
-                        s.name for c, s in stored
-                        if c.name in coded and self._is_plain(c, s.type_name)
-                    ],
-                )  # fmt: skip
-                rows = file.reader.read_row_groups(
-                    list(groups), column_indices=leaves, use_threads=use_threads
-                )
-        except (OSError, pa.ArrowException) as error:
-            raise unreadable(self._part, error) from error
+        as_dictionaries = [
+            s.name for c, s in stored if c.name in coded and self._is_plain(c, s.type_name)
+        ]
+        with self._suspecting(), self._opened() as source:
+            if source.size() != self._part.bytes:
+                raise mismatch(self._part, f"has {source.size()} bytes now")
+            file = pq.ParquetFile(
+                source, metadata=footer.metadata, page_checksum_verification=True,
+                pre_buffer=False, read_dictionary=as_dictionaries,
+            )  # fmt: skip
+            rows = file.reader.read_row_groups(
+                list(groups), column_indices=leaves, use_threads=use_threads
+            )
         return self._as_asked([(c, rows.column(s.name), s.type_name) for c, s in stored])
 
     def _footer(self) -> Footer:
@@ -262,15 +262,30 @@ class PartReader:
         kept = cache.get(self._part.path)
         if isinstance(kept, Footer):
             return kept
-        try:
-            with self._store.open_input(self._part.path) as source:
-                verify_open(source, self._part)
-                file = pq.ParquetFile(source)
-                footer = Footer(file.metadata, _file_columns(file.schema_arrow))
-        except (OSError, pa.ArrowException) as error:
-            raise unreadable(self._part, error) from error
+        with self._suspecting(), self._opened() as source:
+            verify_open(source, self._part)
+            file = pq.ParquetFile(source)
+            footer = Footer(file.metadata, _file_columns(file.schema_arrow))
         cache.put(self._part.path, footer)
         return footer
+
+    @contextmanager
+    def _opened(self) -> Iterator[pa.NativeFile]:
+        """The part's file; what fails while it is read is an error that names the part."""
+        try:
+            with self._store.open_input(self._part.path) as source:
+                yield source
+        except (OSError, pa.ArrowException) as error:
+            raise unreadable(self._part, error) from error
+
+    @contextmanager
+    def _suspecting(self) -> Iterator[None]:
+        """A read that fails makes the part a suspect: whether it is damaged is found out later."""
+        try:
+            yield
+        except (CorruptedData, FileDoesntExist, SnapshotTooOld):
+            self._store.cache.suspects.add(self._part)
+            raise
 
     # --- types
 

@@ -6,9 +6,11 @@ Column names are ClickHouse's where it has the column.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 from olapdb.catalog.base import PartChange
+from olapdb.merge.vacuum import backlog
 from olapdb.model.schema import Table
 from olapdb.system.registry import Row, SystemContext, SystemTable, moment
 from olapdb.types import (
@@ -42,6 +44,8 @@ EVENTS: Mapping[str, str] = {
     "InsertedRows": "Rows inserted.",
     "Merge": "Merges committed in the background.",
     "MergedRows": "Rows that they read.",
+    "VacuumedParts": "Dropped parts that vacuum has forgotten.",
+    "VacuumMicroseconds": "How long that took.",
     "FailedMerge": "Merges and vacuums in the background that ended with an error.",
 }
 
@@ -91,6 +95,7 @@ def _metrics(context: SystemContext) -> Iterator[Row]:
     tables = [item for item in snapshot.objects() if isinstance(item, Table)]
     parts = [part for table in tables for part in snapshot.parts(table.id) if part.rows]
     leases = context.services.catalog.leases()
+    behind = backlog(context.services)
     for name, value, description in (
         ("Query", len(context.services.activity.running()), "Statements that run in this process."),
         ("Commit", snapshot.number, "The newest commit of the warehouse."),
@@ -98,6 +103,9 @@ def _metrics(context: SystemContext) -> Iterator[Row]:
         ("AttachedTable", len(tables), "Tables, those inside of views too."),
         ("PartsActive", len(parts), "Parts with rows that the newest snapshot has."),
         ("PartsInline", sum(part.inline for part in parts), "Those that lie in the catalog."),
+        ("VacuumBacklogParts", behind.parts,
+         "Dropped parts older than old_parts_lifetime that vacuum has not forgotten yet."),
+        ("VacuumBacklogSeconds", math.ceil(behind.seconds), "The work that they are, in seconds."),
         ("Lease", sum(one.state == "live" for one in leases), "Live leases of all processes."),
     ):  # fmt: skip
         yield name, value, description, name

@@ -42,11 +42,14 @@ def _table_settings(context: SystemContext) -> Iterator[Row]:
 def _functions(context: SystemContext) -> Iterator[Row]:
     from olapdb.functions.aggregates.registry import aggregate_descriptions
     from olapdb.functions.registry import function_descriptions
+    from olapdb.functions.windows import window_names
 
     for name, insensitive, alias_to in function_descriptions():
         yield name, 0, int(insensitive), alias_to, "", "System"
     for name, insensitive, alias_to in aggregate_descriptions():
         yield name, 1, int(insensitive), alias_to, "", "System"
+    for name in window_names():
+        yield name, 1, 0, "", "", "System"
 
 
 TABLES = (

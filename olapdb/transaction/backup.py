@@ -158,11 +158,15 @@ def _copy_file(source: Store, target: Store, part: Part) -> None:
             while chunk := stream.read(_CHUNK_BYTES):
                 sink.write(chunk)
 
-    target.write(part.path, write)
     try:
-        verify_file(target, part)
-    except BaseException:
-        target.delete(part.path)
+        target.write(part.path, write)
+        try:
+            verify_file(target, part)
+        except BaseException:
+            target.delete(part.path)
+            raise
+    except (CorruptedData, FileDoesntExist):
+        source.cache.suspects.add(part)
         raise
 
 

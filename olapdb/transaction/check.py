@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 
 from olapdb.catalog.base import Catalog
-from olapdb.errors import CorruptedData, OperationalError
+from olapdb.errors import CorruptedData, FileDoesntExist, SnapshotTooOld
 from olapdb.model.part import BlockRange, Part, detached_table
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
@@ -82,7 +82,8 @@ def _check_contributions(snapshot: Snapshot, part: Part) -> Iterator[str]:
 def part_problems(
     snapshot: Snapshot, store: Store, table: Table, part: Part, check_rows: CheckRows | None = None
 ) -> Iterator[str]:
-    """What is wrong with a part's bytes: its checksum, rows and bounds. Reads all of it."""
+    """What is wrong with a part's bytes: its checksum, rows and bounds. Reads all of it. Raises what
+    says nothing of the part: that memory or file descriptors have run out."""
     try:
         if part.inline:
             verify_inline(part, snapshot.inline_rows(part))
@@ -92,7 +93,7 @@ def part_problems(
             yield "is void, but has a file"
         if part.rows:
             yield from _check_rows(snapshot, store, table, part, check_rows)
-    except (CorruptedData, OperationalError) as error:
+    except (CorruptedData, FileDoesntExist, SnapshotTooOld) as error:
         yield str(error)
 
 

@@ -37,6 +37,7 @@ STAGES = (
     "merge.started", "merge.read", "merge.committed",
     "backup.catalog_copied", "backup.parts_copied", "backup.published", "restore.parts_copied",
     "vacuum.revoked", "vacuum.marked", "vacuum.forgotten", "vacuum.file_deleted",
+    "vacuum.history_forgotten", "vacuum.blocks_compacted", "vacuum.space_given_back",
 )  # fmt: skip
 """Every stage there is; reaching another one while somebody watches is an error."""
 

@@ -16,7 +16,7 @@ from typing import Self
 
 import pyarrow as pa
 
-from olapdb.errors import Aborted, CommitConflict, CommitUnknown, Error, InternalError
+from olapdb.errors import CommitConflict, CommitUnknown, Error, InternalError
 from olapdb.model.changes import Commit, Committed, LeaseLive
 from olapdb.model.part import Blocks, Contribution
 from olapdb.model.schema import Table
@@ -74,6 +74,12 @@ class Transaction:
         if staged.part.path:
             self._paths.append(staged.part.path)
 
+    def drop(self, staged: StagedPart) -> None:
+        """Delete the file of a part that no further attempt commits; after a conflict only."""
+        if staged.part.path:
+            self._paths.remove(staged.part.path)
+            self._services.store.delete(staged.part.path)
+
     def commit(self, build: Callable[[Snapshot], Commit]) -> Committed:
         """Applies `build(newest snapshot)`; on CommitConflict builds again, bounded.
 
@@ -91,13 +97,8 @@ class Transaction:
                 committed = self._services.catalog.apply(commit)
             except CommitUnknown:
                 raise
-            except CommitConflict as conflict:
+            except CommitConflict:
                 self._settled = False
-                if isinstance(conflict.requirement, LeaseLive):
-                    raise Aborted(
-                        "The lease of this process was revoked: it was taken for dead.",
-                        hint="Nothing was changed; reconnect and run it again.",
-                    ) from conflict
                 if attempt == self._attempts_max:
                     raise
                 continue

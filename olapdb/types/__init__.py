@@ -23,6 +23,7 @@ from olapdb.types.compound import (
     is_number,
     make_nullable,
     plain,
+    stored_type,
 )
 from olapdb.types.names import StateOf, known_zone, parse_type, type_families
 from olapdb.types.scalars import (
@@ -30,6 +31,7 @@ from olapdb.types.scalars import (
     DATE,
     DATE32,
     DATETIME,
+    EXACT_FLOAT,
     FLOAT32,
     FLOAT64,
     INT8,
@@ -44,26 +46,31 @@ from olapdb.types.scalars import (
     UINT64,
     UUID,
     UUID_TYPE,
+    WIDE_INTEGER,
+    WIDE_SUM,
     Boolean,
     Date,
     Date32,
     DateTime,
     DateTime64,
     Decimal,
+    ExactFloat,
     FixedString,
     Float,
     Integer,
     Interval,
     Nothing,
     String,
+    WideInteger,
 )
 
 __all__ = [
-    "BOOL", "DATE", "DATE32", "DATETIME", "FLOAT32", "FLOAT64", "INT8", "INT16", "INT32", "INT64",
+    "BOOL", "DATE", "DATE32", "DATETIME", "EXACT_FLOAT", "FLOAT32", "FLOAT64", "INT8", "INT16", "INT32", "INT64",
     "NOTHING", "STRING", "UINT8", "UINT16", "UINT32", "UINT64", "UTC", "UUID", "UUID_TYPE",
+    "WIDE_INTEGER", "WIDE_SUM",
     "AggregateFunction", "Array", "Boolean", "DataType", "Date", "Date32", "DateTime",
-    "DateTime64", "Decimal", "FixedString", "Float", "Integer", "Interval", "LowCardinality",
-    "Map", "Nothing", "Nullable", "SimpleAggregateFunction", "StateOf", "String", "Tuple",
+    "DateTime64", "Decimal", "ExactFloat", "FixedString", "Float", "Integer", "Interval", "LowCardinality",
+    "Map", "Nothing", "Nullable", "SimpleAggregateFunction", "StateOf", "String", "Tuple", "WideInteger",
     "arrow_schema", "is_nullable", "is_number", "known_zone", "make_nullable", "parse_type",
-    "plain", "quote_identifier", "type_families",
+    "plain", "quote_identifier", "stored_type", "type_families",
 ]  # fmt: skip

@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from olapdb.types.base import DataType, quote_identifier
-from olapdb.types.scalars import Boolean, Decimal, Float, Integer, Nothing
+from olapdb.types.scalars import (
+    Boolean,
+    Decimal,
+    ExactFloat,
+    Float,
+    Integer,
+    Nothing,
+    WideInteger,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -167,6 +175,29 @@ def make_nullable(data_type: DataType) -> DataType:
     if isinstance(data_type, SimpleAggregateFunction):
         return make_nullable(data_type.inner)
     return Nullable(data_type)
+
+
+def stored_type(data_type: DataType) -> DataType:
+    """The type of a table's column that holds such values: a WideInteger is a Decimal there,
+    an ExactFloat a Float64."""
+    match data_type:
+        case WideInteger():
+            return Decimal(data_type.precision, data_type.scale)
+        case ExactFloat():
+            return Float(data_type.bits)
+        case Nullable(inner) | LowCardinality(inner) | Array(inner):
+            return type(data_type)(stored_type(inner))
+        case Map(key, value):
+            return Map(stored_type(key), stored_type(value))
+        case Tuple(elements, names):
+            return Tuple(tuple(map(stored_type, elements)), names)
+        case SimpleAggregateFunction(function, inner):
+            return SimpleAggregateFunction(function, stored_type(inner))
+        case AggregateFunction(function, parameters, arguments, state):
+            arguments = tuple(map(stored_type, arguments))
+            return AggregateFunction(function, parameters, arguments, stored_type(state))
+        case _:
+            return data_type
 
 
 def is_number(data_type: DataType) -> bool:

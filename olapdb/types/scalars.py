@@ -52,6 +52,17 @@ class Float(DataType):
 
 
 @dataclass(frozen=True)
+class ExactFloat(Float):
+    """The common type of a 64-bit integer and a float, where ClickHouse has a Variant.
+
+    A Float64 to which an integer converts only where the Float64 holds it exactly; a cast of
+    another one is an error.
+    """
+
+    bits: int = 64
+
+
+@dataclass(frozen=True)
 class Decimal(DataType):
     """Decimal(P, S), P up to 76."""
 
@@ -68,6 +79,18 @@ class Decimal(DataType):
         if self.precision <= 38:
             return pa.decimal128(self.precision, self.scale)
         return pa.decimal256(self.precision, self.scale)
+
+
+@dataclass(frozen=True)
+class WideInteger(Decimal):
+    """Integers beyond 64 bits: the common type of UInt64 and a signed integer.
+
+    ClickHouse has Int128 or Variant(Int64, UInt64) here.  Arrow and tables hold it as the Decimal
+    that its name says; arithmetic treats it as an integer, so that a quotient is a Float64.
+    """
+
+    precision: int = 20
+    scale: int = 0
 
 
 @dataclass(frozen=True)
@@ -227,3 +250,4 @@ INT8, INT16, INT32, INT64 = (Integer(b, True) for b in (8, 16, 32, 64))
 FLOAT32, FLOAT64 = Float(32), Float(64)
 BOOL, STRING, DATE, DATE32, DATETIME = Boolean(), String(), Date(), Date32(), DateTime()
 UUID_TYPE, NOTHING = UUID(), Nothing()
+WIDE_INTEGER, WIDE_SUM, EXACT_FLOAT = WideInteger(), WideInteger(38), ExactFloat()

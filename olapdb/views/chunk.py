@@ -124,6 +124,8 @@ def compute_chunk(
         cancelled or threading.Event(),
     )  # fmt: skip
     bound = bound_view(task.view, around)
+    if task.purpose != "backfill":  # whose rows come in
+        bound = bound.unchecked()
     sink = _Sink(task, around, bound)
     source_rows = 0
     try:

@@ -24,7 +24,7 @@ from olapdb.plan.nodes import Plan
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_query
-from olapdb.views.column_use import bind_view
+from olapdb.views.judged import bind_view
 from olapdb.views.overlay import Overlay
 
 Name = tuple[str, str]

@@ -11,18 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from olapdb.bind import BindScope, bind_query
-from olapdb.config import Settings
-from olapdb.errors import AlterOfColumnIsForbidden, Error, TypeMismatch
+from olapdb.errors import AlterOfColumnIsForbidden, Error, TypeMismatch, ViewNotProvable
 from olapdb.functions.base import Environment
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.nodes import Plan
-from olapdb.sql.parser import parse_query
 from olapdb.types import DataType, is_nullable
 from olapdb.views.fit import check_columns
+from olapdb.views.judged import Rejudged, after_alter, bind_view, judgement_of
 from olapdb.views.overlay import Overlay
-from olapdb.views.refuse import check_definition
 from olapdb.views.shape import scans
 
 Role: TypeAlias = Literal["source", "target", "dimension"]
@@ -81,34 +78,55 @@ def refuse_needed_column(
     )
 
 
-def check_altered(snapshot: Snapshot, altered: Table, action: str) -> None:
+def check_altered(snapshot: Snapshot, altered: Table, action: str) -> tuple[Rejudged, ...]:
     """Whether every materialized view around the table still works once it is `altered`: its query
     binds, and fits its target as at CREATE.  AlterOfColumnIsForbidden with the reason where not; a
-    view that is broken already does not count."""
+    view that is broken already does not count.
+
+    Returns the views that are provable before or after, and not both."""
     after = Overlay.of(snapshot, altered)
+    found: list[Rejudged] = []
     for view in _views(after):
         before = _bound(view, snapshot)
         if _role(view, altered.id) is None or before is None:
             continue
         name = f"{view.database}.{view.name}"
         try:
-            plan = _check(view, name, after)
+            plan = _checked_plan(view, name, after)
             _refuse_new_nulls(view, name, (before, snapshot), (plan, after))
+            rejudged = _rejudged(view, name, (before, snapshot), (plan, after))
         except Error as error:
             raise AlterOfColumnIsForbidden(
                 f"Cannot {action} {altered.database}.{altered.name}: the materialized view {name}"
                 f" would not fit any more. {error.message}",
                 hint=f"ALTER TABLE {name} MODIFY QUERY first, or DROP VIEW {name}.",
             ) from error
+        if rejudged is not None:
+            found.append(rejudged)
+    return tuple(found)
 
 
-def _check(view: MaterializedView, name: str, after: Snapshot) -> Plan:
-    source, target = after.by_id(view.source_id), after.by_id(view.target_id)
+def _checked_plan(view: MaterializedView, name: str, after: Snapshot) -> Plan:
+    target = after.by_id(view.target_id)
     plan = bind_view(view, after)
-    if isinstance(source, Table) and isinstance(target, Table):
+    if isinstance(target, Table):
         check_columns(name, plan, target, (), after, Environment(zone=view.zone))
-        check_definition(name, plan, source, target)
     return plan
+
+
+def _rejudged(
+    view: MaterializedView, name: str, before: tuple[Plan, Snapshot], after: tuple[Plan, Snapshot]
+) -> Rejudged | None:
+    """ViewNotProvable where merges would corrupt the target from now on; a view of which that holds
+    already is unproven, and left so."""
+    now = judgement_of(view, after[1], after[0])
+    had = judgement_of(view, before[1], before[0])
+    if now is None:
+        return None
+    wrong = next((item for item in now.items if item.refused), None)
+    if wrong is not None and (had is None or not any(item.refused for item in had.items)):
+        raise ViewNotProvable(f"View {name} would go wrong: {wrong.because}", hint=wrong.fix)
+    return after_alter(view, had, now)
 
 
 def _refuse_new_nulls(
@@ -138,15 +156,6 @@ def _homeless_nulls(
         if (wanted := target.column(name)) is not None
         and is_nullable(have) and not is_nullable(wanted.type)
     ]  # fmt: skip
-
-
-def bind_view(view: MaterializedView, snapshot: Snapshot, query: str | None = None) -> Plan:
-    """The view's frozen query (or another text) bound as its trigger binds it, not optimized."""
-    scope = BindScope(
-        snapshot=snapshot, database=view.database, settings=Settings(dict(view.settings)),
-        environment=Environment(zone=view.zone, database=view.database),
-    )  # fmt: skip
-    return bind_query(parse_query(view.query if query is None else query), scope)
 
 
 def _bound(view: MaterializedView, snapshot: Snapshot) -> Plan | None:

@@ -46,10 +46,11 @@ from olapdb.views.change import (
     rewrite_references,
     set_attached,
 )  # fmt: skip
-from olapdb.views.definition import columns_of_plan, define
+from olapdb.views.definition import columns_of_plan, define, draft
 from olapdb.views.executor import Executor
 from olapdb.views.jobs import Progress, readable_source
 from olapdb.views.overlay import Overlay
+from olapdb.views.provability import Judgement, judge
 
 __all__ = [
     "BuildInner", "CreatedView", "create_view", "dependents", "drop_view", "rewrite_references",
@@ -126,6 +127,24 @@ def create_view(
         f"The tables of view {statement.name} changed {ATTEMPTS_MAX} times meanwhile.",
         hint="Nothing was created; run it again.",
     )
+
+
+def judge_statement(
+    services: Services,
+    statement: nodes.CreateMaterializedView,
+    *,
+    database: str,
+    settings: Mapping[str, object] | None = None,
+    build_inner: BuildInner | None = None,
+) -> Judgement:
+    """What CREATE would say of the definition; nothing is created, and what merges would corrupt is
+    an item, not an error.  Raises what binding the query raises, UnknownTable."""
+    _refuse_clauses(statement, ())
+    drafting = _Draft(
+        services, services.catalog.snapshot(), statement, database, dict(settings or {}),
+        build_inner, None,
+    )  # fmt: skip
+    return drafting.judge()
 
 
 def _refuse_clauses(
@@ -215,6 +234,17 @@ class _Draft:
             changes.append(PutObject(definition.target))
         changes.append(PutObject(view))
         return view, definition.target, [*requirements, *definition.requirements(left)], changes
+
+    def judge(self) -> Judgement:
+        statement = self.statement
+        database = statement.name.database or self.database
+        drafted = draft(
+            self.snapshot, f"{database}.{statement.name.name}", statement.query,
+            lambda plan: self._target(plan, "explained"), database=self.database,
+            zone=self.services.zone, session_settings=self.settings, clauses=statement.settings,
+            position=statement.position,
+        )  # fmt: skip
+        return judge(drafted.parts)
 
     def _target(self, plan: Plan, view_id: str) -> Table:
         statement = self.statement

@@ -23,15 +23,23 @@ from olapdb.errors import (
     UnknownTable,
 )  # fmt: skip
 from olapdb.functions.base import Environment
+from olapdb.ingest.dimensions import dimension_views
 from olapdb.ingest.stage import CASCADE_DEPTH_MAX
-from olapdb.model.changes import Requirement, RevisionIs, SchemaIs, ViewsAre
+from olapdb.model.changes import (
+    DimensionViewsAre,
+    Requirement,
+    RevisionIs,
+    SchemaIs,
+    ViewsAre,
+)  # fmt: skip
 from olapdb.model.schema import Column, MaterializedView, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.nodes import Plan, SystemScan
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.views.fit import check_columns
-from olapdb.views.refuse import check_definition
+from olapdb.views.overlay import Overlay
+from olapdb.views.provability import Parts, check_definition, circle_of, downstream
 from olapdb.views.shape import scans, walk_plan
 
 MEANING = (
@@ -87,9 +95,13 @@ class Definition:
         if not self.new_target:
             needed[SchemaIs(self.target.id, self.target.version)] = None
             needed[RevisionIs(self.target.id, self.target.revision)] = None
-            for table_id in _downstream(snapshot, self.target.id):
+            # A view that is replaced by this one is there until the commit is made.
+            there = snapshot.below if isinstance(snapshot, Overlay) else snapshot
+            for table_id in downstream(snapshot, self.target.id):
                 views = (v for v in snapshot.views_on(table_id) if v.attached)
                 needed[ViewsAre(table_id, tuple((v.id, v.version) for v in views))] = None
+                joins = tuple((v.id, v.version) for v in dimension_views(there, {table_id}))
+                needed[DimensionViewsAre(table_id, joins)] = None
         return list(needed)
 
 
@@ -112,6 +124,54 @@ def define(
     ThereIsNoColumn, DuplicateColumn, TypeMismatch, CannotConvertType or TooDeepRecursion where it
     cannot be a trigger into that target; UnknownTable.
     """
+    drafted = draft(
+        snapshot, name, query, target, database=database, zone=zone,
+        session_settings=session_settings, clauses=clauses, position=position,
+    )  # fmt: skip
+    plan, source, chosen = drafted.parts.plan, drafted.parts.source, drafted.parts.target
+    check_columns(name, plan, chosen, declared, snapshot, drafted.parts.environment)
+    dimensions = _dimensions(plan, source, name)
+    _refuse_circle(snapshot, name, source, dimensions, chosen)
+    reason = check_definition(drafted.parts)
+    _refuse_depth(snapshot, name, source, chosen)
+    return Definition(
+        query=to_sql(drafted.query),
+        plan=plan,
+        source=source,
+        target=chosen,
+        dimension_ids=dimensions,
+        references=tuple(dict.fromkeys((source.id, *(i for i, _ in plan.tables), *dimensions))),
+        settings=tuple(sorted(drafted.settings.items())),
+        zone=zone,
+        unprovable=reason,
+        new_target=snapshot.by_id(chosen.id) is None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A definition that is bound, and not checked yet: its qualified query, its frozen settings,
+    and the parts that are judged."""
+
+    query: nodes.Query
+    settings: dict[str, SettingValue]
+    parts: Parts
+
+
+def draft(
+    snapshot: Snapshot,
+    name: str,
+    query: nodes.Query,
+    target: ChooseTarget,
+    *,
+    database: str,
+    zone: str,
+    session_settings: Mapping[str, object],
+    clauses: Iterable[nodes.Setting] = (),
+    position: Position | None = None,
+) -> Draft:
+    """Binds the query and freezes what it means. Raises what binding raises; UnknownTable, and
+    QueryNotSupportedInMaterializedView for a source that fires no view."""
     frozen = frozen_settings(session_settings, (*clauses, *getattr(query, "settings", ())))
     scope = BindScope(
         snapshot=snapshot, database=database, settings=Settings(frozen),
@@ -121,24 +181,8 @@ def define(
     source = _source(snapshot, name, qualified, database, position)
     plan = bind_query(qualified, scope)
     _check_names(name, plan)
-    chosen = target(plan)
-    check_columns(name, plan, chosen, declared, snapshot, scope.environment)
-    reason = check_definition(name, plan, source, chosen)
-    dimensions = _dimensions(plan, source, name)
-    _refuse_circle(snapshot, name, source, chosen)
-    _refuse_depth(snapshot, name, source, chosen)
-    return Definition(
-        query=to_sql(qualified),
-        plan=plan,
-        source=source,
-        target=chosen,
-        dimension_ids=dimensions,
-        references=tuple(dict.fromkeys((source.id, *(i for i, _ in plan.tables), *dimensions))),
-        settings=tuple(sorted(frozen.items())),
-        zone=zone,
-        unprovable=reason or _at_insert(dimensions, frozen),
-        new_target=snapshot.by_id(chosen.id) is None,
-    )
+    parts = Parts(name, plan, source, target(plan), snapshot, frozen, scope.environment)
+    return Draft(qualified, frozen, parts)
 
 
 def kept_settings(view: MaterializedView, asked: Mapping[str, object]) -> dict[str, object]:
@@ -251,13 +295,6 @@ def _dimensions(plan: Plan, source: Table, name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(ids))
 
 
-def _at_insert(dimensions: tuple[str, ...], settings: Mapping[str, SettingValue]) -> str:
-    """Why a view with dimensions that are read once cannot be proven; "" for another one."""
-    if not dimensions or settings.get("dimensions") != "at_insert":
-        return ""
-    return "its dimensions are read at_insert: what they held then is not kept."
-
-
 # --- where it writes -----------------------------------------------------------------------------
 
 
@@ -272,24 +309,19 @@ def _check_names(name: str, plan: Plan) -> None:
         seen.add(column)
 
 
-def _refuse_circle(snapshot: Snapshot, name: str, source: Table, target: Table) -> None:
-    start: tuple[str, ...] = (f"{target.database}.{target.name}",)
-    waiting, seen = [(target.id, start)], set[str]()
-    while waiting:
-        table_id, path = waiting.pop()
-        if table_id == source.id:
-            first = f"{source.database}.{source.name}"
-            raise TooDeepRecursion(
-                f"View {name} would close a circle: {' -> '.join((first, *path))}.",
-                hint="A table cannot receive what is made of its own rows; use another target.",
-            )
-        if table_id in seen:
-            continue
-        seen.add(table_id)
-        for view in snapshot.views_on(table_id):
-            found = snapshot.by_id(view.target_id)
-            label = f"{found.database}.{found.name}" if found is not None else view.name
-            waiting.append((view.target_id, (*path, label)))
+def _refuse_circle(
+    snapshot: Snapshot, name: str, source: Table, dimensions: tuple[str, ...], target: Table
+) -> None:
+    """A view that reads what is made of its own target, its target itself too."""
+    joined = (snapshot.by_id(one) for one in dimensions)
+    inputs = [source, *(table for table in joined if isinstance(table, Table))]
+    circle = circle_of(snapshot, inputs, target)
+    if circle:
+        raise TooDeepRecursion(
+            f"View {name} would close a circle: {' -> '.join(circle)}.",
+            hint="A table cannot receive what is made of its own rows; use another target, or join"
+            " another table.",
+        )
 
 
 def _refuse_depth(snapshot: Snapshot, name: str, source: Table, target: Table) -> None:
@@ -310,14 +342,3 @@ def _levels(table_id: str, neighbours: Callable[[str], list[str]]) -> int:
     while reached and levels < CASCADE_DEPTH_MAX:
         levels, reached = levels + 1, {n for one in reached for n in neighbours(one)}
     return levels
-
-
-def _downstream(snapshot: Snapshot, table_id: str) -> Iterable[str]:
-    """Tables below the target: the circle check holds while their views stay the same."""
-    waiting, seen = [table_id], dict[str, None]()
-    while waiting:
-        one = waiting.pop()
-        if one not in seen:
-            seen[one] = None
-            waiting += [view.target_id for view in snapshot.views_on(one)]
-    return seen

@@ -16,23 +16,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from olapdb.errors import CommitConflict, QueryNotSupportedInMaterializedView, UnknownTable
-from olapdb.model.changes import (
-    Change,
-    Commit,
-    Invalidate,
-    NothingCovered,
-    PutObject,
-    Requirement,
-    RevisionIs,
-)  # fmt: skip
+from olapdb.model.changes import Commit, PutObject, RevisionIs
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
-from olapdb.model.view_state import Invalidation
 from olapdb.sql import nodes
 from olapdb.transaction.points import reach
 from olapdb.transaction.services import Services
 from olapdb.views.definition import Definition, define, kept_settings
 from olapdb.views.jobs import find_view, view_name
+from olapdb.views.judged import all_stale, rows_made
 
 ATTEMPTS_MAX = 10
 
@@ -72,7 +64,7 @@ def modify_query(
         changed = replace(definition.applied_to(view), version=view.version + 1)
         requirements = [RevisionIs(view.id, view.revision), *definition.requirements(snapshot)]
         rows = rows_made(snapshot, view)
-        stale, needed = _stale(services, snapshot, view, rows, query_id, statement)
+        stale, needed = all_stale(services, snapshot, view, "MODIFY QUERY", query_id, statement)
         reach("modify.before_commit")
         try:
             services.catalog.apply(
@@ -121,24 +113,3 @@ def _defined(
 
 def _means_the_same(definition: Definition, view: MaterializedView) -> bool:
     return definition.applied_to(view) == view
-
-
-def rows_made(snapshot: Snapshot, view: MaterializedView) -> int:
-    """The rows of its target that the view made."""
-    mine = frozenset((view.id,))
-    return sum(part.rows for part in snapshot.parts(view.target_id) if part.made_by(mine))
-
-
-def _stale(
-    services: Services, snapshot: Snapshot, view: MaterializedView, rows: int, query_id: str,
-    statement: str,
-) -> tuple[list[Change], list[Requirement]]:  # fmt: skip
-    """All that the view made is stale: partitions that only the new definition reaches, too. A view
-    that has seen nothing yet made nothing, and the commit requires that this stays so."""
-    coverage = snapshot.coverage(view.id)
-    if not coverage.everywhere and not any(coverage.by_partition.values()):
-        return [], [NothingCovered(view.id)]
-    mark = Invalidation(
-        view.id, None, "MODIFY QUERY", statement, query_id, rows, services.clock_ms()
-    )
-    return [Invalidate(mark)], []

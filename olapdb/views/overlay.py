@@ -3,12 +3,13 @@ made."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from olapdb.model.damage import Damage
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import Database, MaterializedView, SchemaObject, Table
-from olapdb.model.snapshot import Snapshot
+from olapdb.model.snapshot import Derived, Snapshot
 from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
 
 
@@ -80,8 +81,14 @@ class Overlay:
     def retained(self, view_id: str | None = None) -> tuple[Retained, ...]:
         return self.below.retained(view_id)
 
+    def damaged(self) -> tuple[Damage, ...]:
+        return self.below.damaged()
+
     def blocks(self, table_id: str) -> tuple[BlockInfo, ...]:
         return self.below.blocks(table_id)
+
+    def derived(self, key: Hashable, make: Callable[[], Derived]) -> Derived:
+        return make()
 
     def block_span(self, table_id: str, blocks: BlockRange) -> tuple[int, int]:
         return self.below.block_span(table_id, blocks)

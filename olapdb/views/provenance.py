@@ -10,12 +10,13 @@ the view unchanged) blocks whose parts lie elsewhere are left out.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from olapdb.bind.syntax import walk
 from olapdb.catalog.base import Catalog
-from olapdb.model.part import BlockRange, Contribution, Part, union_ranges
+from olapdb.model.part import BlockRange, Contribution, Part, subtract_ranges, union_ranges
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import BlockInfo
@@ -23,6 +24,7 @@ from olapdb.sql import nodes
 from olapdb.transaction.services import Services
 from olapdb.views.narrow import parts_reaching
 
+OLDER = "older"
 ORIGINS_MAX = 1_000
 """INSERTs named for one part and view, the newest; a last row says how many older ones there are."""
 
@@ -94,14 +96,14 @@ def _narrowed(
     kept = parts_reaching(view, target, condition, snapshot, services)
     if kept is None:
         return ranges
-    numbers = {n for one in ranges for n in range(one.first, one.last + 1)}
-    elsewhere = {n for part in live if part.rows for n in _numbers(part)} & numbers
-    elsewhere -= {n for part in kept for n in _numbers(part)}
-    return union_ranges(BlockRange(n, n) for n in numbers - elsewhere)
+    elsewhere = subtract_ranges(
+        (part.block_range for part in live if part.rows), (part.block_range for part in kept)
+    )
+    return subtract_ranges(ranges, elsewhere)
 
 
-def _numbers(part: Part) -> range:
-    return range(part.block_range.first, part.block_range.last + 1)
+def _number(block: BlockInfo) -> int:
+    return block.number
 
 
 def _is_plain(condition: nodes.Expression) -> bool:
@@ -119,16 +121,18 @@ class _Log:
 
     snapshot: Snapshot
     catalog: Catalog
-    blocks: dict[str, dict[int, BlockInfo]]
+    blocks: dict[str, tuple[BlockInfo, ...]]
     statements: dict[int, str]
 
     def origins(
         self, target: Table, part: Part, view: str, source: Table, ranges: Iterable[BlockRange]
     ) -> Iterator[Origin]:
-        """One for each commit, newest first."""
+        """One for each commit, newest first; one more for all that are older than is listed."""
         by_commit: dict[int, list[BlockInfo]] = {}
-        for block in self._named(source, ranges):
-            by_commit.setdefault(block.commit, []).append(block)
+        named = self._named(source, ranges)
+        for block in named:
+            if block.kind != OLDER:
+                by_commit.setdefault(block.commit, []).append(block)
         newest = sorted(by_commit.items(), reverse=True)
         for commit, blocks in newest[:ORIGINS_MAX]:
             first, last = blocks[0], blocks[-1]
@@ -137,22 +141,29 @@ class _Log:
                 last.number, sum(one.rows for one in blocks), commit, first.kind, first.query_id,
                 first.created_ms, self._statement(commit),
             )  # fmt: skip
-        rest = [block for _, blocks in newest[ORIGINS_MAX:] for block in blocks]
+        spans = [block for block in named if block.kind == OLDER]
+        rest = [*spans, *(block for _, blocks in newest[ORIGINS_MAX:] for block in blocks)]
         if rest:
-            numbers = [block.number for block in rest]
+            older = f"{len(newest[ORIGINS_MAX:])} older commits"
             yield Origin(
-                part.name, part.rows, view, f"{source.database}.{source.name}", min(numbers),
-                max(numbers), sum(block.rows for block in rest), 0, "older", "", 0,
-                f"{len(newest) - ORIGINS_MAX} older commits",
+                part.name, part.rows, view, f"{source.database}.{source.name}",
+                min(block.range.first for block in rest), max(block.number for block in rest),
+                sum(block.rows for block in rest), 0, OLDER, "", 0,
+                "commits that are older than the log of blocks" if spans else older,
             )  # fmt: skip
 
-    def _named(self, source: Table, ranges: Iterable[BlockRange]) -> Iterator[BlockInfo]:
+    def _named(self, source: Table, ranges: Iterable[BlockRange]) -> list[BlockInfo]:
+        """The blocks, and spans of old ones, that overlap the ranges; in their order."""
         if source.id not in self.blocks:
-            known = self.snapshot.blocks(source.id)
-            self.blocks[source.id] = {block.number: block for block in known}
+            self.blocks[source.id] = self.snapshot.blocks(source.id)
         log = self.blocks[source.id]
-        numbers = (n for one in ranges for n in range(one.first, one.last + 1))
-        return (log[n] for n in numbers if n in log)
+        found: dict[int, BlockInfo] = {}
+        for one in union_ranges(ranges):
+            for block in log[bisect_left(log, one.first, key=_number) :]:
+                if block.range.first > one.last:
+                    break
+                found[block.number] = block
+        return list(found.values())
 
     def _statement(self, commit: int) -> str:
         if commit not in self.statements:

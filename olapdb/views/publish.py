@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from olapdb.ingest.dimensions import dimension_changed
+from olapdb.ingest.dimensions import changed_tables, dimension_changed
 from olapdb.ingest.failures import signed
 from olapdb.ingest.stage import dimension_requirements
 from olapdb.ingest.staged import StagedInsert, join_staged
@@ -47,7 +47,8 @@ class Prepared:
     stale: tuple[Change, ...]
     """Slices of views that join what is staged, as far as this chunk alone reaches them."""
     stale_together: tuple[Change, ...]
-    """The same where other chunks come with it: what they reach together no lookup has told."""
+    """The same where other chunks come with it: what they reach together no lookup has told, and
+    views that fired on this chunk did not join what the others bring."""
 
 
 def prepare(
@@ -62,13 +63,17 @@ def prepare(
     requirements += [requirement for requirement, _ in dimension_requirements(view, snapshot)]
     written = {c.block.table_id for c in staged.changes if isinstance(c, AddBlock)}
     now_ms = job.services.clock_ms()
+    fired = {c.row.view_id for c in staged.changes if isinstance(c, AddCoverage)}
+    brings = changed_tables(snapshot, staged.changes)
+    own = {view.id} if brings.intersection(view.dimension_ids) else set[str]()
     stale, needed = dimension_changed(
         snapshot, written, "DIMENSION CHANGE", job.statement, job.query_id, outcome.target_rows,
         now_ms, services=job.services, changes=staged.changes, settings=job.settings,
+        unsettled=own | staged.unsettled,
     )  # fmt: skip
     together, _ = dimension_changed(
         snapshot, written, "DIMENSION CHANGE", job.statement, job.query_id, outcome.target_rows,
-        now_ms,
+        now_ms, unsettled=own | fired,
     )  # fmt: skip
     coverage = [AddCoverage(CoverageRow(view.id, chunk.partition, one)) for one in chunk.claimed]
     return Prepared(

@@ -12,19 +12,27 @@ from olapdb.model.part import subtract_ranges, union_ranges
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Check
+from olapdb.sql.literals import quote_name
+from olapdb.views.attempts import ATTEMPTS, failed_attempt
 from olapdb.views.coverage import bypass, coverage_rows, gap, stores_rows
 from olapdb.views.jobs import view_name
 from olapdb.views.retention import retained_words
+from olapdb.views.shared import compared_parts, incomparable, peers
 from olapdb.views.verdicts import adoption_refused, check_is_current, counts, failures
 
 Health: TypeAlias = Literal[
-    "proven", "covered", "partial", "stale", "retained", "bypassed", "unproven", "broken"
-]
-"""broken: a table that it needs is gone. stale: a slice is known to differ, or may since an input
+    "proven", "covered", "partial", "stale", "retained", "bypassed", "unproven", "unverifiable",
+    "broken",
+]  # fmt: skip
+"""broken: a table that it needs is gone. unverifiable: a part of its source, of a table that it
+joins or of its target cannot be read. stale: a slice is known to differ, or may since an input
 changed. bypassed: the target holds rows that no view made. partial: there is a gap. unproven: it
 cannot be proven. retained: rows of its source have left by retention, and what it made of them is
 frozen; nothing else is amiss. proven: every partition of the target was compared, equal, and nothing moved
 since. covered: none of these."""
+
+
+MENDED_PARTS_MAX = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +87,9 @@ def view_status(view: MaterializedView, snapshot: Snapshot) -> ViewStatus:
     checks = [c for c in snapshot.checks(view.id) if check_is_current(c, view, snapshot)]
     stale = _stale(view, snapshot, checks)
     gap_rows = sum(s.rows for s in gaps)
-    verdict, reason, mend = _verdict(view, snapshot, gap_rows, by_hand, stale, checks)
+    verdict, reason, mend = _unreadable(view, snapshot) or _verdict(
+        view, snapshot, gap_rows, by_hand, stale, checks
+    )
     gap_blocks, gap_since_ms = _lag(view, snapshot) if gaps else (0, 0)
     return ViewStatus(
         view_id=view.id,
@@ -91,7 +101,9 @@ def view_status(view: MaterializedView, snapshot: Snapshot) -> ViewStatus:
         bypass_rows=sum(by_hand.values()),
         bypass=by_hand,
         stale=stale,
-        last_check_ms=max((c.checked_ms for c in snapshot.checks(view.id)), default=0),
+        last_check_ms=max(
+            (c.checked_ms for c in snapshot.checks(view.id) if c.mode not in ATTEMPTS), default=0
+        ),
         mend=mend,
         gap_blocks=gap_blocks,
         gap_since_ms=gap_since_ms,
@@ -120,14 +132,44 @@ def _broken(view: MaterializedView, snapshot: Snapshot) -> str:
     return ""
 
 
+def _unreadable(view: MaterializedView, snapshot: Snapshot) -> tuple[Health, str, str] | None:
+    """Parts of what the view reads and writes that are damaged: nothing can be compared with them.
+    `mend` sets all of them aside, or the first ones of many."""
+    roles = {view.target_id: "its target", view.source_id: "its source"}
+    for table_id in view.dimension_ids:
+        roles.setdefault(table_id, "a table that it joins")
+    order = list(roles)
+    damaged = [one for one in snapshot.damaged() if one.table_id in roles]
+    if not damaged:
+        return None
+    damaged.sort(key=lambda one: (order.index(one.table_id), one.part))
+    names: dict[str, str] = {}
+    for one in damaged:
+        table = snapshot.by_id(one.table_id)
+        assert isinstance(table, Table)
+        names[one.table_id] = f"{quote_name(table.database)}.{quote_name(table.name)}"
+    first = damaged[0]
+    name = names[first.table_id]
+    more = f" {len(damaged) - 1} more parts are damaged." if len(damaged) > 1 else ""
+    reason = (
+        f"Part {first.part} of {roles[first.table_id]} {name} is damaged: {first.reason}{more}"
+        f" Restore its file and run CHECK TABLE {name}, or set the part aside (mend)."
+    )
+    mends = (
+        f"SYSTEM QUARANTINE PART '{one.part_id}' ON {names[one.table_id]}"
+        for one in damaged[:MENDED_PARTS_MAX]
+    )
+    return "unverifiable", reason, "; ".join(mends)
+
+
 def _stale(
     view: MaterializedView, snapshot: Snapshot, checks: list[Check]
 ) -> tuple[StaleSlice, ...]:
     slices = [
         StaleSlice(i.target_partition, i.cause, i.statement, i.query_id, i.rows, i.since_ms, i.keys)
-        for i in snapshot.invalidations(view.id)
+        for one in peers(view, snapshot) for i in snapshot.invalidations(one.id)
         if i.cause != FAILED
-    ]
+    ]  # fmt: skip
     slices += [
         StaleSlice(c.target_partition, "RECONCILE", "", "", c.missing + c.extra + c.differing,
                    c.checked_ms, c.examples)
@@ -151,21 +193,24 @@ def _verdict(
     stale: tuple[StaleSlice, ...], checks: list[Check],
 ) -> tuple[Health, str, str]:  # fmt: skip
     name = view_name(view)
+    why = incomparable(view, snapshot)
     if not stores_rows(snapshot, view.source_id):
-        why = view.unprovable or "Its source keeps no rows that could be read again."
         return "unproven", why + _lost(view, snapshot) + _for_good(by_hand, stale), ""
     forgets = not stores_rows(snapshot, view.target_id)  # nothing there to be stale
     amiss = _amiss(view, snapshot, gap_rows, by_hand, () if forgets else stale)
-    why = view.unprovable or ("Its target keeps no rows that could be compared." if forgets else "")
+    kept = retained_words(view, snapshot)
     if why:  # What is amiss is named, and mended, all the same.
-        reason, mend = amiss[1:] if amiss else (retained_words(view, snapshot), "")
+        reason, mend = _told(amiss) if amiss else (kept, "")
         return "unproven", f"{why} {reason}".rstrip(), mend
     if amiss:
-        return amiss
+        reason, mend = _told(amiss)
+        return ("unproven" if any(one.hopeless for one in amiss) else amiss[0].verdict), reason, mend
     equal = {c.target_partition for c in checks if c.verdict in ("equal", "retained")}
-    there = {p.partition_id for p in snapshot.parts(view.target_id) if p.rows}
+    there = {part.partition_id for part in compared_parts(view, snapshot)}
     proven = bool(checks) and there <= equal
-    kept = retained_words(view, snapshot)
+    fails = "" if proven else failed_attempt(view, snapshot, "RECONCILE")
+    if fails:
+        return "unproven", f"{_failed_words('RECONCILE', fails, name)} {kept}".rstrip(), ""
     if kept:
         rest = " The rest is proven." if proven else ""
         return "retained", kept + rest, "" if proven else f"SYSTEM RECONCILE VIEW {name}"
@@ -174,33 +219,98 @@ def _verdict(
     return "covered", "", f"SYSTEM RECONCILE VIEW {name}"
 
 
+# --- what is amiss -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Amiss:
+    """Something that the ledger knows to be wrong; `mend` is "" where nothing can be done about it
+    (`hopeless`) before a person changes rows or the definition."""
+
+    verdict: Health
+    reason: str
+    mend: str
+    hopeless: bool = False
+
+
+def _told(amiss: Sequence[_Amiss]) -> tuple[str, str]:
+    """Return the words for what is amiss and the statement that is to be run first. What can be
+    mended is told the worst first, one at a time."""
+    hopeless = [one.reason for one in amiss if one.hopeless]
+    mended = [one for one in amiss if not one.hopeless][:1]
+    words = " ".join((*hopeless, *(one.reason for one in mended)))
+    return words, mended[0].mend if mended else ""
+
+
 def _amiss(
     view: MaterializedView, snapshot: Snapshot, gap_rows: int, by_hand: Mapping[str, int],
     stale: tuple[StaleSlice, ...],
-) -> tuple[Health, str, str] | None:  # fmt: skip
-    """What the ledger knows to be wrong, the worst first: stale, bypassed, partial."""
+) -> list[_Amiss]:  # fmt: skip
+    """Return what the ledger knows to be wrong, the worst first: stale, bypassed, partial."""
     name = view_name(view)
     real = [s for s in stale if not (s.cause == "RECONCILE" and by_hand.get(s.partition or ""))]
-    if real:
-        return "stale", _stale_words(real), f"SYSTEM REPLAY VIEW {name} STALE"
-    missed = f"It has not seen {gap_rows} rows."
+    never = failed_attempt(view, snapshot, "REPLAY") if real or by_hand else ""
+    never = _failed_words("REPLAY", never, name) if never else ""
+    error = failed_attempt(view, snapshot, "BACKFILL") if gap_rows else ""
+    missed = f"It has not seen {gap_rows} rows." if gap_rows else ""
+    found: list[_Amiss] = []
+    whole = ""  # the statement that mends all three
     if by_hand:
-        reason = _bypass_words(by_hand)
-        if not gap_rows:
-            return "bypassed", reason, f"SYSTEM REPLAY VIEW {name} DISCARD BYPASS"
-        # Maybe they are what the view missed, put there by hand: ADOPT finds out, if it can.
-        mend = f"SYSTEM {'BACKFILL' if view.unprovable else 'ADOPT'} VIEW {name}"
-        refused = adoption_refused(view, snapshot)
-        if refused is not None:
-            mend = f"SYSTEM REPLAY VIEW {name} DISCARD BYPASS"
-            reason += f" They are not what it makes: {counts(refused)} keys, ADOPT found."
-        frozen = FrozenKeys.of(snapshot, view.target_id)
-        if any(frozen.holds(partition) for partition in by_hand):
-            mend = f"SYSTEM REPLAY VIEW {name} DISCARD BYPASS"  # ADOPT refuses it
-        return "bypassed", f"{reason} {missed}", mend
+        reason, mend = _by_hand(view, snapshot, by_hand, bool(gap_rows), bool(error))
+        whole = mend if " ADOPT " in mend or mend.endswith("DISCARD BYPASS") else ""
+        found.append(_either("bypassed", f"{reason} {missed}".rstrip(), mend, never))
+    if real:
+        mend = whole if gap_rows and whole else f"SYSTEM REPLAY VIEW {name} STALE"
+        found.insert(0, _either("stale", _stale_words(real), mend, never))
     if gap_rows:
-        return "partial", missed + _why(view, snapshot, gap_rows), f"SYSTEM BACKFILL VIEW {name}"
-    return None
+        fails = _failed_words("BACKFILL", error, name) if error else ""
+        words = missed + _why(view, snapshot, gap_rows)
+        found.append(_either("partial", words, f"SYSTEM BACKFILL VIEW {name}", fails))
+    return found
+
+
+def _either(verdict: Health, words: str, mend: str, never: str) -> _Amiss:
+    return _Amiss(verdict, f"{words} {never}".rstrip(), "" if never else mend, bool(never))
+
+
+def _by_hand(
+    view: MaterializedView, snapshot: Snapshot, by_hand: Mapping[str, int], missed: bool,
+    fails: bool,
+) -> tuple[str, str]:  # fmt: skip
+    """Return the words for rows that no view made, and what is to be done about them.
+
+    Maybe they are what a view of the target missed, put there by hand: ADOPT finds out, if it can.
+    Where it says no, or nothing was missed, they go; `missed` is filled with that, unless a
+    backfill `fails`."""
+    name, reason = view_name(view), _bypass_words(by_hand)
+    discard = f"SYSTEM REPLAY VIEW {name} DISCARD BYPASS"
+    if incomparable(view, snapshot):
+        return reason, f"SYSTEM BACKFILL VIEW {name}" if missed and not fails else discard
+    owner = next((one for one in peers(view, snapshot) if gap(one, snapshot)), None)
+    frozen = FrozenKeys.of(snapshot, view.target_id)
+    if owner is None or fails or failed_attempt(owner, snapshot, "BACKFILL"):
+        return reason, discard
+    if missed:
+        discard = f"SYSTEM BACKFILL VIEW {name} DISCARD BYPASS"
+    if any(frozen.holds(partition) for partition in by_hand):
+        return reason, discard  # ADOPT refuses it
+    refused = adoption_refused(owner, snapshot)
+    if refused is None:
+        return reason, f"SYSTEM ADOPT VIEW {view_name(owner)}"
+    if refused.verdict == "unverifiable":
+        return f"{reason} ADOPT cannot compare them: {refused.examples[0]}", discard
+    found = f"They are not what it makes: {counts(refused)} keys, ADOPT found."
+    return f"{reason} {found}", discard
+
+
+def _failed_words(attempt: str, error: str, name: str) -> str:
+    """Return why no statement mends it, and what a person has to do first."""
+    again = "" if attempt == "RECONCILE" else f", then SYSTEM {attempt} VIEW {name}"
+    again += " STALE" if attempt == "REPLAY" else ""
+    return (
+        f"{attempt} failed: {error} Change the rows that it fails on (ALTER TABLE … UPDATE, DELETE"
+        f" FROM), or the definition (ALTER TABLE {name} MODIFY QUERY …){again}."
+    )
 
 
 def _stale_words(stale: Sequence[StaleSlice]) -> str:

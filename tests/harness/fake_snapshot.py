@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 
+from olapdb.model.damage import Damage
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import (
     Column,
@@ -14,6 +15,7 @@ from olapdb.model.schema import (
     SchemaObject,
     Table,
 )
+from olapdb.model.snapshot import Derived
 from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
 from olapdb.types import DataType
 
@@ -68,8 +70,14 @@ class FakeSnapshot:
     def checks(self, view_id: str | None = None) -> tuple[Check, ...]:
         return ()
 
+    def damaged(self) -> tuple[Damage, ...]:
+        return ()
+
     def blocks(self, table_id: str) -> tuple[BlockInfo, ...]:
         return ()
+
+    def derived(self, key: Hashable, make: Callable[[], Derived]) -> Derived:
+        return make()
 
     def block_span(self, table_id: str, blocks: BlockRange) -> tuple[int, int]:
         return 0, 0

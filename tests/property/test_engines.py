@@ -19,7 +19,8 @@ from olapdb.errors import IncorrectData
 from olapdb.execute.combine import combine
 from olapdb.execute.layout import TableLayout
 from olapdb.execute.survivors import visible
-from olapdb.merge.merger import merge_parts, merge_some
+from olapdb.merge.merger import merge_parts
+from olapdb.merge.planner import merge_some
 from olapdb.model.schema import Column, Engine, KeyItem, Table
 from olapdb.transaction.check import check_database
 from olapdb.types import INT8, INT64, STRING, UINT8, UINT64
@@ -251,7 +252,7 @@ def test_parts_of_a_log_are_joined_in_the_order_of_insertion() -> None:
         services = connection.session.engine.services
         table = services.catalog.snapshot().find("default", "log")
         assert isinstance(table, Table)
-        while merge_some(services, table.id) is not None:
+        while merge_some(services, table.id):
             pass
         assert len(services.catalog.snapshot().parts(table.id)) < 30
         found = connection.execute("SELECT n FROM log").fetchall()

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import olapdb
 from olapdb.ingest import attach
-from olapdb.merge.merger import merge_some
+from olapdb.merge.planner import merge_some
 from olapdb.merge.policy import MergeLimits
 from olapdb.merge.vacuum import vacuum
 from olapdb.transaction.check import check_database
@@ -291,7 +291,7 @@ class Tables(RuleBasedStateMachine):
         table = services.catalog.snapshot().find("default", name)
         assert table is not None
         for _ in range(3):
-            if merge_some(services, table.id, limits) is None:
+            if not merge_some(services, table.id, limits):
                 return
 
     @rule(number=NUMBER, p=PARTITION, final=st.booleans(), whole=st.booleans())

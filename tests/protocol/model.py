@@ -1,6 +1,7 @@
 """The protocol of commits as a small executable model: facts, requirements, changes.
 
-    s --v--> t --w--> u          v may read the dimension d
+    s --v--> t --w--> u          v may read the dimension d, which x may write
+    s --x--> d
 
 A source row is a name like "a1": row 1 of partition a.  What a view makes of an input is the atom
 (definition, input, dimension), so a target's content says from which rows, by which definition

@@ -290,6 +290,8 @@ FAULTS: Mapping[str, Fault] = {
         lost("1.views", "INSERT", c.ViewsAre),
         Fault("1.one_commit", "what views make is not in the INSERT's commit", _without_views),
         lost("1.dimension", "INSERT", _PARTITION, where=_is_dimension),
+        Fault("1.own_dimension", "views join what was there before the INSERT", None,
+              {"olapdb.ingest.own_rows.Cascade.late_tables": lambda self, table_id: frozenset()}),
         rewritten("2.coverage_opens", "CREATE MATERIALIZED VIEW",
                   "a new view claims what is there already", _covered_at_once),
         lost("3.view", "BACKFILL", c.ViewIs),

@@ -56,6 +56,7 @@ WITH_DIMENSION = """
            if(x.n % 2 = 0, s.p, if(s.p = 'a', 'b', 'a')) AS p
     FROM s CROSS JOIN (SELECT count() AS n FROM d) AS x
 """
+INTO_DIMENSION = "SELECT s.id AS id, s.p AS p FROM s"
 CHAINED = """
     SELECT '{d}' AS made, concat(t.made, '(', t.id, ', ', toString(t.seen), ')') AS id, 0 AS seen,
            t.p AS p
@@ -296,6 +297,8 @@ class Performance:
             self._definitions += 1
             definition = f"{operation.name}@{self._definitions}"
         query = CHAINED if source == "t" else PLAIN
+        if operation.target == "d":
+            query = INTO_DIMENSION
         query = WITH_DIMENSION if reads_dimension else query
         return f"{head} {query.format(d=definition)}"
 

@@ -15,6 +15,7 @@ CREATE_V = ChangeView("CREATE", "v", "s", "t")
 CREATE_V2 = ChangeView("CREATE", "v2", "s", "t")
 CREATE_W = ChangeView("CREATE", "w", "t", "u")
 CREATE_VD = ChangeView("CREATE", "v", "s", "t", True)
+CREATE_X = ChangeView("CREATE", "x", "s", "d")
 DETACH_V = ChangeView("DETACH", "v")
 ATTACH_V = ChangeView("ATTACH", "v")
 DROP_V = ChangeView("DROP", "v")
@@ -47,6 +48,7 @@ def _needs(guard: str, history: Program, *programs: Program, crashes: int = 0) -
 _needs("1.views", (), (A1,), (CREATE_V,))
 _needs("1.one_commit", (CREATE_V,), (A1,))
 _needs("1.dimension", (CREATE_VD,), (A1,), (dimension("a7"),))
+_needs("1.own_dimension", (CREATE_X, CREATE_VD), (A1,))
 _needs("2.coverage_opens", (A1,), (CREATE_V,))
 _needs("3.view", (A1, CREATE_V), (FILL_A,), (MODIFY_V, REPLAY))
 _needs("3.data_version", (A1, A2, CREATE_V), (FILL_A,), (Delete(("a1",)),))
@@ -120,6 +122,7 @@ HISTORIES: dict[str, Program] = {
     "gap": (CREATE_V, CREATE_W, B1, DETACH_V, A1),
     "two writers": (CREATE_V, CREATE_V2, A1, DETACH_V, B1),
     "dimension": (A1, CREATE_VD, B1, CREATE_W, dimension("b7")),
+    "own dimension": (CREATE_VD, CREATE_X, A1, DETACH_V, B1, CREATE_W, ATTACH_V),
     "stale": (CREATE_V, CREATE_W, A1, B1, Delete(("a1",))),
 }
 MENU: tuple[Operation, ...] = (

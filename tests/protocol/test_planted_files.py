@@ -14,7 +14,8 @@ import pytest
 
 import olapdb
 from olapdb.dbapi.connection import Connection
-from olapdb.errors import CommitUnknown, Error, OperationalError, SnapshotTooOld
+from olapdb.errors import Aborted, CommitUnknown, Error, OperationalError, SnapshotTooOld
+from olapdb.ingest import stage
 from olapdb.merge import vacuum as vacuuming
 from olapdb.merge.vacuum import vacuum
 from olapdb.model.changes import Commit, Committed
@@ -85,16 +86,24 @@ def test_12_token(connection: Connection, fault: bool) -> None:
 
 @both_ways
 def test_13_lease(connection: Connection, fault: bool) -> None:
-    """A slow writer is taken for dead, and commits."""
+    """A slow writer is taken for dead, and commits. It learns it at once: its view fires once."""
     services = connection.database.services
+    connection.execute(
+        "CREATE MATERIALIZED VIEW v ENGINE = MergeTree ORDER BY n AS SELECT n FROM s"
+    )
 
     def take_for_dead() -> None:
         services.catalog._end_leases([services.lease_id], "revoked")  # type: ignore[attr-defined]
         clean(connection)
 
-    with planted(connection, "13.lease", fault), at("insert.before_commit", take_for_dead):
-        refused = not done(connection, INSERT)
-    assert refused != fault
+    fired = mock.Mock(side_effect=stage.fire)
+    refused = pytest.raises(Aborted, match="lease of this process was revoked")
+    with (
+        planted(connection, "13.lease", fault), at("insert.before_commit", take_for_dead),
+        mock.patch.object(stage, "fire", fired), nullcontext() if fault else refused,
+    ):  # fmt: skip
+        connection.execute(INSERT)
+    assert fired.call_count == 1
     assert bool(problems(connection)) == fault
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from typing import Protocol as Shape
 
 from tests.protocol.model import (
+    DIMENSION,
     Actor,
     Atom,
     Catalog,
@@ -98,6 +99,7 @@ class Draft:
         self.changes: list[Change] = []
         self.files: list[tuple[int, int, int, int]] = []
         self._blocks = 0
+        self._brought = 0
 
     def block(
         self, table: str, content: tuple[Atom, ...], kind: str, made: frozenset[str] = frozenset(),
@@ -124,14 +126,22 @@ class Draft:
         guard = "1.views" if self.rule == "1" else "5.views_of_target"
         attached = views_are(self.snapshot, table, attached=True)
         self.require(guard, "ViewsAre", table, attached)
-        for view in views_on(self.snapshot, table):
+        writes_dimension = False
+        # Who writes the dimension goes first, and those that read it see what it brought.
+        for view in sorted(views_on(self.snapshot, table), key=lambda v: v.target != DIMENSION):
             if not view.attached:
                 continue
-            made = apply_view(view, content, dimension_state(self.snapshot))
+            writes_dimension |= view.target == DIMENSION
+            brought = self._brought if self.turn.protocol.on("1.own_dimension") else 0
+            made = apply_view(view, content, dimension_state(self.snapshot) + brought)
             if view.reads_dimension:
                 self.require("1.dimension", "DimensionIs", part_ids(parts_of(self.snapshot, "d")))
             self.block(view.target, made, "view", frozenset({view.id}))
+            if view.target == DIMENSION:
+                self._brought += len(made)
             self.changes.append(Change("CoverNew", (view.id, index)))
+        if writes_dimension:
+            self.dimension_changed()
 
     def require(self, guard: str, kind: str, *facts: object) -> None:
         requirement = Requirement(guard, kind, facts)

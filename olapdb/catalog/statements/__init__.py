@@ -7,13 +7,22 @@
 
 from olapdb.catalog.statements.base import Statement
 from olapdb.catalog.statements.blocks import (
+    block_counts_until,
     block_span_at,
     blocks_at,
+    blocks_until,
+    commits_of_failures,
     data_version_at,
+    data_versions_at,
+    delete_blocks,
+    delete_spans,
+    forget_older_versions,
     insert_block,
     insert_data_version,
+    insert_span,
     newest_block,
     newest_block_at,
+    spans_of,
 )
 from olapdb.catalog.statements.commits import (
     all_meta,
@@ -25,7 +34,15 @@ from olapdb.catalog.statements.commits import (
     list_commits,
     newest_commit,
     newest_commit_until,
+    oldest_commit,
     set_meta,
+)
+from olapdb.catalog.statements.damage import (
+    all_damaged,
+    forget_all_damaged,
+    forget_damaged,
+    forget_damaged_of_dropped,
+    insert_damaged,
 )
 from olapdb.catalog.statements.deliveries import (
     delete_expired_keys,
@@ -49,11 +66,13 @@ from olapdb.catalog.statements.deliveries import (
     token_commit,
 )
 from olapdb.catalog.statements.history import (
+    forget_all_homeless,
     forget_dropped,
     forget_dropped_tables,
     forget_homeless,
     forget_superseded_checks,
     has_history,
+    leaving_tables,
 )
 from olapdb.catalog.statements.leases import (
     all_leases,
@@ -80,6 +99,7 @@ from olapdb.catalog.statements.parts import (
     insert_part,
     live_parts_named,
     live_parts_of,
+    overdue_parts,
     part_history,
     parts_at,
     parts_created_since,
@@ -118,24 +138,28 @@ from olapdb.catalog.statements.views import (
 )
 
 __all__ = [
-    "PART_COLUMNS", "Statement", "all_leases", "all_meta", "all_parts", "all_paths",
-    "block_span_at", "blocks_at", "checks_at", "clear_invalidations",
-    "clear_invalidations_of_slice", "commit_by_id", "coverage_at", "data_version_at",
-    "databases_at", "delete_expired_keys", "delete_keys_from", "drop_all_offsets",
-    "drop_all_parts", "drop_checks", "drop_coverage", "drop_database", "drop_object",
-    "drop_offset", "drop_parts", "drop_retained", "dropped_parts", "extend_coverage",
-    "forget_all_leases", "forget_commits", "forget_dropped", "forget_dropped_parts",
-    "forget_dropped_table", "forget_dropped_tables", "forget_homeless", "forget_inline",
-    "forget_inline_of_dropped", "forget_leases", "forget_parts", "forget_superseded_checks",
-    "forget_tokens", "get_meta", "has_deliveries", "has_history", "held_key_bytes",
-    "inline_of_part", "insert_block", "insert_check", "insert_commit", "insert_coverage",
-    "insert_data_version", "insert_database", "insert_inline", "insert_invalidation",
-    "insert_keys", "insert_lease", "insert_meta", "insert_object", "insert_offset", "insert_part",
-    "insert_retained", "insert_token", "invalidations_at", "key_bytes", "key_ledger", "keys_since",
-    "lease_state", "list_commits", "list_dropped_tables", "live_parts_named", "live_parts_of",
-    "newest_block", "newest_block_at", "newest_commit", "newest_commit_until", "newest_key_tiers",
-    "objects_at", "offset_of_stream", "offsets_at", "oldest_keys", "part_history", "parts_at",
-    "parts_created_since", "parts_dropped_since", "parts_dropped_with", "paths_still_used",
-    "put_key_ledger", "remember_dropped_table", "renew_lease", "retained_at", "retained_of",
-    "schema_changed", "set_lease_state", "set_meta", "token_commit",
+    "PART_COLUMNS", "Statement", "all_damaged", "all_leases", "all_meta", "all_parts",
+    "all_paths", "block_counts_until", "block_span_at", "blocks_at", "blocks_until",
+    "checks_at", "clear_invalidations", "clear_invalidations_of_slice", "commit_by_id",
+    "commits_of_failures", "coverage_at", "data_version_at", "data_versions_at", "databases_at",
+    "delete_blocks", "delete_expired_keys", "delete_keys_from", "delete_spans",
+    "drop_all_offsets", "drop_all_parts", "drop_checks", "drop_coverage", "drop_database",
+    "drop_object", "drop_offset", "drop_parts", "drop_retained", "dropped_parts",
+    "extend_coverage", "forget_all_damaged", "forget_all_homeless", "forget_all_leases",
+    "forget_commits", "forget_damaged", "forget_damaged_of_dropped", "forget_dropped",
+    "forget_dropped_parts", "forget_dropped_table", "forget_dropped_tables", "forget_homeless",
+    "forget_inline", "forget_inline_of_dropped", "forget_leases", "forget_older_versions",
+    "forget_parts", "forget_superseded_checks", "forget_tokens", "get_meta", "has_deliveries",
+    "has_history", "held_key_bytes", "inline_of_part", "insert_block", "insert_check",
+    "insert_commit", "insert_coverage", "insert_damaged", "insert_data_version",
+    "insert_database", "insert_inline", "insert_invalidation", "insert_keys", "insert_lease",
+    "insert_meta", "insert_object", "insert_offset", "insert_part", "insert_retained",
+    "insert_span", "insert_token", "invalidations_at", "key_bytes", "key_ledger", "keys_since",
+    "lease_state", "leaving_tables", "list_commits", "list_dropped_tables", "live_parts_named",
+    "live_parts_of", "newest_block", "newest_block_at", "newest_commit", "newest_commit_until",
+    "newest_key_tiers", "objects_at", "offset_of_stream", "offsets_at", "oldest_commit",
+    "oldest_keys", "overdue_parts", "part_history", "parts_at", "parts_created_since",
+    "parts_dropped_since", "parts_dropped_with", "paths_still_used", "put_key_ledger",
+    "remember_dropped_table", "renew_lease", "retained_at", "retained_of", "schema_changed",
+    "set_lease_state", "set_meta", "spans_of", "token_commit",
 ]  # fmt: skip

@@ -16,6 +16,7 @@ set_meta = Statement(
 
 insert_commit = insert_into(t.commits)
 newest_commit = Statement(lambda: sa.select(sa.func.max(t.commits.c.number)))
+oldest_commit = Statement(lambda: sa.select(sa.func.min(t.commits.c.number)))
 newest_commit_until = Statement(
     lambda: sa.select(sa.func.max(t.commits.c.number)).where(t.commits.c.time_ms <= P("until_ms"))
 )

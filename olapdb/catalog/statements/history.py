@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from olapdb.catalog import tables as t
-from olapdb.catalog.statements.base import P, Statement
+from olapdb.catalog.statements.base import P, Statement, listed
 
 
 def _without_parts() -> Any:
@@ -51,20 +51,47 @@ has_history = Statement(_has_history)
 forget_dropped = tuple(_forget(table) for table in _VERSIONED)
 
 
-def _forget_homeless(table: sa.Table) -> Statement:
+def _leaving_tables() -> Any:
+    """Tables of which a version is forgotten up to `up_to`; some of them may be there still."""
+    return sa.union(
+        sa.select(t.objects.c.id).where(
+            t.objects.c.dropped_commit <= P("up_to"),
+            t.objects.c.kind == sa.literal_column("'table'"),
+        ),
+        sa.select(t.dropped_tables.c.table_id).where(_without_parts()),
+    )  # fmt: skip
+
+
+leaving_tables = Statement(_leaving_tables)
+
+
+def _homeless(table: sa.Table) -> Any:
     """What is kept of tables that nothing can bring back."""
-    return Statement(
-        lambda: sa.delete(table).where(
-            table.c.table_id.not_in(sa.select(t.objects.c.id)),
-            table.c.table_id.not_in(sa.select(t.dropped_tables.c.table_id)),
-        )
+    return sa.and_(
+        table.c.table_id.not_in(sa.select(t.objects.c.id)),
+        table.c.table_id.not_in(sa.select(t.dropped_tables.c.table_id)),
     )
 
 
-forget_homeless = tuple(
-    _forget_homeless(table)
-    for table in (t.tokens, t.source_offsets, t.key_ledgers, t.accepted_keys)
-)
+def _forget_homeless(table: sa.Table) -> Statement:
+    """Of the tables `of_tables` only: these rows are many, and a round must not look at all."""
+    return Statement(
+        lambda: sa.delete(table).where(table.c.table_id.in_(listed("of_tables")), _homeless(table))
+    )
+
+
+_OF_TABLES = (
+    t.tokens, t.source_offsets, t.key_ledgers, t.accepted_keys, t.blocks, t.block_spans,
+    t.data_versions,
+)  # fmt: skip
+forget_homeless = tuple(_forget_homeless(table) for table in _OF_TABLES)
+
+
+def _forget_all_homeless(table: sa.Table) -> Statement:
+    return Statement(lambda: sa.delete(table).where(_homeless(table)))
+
+
+forget_all_homeless = tuple(_forget_all_homeless(table) for table in _OF_TABLES)
 
 
 def _forget_superseded_checks() -> Any:

@@ -88,13 +88,18 @@ def _due() -> Any:
     return sa.func.coalesce(found, P("until_ms"))
 
 
+def _is_due() -> Any:
+    return sa.and_(t.parts.c.dropped_commit <= P("up_to"), t.parts.c.dropped_ms <= _due())
+
+
 dropped_parts = Statement(
     lambda: (
         sa.select(*PART_COLUMNS, t.parts.c.dropped_commit, t.parts.c.dropped_ms)
-        .where(t.parts.c.dropped_commit <= P("up_to"), t.parts.c.dropped_ms <= _due())
+        .where(_is_due(), t.parts.c.dropped_commit >= P("after"))
         .order_by(t.parts.c.dropped_commit)
     )
 )
+overdue_parts = Statement(lambda: sa.select(sa.func.count()).where(_is_due()))
 forget_parts = Statement(
     lambda: sa.delete(t.parts).where(
         t.parts.c.id.in_(listed("part_ids")), t.parts.c.dropped_commit <= P("up_to")

@@ -47,12 +47,17 @@ class If(Unparametrised):
     """Only the rows where the last argument is true (neither 0 nor NULL)."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        return self.inner.state(*self.matching(arguments, groups))
+
+    def matching(
+        self, arguments: Sequence[pa.Array], groups: Groups
+    ) -> tuple[Sequence[pa.Array], Groups]:
+        """The inner aggregate's arguments on the rows where the condition is true."""
         *rest, condition = arguments
         true = columns.truth(condition)
         if true.null_count:
             true = pc.fill_null(true, False)
-        rest, groups = segments.kept(rest, groups, np.asarray(true))
-        return self.inner.state(rest, groups)
+        return segments.kept(rest, groups, np.asarray(true))
 
 
 @dataclass(frozen=True)
@@ -94,12 +99,24 @@ class Optional(Unparametrised):
     """Remembers whether there was any row without NULLs. State: Tuple(seen UInt8, state).
 
     Arguments of Nullable types and -OrNull give NULL where there was none, -OrDefault the default
-    of the type.
+    of the type.  A row that an -If below drops was not there: sumIfOrNull is sumOrNullIf.
     """
+
+    counts: bool = False
+    """Such a row was there nevertheless: countIfOrNull is 0 where no row matched, avgIfOrDefault
+    NaN, as in ClickHouse."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
         rest, rows = segments.present(arguments, groups)
-        return self._state(self._touched(rows), self.inner.state(rest, rows))
+        return self._state(self._touched(self._reaching(rest, rows)), self.inner.state(rest, rows))
+
+    def _reaching(self, arguments: Sequence[pa.Array], groups: Groups) -> Groups:
+        """The rows that the aggregate below its -If gets."""
+        inner = self.inner
+        while isinstance(inner, If) and not self.counts:
+            arguments, groups = inner.matching(arguments, groups)
+            inner = inner.inner
+        return segments.present(arguments, groups)[1]
 
     def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
         seen, inner = columns.struct_fields(states)
@@ -133,6 +150,20 @@ class Optional(Unparametrised):
     def _state(self, seen: np.ndarray, inner: pa.Array) -> pa.Array:
         fields = [columns.from_values(seen, pa.uint8()), inner]
         return columns.structs_from(fields, self.state_type.arrow)
+
+
+@dataclass(frozen=True)
+class OfNothing(Aggregate):
+    """An aggregate over the NULL of no type: NULL, whatever the rows. State: UInt8, always 0."""
+
+    def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
+        return columns.from_values(np.zeros(groups.count, np.uint8), pa.uint8())
+
+    def merge(self, states: pa.Array, groups: Groups) -> pa.Array:
+        return self.state([states], groups)
+
+    def finalize(self, states: pa.Array) -> pa.Array:
+        return pa.nulls(len(states))
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from olapdb.errors import (
@@ -23,6 +24,8 @@ from olapdb.types import (
     AggregateFunction,
     Array,
     DataType,
+    Nothing,
+    Nullable,
     SimpleAggregateFunction,
     Tuple,
     is_nullable,
@@ -145,6 +148,9 @@ def _resolve(name: str, parameters: tuple[object, ...], types: tuple[DataType, .
 
 def _nullable(base: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
     """Aggregates that end in a number give NULL over no rows of Nullable arguments, by a flag."""
+    if base not in _OF_ANY_ROW and any(isinstance(plain(t), Nothing) for t in types):
+        state = state_of(base, parameters, types, UINT8)
+        return combinators.OfNothing(base, parameters, types, Nullable(NOTHING), state)
     made = MAKERS[base](base, parameters, types)
     if base in _ABOVE_NULLS or not any(is_nullable(t) for t in types):
         return made
@@ -168,6 +174,7 @@ def _is_above_nulls(name: str) -> bool:
     return canonical(name) in _COUNTING
 
 
+_OF_ANY_ROW = frozenset({"count", "uniq", "uniqExact"})
 _COUNTING = frozenset({"count", "uniq", "uniqExact", "groupArray", "groupUniqArray"})
 
 _ABOVE_NULLS = frozenset(
@@ -223,13 +230,17 @@ def _distinct(inner: Aggregate, types: tuple[DataType, ...]) -> Aggregate:
 
 def _optional(inner: Aggregate, types: tuple[DataType, ...], suffix: str) -> Aggregate:
     result = inner.result_type
-    if suffix == "OrNull":
+    counts = _is_above_nulls(inner.name)
+    of_nothing = any(isinstance(plain(t), Nothing) for t in types)
+    if suffix == "OrNull" and not (counts and of_nothing):
         result = make_nullable(result)
     state = state_of(
         inner.name + suffix, inner.parameters, types,
         Tuple((UINT8, inner.state_type.state), ("seen", "state")),
     )  # fmt: skip
-    return _around(combinators.Optional, inner, types, result=result, suffix=suffix, state=state)
+    made = _around(combinators.Optional, inner, types, result=result, suffix=suffix, state=state)
+    assert isinstance(made, combinators.Optional)
+    return replace(made, counts=counts or suffix == "OrDefault")
 
 
 def _merge(

@@ -122,8 +122,9 @@ class SetOperation(Query):
 
 @dataclass(frozen=True, slots=True)
 class Explain(Statement):
-    """`statement` is the name of a table or view for DEPENDENCIES, a SELECT for PROVENANCE."""
+    """`statement` is the name of a table or view for DEPENDENCIES, a SELECT for PROVENANCE, the name
+    of a materialized view or its CREATE for VIEW."""
 
-    kind: Lit["PLAN", "SYNTAX", "AST", "PIPELINE", "ESTIMATE", "DEPENDENCIES", "PROVENANCE"]
+    kind: Lit["PLAN", "SYNTAX", "AST", "PIPELINE", "ESTIMATE", "DEPENDENCIES", "PROVENANCE", "VIEW"]
     statement: Statement | TableName
     settings: tuple[Setting, ...] = ()

@@ -45,11 +45,13 @@ from olapdb.sql.parser.show import ShowParser
 from olapdb.sql.parser.system import SystemParser
 
 ObjectKind = Literal["TABLE", "VIEW", "DATABASE"]
-ExplainKind = Literal["PLAN", "SYNTAX", "AST", "PIPELINE", "ESTIMATE", "DEPENDENCIES", "PROVENANCE"]
+ExplainKind = Literal[
+    "PLAN", "SYNTAX", "AST", "PIPELINE", "ESTIMATE", "DEPENDENCIES", "PROVENANCE", "VIEW"
+]  # fmt: skip
 _OBJECTS: dict[str, ObjectKind] = {"TABLE": "TABLE", "VIEW": "VIEW", "DATABASE": "DATABASE"}
 _EXPLAINED: dict[str, ExplainKind] = {
     "PLAN": "PLAN", "SYNTAX": "SYNTAX", "AST": "AST", "PIPELINE": "PIPELINE",
-    "ESTIMATE": "ESTIMATE", "DEPENDENCIES": "DEPENDENCIES", "PROVENANCE": "PROVENANCE",
+    "ESTIMATE": "ESTIMATE", "DEPENDENCIES": "DEPENDENCIES", "PROVENANCE": "PROVENANCE", "VIEW": "VIEW",
 }  # fmt: skip
 _REFUSED = {
     "GRANT": "Access is by the file system.",
@@ -301,7 +303,8 @@ class StatementParser(CreateParser, AlterParser, InsertParser, SystemParser, Sho
         settings: tuple[Setting, ...] = ()
         if self.token.kind == "word" and self.key_after(1) == "=":
             settings = self.settings()
-        if kind == "DEPENDENCIES":
+        named = kind == "VIEW" and self.keys[self.at] != "CREATE"
+        if kind == "DEPENDENCIES" or named:
             return Explain(kind, self.table_name(), settings, position=position)
         self.enter()  # EXPLAIN of EXPLAIN of …
         explained = self.statement()

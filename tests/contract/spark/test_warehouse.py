@@ -239,7 +239,7 @@ def test_a_failing_chunk_stops_no_other(spark: SparkSession, connection: olapdb.
     assert job[:] == ("failed", "spark")
 
 
-def test_rows_come_back_by_files_and_by_tasks(
+def test_a_frame_reads_the_snapshot_of_its_making(
     spark: SparkSession, connection: olapdb.Connection
 ) -> None:
     write_dataframe(events(spark), connection, "events")

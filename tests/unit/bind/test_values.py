@@ -130,9 +130,9 @@ def test_in_of_tuples() -> None:
 
 def test_in_of_different_kinds_is_refused() -> None:
     with pytest.raises(errors.TypeMismatch):
-        bind("SELECT 1 FROM flights WHERE carrier IN (1)")
+        bind("SELECT 1 FROM flights WHERE carrier IN (toDate('2024-01-01'))")
     with pytest.raises(errors.TypeMismatch):
-        bind("SELECT 1 FROM flights WHERE carrier IN (SELECT delay FROM flights)")
+        bind("SELECT 1 FROM flights WHERE carrier IN (SELECT [delay] FROM flights)")
 
 
 def test_limits_are_constants() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 import stat
@@ -12,9 +13,10 @@ from pathlib import Path
 import pytest
 
 import olapdb
+from olapdb.catalog import statements
 from olapdb.catalog.sqlite import SqliteCatalog
 from olapdb.errors import CannotOpenWarehouse, InterfaceError, ReadOnly
-from tests.harness.commits import create_all, insert
+from tests.harness.commits import create_all, insert, make_table
 
 
 def test_a_warehouse_keeps_its_identity(tmp_path: Path) -> None:
@@ -32,9 +34,9 @@ def test_a_newer_format_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "catalog.sqlite"
     SqliteCatalog(path).close()
     with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE meta SET value = '2' WHERE key = 'format_version'")
+        connection.execute("UPDATE meta SET value = '3' WHERE key = 'format_version'")
     connection.close()
-    with pytest.raises(CannotOpenWarehouse, match=r"format 2.*newer olapdb"):
+    with pytest.raises(CannotOpenWarehouse, match=r"format 3.*newer olapdb"):
         SqliteCatalog(path)
 
 
@@ -163,3 +165,56 @@ def test_a_log_that_only_a_writer_can_bring_in_says_so(tmp_path: Path) -> None:
         olapdb.connect(str(tmp_path), read_only=True)
     with olapdb.connect(str(tmp_path)) as connection:
         assert connection.execute("SELECT count() FROM t").fetchall() == [(0,)]
+
+
+def _as_format_1(path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("DROP TABLE block_spans")
+        connection.execute("UPDATE meta SET value = '1' WHERE key = 'format_version'")
+        connection.execute("INSERT INTO blocks VALUES ('gone', 1, 1, 1, '', 'insert', 1)")
+
+
+def _filled(path: Path) -> None:
+    with contextlib.closing(SqliteCatalog(path)) as catalog:
+        create_all(catalog)
+        insert(catalog, catalog.open_lease("w"))
+    _as_format_1(path)
+
+
+def test_an_older_format_is_read_as_it_is_and_migrated_by_a_writer(tmp_path: Path) -> None:
+    path = tmp_path / "catalog.sqlite"
+    _filled(path)
+    before = _bytes_of(tmp_path)
+    with contextlib.closing(SqliteCatalog(path, read_only=True)) as reader:
+        snapshot = reader.snapshot()
+        assert snapshot.next_block(make_table("s")) == 2
+        assert [b.number for b in snapshot.blocks("s")] == [1]
+    assert _bytes_of(tmp_path) == before
+    with contextlib.closing(SqliteCatalog(path)) as catalog:
+        insert(catalog, catalog.open_lease("w"))
+        assert [b.number for b in catalog.snapshot().blocks("s")] == [1, 2]
+        assert catalog.snapshot().blocks("gone") == (), "a table that nothing can bring back"
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        query = "SELECT value FROM meta WHERE key = 'format_version'"
+        assert connection.execute(query).fetchone() == ("2",)
+
+
+def test_a_migration_that_is_interrupted_begins_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between any two of its statements: the catalog is of the old format or of the new one."""
+    path = tmp_path / "catalog.sqlite"
+    _filled(path)
+
+    def interrupted(*arguments: object, **values: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(statements, "set_meta", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            SqliteCatalog(path)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        names = {n for (n,) in connection.execute("SELECT name FROM sqlite_master")}
+        assert "block_spans" not in names
+    with contextlib.closing(SqliteCatalog(path)) as catalog:
+        assert [b.number for b in catalog.snapshot().blocks("s")] == [1]

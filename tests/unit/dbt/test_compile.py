@@ -161,6 +161,7 @@ def test_the_partition_key_follows_the_source(key: str, expected: str) -> None:
     ("sql", "message"),
     [
         ("SELECT a, count() AS n FROM f GROUP BY a HAVING n > 1", "HAVING would be answered"),
+        ("SELECT a, count() AS n FROM f WHERE a < rand() GROUP BY a", "rand() gives another value"),
         ("SELECT a FROM f LIMIT 3", "LIMIT would be answered"),
         ("SELECT DISTINCT a FROM f", "DISTINCT would be answered"),
         ("SELECT a FROM f ORDER BY a", "ORDER BY has no meaning"),

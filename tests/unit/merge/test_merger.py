@@ -13,7 +13,9 @@ import pytest
 import olapdb
 from olapdb.database import Database
 from olapdb.errors import CommitConflict, MemoryLimitExceeded, NotEnoughSpace
-from olapdb.merge.merger import merge_parts, merge_some, optimize
+from olapdb.merge import planner
+from olapdb.merge.merger import merge_batch, merge_parts
+from olapdb.merge.planner import merge_some, optimize
 from olapdb.merge.policy import MergeLimits
 from olapdb.merge.scheduler import MergeScheduler
 from olapdb.merge.vacuum import vacuum
@@ -22,6 +24,7 @@ from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import Table
 from olapdb.storage.store import LocalStore
 from olapdb.transaction.check import check_database
+from olapdb.transaction.points import watching
 from olapdb.transaction.services import Services
 
 
@@ -178,23 +181,112 @@ def test_final_beyond_memory_is_refused(warehouse: Warehouse) -> None:
     assert warehouse.query(ANSWERS[0]) == before
 
 
+PARTITIONED = (
+    "CREATE TABLE many (p UInt32, n Int64) ENGINE = MergeTree PARTITION BY p ORDER BY p"
+    " SETTINGS inline_bytes_max = 0"
+)
+
+
+def many(warehouse: Warehouse, partitions: int, inserts: int = 2) -> None:
+    warehouse.query(PARTITIONED)
+    for _ in range(inserts):
+        warehouse.query(f"INSERT INTO many SELECT number, number FROM numbers({partitions})")
+
+
+def files(warehouse: Warehouse) -> set[str]:
+    return {file.path for file in warehouse.services.store.list("data/")}
+
+
+def test_optimize_of_many_partitions_is_few_commits(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many(warehouse, 30)
+    monkeypatch.setattr(planner, "BATCH_MERGES_MAX", 12)
+    number = warehouse.services.catalog.snapshot().number
+    warehouse.query("OPTIMIZE TABLE many FINAL")
+    assert warehouse.services.catalog.snapshot().number == number + 3
+    assert len(warehouse.parts("many")) == 30
+    assert warehouse.query("SELECT sum(n), count() FROM many") == [(870, 60)]
+    many_bytes = sum(warehouse.parts("many")[0].uncompressed_bytes.values())
+    warehouse.query("INSERT INTO many SELECT number, number FROM numbers(30)")
+    monkeypatch.setattr(planner, "BATCH_BYTES_MAX", 4 * many_bytes)
+    number = warehouse.services.catalog.snapshot().number
+    warehouse.query("OPTIMIZE TABLE many FINAL")
+    assert warehouse.services.catalog.snapshot().number > number + 9, "bounded by bytes, too"
+    warehouse.check()
+
+
+def test_a_batch_commits_what_did_not_lose_the_race(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mutation, or another merge, of one partition of ten costs that one."""
+    many(warehouse, 10)
+    services, table = warehouse.services, warehouse.table("many")
+    stale = services.catalog.snapshot()
+    planned = [
+        [part for part in stale.parts(table.id) if part.partition_id == str(partition)]
+        for partition in range(10)
+    ]
+    warehouse.query("ALTER TABLE many UPDATE n = 100 WHERE p = 3")
+    before = files(warehouse)
+    done = merge_batch(services, stale, table, planned, inline=False)
+    assert [one.partition_id for one in done] == [str(p) for p in range(10) if p != 3]
+    assert len({one.commit for one in done}) == 1
+    assert len(files(warehouse) - before) == 9, "the file of the one that lost is deleted"
+    assert warehouse.query("SELECT sum(n), count() FROM many") == [(2 * 42 + 200, 20)]
+    with pytest.raises(CommitConflict):
+        merge_batch(services, stale, table, planned, inline=False)
+    assert len(files(warehouse) - before) == 9
+    warehouse.check()
+
+
+@pytest.mark.parametrize("merges", [3, 20], ids=["one by one", "by threads"])
+@pytest.mark.parametrize("stage", ["stage.part_staged", "transaction.before_commit"])
+def test_a_batch_that_fails_leaves_no_file(warehouse: Warehouse, merges: int, stage: str) -> None:
+    many(warehouse, merges)
+    before, parts = files(warehouse), warehouse.parts("many")
+    reached = []
+
+    def fail(one: str) -> None:
+        if one == stage:
+            reached.append(one)
+            if len(reached) == (2 if stage == "stage.part_staged" else 1):
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), watching(fail):
+        warehouse.query("OPTIMIZE TABLE many FINAL")
+    assert files(warehouse) == before
+    assert warehouse.parts("many") == parts
+    warehouse.check()
+
+
+def test_the_background_merges_many_partitions_in_one_commit(warehouse: Warehouse) -> None:
+    many(warehouse, 20, inserts=8)
+    services, table = warehouse.services, warehouse.table("many")
+    number = services.catalog.snapshot().number
+    done = merge_some(services, table.id)
+    assert len(done) == 20
+    assert services.catalog.snapshot().number == number + 1
+    assert warehouse.query("SELECT sum(n), count() FROM many") == [(8 * 190, 160)]
+
+
 def test_background_merges_choose_and_stop(warehouse: Warehouse) -> None:
     before = fill(warehouse, 16)
     services, table = warehouse.services, warehouse.table("s")
     done = []
-    while (result := merge_some(services, table.id)) is not None:
-        done.append(result)
+    while result := merge_some(services, table.id):
+        done += result
     assert done
     assert len(warehouse.parts("s")) < 16
     assert [warehouse.query(text) for text in ANSWERS] == before
-    assert merge_some(services, "no such table") is None
+    assert merge_some(services, "no such table") == []
 
 
 def test_inline_rows_become_files(warehouse: Warehouse) -> None:
     before = fill(warehouse, 5)
     assert all(p.inline for p in warehouse.parts("t"))
     later = replace(warehouse.services, clock_ms=lambda: time.time_ns() // 10**6 + 3_600_000)
-    assert merge_some(later, warehouse.table("t").id) is not None
+    assert merge_some(later, warehouse.table("t").id)
     assert not any(p.inline for p in warehouse.parts("t"))
     assert [warehouse.query(text) for text in ANSWERS] == before
 

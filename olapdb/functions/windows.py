@@ -1,0 +1,304 @@
+"""Functions that exist only with OVER: ranks, and values of other rows.
+
+A function sees the rows of all partitions at once, sorted by partition and order:
+
+    position          0  1  2  3  4
+    partition         a  a  a  b  b
+    partition_starts  0  0  0  3  3
+    partition_ends    3  3  3  5  5
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.errors import BadArguments, NumberOfArgumentsDoesntMatch
+from olapdb.functions import columns
+from olapdb.functions.base import Argument
+from olapdb.functions.scalar import require
+from olapdb.functions.supertypes import common_type
+from olapdb.functions.values import default_value
+from olapdb.types import FLOAT64, UINT64, DataType, Integer, plain
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Where each row's partition, peers and frame lie among the sorted rows.
+
+    All are int64 of shape (rows,): starts are positions, ends are one past the last.  Peers are rows
+    of equal order.  A frame without rows ends where it starts.
+    """
+
+    partition_starts: np.ndarray
+    partition_ends: np.ndarray
+    peer_starts: np.ndarray
+    peer_ends: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+
+    @property
+    def rows(self) -> int:
+        return len(self.partition_starts)
+
+    @cached_property
+    def positions(self) -> np.ndarray:
+        return np.arange(self.rows)
+
+
+WindowKernel = Callable[[Sequence[pa.Array], Frames], pa.Array]
+"""(the arguments' values of the sorted rows, frames) -> the result for each sorted row."""
+
+
+@dataclass(frozen=True)
+class WindowFunction:
+    """A function resolved for its arguments' types.
+
+    `whole_partition`: the frame has no meaning for it, and it may not be given another one."""
+
+    name: str
+    type: DataType
+    kernel: WindowKernel
+    whole_partition: bool = False
+
+
+@dataclass(frozen=True)
+class WindowDefinition:
+    """A function under its names; `resolve` raises what its type rule raises."""
+
+    name: str
+    resolve: Callable[[str, Sequence[Argument]], WindowFunction]
+    minimum: int = 0
+    maximum: int = 0
+
+
+def find_window(name: str) -> WindowDefinition | None:
+    """The definition of a name, in any case as in standard SQL; None where there is none."""
+    return _BY_NAME.get(name) or _BY_NAME.get(name.lower())
+
+
+def resolve_window(name: str, arguments: Sequence[Argument]) -> WindowFunction:
+    """The function for these arguments.
+
+    Raises NumberOfArgumentsDoesntMatch, IllegalTypeOfArgument, BadArguments, NoCommonType."""
+    definition = find_window(name)
+    assert definition is not None, name
+    if not definition.minimum <= len(arguments) <= definition.maximum:
+        wanted = str(definition.minimum)
+        if definition.maximum != definition.minimum:
+            wanted = f"{definition.minimum} to {definition.maximum}"
+        raise NumberOfArgumentsDoesntMatch(
+            f"Window function {name} takes {wanted} argument(s), {len(arguments)} given."
+        )
+    return definition.resolve(definition.name, arguments)
+
+
+# --- ranks
+
+
+def _ranking(
+    name: str, data_type: DataType, compute: Callable[[Frames], np.ndarray]
+) -> WindowDefinition:
+    def resolve(spelt: str, arguments: Sequence[Argument]) -> WindowFunction:
+        return WindowFunction(
+            spelt,
+            data_type,
+            lambda values, f: columns.from_values(compute(f), data_type.arrow),
+            True,
+        )
+
+    return WindowDefinition(name, resolve)
+
+
+def _row_number(frames: Frames) -> np.ndarray:
+    return np.asarray(frames.positions - frames.partition_starts + 1)
+
+
+def _rank(frames: Frames) -> np.ndarray:
+    return np.asarray(frames.peer_starts - frames.partition_starts + 1)
+
+
+def _dense_rank(frames: Frames) -> np.ndarray:
+    groups = np.cumsum(frames.peer_starts == frames.positions)
+    return np.asarray(groups - groups[frames.partition_starts] + 1) if frames.rows else groups
+
+
+def _percent_rank(frames: Frames) -> np.ndarray:
+    others = frames.partition_ends - frames.partition_starts - 1
+    return np.where(others > 0, (_rank(frames) - 1) / np.maximum(others, 1), 0.0)
+
+
+def _cume_dist(frames: Frames) -> np.ndarray:
+    size = frames.partition_ends - frames.partition_starts
+    return np.asarray((frames.peer_ends - frames.partition_starts) / size)
+
+
+def _ntile(name: str, arguments: Sequence[Argument]) -> WindowFunction:
+    """The rows of a partition in n buckets, the first ones a row larger where it does not divide."""
+    given = arguments[0].constant
+    buckets = given.as_py() if given is not None else None
+    if not isinstance(plain(arguments[0].type), Integer) or not isinstance(buckets, int):
+        raise BadArguments(f"The argument of {name} must be a constant positive integer.")
+    if buckets < 1:
+        raise BadArguments(f"The argument of {name} must be a positive integer, not {buckets}.")
+
+    def kernel(values: Sequence[pa.Array], frames: Frames) -> pa.Array:
+        size = frames.partition_ends - frames.partition_starts
+        at = frames.positions - frames.partition_starts
+        small, larger = size // buckets, size % buckets
+        in_larger = larger * (small + 1)
+        tile = np.where(
+            at < in_larger,
+            at // (small + 1),
+            larger + (at - in_larger) // np.maximum(small, 1),
+        )
+        return columns.from_values(tile + 1, pa.uint64())
+
+    return WindowFunction(name, UINT64, kernel, True)
+
+
+# --- values of other rows
+
+
+def _taken(
+    values: pa.Array, places: np.ndarray, there: np.ndarray, otherwise: pa.Array
+) -> pa.Array:
+    """`values` at these places; where `there` is false, `otherwise` of the row itself."""
+    count = len(values)
+    both = pa.concat_arrays([values, otherwise])
+    own = np.zeros(len(places), np.int64) if len(otherwise) == 1 else np.arange(len(places))
+    return both.take(pa.array(np.where(there, places, count + own)))
+
+
+def _shifted(name: str, *, forward: bool, in_frame: bool) -> WindowDefinition:
+    """lag, lead (in the partition) and lagInFrame, leadInFrame: (value[, offset[, default]])."""
+
+    def resolve(spelt: str, arguments: Sequence[Argument]) -> WindowFunction:
+        value_type = arguments[0].type
+        if len(arguments) > 1:
+            require(spelt, [plain(arguments[1].type)], Integer, "an integer offset")
+            constant = arguments[1].constant
+            if constant is not None and (not constant.is_valid or constant.as_py() < 0):
+                raise BadArguments(f"The offset of {spelt} must be a non-negative integer.")
+        if len(arguments) > 2:
+            shared = common_type([value_type, arguments[2].type])
+            if shared != value_type:
+                raise BadArguments(
+                    f"The default of {spelt} is {arguments[2].type}, which does not fit the column's"
+                    f" type {value_type}.",
+                    hint=f"Cast the column to {shared}.",
+                )
+
+        def kernel(values: Sequence[pa.Array], frames: Frames) -> pa.Array:
+            offset = columns.numpy_values(values[1]).astype(np.int64) if len(values) > 1 else 1
+            places = frames.positions + (offset if forward else -offset)
+            low = frames.starts if in_frame else frames.partition_starts
+            high = frames.ends if in_frame else frames.partition_ends
+            there = (places >= low) & (places < high)
+            otherwise = values[2] if len(values) > 2 else columns.single(default_value(value_type))
+            return _taken(values[0], places, there, otherwise)
+
+        return WindowFunction(spelt, value_type, kernel, not in_frame)
+
+    return WindowDefinition(name, resolve, 1, 3)
+
+
+def casts_of(name: str, types: Sequence[DataType]) -> tuple[DataType, ...]:
+    """The types that the arguments are cast to before the kernel: a default has its column's."""
+    if len(types) > 2 and name in ("lag", "lead", "lagInFrame", "leadInFrame"):
+        return (types[0], types[1], types[0])
+    return tuple(types)
+
+
+def _nth_value(name: str, arguments: Sequence[Argument]) -> WindowFunction:
+    value_type = arguments[0].type
+    require(name, [plain(arguments[1].type)], Integer, "an integer")
+    constant = arguments[1].constant
+    if constant is not None and (not constant.is_valid or constant.as_py() < 1):
+        raise BadArguments(f"The second argument of {name} must be a positive integer.")
+
+    def kernel(values: Sequence[pa.Array], frames: Frames) -> pa.Array:
+        places = frames.starts + columns.numpy_values(values[1]).astype(np.int64) - 1
+        there = (places >= frames.starts) & (places < frames.ends)
+        return _taken(values[0], places, there, columns.single(default_value(value_type)))
+
+    return WindowFunction(name, value_type, kernel)
+
+
+def _edge(name: str, *, last: bool, keeps_null: bool) -> WindowDefinition:
+    """first_value, last_value: of the frame's rows, without NULL unless it is respected."""
+
+    def resolve(spelt: str, arguments: Sequence[Argument]) -> WindowFunction:
+        value_type = arguments[0].type
+
+        def kernel(values: Sequence[pa.Array], frames: Frames) -> pa.Array:
+            given = values[0]
+            places = frames.ends - 1 if last else frames.starts
+            if not keeps_null and given.null_count:
+                places = _nearest_valid(np.asarray(given.is_valid()), places, last)
+            there = (places >= frames.starts) & (places < frames.ends)
+            return _taken(given, places, there, columns.single(default_value(value_type)))
+
+        return WindowFunction(spelt, value_type, kernel)
+
+    return WindowDefinition(name, resolve, 1, 1)
+
+
+def _nearest_valid(valid: np.ndarray, places: np.ndarray, backward: bool) -> np.ndarray:
+    """From each place the nearest one with a value, going back or forward; out of range where there
+    is none."""
+    rows = np.arange(len(valid))
+    if backward:
+        nearest = np.maximum.accumulate(np.where(valid, rows, -1))
+        return np.where(places >= 0, nearest[np.maximum(places, 0)], -1)
+    nearest = np.minimum.accumulate(np.where(valid, rows, len(valid))[::-1])[::-1]
+    inside = places < len(valid)
+    return np.where(inside, nearest[np.minimum(places, len(valid) - 1)], len(valid))
+
+
+def edge_definition(name: str, respects_nulls: bool) -> WindowDefinition | None:
+    """The definition of an aggregate that with OVER means the first or last row of the frame."""
+    folded = name.lower()
+    if folded in (
+        "any",
+        "any_value",
+        "first_value",
+        "anyrespectnulls",
+        "first_value_respect_nulls",
+    ):
+        return _edge(name, last=False, keeps_null=respects_nulls or folded.endswith("nulls"))
+    if folded in ("anylast", "last_value", "anylastrespectnulls", "last_value_respect_nulls"):
+        return _edge(name, last=True, keeps_null=respects_nulls or folded.endswith("nulls"))
+    return None
+
+
+_DEFINITIONS: tuple[WindowDefinition, ...] = (
+    _ranking("row_number", UINT64, _row_number),
+    _ranking("rank", UINT64, _rank),
+    _ranking("dense_rank", UINT64, _dense_rank),
+    _ranking("percent_rank", FLOAT64, _percent_rank),
+    _ranking("cume_dist", FLOAT64, _cume_dist),
+    WindowDefinition("ntile", _ntile, 1, 1),
+    _shifted("lag", forward=False, in_frame=False),
+    _shifted("lead", forward=True, in_frame=False),
+    _shifted("lagInFrame", forward=False, in_frame=True),
+    _shifted("leadInFrame", forward=True, in_frame=True),
+    WindowDefinition("nth_value", _nth_value, 2, 2),
+)
+
+_ALIASES = {"denserank": "dense_rank", "percentrank": "percent_rank"}
+
+_BY_NAME: Mapping[str, WindowDefinition] = MappingProxyType(
+    {one.name: one for one in _DEFINITIONS}
+    | {alias: one for alias, name in _ALIASES.items() for one in _DEFINITIONS if one.name == name}
+)
+
+
+def window_names() -> tuple[str, ...]:
+    """The names of the functions, sorted."""
+    return tuple(sorted(one.name for one in _DEFINITIONS))

@@ -1,0 +1,27 @@
+"""The time zone that a type names, and what a conversion keeps of it."""
+
+from __future__ import annotations
+
+from olapdb.types import DataType, DateTime, DateTime64, Nullable, plain
+
+
+def own_zone(data_type: DataType) -> str | None:
+    """The zone that a DateTime or DateTime64 names; None of other types."""
+    inner = plain(data_type)
+    return inner.zone if isinstance(inner, DateTime | DateTime64) else None
+
+
+def with_zone_of(source: DataType, target: DataType) -> DataType:
+    """The type that CAST of a `source` gives: a DateTime without a zone keeps the source's."""
+    zone = own_zone(source)
+    if zone is None:
+        return target
+    match target:
+        case DateTime(None):
+            return DateTime(zone)
+        case DateTime64(precision, None):
+            return DateTime64(precision, zone)
+        case Nullable(inner):
+            return Nullable(with_zone_of(source, inner))
+        case _:
+            return target

@@ -1,0 +1,182 @@
+"""What views join of the very commit that fires them.
+
+A view that joins a table which the same cascade writes joins the table as the commit leaves it:
+its rows before the commit, and those that the commit brings.
+
+    s -> a -> hi        a and v fire on one block of s, v joins hi
+    s -> v -> t         a fires first; v joins hi with what a made of the block
+
+`Cascade` orders the views of one table so that a view that writes a table fires before those that
+join it.  Where no order does (a circle, or a later block of the INSERT brings more), `Joined` tells
+which views joined too little, and the INSERT fires them again or names what they made as stale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias, cast
+
+from olapdb.model.changes import AddPart, Change
+from olapdb.model.part import BlockRange, NewBlock, Part
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+
+Brought: TypeAlias = Mapping[str, tuple[AddPart, ...]]
+"""The staged parts with rows that a commit brings, by table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """`view_id` joined the table with `parts` parts of those that its own commit brings to it;
+    with fewer than there are at the end, it joined a state that never was."""
+
+    view_id: str
+    table_id: str
+    parts: int
+
+
+def least(joined: Iterable[Joined]) -> tuple[Joined, ...]:
+    """For each view and table the firing that joined the fewest parts."""
+    found: dict[tuple[str, str], Joined] = {}
+    for one in joined:
+        key = (one.view_id, one.table_id)
+        if key not in found or one.parts < found[key].parts:
+            found[key] = one
+    return tuple(found.values())
+
+
+def brought(changes: Iterable[Change], table_ids: frozenset[str]) -> Brought:
+    """The staged parts with rows of these tables, in the order in which they were staged."""
+    found: dict[str, list[AddPart]] = {}
+    for change in changes:
+        if isinstance(change, AddPart) and change.part.rows and change.part.table_id in table_ids:
+            found.setdefault(change.part.table_id, []).append(change)
+    return {table_id: tuple(parts) for table_id, parts in found.items()}
+
+
+def unsettled(joined: Sequence[Joined], changes: Iterable[Change]) -> frozenset[str]:
+    """The views that joined fewer parts than the commit brings."""
+    if not joined:
+        return frozenset()
+    found = brought(changes, frozenset(one.table_id for one in joined))
+    return frozenset(one.view_id for one in joined if one.parts < len(found.get(one.table_id, ())))
+
+
+@dataclass
+class Cascade:
+    """The attached views below a table, and which of them read a table that others write."""
+
+    snapshot: Snapshot
+    _writes: dict[str, frozenset[str]] = field(default_factory=dict)
+    _reads: dict[str, frozenset[str]] = field(default_factory=dict)
+    _late: dict[str, frozenset[str]] = field(default_factory=dict)
+    _order: dict[str, tuple[MaterializedView, ...]] = field(default_factory=dict)
+
+    def late_tables(self, table_id: str) -> frozenset[str]:
+        """The tables that an INSERT into this one both writes and joins."""
+        found = self._late.get(table_id)
+        if found is None:
+            writes, reads = {table_id}, set[str]()
+            waiting = [table_id]
+            while waiting:
+                for view in self._attached(waiting.pop()):
+                    reads.update(view.dimension_ids)
+                    if view.target_id not in writes:
+                        writes.add(view.target_id)
+                        waiting.append(view.target_id)
+            found = self._late[table_id] = frozenset(writes & reads)
+        return found
+
+    def ordered(self, views: tuple[MaterializedView, ...]) -> tuple[MaterializedView, ...]:
+        """The views of one table: those that write what others join come first, else as they
+        come. In a circle no order is right, and the first goes first."""
+        if len(views) < 2:
+            return views
+        table_id = views[0].source_id
+        if table_id not in self._order:
+            waiting = list(views)
+            done: list[MaterializedView] = []
+            while waiting:
+                ready = (one for one in waiting if not self._waits(one, waiting))
+                chosen = next(ready, waiting[0])
+                waiting.remove(chosen)
+                done.append(chosen)
+            self._order[table_id] = tuple(done)
+        return self._order[table_id]
+
+    def _waits(self, view: MaterializedView, others: Sequence[MaterializedView]) -> bool:
+        reads = self._read_below(view)
+        return bool(reads) and any(
+            other is not view and not reads.isdisjoint(self._written_below(other))
+            for other in others
+        )
+
+    def _attached(self, table_id: str) -> list[MaterializedView]:
+        return [view for view in self.snapshot.views_on(table_id) if view.attached]
+
+    def _written_below(self, view: MaterializedView) -> frozenset[str]:
+        if view.id not in self._writes:
+            self._walk(view)
+        return self._writes[view.id]
+
+    def _read_below(self, view: MaterializedView) -> frozenset[str]:
+        if view.id not in self._reads:
+            self._walk(view)
+        return self._reads[view.id]
+
+    def _walk(self, view: MaterializedView) -> None:
+        writes, reads = set[str](), set[str]()
+        waiting = [view]
+        while waiting:
+            one = waiting.pop()
+            reads.update(one.dimension_ids)
+            if one.target_id not in writes:
+                writes.add(one.target_id)
+                waiting += self._attached(one.target_id)
+        self._writes[view.id], self._reads[view.id] = frozenset(writes), frozenset(reads)
+
+
+def numbered(part: Part, first: int) -> Part:
+    """The staged part as the commit would number it if it came next."""
+    if not isinstance(part.blocks, NewBlock):
+        return part
+    number = first + part.blocks.index
+    return replace(part, blocks=BlockRange(number, number))
+
+
+class _WithStaged:
+    """A snapshot that also knows the inline rows of staged parts."""
+
+    def __init__(self, snapshot: Snapshot, inline: Mapping[str, bytes]) -> None:
+        self._snapshot, self._inline = snapshot, inline
+
+    def inline_rows(self, part: Part) -> bytes:
+        found = self._inline.get(part.id)
+        return self._snapshot.inline_rows(part) if found is None else found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._snapshot, name)
+
+
+def with_inline(snapshot: Snapshot, inline: Mapping[str, bytes]) -> Snapshot:
+    """The snapshot, which also gives the inline rows of staged parts, by part."""
+    return cast(Snapshot, _WithStaged(snapshot, inline))
+
+
+def inline_of(staged: Iterable[AddPart]) -> dict[str, bytes]:
+    return {one.part.id: one.inline_rows for one in staged if one.inline_rows is not None}
+
+
+def parts_with(
+    snapshot: Snapshot, staged: Mapping[str, Sequence[AddPart]]
+) -> dict[str, Sequence[Part]]:
+    """The parts of these tables at the snapshot, and behind them those that are staged."""
+    found: dict[str, Sequence[Part]] = {}
+    for table_id, more in staged.items():
+        table = snapshot.by_id(table_id)
+        assert isinstance(table, Table)
+        first = snapshot.next_block(table)
+        parts = [*snapshot.parts(table_id), *(numbered(one.part, first) for one in more)]
+        found[table_id] = sorted(parts, key=lambda p: (p.block_range, p.partition_id))
+    return found

@@ -1,0 +1,82 @@
+"""Fires the views of an INSERT again until they have joined what the INSERT itself brings.
+
+    first     v joined what was staged before it fired; a later block brought more of hi
+    again     all views join all of hi that the first firing brought
+    done      the firing brings the very rows of hi that it joined: they are what the commit leaves
+
+Views that write for each other may never get there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import pyarrow as pa
+
+from olapdb.errors import InternalError
+from olapdb.ingest.own_rows import Brought, brought
+from olapdb.ingest.reach import difference
+from olapdb.ingest.read import read_staged
+from olapdb.ingest.staged import StagedInsert
+from olapdb.model.changes import AddPart
+from olapdb.model.schema import Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.storage.store import Store
+
+ROUNDS_MAX = 4
+"""How often views fire on what they write for each other; then what they made is stale."""
+
+
+def settled(
+    staged: StagedInsert,
+    fire: Callable[[Brought, StagedInsert], StagedInsert],
+    snapshot: Snapshot,
+    store: Store,
+    discard: Callable[[Iterable[str]], None],
+) -> StagedInsert:
+    """Return what the last firing staged; its views are `unsettled` where no two firings agreed.
+
+    `fire` gives the same source parts with a cascade that joins the parts given, and deletes all
+    that was staged where it fails; `discard` deletes what an earlier firing staged."""
+    tables = frozenset(one.table_id for one in staged.joined)
+    for _ in range(ROUNDS_MAX):
+        joined = brought(staged.changes, tables)
+        again = fire(joined, staged)
+        try:
+            agrees = _same_rows(joined, brought(again.changes, tables), snapshot, store)
+        except BaseException:
+            discard((*staged.paths, *again.paths))
+            raise
+        kept = set(again.paths)
+        discard([path for path in staged.paths if path not in kept])
+        if agrees:
+            return replace(again, joined=())
+        staged = replace(again, joined=tuple(replace(one, parts=0) for one in again.joined))
+    return staged
+
+
+def _same_rows(before: Brought, after: Brought, snapshot: Snapshot, store: Store) -> bool:
+    for table_id in before.keys() | after.keys():
+        ours, theirs = before.get(table_id, ()), after.get(table_id, ())
+        if [one.part.id for one in ours] == [one.part.id for one in theirs]:
+            continue
+        if _rows(ours) != _rows(theirs):
+            return False
+        table = snapshot.by_id(table_id)
+        if not isinstance(table, Table):
+            raise InternalError(f"Rows were staged for {table_id}, which is no table.")
+        old, new = (
+            pa.concat_tables([read_staged(store, table, one) for one in some])
+            for some in (ours, theirs)
+        )
+        try:
+            if not old.equals(new) and difference(old, new).num_rows:
+                return False
+        except pa.ArrowNotImplementedError:
+            return False  # of types that do not compare
+    return True
+
+
+def _rows(parts: Iterable[AddPart]) -> int:
+    return sum(one.part.rows for one in parts)

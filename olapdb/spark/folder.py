@@ -1,0 +1,174 @@
+"""Whether an executor works in the driver's folder, and not in another one under the same path.
+
+    driver   writes data/markers/<lease id>-<nonce>.marker, a new one for each job
+    task     reads it under the same path before any work, at every attempt
+    driver   checks each file that the tasks staged, then commits, then deletes the marker
+
+An empty folder, another warehouse, and a copy of this one that was made before the job all lack the
+marker.  A copy that is made while the job runs has it, but lacks what the tasks stage elsewhere: that
+is what the driver's own check finds.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+
+import pyarrow as pa
+
+from olapdb.catalog.base import CATALOG_FILE
+from olapdb.errors import (
+    CorruptedData,
+    FileDoesntExist,
+    FolderNotShared,
+    NotSupportedError,
+    OperationalError,
+    SnapshotTooOld,
+)
+from olapdb.ingest.staged import StagedInsert
+from olapdb.model.changes import AddPart
+from olapdb.model.stages import Durability
+from olapdb.storage.checksum import verify_open
+from olapdb.storage.store import LocalStore, Store
+from olapdb.storage.writer import DATA_FOLDER
+from olapdb.transaction.services import Services
+
+
+@dataclass(frozen=True, slots=True)
+class StoreAddress:
+    """A store that another process opens under the same path. `marker` is the path of the driver's
+    marker and `content` what it holds; "" where the driver may not write (a read-only warehouse)."""
+
+    root: str
+    durability: Durability
+    marker: str = ""
+    content: str = ""
+
+
+def mark_folder(services: Services) -> StoreAddress:
+    """Write a new marker; return the address that tasks check. NotSupportedError for a store that
+    only this process sees. The marker bears the process's lease, so vacuum deletes it where the
+    process could not."""
+    store = services.store
+    if not isinstance(store, LocalStore):
+        raise NotSupportedError(
+            "Spark's tasks run in other processes and cannot see an in-memory warehouse.",
+            hint='Open the warehouse in a folder: olapdb.connect("warehouse/").',
+        )
+    root = str(store.root.resolve())
+    if store.read_only:
+        return StoreAddress(root, store.durability)
+    nonce = uuid.uuid4().hex
+    marker = f"{DATA_FOLDER}/markers/{services.lease_id}-{nonce}.marker"
+    content = f"{services.catalog.warehouse_id} {nonce}\n"
+    store.write(marker, lambda sink: sink.write(content.encode()))
+    return StoreAddress(root, store.durability, marker, content)
+
+
+def unmark_folder(services: Services, address: StoreAddress) -> None:
+    if address.marker:
+        services.store.delete(address.marker)
+
+
+@contextmanager
+def marked_folder(services: Services) -> Iterator[StoreAddress]:
+    """Mark the folder as long as a job runs."""
+    address = mark_folder(services)
+    try:
+        yield address
+    finally:
+        unmark_folder(services, address)
+
+
+@lru_cache(maxsize=4)
+def _store(root: str, durability: Durability) -> LocalStore:
+    return LocalStore(root, durability)
+
+
+def open_store(address: StoreAddress) -> LocalStore:
+    """Return the store for a task's work, one a worker process: it reads the footers of parts, and
+    checks them, once. FolderNotShared where this machine's folder is not the driver's."""
+    missing = _difference(address)
+    if missing:
+        raise _not_shared(address, missing)
+    return _store(address.root, address.durability)
+
+
+def open_pinned_store(address: StoreAddress) -> LocalStore:
+    """Return the store for a task that reads a snapshot which the driver has pinned as long as the
+    marker is there: SnapshotTooOld where the warehouse is, but the marker is not."""
+    if _is_released(address):
+        raise SnapshotTooOld(
+            "The connection that made this DataFrame is closed, so its snapshot is not kept any more;"
+            f" or {address.root} on {socket.gethostname()} is a copy of the warehouse.",
+            hint="Keep the connection open while the DataFrame is used, and share the folder with every"
+            " executor under this path.",
+        )
+    return open_store(address)
+
+
+def verify_staged(store: Store, address: StoreAddress, staged: Iterable[StagedInsert]) -> None:
+    """Check in the driver, before the commit, that each file that tasks staged is in the driver's
+    folder: that it exists, its size and the checksum of its footer. Raises FolderNotShared."""
+    for one in staged:
+        for change in one.changes:
+            if not isinstance(change, AddPart) or not change.part.path:
+                continue
+            try:
+                with store.open_input(change.part.path) as source:
+                    verify_open(source, change.part)
+            except FileDoesntExist as error:
+                raise FolderNotShared(
+                    f"A Spark task wrote {change.part.path}, but that file is not in the driver's"
+                    f" folder {address.root}.",
+                    hint=_share(address),
+                ) from error
+            except (CorruptedData, OSError, pa.ArrowException) as error:
+                raise FolderNotShared(
+                    f"A Spark task wrote {change.part.path}, and the driver reads another file under"
+                    f" this name in {address.root}: {error}",
+                    hint=_share(address),
+                ) from error
+
+
+def _is_released(address: StoreAddress) -> bool:
+    there = os.path.exists(os.path.join(address.root, CATALOG_FILE))
+    return bool(address.marker) and there and bool(_difference(address))
+
+
+def _difference(address: StoreAddress) -> str:
+    """What tells this machine's folder from the driver's; "" for nothing."""
+    if not os.path.isdir(address.root):
+        return "there is no such folder"
+    if not os.path.exists(os.path.join(address.root, CATALOG_FILE)):
+        return f"there is no {CATALOG_FILE} in it"
+    if not address.marker:
+        return ""
+    try:
+        with LocalStore(address.root).open_input(address.marker) as source:
+            found = bytes(source.read()).decode(errors="replace")
+    except FileDoesntExist:
+        return f"the driver's file {address.marker} is not in it, so it is a copy or another warehouse"
+    except OperationalError as error:
+        return error.message
+    return "" if found == address.content else f"{address.marker} in it is not what the driver wrote"
+
+
+def _not_shared(address: StoreAddress, what: str) -> FolderNotShared:
+    return FolderNotShared(
+        f"The Spark executor on {socket.gethostname()} does not see the warehouse's folder"
+        f" {address.root}: {what}.",
+        hint=_share(address),
+    )
+
+
+def _share(address: StoreAddress) -> str:
+    return (
+        f"Nothing of it was committed. Share the folder with every executor under this very path,"
+        f" {address.root}, by a file system that all machines mount."
+    )

@@ -1,0 +1,205 @@
+"""What the target computes itself: DEFAULT and MATERIALIZED columns, PARTITION BY, TTL, CHECK.
+
+It computes them of the rows of one block, before merges join these with others.  So in a merging
+target they may depend on what all rows of one ORDER BY have in common, its columns, and on nothing
+else: `n > 5` of two rows of 3 is not that of their sum.
+
+    basis    the columns that an expression is computed from, through other defaults, down to those
+             that the query gives
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from olapdb.execute.combine import summed_columns
+from olapdb.ingest.ttl import rules_of
+from olapdb.model.schema import Column
+from olapdb.plan.expressions import Constant, Expression, columns_of, walk
+from olapdb.sql.format import to_sql
+from olapdb.types import AggregateFunction, SimpleAggregateFunction
+from olapdb.views.provability.expressions import bound_default, called, volatile_names
+from olapdb.views.provability.judgement import Item, known, refused, unknown
+from olapdb.views.provability.parts import Parts
+
+_IDEMPOTENT = frozenset((
+    "any", "anyLast", "min", "max", "groupBitAnd", "groupBitOr", "groupUniqArrayArray", "minMap",
+    "maxMap",
+))  # fmt: skip
+"""Functions that make of equal values that value."""
+
+
+def computed_items(parts: Parts) -> Iterator[Item]:
+    """Items about what the target computes; none where it computes nothing."""
+    computed = _Computed(parts)
+    yield from computed.columns()
+    yield from computed.constraints()
+    if parts.target.engine.merges_values:
+        yield from computed.partitions()
+        yield from computed.retention()
+
+
+@dataclass(frozen=True)
+class _Computed:
+    parts: Parts
+
+    @cached_property
+    def given(self) -> set[str]:
+        """The columns that the query gives."""
+        return set(self.parts.plan.names)
+
+    @cached_property
+    def grouped(self) -> bool:
+        return any(shape.aggregate is not None for _, shape in self.parts.branches)
+
+    @cached_property
+    def defaults(self) -> dict[str, Expression]:
+        """The expressions of the columns that the query does not give."""
+        target = self.parts.target
+        return {
+            column.name: self._bound(column.default)
+            for column in target.columns
+            if column.default and column.name not in self.given
+        }
+
+    def _bound(self, text: str) -> Expression:
+        return bound_default(
+            self.parts.target, text, self.parts.snapshot, self.parts.environment
+        )
+
+    def _basis(self, expression: Expression) -> set[str]:
+        """The columns that the expression is computed from and that the query gives."""
+        found: set[str] = set()
+        waiting, seen = list(columns_of(expression)), set[str]()
+        while waiting:
+            name = waiting.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            if name in self.given:
+                found.add(name)
+            elif name in self.defaults:
+                waiting += columns_of(self.defaults[name])
+        return found
+
+    def _volatile(self, expression: Expression) -> tuple[str, ...]:
+        """The volatile functions of the expression and of the defaults that it reads."""
+        names = list(volatile_names(walk(expression)))
+        waiting, seen = list(columns_of(expression)), set[str]()
+        while waiting:
+            name = waiting.pop()
+            if name not in seen and name in self.defaults:
+                seen.add(name)
+                names += volatile_names(walk(self.defaults[name]))
+                waiting += columns_of(self.defaults[name])
+        return tuple(dict.fromkeys(names))
+
+    def _outside_key(self, expression: Expression) -> str:
+        """A given column that is not in ORDER BY and that the expression depends on, or ""."""
+        return min(self._basis(expression) - self.parts.layout.sorting_columns, default="")
+
+    # --- columns
+
+    def columns(self) -> Iterator[Item]:
+        for column in self.parts.target.stored_columns:
+            if column.name in self.given:
+                continue
+            expression = self.defaults.get(column.name)
+            if expression is None:
+                continue  # the default of its type, which merges keep: 0, '', an empty state
+            yield self._column(column, expression)
+
+    def _column(self, column: Column, expression: Expression) -> Item:
+        name, where = f"column {column.name}", self.parts.target_name
+        kind = column.default_kind
+        names = self._volatile(expression)
+        if names:
+            return unknown(
+                name,
+                f"The {kind} of column {column.name} of {where}, {called(names)}, gives another value"
+                " when the rows are recomputed.",
+                f"Give {column.name} in the query, from a column of the source.",
+            )
+        if not self.parts.target.engine.merges_values:
+            return known(name, f"Its {kind} is a function of its row.")
+        outside = self._outside_key(expression)
+        if self._is_kept(column):
+            if outside:
+                return self._refused_column(column, outside)
+            return known(name, f"Its {kind} is the same for all rows of one ORDER BY.")
+        if not self.grouped:
+            return known(name, f"Its {kind} is a function of its row, and merges with those of others.")
+        if outside:
+            return self._refused_column(column, outside)
+        if isinstance(expression, Constant) and not expression.value.as_py():
+            return known(name, "It adds nothing.")
+        return refused(
+            name,
+            f"each block adds the {kind} of column {column.name} of {where} once more.",
+            f"Give {column.name} in the query, or leave out its {kind}.",
+        )
+
+    def _is_kept(self, column: Column) -> bool:
+        """Whether merges of equal values give that value."""
+        if isinstance(column.type, AggregateFunction):
+            return False
+        if isinstance(column.type, SimpleAggregateFunction):
+            return column.type.function in _IDEMPOTENT and self.grouped
+        return column.name not in {one.name for one in summed_columns(self.parts.layout)}
+
+    def _refused_column(self, column: Column, outside: str) -> Item:
+        where, kind = self.parts.target_name, column.default_kind
+        return refused(
+            f"column {column.name}",
+            f"the {kind} of column {column.name} of {where} is computed from {outside} of each block,"
+            " before merges join it with that of others.",
+            f"Make {column.name} an ALIAS, which is computed when it is read, or compute it from ORDER"
+            " BY only.",
+        )
+
+    # --- the table
+
+    def constraints(self) -> Iterator[Item]:
+        for constraint, text in self.parts.target.constraints:
+            outside, name = self._outside_key(self._bound(text)), f"constraint {constraint}"
+            if outside and self.grouped and self.parts.target.engine.merges_values:
+                yield refused(
+                    name,
+                    f"the CHECK {constraint} of {self.parts.target_name} looks at {outside} of one"
+                    " block, before merges join it with that of others.",
+                    f"Put the condition into the query that reads {self.parts.target_name}, or on"
+                    f" {self.parts.source_name}.",
+                )
+            else:
+                yield known(name, "It is asked of rows that come in, and changes none.")
+
+    def partitions(self) -> Iterator[Item]:
+        for expression in self.parts.layout.partition_expressions:
+            outside = self._outside_key(expression)
+            if outside:
+                yield refused(
+                    "PARTITION BY",
+                    f"PARTITION BY of {self.parts.target_name} looks at {outside}, which is not in its"
+                    " ORDER BY: rows that should merge would lie in several partitions, and never do.",
+                    f"Add {outside} to GROUP BY and ORDER BY, or partition by ORDER BY only.",
+                )
+            else:
+                yield known("PARTITION BY", "Rows of one ORDER BY lie in one partition.")
+
+    def retention(self) -> Iterator[Item]:
+        for rule in rules_of(self.parts.target):
+            for part in (rule.expires, rule.where):
+                if part is None:
+                    continue
+                outside = self._outside_key(self._bound(to_sql(part)))
+                if outside:
+                    yield refused(
+                        "TTL",
+                        f"TTL of {self.parts.target_name} looks at {outside} of each part, which"
+                        " merges join with that of others: what is left would depend on when.",
+                        "Use columns of ORDER BY in TTL.",
+                    )
+                else:
+                    yield known("TTL", "Rows of one ORDER BY expire together.")

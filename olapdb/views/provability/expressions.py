@@ -1,0 +1,151 @@
+"""Expressions: each must give the same value whenever the same row is computed again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from olapdb.bind import BindScope, bind_expression
+from olapdb.bind.virtual import OF_PARTS
+from olapdb.functions.base import Environment
+from olapdb.model.part import detached_table
+from olapdb.model.schema import Column, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.plan import expressions, nodes
+from olapdb.plan.expressions import AggregateCall, Call, Expression, NameConstant
+from olapdb.sql.parser import parse_expression
+from olapdb.views.provability.judgement import Item, known, refused_or_unknown, unknown
+from olapdb.views.provability.parts import Parts, full_name
+from olapdb.views.shape import scans, walk_plan
+
+_VALUES_OF_THEIR_CHILDREN = (
+    expressions.ColumnRef, expressions.Constant, expressions.NameConstant, expressions.Call,
+    expressions.Cast, expressions.ScalarSubquery, expressions.InValues, expressions.InSubquery,
+    expressions.LambdaFunction, expressions.LambdaParameter,
+)  # fmt: skip
+"""Kinds of expression whose value is decided by their children, the row and the plans in them."""
+_MERGE_CLASSES = ("exact", "float", "sketch", "ordered")
+ALWAYS_ZERO = "throwIf"
+"""It must run for each row, as a volatile function does, but its value is always 0."""
+
+
+def expression_items(parts: Parts) -> Iterator[Item]:
+    """Items about the functions and the columns that the query reads, wherever they stand."""
+    wrong = [*_volatile(parts), *_unknown_kinds(parts), *_virtual(parts), *_late_defaults(parts)]
+    yield from wrong
+    if not wrong:
+        yield known("expressions", "Each gives the same value whenever its row is computed.")
+
+
+def volatile_names(found: Iterable[object]) -> tuple[str, ...]:
+    """The functions among plan nodes and expressions that give another value each time."""
+    names = (
+        one.name for one in found
+        if isinstance(one, Call) and one.function.volatility != "pure" and one.name != ALWAYS_ZERO
+    )  # fmt: skip
+    return tuple(dict.fromkeys(names))
+
+
+def called(names: Iterable[str]) -> str:
+    return ", ".join(f"{name}()" for name in names)
+
+
+def bound_default(
+    table: Table, text: str, snapshot: Snapshot, environment: Environment
+) -> Expression:
+    """The expression over the table's columns; columns that are ALIAS are expanded in it."""
+    scope = BindScope(snapshot=snapshot, database=table.database, environment=environment)
+    return bind_expression(parse_expression(text), table, scope)
+
+
+def _volatile(parts: Parts) -> Iterator[Item]:
+    names = volatile_names(walk_plan(parts.plan.root))
+    if names:
+        yield refused_or_unknown(
+            parts.merges, "expressions",
+            f"{called(names)} gives another value when the rows are recomputed.",
+            "Store the time in a column of the source (DEFAULT now()) and read that.",
+        )  # fmt: skip
+
+
+def _unknown_kinds(parts: Parts) -> Iterator[Item]:
+    for one in walk_plan(parts.plan.root):
+        if isinstance(one, Expression) and type(one) not in _VALUES_OF_THEIR_CHILDREN:
+            yield unknown(
+                "expressions", f"{type(one).__name__} is not known to be decided by its row."
+            )
+        if isinstance(one, AggregateCall) and one.aggregate.merge_class not in _MERGE_CLASSES:
+            yield unknown("expressions", f"{one.name} is not known to merge.")
+
+
+def _virtual(parts: Parts) -> Iterator[Item]:
+    """A block that is inserted has no part yet, a recomputation reads from one; and rows that
+    were there before a RENAME had another name."""
+    for one in walk_plan(parts.plan):
+        if isinstance(one, NameConstant):
+            yield refused_or_unknown(
+                parts.merges, "expressions", f"{one.column} is another name once RENAME gave one.",
+                f"Write the name as text, '{one.value.as_py()}' AS {one.column}.",
+            )  # fmt: skip
+            return
+    places = {virtual.name for virtual in OF_PARTS}
+    for scan in scans(parts.plan):
+        found = sorted(n for n in columns_read(scan) & places if scan.table.column(n) is None)
+        if found:
+            yield refused_or_unknown(
+                parts.merges, full_name(scan.table),
+                f"{found[0]} tells where a row lies, which merges change.",
+                f"Store what tells the rows apart in a column of {scan.table.name}.",
+            )  # fmt: skip
+            return
+
+
+def columns_read(scan: nodes.Scan) -> set[str]:
+    return {name for _, name in scan.columns} | {name for _, name, _ in scan.predicate_columns}
+
+
+# --- columns that older parts lack ----------------------------------------------------------------
+
+
+def _late_defaults(parts: Parts) -> Iterator[Item]:
+    """Parts that were written before ADD COLUMN compute its default at each read."""
+    tables = {scan.table.id: scan.table for scan in scans(parts.plan.root)}
+    for table in tables.values():
+        read = set().union(
+            *(columns_read(scan) for scan in scans(parts.plan.root) if scan.table.id == table.id)
+        )
+        for column in table.stored_columns:
+            names = _default_functions(parts, table, column) if column.name in read else ()
+            if names and lacks(parts.snapshot, table, column):
+                yield refused_or_unknown(
+                    parts.merges, full_name(table),
+                    f"Parts of {full_name(table)} are older than its column {column.name}, which"
+                    f" is {called(names)} in them, another value at each read.",
+                    f"ALTER TABLE {full_name(table)} MATERIALIZE COLUMN {column.name} stores the"
+                    " values.",
+                )  # fmt: skip
+
+
+def _default_functions(parts: Parts, table: Table, column: Column) -> tuple[str, ...]:
+    """The volatile functions of a column's default, those of the defaults that it reads too."""
+    found: list[str] = []
+    waiting, seen = [column.name], set[str]()
+    while waiting:
+        one = table.column(waiting.pop())
+        if one is None or not one.default or one.name in seen:
+            continue
+        seen.add(one.name)
+        bound = bound_default(table, one.default, parts.snapshot, parts.environment)
+        found += volatile_names(expressions.walk(bound))
+        waiting += expressions.columns_of(bound)
+    return tuple(dict.fromkeys(found))
+
+
+def lacks(snapshot: Snapshot, table: Table, column: Column) -> bool:
+    """Whether a part of the table, a detached one too, is older than the column."""
+    if column.since <= 1:
+        return False
+    return any(
+        part.schema_version < column.since and part.rows
+        for table_id in (table.id, detached_table(table.id))
+        for part in snapshot.parts(table_id)
+    )

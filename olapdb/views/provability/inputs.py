@@ -1,0 +1,349 @@
+"""Tables and subqueries that are read beside the source: dimensions.
+
+A change of a dimension's rows makes stale what was made with them, in its own commit.  A merge
+tells nobody, so what the view reads of a dimension must be the same before and after a merge: a
+function of the table's rows, not of how they lie in parts.  Each plan node below is asked for what
+a merge may change of its rows:
+
+    whole    nothing
+    keys     how often a row is there, and all but the columns `keyed`: the distinct values of these
+             stay (a merging table without FINAL)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from olapdb.execute.combine import summed_columns
+from olapdb.execute.layout import TableLayout
+from olapdb.model.schema import Table
+from olapdb.plan import nodes
+from olapdb.plan.expressions import (
+    AggregateCall,
+    ColumnRef,
+    Expression,
+    InSubquery,
+    ScalarSubquery,
+    columns_of,
+    walk,
+)  # fmt: skip
+from olapdb.plan.tree import expressions_of
+from olapdb.types import AggregateFunction, SimpleAggregateFunction
+from olapdb.views.provability.expressions import columns_read
+from olapdb.views.provability.judgement import Item, known, unknown
+from olapdb.views.provability.merging import commutes, is_ordered
+from olapdb.views.provability.parts import Parts, full_name
+from olapdb.views.provability.query import path
+from olapdb.views.shape import is_key_column
+
+_PLAIN = ("MergeTree", "Memory", "Log", "TinyLog", "StripeLog", "Null")
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """What a merge may change of a plan's rows. `table` None: nothing. Else it changes how often
+    rows are there, and `keyed` are the columns whose distinct values stay; `keeps_keys` tells that
+    merges leave at least one row of each key."""
+
+    table: Table | None = None
+    keyed: frozenset[str] = frozenset()
+    keeps_keys: bool = True
+
+    def sees_only_keys(self, expression: Expression, schema: nodes.Schema) -> bool:
+        mine = columns_of(expression) & {field.name for field in schema}
+        return self.table is None or mine <= self.keyed
+
+    def distinct_is_whole(self, schema: nodes.Schema) -> bool:
+        """Whether the distinct rows are the same before and after a merge."""
+        return self.keeps_keys and {field.name for field in schema} <= self.keyed
+
+
+_WHOLE = _Rows()
+
+
+def input_items(parts: Parts) -> Iterator[Item]:
+    """Items about each dimension and each subquery of the query."""
+    judge = _Inputs(parts)
+    for branch, _ in parts.branches:
+        for node in path(branch.root):
+            judge.subqueries(node)
+            if isinstance(node, nodes.Join):
+                judge.joined(node, _WHOLE, judge.rows(node.right))
+            elif isinstance(node, nodes.Union | nodes.SetDifference):
+                for other in node.children()[1:]:
+                    judge.whole(other)
+    yield from judge.wrong
+    wrong = {item.name for item in judge.wrong}
+    for table in judge.tables.values():
+        name = f"dimension {full_name(table)}"
+        if name not in wrong:
+            yield known(
+                name, "What is read of it changes only by commits that name the stale slices."
+            )
+
+
+@dataclass
+class _Inputs:
+    """Collects what is wrong with the plans beside the source's path."""
+
+    parts: Parts
+    wrong: list[Item] = field(default_factory=list)
+    tables: dict[str, Table] = field(default_factory=dict)
+
+    def _blame(self, name: str, because: str, fix: str) -> _Rows:
+        """Note what is wrong, once; what stands above is judged as if it were right."""
+        item = unknown(name, because, fix)
+        if item not in self.wrong:
+            self.wrong.append(item)
+        return _WHOLE
+
+    def _without_final(self, table: Table | None) -> _Rows:
+        assert table is not None
+        return self._blame(
+            f"dimension {full_name(table)}",
+            f"{full_name(table)} is read without FINAL: merges of its {table.engine.name} change"
+            " the rows that are read.",
+            f"Write FINAL behind {full_name(table)} in the query.",
+        )
+
+    # --- where plans meet
+
+    def whole(self, node: nodes.Node) -> None:
+        """A plan whose rows all count, each as often as it is there."""
+        rows = self.rows(node)
+        if rows.table is not None:
+            self._without_final(rows.table)
+
+    def subqueries(self, node: nodes.Node) -> None:
+        for expression in (one for held in expressions_of(node) for one in walk(held)):
+            if isinstance(expression, ScalarSubquery):
+                self.whole(expression.plan)
+            elif isinstance(expression, InSubquery):
+                rows = self.rows(expression.plan)
+                if rows.table is not None and not rows.distinct_is_whole(expression.plan.schema):
+                    self._without_final(rows.table)
+
+    def joined(self, node: nodes.Join, left: _Rows, right: _Rows) -> _Rows:
+        """A join of rows that a merge may change."""
+        if right.table is not None:
+            by_presence = node.strictness in ("SEMI", "ANTI") and right.keeps_keys
+            conditions = _conditions(node.right_keys, node.residual)
+            if not by_presence or not all(
+                right.sees_only_keys(one, node.right.schema) for one in conditions
+            ):
+                self._without_final(right.table)
+        if left.table is None:
+            return _WHOLE
+        if node.kind not in ("INNER", "LEFT", "CROSS") or not all(
+            left.sees_only_keys(one, node.left.schema)
+            for one in _conditions(node.left_keys, node.residual)
+        ):
+            return self._without_final(left.table)
+        right_names = {f.name for f in node.right.schema} & {f.name for f in node.schema}
+        return replace(left, keyed=left.keyed | right_names)
+
+    # --- nodes
+
+    def rows(self, node: nodes.Node) -> _Rows:
+        """What a merge may change of the node's rows."""
+        self.subqueries(node)
+        match node:
+            case nodes.Scan():
+                return self._scan(node)
+            case nodes.Values() | nodes.Numbers():
+                return _WHOLE
+            case nodes.Filter(child=child, predicate=predicate):
+                rows = self.rows(child)
+                if not rows.sees_only_keys(predicate, child.schema):
+                    return self._without_final(rows.table)
+                return rows
+            case nodes.Project(child=child, expressions=pairs):
+                rows = self.rows(child)
+                keyed = {n for n, e in pairs if rows.sees_only_keys(e, child.schema)}
+                return rows if rows.table is None else replace(rows, keyed=frozenset(keyed))
+            case nodes.ArrayJoin(child=child, arrays=arrays):
+                rows = self.rows(child)
+                if not all(rows.sees_only_keys(e, child.schema) for _, e in arrays):
+                    return self._without_final(rows.table)
+                elements = {name for name, _ in arrays}
+                return rows if rows.table is None else replace(rows, keyed=rows.keyed | elements)
+            case nodes.Aggregate():
+                return self._aggregate(node)
+            case nodes.Join(left=left, right=right):
+                return self._join(node, self.rows(left), self.rows(right))
+            case nodes.Sort(child=child, limit=None):
+                return self.rows(child)
+            case nodes.Sort(child=child) | nodes.Limit(child=child) | nodes.LimitBy(child=child):
+                return self._first_rows(node, child)
+            case nodes.Distinct(child=child, keys=keys):
+                return self._distinct(child, keys)
+            case nodes.Union(inputs=inputs):
+                for one in inputs:
+                    self.whole(one)
+                return _WHOLE
+            case nodes.SetDifference(left=left, right=right):
+                for one in (left, right):
+                    self.whole(one)
+                return _WHOLE
+            case _:
+                return self._blame(
+                    "subquery", f"{type(node).__name__} is not known to be decided by its tables.",
+                    "Copy what it reads into a table.",
+                )  # fmt: skip
+
+    def _scan(self, scan: nodes.Scan) -> _Rows:
+        table = scan.table
+        if table.id == self.parts.source.id:
+            return _WHOLE  # the inserted block; that it is read twice is refused
+        self.tables[table.id] = table
+        name = f"dimension {full_name(table)}"
+        if not table.engine.combines:
+            if table.engine.name in _PLAIN:
+                return _WHOLE
+            return self._blame(
+                name, f"{table.engine.name} is not known to keep its rows as they came.",
+                "Copy what it reads into a MergeTree table.",
+            )  # fmt: skip
+        if scan.final:
+            return self._final(name, scan)
+        keyed = {unique for unique, column in scan.columns if is_key_column(table, column)}
+        return _Rows(table, frozenset(keyed), not table.engine.drops_keys)
+
+    def _final(self, name: str, scan: nodes.Scan) -> _Rows:
+        """FINAL reads what a full merge would leave: the same after any merges, but for columns of
+        which a merge keeps an arbitrary row's value, and rows that cancel the wrong one."""
+        table = scan.table
+        if table.engine.sign is not None:
+            return self._blame(
+                name,
+                f"Which rows FINAL shows of {full_name(table)} depends on its merges where a row is"
+                f" stated twice before it is cancelled ({table.engine.name}).",
+                "Keep the newest row of each key in a ReplacingMergeTree and read that with FINAL.",
+            )
+        if not table.engine.merges_values:
+            return _WHOLE
+        layout = TableLayout(table)
+        merged = {one.name for one in summed_columns(layout)}
+        if table.engine.name != "SummingMergeTree":
+            merged = set()
+        for column in table.stored_columns:
+            states = isinstance(column.type, AggregateFunction | SimpleAggregateFunction)
+            if column.name in layout.sorting_columns or column.name in merged:
+                continue
+            if states and not is_ordered(column) and not _dropped_with_zeros(table, merged):
+                continue
+            if column.name in columns_read(scan):
+                return self._blame(
+                    name,
+                    f"Merges of {full_name(table)} keep the {column.name} of one of several rows, by"
+                    " the order in which they are merged.",
+                    f"Read only its ORDER BY and what it adds up, or add {column.name} to ORDER BY.",
+                )
+        return _WHOLE
+
+    def _aggregate(self, node: nodes.Aggregate) -> _Rows:
+        rows = self.rows(node.child)
+        for _, call in node.aggregates:
+            if call.aggregate.merge_class == "ordered":
+                self._blame(
+                    "subquery", f"{_spelt(call)} in a subquery depends on the order of its rows.",
+                    "Use argMin or argMax over a column that orders the rows, or groupUniqArray.",
+                )  # fmt: skip
+        if rows.table is None:
+            return _WHOLE
+        keyed = all(rows.sees_only_keys(key, node.child.schema) for _, key in node.keys)
+        same = all(self._commutes(rows, node, call) for _, call in node.aggregates)
+        there = rows.keeps_keys or not node.keys
+        return _WHOLE if keyed and same and there else self._without_final(rows.table)
+
+    def _commutes(self, rows: _Rows, node: nodes.Aggregate, call: AggregateCall) -> bool:
+        assert rows.table is not None
+        if commutes(node.child, call, rows.table):
+            return True
+        idempotent = call.aggregate.merge_function in ("min", "max") or "uniq" in call.name.lower()
+        return (
+            idempotent and rows.keeps_keys
+            and all(rows.sees_only_keys(a, node.child.schema) for a in call.arguments)
+        )  # fmt: skip
+
+    def _join(self, node: nodes.Join, left: _Rows, right: _Rows) -> _Rows:
+        if node.strictness in ("ANY", "ASOF"):
+            self._blame(
+                "subquery", f"{node.strictness} JOIN takes whichever partner comes first.",
+                "Make the joined table unique by its key and use a plain JOIN.",
+            )  # fmt: skip
+        return self.joined(node, left, right)
+
+    def _distinct(self, child: nodes.Node, keys: tuple[Expression, ...]) -> _Rows:
+        rows = self.rows(child)
+        if keys:
+            return self._blame(
+                "subquery", "DISTINCT ON takes whichever row of several comes first.",
+                "GROUP BY its columns, with min, max or argMax of the others.",
+            )  # fmt: skip
+        if rows.table is None or rows.distinct_is_whole(child.schema):
+            return _WHOLE
+        return self._without_final(rows.table)
+
+    def _first_rows(self, node: nodes.Node, child: nodes.Node) -> _Rows:
+        """LIMIT: which rows are first must be decided by their values."""
+        self.whole(child)
+        ties = isinstance(node, nodes.Limit) and bool(node.ties) and not node.offset
+        if ties or is_totally_ordered(child):
+            return _WHOLE
+        clause = "LIMIT BY" if isinstance(node, nodes.LimitBy) else "LIMIT"
+        return self._blame(
+            "subquery", f"{clause} in a subquery takes rows by where they lie, which merges change.",
+            "ORDER BY all columns of the subquery, or use LIMIT … WITH TIES.",
+        )  # fmt: skip
+
+
+def _conditions(
+    keys: tuple[Expression, ...], residual: Expression | None
+) -> tuple[Expression, ...]:
+    return keys if residual is None else (*keys, residual)
+
+
+def _dropped_with_zeros(table: Table, summed: set[str]) -> bool:
+    """Whether a row whose sums are zero leaves with its other values."""
+    return bool(summed) and bool(table.engine.arguments)
+
+
+def _spelt(call: AggregateCall) -> str:
+    return call.name.partition("(")[0]
+
+
+def is_totally_ordered(node: nodes.Node) -> bool:
+    """Whether rows of the node that tie in its ORDER BY are equal in all that is read of them, or
+    there is one row at most."""
+    wanted = {field.name for field in node.schema}
+    ordered: set[str] | None = None
+    while True:
+        match node:
+            case nodes.Project(child=child, expressions=pairs):
+                made = dict(pairs)
+                read = [made[n] for n in wanted if n in made]
+                wanted = set().union(*(columns_of(e) for e in read))
+                if ordered is not None:
+                    refs = [made[n] for n in ordered if n in made]
+                    ordered = {e.name for e in refs if isinstance(e, ColumnRef)}
+                node = child
+            case nodes.Filter(child=child) | nodes.Limit(child=child) | nodes.LimitBy(child=child):
+                node = child
+            case nodes.Sort(child=child, keys=keys):
+                if ordered is None:
+                    by = (key.expression for key in keys)
+                    ordered = {e.name for e in by if isinstance(e, ColumnRef)}
+                node = child
+            case nodes.Aggregate(keys=keys):
+                if not keys:
+                    return True
+                return ordered is not None and {name for name, _ in keys} <= ordered
+            case nodes.Values() | nodes.Numbers():
+                return True
+            case _:
+                break
+        if ordered is not None and wanted <= ordered:
+            return True
+    return ordered is not None and wanted <= ordered

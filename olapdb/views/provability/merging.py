@@ -1,0 +1,99 @@
+"""Which aggregates give the same before and after a merge of the table that they read.
+
+A merge joins rows of equal sorting key, so it changes how often a key is there and what stands
+beside it.  `sum` over a summed column, `max` over maxima and `-Merge` over states do not see that;
+nor does what only looks at which keys there are.
+"""
+
+from __future__ import annotations
+
+from olapdb.execute.combine import summed_columns
+from olapdb.execute.layout import TableLayout
+from olapdb.execute.nested_maps import nested_maps
+from olapdb.functions import resolve_aggregate
+from olapdb.model.schema import Column, Table
+from olapdb.plan import nodes
+from olapdb.plan.expressions import AggregateCall, ColumnRef, Expression
+from olapdb.types import (
+    AggregateFunction,
+    DataType,
+    Decimal,
+    Float,
+    Integer,
+    SimpleAggregateFunction,
+    plain,
+)
+from olapdb.views.shape import is_key_column, source_columns_of, traced
+
+
+def over_keys(node: nodes.Node, expression: Expression, table: Table) -> bool:
+    """Whether an expression over the node reads of the table only columns of its ORDER BY, which
+    merges keep. Columns of other tables do not count."""
+    for found in source_columns_of(node, expression):
+        if found is None:
+            return False
+        table_id, column = found
+        if table_id == table.id and not is_key_column(table, column):
+            return False
+    return True
+
+
+def commutes(node: nodes.Node, call: AggregateCall, table: Table) -> bool:
+    """Whether the aggregate over the node gives the same before and after merges of the table."""
+    if len(call.arguments) != 1 or not isinstance(call.arguments[0], ColumnRef):
+        return False
+    found = traced(node, call.arguments[0].name)
+    column = table.column(found[1]) if found and found[0] == table.id else None
+    if column is None or call.aggregate.merge_class == "ordered":
+        return False
+    if is_key_column(table, column.name):
+        # The same keys are there before and after a merge; how often is not.
+        if table.engine.drops_keys:
+            return False
+        return call.aggregate.merge_function in ("min", "max") or "uniq" in call.name.lower()
+    if not table.engine.merges_values:
+        return False
+    if isinstance(column.type, AggregateFunction):
+        return "Merge" in call.name
+    base = call.name.removesuffix("State").removesuffix("SimpleState")
+    if isinstance(column.type, SimpleAggregateFunction):
+        return base == column.type.function and (base != "sum" or holds_sums(column.type.inner))
+    is_summed = column.name in {one.name for one in summed_columns(TableLayout(table))}
+    return is_summed and base == "sum" and holds_sums(column.type)
+
+
+def holds_sums(data_type: DataType) -> bool:
+    """Whether a sum that is stored in the type and added up again is the sum of all: types of 64
+    bits wrap as the sum itself does, narrower ones wrap earlier."""
+    match plain(data_type):
+        case Integer(bits=bits) | Float(bits=bits):
+            return bits >= 64
+        case Decimal(precision=precision):
+            return precision >= 38
+        case _:
+            return False
+
+
+def is_ordered(column: Column) -> bool:
+    """Whether merges of the column depend on the order in which rows came."""
+    match column.type:
+        case AggregateFunction(function=function, parameters=parameters, arguments=arguments):
+            from olapdb.execute.combine import parameter_values
+
+            found = resolve_aggregate(function, parameter_values(parameters), arguments)
+        case SimpleAggregateFunction(function=function, inner=inner):
+            found = resolve_aggregate(function, (), (inner,))
+        case _:
+            return False
+    return found.merge_class == "ordered"
+
+
+def drops_rows_of_zero(table: Table) -> bool:
+    """Whether a row all of whose values that are not in a key are zero leaves at a merge, for every
+    row of zeros: what another table dropped and this one holds as zeros are then the same."""
+    if table.engine.name != "SummingMergeTree":
+        return False
+    layout = TableLayout(table)
+    summed = {column.name for column in summed_columns(layout)}
+    rest = [c for c in table.stored_columns if c.name not in layout.sorting_columns]
+    return bool(summed) and not nested_maps(layout) and all(c.name in summed for c in rest)

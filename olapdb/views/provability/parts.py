@@ -1,0 +1,60 @@
+"""What is judged: a bound definition and the tables around it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from olapdb.execute.layout import TableLayout
+from olapdb.functions.base import Environment
+from olapdb.model.schema import Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.plan import nodes
+from olapdb.views.shape import Shape, branches, shape_of
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A definition at one snapshot. `plan` is bound, not optimized; `settings` are those that are
+    frozen in the view, `environment` has its zone."""
+
+    name: str
+    plan: nodes.Plan
+    source: Table
+    target: Table
+    snapshot: Snapshot
+    settings: Mapping[str, object] = field(default_factory=dict)
+    environment: Environment = field(default_factory=Environment)
+
+    @property
+    def merges(self) -> bool:
+        """Whether merges of the target join rows of equal sorting key."""
+        return self.target.engine.combines
+
+    @property
+    def source_name(self) -> str:
+        return full_name(self.source)
+
+    @property
+    def target_name(self) -> str:
+        return full_name(self.target)
+
+    @cached_property
+    def branches(self) -> tuple[tuple[nodes.Plan, Shape], ...]:
+        """The inputs of a UNION ALL at the top, or the plan itself, each with its shape."""
+        return tuple((branch, shape_of(branch)) for branch in branches(self.plan))
+
+    @cached_property
+    def layout(self) -> TableLayout:
+        """The keys of the target."""
+        return TableLayout(self.target, self.environment)
+
+    @property
+    def order(self) -> list[str]:
+        """The items of the target's ORDER BY."""
+        return [item.expression.strip("`") for item in self.target.sorting_key]
+
+
+def full_name(table: Table) -> str:
+    return f"{table.database}.{table.name}"

@@ -1,0 +1,147 @@
+"""The way from the source to the target: what fires, clauses, joins, and the one GROUP BY.
+
+The rows of a block go up this way alone, so each node must give for the rows of two blocks what it
+gives for each, together (or, above the source's GROUP BY, groups that merge to that).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from olapdb.plan import nodes
+from olapdb.plan.expressions import Expression, columns_of
+from olapdb.plan.tree import expressions_of
+from olapdb.views.provability.judgement import (
+    Item,
+    known,
+    refused,
+    refused_or_unknown,
+    unknown,
+)  # fmt: skip
+from olapdb.views.provability.parts import Parts
+from olapdb.views.shape import Shape, occurrences
+
+_ROW_BY_ROW = {
+    nodes.Scan: "FROM", nodes.Filter: "WHERE", nodes.Project: "SELECT", nodes.ArrayJoin: "ARRAY JOIN",
+    nodes.Sort: "ORDER BY", nodes.Join: "JOIN", nodes.Aggregate: "GROUP BY",
+    nodes.Limit: "LIMIT", nodes.LimitBy: "LIMIT BY", nodes.Distinct: "DISTINCT",
+    nodes.Window: "OVER", nodes.Union: "UNION ALL", nodes.SetDifference: "EXCEPT or INTERSECT",
+}  # fmt: skip
+"""Nodes that the rules below know; those that look at several rows are named by `Shape.above`."""
+
+
+def query_items(parts: Parts, branch: nodes.Plan, shape: Shape) -> Iterator[Item]:
+    """Items about one branch of the query, from the source up to the target."""
+    wrong = [*_twice(parts, branch), *_joins(parts, shape), *_clauses(parts, shape)]
+    if not shape.above:
+        wrong += _conditions_on_groups(parts, branch)
+    for node in path(branch.root):
+        if type(node) not in _ROW_BY_ROW:
+            wrong.append(
+                unknown("query", f"{type(node).__name__} is not known to work block by block.")
+            )
+    yield from wrong
+    if not wrong:
+        above = "each row by itself" if shape.aggregate is None else "each group by itself"
+        yield known("query", f"It makes of the rows of {parts.source_name} {above}.")
+
+
+def path(node: nodes.Node) -> list[nodes.Node]:
+    """The nodes from this one down to the left-most table."""
+    found = [node]
+    while node.children():
+        node = node.children()[0]
+        found.append(node)
+    return found
+
+
+def _twice(parts: Parts, branch: nodes.Plan) -> Iterator[Item]:
+    if occurrences(branch.root, parts.source.id) > 1:
+        yield refused(
+            f"source {parts.source_name}",
+            f"it reads its source {parts.source_name} twice; every occurrence is the inserted"
+            " block alone, so rows of different INSERTs would never meet.",
+            "Read the source once; for a self-join keep one side in another table.",
+        )
+
+
+def _joins(parts: Parts, shape: Shape) -> Iterator[Item]:
+    for kind in shape.joins:
+        if kind.endswith(("RIGHT", "FULL")):
+            yield refused(
+                "JOIN",
+                f"{kind} JOIN adds the unmatched rows of the other table once for each block.",
+                "Use LEFT or INNER JOIN from the source.",
+            )
+    loose = [k for k in shape.joins if k.startswith(("ANY", "ASOF"))]
+    if loose:
+        yield refused_or_unknown(
+            parts.merges, "JOIN", f"{loose[0]} JOIN takes whichever partner comes first.",
+            "Make the joined table unique by its key and use a plain JOIN.",
+        )  # fmt: skip
+
+
+def _clauses(parts: Parts, shape: Shape) -> Iterator[Item]:
+    if shape.above:
+        clause = shape.above[0]
+        yield refused_or_unknown(
+            parts.merges, clause, f"{clause} looks at the rows of one block, not of the table.",
+            f"Leave {clause} out of the view and put it into the query that reads"
+            f" {parts.target_name}.",
+        )  # fmt: skip
+    elif shape.aggregations > 1:
+        yield refused_or_unknown(
+            parts.merges, "GROUP BY",
+            "its inner GROUP BY sees one block at a time, so the outer one aggregates pieces.",
+            "Make the inner query a view of its own; the outer one belongs in the query that reads.",
+        )  # fmt: skip
+
+
+# --- above the GROUP BY ---------------------------------------------------------------------------
+
+
+def _conditions_on_groups(parts: Parts, branch: nodes.Plan) -> Iterator[Item]:
+    """A WHERE, a JOIN or an ARRAY JOIN above the GROUP BY may look at its keys, which are the same
+    in every block, but not at the aggregates, which are those of one block."""
+    for node in path(branch.root):
+        if isinstance(node, nodes.Aggregate):
+            return
+        clause = {nodes.Filter: "HAVING", nodes.Join: "JOIN", nodes.ArrayJoin: "ARRAY JOIN"}.get(
+            type(node)
+        )
+        if clause is None:
+            continue
+        below = node.children()[0]
+        left = {field.name for field in below.schema}
+        for expression in expressions_of(node):
+            wrong = [n for n in sorted(columns_of(expression) & left) if _is_aggregate(below, n)]
+            if wrong:
+                yield refused_or_unknown(
+                    parts.merges, clause,
+                    f"{clause} looks at {wrong[0]}, an aggregate of the rows of one block, not of"
+                    " the table.",
+                    f"Put the condition into the query that reads {parts.target_name}.",
+                )  # fmt: skip
+                return
+
+
+def _is_aggregate(node: nodes.Node, column: str) -> bool:
+    """Whether a column of the node is computed from an aggregate below it, on the source's path."""
+    match node:
+        case nodes.Aggregate(aggregates=aggregates):
+            return any(name == column for name, _ in aggregates)
+        case nodes.Project(child=child, expressions=pairs):
+            made: Expression | None = dict(pairs).get(column)
+            return made is not None and any(_is_aggregate(child, n) for n in columns_of(made))
+        case nodes.ArrayJoin(child=child, arrays=arrays):
+            array = dict(arrays).get(column)
+            names = frozenset((column,)) if array is None else columns_of(array)
+            return any(_is_aggregate(child, n) for n in names)
+        case nodes.Join(left=left):
+            return any(f.name == column for f in left.schema) and _is_aggregate(left, column)
+        case nodes.Scan():
+            return False
+        case nodes.Filter() | nodes.Sort():
+            return _is_aggregate(node.children()[0], column)
+        case _:
+            return True

@@ -1,0 +1,85 @@
+"""A source whose engine joins rows: the view must not tell merged rows from unmerged ones.
+
+A trigger sees the rows of an INSERT, a recomputation what merges left of them.  A view over such a
+source is provable where both give the same: it groups by columns of the source's ORDER BY, and
+each aggregate commutes with a merge (see `merging`).
+
+A SummingMergeTree also drops rows whose sums are zero.  They add nothing to a sum, but their group
+is in the target and not in a recomputation; the two are equal only in a target that drops its own
+rows of zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from olapdb.plan import nodes
+from olapdb.views.provability.judgement import Item, known, unknown
+from olapdb.views.provability.merging import commutes, drops_rows_of_zero, over_keys
+from olapdb.views.provability.parts import Parts
+from olapdb.views.provability.query import path
+from olapdb.views.shape import Shape
+
+_ENGINES = ("MergeTree", "Memory", "Log", "TinyLog", "StripeLog", "Null")
+"""Engines whose rows stay as they came."""
+
+
+def source_items(parts: Parts, branch: nodes.Plan, shape: Shape) -> Iterator[Item]:
+    """Items about the rows that come from the source."""
+    engine = parts.source.engine
+    name = f"source {parts.source_name}"
+    if not engine.combines:
+        if engine.name in _ENGINES:
+            yield known(name, "Each of its rows comes with a block and leaves with a commit.")
+        else:
+            yield unknown(name, f"{engine.name} is not known to keep rows as they came.")
+        return
+    reason = _merges_seen(parts, shape)
+    if reason:
+        yield unknown(name, reason, "Select from a MergeTree table that holds the same rows.")
+    else:
+        yield known(name, f"What the view makes of its rows is the same after a merge ({engine}).")
+
+
+def _merges_seen(parts: Parts, shape: Shape) -> str:
+    source, where = parts.source, parts.source_name
+    if shape.aggregate is None:
+        return f"{where} merges its rows, and a row-wise view shows which it has merged."
+    child = shape.aggregate.child
+    for _, key in shape.aggregate.keys:
+        if not over_keys(child, key, source):
+            return f"It groups by columns outside the ORDER BY of {where}, which merges rows."
+    for _, call in shape.aggregate.aggregates:
+        if not commutes(child, call, source):
+            return f"{call.name} counts the unmerged rows of {where}, which merges them."
+    for node in path(child):
+        reason = _condition(parts, node)
+        if reason:
+            return reason
+    if source.engine.sign is not None:
+        return f"{where} drops rows that cancel each other, and what the view made of them stays."
+    if source.engine.drops_keys and not drops_rows_of_zero(parts.target):
+        return (
+            f"{where} drops rows whose sums are zero, and {parts.target_name} keeps the groups that"
+            " the view made of them."
+        )
+    return ""
+
+
+def _condition(parts: Parts, node: nodes.Node) -> str:
+    """Why a node between the source and the GROUP BY sees merges."""
+    source, where = parts.source, parts.source_name
+    match node:
+        case nodes.Filter(child=child, predicate=predicate):
+            if not over_keys(child, predicate, source):
+                return f"It filters by columns outside the ORDER BY of {where}, which merges rows."
+        case nodes.ArrayJoin(child=child, arrays=arrays):
+            if not all(over_keys(child, array, source) for _, array in arrays):
+                return f"It joins arrays outside the ORDER BY of {where}, which merges rows."
+        case nodes.Join(left=left, left_keys=left_keys, residual=residual):
+            conditions = [over_keys(left, key, source) for key in left_keys]
+            if residual is not None:
+                conditions.append(over_keys(node, residual, source))
+            if not all(conditions):
+                return f"It joins by columns outside the ORDER BY of {where}, which merges rows."
+    return ""

@@ -1,0 +1,236 @@
+"""How the target merges what the view gives it: groups, aggregates, rows as they are.
+
+    GROUP BY     a merging target joins the groups of blocks: its ORDER BY must be the GROUP BY, and
+                 each other column must merge as its aggregate does
+    row by row   a plain target holds each row as it came; a merging one must merge each column
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from olapdb.execute.combine import summed_columns
+from olapdb.execute.nested_maps import nested_maps
+from olapdb.model.schema import Column
+from olapdb.plan import nodes
+from olapdb.plan.expressions import AggregateCall
+from olapdb.types import AggregateFunction, Boolean, SimpleAggregateFunction, is_number, plain
+from olapdb.views.column_conversion import conversion
+from olapdb.views.provability.judgement import Item, known, refused, unknown
+from olapdb.views.provability.merging import is_ordered
+from olapdb.views.provability.parts import Parts
+from olapdb.views.shape import OutputColumn, Shape, constants_of
+
+_ENGINES = (
+    "MergeTree", "Memory", "Log", "TinyLog", "StripeLog", "Null", "SummingMergeTree",
+    "AggregatingMergeTree", "ReplacingMergeTree", "CollapsingMergeTree",
+    "VersionedCollapsingMergeTree",
+)  # fmt: skip
+_OF_NOTHING_NEUTRAL = ("sum", "sumMap", "minMap", "maxMap", "groupUniqArrayArray")
+"""Merging functions to which what an aggregate makes of no rows (0, {}, []) adds nothing."""
+
+
+def target_items(parts: Parts, branch: nodes.Plan, shape: Shape) -> Iterator[Item]:
+    """Items about the target and the columns that one branch of the query gives it."""
+    engine = parts.target.engine
+    if engine.name not in _ENGINES:
+        yield unknown(f"target {parts.target_name}", f"{engine.name} is not known to merge rows.")
+    elif shape.aggregate is None:
+        yield from _rows(parts, shape)
+    elif not parts.merges:
+        yield unknown(
+            f"target {parts.target_name}",
+            f"{parts.target_name} is a {engine.name}: each block adds its own groups, which nothing"
+            " joins.",
+            "Use a SummingMergeTree or an AggregatingMergeTree ordered by the GROUP BY.",
+        )
+    else:
+        yield from _groups(parts, branch, shape)
+
+
+def merge_function(parts: Parts, column: Column) -> str:
+    """How merges of the target join the column's values; "" where they keep one of them."""
+    if not parts.target.engine.merges_values:
+        return ""
+    if isinstance(column.type, SimpleAggregateFunction):
+        return column.type.function
+    summed = parts.target.engine.arguments
+    if parts.target.engine.name == "SummingMergeTree":
+        numeric = is_number(column.type) and not isinstance(plain(column.type), Boolean)
+        if column.name in summed or (not summed and numeric):
+            return "sum"
+    return ""
+
+
+# --- rows as they are -----------------------------------------------------------------------------
+
+
+def _rows(parts: Parts, shape: Shape) -> Iterator[Item]:
+    name = f"target {parts.target_name}"
+    if not parts.merges:
+        yield known(name, "It holds each row that the view makes, as it was made.")
+        return
+    order = set(parts.order)
+    for output in shape.outputs:
+        column = parts.target.column(output.name)
+        if column is None or not column.stored or column.name in order:
+            continue
+        if not parts.target.engine.merges_values:
+            yield unknown(
+                name, f"{parts.target.engine.name} keeps one row of several by their order.",
+                "Use a MergeTree target and read the newest row in the query that reads.",
+            )  # fmt: skip
+            return
+        label = f"column {column.name}"
+        if is_ordered(column):
+            yield _ordered(label, column.type.name, column)
+        elif isinstance(column.type, AggregateFunction):
+            yield known(label, "States of equal ORDER BY are merged.")
+        elif (wrong := _not_stored(parts, column, merge_function(parts, column))) is not None:
+            yield wrong
+        elif merge_function(parts, column):
+            yield known(label, f"Values of equal ORDER BY are joined by its own function, {merge_function(parts, column)}.")
+        else:
+            yield refused(
+                label,
+                f"of rows with equal ORDER BY {parts.target_name} keeps an arbitrary {column.name}.",
+                f"Add {column.name} to ORDER BY, make it SimpleAggregateFunction(max, …), or use a"
+                " MergeTree target.",
+            )
+    yield from _zeros(parts, {output.name for output in shape.outputs})
+
+
+# --- groups ---------------------------------------------------------------------------------------
+
+
+def _groups(parts: Parts, branch: nodes.Plan, shape: Shape) -> Iterator[Item]:
+    # A literal is the same in every row: one more column of each group, grouped by or not.
+    literals = {n for n, _ in constants_of(branch) if n in parts.order}
+    yield _keys(parts, shape, literals)
+    for output in shape.outputs:
+        column = parts.target.column(output.name)
+        if column is None or not column.stored:
+            continue
+        if output.key is not None:
+            if (wrong := _not_stored(parts, column, "group")) is not None:
+                yield wrong
+        elif output.name not in literals:  # one literal cannot join two groups
+            yield _aggregate(parts, column, output, shape)
+    yield from _zeros(parts, {output.name for output in shape.outputs})
+
+
+def _keys(parts: Parts, shape: Shape, literals: set[str]) -> Item:
+    assert shape.aggregate is not None
+    order = parts.order
+    keys = {o.name for o in shape.outputs if o.key is not None} | literals
+    grouped = {o.key for o in shape.outputs if o.key is not None}
+    lost = [n for n, _ in shape.aggregate.keys if n not in grouped]
+    by_order = ", ".join(order) or "tuple()"
+    if not lost and keys == set(order):
+        return known("GROUP BY", f"Merges join the groups of blocks by ORDER BY ({by_order}).")
+    by_group = ", ".join(sorted(keys)) + (" and more" if lost else "")
+    return refused(
+        "GROUP BY",
+        f"it groups by ({by_group}), but {parts.target_name} joins rows by its ORDER BY"
+        f" ({by_order}); rows of different groups would merge, or those of one would not.",
+        f"Group by just the columns of ORDER BY ({by_order}), under their names, or create"
+        f" a target with ORDER BY ({', '.join(sorted(keys))}).",
+    )
+
+
+def _aggregate(parts: Parts, column: Column, output: OutputColumn, shape: Shape) -> Item:
+    call, name = output.aggregate, f"column {column.name}"
+    if call is None:
+        return refused(
+            name, f"column {column.name} is computed from aggregates, and such values do not merge.",
+            "Store the aggregates themselves and compute when reading.",
+        )  # fmt: skip
+    ordered = call.aggregate.merge_class == "ordered"
+    if isinstance(column.type, AggregateFunction) and parts.target.engine.merges_values:
+        if ordered:
+            return _ordered(name, call.name, column)
+        return known(name, f"States of {call.name} merge to the state of all rows.")
+    wanted = merge_function(parts, column)
+    function = call.aggregate
+    finished = f"{call.name}(…)"
+    if not function.additive or function.merge_function != wanted:
+        how = f"merges it by {wanted}" if wanted else "keeps an arbitrary row's value"
+        return refused(
+            name, f"column {column.name} is a finished {finished}, but {parts.target_name} {how}.",
+            _fix(call),
+        )  # fmt: skip
+    if ordered:
+        return _ordered(name, call.name, column)
+    wrong = _not_stored(parts, column, wanted)
+    if wrong is not None:
+        return wrong
+    assert shape.aggregate is not None
+    if not shape.aggregate.keys and wanted not in _OF_NOTHING_NEUTRAL and shape.selective:
+        return refused(
+            name,
+            f"without GROUP BY a block of which no row qualifies writes {finished} of nothing,"
+            f" which {wanted} would take for a value.",
+            f"Store {call.name.partition('(')[0]}State in an AggregateFunction column, or group by"
+            " a key.",
+        )
+    return known(name, f"{finished} of blocks are joined by {wanted}.")
+
+
+def _not_stored(parts: Parts, column: Column, use: str) -> Item | None:
+    """The refusal of a column that the target would not hold as the query gives it, or None.
+
+    `use` is "group" or the function that merges the column; see `views.column_conversion`."""
+    if not use:
+        return None
+    given = dict(zip(parts.plan.names, parts.plan.types, strict=True)).get(column.name)
+    found = None if given is None else conversion(given, column.type, use)
+    if found is None or not found.refused:
+        return None
+    return refused(
+        f"column {column.name}",
+        f"column {column.name} is {column.type} in {parts.target_name}: {found.reason}",
+        found.fix,
+    )
+
+
+def _ordered(name: str, what: str, column: Column) -> Item:
+    return refused(
+        name, f"{what} in column {column.name} depends on the order in which blocks come.",
+        "Use argMin or argMax over a column that orders the rows, groupUniqArray for a set,"
+        " or a plain MergeTree target.",
+    )  # fmt: skip
+
+
+def _zeros(parts: Parts, given: set[str]) -> Iterator[Item]:
+    """A merge of a SummingMergeTree drops a row whose named sums are zero, with all else in it."""
+    layout, engine = parts.layout, parts.target.engine
+    if engine.name != "SummingMergeTree" or not engine.arguments or nested_maps(layout):
+        return
+    summed = {column.name for column in summed_columns(layout)}
+    for column in parts.target.stored_columns:
+        merged = isinstance(column.type, AggregateFunction | SimpleAggregateFunction)
+        if column.name in given and merged and column.name not in summed:
+            yield refused(
+                f"column {column.name}",
+                f"a merge drops a row whose {', '.join(sorted(summed))} add up to zero, and with it"
+                f" its {column.name}.",
+                "Use an AggregatingMergeTree with SimpleAggregateFunction(sum, …) columns.",
+            )
+
+
+def _fix(call: AggregateCall) -> str:
+    function = call.aggregate
+    if function.additive and function.merge_function:
+        inner = function.result_type.name
+        return (
+            f"Make it SimpleAggregateFunction({function.merge_function}, {inner}) in an"
+            " AggregatingMergeTree."
+        )
+    arguments = ", ".join(t.name for t in function.argument_types)
+    inside = call.name + (f", {arguments}" if arguments else "")
+    # The call's name has its parameters behind it: quantile(0.9), but quantileState(0.9).
+    name, bracket, parameters = call.name.partition("(")
+    return (
+        f"Store {name}State{bracket}{parameters} in a column AggregateFunction({inside}) of an"
+        f" AggregatingMergeTree, and read it with {name}Merge{bracket}{parameters}."
+    )

@@ -1,0 +1,82 @@
+"""The door: all rules over one definition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from olapdb.errors import QueryNotSupportedInMaterializedView, ViewNotProvable
+from olapdb.plan import nodes
+from olapdb.views.provability.circle import circle_of
+from olapdb.views.provability.computed import computed_items
+from olapdb.views.provability.expressions import expression_items
+from olapdb.views.provability.inputs import input_items
+from olapdb.views.provability.judgement import Item, Judgement, unknown
+from olapdb.views.provability.parts import Parts, full_name
+from olapdb.views.provability.query import query_items
+from olapdb.views.provability.source import source_items
+from olapdb.views.provability.target import target_items
+from olapdb.views.shape import leftmost, scans
+
+
+def judge(parts: Parts) -> Judgement:
+    """An item for each part of the definition; nothing is refused.
+
+    Raises QueryNotSupportedInMaterializedView where the query could be no trigger at all."""
+    return Judgement(tuple(dict.fromkeys(_items(parts))))
+
+
+def check_definition(parts: Parts) -> str:
+    """The reason why the view is unproven, "" for a provable one.
+
+    Raises ViewNotProvable where merges would corrupt its target, with the reason and the fix, and
+    QueryNotSupportedInMaterializedView where the query could be no trigger at all."""
+    reasons: list[str] = []
+    for item in _items(parts):
+        if item.refused:
+            raise ViewNotProvable(
+                f"View {parts.name} would go wrong: {item.because}", hint=item.fix
+            )
+        if not item.provable:
+            reasons.append(item.because)
+    return reasons[0] if reasons else ""
+
+
+def _items(parts: Parts) -> Iterator[Item]:
+    for branch, _ in parts.branches:
+        _check_trigger(parts, branch)
+    yield from expression_items(parts)
+    for branch, shape in parts.branches:
+        yield from query_items(parts, branch, shape)
+        yield from target_items(parts, branch, shape)
+        yield from source_items(parts, branch, shape)
+    yield from input_items(parts)
+    yield from computed_items(parts)
+    yield from _dimensions(parts)
+
+
+def _check_trigger(parts: Parts, branch: nodes.Plan) -> None:
+    leaf = leftmost(branch.root)
+    if not isinstance(leaf, nodes.Scan) or leaf.table.id != parts.source.id:
+        raise QueryNotSupportedInMaterializedView(
+            f"View {parts.name}: every branch of its UNION ALL must read {parts.source_name} first,"
+            " since only INSERTs into it fire the view.",
+            hint="Create one view for each source, all TO the same target.",
+        )
+
+
+def _dimensions(parts: Parts) -> Iterator[Item]:
+    """Items about all dimensions together: circles, and the moment at which they are read."""
+    found = {s.table.id: s.table for s in scans(parts.plan.root) if s.table.id != parts.source.id}
+    circle = circle_of(parts.snapshot, [parts.source, *found.values()], parts.target)
+    if circle:
+        yield unknown(
+            f"target {full_name(parts.target)}",
+            f"It is made of its own rows: {' -> '.join(circle)}.",
+            "Use another target.",
+        )
+    if found and parts.settings.get("dimensions") == "at_insert":
+        yield unknown(
+            "SETTINGS dimensions",
+            "its dimensions are read at_insert: what they held then is not kept.",
+            "SETTINGS dimensions = 'current'.",
+        )

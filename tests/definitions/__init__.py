@@ -1,0 +1,1 @@
+"""Random definitions of views, random histories, and the truth of what `system.views` says."""

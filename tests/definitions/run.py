@@ -1,0 +1,264 @@
+"""Runs a script and checks after each step what `system.views` says.
+
+A statement that olapdb refuses with an Error counts as refused. Whatever else is raised, a verdict
+that is not so, and a mending that fails or does not end is a finding.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import olapdb
+from olapdb.dbapi.connection import Connection
+from olapdb.errors import Error, InternalError
+from olapdb.merge.merger import merge_some
+from olapdb.model.schema import Table
+from tests.definitions.steps import MEND, MERGE, Script, Step, arrow_data
+from tests.definitions.truth import TRUSTED, Status, Untruth, fingerprint, statuses, untruths
+
+MENDS_MAX = 3
+CONTENT = (
+    "VIOLATED_CONSTRAINT", "CANNOT_PARSE", "CANNOT_INSERT_NULL", "ARGUMENT_OUT_OF_BOUND", "DECIMAL_OVERFLOW",
+    "INCORRECT_DATA", "TOO_LARGE_STRING_SIZE", "VALUE_IS_OUT_OF_RANGE", "CANNOT_CONVERT_TYPE", "TYPE_MISMATCH",
+)  # fmt: skip
+"""Errors about a value of a row."""
+DONE = ("proven", "unproven", "retained", "broken")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`kind` and `step` say what went wrong and after which step of the script; `said` are the
+    statements that were run, the directives written out."""
+
+    kind: str
+    detail: str
+    step: int
+    said: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "\n".join([*(f"{text};" for text in self.said), f"-- {self.kind}: {self.detail}"])
+
+
+@dataclass
+class Totals:
+    """`verdicts` are of views after steps; `definitions` are CREATE MATERIALIZED VIEW by outcome."""
+
+    scripts: int = 0
+    steps: int = 0
+    refused: int = 0
+    compared: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+    definitions: Counter[str] = field(default_factory=Counter)
+    verdicts: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
+    kinds: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: Totals) -> None:
+        self.scripts += other.scripts
+        self.steps += other.steps
+        self.refused += other.refused
+        self.compared += other.compared
+        for name in ("errors", "definitions", "verdicts", "counts", "kinds"):
+            getattr(self, name).update(getattr(other, name))
+
+    def __str__(self) -> str:
+        total = sum(self.definitions.values()) or 1
+        shares = ", ".join(f"{n * 100 // total}% {k}" for k, n in self.definitions.most_common())
+        return (
+            f"{self.scripts} scripts, {self.steps} steps ({self.refused} refused), {total} views"
+            f" ({shares}), {self.counts['compared']} comparisons of targets"
+            f" ({self.counts['not comparable']} not comparable), {self.counts['mended']} views mended;"
+            f" verdicts: {dict(self.verdicts.most_common())}"
+        )
+
+
+class Run:
+    """One warehouse in memory; `totals` counts what was done."""
+
+    def __init__(self, totals: Totals | None = None) -> None:
+        self.totals = totals or Totals()
+        self.connection: Connection = olapdb.connect()
+        self.connection.execute("SYSTEM STOP MERGES")
+        self.said: list[str] = []
+        self.seen: object = None
+        self.at = 0
+        self.unprovable: set[str] = set()
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def take(self, step: Step) -> Finding | None:
+        """Runs the step and checks; the finding, if there is one."""
+        self.totals.steps += 1
+        finding = self._do(step)
+        finding = finding or self.check()
+        self.at += 1
+        return finding
+
+    def _found(self, kind: str, detail: str) -> Finding:
+        return Finding(kind, detail, self.at, tuple(self.said))
+
+    def _do(self, step: Step) -> Finding | None:
+        if step.text == MEND:
+            return self.mend()
+        merged, arrow = MERGE.fullmatch(step.text), arrow_data(step.text)
+        if merged is not None:
+            return self._guarded(step.text, lambda: self._merge(merged[1]))
+        if arrow is not None:
+            return self._guarded(step.text, lambda: self.connection.insert(*arrow))
+        return self._guarded(step.text, lambda: self.connection.execute(step.text))
+
+    def _merge(self, name: str) -> None:
+        services = self.connection.database.services
+        table = {o.name: o for o in services.catalog.snapshot().objects("default")}.get(name)
+        if isinstance(table, Table):
+            merge_some(services, table.id)
+
+    def _guarded(self, text: str, action: Callable[[], object]) -> Finding | None:
+        created = text.startswith("CREATE MATERIALIZED VIEW")
+        self.said.append(text)
+        try:
+            action()
+        except InternalError as error:
+            return self._found(f"InternalError {_place(error)}", str(error)[:600])
+        except Error as error:
+            self.totals.refused += 1
+            self.totals.errors[f"{text.split()[0]} {error.name}"] += 1
+            self.said[-1] = f"-- refused ({error.name}): {text}"
+            if created:
+                self.totals.definitions["refused"] += 1
+            return None
+        except Exception as error:  # noqa: BLE001  (whatever is not of olapdb's tree is a finding)
+            return self._found(f"{type(error).__name__} {_place(error)}", str(error)[:600])
+        if created:
+            name = text.split()[3]
+            verdict = self._statuses()[name].verdict
+            self.totals.definitions["unproven" if verdict == "unproven" else "provable"] += 1
+        return None
+
+    def _statuses(self) -> dict[str, Status]:
+        return statuses(self.connection)
+
+    def check(self) -> Finding | None:
+        """Compares what is trusted with its source, unless nothing changed."""
+        try:
+            seen = self._statuses()
+            now = fingerprint(self.connection, seen)
+            if now == self.seen:
+                return None
+            self.seen = now
+            for status in seen.values():
+                self.totals.verdicts[status.verdict] += 1
+            for found in untruths(self.connection, seen, self.totals.counts):
+                return self._untrue(found)
+        except InternalError as error:
+            return self._found(f"InternalError {_place(error)}", f"while checking: {error}"[:600])
+        except Error as error:
+            return self._found(f"check fails ({error.name})", str(error)[:600])
+        except Exception as error:  # noqa: BLE001
+            where = "".join(traceback.format_exception(error)[-4:])
+            return self._found(
+                f"{type(error).__name__} {_place(error)}", f"while checking: {where}"
+            )
+        return None
+
+    def _untrue(self, found: Untruth) -> Finding:
+        return self._found(found.kind, f"{found.view}: {found.detail}")
+
+    # --- mending
+
+    def mend(self) -> Finding | None:
+        """Does what `system.views` names, for each view at most three times, those first that
+        others read; it has to end with verdicts that hold."""
+        self.totals.counts["mended"] += 1
+        rounds = 0
+        undigested: set[str] = set()
+        while True:
+            ill = {
+                s.name: s for s in self._statuses().values()
+                if (s.verdict not in ("proven", "unproven") and not _rests(s)) or (s.verdict == "unproven" and s.mend)
+            }  # fmt: skip
+            if not ill or undigested:
+                return None  # what reads a view that cannot digest its rows cannot be mended either
+            if rounds >= MENDS_MAX * len(self._statuses()):
+                name, status = next(iter(ill.items()))
+                return self._found(
+                    "mend does not end",
+                    f"{name} is {status.verdict}: {status.reason}; mend: {status.mend}",
+                )
+            rounds += 1
+            for status in ill.values():
+                if not status.mend:
+                    return self._found(
+                        "no mend", f"{status.name} is {status.verdict}: {status.reason}"
+                    )
+                if self._statuses().get(status.name, status).mend != status.mend:
+                    continue
+                self.said.append(status.mend)
+                try:
+                    self.connection.execute(status.mend)
+                except InternalError as error:
+                    return self._found(f"InternalError {_place(error)}", f"in mend: {error}"[:600])
+                except Error as error:
+                    if _is_answer(status, error):
+                        undigested |= {status.name} if error.name != "BYPASS_ROWS" else set()
+                        continue
+                    return self._found(
+                        f"mend fails ({error.name})",
+                        f"{status.name} ({status.verdict}: {status.reason}): {status.mend}: {error}"[
+                            :700
+                        ],
+                    )
+                except Exception as error:  # noqa: BLE001
+                    return self._found(
+                        f"{type(error).__name__} {_place(error)}", f"in mend: {error}"[:600]
+                    )
+                finding = self.check()
+                if finding is not None:
+                    return finding
+
+
+def _rests(status: Status) -> bool:
+    """Retained, and the rest is proven: nothing is left to do."""
+    return status.verdict == "retained" and not status.mend
+
+
+def _is_answer(status: Status, error: Error) -> bool:
+    """Whether the failure is what the statement is there to find out: ADOPT that rows by hand are
+    not the view's, or that the view cannot digest rows that it has to read again."""
+    if "ADOPT VIEW" in status.mend and error.name == "BYPASS_ROWS":
+        return True
+    undigestible = error.name in CONTENT or any(name in str(error) for name in CONTENT)
+    return undigestible and status.verdict in ("partial", "unproven", "bypassed", "stale")
+
+
+def _place(error: BaseException) -> str:
+    """Where in olapdb it was raised: stable while a script is made shorter."""
+    frames = traceback.extract_tb(error.__traceback__)
+    cause = error.__cause__ or error.__context__
+    if isinstance(error, InternalError) and cause is not None:
+        frames = traceback.extract_tb(cause.__traceback__) or frames
+    inside = [f for f in frames if "olapdb/" in f.filename and "tests" not in f.filename]
+    return f"in {inside[-1].filename.rpartition('olapdb/')[2]}:{inside[-1].name}" if inside else ""
+
+
+def run_script(script: Script, totals: Totals | None = None) -> Finding | None:
+    """The first finding of the script, None where all is well."""
+    totals = totals or Totals()
+    totals.scripts += 1
+    run = Run(totals)
+    try:
+        for step in script.steps:
+            finding = run.take(step)
+            if finding is not None:
+                totals.kinds[finding.kind] += 1
+                return finding
+    finally:
+        run.close()
+    return None
+
+
+__all__ = ["TRUSTED", "Finding", "Run", "Totals", "run_script"]

@@ -1,0 +1,62 @@
+"""Many definitions, in several processes:
+
+    python -m tests.definitions.soak FIRST COUNT [PROCESSES]
+
+prints the totals, and each finding as the shortest script that shows it.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+import time
+from collections.abc import Iterable, Iterator
+
+from tests.definitions.grammar import draw_script
+from tests.definitions.run import Totals, run_script
+from tests.definitions.shrink import shrunk
+
+TOLD_EVERY = 500
+
+
+def run_seed(seed: int) -> tuple[int, Totals, str]:
+    """The seed, its totals, and what was found, "" for nothing."""
+    totals = Totals()
+    script = draw_script(seed)
+    finding = run_script(script, totals)
+    if finding is None:
+        return seed, totals, ""
+    _, finding = shrunk(script, finding)
+    return seed, totals, str(finding)
+
+
+def outcomes(seeds: Iterable[int], processes: int) -> Iterator[tuple[int, Totals, str]]:
+    if processes == 1:
+        yield from map(run_seed, seeds)
+        return
+    with multiprocessing.get_context("spawn").Pool(processes, maxtasksperchild=500) as pool:
+        yield from pool.imap_unordered(run_seed, seeds)
+
+
+def soak(first: int, count: int, processes: int) -> tuple[Totals, list[str]]:
+    """Totals, and the findings in words."""
+    totals, findings, started = Totals(), list[str](), time.monotonic()
+    for seed, found, finding in outcomes(range(first, first + count), processes):
+        totals.add(found)
+        if finding:
+            findings.append(f"seed {seed}:\n{finding}")
+            print(findings[-1], flush=True)
+        if totals.scripts % TOLD_EVERY == 0 or totals.scripts == count:
+            seconds = time.monotonic() - started
+            print(f"{seconds:.0f} s, {len(findings)} findings; {totals}", flush=True)
+    return totals, findings
+
+
+def main() -> None:
+    first, count, *more = map(int, sys.argv[1:])
+    _, findings = soak(first, count, more[0] if more else 1)
+    sys.exit(1 if findings else 0)
+
+
+if __name__ == "__main__":
+    main()

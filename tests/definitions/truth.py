@@ -1,0 +1,397 @@
+"""Whether what `system.views` says is so: the target beside the view's query, run over all of its
+source at the same snapshot.
+
+The comparison shares nothing with RECONCILE: the expected rows are the ones that the query gives as
+a SELECT, joined by GROUP BY in the query's own (wide) types, and compared as Python values. What
+the target holds is read with FINAL.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from olapdb.dbapi.connection import Connection
+from olapdb.errors import Error
+from olapdb.model.schema import Column, MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.types import AggregateFunction, SimpleAggregateFunction, is_number, plain
+from tests.definitions.values import hashable, is_nothing, normal, same
+
+TRUSTED = ("covered", "proven")
+FROZEN_SETTINGS = (
+    "join_use_nulls", "transform_null_in", "final", "group_by_use_nulls",
+    "aggregate_functions_null_for_empty",
+)  # fmt: skip
+KEYLESS = "the only row"
+
+
+class NotComparable(Exception):
+    """The claim is about rows that no key tells apart."""
+
+
+@dataclass(frozen=True)
+class Untruth:
+    """`kind` is stable while a script is made shorter, `detail` is for people."""
+
+    kind: str
+    view: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.view}: {self.detail}"
+
+
+@dataclass(frozen=True)
+class Status:
+    name: str
+    verdict: str
+    reason: str
+    mend: str
+
+
+def statuses(connection: Connection) -> dict[str, Status]:
+    rows = connection.execute("SELECT name, verdict, reason, mend FROM system.views").fetchall()
+    return {row[0]: Status(*row) for row in rows}
+
+
+def fingerprint(connection: Connection, seen: Mapping[str, Status]) -> object:
+    """Equal where no table has other rows or another definition, and no verdict changed."""
+    snapshot = connection.database.services.catalog.snapshot()
+    tables = tuple(
+        (one.id, one.version, tuple(part.id for part in snapshot.parts(one.id)))
+        for one in snapshot.objects("default") if isinstance(one, Table)
+    )  # fmt: skip
+    return tables, tuple((s.name, s.verdict) for s in seen.values())
+
+
+def untruths(connection: Connection, seen: Mapping[str, Status], counts: Counter[str]) -> Iterator[Untruth]:  # fmt: skip
+    """Each view that is trusted though its target is not what its query gives."""
+    snapshot = connection.database.services.catalog.snapshot()
+    views = {o.name: o for o in snapshot.objects("default") if isinstance(o, MaterializedView)}
+    targets: dict[str, list[MaterializedView]] = {}
+    for view in views.values():
+        targets.setdefault(view.target_id, []).append(view)
+    for target_id, writers in targets.items():
+        target = snapshot.by_id(target_id)
+        allowed = {seen[w.name].verdict for w in writers if w.name in seen}
+        frozen = "retained" in allowed
+        if not isinstance(target, Table) or not target.engine.stores_rows:
+            continue
+        if not allowed or not allowed <= {*TRUSTED, "retained"}:
+            continue
+        names = ", ".join(sorted(w.name for w in writers))
+        try:
+            boxes = _frozen(snapshot, writers) if frozen else []
+            comparison = Comparison(connection, snapshot, target, writers)
+            wrong = comparison.difference(boxes)
+        except NotComparable:
+            counts["not comparable"] += 1
+            continue
+        except Error as error:
+            yield Untruth(f"recomputation fails ({error.name})", names, str(error)[:300])
+            continue
+        counts["compared"] += 1
+        if wrong:
+            sign = (
+                wrong[: wrong.index("]") + 1]
+                if wrong.startswith("[") and wrong[1] != "("
+                else "[rows]"
+            )
+            yield Untruth(f"untrue {sign}", names, f"{sorted(allowed)}: {wrong}")
+
+
+def answers(connection: Connection, trusted: set[str]) -> dict[str, list[list[Any]]]:
+    """What the targets hold all of whose views are trusted, sorted, with values finalized."""
+    snapshot = connection.database.services.catalog.snapshot()
+    found: dict[str, list[list[Any]]] = {}
+    for target in snapshot.objects("default"):
+        writers = snapshot.views_into(target.id) if isinstance(target, Table) else ()
+        if (
+            not isinstance(target, Table)
+            or not writers
+            or not all(w.name in trusted for w in writers)
+        ):
+            continue
+        said = [
+            f"finalizeAggregation({c.name})" if isinstance(c.type, AggregateFunction) else c.name
+            for c in target.stored_columns
+        ]  # fmt: skip
+        final = " FINAL" if target.engine.combines else ""
+        rows = connection.execute(f"SELECT {', '.join(said)} FROM {target.name}{final}").fetchall()
+        kinds = [c.type.name for c in target.stored_columns]
+        found[target.name] = sorted(
+            ([normal(v, k) for v, k in zip(row, kinds)] for row in rows), key=repr
+        )
+    return found
+
+
+def _frozen(snapshot: Snapshot, writers: Sequence[MaterializedView]) -> list[tuple[Any, Any]]:
+    """The boxes of frozen keys; raises NotComparable where a whole partition is frozen."""
+    found = []
+    for writer in writers:
+        for kept in snapshot.retained(writer.id):
+            for one in kept.slices:
+                if one.bounds is None:
+                    raise NotComparable
+                found.append((one.bounds.low, one.bounds.high))
+    return found
+
+
+@dataclass
+class Comparison:
+    """A target beside the union of what its writers' queries give."""
+
+    connection: Connection
+    snapshot: Snapshot
+    target: Table
+    writers: Sequence[MaterializedView]
+
+    def difference(self, boxes: Sequence[tuple[Any, Any]]) -> str:
+        """ "" where both sides are equal; else what differs, in words."""
+        engine = self.target.engine
+        if engine.merges_values:
+            return self._by_key(boxes)
+        if engine.combines:
+            return self._kept_rows(boxes)
+        if boxes:
+            raise NotComparable
+        return self._multisets()
+
+    # --- what is asked
+
+    @property
+    def columns(self) -> list[Column]:
+        return list(self.target.stored_columns)
+
+    @property
+    def keys(self) -> list[str]:
+        names = [item.expression.strip("`") for item in self.target.sorting_key]
+        if any(self.target.column(name) is None for name in names):
+            raise NotComparable
+        return names
+
+    def written(self) -> list[str]:
+        found = [{c.name for c in writer.columns} for writer in self.writers]
+        if any(one != found[0] for one in found):
+            raise NotComparable
+        return [c.name for c in self.target.columns if c.name in found[0]]
+
+    def union(self) -> str:
+        names = ", ".join(self.written())
+        return " UNION ALL ".join(f"SELECT {names} FROM ({w.query})" for w in self.writers)
+
+    def settings(self) -> str:
+        given = dict(self.writers[0].settings)
+        said = [f"{name} = {int(given[name])}" for name in FROZEN_SETTINGS if given.get(name)]
+        return f" SETTINGS {', '.join(said)}" if said else ""
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        return [tuple(row) for row in self.connection.execute(query).fetchall()]
+
+    def merged(self, column: Column) -> str:
+        """How rows of one key become one value of the column."""
+        kind, name = column.type, column.name
+        if isinstance(kind, AggregateFunction):
+            parameters = f"({', '.join(map(str, kind.parameters))})" if kind.parameters else ""
+            return f"{kind.function}Merge{parameters}({name})"
+        if isinstance(kind, SimpleAggregateFunction):
+            return f"{kind.function}({name})"
+        return f"sum({name})" if self.summed(column) else f"any({name})"
+
+    def summed(self, column: Column) -> bool:
+        engine = self.target.engine
+        if engine.name != "SummingMergeTree" or not is_number(plain(column.type)):
+            return False
+        return not engine.arguments or column.name in engine.arguments
+
+    def _defaults(self, written: Sequence[str]) -> list[tuple[str, str]]:
+        """Columns that no query writes, and the expression that fills them."""
+        found = []
+        for column in self.columns:
+            if column.name not in written:
+                found.append((column.name, column.default))
+        return found
+
+    def _with_defaults(self, inner: str, names: Sequence[str], written: Sequence[str]) -> str:
+        """`inner` and the columns that it leaves out, in the order of `names`; states in `inner`
+        are finalized already."""
+        defaults = {
+            name: re.sub(r"finalizeAggregation\((\w+)\)", r"\1", text)
+            for name, text in self._defaults(written)
+        }
+        said = [
+            f"{name} AS {name}" if name in written else f"({defaults[name]}) AS {name}"
+            for name in names
+        ]
+        return f"SELECT {', '.join(said)} FROM ({inner})"
+
+    # --- targets that join rows
+
+    def _by_key(self, boxes: Sequence[tuple[Any, Any]]) -> str:
+        written, keys = self.written(), self.keys
+        defaults = {name for name, text in self._defaults(written) if text}
+        shown = [c for c in self.columns if c.name in written or c.name in defaults]
+        names = [c.name for c in shown]
+        if not set(keys) <= set(names):
+            raise NotComparable
+        by = f" GROUP BY {', '.join(keys)}" if keys else ""
+        actual = self.rows(
+            "SELECT " + ", ".join(c.name if c.name in keys else f"{self.merged(c)} AS m_{c.name}" for c in shown)
+            + f" FROM {self.target.name} FINAL{by}"
+        )  # fmt: skip
+        query = self.union()
+        for name in keys:
+            if name not in written:  # a key that the target fills itself
+                query = self._with_defaults(
+                    query, [*written, *(k for k in keys if k not in written)], written
+                )
+                break
+        inner = [
+            f"CAST({c.name} AS {c.type.name}) AS {c.name}" if c.name in keys else c.name
+            for c in self.target.columns if c.name in written or c.name in keys
+        ]  # fmt: skip
+        # A GROUP BY over no rows gives no row; without keys it gives one, of nothing.
+        said = [f"{k} AS o_{k}" for k in keys]
+        said += [
+            f"{self.merged(c)} AS o_{c.name}"
+            for c in shown
+            if c.name not in keys and c.name in written
+        ]
+        query = f"SELECT {', '.join(said)} FROM (SELECT {', '.join(inner)} FROM ({query})){by}"
+        outer = [f"o_{n} AS {n}" for n in names if n in written or n in keys]
+        query = f"SELECT {', '.join(outer)} FROM ({query})"
+        has = [n for n in names if n in written or n in keys]
+        expected = self.rows(self._with_defaults(query, names, has) + self.settings())
+        at = [names.index(k) for k in keys]
+        sums = [i for i, c in enumerate(shown) if c.name not in keys and self.summed(c)]
+        sides = [
+            self._keyed(rows, at, sums, boxes, [i for i, n in enumerate(names) if n not in has])
+            for rows in (expected, actual)
+        ]  # fmt: skip
+        return self._apart(sides[0], sides[1], shown)
+
+    def _keyed(
+        self, rows: Sequence[tuple[Any, ...]], at: Sequence[int], sums: Sequence[int],
+        boxes: Sequence[tuple[Any, Any]], filled: Sequence[int],
+    ) -> dict[Any, tuple[Any, ...]]:  # fmt: skip
+        found = {}
+        for row in rows:
+            key = tuple(hashable(row[i]) for i in at) or KEYLESS
+            values = [v for i, v in enumerate(row) if i not in at and i not in filled]
+            if sums and all(not row[i] for i in sums):
+                continue  # sums of zero go, from which block they may be
+            if key == KEYLESS and all(is_nothing(v) for v in values):
+                continue
+            if any(_within(key, box) for box in boxes):
+                continue
+            found[key] = row
+        return found
+
+    def _apart(
+        self, expected: Mapping[Any, Sequence[Any]], actual: Mapping[Any, Sequence[Any]],
+        columns: Sequence[Column],
+    ) -> str:  # fmt: skip
+        wrong = []
+        for key in sorted({*expected, *actual}, key=repr):
+            due, there = expected.get(key), actual.get(key)
+            if due is None or there is None:
+                wrong.append(("row", f"{key}: {there} instead of {due}"))
+                continue
+            for column, one, other in zip(columns, due, there, strict=True):
+                if not same(one, other, column.type.name):
+                    wrong.append(
+                        (column.name, f"{key}.{column.name}: {other!r} instead of {one!r}")
+                    )
+        if not wrong:
+            return ""
+        return f"[{wrong[0][0]}] " + "; ".join(text for _, text in wrong[:4])
+
+    # --- targets that keep rows
+
+    def _multisets(self) -> str:
+        written = self.written()
+        shown = [
+            c
+            for c in self.columns
+            if c.name in written or dict(self._defaults(written)).get(c.name)
+        ]
+        finish = [
+            f"finalizeAggregation({c.name}) AS {c.name}" if isinstance(c.type, AggregateFunction) else c.name
+            for c in shown
+        ]  # fmt: skip
+        actual = self.rows(f"SELECT {', '.join(finish)} FROM {self.target.name}")
+        names = [c.name for c in shown]
+        finished = [
+            f"finalizeAggregation({c.name}) AS {c.name}" if isinstance(c.type, AggregateFunction) else c.name
+            for c in self.target.columns if c.name in written
+        ]  # fmt: skip
+        query = self._with_defaults(
+            f"SELECT {', '.join(finished)} FROM ({self.union()})", names, written
+        )
+        expected = self.rows(query + self.settings())
+        if len(expected) != len(actual):
+            return f"[rows] {len(actual)} rows instead of {len(expected)}: {actual[:3]} instead of {expected[:3]}"
+        kinds = [c.type.name for c in shown]
+        left, right = (
+            sorted(rows, key=lambda r: repr([normal(v, k) for v, k in zip(r, kinds)]))
+            for rows in (expected, actual)
+        )
+        for due, there in zip(left, right, strict=True):
+            if not all(same(a, b, k) for a, b, k in zip(due, there, kinds, strict=True)):
+                return f"[values] {there} instead of {due}"
+        return ""
+
+    # --- targets that keep one row of several
+
+    def _kept_rows(self, boxes: Sequence[tuple[Any, Any]]) -> str:
+        if boxes:
+            raise NotComparable
+        engine, keys, written = self.target.engine, self.keys, self.written()
+        if not set(keys) <= set(written):
+            raise NotComparable
+        columns = [c for c in self.columns if c.name in written]
+        if any(isinstance(c.type, AggregateFunction) for c in columns):
+            raise NotComparable
+        by = ", ".join(keys)
+        cast = ", ".join(f"CAST({k} AS {self._type(k)}) AS c_{k}" for k in keys)
+        cs = ", ".join(f"c_{k}" for k in keys)
+        if engine.sign is not None:
+            if engine.sign not in written:
+                raise NotComparable
+            due = self.rows(f"SELECT {cast}, sum({engine.sign}) FROM ({self.union()}) GROUP BY {cs}{self.settings()}")  # fmt: skip
+            there = self.rows(f"SELECT {by}, sum({engine.sign}) FROM {self.target.name} FINAL GROUP BY {by}")  # fmt: skip
+            found = [
+                {tuple(map(hashable, r[:-1])): r[-1] for r in side if r[-1]}
+                for side in (due, there)
+            ]
+            return "" if found[0] == found[1] else f"{found[1]} instead of {found[0]}"
+        due = self.rows(f"SELECT DISTINCT {cast} FROM ({self.union()}){self.settings()}")
+        there = self.rows(f"SELECT DISTINCT {by} FROM {self.target.name}")
+        left, right = ({tuple(map(hashable, r)) for r in side} for side in (due, there))
+        if engine.version is None or engine.version not in written:
+            return (
+                ""
+                if left == right
+                else f"keys {sorted(right, key=repr)} instead of {sorted(left, key=repr)}"
+            )
+        due = self.rows(f"SELECT {cast}, max({engine.version}) FROM ({self.union()}) GROUP BY {cs}{self.settings()}")  # fmt: skip
+        there = self.rows(f"SELECT {by}, max({engine.version}) FROM {self.target.name} GROUP BY {by}")  # fmt: skip
+        found = [{tuple(map(hashable, r[:-1])): r[-1] for r in side} for side in (due, there)]
+        return "" if found[0] == found[1] else f"{found[1]} instead of {found[0]}"
+
+    def _type(self, name: str) -> str:
+        column = self.target.column(name)
+        assert column is not None
+        return column.type.name
+
+
+def _within(key: Any, box: tuple[Any, Any]) -> bool:
+    low, high = box
+    try:
+        return all(a is None or k is None or a <= k <= b for a, k, b in zip(low, key, high))
+    except TypeError:
+        return True  # bounds that are kept in another form: nothing is claimed of the key

@@ -1,0 +1,68 @@
+"""When two Python values are the same, to what their column's type holds."""
+
+from __future__ import annotations
+
+import math
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+
+def hashable(value: Any) -> Any:
+    if isinstance(value, float) and math.isnan(value):
+        return "nan"
+    if isinstance(value, list):
+        return tuple(hashable(v) for v in value)
+    if isinstance(value, dict):
+        return tuple(sorted((hashable(k), hashable(v)) for k, v in value.items()))
+    return value
+
+
+def is_nothing(value: Any) -> bool:
+    return not value or (isinstance(value, float) and math.isnan(value))
+
+
+def normal(value: Any, kind: str) -> Any:
+    """A value under which rows that should be equal are neighbours."""
+    if isinstance(value, Decimal | float | int) and not isinstance(value, bool):
+        if value != value:
+            return "nan"
+        if "Float" in kind or isinstance(value, float):
+            value = float(f"{float(value):.5g}")
+        return int(value) if math.isfinite(value) and value == int(value) else float(value)
+    if isinstance(value, str) and "FixedString" in kind:
+        return value.rstrip("\0")
+    if kind.endswith("Date") and isinstance(value, datetime):
+        return value.date()
+    return value
+
+
+def same(due: Any, there: Any, kind: str) -> bool:
+    """Equal, floats to what their type holds."""
+    if due is None or there is None:
+        return due is None and there is None
+    if isinstance(due, bool | int | float | Decimal) and isinstance(
+        there, bool | int | float | Decimal
+    ):
+        if due == there:
+            return True
+        if not (isinstance(due, float) or isinstance(there, float) or "Float" in kind):
+            return False
+        a, b = float(due), float(there)
+        if math.isnan(a) or math.isnan(b):
+            return math.isnan(a) and math.isnan(b)
+        if not isinstance(there, float):
+            return False  # a fraction was lost
+        tolerance = 1e-5 if "Float32" in kind else 1e-8
+        return abs(a - b) <= tolerance * max(1.0, abs(a), abs(b))
+    if isinstance(there, date) and not isinstance(there, datetime) and isinstance(due, datetime):
+        return due.date() == there
+    if isinstance(there, str) and isinstance(due, str):
+        return due == there or ("FixedString" in kind and due.rstrip("\0") == there.rstrip("\0"))
+    if isinstance(there, str) != isinstance(due, str):
+        return str(due) == str(there)
+    if isinstance(due, list) and isinstance(there, list):
+        return len(due) == len(there) and all(same(a, b, kind) for a, b in zip(due, there))
+    if isinstance(due, dict) and isinstance(there, dict):
+        return due.keys() == there.keys() and all(same(due[k], there[k], kind) for k in due)
+    return bool(due == there)

@@ -1,0 +1,106 @@
+"""A second process that compares source, target, chain and join, each time at one snapshot.
+
+    python -m tests.load.second FOLDER CHECKS
+
+A check is of one view at one snapshot: every slice of its target that `system.views` and its
+neighbours claim nothing about (it is not stale, not in the gap, not by hand) must be what the
+query gives at that snapshot.  It ends after CHECKS checks; a mismatch is printed and ends it too.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+
+import olapdb
+from olapdb.dbapi.connection import Connection
+from olapdb.ingest.read import Pin
+
+SLICES = "p"
+DIFFERENCES = {
+    "totals_mv": "SELECT p, k, sum(n), sum(x) FROM (SELECT p, k, n, x FROM totals UNION ALL"
+    " SELECT p, k, -toInt64(count()), -sum(x) FROM s GROUP BY p, k)"
+    " GROUP BY p, k HAVING sum(n) != 0 OR sum(x) != 0",
+    "by_p_mv": "SELECT p, sum(n), sum(x) FROM (SELECT p, n, x FROM by_p UNION ALL"
+    " SELECT p, -sum(n), -sum(x) FROM totals GROUP BY p)"
+    " GROUP BY p HAVING sum(n) != 0 OR sum(x) != 0",
+    "joined_mv": "SELECT p, k, sum(n), sum(x) FROM (SELECT p, k, n, x FROM joined UNION ALL"
+    " SELECT s.p AS p, s.k AS k, -toInt64(count()), -sum(s.x * d.w) FROM s JOIN d ON s.k = d.k"
+    " GROUP BY s.p, s.k) GROUP BY p, k HAVING sum(n) != 0 OR sum(x) != 0",
+}  # fmt: skip
+
+
+@dataclass
+class Seen:
+    """`whole` counts checks of views that were covered or proven, `parts` those of views of which
+    some slices claim nothing, `nothing` those of views that claim nothing at all."""
+
+    checks: int = 0
+    snapshots: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    verdicts: Counter[str] = field(default_factory=Counter)
+
+    def __str__(self) -> str:
+        return f"{self.checks} checks at {self.snapshots} snapshots: {dict(self.kinds)}, {dict(self.verdicts)}"
+
+
+def compare(connection: Connection, seen: Seen) -> list[str]:
+    """Checks each view at the newest snapshot; what differs, in words."""
+    services = connection.database.services
+    number = services.catalog.snapshot().number
+    wrong = []
+    with Pin(services, number):
+        at = f" SETTINGS snapshot = {number}"
+
+        def ask(query: str) -> list[tuple[object, ...]]:
+            return [tuple(row) for row in connection.execute(query + at).fetchall()]
+
+        seen.snapshots += 1
+        for name, verdict, reason in ask("SELECT name, verdict, reason FROM system.views"):
+            open_slices = _open_slices(ask, str(name), str(verdict))
+            seen.verdicts[str(verdict)] += 1
+            if open_slices is None:
+                seen.kinds["nothing claimed"] += 1
+                continue
+            seen.checks += 1
+            seen.kinds["whole" if not open_slices else "in part"] += 1
+            rows = [r for r in ask(DIFFERENCES[str(name)]) if str(r[0]) not in open_slices]
+            if rows:
+                wrong.append(
+                    f"snapshot {number}: {name} is {verdict} ({reason}), open {open_slices}: {rows[:5]}"
+                )
+    return wrong
+
+
+def _open_slices(ask, name: str, verdict: str) -> set[str] | None:  # type: ignore[no-untyped-def]
+    """Partitions of which nothing is claimed; None where nothing is claimed at all."""
+    if verdict in ("covered", "proven"):
+        return set()
+    if verdict not in ("partial", "stale"):
+        return None
+    stale = {
+        row[0] for row in ask(f"SELECT partition_id FROM system.view_invalidations WHERE view = '{name}'")
+    }  # fmt: skip
+    if None in stale:
+        return None
+    missed = {
+        row[0] for row in ask(f"SELECT partition_id FROM system.view_coverage WHERE view = '{name}' AND status = 'gap'")
+    }  # fmt: skip
+    return {str(one) for one in stale | missed}
+
+
+def main() -> None:
+    folder, wanted = sys.argv[1], int(sys.argv[2])
+    seen = Seen()
+    with olapdb.connect(folder) as connection:
+        while seen.checks < wanted:
+            wrong = compare(connection, seen)
+            if wrong:
+                print("\n".join(wrong), flush=True)
+                sys.exit(1)
+    print(seen, flush=True)
+
+
+if __name__ == "__main__":
+    main()

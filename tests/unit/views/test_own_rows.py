@@ -1,0 +1,346 @@
+"""An INSERT that writes what its own views join: they join what the INSERT leaves.
+
+Whatever the order of the views, the number of blocks and the way in, a view that is called covered
+equals its query over the source and the dimensions as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import olapdb
+from olapdb.dbapi.connection import Connection
+from olapdb.functions.base import Environment
+from olapdb.ingest.insert import commit_staged, snapshot_for_insert
+from olapdb.ingest.stage import stage_insert
+from olapdb.model.schema import Table
+from olapdb.transaction.cache import Cache
+from olapdb.transaction.check import check_database
+from tests.harness.race import Race
+from tests.unit.views import warehouse
+from tests.unit.views.warehouse import dicts, rows
+
+JOIN = "SELECT s.k AS k, sum(s.x * hi.weight) AS w FROM s LEFT JOIN hi ON s.k = hi.k GROUP BY k"
+INNER = JOIN.replace("LEFT", "INNER")
+IN = "SELECT k, sum(x) AS w FROM s WHERE k IN (SELECT k FROM hi) GROUP BY k"
+SCALAR = "SELECT k, sum(x * (SELECT max(weight) FROM hi)) AS w FROM s GROUP BY k"
+PLAIN = JOIN.replace("JOIN hi", "JOIN hi_view AS hi")
+WRITER = "SELECT k, 5 AS weight FROM s WHERE x > 0"
+
+
+def verdict(connection: Connection, view: str = "v") -> str:
+    return warehouse.verdict(connection, view)
+
+
+@pytest.fixture
+def connection() -> Iterator[Connection]:
+    with olapdb.connect() as opened:
+        opened.execute("SYSTEM STOP MERGES")
+        opened.execute("CREATE TABLE s (k UInt64, x Int64) ENGINE = MergeTree ORDER BY k")
+        opened.execute("CREATE TABLE hi (k UInt64, weight Int64) ENGINE = MergeTree ORDER BY k")
+        opened.execute("CREATE VIEW hi_view AS SELECT k, weight FROM hi WHERE weight > 1")
+        opened.execute(
+            "CREATE TABLE t (k UInt64, w Int64) ENGINE = SummingMergeTree ORDER BY k"
+            " PARTITION BY k % 3"
+        )
+        yield opened
+
+
+def siblings(connection: Connection, query: str, *, writer: str = "a", joins: str = "v") -> None:
+    connection.execute(f"CREATE MATERIALIZED VIEW {writer} TO hi AS {WRITER}")
+    connection.execute(f"CREATE MATERIALIZED VIEW {joins} TO t AS {query}")
+
+
+def check(connection: Connection, query: str, view: str = "v", target: str = "t") -> None:
+    """The view is right, or says that it is not; and its mend makes it right."""
+    held = rows(
+        connection, f"SELECT k, sum(w) FROM {target} GROUP BY k HAVING sum(w) != 0 ORDER BY k"
+    )
+    wanted = rows(connection, f"SELECT k, w FROM ({query}) WHERE w != 0 ORDER BY k")
+    found = verdict(connection, view)
+    assert held == wanted or found == "stale", (found, held, wanted)
+    if found == "stale":
+        connection.execute(f"SYSTEM REPLAY VIEW {view} STALE")
+    assert {one["verdict"] for one in dicts(connection, f"SYSTEM RECONCILE VIEW {view}")} <= {
+        "equal"
+    }
+
+
+def sums(connection: Connection) -> list[tuple[int, int]]:
+    return rows(connection, "SELECT k, sum(w) FROM t GROUP BY k HAVING sum(w) != 0 ORDER BY k")
+
+
+@pytest.mark.parametrize("names", [("a", "v"), ("z", "v")])
+@pytest.mark.parametrize("query", [JOIN, INNER, IN, SCALAR, PLAIN])
+@pytest.mark.parametrize("settings", ["", "parallel_view_processing = 1",
+                                      "materialized_views_ignore_errors = 1"])  # fmt: skip
+def test_a_sibling_writes_the_dimension(
+    connection: Connection, names: tuple[str, str], query: str, settings: str
+) -> None:
+    siblings(connection, query, writer=names[0], joins=names[1])
+    settings = f" SETTINGS {settings}" if settings else ""
+    connection.execute(f"INSERT INTO s{settings} VALUES (1, 1), (2, 1), (3, -1)")
+    assert verdict(connection) == "covered"
+    check(connection, query)
+    connection.execute(f"INSERT INTO s{settings} VALUES (3, 1), (4, 1)")
+    check(connection, query)
+
+
+def test_the_rows_of_one_insert_join_each_other(connection: Connection) -> None:
+    siblings(connection, JOIN)
+    connection.execute("INSERT INTO s VALUES (1, 1), (2, 3)")
+    assert sums(connection) == [(1, 5), (2, 15)]
+    assert verdict(connection) == "covered"
+
+
+@pytest.mark.parametrize("query", [JOIN, INNER, IN, SCALAR, PLAIN])
+@pytest.mark.parametrize("rows_max", [1, 2, 3])
+def test_over_several_blocks(connection: Connection, query: str, rows_max: int) -> None:
+    """The first block's rows join what a later block brings to the dimension."""
+    siblings(connection, query)
+    connection.execute(
+        "INSERT INTO s SELECT number % 4, if(number >= 4, 3, -1) FROM numbers(8)"
+        f" SETTINGS max_insert_block_size = {rows_max}, max_block_size = {rows_max},"
+        " min_insert_block_size_rows = 0, min_insert_block_size_bytes = 0"
+    )
+    blocks = -(-8 // rows_max)
+    assert rows(connection, "SELECT count() FROM system.parts WHERE table = 's'") == [(blocks,)]
+    assert verdict(connection) == "covered"
+    check(connection, query)
+
+
+@pytest.mark.parametrize("through", ["s", "s_view"])
+@pytest.mark.parametrize("join", ["LEFT", "INNER"])
+def test_a_view_lower_in_the_chain_joins_the_table_that_is_inserted_into(
+    connection: Connection, through: str, join: str
+) -> None:
+    connection.execute("CREATE VIEW s_view AS SELECT k, x FROM s WHERE x > 0")
+    connection.execute("CREATE TABLE t1 (k UInt64, x Int64) ENGINE = MergeTree ORDER BY k")
+    connection.execute("CREATE MATERIALIZED VIEW mv1 TO t1 AS SELECT k, x FROM s")
+    query = (
+        f"SELECT t1.k AS k, sum(t1.x * d.x) AS w FROM t1 {join} JOIN {through} AS d ON t1.k = d.k"
+        " GROUP BY k"
+    )
+    connection.execute(f"CREATE MATERIALIZED VIEW mv2 TO t AS {query}")
+    connection.execute("INSERT INTO s VALUES (1, 5)")
+    assert sums(connection) == [(1, 25)]
+    assert verdict(connection, "mv2") == "covered"
+    connection.execute(
+        "INSERT INTO s SELECT number % 2, number + 1 FROM numbers(6)"
+        " SETTINGS max_insert_block_size = 2, max_block_size = 2,"
+        " min_insert_block_size_rows = 0, min_insert_block_size_bytes = 0"
+    )
+    check(connection, query, "mv2")
+
+
+def test_a_backfill_of_the_chain_joins_all_of_the_source(connection: Connection) -> None:
+    """A chunk of mv1 reads one partition of s; mv2 joins s, all of it."""
+    connection.execute("DROP TABLE s")
+    connection.execute(
+        "CREATE TABLE s (k UInt64, x Int64) ENGINE = MergeTree ORDER BY k PARTITION BY x"
+    )
+    connection.execute("CREATE TABLE t1 (k UInt64, x Int64) ENGINE = MergeTree ORDER BY k")
+    connection.execute("INSERT INTO s VALUES (1, 5), (1, 7), (2, 1)")
+    query = (
+        "SELECT t1.k AS k, sum(t1.x * d.x) AS w FROM t1 LEFT JOIN s AS d ON t1.k = d.k GROUP BY k"
+    )
+    connection.execute("CREATE MATERIALIZED VIEW mv1 TO t1 AS SELECT k, x FROM s")
+    connection.execute(f"CREATE MATERIALIZED VIEW mv2 TO t AS {query}")
+    connection.execute("SYSTEM BACKFILL VIEW mv1")
+    assert sums(connection) == [(1, 144), (2, 1)]
+    check(connection, query, "mv2")
+
+
+@pytest.mark.parametrize("staged", [0, 1])
+def test_a_backfill_writes_a_dimension_below(connection: Connection, staged: int) -> None:
+    """Chunks of mv1 fire two views on t1, of which one writes what the other joins."""
+    connection.execute("DROP TABLE s")
+    connection.execute(
+        "CREATE TABLE s (k UInt64, x Int64) ENGINE = MergeTree ORDER BY k PARTITION BY x"
+    )
+    connection.execute("CREATE TABLE t1 (k UInt64, x Int64) ENGINE = MergeTree ORDER BY k")
+    connection.execute("INSERT INTO s VALUES (1, -1), (1, 5), (1, 7), (2, 1)")
+    query = JOIN.replace("FROM s LEFT", "FROM t1 AS s LEFT")
+    connection.execute("CREATE MATERIALIZED VIEW mv1 TO t1 AS SELECT k, x FROM s")
+    connection.execute(f"CREATE MATERIALIZED VIEW v TO t AS {query}")
+    connection.execute(
+        "CREATE MATERIALIZED VIEW z TO hi AS SELECT k, 5 AS weight FROM t1 WHERE x > 0"
+    )
+    connection.execute(f"SYSTEM BACKFILL VIEW mv1 SETTINGS backfill_staging = {staged}")
+    check(connection, query)
+
+
+def test_each_joins_what_the_other_writes(connection: Connection) -> None:
+    """No order is right: the views fire until they agree, or what they made is stale."""
+    connection.execute("CREATE TABLE lo (k UInt64, w Int64) ENGINE = MergeTree ORDER BY k")
+    first = "SELECT s.k AS k, s.x + lo.w AS weight FROM s LEFT JOIN lo ON s.k = lo.k"
+    second = "SELECT s.k AS k, s.x + hi.weight AS w FROM s LEFT JOIN hi ON s.k = hi.k"
+    try:
+        connection.execute(f"CREATE MATERIALIZED VIEW a TO hi AS {first}")
+        connection.execute(f"CREATE MATERIALIZED VIEW v TO lo AS {second}")
+    except olapdb.Error:
+        pytest.skip("a circle of dimensions is refused")
+    connection.execute("INSERT INTO s VALUES (1, 1)")
+    assert verdict(connection, "a") == "stale"
+    assert verdict(connection, "v") == "stale"
+
+
+def test_a_failed_writer_brings_nothing(connection: Connection) -> None:
+    connection.execute(
+        "CREATE MATERIALIZED VIEW a TO hi AS SELECT k, throwIf(x = 1) + 5 AS weight FROM s"
+    )
+    connection.execute(f"CREATE MATERIALIZED VIEW v TO t AS {JOIN}")
+    connection.execute(
+        "INSERT INTO s SETTINGS materialized_views_ignore_errors = 1 VALUES (1, 1), (2, 2)"
+    )
+    assert verdict(connection, "a") == "partial"
+    assert verdict(connection) == "covered"
+    assert sums(connection) == []
+    check(connection, JOIN)
+
+
+@pytest.mark.parametrize("engine", ["Null", "ReplacingMergeTree ORDER BY k",
+                                    "SummingMergeTree ORDER BY k"])  # fmt: skip
+def test_sources_that_do_not_keep_what_fired(connection: Connection, engine: str) -> None:
+    connection.execute("DROP TABLE s")
+    connection.execute(f"CREATE TABLE s (k UInt64, x Int64) ENGINE = {engine}")
+    siblings(connection, JOIN)
+    connection.execute(
+        "INSERT INTO s SELECT number % 2, if(number >= 2, 3, -1) FROM numbers(4)"
+        " SETTINGS max_insert_block_size = 2, max_block_size = 2,"
+        " min_insert_block_size_rows = 0, min_insert_block_size_bytes = 0"
+    )
+    held = sums(connection)
+    assert held == [(0, 10), (1, 10)] or verdict(connection) in ("stale", "unproven")
+
+
+def test_arrow_and_deduplicated_rows(connection: Connection) -> None:
+    siblings(connection, JOIN)
+    connection.insert(
+        "s", pa.table({"k": pa.array([1, 2], pa.uint64()), "x": pa.array([1, 2])}), token="one"
+    )
+    assert sums(connection) == [(1, 5), (2, 10)]
+    connection.insert(
+        "s", pa.table({"k": pa.array([1, 2], pa.uint64()), "x": pa.array([1, 2])}), token="one"
+    )
+    assert sums(connection) == [(1, 5), (2, 10)]
+    check(connection, JOIN)
+
+
+def test_two_dimensions_that_one_statement_changes(connection: Connection) -> None:
+    """A partition moves from one dimension to another: only both changes together differ."""
+    for name in ("d1", "d2"):
+        connection.execute(
+            f"CREATE TABLE {name} (k UInt64, y Int64) ENGINE = MergeTree ORDER BY k PARTITION BY k"
+        )
+    query = (
+        "SELECT s.k AS k, sum(s.x) AS w FROM s LEFT JOIN d1 ON s.k = d1.k LEFT JOIN d2 ON s.k = d2.k"
+        " WHERE d1.y = 0 AND d2.y = 1 GROUP BY k"
+    )
+    connection.execute(f"CREATE MATERIALIZED VIEW v TO t AS {query}")
+    connection.execute("INSERT INTO d1 VALUES (1, 1)")
+    connection.execute("INSERT INTO s VALUES (1, 4)")
+    check(connection, query)
+    connection.execute("ALTER TABLE d1 MOVE PARTITION 1 TO TABLE d2")
+    assert verdict(connection) == "stale"
+    check(connection, query)
+
+
+def test_source_and_dimension_of_one_statement(connection: Connection) -> None:
+    connection.execute("DROP TABLE s")
+    for name in ("s", "d"):
+        connection.execute(
+            f"CREATE TABLE {name} (k UInt64, x Int64) ENGINE = MergeTree ORDER BY k PARTITION BY k"
+        )
+    query = "SELECT s.k AS k, sum(s.x + d.x) AS w FROM s LEFT JOIN d ON s.x = d.x GROUP BY k"
+    connection.execute(f"CREATE MATERIALIZED VIEW v TO t AS {query}")
+    connection.execute("INSERT INTO s VALUES (1, 4), (2, 4), (3, 5)")
+    check(connection, query)
+    connection.execute("ALTER TABLE s MOVE PARTITION 2 TO TABLE d")
+    check(connection, query)
+    connection.execute("ALTER TABLE d MOVE PARTITION 2 TO TABLE s")
+    assert verdict(connection) in ("partial", "stale")
+    connection.execute("SYSTEM BACKFILL VIEW v")
+    check(connection, query)
+
+
+def test_what_tasks_staged_apart(connection: Connection) -> None:
+    """No task knows what the others bring; the commit of all of them does."""
+    siblings(connection, JOIN)
+    services = connection.database.services
+    snapshot = services.catalog.snapshot()
+    table = snapshot.find("default", "s")
+    assert isinstance(table, Table)
+    frozen = snapshot_for_insert(snapshot, table.id)
+    staged = [
+        stage_insert(
+            table, pa.table({"k": pa.array([1], pa.uint64()), "x": pa.array([x], pa.int64())}),
+            frozen, services.store, services.lease_id, settings={}, environment=Environment(),
+            cache=Cache(),
+        )
+        for x in (-1, 3, -1)
+    ]  # fmt: skip
+    commit_staged(services, staged)
+    assert verdict(connection) == "covered"
+    assert sums(connection) == [(1, 5)]
+    check(connection, JOIN)
+
+
+def test_blocks_that_are_not_kept_in_memory_are_read_back(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("olapdb.ingest.insert.KEPT_BYTES_MAX", 0)
+    siblings(connection, JOIN)
+    connection.execute(
+        "INSERT INTO s SELECT number % 2, if(number >= 2, 3, -1) FROM numbers(4)"
+        " SETTINGS max_insert_block_size = 2, max_block_size = 2,"
+        " min_insert_block_size_rows = 0, min_insert_block_size_bytes = 0"
+    )
+    assert verdict(connection) == "covered"
+    assert sums(connection) == [(0, 10), (1, 10)]
+
+
+@pytest.mark.parametrize(
+    "meanwhile",
+    ["INSERT INTO hi VALUES (1, 100)", "DELETE FROM hi WHERE k = 2", "OPTIMIZE TABLE hi FINAL",
+     "INSERT INTO s VALUES (1, 1)", "DETACH VIEW a", "DETACH VIEW v", "SYSTEM REPLAY VIEW v"],
+)  # fmt: skip
+def test_a_dimension_moves_just_before_the_commit(tmp_path: Path, meanwhile: str) -> None:
+    with olapdb.connect(tmp_path / "w") as one, olapdb.connect(tmp_path / "w") as other:
+        one.execute("SYSTEM STOP MERGES")
+        one.execute("CREATE TABLE s (k UInt64, x Int64) ENGINE = MergeTree ORDER BY k")
+        one.execute("CREATE TABLE hi (k UInt64, weight Int64) ENGINE = MergeTree ORDER BY k")
+        one.execute("CREATE TABLE t (k UInt64, w Int64) ENGINE = SummingMergeTree ORDER BY k")
+        one.execute("INSERT INTO hi VALUES (2, 7), (3, 8)")
+        siblings(one, JOIN)
+        one.execute("INSERT INTO s VALUES (2, 1)")
+        check(one, JOIN)
+        with Race(one, other).meddling(meanwhile):
+            one.execute("INSERT INTO s VALUES (1, 1), (2, 1)")
+        if verdict(one) == "partial":
+            one.execute("SYSTEM BACKFILL VIEW v")
+        check(one, JOIN)
+
+
+def test_no_staged_file_stays(tmp_path: Path) -> None:
+    """What the earlier firings wrote is deleted."""
+    with olapdb.connect(tmp_path / "w") as opened:
+        opened.execute("CREATE TABLE s (k UInt64, x Int64) ENGINE = MergeTree ORDER BY k")
+        opened.execute("CREATE TABLE hi (k UInt64, weight Int64) ENGINE = MergeTree ORDER BY k")
+        opened.execute("CREATE TABLE t (k UInt64, w Int64) ENGINE = SummingMergeTree ORDER BY k")
+        siblings(opened, JOIN)
+        opened.execute(
+            "INSERT INTO s SELECT number % 2, if(number >= 2, 3, -1) FROM numbers(4)"
+            " SETTINGS max_insert_block_size = 2, max_block_size = 2, inline_bytes_max = 0,"
+            " min_insert_block_size_rows = 0, min_insert_block_size_bytes = 0"
+        )
+        assert sums(opened) == [(0, 10), (1, 10)]
+        services = opened.database.services
+        present = {file.path for file in services.store.list("data/")}
+        assert present
+        assert present <= services.catalog.referenced_paths()
+        assert check_database(services.catalog, services.store) == []

@@ -1,0 +1,456 @@
+"""Which definitions are provable: every part of one is known to be a function of the source's
+blocks and of inputs whose every change is told.  What is not known is refused or unproven."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import olapdb
+from olapdb.dbapi.connection import Connection
+from olapdb.errors import AlterOfColumnIsForbidden, Error, TooDeepRecursion, ViewNotProvable
+from tests.unit.views.warehouse import dicts, rows
+
+TABLES = (
+    "CREATE TABLE s (k UInt64, g String, v Int64, d Date, a Array(UInt64)) ENGINE = MergeTree ORDER BY k",
+    "CREATE TABLE plain (k UInt64, n Int64) ENGINE = MergeTree ORDER BY k",
+    "CREATE TABLE summing (k UInt64, n Int64) ENGINE = SummingMergeTree ORDER BY k",
+    "CREATE TABLE maxima (k UInt64, m SimpleAggregateFunction(max, Int64)) ENGINE = AggregatingMergeTree ORDER BY k",
+    "CREATE TABLE sums (k UInt64, n SimpleAggregateFunction(sum, Int64)) ENGINE = AggregatingMergeTree ORDER BY k",
+    "CREATE TABLE states (k UInt64, u AggregateFunction(uniq, UInt64)) ENGINE = AggregatingMergeTree ORDER BY k",
+    # dimensions of every engine
+    "CREATE TABLE mt (k UInt64, w Int64) ENGINE = MergeTree ORDER BY k",
+    "CREATE TABLE memory (k UInt64, w Int64) ENGINE = Memory",
+    "CREATE TABLE log (k UInt64, w Int64) ENGINE = Log",
+    "CREATE TABLE nothing (k UInt64, w Int64) ENGINE = Null",
+    "CREATE TABLE repl (k UInt64, w Int64, ver UInt64) ENGINE = ReplacingMergeTree(ver) ORDER BY k",
+    "CREATE TABLE summ (k UInt64, w Int64, note String) ENGINE = SummingMergeTree(w) ORDER BY k",
+    "CREATE TABLE aggr (k UInt64, w SimpleAggregateFunction(max, Int64), x AggregateFunction(sum, Int64), note SimpleAggregateFunction(anyLast, String)) ENGINE = AggregatingMergeTree ORDER BY k",
+    "CREATE TABLE coll (k UInt64, w Int64, sign Int8) ENGINE = CollapsingMergeTree(sign) ORDER BY k",
+    "CREATE TABLE vers (k UInt64, w Int64, sign Int8, ver UInt64) ENGINE = VersionedCollapsingMergeTree(sign, ver) ORDER BY k",
+    "CREATE VIEW top_of_mt AS SELECT k, w FROM mt LIMIT 1",
+    "CREATE VIEW dice AS SELECT k, rand() AS w FROM mt",
+    "CREATE TABLE dicey (k UInt64, w Int64, r UInt64 ALIAS rand()) ENGINE = MergeTree ORDER BY k",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[Connection]:
+    with olapdb.connect() as opened:
+        for statement in TABLES:
+            opened.execute(statement)
+        yield opened
+
+
+def judged(connection: Connection, target: str, query: str) -> tuple[str, str]:
+    """The verdict and its reason of the view that is made of the query; it is dropped again."""
+    connection.execute(f"CREATE MATERIALIZED VIEW judged TO {target} AS {query}")
+    try:
+        status = dicts(connection, "SELECT * FROM system.views WHERE name = 'judged'")[0]
+        return str(status["verdict"]), str(status["reason"])
+    finally:
+        connection.execute("DROP VIEW judged")
+
+
+PROVABLE = [
+    ("plain", "SELECT s.k AS k, w AS n FROM s JOIN mt ON s.k = mt.k"),
+    ("plain", "SELECT s.k AS k, w AS n FROM s JOIN memory AS m ON s.k = m.k"),
+    ("plain", "SELECT s.k AS k, w AS n FROM s JOIN log AS m ON s.k = m.k"),
+    ("plain", "SELECT s.k AS k, w AS n FROM s LEFT JOIN nothing AS m ON s.k = m.k"),
+    ("plain", "SELECT s.k AS k, w AS n FROM s JOIN repl FINAL ON s.k = repl.k"),
+    ("plain", "SELECT s.k AS k, w AS n FROM s JOIN summ FINAL ON s.k = summ.k"),
+    ("plain", "SELECT s.k AS k, w AS n FROM s JOIN aggr FINAL ON s.k = aggr.k"),
+    ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM repl)"),
+    ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM aggr WHERE k > 3)"),
+    ("plain", "SELECT s.k AS k, v AS n FROM s LEFT SEMI JOIN repl ON s.k = repl.k"),
+    ("plain", "SELECT s.k AS k, v AS n FROM s JOIN (SELECT DISTINCT k FROM repl) AS r ON s.k = r.k"),
+    ("plain", "SELECT s.k AS k, w AS n FROM s JOIN (SELECT k, max(w) AS w FROM aggr GROUP BY k) AS r ON s.k = r.k"),
+    ("plain", "SELECT s.k AS k, w AS n FROM s JOIN (SELECT k, sumMerge(x) AS w FROM aggr GROUP BY k) AS r ON s.k = r.k"),
+    ("plain", "SELECT k, v AS n FROM s WHERE v > (SELECT sum(w) FROM summ)"),
+    ("plain", "SELECT k, v AS n FROM s WHERE v > (SELECT max(w) FROM mt LIMIT 1)"),
+    ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM mt ORDER BY k LIMIT 3)"),
+    ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM mt ORDER BY w LIMIT 1 WITH TIES)"),
+    ("plain", "SELECT s.k AS k, w AS n FROM s JOIN (SELECT k, max(w) AS w FROM mt GROUP BY k ORDER BY k LIMIT 9) AS r ON s.k = r.k"),
+    ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT number FROM numbers(10))"),
+    ("plain", "SELECT k, v AS n FROM s WHERE v = (SELECT any(w) FROM mt)"),
+    ("summing", "SELECT k, sum(w) AS n FROM s JOIN repl FINAL ON s.k = repl.k GROUP BY k"),
+    ("summing", "SELECT a.k AS k, c AS n FROM (SELECT k, count() AS c FROM s GROUP BY k) AS a JOIN mt ON a.k = mt.k WHERE mt.w > 1"),
+    # sources that merge their rows
+    ("summing", "SELECT k, sum(w) AS n FROM summ GROUP BY k"),
+    ("maxima", "SELECT k, max(w) AS m FROM aggr GROUP BY k"),
+    ("states", "SELECT k, uniqState(k) AS u FROM repl GROUP BY k"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("target", "query"), PROVABLE)
+def test_provable(connection: Connection, target: str, query: str) -> None:
+    assert judged(connection, target, query) == ("covered", "")
+
+
+MARKED = [
+    # merges change which rows a dimension has
+    ("plain", "SELECT s.k AS k, w AS n FROM s JOIN repl ON s.k = repl.k", "FINAL"),
+    ("plain", "SELECT s.k AS k, w AS n FROM s JOIN summ ON s.k = summ.k", "FINAL"),
+    ("plain", "SELECT s.k AS k, w AS n FROM s JOIN aggr ON s.k = aggr.k", "FINAL"),
+    ("plain", "SELECT s.k AS k, w AS n FROM s JOIN coll ON s.k = coll.k", "default.coll"),
+    ("plain", "SELECT s.k AS k, w AS n FROM s JOIN coll FINAL ON s.k = coll.k", "cancelled"),
+    ("plain", "SELECT s.k AS k, w AS n FROM s JOIN vers FINAL ON s.k = vers.k", "cancelled"),
+    ("plain", "SELECT s.k AS k, length(note) AS n FROM s JOIN summ FINAL ON s.k = summ.k", "note"),
+    ("plain", "SELECT s.k AS k, length(note) AS n FROM s JOIN aggr FINAL ON s.k = aggr.k", "note"),
+    ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM summ)", "FINAL"),
+    ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM repl WHERE w > 1)", "FINAL"),
+    ("plain", "SELECT k, v AS n FROM s WHERE v > (SELECT count() FROM repl)", "FINAL"),
+    ("plain", "SELECT s.k AS k, w AS n FROM s JOIN (SELECT k, sum(w) AS w FROM summ GROUP BY k) AS r ON s.k = r.k", "FINAL"),
+    ("plain", "SELECT k, v AS n FROM s WHERE v > (SELECT max(n) FROM (SELECT k, count() AS n FROM aggr GROUP BY k))", "FINAL"),
+    ("summing", "SELECT k, sum(w) AS n FROM s JOIN repl ON s.k = repl.k GROUP BY k", "FINAL"),
+    # rows that depend on their order
+    ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM mt LIMIT 3)", "LIMIT"),
+    ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM mt ORDER BY w LIMIT 3)", "LIMIT"),
+    ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM top_of_mt)", "LIMIT"),
+    ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM mt ORDER BY w LIMIT 1 BY w)", "LIMIT BY"),
+    ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT DISTINCT ON (w) k FROM mt)", "LIMIT BY"),
+    ("plain", "SELECT k, v AS n FROM s WHERE v = (SELECT anyLast(w) FROM mt)", "anyLast"),
+    ("plain", "SELECT k, v AS n FROM s WHERE v = (SELECT length(groupArray(w)) FROM mt)", "groupArray"),
+    ("plain", "SELECT s.k AS k, r.w AS n FROM s JOIN (SELECT mt.k AS k, log.w AS w FROM mt ANY JOIN log ON mt.k = log.k) AS r ON s.k = r.k", "ANY"),
+    ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM mt WHERE _part_offset = 0)", "merges"),
+    # another value each time, wherever it stands
+    ("plain", "SELECT s.k AS k, dice.w AS n FROM s JOIN dice ON s.k = dice.k", "rand()"),
+    ("plain", "SELECT s.k AS k, dicey.r AS n FROM s JOIN dicey ON s.k = dicey.k", "rand()"),
+    ("plain", "WITH now() AS t SELECT k, toInt64(t) AS n FROM s", "now()"),
+    # sources whose merges drop rows
+    ("sums", "SELECT k, sum(w) AS n FROM summ GROUP BY k", "zero"),
+    ("states", "SELECT k, uniqState(k) AS u FROM summ GROUP BY k", "summ"),
+    ("summing", "SELECT k, sum(w * sign) AS n FROM coll GROUP BY k", "coll"),
+    ("summing", "SELECT k, sum(sign) AS n FROM coll GROUP BY k", "coll"),
+    ("summing", "SELECT k, count() AS n FROM repl GROUP BY k", "repl"),
+    ("summing", "SELECT summ.k AS k, sum(summ.w) AS n FROM summ JOIN mt ON summ.w = mt.w GROUP BY k", "joins"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("target", "query", "says"), MARKED)
+def test_unproven(connection: Connection, target: str, query: str, says: str) -> None:
+    verdict, reason = judged(connection, target, query)
+    assert verdict == "unproven"
+    assert says in reason
+
+
+TARGETS_REFUSED = [
+    # computed from what is aggregated
+    ("(k UInt64, n Int64, big UInt8 DEFAULT n > 5) ENGINE = SummingMergeTree(n) ORDER BY k", "big"),
+    ("(k UInt64, n Int64, twice Int64 MATERIALIZED n * n) ENGINE = SummingMergeTree ORDER BY k", "twice"),
+    ("(k UInt64, n SimpleAggregateFunction(sum, Int64), t SimpleAggregateFunction(max, String) DEFAULT toString(n)) ENGINE = AggregatingMergeTree ORDER BY k", "DEFAULT"),
+    ("(k UInt64, n Int64 EPHEMERAL, t SimpleAggregateFunction(max, UInt8) DEFAULT n > 5) ENGINE = AggregatingMergeTree ORDER BY k", "column t"),
+    ("(k UInt64, n Int64, al Int64 ALIAS n + 1, t Int64 DEFAULT al * 2) ENGINE = SummingMergeTree(n) ORDER BY k", "column t"),
+    ("(k UInt64, n Int64, blocks UInt64 DEFAULT 1) ENGINE = SummingMergeTree ORDER BY k", "blocks"),
+    # keys, retention and constraints over what is aggregated
+    ("(k UInt64, n Int64) ENGINE = SummingMergeTree PARTITION BY n % 2 ORDER BY k", "PARTITION BY"),
+    ("(k UInt64, n SimpleAggregateFunction(sum, Int64), p SimpleAggregateFunction(any, Int64) MATERIALIZED toInt64(n) % 2) ENGINE = AggregatingMergeTree PARTITION BY toInt64(p) ORDER BY k", ""),
+    ("(k UInt64, n Int64) ENGINE = SummingMergeTree ORDER BY (k, n)", "ORDER BY"),
+    ("(k UInt64, n Int64) ENGINE = ReplacingMergeTree(n) ORDER BY k", "arbitrary"),
+    ("(k UInt64, n Int8) ENGINE = CollapsingMergeTree(n) ORDER BY k", ""),
+    ("(k UInt64, n Int64) ENGINE = SummingMergeTree ORDER BY k TTL toDateTime(0) + toIntervalSecond(n)", "TTL"),
+    ("(k UInt64, n Int64, CONSTRAINT small CHECK n < 100) ENGINE = SummingMergeTree ORDER BY k", "small"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("table", "says"), TARGETS_REFUSED)
+def test_targets_that_a_cut_into_blocks_would_change_are_refused(
+    connection: Connection, table: str, says: str
+) -> None:
+    connection.execute(f"CREATE TABLE other {table}")
+    try:
+        with pytest.raises(ViewNotProvable) as caught:
+            judged(connection, "other", "SELECT k, toInt64(sum(v)) AS n FROM s GROUP BY k")
+        assert says in str(caught.value)
+        assert caught.value.hint
+    finally:
+        connection.execute("DROP TABLE other")
+
+
+def test_a_zero_sum_would_take_another_columns_value_with_it(connection: Connection) -> None:
+    connection.execute(
+        "CREATE TABLE other (k UInt64, n Int64, m SimpleAggregateFunction(max, Int64))"
+        " ENGINE = SummingMergeTree(n) ORDER BY k"
+    )
+    try:
+        with pytest.raises(ViewNotProvable, match="zero"):
+            judged(connection, "other", "SELECT k, sum(v) AS n, max(v) AS m FROM s GROUP BY k")
+    finally:
+        connection.execute("DROP TABLE other")
+
+
+TARGETS_PROVABLE = [
+    "(k UInt64, n Int64, odd UInt8 DEFAULT k % 2) ENGINE = SummingMergeTree(n) ORDER BY k",
+    "(k UInt64, n Int64, t String MATERIALIZED toString(k)) ENGINE = SummingMergeTree ORDER BY k",
+    "(k UInt64, n Int64, twice Int64 ALIAS n * 2) ENGINE = SummingMergeTree ORDER BY k",
+    "(k UInt64, n Int64, spare Int64) ENGINE = SummingMergeTree ORDER BY k",
+    "(k UInt64, n Int64) ENGINE = SummingMergeTree PARTITION BY k % 4 ORDER BY k",
+    "(k UInt64, n Int64) ENGINE = SummingMergeTree ORDER BY k TTL toDateTime('2100-01-01') + toIntervalSecond(k)",
+    "(k UInt64, n Int64, CONSTRAINT small CHECK k < 100) ENGINE = SummingMergeTree ORDER BY k",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("table", TARGETS_PROVABLE)
+def test_targets_that_are_functions_of_the_key_are_provable(
+    connection: Connection, table: str
+) -> None:
+    connection.execute(f"CREATE TABLE other {table}")
+    try:
+        query = "SELECT k, toInt64(sum(v)) AS n FROM s GROUP BY k"
+        assert judged(connection, "other", query) == ("covered", "")
+    finally:
+        connection.execute("DROP TABLE other")
+
+
+@pytest.mark.parametrize("kind", ["DEFAULT", "MATERIALIZED"])
+def test_a_target_that_fills_a_column_with_another_value_each_time_is_unproven(
+    connection: Connection, kind: str
+) -> None:
+    connection.execute(
+        f"CREATE TABLE other (k UInt64, n Int64, r UInt64 {kind} rand()) ENGINE = MergeTree ORDER BY k"
+    )
+    try:
+        verdict, reason = judged(connection, "other", "SELECT k, v AS n FROM s")
+        assert (verdict, "rand()" in reason) == ("unproven", True)
+    finally:
+        connection.execute("DROP TABLE other")
+
+
+def test_a_condition_on_an_aggregate_above_a_join_is_a_having(connection: Connection) -> None:
+    grouped = "(SELECT k, count() AS c FROM s GROUP BY k) AS a"
+    for query in (
+        f"SELECT a.k AS k, c AS n FROM {grouped} JOIN mt ON a.k = mt.k WHERE c > 1",
+        f"SELECT a.k AS k, c AS n FROM {grouped} JOIN mt ON a.c = mt.w",
+    ):
+        with pytest.raises(ViewNotProvable):
+            judged(connection, "summing", query)
+
+
+# --- circles --------------------------------------------------------------------------------------
+
+
+def test_a_view_that_reads_its_own_target_is_refused(connection: Connection) -> None:
+    connection.execute("CREATE VIEW over_plain AS SELECT k FROM plain")
+    try:
+        for query in (
+            "SELECT k, v AS n FROM s WHERE k NOT IN (SELECT k FROM plain)",
+            "SELECT k, v AS n FROM s WHERE k NOT IN (SELECT k FROM over_plain)",
+            "SELECT s.k AS k, v AS n FROM s LEFT JOIN plain ON s.k = plain.k",
+            "SELECT k, v + (SELECT sum(n) FROM plain) AS n FROM s",
+        ):
+            with pytest.raises(TooDeepRecursion, match="circle"):
+                judged(connection, "plain", query)
+    finally:
+        connection.execute("DROP VIEW over_plain")
+
+
+def test_a_circle_through_dimensions_is_refused_from_either_side(connection: Connection) -> None:
+    for name in ("s2", "upper", "lower"):
+        connection.execute(f"CREATE TABLE {name} (k UInt64, n Int64) ENGINE = MergeTree ORDER BY k")
+    # upper -> lower by its INSERTs, lower -> upper by a join
+    connection.execute("CREATE MATERIALIZED VIEW down TO lower AS SELECT k, n FROM upper")
+    try:
+        joins = "SELECT s2.k AS k, lower.n AS n FROM s2 JOIN lower ON s2.k = lower.k"
+        with pytest.raises(TooDeepRecursion, match="circle"):
+            judged(connection, "upper", joins)
+        connection.execute("DROP VIEW down")
+        connection.execute(f"CREATE MATERIALIZED VIEW up TO upper AS {joins}")
+        with pytest.raises(TooDeepRecursion, match="circle"):
+            judged(connection, "lower", "SELECT k, n FROM upper")
+        # By two joins, of two sources.
+        with pytest.raises(TooDeepRecursion, match="circle"):
+            judged(connection, "lower", "SELECT s.k AS k, n FROM s JOIN upper ON s.k = upper.k")
+        with pytest.raises(TooDeepRecursion, match="circle"):
+            connection.execute(
+                "ALTER TABLE up MODIFY QUERY SELECT s2.k AS k, upper.n AS n FROM s2 JOIN upper USING k"
+            )
+        connection.execute("DROP VIEW up")
+    finally:
+        for name in ("s2", "upper", "lower"):
+            connection.execute(f"DROP TABLE {name}")
+
+
+# --- what an ALTER changes ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def altered() -> Iterator[Connection]:
+    with olapdb.connect() as opened:
+        for statement in (
+            "CREATE TABLE s (k UInt64, v Int64) ENGINE = MergeTree ORDER BY k",
+            "CREATE TABLE d (k UInt64, w Int64) ENGINE = MergeTree ORDER BY k",
+            "CREATE TABLE t (k UInt64, n Int64) ENGINE = MergeTree ORDER BY k",
+            "CREATE TABLE total (k UInt64, n Int64) ENGINE = SummingMergeTree ORDER BY k",
+            "CREATE MATERIALIZED VIEW v TO t AS SELECT s.k AS k, w AS n FROM s JOIN d ON s.k = d.k",
+            "CREATE MATERIALIZED VIEW sum_v TO total AS SELECT k, sum(v) AS n FROM s GROUP BY k",
+            "INSERT INTO d VALUES (1, 10)",
+            "INSERT INTO s VALUES (1, 5)",
+        ):
+            opened.execute(statement)
+        yield opened
+
+
+def health(connection: Connection, name: str = "v") -> tuple[str, str]:
+    status = dicts(connection, f"SELECT * FROM system.views WHERE name = '{name}'")[0]
+    return str(status["verdict"]), str(status["reason"])
+
+
+def test_a_random_column_of_the_target_ends_the_promise_and_a_replay_brings_it_back(
+    altered: Connection,
+) -> None:
+    altered.execute("ALTER TABLE t ADD COLUMN r UInt64 DEFAULT rand()")
+    verdict, reason = health(altered)
+    assert (verdict, "rand()" in reason) == ("unproven", True)
+    altered.execute("INSERT INTO s VALUES (1, 6)")
+    altered.execute("ALTER TABLE t DROP COLUMN r")
+    # What was made meanwhile is not taken for right.
+    assert health(altered)[0] == "stale"
+    altered.execute("SYSTEM REPLAY VIEW v STALE")
+    altered.execute("SYSTEM RECONCILE VIEW v")
+    assert health(altered) == ("proven", "")
+
+
+def test_a_default_that_older_parts_take_at_each_read_ends_the_promise(altered: Connection) -> None:
+    altered.execute("ALTER TABLE d ADD COLUMN r Int64 DEFAULT toInt64(rand())")
+    assert health(altered)[0] == "covered"  # nobody reads it yet
+    altered.execute(
+        "ALTER TABLE v MODIFY QUERY SELECT s.k AS k, d.r AS n FROM s JOIN d ON s.k = d.k"
+    )
+    verdict, reason = health(altered)
+    assert (verdict, "rand()" in reason, "column r" in reason) == ("unproven", True, True)
+
+
+def test_the_same_default_is_a_value_once_the_parts_hold_it(altered: Connection) -> None:
+    altered.execute("ALTER TABLE d ADD COLUMN r Int64 DEFAULT toInt64(rand())")
+    altered.execute("ALTER TABLE d MATERIALIZE COLUMN r")
+    altered.execute(
+        "ALTER TABLE v MODIFY QUERY SELECT s.k AS k, d.r AS n FROM s JOIN d ON s.k = d.k"
+    )
+    altered.execute("SYSTEM REPLAY VIEW v STALE")
+    altered.execute("SYSTEM RECONCILE VIEW v")
+    assert health(altered) == ("proven", "")
+
+
+def test_a_default_that_is_random_from_now_on_is_seen_where_parts_lack_the_column(
+    altered: Connection,
+) -> None:
+    altered.execute("ALTER TABLE d ADD COLUMN r Int64 DEFAULT 7")
+    altered.execute(
+        "ALTER TABLE v MODIFY QUERY SELECT s.k AS k, d.r AS n FROM s JOIN d ON s.k = d.k"
+    )
+    altered.execute("SYSTEM REPLAY VIEW v STALE")
+    assert health(altered)[0] == "covered"
+    altered.execute("ALTER TABLE d MODIFY COLUMN r Int64 DEFAULT toInt64(rand())")
+    assert health(altered)[0] == "unproven"
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        "ADD COLUMN big UInt8 MATERIALIZED n > 5",
+        "ADD CONSTRAINT small CHECK n < 100",
+        "MODIFY TTL toDateTime(0) + toIntervalSecond(n)",
+    ],
+)
+def test_an_alter_that_would_make_a_merging_target_wrong_is_refused(
+    altered: Connection, action: str
+) -> None:
+    with pytest.raises(AlterOfColumnIsForbidden) as caught:
+        altered.execute(f"ALTER TABLE total {action}")
+    assert "sum_v" in str(caught.value)
+    assert health(altered, "sum_v")[0] == "covered"
+
+
+def test_a_check_that_is_added_later_is_asked_of_new_rows_only(altered: Connection) -> None:
+    altered.execute("ALTER TABLE t ADD CONSTRAINT later CHECK n < 10")
+    altered.execute("SYSTEM RECONCILE VIEW v")
+    assert health(altered) == ("proven", "")
+    altered.execute("ALTER TABLE d UPDATE w = 20 WHERE k = 1")
+    altered.execute("SYSTEM REPLAY VIEW v STALE")
+    assert rows(altered, "SELECT k, n FROM t") == [(1, 20)]
+    with pytest.raises(Error, match="later"):
+        altered.execute("INSERT INTO s VALUES (1, 5)")
+    altered.execute("SYSTEM RECONCILE VIEW v")
+    assert health(altered) == ("proven", "")
+
+
+def test_a_dimension_replaced_by_a_merging_one_ends_the_promise(altered: Connection) -> None:
+    altered.execute(
+        "CREATE OR REPLACE TABLE d (k UInt64, w Int64) ENGINE = ReplacingMergeTree ORDER BY k"
+        " AS SELECT toUInt64(1) AS k, toInt64(10) AS w"
+    )
+    verdict, reason = health(altered)
+    assert (verdict, "FINAL" in reason) == ("unproven", True)
+    altered.execute(
+        "CREATE OR REPLACE TABLE d (k UInt64, w Int64) ENGINE = MergeTree ORDER BY k"
+        " AS SELECT toUInt64(1) AS k, toInt64(10) AS w"
+    )
+    assert health(altered)[0] == "stale"
+    altered.execute("SYSTEM REPLAY VIEW v STALE")
+    altered.execute("SYSTEM RECONCILE VIEW v")
+    assert health(altered) == ("proven", "")
+
+
+def test_an_alter_that_changes_nothing_of_it_leaves_the_promise(altered: Connection) -> None:
+    altered.execute("SYSTEM RECONCILE VIEW v")
+    altered.execute("ALTER TABLE s ADD COLUMN seen DateTime DEFAULT now()")
+    altered.execute("ALTER TABLE d ADD COLUMN note String")
+    assert health(altered)[0] in ("covered", "proven")
+    altered.execute("INSERT INTO s (k, v) VALUES (1, 7)")
+    assert health(altered)[0] == "covered"
+
+
+# --- FINAL dimensions -----------------------------------------------------------------------------
+
+
+def test_a_new_version_of_a_row_reaches_what_was_made_with_the_old_one() -> None:
+    with olapdb.connect() as connection:
+        for statement in (
+            "CREATE TABLE s (k UInt64, v Int64) ENGINE = MergeTree ORDER BY k",
+            "CREATE TABLE d (k UInt64, w Int64, ver UInt64) ENGINE = ReplacingMergeTree(ver) ORDER BY k",
+            "CREATE TABLE t (k UInt64, n Int64) ENGINE = MergeTree PARTITION BY k ORDER BY k",
+            "INSERT INTO d VALUES (1, 10, 1), (2, 20, 1)",
+            "CREATE MATERIALIZED VIEW v TO t AS SELECT s.k AS k, w AS n FROM s JOIN d FINAL ON s.k = d.k",
+            "INSERT INTO s VALUES (1, 0), (2, 0)",
+            "INSERT INTO d VALUES (1, 11, 2), (2, 0, 0)",
+        ):
+            connection.execute(statement)
+        stale = dicts(connection, "SELECT * FROM system.view_invalidations WHERE view = 'v'")
+        assert [row["partition_id"] for row in stale] == ["1"]  # 2 keeps its newer version
+        connection.execute("OPTIMIZE TABLE d FINAL")
+        connection.execute("SYSTEM REPLAY VIEW v STALE")
+        connection.execute("SYSTEM RECONCILE VIEW v")
+        assert health(connection) == ("proven", "")
+        assert rows(connection, "SELECT k, n FROM t ORDER BY k") == [(1, 11), (2, 20)]
+
+
+# --- EXPLAIN VIEW ---------------------------------------------------------------------------------
+
+
+def test_explain_view_says_of_each_part_why(connection: Connection) -> None:
+    connection.execute(
+        "CREATE MATERIALIZED VIEW explained TO summing AS"
+        " SELECT k, sum(w) AS n FROM s JOIN repl ON s.k = repl.k GROUP BY k"
+    )
+    try:
+        found = dicts(connection, "EXPLAIN VIEW explained")
+        assert {tuple(row) for row in found} == {("item", "provable", "because", "fix")}
+        wrong = [row for row in found if not row["provable"]]
+        assert ["default.repl" in str(row["item"]) for row in wrong] == [True]
+        assert any("default.s" in str(row["item"]) and row["provable"] for row in found)
+        assert any("column n" in str(row["item"]) and row["provable"] for row in found)
+    finally:
+        connection.execute("DROP VIEW explained")
+
+
+def test_explain_create_materialized_view_makes_nothing(connection: Connection) -> None:
+    found = dicts(
+        connection,
+        "EXPLAIN VIEW CREATE MATERIALIZED VIEW idea TO summing AS SELECT k, uniq(v) AS n FROM s GROUP BY k",
+    )
+    wrong = [row for row in found if not row["provable"]]
+    assert any("uniq" in str(row["because"]) for row in wrong)
+    assert rows(connection, "SELECT count() FROM system.views WHERE name = 'idea'") == [(0,)]
+    with pytest.raises(Error):
+        connection.execute("EXPLAIN VIEW s")
