@@ -68,7 +68,7 @@ def partition_value(given: nodes.Expression, key: DataType, scope: BindScope) ->
     _check_kind(given, value, key)
     _check_number(given, value, plain(key))
     try:
-        return bind_constant(given, key, scope)
+        return bind_constant(given, key, scope, lossy=True)  # it names a partition, stores nothing
     except (CannotParseDate, CannotParseDateTime):
         raise
     except DataError as error:

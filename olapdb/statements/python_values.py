@@ -9,6 +9,7 @@ error that names column and row.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -18,6 +19,7 @@ from olapdb.bind.parameters import python_array, type_of
 from olapdb.errors import BadArguments, CannotConvertType, DataError, NumberOfColumnsDoesntMatch
 from olapdb.functions import cast_column, store_column
 from olapdb.functions.base import Environment
+from olapdb.functions.cast_numbers import DIGITS_MAX
 from olapdb.ingest.block import type_of_arrow
 from olapdb.model.schema import Column, Table
 from olapdb.types import (
@@ -153,11 +155,20 @@ def _records(
     return cast(array, source, target, environment)
 
 
+def _exact(value: object) -> object:
+    """An integer of more than 64 bits, which as a literal is a Float64, as a Decimal."""
+    if type(value) is int and not -(2**63) <= value < 2**64 and abs(value) < 10**DIGITS_MAX:
+        return Decimal(value)
+    return value
+
+
 def _by_type(
     values: Sequence[object], target: DataType, environment: Environment, cast: Cast
 ) -> pa.Array:
     """Each group of values of one type is cast at once, then all are put in order."""
     groups: dict[DataType, list[int]] = {}
+    if not isinstance(plain(target), Float):
+        values = [_exact(value) for value in values]
     for row, value in enumerate(values):
         groups.setdefault(type_of(value), []).append(row)
     pieces: list[pa.Array] = []

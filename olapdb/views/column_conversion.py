@@ -99,7 +99,7 @@ def conversion(source: DataType, target: DataType, use: str = "row") -> Conversi
     return Conversion(kind)
 
 
-def adds_up(data_type: DataType, merged: str = "sum") -> bool:
+def _adds_up(data_type: DataType, merged: str = "sum") -> bool:
     """Whether merging values of the type by this function gives values of the type that are none
     the less for it: a UInt8 wraps at 256, a Float32 is rounded at each merge."""
     try:
@@ -110,7 +110,7 @@ def adds_up(data_type: DataType, merged: str = "sum") -> bool:
 
 
 def _added(source: DataType, target: DataType, merged: str, kind: Kind) -> Conversion:
-    if not adds_up(target, merged):
+    if not _adds_up(target, merged):
         wide = _sum_type(source, merged)
         return Conversion(
             "refused",

@@ -193,9 +193,10 @@ def kept_settings(view: MaterializedView, asked: Mapping[str, object]) -> dict[s
 
 
 _OF_THE_INSERT = frozenset((
-    "insert_deduplicate", "insert_deduplication_token", "materialized_views_ignore_errors",
-    "max_view_memory_usage", "max_view_milliseconds", "max_view_parts", "max_view_rows_expansion",
-    "parallel_view_processing", "source_offsets", "view_limits_mode",
+    "insert_allow_lossy_conversion", "insert_deduplicate", "insert_deduplication_token",
+    "materialized_views_ignore_errors", "max_view_memory_usage", "max_view_milliseconds",
+    "max_view_parts", "max_view_rows_expansion", "parallel_view_processing", "source_offsets",
+    "view_limits_mode",
 ))  # fmt: skip
 """Said in a view's query they would do nothing, silently."""
 

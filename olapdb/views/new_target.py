@@ -18,6 +18,7 @@ from olapdb.ingest.keys import key_columns
 from olapdb.model.schema import Column, MaterializedView, Table
 from olapdb.plan.nodes import Plan
 from olapdb.types import AggregateFunction, DataType, Nothing, SimpleAggregateFunction, plain
+from olapdb.views.column_conversion import conversion
 from olapdb.views.fit import check_column
 from olapdb.views.shape import branches, shape_of
 
@@ -34,8 +35,8 @@ def columns_for(
     """The columns of the new target, numbered anew.
 
     What the old query wrote and the new one does not is left out; what no query wrote stays; a
-    type stays where the query's column has the type that it had, or still fits.  IllegalColumn
-    for a new column that has no type (NULL only).
+    type stays where the query's column has the type that it had, or it holds all values of the
+    new one.  IllegalColumn for a new column that has no type (NULL only).
     """
     before = {column.name: column.type for column in view.columns}
     after = dict(zip(plan.names, plan.types, strict=True))
@@ -70,7 +71,10 @@ def _kept(
         raise
     except Error:
         return replace(column, type=after)
-    return column
+    # Values of another type that the column may not hold, or would round, need their own type.
+    holds = conversion(plain(after), plain(column.type)).kind == "exact"
+    same = isinstance(plain(after), AggregateFunction) or plain(after) == plain(column.type)
+    return column if holds or same else replace(column, type=after)
 
 
 def _stored(

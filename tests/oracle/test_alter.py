@@ -168,7 +168,7 @@ SCRIPTS: dict[str, str] = {
         CREATE TABLE T (k UInt32 EPHEMERAL, a UInt32) ENGINE = MergeTree ORDER BY k
         CREATE TABLE T (a UInt32 ALIAS 1) ENGINE = MergeTree ORDER BY tuple()
         CREATE TABLE T (a UInt32 MATERIALIZED now()) ENGINE = MergeTree ORDER BY tuple()
-        CREATE TABLE T (k UInt32, a UInt8 DEFAULT 300) ENGINE = MergeTree ORDER BY k
+        CREATE TABLE T (k UInt32, a UInt8 DEFAULT 200) ENGINE = MergeTree ORDER BY k
         INSERT INTO T (k) VALUES (1)
         SELECT * FROM T
     """,
@@ -207,7 +207,7 @@ SCRIPTS: dict[str, str] = {
         ALTER TABLE T UPDATE v = (SELECT 7) WHERE k = 3
         ALTER TABLE T UPDATE v = 8 WHERE k IN (SELECT 3), DELETE WHERE k = 1
         SELECT k, v, s, m, al, w FROM T ORDER BY k
-        ALTER TABLE T UPDATE v = 1.7, s = 'q' WHERE al > 0
+        ALTER TABLE T UPDATE v = CAST(1.7, 'Int64'), s = 'q' WHERE al > 0
         ALTER TABLE T ADD COLUMN nu Int32, UPDATE nu = 5 WHERE 1
         SELECT * FROM T ORDER BY k
         ALTER TABLE T CLEAR COLUMN nu IN PARTITION 0

@@ -192,7 +192,7 @@ def test_blocks_of_every_width(connection: olapdb.Connection) -> None:
     connection.execute("CREATE TABLE widths (k UInt64, a Decimal(9, 2), b Nullable(Decimal(18, 4)),"
                        " c Decimal(38, 10), d Decimal(76, 20)) ORDER BY k")  # fmt: skip
     connection.execute(
-        "INSERT INTO widths SELECT number, number / 7 - 5, if(number % 5 = 0, NULL, number + 0.5),"
+        "INSERT INTO widths SELECT number, round(number / 7 - 5, 2), if(number % 5 = 0, NULL, number + 0.5),"
         " toDecimal128(number + 1, 10) * 3 - 100, toDecimal256(number + 1, 20) / 7 FROM numbers(200)"
     )
     pairs = ("b, a", "c, a", "d, c", "a, 3", "c, 7", "7, a", "d, 11", "b, 0.5::Decimal(9, 1)")

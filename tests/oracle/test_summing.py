@@ -139,24 +139,19 @@ def test_arrays_of_a_nested_structure_have_one_length(oracle: Oracle) -> None:
         assert shown(connection, "SELECT count() FROM sizes") == [("0",)]
 
 
-def test_a_decimal_that_outgrew_its_precision_is_copied_and_recomputed(
+def test_a_decimal_that_outgrew_its_precision_is_copied(
     oracle: Oracle, tmp_path: Path
 ) -> None:
-    """A view's sum beyond Decimal(4, 1): merged, compared, replayed, copied, read again."""
+    """A sum beyond Decimal(4, 1): merged, copied, read again."""
     with olapdb.connect(str(tmp_path / "w")) as connection:
         for statement in (
-            "CREATE TABLE s (d Date, v Decimal(4, 1)) ENGINE = MergeTree ORDER BY d",
             "CREATE TABLE t (d Date, v Decimal(4, 1)) ENGINE = SummingMergeTree ORDER BY d "
             "SETTINGS inline_bytes_max = 0",
-            "CREATE MATERIALIZED VIEW mv TO t AS SELECT d, sum(v) AS v FROM s GROUP BY d",
-            *4 * ("INSERT INTO s VALUES ('2024-01-01', 999.9)",),
+            *4 * ("INSERT INTO t VALUES ('2024-01-01', 999.9)",),
             "OPTIMIZE TABLE t FINAL",
         ):
             connection.execute(statement)
         assert shown(connection, "SELECT v FROM t") == [("3999.6",)]
-        connection.execute("SYSTEM RECONCILE VIEW mv")
-        assert shown(connection, "SELECT verdict FROM system.views") == [("proven",)]
-        connection.execute("SYSTEM REPLAY VIEW mv")
         connection.execute("CREATE TABLE copy ENGINE = MergeTree ORDER BY v AS SELECT v FROM t")
         connection.execute("OPTIMIZE TABLE copy FINAL")
         for query in ("v", "v > 3999", "v * 2", "toString(v)", "CAST(v, 'Decimal(3, 1)')"):

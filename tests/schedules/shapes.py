@@ -298,10 +298,10 @@ VARIANTS: Mapping[str, ViewShape] = {
                   "SELECT p, k, count() AS c, sum(n * 2) AS total FROM {source} GROUP BY p, k",
                   lambda r, d: [(r[0], r[1], 1, r[3] * 2)], mark="n * 2"),
         ViewShape("joined_mv", "s", "joined",
-                  "SELECT x.p AS p, y.f AS f, count() AS c, sum(x.u) AS total FROM {source} AS x"
+                  "SELECT x.p AS p, y.f AS f, count() AS c, sum(toInt64(x.u)) AS total FROM {source} AS x"
                   " LEFT JOIN {dimension} AS y ON x.k = y.k GROUP BY p, f",
                   lambda r, d: [(p, f, c, r[2]) for p, f, c, _ in _join(r, d)],
-                  dimension="d", mark="sum(x.u)"),
+                  dimension="d", mark="toInt64(x.u)"),
     )
 }  # fmt: skip
 """Other definitions into the same target, for MODIFY QUERY."""

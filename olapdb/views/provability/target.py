@@ -111,10 +111,11 @@ def _groups(parts: Parts, branch: nodes.Plan, shape: Shape) -> Iterator[Item]:
         column = parts.target.column(output.name)
         if column is None or not column.stored:
             continue
-        if output.key is None and output.name not in literals:
+        if output.key is not None:
+            if (wrong := _not_stored(parts, column, "group")) is not None:
+                yield wrong
+        elif output.name not in literals:  # one literal cannot join two groups
             yield _aggregate(parts, column, output, shape)
-        elif (wrong := _not_stored(parts, column, "group")) is not None:
-            yield wrong
     yield from _zeros(parts, {output.name for output in shape.outputs})
 
 

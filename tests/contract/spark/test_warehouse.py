@@ -146,6 +146,28 @@ def test_a_value_that_does_not_fit_lands_nothing(
     assert connection.execute("SELECT count() FROM events").fetchall() == [(0,)]
 
 
+@pytest.mark.parametrize(
+    ("column", "value", "says"),
+    [
+        ("v UInt8", "id + 250", "Cannot convert 256 to UInt8"),
+        ("v Int64", "id / 2", "it has a fraction"),
+        ("v Decimal(9, 2)", "cast(id AS decimal(20, 3)) / 8", "Decimal"),
+        ("v DateTime", "timestamp_micros(id)", "1970-01-01 00:00:00"),
+    ],
+)
+def test_a_value_that_the_column_would_change_lands_nothing(
+    spark: SparkSession, connection: olapdb.Connection, column: str, value: str, says: str
+) -> None:
+    connection.execute(f"CREATE TABLE narrow ({column}) ENGINE = MergeTree ORDER BY v")
+    frame = spark.range(0, 10, 1, 2).selectExpr(f"{value} AS v")
+    with pytest.raises(CannotConvertType, match=r"Column v of default\.narrow, row \d+: ") as caught:
+        write_dataframe(frame, connection, "narrow")
+    assert says in str(caught.value)
+    assert connection.execute("SELECT count() FROM narrow").fetchall() == [(0,)]
+    connection.execute("SET insert_allow_lossy_conversion = 1")
+    assert write_dataframe(frame, connection, "narrow").rows == 10
+
+
 def test_a_failing_view_lands_nothing_and_is_named(
     spark: SparkSession, connection: olapdb.Connection
 ) -> None:

@@ -160,6 +160,14 @@ def test_what_fits_reads_back(
     assert rows(connection, "SELECT v FROM t") == [(value,)]
 
 
+@pytest.mark.parametrize("way", ["small", "expression", "parameter", "many", "mapping"])
+@pytest.mark.parametrize("value", [10**20 + 1, -(2**63) - 1, 2**64])
+def test_integers_of_more_than_64_bits(connection: Connection, way: str, value: int) -> None:
+    make(connection, "Decimal(38, 0)")
+    WAYS[way](connection, value, str(value))
+    assert rows(connection, "SELECT v FROM t") == [(value,)]
+
+
 LOSSY: list[tuple[str, Any, str, Any]] = [
     ("UInt8", 300, "300", 44),
     ("UInt8", 1.5, "1.5", 1),

@@ -263,3 +263,21 @@ def test_a_source_that_wraps(connection: Connection) -> None:
     view(connection, "SELECT k, sum(b) AS v FROM w GROUP BY k")
     connection.execute("INSERT INTO w VALUES (1, 200)")
     assert verdict(connection, "v") == "unproven"
+
+
+def test_a_rebuild_takes_the_type_that_holds_the_values(connection: Connection) -> None:
+    summing(connection, "Int64")
+    view(connection, "SELECT k, sum(i) AS v FROM s GROUP BY k")
+    connection.execute("INSERT INTO s (k, i, f) VALUES (1, 2, 0.5)")
+    connection.execute("SYSTEM REBUILD VIEW v AS SELECT k, sum(f) AS v FROM s GROUP BY k")
+    assert rows(connection, "SELECT v, toTypeName(v) FROM t") == [(0.5, "Float64")]
+    assert verdict(connection, "v") == "proven"
+
+
+def test_the_setting_of_an_insert_stands_in_no_view(connection: Connection) -> None:
+    summing(connection, "UInt64")
+    with pytest.raises(Error, match="is a setting of the INSERT"):
+        view(
+            connection,
+            "SELECT k, sum(b) AS v FROM s GROUP BY k SETTINGS insert_allow_lossy_conversion = 1",
+        )
