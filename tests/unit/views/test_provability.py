@@ -4,12 +4,15 @@ blocks and of inputs whose every change is told.  What is not known is refused o
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import AlterOfColumnIsForbidden, Error, TooDeepRecursion, ViewNotProvable
+from olapdb.model.changes import Commit, PutObject
+from olapdb.model.schema import MaterializedView
 from tests.unit.views.warehouse import dicts, rows
 
 TABLES = (
@@ -454,3 +457,79 @@ def test_explain_create_materialized_view_makes_nothing(connection: Connection) 
     assert rows(connection, "SELECT count() FROM system.views WHERE name = 'idea'") == [(0,)]
     with pytest.raises(Error):
         connection.execute("EXPLAIN VIEW s")
+
+
+# --- what merges change, seen from outside --------------------------------------------------------
+
+
+def test_sums_of_a_source_that_drops_zeros_stay_right_in_a_target_that_drops_them_too() -> None:
+    with olapdb.connect() as connection:
+        for statement in (
+            "CREATE TABLE s (k UInt64, g UInt64, v Int64) ENGINE = SummingMergeTree(v) ORDER BY (k, g)",
+            "CREATE TABLE t (k UInt64, n Int64) ENGINE = SummingMergeTree ORDER BY k",
+            "CREATE TABLE u (k UInt64, n Int64) ENGINE = SummingMergeTree ORDER BY k",
+            "CREATE MATERIALIZED VIEW v TO t AS SELECT k, sum(v) AS n FROM s GROUP BY k",
+            "CREATE MATERIALIZED VIEW w TO u AS SELECT k, sum(n) AS n FROM t GROUP BY k",
+            "INSERT INTO s VALUES (1, 1, 5), (2, 1, 0), (3, 1, 7)",
+            "INSERT INTO s VALUES (1, 1, -5), (3, 2, -7), (4, 1, 2)",
+            "OPTIMIZE TABLE s FINAL",
+            "OPTIMIZE TABLE t FINAL",
+            "SYSTEM RECONCILE VIEW v",
+            "SYSTEM RECONCILE VIEW w",
+        ):
+            connection.execute(statement)
+        assert (health(connection, "v"), health(connection, "w")) == (("proven", ""),) * 2
+        assert rows(connection, "SELECT k, n FROM u FINAL ORDER BY k") == [(4, 2)]
+
+
+def test_a_group_that_a_summing_source_dropped_is_why_a_view_is_unproven() -> None:
+    with olapdb.connect() as connection:
+        for statement in (
+            "CREATE TABLE s (k UInt64, v Int64) ENGINE = SummingMergeTree ORDER BY k",
+            "CREATE TABLE t (k UInt64, n SimpleAggregateFunction(sum, Int64)) ENGINE = AggregatingMergeTree ORDER BY k",
+            "CREATE MATERIALIZED VIEW v TO t AS SELECT k, sum(v) AS n FROM s GROUP BY k",
+            "INSERT INTO s VALUES (1, 5), (2, 0)",
+            "INSERT INTO s VALUES (1, -5)",
+            "OPTIMIZE TABLE s FINAL",
+        ):
+            connection.execute(statement)
+        assert rows(connection, "SELECT k, n FROM t FINAL ORDER BY k") == [(1, 0), (2, 0)]
+        assert rows(connection, "SELECT k, sum(v) FROM s GROUP BY k") == []
+        assert health(connection)[0] == "unproven"
+
+
+def test_rows_of_a_dimension_that_leave_by_ttl_are_told() -> None:
+    with olapdb.connect() as connection:
+        for statement in (
+            "CREATE TABLE s (k UInt64) ENGINE = MergeTree ORDER BY k",
+            "CREATE TABLE d (k UInt64, w Int64, at DateTime) ENGINE = MergeTree ORDER BY k"
+            " TTL at + INTERVAL 1 DAY",
+            "CREATE TABLE t (k UInt64, n Int64) ENGINE = MergeTree ORDER BY k",
+            "CREATE MATERIALIZED VIEW v TO t AS SELECT s.k AS k, w AS n FROM s LEFT JOIN d ON s.k = d.k",
+            "INSERT INTO d VALUES (1, 10, '2001-01-01 00:00:00'), (2, 20, '2100-01-01 00:00:00')",
+            "INSERT INTO s VALUES (1), (2)",
+            "ALTER TABLE d MATERIALIZE TTL",
+        ):
+            connection.execute(statement)
+        assert health(connection)[0] == "stale"
+        connection.execute("SYSTEM REPLAY VIEW v STALE")
+        connection.execute("SYSTEM RECONCILE VIEW v")
+        assert health(connection) == ("proven", "")
+        assert rows(connection, "SELECT k, n FROM t ORDER BY k") == [(1, 0), (2, 20)]
+
+
+def test_reconcile_keeps_the_reason_of_a_view_that_is_older_than_the_rule(
+    altered: Connection,
+) -> None:
+    altered.execute("ALTER TABLE t ADD COLUMN r UInt64 DEFAULT rand()")
+    database = altered.database
+    snapshot = database.services.catalog.snapshot()
+    view = snapshot.find("default", "v")
+    assert isinstance(view, MaterializedView)
+    older = PutObject(replace(view, unprovable=""))
+    database.services.catalog.apply(Commit((), (older,), "ALTER"))
+    assert health(altered)[0] == "covered"
+    (row,) = dicts(altered, "SYSTEM RECONCILE VIEW v")
+    assert row["verdict"] == "unverifiable"
+    verdict, reason = health(altered)
+    assert (verdict, "rand()" in reason) == ("unproven", True)
