@@ -28,10 +28,14 @@ TABLES = (
     "CREATE TABLE log (k UInt64, w Int64) ENGINE = Log",
     "CREATE TABLE nothing (k UInt64, w Int64) ENGINE = Null",
     "CREATE TABLE repl (k UInt64, w Int64, ver UInt64) ENGINE = ReplacingMergeTree(ver) ORDER BY k",
+    "CREATE TABLE spread (k UInt64, w Int64, p UInt8) ENGINE = ReplacingMergeTree PARTITION BY p ORDER BY k",
+    "CREATE TABLE parted (k UInt64, w Int64) ENGINE = ReplacingMergeTree PARTITION BY k % 2 ORDER BY k",
     "CREATE TABLE summ (k UInt64, w Int64, note String) ENGINE = SummingMergeTree(w) ORDER BY k",
     "CREATE TABLE aggr (k UInt64, w SimpleAggregateFunction(max, Int64), x AggregateFunction(sum, Int64), note SimpleAggregateFunction(anyLast, String)) ENGINE = AggregatingMergeTree ORDER BY k",
     "CREATE TABLE coll (k UInt64, w Int64, sign Int8) ENGINE = CollapsingMergeTree(sign) ORDER BY k",
     "CREATE TABLE vers (k UInt64, w Int64, sign Int8, ver UInt64) ENGINE = VersionedCollapsingMergeTree(sign, ver) ORDER BY k",
+    "CREATE TABLE prices (k UInt64, f Float64, i Int64) ENGINE = MergeTree ORDER BY k",
+    "CREATE TABLE scaled (k UInt64, x Float64) ENGINE = MergeTree ORDER BY k",
     "CREATE VIEW top_of_mt AS SELECT k, w FROM mt LIMIT 1",
     "CREATE VIEW dice AS SELECT k, rand() AS w FROM mt",
     "CREATE TABLE dicey (k UInt64, w Int64, r UInt64 ALIAS rand()) ENGINE = MergeTree ORDER BY k",
@@ -62,6 +66,7 @@ PROVABLE = [
     ("plain", "SELECT s.k AS k, w AS n FROM s JOIN log AS m ON s.k = m.k"),
     ("plain", "SELECT s.k AS k, w AS n FROM s LEFT JOIN nothing AS m ON s.k = m.k"),
     ("plain", "SELECT s.k AS k, w AS n FROM s JOIN repl FINAL ON s.k = repl.k"),
+    ("plain", "SELECT s.k AS k, w AS n FROM s JOIN parted FINAL ON s.k = parted.k"),
     ("plain", "SELECT s.k AS k, w AS n FROM s JOIN summ FINAL ON s.k = summ.k"),
     ("plain", "SELECT s.k AS k, w AS n FROM s JOIN aggr FINAL ON s.k = aggr.k"),
     ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM repl)"),
@@ -79,6 +84,11 @@ PROVABLE = [
     ("plain", "SELECT k, v AS n FROM s WHERE v = (SELECT any(w) FROM mt)"),
     ("summing", "SELECT k, sum(w) AS n FROM s JOIN repl FINAL ON s.k = repl.k GROUP BY k"),
     ("summing", "SELECT a.k AS k, c AS n FROM (SELECT k, count() AS c FROM s GROUP BY k) AS a JOIN mt ON a.k = mt.k WHERE mt.w > 1"),
+    # sums of floats that are stored, and do not decide
+    ("scaled", "SELECT k, v * (SELECT sum(f) FROM prices) AS x FROM s"),
+    ("scaled", "SELECT s.k AS k, p.x / 2 AS x FROM s JOIN (SELECT k, avg(f) AS x FROM prices GROUP BY k) AS p ON s.k = p.k"),
+    ("plain", "SELECT k, v AS n FROM s WHERE v > (SELECT avg(i) FROM prices)"),
+    ("plain", "SELECT k, v AS n FROM s WHERE v > (SELECT max(f) FROM prices)"),
     # sources that merge their rows
     ("summing", "SELECT k, sum(w) AS n FROM summ GROUP BY k"),
     ("maxima", "SELECT k, max(w) AS m FROM aggr GROUP BY k"),
@@ -97,6 +107,7 @@ MARKED = [
     ("plain", "SELECT s.k AS k, w AS n FROM s JOIN summ ON s.k = summ.k", "FINAL"),
     ("plain", "SELECT s.k AS k, w AS n FROM s JOIN aggr ON s.k = aggr.k", "FINAL"),
     ("plain", "SELECT s.k AS k, w AS n FROM s JOIN coll ON s.k = coll.k", "default.coll"),
+    ("plain", "SELECT s.k AS k, w AS n FROM s JOIN spread FINAL ON s.k = spread.k", "partitions"),
     ("plain", "SELECT s.k AS k, w AS n FROM s JOIN coll FINAL ON s.k = coll.k", "cancelled"),
     ("plain", "SELECT s.k AS k, w AS n FROM s JOIN vers FINAL ON s.k = vers.k", "cancelled"),
     ("plain", "SELECT s.k AS k, length(note) AS n FROM s JOIN summ FINAL ON s.k = summ.k", "note"),
@@ -117,6 +128,12 @@ MARKED = [
     ("plain", "SELECT k, v AS n FROM s WHERE v = (SELECT length(groupArray(w)) FROM mt)", "groupArray"),
     ("plain", "SELECT s.k AS k, r.w AS n FROM s JOIN (SELECT mt.k AS k, log.w AS w FROM mt ANY JOIN log ON mt.k = log.k) AS r ON s.k = r.k", "ANY"),
     ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM mt WHERE _part_offset = 0)", "merges"),
+    # the last bits of a sum of floats
+    ("plain", "SELECT k, v AS n FROM s WHERE v > (SELECT sum(f) FROM prices)", "floats"),
+    ("plain", "SELECT k, toInt64((SELECT avg(f) FROM prices)) AS n FROM s", "toInt64"),
+    ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM prices GROUP BY k HAVING sum(f) > 1)", "floats"),
+    ("plain", "SELECT s.k AS k, v AS n FROM s JOIN (SELECT k, sum(f) AS x FROM prices GROUP BY k) AS p ON s.v = p.x", "JOIN"),
+    ("plain", "SELECT k, v AS n FROM s WHERE v > (SELECT stddevPop(i) FROM prices)", "floats"),
     # another value each time, wherever it stands
     ("plain", "SELECT s.k AS k, dice.w AS n FROM s JOIN dice ON s.k = dice.k", "rand()"),
     ("plain", "SELECT s.k AS k, dicey.r AS n FROM s JOIN dicey ON s.k = dicey.k", "rand()"),
@@ -146,6 +163,7 @@ TARGETS_REFUSED = [
     ("(k UInt64, n Int64 EPHEMERAL, t SimpleAggregateFunction(max, UInt8) DEFAULT n > 5) ENGINE = AggregatingMergeTree ORDER BY k", "column t"),
     ("(k UInt64, n Int64, al Int64 ALIAS n + 1, t Int64 DEFAULT al * 2) ENGINE = SummingMergeTree(n) ORDER BY k", "column t"),
     ("(k UInt64, n Int64, blocks UInt64 DEFAULT 1) ENGINE = SummingMergeTree ORDER BY k", "blocks"),
+    ("(k UInt64, n Int64 EPHEMERAL, ver Int64 DEFAULT n) ENGINE = ReplacingMergeTree(ver) ORDER BY k", "column ver"),
     # keys, retention and constraints over what is aggregated
     ("(k UInt64, n Int64) ENGINE = SummingMergeTree PARTITION BY n % 2 ORDER BY k", "PARTITION BY"),
     ("(k UInt64, n SimpleAggregateFunction(sum, Int64), p SimpleAggregateFunction(any, Int64) MATERIALIZED toInt64(n) % 2) ENGINE = AggregatingMergeTree PARTITION BY toInt64(p) ORDER BY k", ""),
@@ -457,6 +475,15 @@ def test_explain_create_materialized_view_makes_nothing(connection: Connection) 
     assert rows(connection, "SELECT count() FROM system.views WHERE name = 'idea'") == [(0,)]
     with pytest.raises(Error):
         connection.execute("EXPLAIN VIEW s")
+
+
+def test_merges_decide_between_rows_of_one_key_in_two_partitions(connection: Connection) -> None:
+    """Why FINAL alone does not make such a dimension provable."""
+    for p, w in ((1, 1), (2, 2), (1, 3)):
+        connection.execute(f"INSERT INTO spread VALUES (1, {w}, {p})")
+    before = rows(connection, "SELECT w FROM spread FINAL")
+    connection.execute("OPTIMIZE TABLE spread FINAL")
+    assert rows(connection, "SELECT w FROM spread FINAL") != before
 
 
 # --- what merges change, seen from outside --------------------------------------------------------
