@@ -11,6 +11,7 @@ not provable.  docs/invariants.md, "What makes a view provable", has the proof o
     expressions.py  functions, virtual columns, defaults that are computed at each read
     query.py        clauses, joins and the one GROUP BY on the way from the source to the target
     inputs.py       the tables and subqueries that are read beside the source
+    rounding.py     conditions that the last bits of a sum of floats decide
     source.py       a source whose merges join rows
     target.py       how the target merges, and the columns that the query gives
     computed.py     what the target computes itself: defaults, keys, TTL, constraints

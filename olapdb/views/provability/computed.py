@@ -65,9 +65,7 @@ class _Computed:
         }
 
     def _bound(self, text: str) -> Expression:
-        return bound_default(
-            self.parts.target, text, self.parts.snapshot, self.parts.environment
-        )
+        return bound_default(self.parts.target, text, self.parts.snapshot, self.parts.environment)
 
     def _basis(self, expression: Expression) -> set[str]:
         """The columns that the expression is computed from and that the query gives."""
@@ -122,15 +120,19 @@ class _Computed:
                 " when the rows are recomputed.",
                 f"Give {column.name} in the query, from a column of the source.",
             )
-        if not self.parts.target.engine.merges_values:
-            return known(name, f"Its {kind} is a function of its row.")
         outside = self._outside_key(expression)
+        if not self.parts.target.engine.merges_values:
+            if outside and self.grouped and self.parts.merges:
+                return self._refused_column(column, outside)
+            return known(name, f"Its {kind} is a function of its row.")
         if self._is_kept(column):
             if outside:
                 return self._refused_column(column, outside)
             return known(name, f"Its {kind} is the same for all rows of one ORDER BY.")
         if not self.grouped:
-            return known(name, f"Its {kind} is a function of its row, and merges with those of others.")
+            return known(
+                name, f"Its {kind} is a function of its row, and merges with those of others."
+            )
         if outside:
             return self._refused_column(column, outside)
         if isinstance(expression, Constant) and not expression.value.as_py():
@@ -147,6 +149,8 @@ class _Computed:
             return False
         if isinstance(column.type, SimpleAggregateFunction):
             return column.type.function in _IDEMPOTENT and self.grouped
+        if self.parts.target.engine.name != "SummingMergeTree":
+            return True
         return column.name not in {one.name for one in summed_columns(self.parts.layout)}
 
     def _refused_column(self, column: Column, outside: str) -> Item:

@@ -221,9 +221,16 @@ class _Inputs:
                 f" stated twice before it is cancelled ({table.engine.name}).",
                 "Keep the newest row of each key in a ReplacingMergeTree and read that with FINAL.",
             )
-        if not table.engine.merges_values:
-            return _WHOLE
         layout = TableLayout(table)
+        if not table.engine.merges_values:
+            if layout.partition_columns <= layout.sorting_columns:
+                return _WHOLE
+            return self._blame(
+                name,
+                f"Rows of one key of {full_name(table)} may lie in several partitions; which of them"
+                " FINAL shows depends on merges where versions are equal.",
+                f"PARTITION BY columns of the ORDER BY of {full_name(table)} only.",
+            )
         merged = {one.name for one in summed_columns(layout)}
         if table.engine.name != "SummingMergeTree":
             merged = set()

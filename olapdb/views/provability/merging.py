@@ -64,12 +64,13 @@ def commutes(node: nodes.Node, call: AggregateCall, table: Table) -> bool:
 
 def holds_sums(data_type: DataType) -> bool:
     """Whether a sum that is stored in the type and added up again is the sum of all: types of 64
-    bits wrap as the sum itself does, narrower ones wrap earlier."""
+    bits wrap as the sum itself does, narrower ones wrap earlier. A Decimal that outgrows its type is
+    an error of the merge, never another value."""
     match plain(data_type):
         case Integer(bits=bits) | Float(bits=bits):
             return bits >= 64
-        case Decimal(precision=precision):
-            return precision >= 38
+        case Decimal():
+            return True
         case _:
             return False
 

@@ -1,8 +1,8 @@
 """How the target merges what the view gives it: groups, aggregates, rows as they are.
 
-    GROUP BY     a merging target joins the groups of blocks: its ORDER BY must be the GROUP BY, and
-                 each other column must merge as its aggregate does
-    row by row   a plain target holds each row as it came; a merging one must merge each column
+GROUP BY     a merging target joins the groups of blocks: its ORDER BY must be the GROUP BY, and
+             each other column must merge as its aggregate does
+row by row   a plain target holds each row as it came; a merging one must merge each column
 """
 
 from __future__ import annotations
@@ -89,7 +89,10 @@ def _rows(parts: Parts, shape: Shape) -> Iterator[Item]:
         elif (wrong := _not_stored(parts, column, merge_function(parts, column))) is not None:
             yield wrong
         elif merge_function(parts, column):
-            yield known(label, f"Values of equal ORDER BY are joined by its own function, {merge_function(parts, column)}.")
+            yield known(
+                label,
+                f"Values of equal ORDER BY are joined by its own function, {merge_function(parts, column)}.",
+            )
         else:
             yield refused(
                 label,

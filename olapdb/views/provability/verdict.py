@@ -13,6 +13,7 @@ from olapdb.views.provability.inputs import input_items
 from olapdb.views.provability.judgement import Item, Judgement, unknown
 from olapdb.views.provability.parts import Parts, full_name
 from olapdb.views.provability.query import query_items
+from olapdb.views.provability.rounding import rounding_items
 from olapdb.views.provability.source import source_items
 from olapdb.views.provability.target import target_items
 from olapdb.views.shape import leftmost, scans
@@ -50,6 +51,7 @@ def _items(parts: Parts) -> Iterator[Item]:
         yield from target_items(parts, branch, shape)
         yield from source_items(parts, branch, shape)
     yield from input_items(parts)
+    yield from rounding_items(parts)
     yield from computed_items(parts)
     yield from _dimensions(parts)
 

@@ -4,18 +4,22 @@ blocks and of inputs whose every change is told.  What is not known is refused o
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import AlterOfColumnIsForbidden, Error, TooDeepRecursion, ViewNotProvable
+from olapdb.model.changes import Commit, PutObject
+from olapdb.model.schema import MaterializedView
 from tests.unit.views.warehouse import dicts, rows
 
 TABLES = (
     "CREATE TABLE s (k UInt64, g String, v Int64, d Date, a Array(UInt64)) ENGINE = MergeTree ORDER BY k",
     "CREATE TABLE plain (k UInt64, n Int64) ENGINE = MergeTree ORDER BY k",
     "CREATE TABLE summing (k UInt64, n Int64) ENGINE = SummingMergeTree ORDER BY k",
+    "CREATE TABLE counts (k UInt64, n UInt64) ENGINE = SummingMergeTree ORDER BY k",
     "CREATE TABLE maxima (k UInt64, m SimpleAggregateFunction(max, Int64)) ENGINE = AggregatingMergeTree ORDER BY k",
     "CREATE TABLE sums (k UInt64, n SimpleAggregateFunction(sum, Int64)) ENGINE = AggregatingMergeTree ORDER BY k",
     "CREATE TABLE states (k UInt64, u AggregateFunction(uniq, UInt64)) ENGINE = AggregatingMergeTree ORDER BY k",
@@ -25,10 +29,14 @@ TABLES = (
     "CREATE TABLE log (k UInt64, w Int64) ENGINE = Log",
     "CREATE TABLE nothing (k UInt64, w Int64) ENGINE = Null",
     "CREATE TABLE repl (k UInt64, w Int64, ver UInt64) ENGINE = ReplacingMergeTree(ver) ORDER BY k",
+    "CREATE TABLE spread (k UInt64, w Int64, p UInt8) ENGINE = ReplacingMergeTree PARTITION BY p ORDER BY k",
+    "CREATE TABLE parted (k UInt64, w Int64) ENGINE = ReplacingMergeTree PARTITION BY k % 2 ORDER BY k",
     "CREATE TABLE summ (k UInt64, w Int64, note String) ENGINE = SummingMergeTree(w) ORDER BY k",
     "CREATE TABLE aggr (k UInt64, w SimpleAggregateFunction(max, Int64), x AggregateFunction(sum, Int64), note SimpleAggregateFunction(anyLast, String)) ENGINE = AggregatingMergeTree ORDER BY k",
     "CREATE TABLE coll (k UInt64, w Int64, sign Int8) ENGINE = CollapsingMergeTree(sign) ORDER BY k",
     "CREATE TABLE vers (k UInt64, w Int64, sign Int8, ver UInt64) ENGINE = VersionedCollapsingMergeTree(sign, ver) ORDER BY k",
+    "CREATE TABLE prices (k UInt64, f Float64, i Int64) ENGINE = MergeTree ORDER BY k",
+    "CREATE TABLE scaled (k UInt64, x Float64) ENGINE = MergeTree ORDER BY k",
     "CREATE VIEW top_of_mt AS SELECT k, w FROM mt LIMIT 1",
     "CREATE VIEW dice AS SELECT k, rand() AS w FROM mt",
     "CREATE TABLE dicey (k UInt64, w Int64, r UInt64 ALIAS rand()) ENGINE = MergeTree ORDER BY k",
@@ -59,6 +67,7 @@ PROVABLE = [
     ("plain", "SELECT s.k AS k, w AS n FROM s JOIN log AS m ON s.k = m.k"),
     ("plain", "SELECT s.k AS k, w AS n FROM s LEFT JOIN nothing AS m ON s.k = m.k"),
     ("plain", "SELECT s.k AS k, w AS n FROM s JOIN repl FINAL ON s.k = repl.k"),
+    ("plain", "SELECT s.k AS k, w AS n FROM s JOIN parted FINAL ON s.k = parted.k"),
     ("plain", "SELECT s.k AS k, w AS n FROM s JOIN summ FINAL ON s.k = summ.k"),
     ("plain", "SELECT s.k AS k, w AS n FROM s JOIN aggr FINAL ON s.k = aggr.k"),
     ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM repl)"),
@@ -75,7 +84,12 @@ PROVABLE = [
     ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT number FROM numbers(10))"),
     ("plain", "SELECT k, v AS n FROM s WHERE v = (SELECT any(w) FROM mt)"),
     ("summing", "SELECT k, sum(w) AS n FROM s JOIN repl FINAL ON s.k = repl.k GROUP BY k"),
-    ("summing", "SELECT a.k AS k, c AS n FROM (SELECT k, count() AS c FROM s GROUP BY k) AS a JOIN mt ON a.k = mt.k WHERE mt.w > 1"),
+    ("counts", "SELECT a.k AS k, c AS n FROM (SELECT k, count() AS c FROM s GROUP BY k) AS a JOIN mt ON a.k = mt.k WHERE mt.w > 1"),
+    # sums of floats that are stored, and do not decide
+    ("scaled", "SELECT k, v * (SELECT sum(f) FROM prices) AS x FROM s"),
+    ("scaled", "SELECT s.k AS k, p.x / 2 AS x FROM s JOIN (SELECT k, avg(f) AS x FROM prices GROUP BY k) AS p ON s.k = p.k"),
+    ("plain", "SELECT k, v AS n FROM s WHERE v > (SELECT avg(i) FROM prices)"),
+    ("plain", "SELECT k, v AS n FROM s WHERE v > (SELECT max(f) FROM prices)"),
     # sources that merge their rows
     ("summing", "SELECT k, sum(w) AS n FROM summ GROUP BY k"),
     ("maxima", "SELECT k, max(w) AS m FROM aggr GROUP BY k"),
@@ -94,6 +108,7 @@ MARKED = [
     ("plain", "SELECT s.k AS k, w AS n FROM s JOIN summ ON s.k = summ.k", "FINAL"),
     ("plain", "SELECT s.k AS k, w AS n FROM s JOIN aggr ON s.k = aggr.k", "FINAL"),
     ("plain", "SELECT s.k AS k, w AS n FROM s JOIN coll ON s.k = coll.k", "default.coll"),
+    ("plain", "SELECT s.k AS k, w AS n FROM s JOIN spread FINAL ON s.k = spread.k", "partitions"),
     ("plain", "SELECT s.k AS k, w AS n FROM s JOIN coll FINAL ON s.k = coll.k", "cancelled"),
     ("plain", "SELECT s.k AS k, w AS n FROM s JOIN vers FINAL ON s.k = vers.k", "cancelled"),
     ("plain", "SELECT s.k AS k, length(note) AS n FROM s JOIN summ FINAL ON s.k = summ.k", "note"),
@@ -114,6 +129,12 @@ MARKED = [
     ("plain", "SELECT k, v AS n FROM s WHERE v = (SELECT length(groupArray(w)) FROM mt)", "groupArray"),
     ("plain", "SELECT s.k AS k, r.w AS n FROM s JOIN (SELECT mt.k AS k, log.w AS w FROM mt ANY JOIN log ON mt.k = log.k) AS r ON s.k = r.k", "ANY"),
     ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM mt WHERE _part_offset = 0)", "merges"),
+    # the last bits of a sum of floats
+    ("plain", "SELECT k, v AS n FROM s WHERE v > (SELECT sum(f) FROM prices)", "floats"),
+    ("plain", "SELECT k, toInt64((SELECT avg(f) FROM prices)) AS n FROM s", "toInt64"),
+    ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM prices GROUP BY k HAVING sum(f) > 1)", "floats"),
+    ("plain", "SELECT s.k AS k, v AS n FROM s JOIN (SELECT k, sum(f) AS x FROM prices GROUP BY k) AS p ON s.v = p.x", "JOIN"),
+    ("plain", "SELECT k, v AS n FROM s WHERE v > (SELECT stddevPop(i) FROM prices)", "floats"),
     # another value each time, wherever it stands
     ("plain", "SELECT s.k AS k, dice.w AS n FROM s JOIN dice ON s.k = dice.k", "rand()"),
     ("plain", "SELECT s.k AS k, dicey.r AS n FROM s JOIN dicey ON s.k = dicey.k", "rand()"),
@@ -123,7 +144,7 @@ MARKED = [
     ("states", "SELECT k, uniqState(k) AS u FROM summ GROUP BY k", "summ"),
     ("summing", "SELECT k, sum(w * sign) AS n FROM coll GROUP BY k", "coll"),
     ("summing", "SELECT k, sum(sign) AS n FROM coll GROUP BY k", "coll"),
-    ("summing", "SELECT k, count() AS n FROM repl GROUP BY k", "repl"),
+    ("counts", "SELECT k, count() AS n FROM repl GROUP BY k", "repl"),
     ("summing", "SELECT summ.k AS k, sum(summ.w) AS n FROM summ JOIN mt ON summ.w = mt.w GROUP BY k", "joins"),
 ]  # fmt: skip
 
@@ -143,6 +164,7 @@ TARGETS_REFUSED = [
     ("(k UInt64, n Int64 EPHEMERAL, t SimpleAggregateFunction(max, UInt8) DEFAULT n > 5) ENGINE = AggregatingMergeTree ORDER BY k", "column t"),
     ("(k UInt64, n Int64, al Int64 ALIAS n + 1, t Int64 DEFAULT al * 2) ENGINE = SummingMergeTree(n) ORDER BY k", "column t"),
     ("(k UInt64, n Int64, blocks UInt64 DEFAULT 1) ENGINE = SummingMergeTree ORDER BY k", "blocks"),
+    ("(k UInt64, n Int64 EPHEMERAL, ver Int64 DEFAULT n) ENGINE = ReplacingMergeTree(ver) ORDER BY k", "column ver"),
     # keys, retention and constraints over what is aggregated
     ("(k UInt64, n Int64) ENGINE = SummingMergeTree PARTITION BY n % 2 ORDER BY k", "PARTITION BY"),
     ("(k UInt64, n SimpleAggregateFunction(sum, Int64), p SimpleAggregateFunction(any, Int64) MATERIALIZED toInt64(n) % 2) ENGINE = AggregatingMergeTree PARTITION BY toInt64(p) ORDER BY k", ""),
@@ -224,7 +246,7 @@ def test_a_condition_on_an_aggregate_above_a_join_is_a_having(connection: Connec
         f"SELECT a.k AS k, c AS n FROM {grouped} JOIN mt ON a.c = mt.w",
     ):
         with pytest.raises(ViewNotProvable):
-            judged(connection, "summing", query)
+            judged(connection, "counts", query)
 
 
 # --- circles --------------------------------------------------------------------------------------
@@ -454,3 +476,88 @@ def test_explain_create_materialized_view_makes_nothing(connection: Connection) 
     assert rows(connection, "SELECT count() FROM system.views WHERE name = 'idea'") == [(0,)]
     with pytest.raises(Error):
         connection.execute("EXPLAIN VIEW s")
+
+
+def test_merges_decide_between_rows_of_one_key_in_two_partitions(connection: Connection) -> None:
+    """Why FINAL alone does not make such a dimension provable."""
+    for p, w in ((1, 1), (2, 2), (1, 3)):
+        connection.execute(f"INSERT INTO spread VALUES (1, {w}, {p})")
+    before = rows(connection, "SELECT w FROM spread FINAL")
+    connection.execute("OPTIMIZE TABLE spread FINAL")
+    assert rows(connection, "SELECT w FROM spread FINAL") != before
+
+
+# --- what merges change, seen from outside --------------------------------------------------------
+
+
+def test_sums_of_a_source_that_drops_zeros_stay_right_in_a_target_that_drops_them_too() -> None:
+    with olapdb.connect() as connection:
+        for statement in (
+            "CREATE TABLE s (k UInt64, g UInt64, v Int64) ENGINE = SummingMergeTree(v) ORDER BY (k, g)",
+            "CREATE TABLE t (k UInt64, n Int64) ENGINE = SummingMergeTree ORDER BY k",
+            "CREATE TABLE u (k UInt64, n Int64) ENGINE = SummingMergeTree ORDER BY k",
+            "CREATE MATERIALIZED VIEW v TO t AS SELECT k, sum(v) AS n FROM s GROUP BY k",
+            "CREATE MATERIALIZED VIEW w TO u AS SELECT k, sum(n) AS n FROM t GROUP BY k",
+            "INSERT INTO s VALUES (1, 1, 5), (2, 1, 0), (3, 1, 7)",
+            "INSERT INTO s VALUES (1, 1, -5), (3, 2, -7), (4, 1, 2)",
+            "OPTIMIZE TABLE s FINAL",
+            "OPTIMIZE TABLE t FINAL",
+            "SYSTEM RECONCILE VIEW v",
+            "SYSTEM RECONCILE VIEW w",
+        ):
+            connection.execute(statement)
+        assert (health(connection, "v"), health(connection, "w")) == (("proven", ""),) * 2
+        assert rows(connection, "SELECT k, n FROM u FINAL ORDER BY k") == [(4, 2)]
+
+
+def test_a_group_that_a_summing_source_dropped_is_why_a_view_is_unproven() -> None:
+    with olapdb.connect() as connection:
+        for statement in (
+            "CREATE TABLE s (k UInt64, v Int64) ENGINE = SummingMergeTree ORDER BY k",
+            "CREATE TABLE t (k UInt64, n SimpleAggregateFunction(sum, Int64)) ENGINE = AggregatingMergeTree ORDER BY k",
+            "CREATE MATERIALIZED VIEW v TO t AS SELECT k, sum(v) AS n FROM s GROUP BY k",
+            "INSERT INTO s VALUES (1, 5), (2, 0)",
+            "INSERT INTO s VALUES (1, -5)",
+            "OPTIMIZE TABLE s FINAL",
+        ):
+            connection.execute(statement)
+        assert rows(connection, "SELECT k, n FROM t FINAL ORDER BY k") == [(1, 0), (2, 0)]
+        assert rows(connection, "SELECT k, sum(v) FROM s GROUP BY k") == []
+        assert health(connection)[0] == "unproven"
+
+
+def test_rows_of_a_dimension_that_leave_by_ttl_are_told() -> None:
+    with olapdb.connect() as connection:
+        for statement in (
+            "CREATE TABLE s (k UInt64) ENGINE = MergeTree ORDER BY k",
+            "CREATE TABLE d (k UInt64, w Int64, at DateTime) ENGINE = MergeTree ORDER BY k"
+            " TTL at + INTERVAL 1 DAY",
+            "CREATE TABLE t (k UInt64, n Int64) ENGINE = MergeTree ORDER BY k",
+            "CREATE MATERIALIZED VIEW v TO t AS SELECT s.k AS k, w AS n FROM s LEFT JOIN d ON s.k = d.k",
+            "INSERT INTO d VALUES (1, 10, '2001-01-01 00:00:00'), (2, 20, '2100-01-01 00:00:00')",
+            "INSERT INTO s VALUES (1), (2)",
+            "ALTER TABLE d MATERIALIZE TTL",
+        ):
+            connection.execute(statement)
+        assert health(connection)[0] == "stale"
+        connection.execute("SYSTEM REPLAY VIEW v STALE")
+        connection.execute("SYSTEM RECONCILE VIEW v")
+        assert health(connection) == ("proven", "")
+        assert rows(connection, "SELECT k, n FROM t ORDER BY k") == [(1, 0), (2, 20)]
+
+
+def test_reconcile_keeps_the_reason_of_a_view_that_is_older_than_the_rule(
+    altered: Connection,
+) -> None:
+    altered.execute("ALTER TABLE t ADD COLUMN r UInt64 DEFAULT rand()")
+    database = altered.database
+    snapshot = database.services.catalog.snapshot()
+    view = snapshot.find("default", "v")
+    assert isinstance(view, MaterializedView)
+    older = PutObject(replace(view, unprovable=""))
+    database.services.catalog.apply(Commit((), (older,), "ALTER"))
+    assert health(altered)[0] == "covered"
+    (row,) = dicts(altered, "SYSTEM RECONCILE VIEW v")
+    assert row["verdict"] == "unverifiable"
+    verdict, reason = health(altered)
+    assert (verdict, "rand()" in reason) == ("unproven", True)

@@ -1,0 +1,153 @@
+"""Sums of floats: their last bits depend on the order in which rows are added, which merges change.
+
+As a value such a number is equal within the tolerance of a comparison.  What it *decides* is not: a
+row passes `v > (SELECT avg(price) FROM d)` or does not.  So a rounded number may be stored and
+calculated with, but no condition, key or conversion to another type may depend on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from olapdb.plan import nodes
+from olapdb.plan.expressions import (
+    AggregateCall,
+    Call,
+    Cast,
+    ColumnRef,
+    Expression,
+    InSubquery,
+    ScalarSubquery,
+)  # fmt: skip
+from olapdb.plan.tree import expressions_of
+from olapdb.types import AggregateFunction, DataType, Float, plain
+from olapdb.views.provability.judgement import Item, unknown
+from olapdb.views.provability.parts import Parts
+
+_CALCULATES = frozenset((
+    "plus", "minus", "multiply", "divide", "negate", "abs", "toFloat64", "toFloat32", "if", "multiIf",
+    "ifNull", "coalesce", "assumeNotNull", "toNullable", "identity", "materialize",
+))  # fmt: skip
+"""Functions whose result moves as little as their argument does."""
+
+
+_CLAUSES = {
+    nodes.Distinct: "DISTINCT", nodes.SetDifference: "EXCEPT or INTERSECT", nodes.Limit: "LIMIT",
+    nodes.LimitBy: "LIMIT BY",
+}  # fmt: skip
+
+
+def rounding_items(parts: Parts) -> Iterator[Item]:
+    """Items about conditions and keys that the last bits of a sum of floats decide."""
+    found = _Rounding()
+    found.columns(parts.plan.root)
+    yield from dict.fromkeys(found.wrong)
+
+
+@dataclass
+class _Rounding:
+    wrong: list[Item] = field(default_factory=list)
+
+    def _blame(self, what: str) -> None:
+        self.wrong.append(
+            unknown(
+                what,
+                f"{what} depends on a sum or mean of floats, whose last bits depend on the order in"
+                " which rows are added.",
+                "Use Decimals or integers, or min, max and quantiles, in conditions and keys.",
+            )
+        )
+
+    def columns(self, node: nodes.Node) -> frozenset[str]:
+        """The columns of the node that are rounded."""
+        if isinstance(node, nodes.Union):
+            return self._by_position(node.schema, node.inputs)
+        below = frozenset[str]().union(*(self.columns(child) for child in node.children()))
+        match node:
+            case nodes.Project(expressions=pairs):
+                return frozenset(name for name, one in pairs if self._rounded(one, below))
+            case nodes.Aggregate(keys=keys, aggregates=aggregates):
+                for _, key in keys:
+                    self._decides("GROUP BY", key, below)
+                return frozenset(name for name, call in aggregates if self._sums(call, below))
+            case nodes.Distinct() | nodes.SetDifference() | nodes.Limit() | nodes.LimitBy():
+                if below:
+                    self._blame(_CLAUSES[type(node)])
+                return frozenset()
+            case nodes.Filter() | nodes.Join():
+                clause = "WHERE" if isinstance(node, nodes.Filter) else "JOIN"
+                for one in expressions_of(node):
+                    self._decides(clause, one, below)
+            case _:
+                pass
+        return below & {one.name for one in node.schema}
+
+    def _by_position(self, schema: nodes.Schema, inputs: tuple[nodes.Node, ...]) -> frozenset[str]:
+        found: set[str] = set()
+        for one in inputs:
+            rounded = self.columns(one)
+            found |= {
+                mine.name
+                for mine, its in zip(schema, one.schema, strict=True)
+                if its.name in rounded
+            }
+        return frozenset(found)
+
+    def _decides(self, clause: str, expression: Expression, below: frozenset[str]) -> None:
+        if self._rounded(expression, below):
+            self._blame(clause)
+
+    def _rounded(self, expression: Expression, below: frozenset[str]) -> bool:
+        """Whether the expression is a rounded number; what one decides inside of it is blamed."""
+        match expression:
+            case ColumnRef(name=name):
+                return name in below
+            case ScalarSubquery(plan=plan):
+                return bool(self.columns(plan))
+            case InSubquery(arguments=arguments, plan=plan):
+                if self.columns(plan) or self._any_rounded(arguments, below):
+                    self._blame("IN")
+                return False
+        if not self._any_rounded(expression.children(), below):
+            return False
+        if _is_float(expression.type) and (
+            isinstance(expression, Cast)
+            or (isinstance(expression, Call) and expression.name in _CALCULATES)
+        ):
+            return True
+        name = expression.name if isinstance(expression, Call) else expression.type.name
+        self._blame(f"{name}(…)")
+        return False
+
+    def _any_rounded(self, expressions: tuple[Expression, ...], below: frozenset[str]) -> bool:
+        found = [self._rounded(one, below) for one in expressions]  # each is asked what it decides
+        return any(found)
+
+    def _sums(self, call: AggregateCall, below: frozenset[str]) -> bool:
+        rounded = self._any_rounded(call.arguments, below)
+        if rounded and not _is_float(call.type):
+            if not call.name.startswith("count") and not isinstance(call.type, AggregateFunction):
+                self._blame(f"{call.name}(…)")
+            return isinstance(call.type, AggregateFunction)
+        return rounded or _adds_floats(call)
+
+
+def _adds_floats(call: AggregateCall) -> bool:
+    if call.aggregate.merge_class != "float":
+        return False
+    name = call.name.lower()
+    if name.startswith("avg") and not name.startswith("avgweighted"):
+        return any(_has_floats(one) for one in call.aggregate.argument_types)
+    return True
+
+
+def _has_floats(data_type: DataType) -> bool:
+    inner = plain(data_type)
+    if isinstance(inner, AggregateFunction):
+        return any(_has_floats(one) for one in inner.arguments)
+    return _is_float(inner)
+
+
+def _is_float(data_type: DataType) -> bool:
+    return isinstance(plain(data_type), Float)
