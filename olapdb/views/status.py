@@ -204,7 +204,7 @@ def _verdict(
         return "unproven", f"{why} {reason}".rstrip(), mend
     if amiss:
         reason, mend = _told(amiss)
-        return ("unproven" if any(one.hopeless for one in amiss) else amiss[0].verdict), reason, mend
+        return (amiss[0].verdict if all(one.mend for one in amiss) else "unproven"), reason, mend
     equal = {c.target_partition for c in checks if c.verdict in ("equal", "retained")}
     there = {part.partition_id for part in compared_parts(view, snapshot)}
     proven = bool(checks) and there <= equal
@@ -225,19 +225,18 @@ def _verdict(
 @dataclass(frozen=True, slots=True)
 class _Amiss:
     """Something that the ledger knows to be wrong; `mend` is "" where nothing can be done about it
-    (`hopeless`) before a person changes rows or the definition."""
+    before a person changes rows or the definition."""
 
     verdict: Health
     reason: str
     mend: str
-    hopeless: bool = False
 
 
 def _told(amiss: Sequence[_Amiss]) -> tuple[str, str]:
     """Return the words for what is amiss and the statement that is to be run first. What can be
     mended is told the worst first, one at a time."""
-    hopeless = [one.reason for one in amiss if one.hopeless]
-    mended = [one for one in amiss if not one.hopeless][:1]
+    hopeless = [one.reason for one in amiss if not one.mend]
+    mended = [one for one in amiss if one.mend][:1]
     words = " ".join((*hopeless, *(one.reason for one in mended)))
     return words, mended[0].mend if mended else ""
 
@@ -254,14 +253,16 @@ def _amiss(
     error = failed_attempt(view, snapshot, "BACKFILL") if gap_rows else ""
     missed = f"It has not seen {gap_rows} rows." if gap_rows else ""
     found: list[_Amiss] = []
-    whole = ""  # the statement that mends all three
-    if by_hand:
-        reason, mend = _by_hand(view, snapshot, by_hand, bool(gap_rows), bool(error))
-        whole = mend if " ADOPT " in mend or mend.endswith("DISCARD BYPASS") else ""
-        found.append(_either("bypassed", f"{reason} {missed}".rstrip(), mend, never))
     if real:
-        mend = whole if gap_rows and whole else f"SYSTEM REPLAY VIEW {name} STALE"
-        found.insert(0, _either("stale", _stale_words(real), mend, never))
+        mend = f"SYSTEM REPLAY VIEW {name} STALE"
+        found.append(_either("stale", _stale_words(real), mend, never))
+    if by_hand:
+        one = _by_hand(view, snapshot, by_hand, bool(gap_rows), bool(error))
+        if real and one.mends_stale:
+            words = f"{_stale_words(real)} {one.reason} {missed}".rstrip()
+            found = [_either("stale", words, one.mend, never)]
+        else:
+            found.append(_either("bypassed", f"{one.reason} {missed}".rstrip(), one.mend, never))
     if gap_rows:
         fails = _failed_words("BACKFILL", error, name) if error else ""
         words = missed + _why(view, snapshot, gap_rows)
@@ -270,37 +271,51 @@ def _amiss(
 
 
 def _either(verdict: Health, words: str, mend: str, never: str) -> _Amiss:
-    return _Amiss(verdict, f"{words} {never}".rstrip(), "" if never else mend, bool(never))
+    return _Amiss(verdict, f"{words} {never}".rstrip(), "" if never else mend)
+
+
+@dataclass(frozen=True, slots=True)
+class _ByHand:
+    """What to say of rows that no view made, and to do about them; `mends_stale` tells that the
+    statement is right for slices that are stale besides."""
+
+    reason: str
+    mend: str
+    mends_stale: bool = False
 
 
 def _by_hand(
     view: MaterializedView, snapshot: Snapshot, by_hand: Mapping[str, int], missed: bool,
     fails: bool,
-) -> tuple[str, str]:  # fmt: skip
-    """Return the words for rows that no view made, and what is to be done about them.
+) -> _ByHand:  # fmt: skip
+    """Return what is to be done about rows that no view made.
 
     Maybe they are what a view of the target missed, put there by hand: ADOPT finds out, if it can.
     Where it says no, or nothing was missed, they go; `missed` is filled with that, unless a
     backfill `fails`."""
     name, reason = view_name(view), _bypass_words(by_hand)
     discard = f"SYSTEM REPLAY VIEW {name} DISCARD BYPASS"
+    removes = "DISCARD BYPASS removes them."
+    if incomparable(view, snapshot) and missed and not fails:
+        return _ByHand(reason, f"SYSTEM BACKFILL VIEW {name}")
     if incomparable(view, snapshot):
-        return reason, f"SYSTEM BACKFILL VIEW {name}" if missed and not fails else discard
+        return _ByHand(f"{reason} {removes}", discard)
     owner = next((one for one in peers(view, snapshot) if gap(one, snapshot)), None)
     frozen = FrozenKeys.of(snapshot, view.target_id)
     if owner is None or fails or failed_attempt(owner, snapshot, "BACKFILL"):
-        return reason, discard
+        return _ByHand(f"{reason} {removes}", discard)
     if missed:
         discard = f"SYSTEM BACKFILL VIEW {name} DISCARD BYPASS"
     if any(frozen.holds(partition) for partition in by_hand):
-        return reason, discard  # ADOPT refuses it
+        why = "They lie beside rows that retention froze, and cannot be adopted."
+        return _ByHand(f"{reason} {why} {removes}", discard, True)
     refused = adoption_refused(owner, snapshot)
     if refused is None:
-        return reason, f"SYSTEM ADOPT VIEW {view_name(owner)}"
-    if refused.verdict == "unverifiable":
-        return f"{reason} ADOPT cannot compare them: {refused.examples[0]}", discard
+        return _ByHand(reason, f"SYSTEM ADOPT VIEW {view_name(owner)}", True)
     found = f"They are not what it makes: {counts(refused)} keys, ADOPT found."
-    return f"{reason} {found}", discard
+    if refused.verdict == "unverifiable":
+        found = f"ADOPT cannot compare them: {refused.examples[0]}"
+    return _ByHand(f"{reason} {found} {removes}", discard, True)
 
 
 def _failed_words(attempt: str, error: str, name: str) -> str:
