@@ -153,12 +153,12 @@ class _Walker:
             case nodes.Join(left=left, kind=kind, strictness=strictness):
                 self.joins.append(f"{strictness} {kind}" if strictness != "ALL" else kind)
                 self.selective = self.selective or kind != "LEFT" or strictness != "ALL"
+                self._keep({f.name for f in left.schema})  # the other side's end here
                 self.down(left)
             case nodes.ArrayJoin(child=child, kept=kept, left=left):
                 if self._path_aggregates(child) and self.aggregate is None:
                     self.above.append("arrayJoin of a group")
-                beside = {f.name for f in kept}
-                self.at = {n: u if u in beside else None for n, u in self.at.items()}
+                self._keep({f.name for f in kept})
                 self.selective = self.selective or not left
                 self.down(child)
             case nodes.Union(inputs=inputs):
@@ -176,6 +176,10 @@ class _Walker:
             case _:
                 for child in node.children():
                     self.down(child)
+
+    def _keep(self, names: set[str]) -> None:
+        """Stop following the columns that come from elsewhere than the path below."""
+        self.at = {n: u if u in names else None for n, u in self.at.items()}
 
     def _renamed(self, names: nodes.Schema, input_names: nodes.Schema) -> None:
         """Set operations name their columns anew; they are their inputs' by position."""
