@@ -142,14 +142,17 @@ class ViewHandle:
         *,
         partition: str | None = None,
         staged: bool = False,
+        discard_bypass: bool = False,
         engine: str | None = None,
         progress: Progress | None = None,
     ) -> tuple[BackfillRow, ...]:
         """Fills the gap, one commit a chunk, or (`staged`) all chunks in one at the end; () where
         there is none. A chunk that fails stops no other; then BackfillIncomplete names it, with
-        the rows of all in its `rows`."""
+        the rows of all in its `rows`. `discard_bypass` removes the target's rows by hand first,
+        by a replay."""
         settings = {"backfill_staging": 1} if staged else {}
-        return self._run("BACKFILL", _partition(partition), engine, progress, settings=settings)
+        clause = f"{_partition(partition)} {'DISCARD BYPASS' if discard_bypass else ''}".strip()
+        return self._run("BACKFILL", clause, engine, progress, settings=settings)
 
     def backfill_plan(self, *, partition: str | None = None) -> tuple[PlanRow, ...]:
         """The chunks that `backfill` would compute now."""

@@ -26,18 +26,18 @@ def fingerprint(
         whole = snapshot.data_version(one.source_id, "")
         facts.append((one.id, one.version, whole, [v for v in versions if v[1]]))
         for table_id in one.dimension_ids:
-            facts.append((table_id, *_newest(snapshot, table_id, None)))
-    last, versions_there = _newest(snapshot, view.target_id, target_partition)
+            facts.append((table_id, *newest(snapshot, table_id, None)))
+    last, versions_there = newest(snapshot, view.target_id, target_partition)
     if target_partition in raised:
         versions_there = tuple(version + 1 for version in versions_there)
     facts.append((target_partition, last, versions_there))
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:32]
 
 
-def _newest(
+def newest(
     snapshot: Snapshot, table_id: str, partition: str | None
 ) -> tuple[int, tuple[int, ...]]:
-    """Newest block and data version: merges change neither."""
+    """Return the newest block and the data versions: merges change neither."""
     parts = [
         p for p in snapshot.parts(table_id)
         if p.rows and (partition is None or p.partition_id == partition)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from olapdb.errors import NotSupportedError
+from olapdb.errors import BadArguments, NotSupportedError
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result, from_columns
@@ -142,6 +142,8 @@ def _backfill(
 ) -> tuple[Any, ...]:  # fmt: skip
     from olapdb.views.backfill import backfill, refuse_incomplete
 
+    if statement.discard_bypass:
+        _discard_first(statement, view, context)
     rows = backfill(
         context.services, view.id, partition=_partition(statement, view.source_id, context, snapshot),
         executor=executor_of(context), progress=context.progress, query_id=context.query_id,
@@ -152,12 +154,39 @@ def _backfill(
     return done
 
 
+def _discard_first(
+    statement: nodes.SystemView, view: MaterializedView, context: StatementContext
+) -> None:
+    """The replay that BACKFILL … DISCARD BYPASS begins with: of all of the target, since a
+    partition in BACKFILL is one of the source."""
+    from olapdb.views.replay import replay
+
+    if statement.partition is not None:
+        raise BadArguments(
+            "BACKFILL … DISCARD BYPASS is about all of the target, and takes no PARTITION.",
+            hint="SYSTEM REPLAY VIEW … PARTITION p DISCARD BYPASS removes the rows by hand of one"
+            " partition of the target; SYSTEM BACKFILL VIEW … PARTITION p then fills one of the"
+            " source.",
+            position=statement.position,
+        )  # fmt: skip
+    replay(
+        context.services, view.id, discard_bypass=True, executor=executor_of(context),
+        progress=context.progress, query_id=context.query_id, statement=context.text,
+        settings=context.settings, stop=context.cancelled,
+    )  # fmt: skip
+
+
 def _plan(
     statement: nodes.SystemView, view: MaterializedView, context: StatementContext,
     snapshot: Snapshot,
 ) -> tuple[Any, ...]:  # fmt: skip
     from olapdb.views.backfill import backfill_plan
 
+    if statement.discard_bypass:
+        raise BadArguments(
+            "DRY RUN names the chunks of the gap, and discards nothing.",
+            hint="Leave DISCARD BYPASS out.", position=statement.position,
+        )  # fmt: skip
     partition = _partition(statement, view.source_id, context, snapshot)
     return backfill_plan(snapshot, view, partition=partition, settings=context.settings)
 

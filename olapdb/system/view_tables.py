@@ -25,10 +25,11 @@ from olapdb.types import (
     Map,
     Nullable,
 )  # fmt: skip
+from olapdb.views.attempts import still_holds
 from olapdb.views.coverage import coverage_rows, stores_rows
 from olapdb.views.history import running_jobs
 from olapdb.views.status import view_status
-from olapdb.views.verdicts import failures, still_holds
+from olapdb.views.verdicts import failures
 
 _MAYBE_TIME: DataType = Nullable(DateTime64(3))
 

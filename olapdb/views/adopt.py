@@ -18,12 +18,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NoReturn
 
 from olapdb.bind.syntax import walk
 from olapdb.errors import (
     BypassRows,
     CommitConflict,
+    Error,
     RetainedRows,
     ViewNotProvable,
 )  # fmt: skip
@@ -49,18 +51,20 @@ from olapdb.model.changes import (
 from olapdb.model.part import Contribution, Part
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
-from olapdb.model.view_state import Check, CoverageRow
+from olapdb.model.view_state import Check, CoverageRow, Verdict
 from olapdb.sql import nodes
 from olapdb.sql.parser import parse_query
 from olapdb.storage.writer import write_part
 from olapdb.transaction.points import reach
 from olapdb.transaction.services import Services
+from olapdb.views.attempts import OF_ROWS
 from olapdb.views.chunking import claimed_by
 from olapdb.views.coverage import GapSlice, covered_parts, gap, is_bypass, stores_rows
 from olapdb.views.executor import Executor
 from olapdb.views.jobs import ATTEMPTS_MAX, Job, Progress, find_view, view_name
 from olapdb.views.recompute import Made, Recomputation, ReconcileRow
-from olapdb.views.reconcile import unverifiable, verdict_changes
+from olapdb.views.reconcile import verdict_changes
+from olapdb.views.shared import incomparable
 from olapdb.views.verdicts import WHOLE_TARGET, adoption_fingerprint, counts
 
 
@@ -119,7 +123,7 @@ def _until_adopted(job: Job, view_id: str) -> tuple[AdoptRow, ...]:
 
 
 def _refuse_unverifiable(view: MaterializedView, snapshot: Snapshot) -> None:
-    reason = unverifiable(view, snapshot)
+    reason = incomparable(view, snapshot)
     if reason:
         raise ViewNotProvable(
             f"ADOPT VIEW {view_name(view)}: what is in its target cannot be proven. {reason}",
@@ -146,7 +150,10 @@ class _Adoption:
         recomputation = Recomputation(
             self.job, self.snapshot, self.view, gap_of=frozenset((self.view.id,))
         )
-        made = recomputation.expected()
+        try:
+            made = recomputation.expected()
+        except OF_ROWS as error:
+            self._refuse_failing(error)
         rows = recomputation.compare(made)
         self._refuse_different(rows)
         self._refuse_frozen()
@@ -305,20 +312,40 @@ class _Adoption:
             hint=self._advice(wrong, name),
         )
 
+    def _refuse_failing(self, error: Error) -> NoReturn:
+        name = view_name(self.view)
+        self._record(self._refusal("unverifiable", (str(error),)))
+        raise BypassRows(
+            f"ADOPT VIEW {name}: its rows by hand cannot be compared, since the view fails on rows"
+            f" of its source: {error}",
+            hint=f"Mend the rows or the definition (ALTER TABLE {name} MODIFY QUERY …), and adopt"
+            f" then; or SYSTEM REPLAY VIEW {name} DISCARD BYPASS removes the rows by hand.",
+        ) from error
+
     def _record_different(self, wrong: Sequence[ReconcileRow]) -> None:
-        """That these rows by hand cannot be adopted is kept, so that nobody is told to try again
+        self._record(
+            replace(
+                self._refusal("different", wrong[0].examples),
+                keys_compared=sum(row.keys_compared for row in wrong),
+                missing=sum(row.missing for row in wrong), extra=sum(row.extra for row in wrong),
+                differing=sum(row.differing for row in wrong),
+                largest_difference=max(row.largest_difference for row in wrong),
+            )
+        )  # fmt: skip
+
+    def _refusal(self, verdict: Verdict, examples: tuple[str, ...]) -> Check:
+        return Check(
+            view_id=self.view.id, target_partition=WHOLE_TARGET, snapshot=self.snapshot.number,
+            fingerprint=adoption_fingerprint(self.view, self.snapshot), verdict=verdict,
+            keys_compared=0, missing=0, extra=0, differing=0, largest_difference=0.0,
+            examples=examples, checked_ms=self.job.services.clock_ms(), mode="ADOPT",
+        )  # fmt: skip
+
+    def _record(self, check: Check) -> None:
+        """Keep that these rows by hand cannot be adopted, so that nobody is told to try again
         (`system.views.mend`) until something of it moves on. Without a gap nobody is told to."""
         if not gap(self.view, self.snapshot):
             return
-        check = Check(
-            view_id=self.view.id, target_partition=WHOLE_TARGET, snapshot=self.snapshot.number,
-            fingerprint=adoption_fingerprint(self.view, self.snapshot), verdict="different",
-            keys_compared=sum(row.keys_compared for row in wrong),
-            missing=sum(row.missing for row in wrong), extra=sum(row.extra for row in wrong),
-            differing=sum(row.differing for row in wrong),
-            largest_difference=max(row.largest_difference for row in wrong),
-            examples=wrong[0].examples, checked_ms=self.job.services.clock_ms(), mode="ADOPT",
-        )  # fmt: skip
         requirements = (
             LeaseLive(self.job.services.lease_id), ViewIs(self.view.id, self.view.version),
             *self.job.record.requirements(),

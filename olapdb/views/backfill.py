@@ -24,6 +24,7 @@ from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.transaction.points import reach
 from olapdb.transaction.services import Services
+from olapdb.views.attempts import OF_ROWS, note_failed
 from olapdb.views.chunk import FailedChunk, StagedChunk
 from olapdb.views.chunking import Chunk, Limits, plan_chunks, replan
 from olapdb.views.executor import Executor
@@ -129,6 +130,8 @@ def backfill(
             reach("backfill.planned")
             yield from run.rows(snapshot)
         _forget_failures(job, view_id)
+        if partition is None and run.of_rows is not None and len(run.failed) == run.failed_of_rows:
+            note_failed(job, view_id, "BACKFILL", run.of_rows)
         replaced = run.replaced
         if not replaced:
             return
@@ -198,6 +201,9 @@ class _Run:
     held: dict[int, Prepared] = field(default_factory=dict)
     failed: dict[int, BackfillRow] = field(default_factory=dict)
     replaced: set[str] = field(default_factory=set)
+    of_rows: Error | None = None
+    failed_of_rows: int = 0
+    """The last error that a chunk's rows raise, and of how many chunks they raise one."""
 
     @property
     def staging(self) -> bool:
@@ -269,6 +275,8 @@ class _Run:
         where it has to be computed again."""
         if isinstance(outcome, FailedChunk):
             _say(self.job, view, self.total, chunk, "failed")
+            if isinstance(outcome.error, OF_ROWS):
+                self.of_rows, self.failed_of_rows = outcome.error, self.failed_of_rows + 1
             return self._fail(chunk, str(outcome.error), 0)
         _say(self.job, view, self.total, chunk, "computed", outcome)
         try:

@@ -27,6 +27,7 @@ from olapdb.model.job import ChunkState, JobChunk
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
+from olapdb.sql.literals import quote_name
 from olapdb.transaction.services import Services
 from olapdb.views.chunk import ChunkTask, FailedChunk, Purpose, StagedChunk
 from olapdb.views.executor import Executor, InProcessExecutor, cancelled
@@ -225,7 +226,8 @@ def find_view(snapshot: Snapshot, view_id: str) -> MaterializedView:
 
 
 def view_name(view: MaterializedView) -> str:
-    return f"{view.database}.{view.name}"
+    """Return "database.view" as SQL has it: statements in hints and in `mend` run as they stand."""
+    return f"{quote_name(view.database)}.{quote_name(view.name)}"
 
 
 def readable_source(snapshot: Snapshot, view: MaterializedView, operation: str) -> Table:

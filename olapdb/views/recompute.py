@@ -25,6 +25,7 @@ from olapdb.views.compare import Difference, compare_keys, compare_rows
 from olapdb.views.coverage import bypass, gap
 from olapdb.views.jobs import ChunkEvent, Job, by_partition, view_name
 from olapdb.views.narrow import reaching_parts
+from olapdb.views.shared import compared_parts, peers
 
 NOTHING_THERE = "all"
 """The partition that a verdict about an empty target is stored under."""
@@ -115,10 +116,10 @@ class Recomputation:
         return tuple(found)
 
     def expected(self) -> list[Made]:
-        """The rows of every view that writes the target, from the source rows that it has seen."""
+        """The rows of the view and its peers, from the source rows that each has seen."""
         tasks: list[ChunkTask] = []
         in_gap: list[bool] = []
-        for view in self.snapshot.views_into(self.view.target_id):
+        for view in peers(self.view, self.snapshot):
             seen = reaching_parts(view, self.snapshot, self.slices, self.job.services)
             unseen = gap(view, self.snapshot) if view.id in self.gap_of else ()
             pieces = [(p, own, False) for p, own in by_partition(seen).items()]
@@ -147,8 +148,8 @@ class Recomputation:
     def _actual(self, target: Table) -> list[pa.Table]:
         around = self.around()
         return [
-            read_rows(around, target, part) for part in self.snapshot.parts(target.id)
-            if part.rows and (self.slices is None or part.partition_id in self.slices)
+            read_rows(around, target, part) for part in compared_parts(self.view, self.snapshot)
+            if (self.slices is None or part.partition_id in self.slices)
         ]  # fmt: skip
 
     def _split(self, target: Table, tables: list[pa.Table]) -> dict[str, pa.Table]:

@@ -28,11 +28,13 @@ from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Check
 from olapdb.transaction.services import Services
+from olapdb.views.attempts import OF_ROWS, note_failed
 from olapdb.views.coverage import bypass, gap, stores_rows
 from olapdb.views.executor import Executor
 from olapdb.views.jobs import Job, Progress, find_view, readable_source, view_name
 from olapdb.views.recompute import NOTHING_THERE, Recomputation, ReconcileRow
 from olapdb.views.retention import frozen_stale
+from olapdb.views.shared import incomparable, peers
 from olapdb.views.verdicts import check_is_current, fingerprint, stale_slices
 
 
@@ -73,29 +75,23 @@ def _compared(
     snapshot = services.catalog.snapshot()
     with Pin(services, snapshot.number):
         view = find_view(snapshot, view_id)
-        reason = unverifiable(view, snapshot)
+        reason = incomparable(view, snapshot)
         if reason:
             return (_unverifiable(view, snapshot, reason),)
         chosen = _chosen(job, view, snapshot, partition, sample, oldest, stale)
         if chosen is not None and not chosen:
             return ()
         recomputation = Recomputation(job, snapshot, view, chosen)
-        rows = recomputation.compare(recomputation.expected())
+        try:
+            made = recomputation.expected()
+        except OF_ROWS as error:
+            if record and chosen is None:
+                note_failed(job, view.id, "RECONCILE", error)
+            raise
+        rows = recomputation.compare(made)
         if record:
             _record(job, snapshot, view, rows, complete=chosen is None)
     return rows
-
-
-def unverifiable(view: MaterializedView, snapshot: Snapshot) -> str:
-    """Why the view cannot be compared with its source, or ""."""
-    for one in snapshot.views_into(view.target_id):
-        if one.unprovable:
-            return one.unprovable
-        if not stores_rows(snapshot, one.source_id):
-            return f"The source of {view_name(one)} keeps no rows that could be read again."
-    if not stores_rows(snapshot, view.target_id):
-        return "The target keeps no rows that could be compared."
-    return ""
 
 
 def require_stored(view: MaterializedView, snapshot: Snapshot, operation: str) -> None:
@@ -162,7 +158,7 @@ def _record(
     job: Job, snapshot: Snapshot, view: MaterializedView, rows: tuple[ReconcileRow, ...],
     complete: bool,
 ) -> None:  # fmt: skip
-    writers = snapshot.views_into(view.target_id)
+    writers = peers(view, snapshot)
     requirements: list[Requirement] = [LeaseLive(job.services.lease_id)]
     requirements += [ViewIs(one.id, one.version) for one in writers]
     requirements += job.record.requirements()
@@ -182,10 +178,10 @@ def verdict_changes(
     job: Job, snapshot: Snapshot, view: MaterializedView, rows: tuple[ReconcileRow, ...],
     complete: bool, raised: frozenset[str] = frozenset(),
 ) -> list[Change]:  # fmt: skip
-    """Records the verdicts for all views that write the target; what is equal is stale no more.
+    """Records the verdicts for the view and its peers; what is equal is stale no more.
     `complete` tells that the rows are about all of the target; `raised` are the target's partitions
     whose data version the same commit raises."""
-    writers = snapshot.views_into(view.target_id)
+    writers = peers(view, snapshot)
     changes: list[Change] = []
     for row in rows:
         print_of = fingerprint(view, snapshot, row.partition, raised)

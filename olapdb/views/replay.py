@@ -44,9 +44,10 @@ from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.transaction.points import reach
 from olapdb.transaction.services import Services
+from olapdb.views.attempts import note_failed
 from olapdb.views.choose import KeyCondition, matching_partitions
 from olapdb.views.chunk import ChunkTask, FailedChunk
-from olapdb.views.coverage import bypass, is_bypass
+from olapdb.views.coverage import bypass, is_bypass, writers
 from olapdb.views.downstream import downstream
 from olapdb.views.executor import Executor
 from olapdb.views.jobs import (
@@ -62,6 +63,7 @@ from olapdb.views.jobs import (
 from olapdb.views.left_over import left_over
 from olapdb.views.narrow import reaching_parts
 from olapdb.views.retention import frozen_stale, kept_parts, refuse_retained, released
+from olapdb.views.shared import recomputed
 from olapdb.views.swap import Swap
 from olapdb.views.verdicts import stale_slices
 
@@ -100,8 +102,8 @@ def replay(
     """Recomputes a target partition, the stale slices, the partitions that a `condition` on the
     target's key touches, or (none given) the whole target.
 
-    All views that write the target are replayed together; source rows in a view's gap stay its
-    gap.  Rows that no view made are kept unless `discard_bypass`: an explicit `partition` that
+    All views that write the target are replayed together, but for those whose source keeps no
+    rows: what these made stays.  Source rows in a view's gap stay its gap.  Rows that no view made are kept unless `discard_bypass`: an explicit `partition` that
     holds such rows raises BypassRows, the other forms report them in their row.  Nothing to do
     gives no row.  Frozen keys of slices whose source rows left by retention stay as they are; an
     explicit `partition` of which nothing else is left raises RetainedRows; the setting
@@ -190,7 +192,7 @@ class _Replay:
     kept_paths: list[str] = field(default_factory=list)
 
     def run(self) -> tuple[ReplayRow, ...]:
-        views = list(self.snapshot.views_into(self.view.target_id))
+        views = list(recomputed(self.view, self.snapshot))
         staged: StagedInsert | None = None
 
         def give_up() -> None:
@@ -239,6 +241,8 @@ class _Replay:
         if failed is not None:
             for one in done.values():
                 discard(self.job.services, one.paths)
+            if self.slices is None or self.slices == stale_slices(self.snapshot, self.view):
+                note_failed(self.job, self.view.id, "REPLAY", failed.error)
             raise failed.error
         with_parts = [done[i] for i in sorted(done) if done[i].changes]
         return (join_staged(with_parts) if with_parts else None), source_rows
@@ -262,10 +266,11 @@ class _Replay:
         now = self.job.services.catalog.snapshot()
         added = () if staged is None else staged.parts_of(target.id)
         old = self._replaced(now, target, fence, {p.part.partition_id for p in added})
-        made_here = frozenset(view.id for view in views)
+        made_here = writers(self.view, self.snapshot)
+        others = made_here - {view.id for view in views}
         removed = [
             part for parts in old.values() for part in parts
-            if not self._stays(part, made_here)
+            if not self._stays(part, made_here) and not part.made_by(others)
         ]  # fmt: skip
         requirements = self._requirements(views, target, old, fence)
         changes: list[Change] = []
@@ -280,7 +285,8 @@ class _Replay:
                 self._around(now), self.job.services.lease_id, self.kept_paths, self.swap.id,
             )  # fmt: skip
         new += kept
-        self._refuse_retained(old, added, frozen_before, made_here)
+        mine = {p: [one for one in parts if not one.made_by(others)] for p, parts in old.items()}
+        self._refuse_retained(mine, added, frozen_before, made_here)
         new += left_over(views, self.snapshot, target, removed, now.parts(target.id), new)
         changes += new
         changes += [RaiseDataVersion(target.id, partition) for partition in sorted(old)]
@@ -314,7 +320,7 @@ class _Replay:
         self.job.services.notify_written(target.id)
         return tuple(
             self._row(partition, parts, added, made_here, source_rows, committed.number, kept)
-            for partition, parts in sorted(old.items())
+            for partition, parts in sorted(mine.items())
         )
 
     # --- what retention froze

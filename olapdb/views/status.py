@@ -12,9 +12,11 @@ from olapdb.model.part import subtract_ranges, union_ranges
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Check
+from olapdb.views.attempts import ATTEMPTS, failed_attempt
 from olapdb.views.coverage import bypass, coverage_rows, gap, stores_rows
 from olapdb.views.jobs import view_name
 from olapdb.views.retention import retained_words
+from olapdb.views.shared import compared_parts, incomparable, peers
 from olapdb.views.verdicts import adoption_refused, check_is_current, counts, failures
 
 Health: TypeAlias = Literal[
@@ -91,7 +93,9 @@ def view_status(view: MaterializedView, snapshot: Snapshot) -> ViewStatus:
         bypass_rows=sum(by_hand.values()),
         bypass=by_hand,
         stale=stale,
-        last_check_ms=max((c.checked_ms for c in snapshot.checks(view.id)), default=0),
+        last_check_ms=max(
+            (c.checked_ms for c in snapshot.checks(view.id) if c.mode not in ATTEMPTS), default=0
+        ),
         mend=mend,
         gap_blocks=gap_blocks,
         gap_since_ms=gap_since_ms,
@@ -125,9 +129,9 @@ def _stale(
 ) -> tuple[StaleSlice, ...]:
     slices = [
         StaleSlice(i.target_partition, i.cause, i.statement, i.query_id, i.rows, i.since_ms, i.keys)
-        for i in snapshot.invalidations(view.id)
+        for one in peers(view, snapshot) for i in snapshot.invalidations(one.id)
         if i.cause != FAILED
-    ]
+    ]  # fmt: skip
     slices += [
         StaleSlice(c.target_partition, "RECONCILE", "", "", c.missing + c.extra + c.differing,
                    c.checked_ms, c.examples)
@@ -151,21 +155,24 @@ def _verdict(
     stale: tuple[StaleSlice, ...], checks: list[Check],
 ) -> tuple[Health, str, str]:  # fmt: skip
     name = view_name(view)
+    why = incomparable(view, snapshot)
     if not stores_rows(snapshot, view.source_id):
-        why = view.unprovable or "Its source keeps no rows that could be read again."
         return "unproven", why + _lost(view, snapshot) + _for_good(by_hand, stale), ""
     forgets = not stores_rows(snapshot, view.target_id)  # nothing there to be stale
     amiss = _amiss(view, snapshot, gap_rows, by_hand, () if forgets else stale)
-    why = view.unprovable or ("Its target keeps no rows that could be compared." if forgets else "")
+    kept = retained_words(view, snapshot)
     if why:  # What is amiss is named, and mended, all the same.
-        reason, mend = amiss[1:] if amiss else (retained_words(view, snapshot), "")
+        reason, mend = _told(amiss) if amiss else (kept, "")
         return "unproven", f"{why} {reason}".rstrip(), mend
     if amiss:
-        return amiss
+        reason, mend = _told(amiss)
+        return (amiss[0].verdict if all(one.mend for one in amiss) else "unproven"), reason, mend
     equal = {c.target_partition for c in checks if c.verdict in ("equal", "retained")}
-    there = {p.partition_id for p in snapshot.parts(view.target_id) if p.rows}
+    there = {part.partition_id for part in compared_parts(view, snapshot)}
     proven = bool(checks) and there <= equal
-    kept = retained_words(view, snapshot)
+    fails = "" if proven else failed_attempt(view, snapshot, "RECONCILE")
+    if fails:
+        return "unproven", f"{_failed_words('RECONCILE', fails, name)} {kept}".rstrip(), ""
     if kept:
         rest = " The rest is proven." if proven else ""
         return "retained", kept + rest, "" if proven else f"SYSTEM RECONCILE VIEW {name}"
@@ -174,33 +181,113 @@ def _verdict(
     return "covered", "", f"SYSTEM RECONCILE VIEW {name}"
 
 
+# --- what is amiss -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Amiss:
+    """Something that the ledger knows to be wrong; `mend` is "" where nothing can be done about it
+    before a person changes rows or the definition."""
+
+    verdict: Health
+    reason: str
+    mend: str
+
+
+def _told(amiss: Sequence[_Amiss]) -> tuple[str, str]:
+    """Return the words for what is amiss and the statement that is to be run first. What can be
+    mended is told the worst first, one at a time."""
+    hopeless = [one.reason for one in amiss if not one.mend]
+    mended = [one for one in amiss if one.mend][:1]
+    words = " ".join((*hopeless, *(one.reason for one in mended)))
+    return words, mended[0].mend if mended else ""
+
+
 def _amiss(
     view: MaterializedView, snapshot: Snapshot, gap_rows: int, by_hand: Mapping[str, int],
     stale: tuple[StaleSlice, ...],
-) -> tuple[Health, str, str] | None:  # fmt: skip
-    """What the ledger knows to be wrong, the worst first: stale, bypassed, partial."""
+) -> list[_Amiss]:  # fmt: skip
+    """Return what the ledger knows to be wrong, the worst first: stale, bypassed, partial."""
     name = view_name(view)
     real = [s for s in stale if not (s.cause == "RECONCILE" and by_hand.get(s.partition or ""))]
+    never = failed_attempt(view, snapshot, "REPLAY") if real or by_hand else ""
+    never = _failed_words("REPLAY", never, name) if never else ""
+    error = failed_attempt(view, snapshot, "BACKFILL") if gap_rows else ""
+    missed = f"It has not seen {gap_rows} rows." if gap_rows else ""
+    found: list[_Amiss] = []
     if real:
-        return "stale", _stale_words(real), f"SYSTEM REPLAY VIEW {name} STALE"
-    missed = f"It has not seen {gap_rows} rows."
+        mend = f"SYSTEM REPLAY VIEW {name} STALE"
+        found.append(_either("stale", _stale_words(real), mend, never))
     if by_hand:
-        reason = _bypass_words(by_hand)
-        if not gap_rows:
-            return "bypassed", reason, f"SYSTEM REPLAY VIEW {name} DISCARD BYPASS"
-        # Maybe they are what the view missed, put there by hand: ADOPT finds out, if it can.
-        mend = f"SYSTEM {'BACKFILL' if view.unprovable else 'ADOPT'} VIEW {name}"
-        refused = adoption_refused(view, snapshot)
-        if refused is not None:
-            mend = f"SYSTEM REPLAY VIEW {name} DISCARD BYPASS"
-            reason += f" They are not what it makes: {counts(refused)} keys, ADOPT found."
-        frozen = FrozenKeys.of(snapshot, view.target_id)
-        if any(frozen.holds(partition) for partition in by_hand):
-            mend = f"SYSTEM REPLAY VIEW {name} DISCARD BYPASS"  # ADOPT refuses it
-        return "bypassed", f"{reason} {missed}", mend
+        one = _by_hand(view, snapshot, by_hand, bool(gap_rows), bool(error))
+        if real and one.mends_stale:
+            words = f"{_stale_words(real)} {one.reason} {missed}".rstrip()
+            found = [_either("stale", words, one.mend, never)]
+        else:
+            found.append(_either("bypassed", f"{one.reason} {missed}".rstrip(), one.mend, never))
     if gap_rows:
-        return "partial", missed + _why(view, snapshot, gap_rows), f"SYSTEM BACKFILL VIEW {name}"
-    return None
+        fails = _failed_words("BACKFILL", error, name) if error else ""
+        words = missed + _why(view, snapshot, gap_rows)
+        found.append(_either("partial", words, f"SYSTEM BACKFILL VIEW {name}", fails))
+    return found
+
+
+def _either(verdict: Health, words: str, mend: str, never: str) -> _Amiss:
+    return _Amiss(verdict, f"{words} {never}".rstrip(), "" if never else mend)
+
+
+@dataclass(frozen=True, slots=True)
+class _ByHand:
+    """What to say of rows that no view made, and to do about them; `mends_stale` tells that the
+    statement is right for slices that are stale besides."""
+
+    reason: str
+    mend: str
+    mends_stale: bool = False
+
+
+def _by_hand(
+    view: MaterializedView, snapshot: Snapshot, by_hand: Mapping[str, int], missed: bool,
+    fails: bool,
+) -> _ByHand:  # fmt: skip
+    """Return what is to be done about rows that no view made.
+
+    Maybe they are what a view of the target missed, put there by hand: ADOPT finds out, if it can.
+    Where it says no, or nothing was missed, they go; `missed` is filled with that, unless a
+    backfill `fails`."""
+    name, reason = view_name(view), _bypass_words(by_hand)
+    discard = f"SYSTEM REPLAY VIEW {name} DISCARD BYPASS"
+    removes = "DISCARD BYPASS removes them."
+    if incomparable(view, snapshot) and missed and not fails:
+        return _ByHand(reason, f"SYSTEM BACKFILL VIEW {name}")
+    if incomparable(view, snapshot):
+        return _ByHand(f"{reason} {removes}", discard)
+    owner = next((one for one in peers(view, snapshot) if gap(one, snapshot)), None)
+    frozen = FrozenKeys.of(snapshot, view.target_id)
+    if owner is None or fails or failed_attempt(owner, snapshot, "BACKFILL"):
+        return _ByHand(f"{reason} {removes}", discard)
+    if missed:
+        discard = f"SYSTEM BACKFILL VIEW {name} DISCARD BYPASS"
+    if any(frozen.holds(partition) for partition in by_hand):
+        why = "They lie beside rows that retention froze, and cannot be adopted."
+        return _ByHand(f"{reason} {why} {removes}", discard, True)
+    refused = adoption_refused(owner, snapshot)
+    if refused is None:
+        return _ByHand(reason, f"SYSTEM ADOPT VIEW {view_name(owner)}", True)
+    found = f"They are not what it makes: {counts(refused)} keys, ADOPT found."
+    if refused.verdict == "unverifiable":
+        found = f"ADOPT cannot compare them: {refused.examples[0]}"
+    return _ByHand(f"{reason} {found} {removes}", discard, True)
+
+
+def _failed_words(attempt: str, error: str, name: str) -> str:
+    """Return why no statement mends it, and what a person has to do first."""
+    again = "" if attempt == "RECONCILE" else f", then SYSTEM {attempt} VIEW {name}"
+    again += " STALE" if attempt == "REPLAY" else ""
+    return (
+        f"{attempt} failed: {error} Change the rows that it fails on (ALTER TABLE … UPDATE, DELETE"
+        f" FROM), or the definition (ALTER TABLE {name} MODIFY QUERY …){again}."
+    )
 
 
 def _stale_words(stale: Sequence[StaleSlice]) -> str:

@@ -15,7 +15,7 @@ from olapdb.views.coverage import gap, is_bypass, writers
 
 __all__ = [
     "adoption_fingerprint", "adoption_refused", "check_is_current", "counts", "failures",
-    "fingerprint", "stale_slices", "still_holds",
+    "fingerprint", "raised_versions", "stale_slices",
 ]  # fmt: skip
 
 
@@ -36,18 +36,13 @@ WHOLE_TARGET = ""
 """The partition that the verdict of a refused ADOPT is kept under: it is about all of them."""
 
 
-def still_holds(check: Check, view: MaterializedView, snapshot: Snapshot) -> bool:
-    """Whether what the check found is still so, of any mode."""
-    if check.mode == "ADOPT":
-        return check.fingerprint == adoption_fingerprint(view, snapshot)
-    return check_is_current(check, view, snapshot)
-
-
 def adoption_refused(view: MaterializedView, snapshot: Snapshot) -> Check | None:
     """What the last ADOPT found different, while the same rows are by hand and the same are
     missed."""
-    found = (one for one in snapshot.checks(view.id) if one.mode == "ADOPT")
-    return next((one for one in found if still_holds(one, view, snapshot)), None)
+    for one in snapshot.checks(view.id):
+        if one.mode == "ADOPT" and one.fingerprint == adoption_fingerprint(view, snapshot):
+            return one
+    return None
 
 
 def counts(found: _Counted) -> str:
@@ -68,15 +63,15 @@ def adoption_fingerprint(view: MaterializedView, snapshot: Snapshot) -> str:
     facts = (
         "ADOPT",
         [(one.id, one.version, snapshot.data_version(one.source_id, "")) for one in views],
-        _raised(view.target_id, snapshot),
+        raised_versions(view.target_id, snapshot),
         [(partition, union_ranges(ranges)) for partition, ranges in sorted(by_hand.items())],
         [(one.partition, one.blocks) for one in gap(view, snapshot)],
     )
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:32]
 
 
-def _raised(table_id: str, snapshot: Snapshot) -> list[tuple[str, int]]:
-    """The data versions of partitions that were changed ever."""
+def raised_versions(table_id: str, snapshot: Snapshot) -> list[tuple[str, int]]:
+    """Return the data versions of a table's partitions that were changed ever."""
     partitions = {"", *(part.partition_id for part in snapshot.parts(table_id))}
     versions = ((p, snapshot.data_version(table_id, p)) for p in sorted(partitions))
     return [(partition, version) for partition, version in versions if version]

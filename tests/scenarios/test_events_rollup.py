@@ -164,7 +164,9 @@ def test_a_direct_write_into_the_target_is_shown_and_discarded(connection: Conne
 
     view = _view(connection)
     assert (view["verdict"], view["bypass_rows"]) == ("bypassed", 2)
-    assert view["reason"] == "2 rows of the target (in all) were made by no view."
+    assert view["reason"] == (
+        "2 rows of the target (in all) were made by no view. DISCARD BYPASS removes them."
+    )
     assert _rows(
         connection,
         "SELECT is_bypass, sum(rows) FROM system.parts "

@@ -181,6 +181,8 @@ def _mending(key: str, statement: str) -> Operation:
     match = re.fullmatch(r"SYSTEM (BACKFILL|REPLAY|ADOPT) VIEW \S+(.*)", statement)
     assert match is not None, f"{key} is mended by {statement!r}"
     action, rest = match.group(1), match.group(2).strip()
+    if action == "BACKFILL" and rest == "DISCARD BYPASS":
+        return views.Replay(key, "", True)  # what it begins with; the gap is told next
     if action == "BACKFILL":
         return views.Backfill(key, None)
     if action == "ADOPT":

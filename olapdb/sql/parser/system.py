@@ -18,7 +18,7 @@ _ACTIONS: dict[str, Action] = {
     "CANCEL": "CANCEL",
 }  # fmt: skip
 _CLAUSES: dict[str, tuple[str, ...]] = {
-    "BACKFILL": ("PARTITION", "DRY"),
+    "BACKFILL": ("PARTITION", "DISCARD", "DRY"),
     "REPLAY": ("PARTITION", "WHERE", "FROM", "STALE", "DISCARD"),
     "RECONCILE": ("PARTITION", "SAMPLE", "OLDEST", "STALE", "METADATA"),
     "CANCEL": ("JOB",),

@@ -237,7 +237,7 @@ def test_an_unproven_view_still_names_what_is_amiss_and_its_mend(connection: Con
     for words, mend in (
         ("Stale by DELETE.", "SYSTEM REPLAY VIEW default.daily_mv STALE"),
         ("1 rows of the target (in all) were made by no view. It has not seen 1 rows.", "SYSTEM BACKFILL VIEW default.daily_mv"),
-        ("1 rows of the target (in all) were made by no view.", "SYSTEM REPLAY VIEW default.daily_mv DISCARD BYPASS"),
+        ("1 rows of the target (in all) were made by no view. DISCARD BYPASS removes them.", "SYSTEM REPLAY VIEW default.daily_mv DISCARD BYPASS"),
     ):  # fmt: skip
         now = health(connection)
         assert now["verdict"] == "unproven"
