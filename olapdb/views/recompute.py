@@ -84,11 +84,14 @@ class Recomputation:
         return found
 
     def compare(self, made: Sequence[Made]) -> tuple[ReconcileRow, ...]:
-        """A verdict for each partition that one of both sides has."""
+        """A verdict for each partition that one of both sides has; one whose rows cancel each other
+        out has parts all the same, until they are merged."""
         target = self.target
         expected = self._split(target, [one.rows for one in made])
         actual = self._split(target, self._actual(target))
-        partitions = sorted(expected.keys() | actual.keys() | (self.slices or set()))
+        parts = () if self.slices is not None else compared_parts(self.view, self.snapshot)
+        asked = self.slices or {part.partition_id for part in parts}
+        partitions = sorted(expected.keys() | actual.keys() | asked)
         empty = pa.table({c.name: pa.array([], c.type.arrow) for c in target.stored_columns})
         found = []
         gap_rows = sum(s.rows for s in gap(self.view, self.snapshot))

@@ -114,3 +114,19 @@ def test_stale_and_missed_beside_rows_by_hand(connection: Connection) -> None:
     assert rows(connection, "SELECT k, sum(v) FROM d.t GROUP BY k ORDER BY k") == [
         (1, 1), (2, 2), (4, 4),
     ]  # fmt: skip
+
+
+def test_a_partition_whose_sums_are_zero_is_proven(connection: Connection) -> None:
+    """Its parts have rows until they are merged, though a reader of FINAL sees none."""
+    connection.execute("CREATE TABLE s (k UInt8, v Int64) ENGINE = MergeTree ORDER BY k")
+    connection.execute(
+        "CREATE TABLE t (k UInt8, v Int64) ENGINE = SummingMergeTree PARTITION BY k ORDER BY k"
+    )
+    connection.execute("CREATE MATERIALIZED VIEW v TO t AS SELECT k, sum(v) AS v FROM s GROUP BY k")
+    connection.execute("INSERT INTO s VALUES (2, -1), (3, 3)")
+    connection.execute("INSERT INTO s VALUES (2, 1)")
+    found = dicts(connection, "SYSTEM RECONCILE VIEW v")
+    assert [(r["partition"], r["verdict"], r["keys_compared"]) for r in found] == [
+        ("2", "equal", 0), ("3", "equal", 1),
+    ]  # fmt: skip
+    assert status(connection) == {"verdict": "proven", "reason": "", "mend": ""}

@@ -171,6 +171,21 @@ def test_rows_by_hand_that_are_nobody_s(connection: Connection) -> None:
     assert mended(connection, "vb") == ["bypassed", "covered", "proven"]
 
 
+def test_stale_beside_what_the_other_missed(connection: Connection) -> None:
+    """Rows by hand may be the other's gap, so they are asked about before anything is removed; the
+    answer is no, and what removes them replays everything."""
+    connection.execute("INSERT INTO b VALUES (1, 10)")
+    both(connection)
+    connection.execute("DELETE FROM a WHERE k = 1")
+    connection.execute("INSERT INTO t VALUES (1, 11)")
+    status = of(connection, "va")
+    assert (status["verdict"], status["mend"]) == ("stale", "SYSTEM ADOPT VIEW default.vb")
+    with pytest.raises(BypassRows):
+        connection.execute(status["mend"])
+    assert of(connection, "va")["mend"] == "SYSTEM REPLAY VIEW default.va DISCARD BYPASS"
+    assert mended(connection, "va") == ["stale", "covered", "proven"]
+
+
 def test_beside_a_null_source_the_other_is_replayed_alone(connection: Connection) -> None:
     connection.execute("INSERT INTO a VALUES (3, 3)")
     create(connection, "va", "a")
