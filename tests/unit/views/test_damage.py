@@ -143,6 +143,36 @@ def test_several_parts_are_mended_at_once(connection: Connection, folder: Path) 
     mended(connection, "v", "w")
 
 
+@pytest.mark.parametrize("engine", ["Log", "Memory", "MergeTree ORDER BY k"])
+def test_tables_without_partitions(tmp_path: Path, engine: str) -> None:
+    """Of any engine that stores rows a part is set aside, and comes back once it is restored."""
+    folder = tmp_path / "warehouse"
+    with olapdb.connect(folder, settings={"inline_bytes_max": 0}) as opened:
+        opened.execute("SYSTEM STOP MERGES")
+        opened.execute(f"CREATE TABLE `order` (k UInt64, x Int64) ENGINE = {engine}")
+        opened.execute("CREATE TABLE t (k UInt64, x Int64) ENGINE = SummingMergeTree ORDER BY k")
+        query = "SELECT k, sum(x) AS x FROM `order` GROUP BY k"
+        opened.execute(f"CREATE MATERIALIZED VIEW v TO t AS {query}")
+        opened.execute("INSERT INTO `order` VALUES (1, 1)")
+        opened.execute("INSERT INTO `order` VALUES (2, 2)")
+        _, file, before = damage(folder, opened, "order")
+        meet(opened, "SELECT * FROM `order`")
+        assert health(opened)["verdict"] == "unverifiable"
+        opened.execute(health(opened)["mend"])
+        assert "QUARANTINE PART (SYSTEM QUARANTINE PART '" in health(opened)["reason"]
+        opened.execute(health(opened)["mend"])
+        opened.execute(health(opened)["mend"])
+        assert health(opened)["verdict"] == "proven"
+        assert len(rows(opened, "SELECT * FROM `order`")) == 1
+        file.write_bytes(before)
+        opened.execute("ALTER TABLE `order` ATTACH PARTITION ALL")
+        assert health(opened)["verdict"] == "partial"
+        opened.execute(health(opened)["mend"])
+        opened.execute(health(opened)["mend"])
+        assert health(opened)["verdict"] == "proven"
+        assert len(rows(opened, "SELECT * FROM `order`")) == 2
+
+
 def test_a_backup_meets_it(connection: Connection, folder: Path, tmp_path: Path) -> None:
     damage(folder, connection, "s")
     with pytest.raises(Error):
