@@ -16,6 +16,7 @@ from olapdb.dbapi.connection import Connection
 from olapdb.errors import CorruptedData, Error, FileDoesntExist, OperationalError
 from olapdb.merge.vacuum import vacuum
 from olapdb.storage.checksum import unreadable
+from olapdb.storage.store import LocalStore, storage_error
 from tests.unit.views.warehouse import dicts, rows
 
 QUERY = (
@@ -326,6 +327,31 @@ def test_what_says_something_of_the_part(
     told = unreadable(snapshot.parts(table.id)[0], error)
     assert isinstance(told, OperationalError)
     assert isinstance(told, CorruptedData) == damaged
+
+
+@pytest.mark.parametrize(("number", "damaged"), [(errno.EIO, True), (errno.EMFILE, False)])
+def test_a_file_that_cannot_be_opened(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch, number: int, damaged: bool
+) -> None:
+    services = connection.database.services
+    snapshot = services.catalog.snapshot()
+    table = snapshot.find("default", "s")
+    assert table is not None
+    path = snapshot.parts(table.id)[0].path
+    services.store.cache.forget(path)
+    opened = type(services.store).open_input
+
+    def failing(store: LocalStore, asked: str) -> pa.NativeFile:
+        if asked == path:
+            raise storage_error(OSError(number, os.strerror(number)), asked) from OSError(
+                number, os.strerror(number)
+            )
+        return opened(store, asked)
+
+    monkeypatch.setattr(LocalStore, "open_input", failing)
+    with pytest.raises(OperationalError):
+        rows(connection, "SELECT * FROM s")
+    assert health(connection)["verdict"] == ("unverifiable" if damaged else "covered")
 
 
 def test_too_many_open_files(connection: Connection, folder: Path) -> None:
