@@ -181,7 +181,7 @@ def attach_detached(change: RowChange, table_id: str, selection: Selection) -> M
     """Detached parts are the table's again, as new blocks."""
 
     def attempt(snapshot: Snapshot) -> MoveResult:
-        table = stored_table(snapshot, table_id, change.cause)
+        table = stored_table(snapshot, table_id, change.cause, any_engine=True)
         parts = selection.choose(table, snapshot.parts(detached_table(table.id)), detached=True)
         incoming = Incoming(change, snapshot, table, table, detached=True)
         gone = RemoveParts(detached_table(table.id), tuple(sorted(p.id for p in parts)))
@@ -209,7 +209,7 @@ def drop_detached(change: RowChange, table_id: str, selection: Selection) -> Mov
     """Detached parts are gone for good."""
 
     def attempt(snapshot: Snapshot) -> MoveResult:
-        table = stored_table(snapshot, table_id, change.cause)
+        table = stored_table(snapshot, table_id, change.cause, any_engine=True)
         owner = detached_table(table.id)
         parts = selection.choose(table, snapshot.parts(owner), detached=True)
         if not parts:

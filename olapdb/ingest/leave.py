@@ -251,15 +251,22 @@ def raised(table: Table, parts: Sequence[Part]) -> list[Change]:
     return [RaiseDataVersion(table.id, partition) for partition in partitions]
 
 
-def stored_table(snapshot: Snapshot, table_id: str, action: str) -> Table:
-    """The table, of the MergeTree family (for TRUNCATE: any that stores rows)."""
+OF_ANY_ENGINE = frozenset({"TRUNCATE", "QUARANTINE PART"})
+"""Actions on tables of any engine that stores rows."""
+
+
+def stored_table(
+    snapshot: Snapshot, table_id: str, action: str, *, any_engine: bool = False
+) -> Table:
+    """The table, of the MergeTree family or, with `any_engine` and for some actions, of any engine
+    that stores rows."""
     found = snapshot.by_id(table_id)
     if not isinstance(found, Table):
         raise UnknownTable(f"The table of this {action} does not exist any more.")
     if found.engine.name == "Null":
         kind = NotSupportedError if action == "TRUNCATE" else UnsupportedMethod
         raise kind(f"{action}: {found.database}.{found.name} is a Null table and stores nothing.")
-    if action != "TRUNCATE" and not found.engine.is_merge_tree:
+    if not any_engine and action not in OF_ANY_ENGINE and not found.engine.is_merge_tree:
         raise UnsupportedMethod(
             f"{action} needs a table of the MergeTree family, not {found.engine.name}.",
             hint="TRUNCATE TABLE removes all rows.",

@@ -26,10 +26,14 @@ Brought: TypeAlias = Mapping[str, tuple[AddPart, ...]]
 """The staged parts with rows that a commit brings, by table."""
 
 
+OTHER_PARTS = -1
+
+
 @dataclass(frozen=True, slots=True)
 class Joined:
     """`view_id` joined the table with `parts` parts of those that its own commit brings to it;
-    with fewer than there are at the end, it joined a state that never was."""
+    with fewer than there are at the end, or with other ones (`OTHER_PARTS`), it joined a state that
+    never was."""
 
     view_id: str
     table_id: str

@@ -9,18 +9,18 @@ Views that write for each other may never get there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 
 from olapdb.errors import InternalError
-from olapdb.ingest.own_rows import Brought, brought
+from olapdb.ingest.own_rows import OTHER_PARTS, Brought, brought
 from olapdb.ingest.reach import difference
 from olapdb.ingest.read import read_staged
 from olapdb.ingest.staged import StagedInsert
 from olapdb.model.changes import AddPart
-from olapdb.model.schema import Table
+from olapdb.model.schema import SchemaObject, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.storage.store import Store
 
@@ -44,38 +44,49 @@ def settled(
         joined = brought(staged.changes, tables)
         again = fire(joined, staged)
         try:
-            agrees = _same_rows(joined, brought(again.changes, tables), snapshot, store)
+            differing = _differing(joined, brought(again.changes, tables), snapshot, store)
         except BaseException:
             discard((*staged.paths, *again.paths))
             raise
         kept = set(again.paths)
         discard([path for path in staged.paths if path not in kept])
-        if agrees:
-            return replace(again, joined=())
-        staged = replace(again, joined=tuple(replace(one, parts=0) for one in again.joined))
+        others = (one for one in again.joined if one.table_id in differing)
+        staged = replace(again, joined=tuple(replace(one, parts=OTHER_PARTS) for one in others))
+        if not differing:
+            break
     return staged
 
 
-def _same_rows(before: Brought, after: Brought, snapshot: Snapshot, store: Store) -> bool:
-    for table_id in before.keys() | after.keys():
-        ours, theirs = before.get(table_id, ()), after.get(table_id, ())
-        if [one.part.id for one in ours] == [one.part.id for one in theirs]:
-            continue
-        if _rows(ours) != _rows(theirs):
-            return False
-        table = snapshot.by_id(table_id)
-        if not isinstance(table, Table):
-            raise InternalError(f"Rows were staged for {table_id}, which is no table.")
-        old, new = (
-            pa.concat_tables([read_staged(store, table, one) for one in some])
-            for some in (ours, theirs)
+def _differing(
+    before: Brought, after: Brought, snapshot: Snapshot, store: Store
+) -> frozenset[str]:  # fmt: skip
+    """The tables of which the two do not bring the same rows."""
+    return frozenset(
+        table_id for table_id in before.keys() | after.keys()
+        if not _same_rows(
+            snapshot.by_id(table_id), before.get(table_id, ()), after.get(table_id, ()), store
         )
-        try:
-            if not old.equals(new) and difference(old, new).num_rows:
-                return False
-        except pa.ArrowNotImplementedError:
-            return False  # of types that do not compare
-    return True
+    )  # fmt: skip
+
+
+def _same_rows(
+    table: SchemaObject | None, ours: Sequence[AddPart], theirs: Sequence[AddPart], store: Store
+) -> bool:
+    if [one.part.id for one in ours] == [one.part.id for one in theirs]:
+        return True
+    if _rows(ours) != _rows(theirs):
+        return False
+    if not isinstance(table, Table):
+        raise InternalError("Rows were staged for what is no table.")
+    old, new = (
+        pa.concat_tables([read_staged(store, table, one) for one in some])
+        for some in (ours, theirs)
+    )
+    try:
+        same: bool = old.equals(new) or difference(old, new).num_rows == 0
+        return same
+    except pa.ArrowNotImplementedError:
+        return False  # of types that do not compare
 
 
 def _rows(parts: Iterable[AddPart]) -> int:

@@ -17,6 +17,8 @@ import pyarrow as pa
 from olapdb.errors import (
     ChecksumDoesntMatch,
     CorruptedData,
+    Error,
+    FileDoesntExist,
     MemoryLimitExceeded,
     OperationalError,
     system_error,
@@ -107,6 +109,14 @@ def unreadable(part: Part, error: Exception) -> OperationalError:
         f"{part.path or 'the catalog (inline)'} cannot be read: {error}.",
         hint=quarantine_hint(part),
     )
+
+
+def tells_of_damage(error: Error) -> bool:
+    """Whether the error says that a part's bytes are not there, are others, or cannot be had."""
+    cause = error.__cause__
+    if isinstance(cause, OSError) and cause.errno == errno.EIO:
+        return True
+    return isinstance(error, CorruptedData | FileDoesntExist)
 
 
 def verify_inline(part: Part, rows: bytes) -> None:

@@ -15,7 +15,7 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from olapdb.errors import CorruptedData, FileDoesntExist, InternalError, SnapshotTooOld
+from olapdb.errors import CorruptedData, InternalError, OperationalError, SnapshotTooOld
 from olapdb.functions import cast_column, parse_type
 from olapdb.functions.base import Environment
 from olapdb.functions.columns import with_precision
@@ -23,7 +23,13 @@ from olapdb.model.columns import PartColumns
 from olapdb.model.part import ColumnBounds, Part
 from olapdb.model.schema import Column, SkipIndex, Table
 from olapdb.storage.bounds import bounds_hold, has_bounds, statistics_bounds
-from olapdb.storage.checksum import mismatch, unreadable, verify_inline, verify_open
+from olapdb.storage.checksum import (
+    mismatch,
+    tells_of_damage,
+    unreadable,
+    verify_inline,
+    verify_open,
+)
 from olapdb.storage.skip_indexes import METADATA_PREFIX, IndexPlace, parse_index
 from olapdb.storage.store import Store
 from olapdb.threads import refuse_if_ending
@@ -283,8 +289,10 @@ class PartReader:
         """A read that fails makes the part a suspect: whether it is damaged is found out later."""
         try:
             yield
-        except (CorruptedData, FileDoesntExist, SnapshotTooOld):
-            self._store.cache.suspects.add(self._part)
+        except OperationalError as error:
+            # Rows that the catalog lacks may be those of a snapshot that vacuum has passed.
+            if tells_of_damage(error) or isinstance(error, SnapshotTooOld):
+                self._store.cache.suspects.add(self._part)
             raise
 
     # --- types

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 
 from olapdb.catalog.base import Catalog
-from olapdb.errors import CorruptedData, FileDoesntExist, SnapshotTooOld
+from olapdb.errors import OperationalError, SnapshotTooOld
 from olapdb.model.part import BlockRange, Part, detached_table
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.storage.bounds import table_bounds
-from olapdb.storage.checksum import verify_file, verify_inline
+from olapdb.storage.checksum import tells_of_damage, verify_file, verify_inline
 from olapdb.storage.reader import PartReader
 from olapdb.storage.store import Store
 from olapdb.storage.swap_note import still_tells
@@ -93,7 +93,9 @@ def part_problems(
             yield "is void, but has a file"
         if part.rows:
             yield from _check_rows(snapshot, store, table, part, check_rows)
-    except (CorruptedData, FileDoesntExist, SnapshotTooOld) as error:
+    except OperationalError as error:
+        if not tells_of_damage(error) and not isinstance(error, SnapshotTooOld):
+            raise
         yield str(error)
 
 

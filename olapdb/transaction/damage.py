@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from olapdb.errors import CorruptedData, Error, FileDoesntExist, SnapshotTooOld
+from olapdb.errors import Error, OperationalError, SnapshotTooOld
 from olapdb.model.damage import Damage
 from olapdb.model.part import Part
 from olapdb.model.snapshot import Snapshot
-from olapdb.storage.checksum import verify_file, verify_inline
+from olapdb.storage.checksum import tells_of_damage, verify_file, verify_inline
 from olapdb.storage.store import Store
 from olapdb.transaction.services import Services
 
@@ -32,16 +32,24 @@ def look_into_suspects(services: Services) -> None:
     taken = suspects.take()
     try:
         with services.catalog.pinned() as snapshot:
-            found = [
-                damage_of(part, reason, services.clock_ms())
-                for part in taken
-                if is_live(part, snapshot) and (reason := bytes_problem(snapshot, services.store, part))
-            ]  # fmt: skip
+            looked_at = ((part, _looked_at(part, snapshot, services)) for part in taken)
+            found = [damage_of(part, why, services.clock_ms()) for part, why in looked_at if why]
         if found:
             services.catalog.note_damaged(found)
     except Error:
         for part in taken:
             suspects.add(part)
+
+
+def _looked_at(part: Part, snapshot: Snapshot, services: Services) -> str:
+    """What is wrong with a suspect, "" for nothing. Where that cannot be learnt now, the next read
+    that fails makes it a suspect again."""
+    if not is_live(part, snapshot):
+        return ""
+    try:
+        return bytes_problem(snapshot, services.store, part)
+    except Error:
+        return ""
 
 
 def is_live(part: Part, snapshot: Snapshot) -> bool:
@@ -60,10 +68,12 @@ def bytes_problem(snapshot: Snapshot, store: Store, part: Part) -> str:
             verify_inline(part, snapshot.inline_rows(part))
         elif part.rows:
             verify_file(store, part)
-    except (CorruptedData, FileDoesntExist) as error:
-        return error.message
     except SnapshotTooOld:
         return "The catalog does not hold its rows."
+    except OperationalError as error:
+        if tells_of_damage(error):
+            return error.message
+        raise
     return ""
 
 

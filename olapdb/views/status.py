@@ -329,7 +329,12 @@ def _failed_words(attempt: str, error: str, name: str) -> str:
 
 
 def _stale_words(stale: Sequence[StaleSlice]) -> str:
-    return f"Stale by {', '.join(dict.fromkeys(one.cause for one in stale))}."
+    """ "Stale by DELETE, DIMENSION CHANGE."; the statement that set parts aside names them."""
+    causes = dict.fromkeys(
+        f"{one.cause} ({one.statement})" if one.cause == "QUARANTINE PART" else one.cause
+        for one in stale
+    )
+    return f"Stale by {', '.join(causes)}."
 
 
 def _bypass_words(by_hand: Mapping[str, int]) -> str:

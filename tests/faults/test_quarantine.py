@@ -247,8 +247,11 @@ def test_refusals(connection: Connection) -> None:
     with pytest.raises(SyntaxError):
         connection.execute("SYSTEM QUARANTINE PART 'x'")
     connection.execute("CREATE TABLE lines (a UInt8) ENGINE = Log")
-    with pytest.raises(Error, match="MergeTree family"):
+    with pytest.raises(NoSuchDataPart):
         connection.execute("SYSTEM QUARANTINE PART 'x' ON lines")
+    connection.execute("CREATE TABLE nothing (a UInt8) ENGINE = Null")
+    with pytest.raises(Error, match="stores nothing"):
+        connection.execute("SYSTEM QUARANTINE PART 'x' ON nothing")
 
 
 def test_merges_and_inserts_meanwhile(connection: Connection, folder: Path) -> None:

@@ -16,6 +16,7 @@ from olapdb.dbapi.connection import Connection
 from olapdb.errors import CorruptedData, Error, FileDoesntExist, OperationalError
 from olapdb.merge.vacuum import vacuum
 from olapdb.storage.checksum import unreadable
+from olapdb.storage.store import LocalStore, storage_error
 from tests.unit.views.warehouse import dicts, rows
 
 QUERY = (
@@ -141,6 +142,36 @@ def test_several_parts_are_mended_at_once(connection: Connection, folder: Path) 
     connection.execute("CHECK ALL TABLES")
     assert "4 more parts are damaged" in health(connection)["reason"]
     mended(connection, "v", "w")
+
+
+@pytest.mark.parametrize("engine", ["Log", "Memory", "MergeTree ORDER BY k"])
+def test_tables_without_partitions(tmp_path: Path, engine: str) -> None:
+    """Of any engine that stores rows a part is set aside, and comes back once it is restored."""
+    folder = tmp_path / "warehouse"
+    with olapdb.connect(folder, settings={"inline_bytes_max": 0}) as opened:
+        opened.execute("SYSTEM STOP MERGES")
+        opened.execute(f"CREATE TABLE `order` (k UInt64, x Int64) ENGINE = {engine}")
+        opened.execute("CREATE TABLE t (k UInt64, x Int64) ENGINE = SummingMergeTree ORDER BY k")
+        query = "SELECT k, sum(x) AS x FROM `order` GROUP BY k"
+        opened.execute(f"CREATE MATERIALIZED VIEW v TO t AS {query}")
+        opened.execute("INSERT INTO `order` VALUES (1, 1)")
+        opened.execute("INSERT INTO `order` VALUES (2, 2)")
+        _, file, before = damage(folder, opened, "order")
+        meet(opened, "SELECT * FROM `order`")
+        assert health(opened)["verdict"] == "unverifiable"
+        opened.execute(health(opened)["mend"])
+        assert "QUARANTINE PART (SYSTEM QUARANTINE PART '" in health(opened)["reason"]
+        opened.execute(health(opened)["mend"])
+        opened.execute(health(opened)["mend"])
+        assert health(opened)["verdict"] == "proven"
+        assert len(rows(opened, "SELECT * FROM `order`")) == 1
+        file.write_bytes(before)
+        opened.execute("ALTER TABLE `order` ATTACH PARTITION ALL")
+        assert health(opened)["verdict"] == "partial"
+        opened.execute(health(opened)["mend"])
+        opened.execute(health(opened)["mend"])
+        assert health(opened)["verdict"] == "proven"
+        assert len(rows(opened, "SELECT * FROM `order`")) == 2
 
 
 def test_a_backup_meets_it(connection: Connection, folder: Path, tmp_path: Path) -> None:
@@ -296,6 +327,31 @@ def test_what_says_something_of_the_part(
     told = unreadable(snapshot.parts(table.id)[0], error)
     assert isinstance(told, OperationalError)
     assert isinstance(told, CorruptedData) == damaged
+
+
+@pytest.mark.parametrize(("number", "damaged"), [(errno.EIO, True), (errno.EMFILE, False)])
+def test_a_file_that_cannot_be_opened(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch, number: int, damaged: bool
+) -> None:
+    services = connection.database.services
+    snapshot = services.catalog.snapshot()
+    table = snapshot.find("default", "s")
+    assert table is not None
+    path = snapshot.parts(table.id)[0].path
+    services.store.cache.forget(path)
+    opened = type(services.store).open_input
+
+    def failing(store: LocalStore, asked: str) -> pa.NativeFile:
+        if asked == path:
+            raise storage_error(OSError(number, os.strerror(number)), asked) from OSError(
+                number, os.strerror(number)
+            )
+        return opened(store, asked)
+
+    monkeypatch.setattr(LocalStore, "open_input", failing)
+    with pytest.raises(OperationalError):
+        rows(connection, "SELECT * FROM s")
+    assert health(connection)["verdict"] == ("unverifiable" if damaged else "covered")
 
 
 def test_too_many_open_files(connection: Connection, folder: Path) -> None:
