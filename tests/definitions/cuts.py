@@ -22,7 +22,7 @@ from tests.definitions.values import normal
 
 ORDER_MATTERS = re.compile(r"LIMIT|rand|now|UUID|uptime|queryID|QueryID")
 """Statements whose own outcome depends on the order of rows, or on when they run."""
-ROWS_MATTER = re.compile(r"UPDATE|DELETE|TTL|CLEAR|DEDUPLICATE|CONSTRAINT")
+ROWS_MATTER = re.compile(r"UPDATE|DELETE|TTL|CLEAR|DEDUPLICATE|CONSTRAINT|ADD COLUMN")
 """Statements about rows as they are stored: of an engine that joins rows, each cut stores others."""
 JOINS_ROWS = re.compile(r"ENGINE = (?:Summing|Aggregating|Replacing|Collapsing|Versioned)")
 

@@ -11,37 +11,44 @@ import multiprocessing
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from tests.definitions.grammar import draw_script
 from tests.definitions.run import Totals, run_script
-from tests.definitions.shrink import shrunk
+from tests.definitions.shrink import RUNS_MAX, shrunk
 
 TOLD_EVERY = 500
 
 
-def run_seed(seed: int) -> tuple[int, Totals, str]:
-    """The seed, its totals, and what was found, "" for nothing."""
+def run_seed(seed: int, runs_max: int = RUNS_MAX) -> tuple[int, Totals, str]:
+    """The seed, its totals, and what was found, "" for nothing, in the shortest form that
+    `runs_max` runs found."""
     totals = Totals()
     script = draw_script(seed)
     finding = run_script(script, totals)
     if finding is None:
         return seed, totals, ""
-    _, finding = shrunk(script, finding)
+    _, finding = shrunk(script, finding, runs_max)
     return seed, totals, str(finding)
 
 
-def outcomes(seeds: Iterable[int], processes: int) -> Iterator[tuple[int, Totals, str]]:
+def outcomes(
+    seeds: Iterable[int], processes: int, runs_max: int
+) -> Iterator[tuple[int, Totals, str]]:
+    run = partial(run_seed, runs_max=runs_max)
     if processes == 1:
-        yield from map(run_seed, seeds)
+        yield from map(run, seeds)
         return
     with multiprocessing.get_context("spawn").Pool(processes, maxtasksperchild=500) as pool:
-        yield from pool.imap_unordered(run_seed, seeds)
+        yield from pool.imap_unordered(run, seeds)
 
 
-def soak(first: int, count: int, processes: int) -> tuple[Totals, list[str]]:
+def soak(
+    first: int, count: int, processes: int, runs_max: int = RUNS_MAX
+) -> tuple[Totals, list[str]]:
     """Totals, and the findings in words."""
     totals, findings, started = Totals(), list[str](), time.monotonic()
-    for seed, found, finding in outcomes(range(first, first + count), processes):
+    for seed, found, finding in outcomes(range(first, first + count), processes, runs_max):
         totals.add(found)
         if finding:
             findings.append(f"seed {seed}:\n{finding}")
