@@ -279,6 +279,11 @@ RULES = (
     Rule(
         "moments stop at the ends of their type",
         "different",
+        statement=r"(WHERE|HAVING|IN).*(add|subtract|INTERVAL|toInterval)",
+    ),
+    Rule(
+        "moments stop at the ends of their type",
+        "different",
         statement=r"to(Week|Year|Month|Day|YYYY|Hour|Minute|Second)\w*\(.*(add|subtract|INTERVAL|minus|plus|toDateTime\()",
     ),
     Rule(
