@@ -79,6 +79,11 @@ def _day_of_year(seconds: np.ndarray) -> np.ndarray:
     return np.asarray(days - cast_times.days_from_civil(year, one, one) + 1)
 
 
+def _relative_day(seconds: np.ndarray) -> np.ndarray:
+    """Days since 1970-01-01 within a Date's range, as ClickHouse counts them."""
+    return np.asarray(np.clip(seconds // cast_times.DAY, 0, cast_times.DATE_MAX))
+
+
 def _packed_second(seconds: np.ndarray) -> np.ndarray:
     year, month, day = cast_times.civil_from_days(seconds // cast_times.DAY)
     clock = seconds % cast_times.DAY
@@ -171,7 +176,7 @@ DEFINITIONS: tuple[Definition, ...] = (
     _part("toYYYYMMDDhhmmss", UINT64, _packed_second),
     _part("toISOYear", UINT16, lambda s: iso_week(s // cast_times.DAY)[0], monotonic=True),
     _part("toISOWeek", UINT8, lambda s: iso_week(s // cast_times.DAY)[1]),
-    _part("toRelativeDayNum", UINT32, lambda s: np.maximum(s // cast_times.DAY, 0)),
+    _part("toRelativeDayNum", UINT32, _relative_day),
     _part("toDaysSinceYearZero", UINT32, lambda s: s // cast_times.DAY + 719_528,
           aliases=("TO_DAYS",), monotonic=True, insensitive=True),
     _with_mode("toDayOfWeek", _weekday_kernel, UINT8, ("DAYOFWEEK",)),

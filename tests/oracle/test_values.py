@@ -35,6 +35,7 @@ SAME = (
     "SELECT toDate32(toDateTime64('1959-12-31 23:59:59.5', 3)), toDate(materialize(toDateTime64('1959-12-31 23:59:59.5', 3)))",
     "SELECT toRelativeDayNum(toDate32('1960-01-01')), toRelativeDayNum(materialize(toDate32('1960-01-01')))",
     "SELECT toRelativeDayNum(toDateTime64('1960-01-01 00:00:00', 3)), toRelativeDayNum(toDate32('2024-01-01'))",
+    "SELECT toRelativeDayNum(materialize(toDate32('2200-01-03'))), toRelativeDayNum(toDateTime64('2200-01-03 00:00:00', 3))",
     # zero bytes
     f"SELECT hex(if(number = 0, {FIXED}, 'b')), hex(ifNull(toNullable({FIXED}), 'b')) FROM numbers(2)",
     f"SELECT hex(coalesce(toNullable({FIXED}), 'b')), hex(if(number = 0, {FIXED}, toFixedString('a', 5))) FROM numbers(2)",
