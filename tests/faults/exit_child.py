@@ -34,7 +34,9 @@ INSERT = "INSERT INTO s SELECT number % 2, toString(rand() % 100003), number FRO
 SELECT = "SELECT k, count(), sum(n) FROM s GROUP BY k ORDER BY k"
 
 
-def over_and_over(work: Callable[[], object], *, daemon: bool = True, times: int = 1_000_000) -> None:
+def over_and_over(
+    work: Callable[[], object], *, daemon: bool = True, times: int = 1_000_000
+) -> None:
     """In a thread; errors of the tree are what a program would catch."""
     began = threading.Event()
 
