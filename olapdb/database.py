@@ -19,6 +19,7 @@ from olapdb.model.stages import Durability
 from olapdb.session import Session
 from olapdb.statements.context import Engine, PlanCache
 from olapdb.system.registry import tables
+from olapdb.threads import end_with_process
 from olapdb.transaction.services import Services
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Database:
 
             self._scheduler = MergeScheduler(self.services, expire=_expire)
             self._scheduler.start()
+        end_with_process(self)
         self.engine = Engine(
             services=self.services,
             executor=self.executor,
@@ -143,6 +145,12 @@ class Database:
         raise ExternalToolMissing(
             f"The executor {name} is not installed.", hint=f"pip install 'olapdb[{name}]'."
         )
+
+    def end_soon(self) -> None:
+        """End merges and statements: the process ends, and nothing may work in Arrow by then."""
+        if self._scheduler is not None:
+            self._scheduler.end_soon()
+        self.services.activity.cancel_all()
 
     def _written(self, table_id: str) -> None:
         if self._scheduler is not None:

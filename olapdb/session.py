@@ -51,6 +51,7 @@ from olapdb.statements import (
 )  # fmt: skip
 from olapdb.statements.context import Engine, Parameters, Progress, StatementContext
 from olapdb.statements.readonly import refuse_if_readonly
+from olapdb.threads import park_if_ending
 from olapdb.transaction.activity import RunningQuery
 from olapdb.types import DataType
 
@@ -314,6 +315,7 @@ class Session:
                 f"Parameters are a sequence (for ?) or a mapping (for :name), not "
                 f"{type(parameters).__name__}."
             )
+        park_if_ending()
         self.engine.services.leftovers.settle()
         query_id = str(uuid.uuid4())
         return StatementContext(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,6 +18,7 @@ import pyarrow.compute as pc
 from olapdb.execute.row_hashes import can_be_hashed, row_hashes
 from olapdb.functions.base import Groups
 from olapdb.functions.memory import empty, progression
+from olapdb.threads import ThreadPool
 
 RADIX_MAX = 1 << 62
 """Codes of several columns are packed into one integer below this."""
@@ -100,7 +100,7 @@ def _by_slices(leaves: Sequence[pa.Array], rows: int, threads: int) -> Factorise
     if threads == 1:
         slices = list(map(group, starts, ends))
     else:
-        with ThreadPoolExecutor(threads, thread_name_prefix="olapdb-group") as pool:
+        with ThreadPool(threads, "olapdb-group") as pool:
             slices = list(pool.map(group, starts, ends))
     begins = np.zeros(rows, bool)  # where a group's first row is
     for found in slices:

@@ -7,7 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
@@ -26,6 +26,7 @@ from olapdb.functions.base import Environment
 from olapdb.model.part import Part
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import QueryStatistics
+from olapdb.threads import ThreadPool
 
 if TYPE_CHECKING:
     from olapdb.execute.lookup import Lookup
@@ -144,7 +145,7 @@ class ExecutionContext:
     def __post_init__(self) -> None:
         self._started = self.clock()
         self._process_id = os.getpid()
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: ThreadPool | None = None
         if not self.memory.limit_bytes:
             self.memory.limit_bytes = self.setting("max_memory_usage", 0) or _half_of_memory()
         block_rows = self.setting("max_block_size", MAX_BLOCK_SIZE_DEFAULT)
@@ -238,9 +239,9 @@ class ExecutionContext:
             if close is not None:
                 close()
 
-    def _threads(self) -> ThreadPoolExecutor:
+    def _threads(self) -> ThreadPool:
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="olapdb-query")
+            self._pool = ThreadPool(self.threads, "olapdb-query")
         return self._pool
 
     def close(self) -> None:

@@ -10,7 +10,6 @@ hashes of the groups    12 70 95
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +17,7 @@ import pyarrow as pa
 
 from olapdb.execute.ordering import equal_values
 from olapdb.execute.row_hashes import HASHED_ROWS, is_told_by_hash, row_hashes, rows_at_once
+from olapdb.threads import ThreadPool
 
 BUCKETED_GROUPS = 1 << 20
 
@@ -117,7 +117,7 @@ def sort_by_hash(hashes: np.ndarray, threads: int) -> np.ndarray:
         for start, stop in zip(starts, ends, strict=True):
             sort(start, stop)
     else:
-        with ThreadPoolExecutor(threads, thread_name_prefix="olapdb-index") as pool:
+        with ThreadPool(threads, "olapdb-index") as pool:
             list(pool.map(sort, starts, ends))
     return order
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
@@ -39,6 +38,7 @@ from olapdb.ingest.constraints import check_constraints
 from olapdb.ingest.nested import check_nested_sizes
 from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
+from olapdb.threads import ThreadPool
 from olapdb.transaction.cache import Cache
 from olapdb.types import DataType, Date, DateTime, is_nullable, make_nullable, plain
 
@@ -298,7 +298,7 @@ def _plain_arrays(rows: pa.Table, threads: int) -> list[pa.Array]:
     copied = sum(column.num_chunks > 1 for column in rows.columns)
     if copied < 2 or threads == 1 or rows.num_rows < PARALLEL_ROWS_MIN:
         return [_plain_array(column) for column in rows.columns]
-    with ThreadPoolExecutor(min(copied, threads), "olapdb-block") as pool:
+    with ThreadPool(min(copied, threads), "olapdb-block") as pool:
         return list(pool.map(_plain_array, rows.columns))
 
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import TypeVar
+
+from olapdb.threads import ThreadPool
 
 Branch = TypeVar("Branch")
 
@@ -23,7 +25,7 @@ def run_branches(
     """Fires all branches, then absorbs them in their order, up to and including the first that
     failed; its error is raised. The caller drops what the others have staged."""
     threads = int(str(settings.get("max_threads", 0))) or os.cpu_count() or 1
-    with ThreadPoolExecutor(min(threads, len(branches)), thread_name_prefix="olapdb-view") as pool:
+    with ThreadPool(min(threads, len(branches)), "olapdb-view") as pool:
         futures: list[Future[None]] = [pool.submit(fire, one) for one in branches]
     for branch, future in zip(branches, futures, strict=True):
         absorb(branch)

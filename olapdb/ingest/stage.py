@@ -11,7 +11,7 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import wait
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -44,6 +44,7 @@ from olapdb.model.view_state import CoverageRow
 from olapdb.result import QueryStatistics
 from olapdb.storage.store import Store
 from olapdb.storage.writer import write_part
+from olapdb.threads import ThreadPool
 from olapdb.transaction.cache import Cache
 from olapdb.transaction.points import reach
 
@@ -132,7 +133,7 @@ class BlockStager:
         Whatever fails, what was written is among the changes, for whoever discards it."""
         at = len(self._changes)
         written: list[Change] = []
-        with ThreadPoolExecutor(1, thread_name_prefix="olapdb-write") as pool:
+        with ThreadPool(1, "olapdb-write") as pool:
             writing = pool.submit(self._write, table, block, number, (), written)
             try:
                 self.cascade(table, block, number, 0)

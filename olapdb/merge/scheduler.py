@@ -16,6 +16,7 @@ from olapdb.merge.merger import MergeResult, merge_some
 from olapdb.merge.pauses import Pauses
 from olapdb.merge.vacuum import vacuum
 from olapdb.model.schema import Table
+from olapdb.threads import is_ending
 from olapdb.transaction.services import Services
 
 SWEEP_SECONDS = 30.0
@@ -82,9 +83,9 @@ class MergeScheduler:
         return self._thread is not None and self._thread.is_alive()
 
     def start(self) -> None:
-        """Idempotent."""
+        """Idempotent; at the end of the process nothing is started any more."""
         with self._lock:
-            if self.running:
+            if self.running or is_ending():
                 return
             self._stopping.clear()
             self._thread = threading.Thread(target=self._run, name="olapdb-merges", daemon=True)
@@ -98,6 +99,11 @@ class MergeScheduler:
         self._wake.put(None)
         if thread is not None and thread is not threading.current_thread():
             thread.join(STOP_SECONDS_MAX)
+
+    def end_soon(self) -> None:
+        """Begin no other merge; the one under way ends at its next part or page."""
+        self._stopping.set()
+        self._wake.put(None)
 
     def set_merges(self, running: bool, table_id: str | None = None) -> None:
         """SYSTEM START or STOP MERGES, of a table or (None) of all; a stop returns when no merge of

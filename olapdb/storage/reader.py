@@ -25,6 +25,7 @@ from olapdb.storage.bounds import bounds_hold, has_bounds, statistics_bounds
 from olapdb.storage.checksum import mismatch, unreadable, verify_inline, verify_open
 from olapdb.storage.skip_indexes import METADATA_PREFIX, IndexPlace, parse_index
 from olapdb.storage.store import Store
+from olapdb.threads import refuse_if_ending
 from olapdb.types import Float, plain
 
 _FIELD_ID = b"PARQUET:field_id"
@@ -120,6 +121,7 @@ class PartReader:
         left (`part.rows` and `row_groups` tell it).  Raises FileDoesntExist, ChecksumDoesntMatch
         or CorruptedData, which name the part.
         """
+        refuse_if_ending()
         wanted = [self._column(name) for name in columns]
         if self._part.rows == 0:
             return pa.table({c.name: pa.array([], c.type.arrow) for c in wanted})

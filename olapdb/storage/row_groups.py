@@ -13,7 +13,7 @@ import os
 import zlib
 from collections import deque
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -33,6 +33,7 @@ from olapdb.storage.parquet_footer import (
     parse_footer,
     parse_offset_index,
 )
+from olapdb.threads import ThreadPool, refuse_if_ending
 
 STRETCH_ROWS = 1 << 17
 """What one thread encodes at a time: enough to make little of what a writer costs by itself."""
@@ -104,10 +105,11 @@ class RowGroupsWriter:
         step = max(1, self._stretch_rows // row_group_size) * row_group_size
         stretches = (rows.slice(start, step) for start in range(0, rows.num_rows, step))
         self.write(_MAGIC)
-        with ThreadPoolExecutor(self._threads, thread_name_prefix="olapdb-parquet") as pool:
+        with ThreadPool(self._threads, "olapdb-parquet") as pool:
             waiting: deque[Future[_Stretch]] = deque()
             try:
                 for stretch in stretches:
+                    refuse_if_ending()
                     waiting.append(pool.submit(self._encode, stretch, row_group_size))
                     if len(waiting) > self._threads + 1:
                         self._append(waiting.popleft().result())

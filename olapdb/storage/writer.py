@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,6 +28,7 @@ from olapdb.storage.codec import column_codec
 from olapdb.storage.row_groups import cores, parquet_writer
 from olapdb.storage.skip_indexes import METADATA_PREFIX, build_index, place_of
 from olapdb.storage.store import Store, storage_error
+from olapdb.threads import ThreadPool
 from olapdb.types import (
     AggregateFunction,
     Date,
@@ -272,7 +272,7 @@ def _meanwhile(
     if rows <= ROW_GROUP_ROWS:
         yield partial(work, *arguments)
         return
-    with ThreadPoolExecutor(1, thread_name_prefix="olapdb-bounds") as pool:
+    with ThreadPool(1, "olapdb-bounds") as pool:
         yield pool.submit(work, *arguments).result
 
 

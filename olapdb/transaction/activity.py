@@ -101,6 +101,12 @@ class Activity:
             if query.kind in ("Select", "Insert"):
                 self._events[f"{query.kind}Query"] += 1
 
+    def cancel_all(self) -> None:
+        """Make every running statement end at its next batch."""
+        with self._lock:
+            for query in self._running.values():
+                query.cancelled.set()
+
     def end(
         self, query: RunningQuery, written_rows: int, error: BaseException | None = None
     ) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 from olapdb.errors import Error, QueryWasCancelled
 from olapdb.storage.store import Store
+from olapdb.threads import ThreadPool
 from olapdb.transaction.cache import Cache
 from olapdb.views.chunk import ChunkTask, FailedChunk, StagedChunk, compute_chunk
 
@@ -64,7 +65,7 @@ class InProcessExecutor:
         ended = threading.Event()
         running: set[Future[StagedChunk | FailedChunk]] = set()
         ready: deque[StagedChunk | FailedChunk] = deque()
-        with ThreadPoolExecutor(threads, thread_name_prefix="olapdb-chunk") as pool:
+        with ThreadPool(threads, "olapdb-chunk") as pool:
             try:
                 while waiting or running:
                     if stop():

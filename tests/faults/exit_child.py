@@ -1,0 +1,178 @@
+"""A process that works hard in olapdb and ends abruptly, without close():
+
+    python exit_child.py FOLDER WORK ENDING
+
+It prints "at work" before it ends, so that a test knows that it got so far.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import olapdb
+from olapdb.dbapi.connection import Connection
+from olapdb.errors import Error
+
+ROWS = 100_000
+PREPARED = (
+    "SYSTEM STOP MERGES",
+    "CREATE TABLE s (p UInt8, k String, n Int64) ENGINE = MergeTree PARTITION BY p ORDER BY (k, n)",
+    "CREATE TABLE t (p UInt8, k String, n Int64) ENGINE = SummingMergeTree PARTITION BY p"
+    " ORDER BY (p, k)",
+    "CREATE MATERIALIZED VIEW v TO t AS SELECT p, k, sum(n) AS n FROM s GROUP BY p, k",
+    *[f"INSERT INTO s SELECT number % 2, toString(number * 7919 % 100003), number FROM numbers({ROWS})"]
+    * 4,
+)  # fmt: skip
+INSERT = "INSERT INTO s SELECT number % 2, toString(rand() % 100003), number FROM numbers(100000)"
+SELECT = "SELECT k, count(), sum(n) FROM s GROUP BY k ORDER BY k"
+
+
+def over_and_over(
+    work: Callable[[], object], *, daemon: bool = True, times: int = 1_000_000
+) -> None:
+    """In a thread; errors of the tree are what a program would catch."""
+    began = threading.Event()
+
+    def run() -> None:
+        for _ in range(times):
+            began.set()
+            try:
+                work()
+            except Error:
+                continue
+
+    threading.Thread(target=run, daemon=daemon).start()
+    began.wait()
+
+
+def fetch(connection: Connection, text: str) -> Callable[[], object]:
+    return lambda: connection.execute(text).fetchall()
+
+
+def merges(connection: Connection) -> None:
+    connection.execute("SYSTEM START MERGES")
+    connection.execute(INSERT)
+
+
+def selects(connection: Connection) -> None:
+    for _ in range(2):
+        over_and_over(fetch(connection, SELECT))
+
+
+def inserts(connection: Connection) -> None:
+    over_and_over(fetch(connection, INSERT))
+
+
+def optimizes(connection: Connection) -> None:
+    over_and_over(fetch(connection, "OPTIMIZE TABLE s FINAL"))
+
+
+def reconciles(connection: Connection) -> None:
+    over_and_over(fetch(connection, "SYSTEM RECONCILE VIEW v"))
+
+
+def replays(connection: Connection) -> None:
+    over_and_over(fetch(connection, "SYSTEM REPLAY VIEW v"))
+
+
+LEFT: list[Any] = []
+
+
+def results(connection: Connection) -> None:
+    """Nobody reads them to their end, nor closes them: their look-ahead threads decode parts."""
+    for _ in range(4):
+        cursor = connection.execute("SELECT * FROM s SETTINGS max_threads = 2")
+        cursor.fetchone()
+        LEFT.append(cursor)
+
+
+def own_threads(connection: Connection) -> None:
+    """Threads of the program that are no daemons: Python waits for them, and they do all their work."""
+    for _ in range(2):
+        over_and_over(lambda: connection.execute(INSERT), daemon=False, times=2)
+
+
+WORK: dict[str, Callable[[Connection], None]] = {
+    "merges": merges, "selects": selects, "inserts": inserts, "optimizes": optimizes,
+    "reconciles": reconciles, "replays": replays, "results": results, "own threads": own_threads,
+}  # fmt: skip
+
+
+def fork_that_exits(connection: Connection, code: int) -> None:
+    """The child ends as any process does, while its parent goes on to work."""
+    child = os.fork()
+    if child == 0:
+        sys.exit(code)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == code, status
+
+
+def fork_that_leaves(connection: Connection) -> None:
+    child = os.fork()
+    if child == 0:
+        os._exit(5)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 5, status
+
+
+def of_a_pool(folder: str) -> int:
+    connection = olapdb.connect(folder)
+    inserts(connection)
+    return len(connection.execute("SELECT 1").fetchall())
+
+
+def processes(method: str) -> None:
+    import multiprocessing
+
+    with multiprocessing.get_context(method).Pool(2) as pool:
+        assert pool.map(of_a_pool, [sys.argv[1]] * 2) == [1, 1]
+        pool.close()
+        pool.join()
+
+
+def interrupt() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(60)
+
+
+def raise_error() -> None:
+    raise LookupError("of the program's own")
+
+
+def main(folder: str, work: str, ending: str) -> None:
+    connection = olapdb.connect(folder)
+    if ending == "before atexit":
+        atexit.register(lambda: connection.execute("SELECT count() FROM s").fetchall())
+        atexit.register(connection.close)
+    WORK[work](connection)
+    time.sleep(float(sys.argv[4]))
+    print("at work", flush=True)
+    match ending:
+        case "end" | "before atexit":
+            return
+        case "exit":
+            sys.exit(3)
+        case "error":
+            raise_error()
+        case "interrupt":
+            interrupt()
+        case "fork":
+            fork_that_exits(connection, 4)
+        case "fork and leave":
+            fork_that_leaves(connection)
+        case "multiprocessing fork" | "multiprocessing spawn":
+            processes(ending.partition(" ")[2])
+        case "thread exits":
+            threading.Thread(target=sys.exit).start()
+            sys.exit(3)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:4])

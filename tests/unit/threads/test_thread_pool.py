@@ -1,0 +1,125 @@
+"""The pool of olapdb's threads: as that of concurrent.futures, but it works until the very end."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import threading
+import weakref
+
+import pytest
+
+from olapdb.threads import ThreadPool
+
+
+def test_answers_come_in_the_order_of_the_items() -> None:
+    with ThreadPool(3, "test") as pool:
+        assert list(pool.map(lambda a, b: a * b, range(20), range(20))) == [
+            n * n for n in range(20)
+        ]
+        assert list(pool.map(str, [])) == []
+
+
+def test_an_error_is_that_of_its_future() -> None:
+    with ThreadPool(2, "test") as pool:
+        failing = pool.submit(int, "x")
+        assert pool.submit(int, "7").result() == 7
+        with pytest.raises(ValueError, match="invalid literal"):
+            failing.result()
+
+
+def test_as_many_run_at_once_as_there_are_threads_and_no_more() -> None:
+    together = threading.Barrier(3)
+    running, most, lock = [0], [0], threading.Lock()
+
+    def work(_: int) -> None:
+        with lock:
+            running[0] += 1
+            most[0] = max(most[0], running[0])
+        together.wait(60)
+        with lock:
+            running[0] -= 1
+
+    with ThreadPool(3, "test") as pool:
+        list(pool.map(work, range(9)))
+    assert most[0] == 3
+
+
+def test_a_shutdown_finishes_what_was_submitted_or_cancels_it() -> None:
+    for cancel in (False, True):
+        began, go_on = threading.Event(), threading.Event()
+
+        def work(began: threading.Event = began, go_on: threading.Event = go_on) -> int:
+            began.set()
+            go_on.wait(60)
+            return 1
+
+        pool = ThreadPool(1, "test")
+        first, second = pool.submit(work), pool.submit(work)
+        assert began.wait(60)
+        pool.shutdown(wait=False, cancel_futures=cancel)
+        go_on.set()
+        pool.shutdown()
+        assert first.result() == 1
+        assert second.cancelled() == cancel
+        with pytest.raises(RuntimeError, match="after shutdown"):
+            pool.submit(work)
+
+
+def test_a_pool_that_is_dropped_ends_its_threads() -> None:
+    pool = ThreadPool(2, "test")
+    pool.submit(int).result()
+    threads = list(pool._threads)
+    alive = weakref.ref(pool)
+    del pool
+    gc.collect()
+    assert alive() is None
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def test_an_answer_is_not_held_by_an_idle_thread() -> None:
+    class Answer:
+        pass
+
+    with ThreadPool(1, "test") as pool:
+        future = pool.submit(Answer)
+        answer = weakref.ref(future.result())
+        del future
+        pool.submit(int).result()  # by then the thread is past the first
+        gc.collect()
+        assert answer() is None
+
+
+AT_THE_END = """
+import atexit, threading
+from olapdb.threads import ThreadPool, is_ending
+
+def late():
+    pool = ThreadPool(2, "late")
+    print("after the end" if is_ending() else "before it", pool.submit(threading.current_thread).result()
+          is threading.main_thread(), flush=True)
+
+
+import olapdb.threads
+atexit.unregister(olapdb.threads._end)
+atexit.register(late)
+atexit.register(olapdb.threads._end)
+
+def works_on():
+    threading.main_thread().join()
+    pool = ThreadPool(2, "works")
+    print(sum(pool.map(int, range(5))), flush=True)
+
+threading.Thread(target=works_on).start()
+"""
+
+
+def test_a_pool_works_while_the_last_threads_run_and_after_the_end_in_the_caller() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", AT_THE_END], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout.splitlines() == ["10", "after the end True"]
+    assert done.stderr == ""
