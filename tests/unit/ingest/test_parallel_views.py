@@ -40,7 +40,7 @@ def build(connection: Connection) -> None:
         (
             "TO shared AS SELECT kind, sum(v) AS n FROM s GROUP BY kind",
             "TO plain AS SELECT day, v FROM s WHERE v % 2 = 0",
-            "TO shared AS SELECT concat('x', kind) AS kind, count() AS n FROM s GROUP BY kind",
+            "TO shared AS SELECT concat('x', kind) AS kind, toInt64(count()) AS n FROM s GROUP BY kind",
             "TO sums AS SELECT kind, sum(throwIf(v = 666, 'six') + v) AS n FROM s GROUP BY kind",
         )
     ):

@@ -133,8 +133,9 @@ def test_types_of_time(connection: Connection, kind: str) -> None:
         if kind != "Date32"
         else f"CREATE TABLE t (d {kind}, n UInt64) ENGINE = MergeTree ORDER BY n TTL d + INTERVAL 1 DAY"
     )
-    connection.execute("INSERT INTO t SELECT now() - 200000, 1")
-    connection.execute("INSERT INTO t SELECT now() - 200000, 2 UNION ALL SELECT now(), 3")
+    old, new = f"CAST(now() - 200000 AS {kind})", f"CAST(now() AS {kind})"
+    connection.execute(f"INSERT INTO t SELECT {old}, 1")
+    connection.execute(f"INSERT INTO t SELECT {old}, 2 UNION ALL SELECT {new}, 3")
     connection.execute("ALTER TABLE t MATERIALIZE TTL")
     assert numbers(connection) == [3]
 

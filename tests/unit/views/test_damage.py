@@ -382,7 +382,9 @@ def test_a_catalog_of_an_older_release(connection: Connection, folder: Path) -> 
     """It has no list of damaged parts, until a writer opens it."""
     services = connection.database.services
     with services.catalog.connections.reading() as driver:  # type: ignore[attr-defined]
-        driver.execute("DROP TABLE damaged_parts")
+        for name in ("block_spans", "damaged_parts"):
+            driver.execute(f"DROP TABLE {name}")
+        driver.execute("UPDATE meta SET value = '1' WHERE key = 'format_version'")
     connection.close()
     with olapdb.connect(folder, read_only=True) as reader:
         assert health(reader)["verdict"] == "covered"
