@@ -12,10 +12,10 @@ from tests.harness.answers import answer_of, oracle_answer, statements_of
 from tests.harness.oracle import Oracle
 
 SETUP = (
-    "CREATE TABLE la (id UInt32, a Array(Int32), b Array(Int32), s Array(String),"
+    "CREATE TABLE lambda_rows (id UInt32, a Array(Int32), b Array(Int32), s Array(String),"
     " n Array(Nullable(Int16)), t Array(Tuple(x Int8, y String)), m Map(String, UInt32), k UInt8,"
     " f Array(Float64)) ENGINE = MergeTree ORDER BY id",
-    "INSERT INTO la VALUES"
+    "INSERT INTO lambda_rows VALUES"
     " (1, [1, 2, 3], [4, 5, 6], ['x', 'yy', ''], [1, NULL, 3], [(1, 'a'), (2, 'b')],"
     " {'p': 1, 'q': 2}, 1, [1.5, nan, -2]),"
     " (2, [], [], [], [], [], {}, 2, []),"
@@ -33,7 +33,7 @@ def engines(oracle: Oracle) -> Iterator[tuple[olapdb.Connection, Oracle]]:
         oracle.execute(statement)
     yield connection, oracle
     connection.close()
-    oracle.execute("DROP TABLE la")
+    oracle.execute("DROP TABLE lambda_rows")
 
 
 @pytest.mark.parametrize("query", QUERIES)

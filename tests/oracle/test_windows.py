@@ -12,9 +12,9 @@ from tests.harness.answers import answer_of, oracle_answer, statements_of
 from tests.harness.oracle import Oracle
 
 SETUP = (
-    "CREATE TABLE w (id UInt32, g String, v Int32, f Float64, n Nullable(Int16), d Date, t DateTime,"
+    "CREATE TABLE windowed (id UInt32, g String, v Int32, f Float64, n Nullable(Int16), d Date, t DateTime,"
     " s String) ENGINE = MergeTree ORDER BY id",
-    "INSERT INTO w VALUES"
+    "INSERT INTO windowed VALUES"
     " (1, 'a', 5, 1.5, 1, '2024-01-01', '2024-01-01 00:00:00', 'x'),"
     " (2, 'a', 3, 2.5, NULL, '2024-01-02', '2024-01-01 00:00:10', 'y'),"
     " (3, 'a', 5, -1, 3, '2024-01-04', '2024-01-01 00:01:00', 'z'),"
@@ -35,7 +35,7 @@ def engines(oracle: Oracle) -> Iterator[tuple[olapdb.Connection, Oracle]]:
         oracle.execute(statement)
     yield connection, oracle
     connection.close()
-    oracle.execute("DROP TABLE w")
+    oracle.execute("DROP TABLE windowed")
 
 
 @pytest.mark.parametrize("query", QUERIES)
