@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import date, datetime
+from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
 
@@ -34,6 +34,10 @@ def normal(value: Any, kind: str) -> Any:
         return value.rstrip("\0")
     if kind.partition(" of ")[0].endswith("Date") and isinstance(value, datetime):
         return value.date()
+    if isinstance(value, date) and not isinstance(value, datetime) and "DateTime" in kind:
+        return datetime.combine(value, time.min)
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=None)
     return value
 
 
@@ -57,6 +61,8 @@ def same(due: Any, there: Any, kind: str) -> bool:
         return abs(a - b) <= tolerance * max(1.0, abs(a), abs(b))
     if isinstance(there, date) and not isinstance(there, datetime) and isinstance(due, datetime):
         return due.date() == there
+    if isinstance(there, datetime) and isinstance(due, date) and not isinstance(due, datetime):
+        return there.replace(tzinfo=None) == datetime.combine(due, time.min)
     if isinstance(there, str) and isinstance(due, str):
         return due == there or ("FixedString" in kind and due.rstrip("\0") == there.rstrip("\0"))
     if isinstance(there, str) != isinstance(due, str):

@@ -27,8 +27,8 @@ TABLES = (
     "CREATE TABLE d (k UInt8, w Int64) ENGINE = MergeTree ORDER BY k",
     "CREATE TABLE totals (p UInt8, k UInt8, n Int64, x Int64) ENGINE = SummingMergeTree"
     " PARTITION BY p ORDER BY (p, k)",
-    "CREATE TABLE by_p (p UInt8, n SimpleAggregateFunction(sum, Int64),"
-    " x SimpleAggregateFunction(sum, Int64)) ENGINE = AggregatingMergeTree PARTITION BY p ORDER BY p",
+    "CREATE TABLE by_p (p UInt8, n Int64, x Int64) ENGINE = SummingMergeTree"
+    " PARTITION BY p ORDER BY p",
     "CREATE TABLE joined (p UInt8, k UInt8, n Int64, x Int64) ENGINE = SummingMergeTree"
     " PARTITION BY p ORDER BY (p, k)",
     "CREATE MATERIALIZED VIEW totals_mv TO totals AS"
