@@ -15,7 +15,7 @@ import pytest
 from olapdb.views.replay import _Replay
 from tests.property.mending import Case, Stuck, run_case, run_seed
 
-SEEDS = 70
+SEEDS = 100
 SOAK_SEEDS = 10_000
 MET = (
     "covered RECONCILE", "partial BACKFILL", "stale REPLAY", "bypassed ADOPT", "bypassed REPLAY",
