@@ -1,5 +1,8 @@
 -- ROLLUP, CUBE, GROUPING SETS and grouping(). Each statement is run on olapdb and on ClickHouse;
 -- names, types, values and the names of errors agree.
+CREATE TABLE gs (a String, b UInt8, c Nullable(Int16), v Int32, d Date) ENGINE = MergeTree ORDER BY a;
+INSERT INTO gs VALUES ('x', 1, NULL, 10, '2024-01-01'), ('x', 2, 5, 20, '2024-01-02'), ('y', 1, 5, 30, '2024-01-01'), ('', 0, NULL, 40, '2024-01-03');
+CREATE TABLE gse (a String, v Int32) ENGINE = MergeTree ORDER BY a;
 SELECT a, b, sum(v) FROM gs GROUP BY ROLLUP(a, b) ORDER BY ALL;
 SELECT a, b, sum(v) FROM gs GROUP BY a, b WITH ROLLUP ORDER BY ALL;
 SELECT a, b, sum(v) FROM gs GROUP BY CUBE(a, b) ORDER BY ALL;

@@ -1,5 +1,7 @@
 -- Functions that take a lambda. Each statement is run on olapdb and on ClickHouse; names, types,
 -- values and the names of errors agree.
+CREATE TABLE lambda_rows (id UInt32, a Array(Int32), b Array(Int32), s Array(String), n Array(Nullable(Int16)), t Array(Tuple(x Int8, y String)), m Map(String, UInt32), k UInt8, f Array(Float64)) ENGINE = MergeTree ORDER BY id;
+INSERT INTO lambda_rows VALUES (1, [1, 2, 3], [4, 5, 6], ['x', 'yy', ''], [1, NULL, 3], [(1, 'a'), (2, 'b')], {'p': 1, 'q': 2}, 1, [1.5, nan, -2]), (2, [], [], [], [], [], {}, 2, []), (3, [5, -1, 5, 5], [0, 0, 1, 1], ['b', 'a', 'c', 'a'], [NULL, NULL], [(3, 'z')], {'r': 7, 'a': 0, 'z': 3}, 1, [nan, nan, 3, inf]);
 SELECT id, arrayMap(x -> x + 1, a) FROM lambda_rows ORDER BY id;
 SELECT id, arrayMap((x, y) -> x * y + k, a, b) AS r FROM lambda_rows ORDER BY id;
 SELECT id, arrayFilter(x -> x > 1, a) AS r FROM lambda_rows ORDER BY id;

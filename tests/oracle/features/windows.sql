@@ -1,5 +1,7 @@
 -- Window functions. Each statement is run on olapdb and on ClickHouse; names, types, values and the
 -- names of errors agree.
+CREATE TABLE windowed (id UInt32, g String, v Int32, f Float64, n Nullable(Int16), d Date, t DateTime, s String) ENGINE = MergeTree ORDER BY id;
+INSERT INTO windowed VALUES (1, 'a', 5, 1.5, 1, '2024-01-01', '2024-01-01 00:00:00', 'x'), (2, 'a', 3, 2.5, NULL, '2024-01-02', '2024-01-01 00:00:10', 'y'), (3, 'a', 5, -1, 3, '2024-01-04', '2024-01-01 00:01:00', 'z'), (4, 'b', 7, 0, NULL, '2024-01-01', '2024-01-01 00:00:05', 'x'), (5, 'b', 7, 10, 5, '2024-01-08', '2024-01-01 00:00:06', 'q'), (6, 'c', -2, 3, 6, '2024-02-01', '2024-01-02 00:00:00', 'r'), (7, 'a', 9, nan, 7, '2024-01-05', '2024-01-01 00:01:05', 's'), (8, 'b', 1, 2, 8, '2024-01-03', '2024-01-01 00:00:07', '');
 SELECT id, row_number() OVER (PARTITION BY g ORDER BY v, id) AS r FROM windowed ORDER BY id;
 SELECT id, rank() OVER (PARTITION BY g ORDER BY v) AS r, dense_rank() OVER (PARTITION BY g ORDER BY v) AS d FROM windowed ORDER BY id;
 SELECT id, percent_rank() OVER (PARTITION BY g ORDER BY v) AS p, cume_dist() OVER (PARTITION BY g ORDER BY v) AS c FROM windowed ORDER BY id;

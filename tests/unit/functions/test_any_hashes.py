@@ -1,0 +1,15 @@
+"""Hashes of any values: what is refused (tests/oracle/features/hashes.sql has the values)."""
+
+from __future__ import annotations
+
+import pytest
+
+import olapdb
+
+
+def test_arrays_and_decimals_are_refused() -> None:
+    connection = olapdb.connect()
+    for argument in ("[1, 2]", "toDecimal32(1, 2)"):
+        with pytest.raises(olapdb.errors.IllegalTypeOfArgument, match="cityHash64"):
+            connection.execute(f"SELECT cityHash64({argument})")
+    connection.close()
