@@ -105,9 +105,11 @@ class MergeScheduler:
             thread.join(STOP_SECONDS_MAX)
 
     def end_soon(self) -> None:
-        """Begin no other merge; the one under way ends at its next part or page."""
+        """Begin no other merge, and no other step of vacuum; what is under way ends at its next part
+        or page."""
         self._stopping.set()
         self._wake.put(None)
+        self._vacuum.end_soon()
 
     def set_merges(self, running: bool, table_id: str | None = None) -> None:
         """SYSTEM START or STOP MERGES, of a table or (None) of all; a stop returns when no merge of

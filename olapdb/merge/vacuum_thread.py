@@ -54,6 +54,10 @@ class VacuumThread:
         if thread is not None and thread is not threading.current_thread():
             thread.join(STOP_SECONDS_MAX)
 
+    def end_soon(self) -> None:
+        """Begin no other step; return at once."""
+        self._stopping.set()
+
     def _run(self, stopping: threading.Event) -> None:
         while not stopping.wait(self._round_seconds):
             try:
