@@ -6,8 +6,8 @@ never undoes what happened meanwhile; it just did not take place.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 from olapdb.errors import (
     CommitConflict,
     InternalError,
+    QueryWasCancelled,
 )
 from olapdb.execute.combine import combine
 from olapdb.execute.defaults import DefaultColumns, read_filled
@@ -40,6 +41,7 @@ from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.storage.reader import PartReader
 from olapdb.storage.writer import StagedPart
+from olapdb.threads import ThreadPool
 from olapdb.transaction.activity import RunningMerge
 from olapdb.transaction.points import reach
 from olapdb.transaction.services import Services
@@ -111,14 +113,18 @@ def merge_batch(
     statement: str = "",
     layout: TableLayout | None = None,
     threads: int = 0,
+    cancelled: threading.Event | None = None,
 ) -> list[MergeResult]:
     """Make several merges of a table in one commit; each as `merge_parts` does.
 
-    Where some of the merges lost a race, the commit has the others, and these are returned.  Raises
+    Raises QueryWasCancelled before the next of them where `cancelled` is set; nothing of the batch is
+    committed then.  Where some of the merges lost a race, the commit has the others, and these are returned.  Raises
     CommitConflict, with nothing changed, where all of them did."""
     layout = layout or layout_of(services, table)
 
     def stage(parts: Sequence[Part]) -> _Piece:
+        if cancelled is not None and cancelled.is_set():
+            raise QueryWasCancelled("OPTIMIZE was cancelled; what was merged stays merged.")
         return _stage_piece(services, transaction, snapshot, layout, parts, inline, threads)
 
     with ExitStack() as running, Transaction(
@@ -231,7 +237,7 @@ def _staged_pieces(
     """Stage the merges; many small ones at once, as each waits for its file to be flushed."""
     if len(merges) < THREADED_MERGES_MIN:
         return [stage(parts) for parts in merges]
-    with ThreadPoolExecutor(FLUSHING_THREADS, "olapdb-merge") as pool:
+    with ThreadPool(FLUSHING_THREADS, "olapdb-merge") as pool:
         futures = [pool.submit(stage, parts) for parts in merges]
         try:
             return [future.result() for future in futures]

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from olapdb.errors import CommitConflict, MemoryLimitExceeded, QueryWasCancelled, UnknownTable
+from olapdb.errors import CommitConflict, MemoryLimitExceeded, UnknownTable
 from olapdb.merge.merger import MergeResult, merge_batch, table_state
 from olapdb.merge.policy import MergeLimits, by_partition, choose, choose_all, choose_inline, runs
 from olapdb.model.columns import settled_version
@@ -103,13 +103,9 @@ def optimize(
                 return results
             try:
                 for batch in _batches(planned):
-                    if cancelled is not None and cancelled.is_set():
-                        raise QueryWasCancelled(
-                            "OPTIMIZE was cancelled; what was merged stays merged."
-                        )
                     results += merge_batch(
                         services, snapshot, table, batch, inline=False, kind="OPTIMIZE",
-                        query_id=query_id, statement=statement,
+                        query_id=query_id, statement=statement, cancelled=cancelled,
                     )  # fmt: skip
             except CommitConflict:
                 continue  # a merge or an INSERT's commit came between: plan anew

@@ -28,7 +28,7 @@ SETUP = (
     "INSERT INTO users VALUES (10, 'ann', 'red'), (11, 'bob', NULL), (12, 'cy', 'red'), (99, 'zed', 'blue')",
     "CREATE TABLE totals (k UInt32, s Int64, n UInt64) ENGINE = SummingMergeTree ORDER BY k",
     "INSERT INTO totals VALUES (1, 5, 1), (2, 7, 1)",
-    "INSERT INTO totals VALUES (1, -5, 1), (2, -7, -1), (3, 1, 1)",
+    "INSERT INTO totals VALUES (1, -5, 1), (2, -7, 18446744073709551615), (3, 1, 1)",
     "CREATE TABLE states (k String, u AggregateFunction(uniqExact, UInt64),"
     " m SimpleAggregateFunction(max, Int64)) ENGINE = AggregatingMergeTree ORDER BY k",
     "INSERT INTO states SELECT kind, uniqExactState(id), max(toInt64(id)) FROM events GROUP BY kind",

@@ -122,7 +122,7 @@ def test_an_error_of_ones_own_stays_what_it_is(connection: Connection) -> None:
 
 
 REWRITES = {
-    "OPTIMIZE TABLE t FINAL": "merge.committed",
+    "OPTIMIZE TABLE t FINAL": "merge.read",
     "OPTIMIZE TABLE t DEDUPLICATE BY p": "update.part_rewritten",
     "ALTER TABLE t UPDATE k = 0 WHERE k > 5": "update.part_rewritten",
     "ALTER TABLE t DELETE WHERE k > 5": "delete.part_rewritten",
