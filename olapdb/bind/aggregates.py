@@ -37,7 +37,7 @@ def aggregate_refs(expression: Expression) -> list[AggregateRef]:
 
 
 def needs_groups(expression: Expression) -> bool:
-    """Whether the expression has a meaning over groups only."""
+    """Return whether the expression has a meaning over groups only."""
     return any(isinstance(e, AggregateRef | GroupingRef | NullableKey) for e in walk(expression))
 
 

@@ -112,7 +112,7 @@ def fold_lambda(expression: LambdaFunction, environment: Environment) -> Express
 
 
 def _is_closed(body: Expression) -> bool:
-    """Whether a body is made of constants, parameters and pure functions that need no laziness."""
+    """Return whether a body is made of constants, parameters and pure functions that need no laziness."""
     match body:
         case Constant() | LambdaParameter():
             return True

@@ -95,7 +95,7 @@ class ExpressionBinder:
         self.windows: Mapping[str, sql.WindowSpec] = {}
         """The windows of this SELECT's WINDOW clause."""
         self.nullable_keys: Mapping[Expression, Expression] = {}
-        """What stands for the keys of grouping sets over the groups (group_by_use_nulls)."""
+        """The nullable forms of the keys of grouping sets, for expressions over groups."""
         self._binding: list[str] = []
         self._bound_aliases: dict[str, Expression] = {}
 

@@ -43,7 +43,7 @@ class NullableKey(Expression):
 
 
 def nullable_keys(keys: Sequence[Expression]) -> dict[Expression, NullableKey]:
-    """What stands for each key over the groups; arrays, tuples and maps are never NULL."""
+    """Return the nullable form of each key over the groups; arrays, tuples and maps are never NULL."""
     return {
         key: NullableKey(make_nullable(key.type), key)
         for key in keys

@@ -176,7 +176,7 @@ def bind_lambda_function(
 
 
 def _taken_apart(given: sql.Lambda, wanted: Sequence[object]) -> bool:
-    """Whether the lambda names the elements of the tuples of one array."""
+    """Return whether the lambda names the elements of the tuples of one array."""
     (first, *others) = wanted
     count = len(given.arguments)
     return not others and isinstance(first, Tuple) and count == len(first.elements) > 1

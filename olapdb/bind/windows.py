@@ -236,7 +236,7 @@ def _check_order(frame: WindowFrame) -> None:
 
 
 def _signed(bound: FrameBound) -> float:
-    """How far the bound lies behind the current row."""
+    """Return the signed distance of the bound from the current row, infinite where unbounded."""
     if bound.kind == "CURRENT":
         return 0.0
     distance = float("inf") if bound.offset is None else float(bound.offset.value.as_py())

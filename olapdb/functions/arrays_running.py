@@ -106,7 +106,7 @@ def _running_sum_from_zero(arrays: list[pa.Array], call: Invocation) -> pa.Array
     while len(longer := np.flatnonzero(lengths > place)):
         added = pc.add(state.take(pa.array(longer)), values.take(pa.array(offsets[longer] + place)))
         cut = pc.max_element_wise(added, zero).cast(wide)
-        state = pa.concat_arrays([state, cut]).take(pa.array(_with_new(len(state), longer)))
+        state = columns.replaced_rows(state, longer, cut)
         sums.append(cut)
         rows.append(offsets[longer] + place)
         place += 1
@@ -114,13 +114,6 @@ def _running_sum_from_zero(arrays: list[pa.Array], call: Invocation) -> pa.Array
         return columns.lists_from(offsets, values)
     order = np.argsort(np.concatenate(rows))
     return columns.lists_from(offsets, pa.concat_arrays(sums).take(pa.array(order)))
-
-
-def _with_new(count: int, rows: np.ndarray) -> np.ndarray:
-    """Positions that take `rows` from the values appended behind `count` others."""
-    places = np.arange(count)
-    places[rows] = count + np.arange(len(rows))
-    return places
 
 
 def _restarted(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:

@@ -244,6 +244,15 @@ def scatter(values: pa.Array, valid: np.ndarray) -> pa.Array:
     return values.take(pa.array(positions, mask=~valid))
 
 
+def replaced_rows(values: pa.Array, rows: np.ndarray, new: pa.Array) -> pa.Array:
+    """Return `values` with the values of `new` at these rows, which ascend."""
+    if len(rows) == len(values):
+        return new
+    places = np.arange(len(values))
+    places[rows] = len(values) + np.arange(len(rows))
+    return pa.concat_arrays([values, new]).take(pa.array(places))
+
+
 def all_valid(columns: Sequence[Column], rows: int) -> np.ndarray | None:
     """True where no column is null; None where that is everywhere."""
     merged: np.ndarray | None = None

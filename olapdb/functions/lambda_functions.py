@@ -407,22 +407,13 @@ def _fold() -> LambdaDefinition:
                 at = pa.array(walked.offsets[longer] + place)
                 owned = pa.array(longer)
                 made = evaluate([state.take(owned), *(c.take(at) for c in walked.columns)], longer)
-                state = _replaced(state, longer, made)
+                state = columns.replaced_rows(state, longer, made)
                 place += 1
             return state[0] if constant else state
 
         return LambdaCall(spelt, body, run)
 
     return LambdaDefinition("arrayFold", _of_fold, resolve)
-
-
-def _replaced(values: pa.Array, rows: np.ndarray, new: pa.Array) -> pa.Array:
-    """`values` with `new` at these rows, ascending."""
-    if len(rows) == len(values):
-        return new
-    places = np.arange(len(values))
-    places[rows] = len(values) + np.arange(len(rows))
-    return pa.concat_arrays([values, new]).take(pa.array(places))
 
 
 _DEFINITIONS: tuple[LambdaDefinition, ...] = (
