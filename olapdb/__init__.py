@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from olapdb.dbapi import *  # noqa: F403  (the public names, for type checkers)
-    from olapdb.transaction.rebuild import rebuild_catalog as rebuild_catalog
+    from olapdb.maintenance.rebuild_catalog import rebuild_catalog as rebuild_catalog
 
 __version__ = "0.1.0"
 
-_ELSEWHERE = {"rebuild_catalog": "olapdb.transaction.rebuild"}
+_ELSEWHERE = {"rebuild_catalog": "olapdb.maintenance.rebuild_catalog"}
 _PUBLIC = (
     "BINARY", "Binary", "Connection", "Cursor", "DATETIME", "DataError", "DatabaseError", "Date",
     "DateFromTicks", "Error", "IntegrityError", "InterfaceError", "InternalError", "NUMBER",

@@ -12,21 +12,21 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from olapdb.catalog.base import CATALOG_FILE
+from olapdb.catalog.protocol import CATALOG_FILE
 from olapdb.config import Settings
 from olapdb.errors import BadArguments, CannotOpenWarehouse, ExternalToolMissing, InterfaceError
-from olapdb.model.stages import Durability
+from olapdb.model.failpoint import Durability
+from olapdb.runtime.services import Services
 from olapdb.session import Session
 from olapdb.statements.context import Engine, PlanCache
 from olapdb.system.registry import tables
 from olapdb.threads import end_with_process
-from olapdb.transaction.services import Services
 
 if TYPE_CHECKING:
-    from olapdb.catalog.base import Catalog
-    from olapdb.merge.scheduler import MergeScheduler
+    from olapdb.catalog.protocol import Catalog
+    from olapdb.maintenance.scheduler import MergeScheduler
     from olapdb.storage.store import Store
-    from olapdb.views.executor import Executor
+    from olapdb.views.jobs.executor import Executor
 
 MEMORY = ":memory:"
 
@@ -57,7 +57,7 @@ class Database:
             notify_written=self._written,
         )
         if not read_only:
-            from olapdb.merge.scheduler import MergeScheduler
+            from olapdb.maintenance.scheduler import MergeScheduler
 
             self._scheduler = MergeScheduler(self.services, expire=_expire)
             self._scheduler.start()
@@ -121,7 +121,7 @@ class Database:
 
     def session(self, database: str, settings: Mapping[str, object]) -> Session:
         """A session with `database` as its current one; UnknownDatabase where there is none."""
-        from olapdb.statements.show import require_database
+        from olapdb.statements.introspect.show import require_database
 
         require_database(database, self._catalog.snapshot(), None)
         return Session(self.engine, database, Settings(settings))
@@ -130,7 +130,7 @@ class Database:
         """The executor of SETTINGS engine = `name`. Others than in_process come from the entry
         point group `olapdb.executors`, so that the engine never imports them."""
         if name == "in_process":
-            from olapdb.views.jobs import default_executor
+            from olapdb.views.jobs.job import default_executor
 
             return default_executor(self.services, settings)
         if self.location == MEMORY:
@@ -163,9 +163,9 @@ class Database:
 
 
 def _open_parts(location: str, read_only: bool, durability: Durability) -> tuple[Catalog, Store]:
-    from olapdb.catalog.sqlite import SqliteCatalog
+    from olapdb.catalog.sqlite.catalog import SqliteCatalog
+    from olapdb.runtime.failpoints import reach
     from olapdb.storage.store import LocalStore, MemoryStore
-    from olapdb.transaction.points import reach
 
     if location == MEMORY:
         return SqliteCatalog(MEMORY, reach=reach), MemoryStore(reach=reach)
@@ -203,6 +203,6 @@ def _make_folder(folder: Path) -> None:
 
 
 def _expire(services: Services, table_id: str) -> None:
-    from olapdb.ingest.ttl import apply_ttl
+    from olapdb.dml.ttl import apply_ttl
 
     apply_ttl(services, table_id)

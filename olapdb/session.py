@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any, SupportsInt, TypeVar
 
 from olapdb.bind.placeholders import positional_count, refuse_surplus
-from olapdb.catalog.again import read_again
+from olapdb.catalog.read_retry import read_again
 from olapdb.config import Settings
 from olapdb.errors import (
     BadArguments,
@@ -29,31 +29,26 @@ from olapdb.errors import (
     foreign_error,
 )
 from olapdb.functions.base import Environment
+from olapdb.maintenance.damaged_parts import look_into_suspects
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import InsertedRows, QueryStatistics, Result
+from olapdb.runtime.activity import RunningQuery
 from olapdb.sql import nodes
-from olapdb.statements import (
+from olapdb.statements.admin import check, kill, system_view
+from olapdb.statements.admin.readonly import refuse_if_readonly
+from olapdb.statements.context import Engine, Parameters, Progress, StatementContext
+from olapdb.statements.ddl import (
     alter,
-    check,
     create,
     drop,
-    explain,
-    insert,
-    kill,
-    maintain,
-    mutations,
     rename,
-    select,
-    show,
-    system_view,
     undrop,
-    views,
-)  # fmt: skip
-from olapdb.statements.context import Engine, Parameters, Progress, StatementContext
-from olapdb.statements.readonly import refuse_if_readonly
+    views,  # fmt: skip
+)
+from olapdb.statements.dml import insert, mutations, optimize_truncate
+from olapdb.statements.introspect import show
+from olapdb.statements.query import explain, select
 from olapdb.threads import park_if_ending
-from olapdb.transaction.activity import RunningQuery
-from olapdb.transaction.damage import look_into_suspects
 from olapdb.types import DataType
 
 _Rows = TypeVar("_Rows", bound=SupportsInt)
@@ -160,13 +155,13 @@ class Session:
             case nodes.Insert():
                 return insert.run_insert(statement, context)
             case nodes.Delete():
-                return maintain.delete(statement, context)
+                return optimize_truncate.delete(statement, context)
             case nodes.Truncate():
-                return maintain.truncate(statement, context)
+                return optimize_truncate.truncate(statement, context)
             case nodes.TruncateAll():
-                return maintain.truncate_all(statement, context)
+                return optimize_truncate.truncate_all(statement, context)
             case nodes.Optimize():
-                return maintain.optimize(statement, context)
+                return optimize_truncate.optimize(statement, context)
             case nodes.CreateDatabase():
                 return create.create_database(statement, context)
             case nodes.CreateTable():
@@ -188,7 +183,7 @@ class Session:
             case nodes.Alter():
                 return alter.alter(statement, context)
             case nodes.System():
-                return maintain.system(statement, context)
+                return optimize_truncate.system(statement, context)
             case nodes.Explain():
                 return explain.explain(statement, context)
             case nodes.Show():

@@ -10,7 +10,7 @@ import pyarrow as pa
 from olapdb import functions
 from olapdb.errors import Error, InternalError, TypeMismatch
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
-from olapdb.functions.columns import as_array
+from olapdb.functions.kernels.columns import as_array
 from olapdb.plan.expressions import (
     Call,
     Cast,

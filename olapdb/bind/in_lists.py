@@ -11,7 +11,7 @@ from olapdb import functions
 from olapdb.bind import constants
 from olapdb.errors import DataError, Error, NumberOfColumnsDoesntMatch, TypeMismatch
 from olapdb.functions.base import Environment
-from olapdb.functions.columns import from_scalars, single, structs_from, text
+from olapdb.functions.kernels.columns import from_scalars, single, structs_from, text
 from olapdb.plan.expressions import Call, Constant, Expression, InSubquery, InValues
 from olapdb.sql import nodes as sql
 from olapdb.types import (

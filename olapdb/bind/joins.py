@@ -25,7 +25,7 @@ from olapdb.errors import (
     UnknownIdentifier,
 )
 from olapdb.functions.base import Argument
-from olapdb.functions.comparison import comparison_type
+from olapdb.functions.numeric.comparison import comparison_type
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression, columns_of
 from olapdb.sql import nodes as sql

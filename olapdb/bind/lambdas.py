@@ -23,7 +23,7 @@ from olapdb.errors import (
     UnsupportedMethod,
 )
 from olapdb.functions import is_aggregate, registry
-from olapdb.functions.conditional import plain_lc
+from olapdb.functions.numeric.conditional import plain_lc
 from olapdb.plan.expressions import (
     AggregateCall,
     Expression,

@@ -27,7 +27,7 @@ def refuse_surplus(taken: int, parameters: object) -> None:
 
 
 def _indexes(statement: sql.Statement) -> Iterator[int]:
-    from olapdb.sql.values import parse_value_rows
+    from olapdb.sql.values.csv_values import parse_value_rows
 
     for node in walk(statement):
         if isinstance(node, sql.Parameter) and node.index is not None:

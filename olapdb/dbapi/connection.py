@@ -13,7 +13,7 @@ from olapdb.errors import InterfaceError
 if TYPE_CHECKING:
     from olapdb.database import Database
     from olapdb.dbapi.views import Views
-    from olapdb.model.stages import Durability
+    from olapdb.model.failpoint import Durability
     from olapdb.result import InsertedRows, Result
     from olapdb.session import Session
     from olapdb.types import DataType

@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from olapdb.model.snapshot import Snapshot
     from olapdb.model.view_state import Invalidation
     from olapdb.session import Session
-    from olapdb.views.adopt import AdoptRow
-    from olapdb.views.backfill import BackfillRow, PlanRow
-    from olapdb.views.candidate import RebuildRow
-    from olapdb.views.coverage import CoverageSlice
-    from olapdb.views.history import CancelRow, JobRow
-    from olapdb.views.jobs import ChunkEvent
-    from olapdb.views.ledger import LedgerRow
-    from olapdb.views.recompute import ReconcileRow
-    from olapdb.views.replay import ReplayRow
-    from olapdb.views.status import ViewStatus
-    from olapdb.views.versions import RolledBack
+    from olapdb.views.jobs.adopt import AdoptRow
+    from olapdb.views.jobs.backfill import BackfillRow, PlanRow
+    from olapdb.views.jobs.job import ChunkEvent
+    from olapdb.views.jobs.job_listing import CancelRow, JobRow
+    from olapdb.views.jobs.replay import ReplayRow
+    from olapdb.views.proof.coverage import CoverageSlice
+    from olapdb.views.proof.ledger_check import LedgerRow
+    from olapdb.views.proof.recompute import ReconcileRow
+    from olapdb.views.proof.status import ViewStatus
+    from olapdb.views.versions.start import RebuildRow
+    from olapdb.views.versions.versions import RolledBack
 
     Progress = Callable[[ChunkEvent], None]
 
@@ -120,14 +120,14 @@ class ViewHandle:
 
     def status(self) -> ViewStatus:
         """Its health: the verdict, the numbers behind it, and the statement that mends it."""
-        from olapdb.views.status import view_status
+        from olapdb.views.proof.status import view_status
 
         snapshot = self._session.snapshot()
         return view_status(self._view(snapshot), snapshot)
 
     def coverage(self) -> tuple[CoverageSlice, ...]:
         """By source partition, the rows that the view has seen and those that it has not."""
-        from olapdb.views.coverage import coverage_rows
+        from olapdb.views.proof.coverage import coverage_rows
 
         snapshot = self._session.snapshot()
         return coverage_rows(self._view(snapshot), snapshot)
@@ -160,7 +160,7 @@ class ViewHandle:
 
     def jobs(self) -> tuple[JobRow, ...]:
         """What was and is done with the view, oldest first, chunk by chunk; in all processes."""
-        from olapdb.views.history import view_jobs
+        from olapdb.views.jobs.job_listing import view_jobs
 
         view = self._view(self._session.snapshot())
         return view_jobs(self._session.engine.services.catalog, view.id)
@@ -296,7 +296,7 @@ class ViewHandle:
         return self._session.run_on_view(text, progress=progress)
 
     def _view(self, snapshot: Snapshot) -> MaterializedView:
-        from olapdb.views.jobs import find_view
+        from olapdb.views.jobs.job import find_view
 
         return find_view(snapshot, self._view_id)
 

@@ -148,7 +148,7 @@ class ViewLimitExceeded(OperationalError):
 class BackfillIncomplete(OperationalError):
     """Some chunks of a backfill failed, which the message names; the others are published.
 
-    `rows` are those of all chunks (`olapdb.views.backfill.BackfillRow`)."""
+    `rows` are those of all chunks (`olapdb.views.jobs.backfill.BackfillRow`)."""
 
     name = "BACKFILL_INCOMPLETE"
     code = 2009

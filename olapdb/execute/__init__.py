@@ -7,13 +7,13 @@
 `evaluate` has expressions, `layout` and `combine` what tables and engines do with rows.
 """
 
-from olapdb.execute.context import (
+from olapdb.compute.context import (
     ExecutionContext,
     MemoryTracker,
     QueryStatistics,
     SystemReader,
 )
-from olapdb.execute.indexes import explain_indexes
+from olapdb.execute.pruning.explain_indexes import explain_indexes
 from olapdb.execute.run import run, run_node
 
 __all__ = [

@@ -10,22 +10,22 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from olapdb.compute.batches import checked
+from olapdb.compute.context import ExecutionContext
 from olapdb.errors import InternalError
-from olapdb.execute.aggregate import aggregate_batches, coded_keys
-from olapdb.execute.array_join import array_join_batches
-from olapdb.execute.batches import checked
-from olapdb.execute.context import ExecutionContext
-from olapdb.execute.distinct import distinct_batches, set_difference_batches
-from olapdb.execute.filter import filter_batches
-from olapdb.execute.join import join_batches
-from olapdb.execute.limit import limit_batches, limit_by_batches
-from olapdb.execute.project import project_batches
-from olapdb.execute.scan import counted_batch, scan_batches
-from olapdb.execute.sort import sort_batches
-from olapdb.execute.sources import numbers_batches, system_batches, values_batches
-from olapdb.execute.subqueries import answer_subqueries
-from olapdb.execute.union import union_batches
-from olapdb.execute.window import window_batches
+from olapdb.execute.operators.aggregate import aggregate_batches, coded_keys
+from olapdb.execute.operators.array_join import array_join_batches
+from olapdb.execute.operators.distinct import distinct_batches, set_difference_batches
+from olapdb.execute.operators.filter import filter_batches
+from olapdb.execute.operators.join import join_batches
+from olapdb.execute.operators.limit import limit_batches, limit_by_batches
+from olapdb.execute.operators.project import project_batches
+from olapdb.execute.operators.scan import counted_batch, scan_batches
+from olapdb.execute.operators.sort import sort_batches
+from olapdb.execute.operators.sources import numbers_batches, system_batches, values_batches
+from olapdb.execute.operators.subqueries import answer_subqueries
+from olapdb.execute.operators.union import union_batches
+from olapdb.execute.operators.window import window_batches
 from olapdb.plan import nodes
 from olapdb.plan.tree import subqueries_of
 from olapdb.result import Result

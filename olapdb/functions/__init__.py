@@ -20,12 +20,12 @@ from olapdb.functions.base import (
     Groups,
     ScalarCall,
 )
-from olapdb.functions.casts import cast_column, cast_or_null, store_column
+from olapdb.functions.casts.cast import cast_column, cast_or_null, store_column
+from olapdb.functions.datetime.zones import with_zone_of
+from olapdb.functions.kernels.supertypes import common_type, literal_type
+from olapdb.functions.kernels.values import constant, default_value
 from olapdb.functions.registry import function_names, is_scalar, resolve_scalar
-from olapdb.functions.supertypes import common_type, literal_type
-from olapdb.functions.text import display, display_array, readable
-from olapdb.functions.values import constant, default_value
-from olapdb.functions.zones import with_zone_of
+from olapdb.functions.strings.text import display, display_array, readable
 from olapdb.types import DataType
 from olapdb.types import parse_type as _parse_type
 

@@ -8,54 +8,20 @@ from functools import cache
 from types import MappingProxyType
 
 from olapdb.errors import IllegalTypeOfArgument, UnknownFunction
+from olapdb.functions.arrays.lambdas import LambdaDefinition
 from olapdb.functions.base import Argument, ScalarCall
-from olapdb.functions.lambdas import LambdaDefinition
+from olapdb.functions.kernels.supertypes import NULL_TYPE
 from olapdb.functions.scalar import Definition, usual
-from olapdb.functions.supertypes import NULL_TYPE
 from olapdb.types import Nothing, plain
 
 
 @cache
 def definitions() -> tuple[Definition, ...]:
     """Every definition, family by family."""
-    from olapdb.functions import (
-        arithmetic,
-        arrays,
-        arrays_running,
-        arrays_search,
-        arrays_whole,
-        bits,
-        comparison,
-        conditional,
-        conversion,
-        date_best_effort,
-        date_distances,
-        date_moments,
-        date_parts,
-        date_shifts,
-        date_starts,
-        date_text,
-        hashes,
-        lambda_functions,
-        logical,
-        map_sums,
-        maths,
-        misc,
-        simple_json,
-        strings,
-        strings_bytes,
-        strings_search,
-        strings_split,
-        strings_tokens,
-    )
+    from olapdb.functions import arrays, casts, datetime, numeric, strings
 
-    families = (
-        arithmetic, comparison, logical, conditional, conversion, date_parts, date_moments,
-        date_best_effort, date_text, date_starts, date_shifts, date_distances, strings, strings_search,
-        strings_bytes, strings_split, strings_tokens, simple_json, arrays, arrays_search,
-        arrays_whole, arrays_running, lambda_functions, bits, map_sums, hashes, maths, misc,
-    )  # fmt: skip
-    return tuple(d for family in families for d in family.DEFINITIONS)
+    families = (numeric, casts, datetime, strings, arrays)
+    return tuple(d for family in families for d in family.definitions())
 
 
 @cache
@@ -77,7 +43,7 @@ def find(name: str) -> Definition | None:
 
 def find_lambda(name: str) -> LambdaDefinition | None:
     """The form of a function that takes a lambda, or None where it has none."""
-    from olapdb.functions.lambda_functions import LAMBDA_DEFINITIONS
+    from olapdb.functions.arrays.lambda_functions import LAMBDA_DEFINITIONS
 
     return LAMBDA_DEFINITIONS.get(name)
 
@@ -88,7 +54,7 @@ def is_scalar(name: str) -> bool:
 
 def function_names() -> tuple[str, ...]:
     """Names and aliases, sorted."""
-    from olapdb.functions.lambda_functions import LAMBDA_DEFINITIONS
+    from olapdb.functions.arrays.lambda_functions import LAMBDA_DEFINITIONS
 
     names = {n for n in _by_name() if not n.startswith("\0")}
     return tuple(sorted(names | set(LAMBDA_DEFINITIONS)))

@@ -23,10 +23,10 @@ from olapdb.errors import (
     ProgrammingError,
     foreign_error,
 )
-from olapdb.functions import columns
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall, Volatility
-from olapdb.functions.supertypes import NULL_TYPE, low_cardinality_result
-from olapdb.functions.values import default_value
+from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.supertypes import NULL_TYPE, low_cardinality_result
+from olapdb.functions.kernels.values import default_value
 from olapdb.types import (
     Array,
     DataType,

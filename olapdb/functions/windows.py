@@ -19,11 +19,11 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.errors import BadArguments, NumberOfArgumentsDoesntMatch
-from olapdb.functions import columns
 from olapdb.functions.base import Argument
+from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.supertypes import common_type
+from olapdb.functions.kernels.values import default_value
 from olapdb.functions.scalar import require
-from olapdb.functions.supertypes import common_type
-from olapdb.functions.values import default_value
 from olapdb.types import FLOAT64, UINT64, DataType, Integer, plain
 
 

@@ -2,7 +2,7 @@
 
 A block is a `pa.Table` of the table's stored columns, in their order, of exactly their Arrow
 types.  A value that its column cannot hold unchanged is an error that names its column, row and
-value, and is raised before anything is written (`olapdb.functions.lossless`).  Where a column of the
+value, and is raised before anything is written (`olapdb.functions.casts.lossless`).  Where a column of the
 data has the table's type, or a narrower one, nothing is compared.
 
 NULL in a column that is not Nullable becomes the column's default where `null_as_default` says so
@@ -21,6 +21,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from olapdb.engine.column_defaults import DefaultColumns
 from olapdb.errors import (
     ArgumentOutOfBound,
     CannotConvertType,
@@ -31,16 +32,15 @@ from olapdb.errors import (
     NoSuchColumn,
     NumberOfColumnsDoesntMatch,
 )  # fmt: skip
-from olapdb.execute.defaults import DefaultColumns
 from olapdb.functions import cast_column, store_column
 from olapdb.functions.base import Environment
 from olapdb.ingest.arrays import one_array
 from olapdb.ingest.constraints import check_constraints
-from olapdb.ingest.nested import check_nested_sizes
+from olapdb.ingest.nested_columns import check_nested_sizes
 from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
+from olapdb.runtime.cache import Cache
 from olapdb.threads import ThreadPool
-from olapdb.transaction.cache import Cache
 from olapdb.types import DataType, is_nullable, make_nullable, plain
 
 Data: TypeAlias = "pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch]"

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from olapdb.compute.evaluate import evaluate_predicate
+from olapdb.engine.column_defaults import CheckConstraint
 from olapdb.errors import ViolatedConstraint
-from olapdb.execute.defaults import CheckConstraint
-from olapdb.execute.evaluate import evaluate_predicate
 from olapdb.functions import readable
 from olapdb.functions.base import Environment
 from olapdb.model.schema import Table

@@ -21,15 +21,15 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from olapdb.catalog.base import Catalog
+from olapdb.catalog.protocol import Catalog
 from olapdb.errors import TableAltered
 from olapdb.ingest.arrays import one_array
-from olapdb.ingest.key_hashes import row_keys
-from olapdb.ingest.key_rules import KeyRule, key_rule
+from olapdb.ingest.deduplication_key import KeyRule, key_rule
+from olapdb.ingest.key_hash import row_keys
 from olapdb.model.changes import Change, KeysAreNew, RecordKeys, Requirement
 from olapdb.model.keys import KeyLedger, KeyRun, SortedKeys, keys_to_bytes, no_keys
 from olapdb.model.schema import Table
-from olapdb.transaction.services import Services
+from olapdb.runtime.services import Services
 
 _NO_TIMES = np.zeros(0, np.int64)
 

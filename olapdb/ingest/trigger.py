@@ -13,7 +13,9 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from olapdb.bind import BindScope, bind_query
+from olapdb.compute.shared_group_codes import SharedCodes
 from olapdb.config import Settings
+from olapdb.engine.column_defaults import DefaultColumns
 from olapdb.errors import (
     Error,
     InternalError,
@@ -22,23 +24,21 @@ from olapdb.errors import (
     UnknownTable,
 )
 from olapdb.execute import ExecutionContext, run
-from olapdb.execute.defaults import DefaultColumns
 from olapdb.execute.run import is_plain, run_plain
-from olapdb.execute.shared_codes import SharedCodes
 from olapdb.functions.base import Environment
 from olapdb.ingest.arrays import one_array
 from olapdb.ingest.block import BlockMaker
-from olapdb.ingest.limits import ViewLimits, over_memory
-from olapdb.ingest.unique import gives_each_key_once
+from olapdb.ingest.key_uniqueness import gives_each_key_once
+from olapdb.ingest.view_guardrails import ViewLimits, over_memory
 from olapdb.model.part import Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.optimize import optimize
 from olapdb.plan.nodes import Plan
 from olapdb.result import QueryStatistics
+from olapdb.runtime.cache import Cache
 from olapdb.sql.parser import parse_query
 from olapdb.storage.store import Store
-from olapdb.transaction.cache import Cache
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ Cause: TypeAlias = Literal[
     "DETACH PARTITION", "MOVE PARTITION", "ATTACH PARTITION", "DROP DETACHED PARTITION",
     "QUARANTINE PART", "ALTER",
 ]  # fmt: skip
-"""VIEW FAILED is no stale slice but the reason of a gap, see `olapdb.ingest.failures`."""
+"""VIEW FAILED is no stale slice but the reason of a gap, see `olapdb.ingest.view_failure`."""
 
 Verdict: TypeAlias = Literal["equal", "different", "unverifiable", "retained"]
 
@@ -163,7 +163,7 @@ class Check:
     """A verdict of reconciliation about one target partition, at one snapshot.
 
     It lapses when the source's data versions or blocks, or the target's parts, move on:
-    `fingerprint` is made of those, see `olapdb.views.reconcile`.
+    `fingerprint` is made of those, see `olapdb.views.proof.reconcile`.
     """
 
     view_id: str

@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from olapdb.errors import InternalError
-from olapdb.functions import columns, readable
+from olapdb.functions import readable
+from olapdb.functions.kernels import columns
 from olapdb.plan.expressions import (
     AggregateCall,
     Call,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
+from olapdb.functions.arrays.lambdas import LambdaCall
 from olapdb.functions.base import Aggregate, ScalarCall
-from olapdb.functions.lambdas import LambdaCall
 from olapdb.functions.windows import WindowFunction
 from olapdb.types import Array, DataType, Map, Tuple, plain
 

@@ -15,14 +15,14 @@ from olapdb.errors import Error, FolderNotShared, QueryWasCancelled
 from olapdb.spark.folder import StoreAddress, marked_folder, verify_staged
 from olapdb.spark.items import run_items, task_attempts
 from olapdb.spark.tasks import run_chunk
-from olapdb.views.chunk import ChunkTask, FailedChunk, StagedChunk
-from olapdb.views.executor import POLL_SECONDS, Stop, cancelled, never
+from olapdb.views.jobs.chunk import ChunkTask, FailedChunk, StagedChunk
+from olapdb.views.jobs.executor import POLL_SECONDS, Stop, cancelled, never
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from olapdb.runtime.services import Services, SettingValue
     from olapdb.storage.store import Store
-    from olapdb.transaction.services import Services, SettingValue
 
 JOBS_MAX = 16
 """Jobs in flight at once; each costs the driver a thread."""

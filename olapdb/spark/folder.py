@@ -21,7 +21,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from olapdb.catalog.base import CATALOG_FILE
+from olapdb.catalog.protocol import CATALOG_FILE
 from olapdb.errors import (
     CorruptedData,
     FileDoesntExist,
@@ -30,13 +30,13 @@ from olapdb.errors import (
     OperationalError,
     SnapshotTooOld,
 )
-from olapdb.ingest.staged import StagedInsert
+from olapdb.ingest.staged_insert import StagedInsert
 from olapdb.model.changes import AddPart
-from olapdb.model.stages import Durability
+from olapdb.model.failpoint import Durability
+from olapdb.runtime.services import Services
 from olapdb.storage.checksum import verify_open
 from olapdb.storage.store import LocalStore, Store
 from olapdb.storage.writer import DATA_FOLDER
-from olapdb.transaction.services import Services
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ import pyarrow as pa
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import FileDoesntExist, NotSupportedError, UnknownIdentifier
 from olapdb.functions.base import Environment
-from olapdb.functions.columns import decimal_class
-from olapdb.ingest.read import read_pieces
+from olapdb.functions.kernels.columns import decimal_class
+from olapdb.ingest.read_parts import read_pieces
 from olapdb.ingest.trigger import Surroundings
 from olapdb.model.frozen import FrozenSnapshot, freeze
 from olapdb.model.part import Part

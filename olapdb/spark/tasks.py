@@ -15,15 +15,15 @@ import pyarrow as pa
 from olapdb.errors import Error
 from olapdb.functions.base import Environment
 from olapdb.ingest.block import make_blocks
-from olapdb.ingest.stage import BlockStager
-from olapdb.ingest.staged import StagedInsert
+from olapdb.ingest.block_stager import BlockStager
+from olapdb.ingest.staged_insert import StagedInsert
 from olapdb.ingest.trigger import Surroundings
 from olapdb.model.frozen import FrozenSnapshot
 from olapdb.model.schema import Table
+from olapdb.runtime.cache import Cache
 from olapdb.spark.folder import StoreAddress, open_store
 from olapdb.spark.items import is_final
-from olapdb.transaction.cache import Cache
-from olapdb.views.chunk import ChunkTask, FailedChunk, StagedChunk, compute_chunk
+from olapdb.views.jobs.chunk import ChunkTask, FailedChunk, StagedChunk, compute_chunk
 
 
 @dataclass(frozen=True)

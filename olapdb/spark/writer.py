@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from olapdb.dbapi.connection import Connection, connect
+from olapdb.dml.insert import InsertResult, commit_staged, snapshot_for_insert
 from olapdb.errors import (
     BadArguments,
     DuplicateColumn,
@@ -19,8 +20,7 @@ from olapdb.errors import (
     UnknownTable,
 )
 from olapdb.ingest.block import insertable_columns, type_of_arrow
-from olapdb.ingest.insert import InsertResult, commit_staged, snapshot_for_insert
-from olapdb.ingest.staged import StagedInsert
+from olapdb.ingest.staged_insert import StagedInsert
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.spark.folder import marked_folder, verify_staged

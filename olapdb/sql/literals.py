@@ -6,7 +6,7 @@ import math
 import re
 from decimal import Decimal
 
-from olapdb.sql.parser.words import MUST_QUOTE
+from olapdb.sql.parser.keywords import MUST_QUOTE
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _ESCAPES = str.maketrans(

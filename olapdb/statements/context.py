@@ -20,16 +20,16 @@ from olapdb.errors import (
 from olapdb.functions.base import Environment
 from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
+from olapdb.runtime.services import Services
 from olapdb.sql import nodes
 from olapdb.system.information_schema import information_tables
 from olapdb.system.registry import SYSTEM_DATABASES, SystemContext, SystemTable
-from olapdb.transaction.services import Services
 
 if TYPE_CHECKING:
     from olapdb.bind import BindScope
     from olapdb.execute import ExecutionContext
     from olapdb.result import QueryStatistics
-    from olapdb.views.executor import Executor
+    from olapdb.views.jobs.executor import Executor
 
 Parameters: TypeAlias = Sequence[object] | Mapping[str, object] | None
 Progress: TypeAlias = Callable[[Any], None]

@@ -18,11 +18,10 @@ import pyarrow.parquet as pq
 from olapdb.errors import CorruptedData, InternalError, OperationalError, SnapshotTooOld
 from olapdb.functions import cast_column, parse_type
 from olapdb.functions.base import Environment
-from olapdb.functions.columns import with_precision
+from olapdb.functions.kernels.columns import with_precision
 from olapdb.model.columns import PartColumns
 from olapdb.model.part import ColumnBounds, Part
 from olapdb.model.schema import Column, SkipIndex, Table
-from olapdb.storage.bounds import bounds_hold, has_bounds, statistics_bounds
 from olapdb.storage.checksum import (
     mismatch,
     tells_of_damage,
@@ -30,6 +29,7 @@ from olapdb.storage.checksum import (
     verify_inline,
     verify_open,
 )
+from olapdb.storage.column_statistics import bounds_hold, has_bounds, statistics_bounds
 from olapdb.storage.skip_indexes import METADATA_PREFIX, IndexPlace, parse_index
 from olapdb.storage.store import Store
 from olapdb.threads import refuse_if_ending

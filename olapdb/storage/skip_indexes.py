@@ -8,7 +8,7 @@ stream of one record batch with a row for each block; the footer's metadata says
     set(n)         values, a list, null where there are more than n
     bloom_filter   bits, hashes; a value is in where all its `hashes` bits are set.  Bit i of a value
                    with hash h is (low half + i * high half) modulo the number of bits (Kirsch and
-                   Mitzenmacher 2006), h by olapdb.functions.hashing
+                   Mitzenmacher 2006), h by olapdb.functions.kernels.hashing
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.errors import CorruptedData
-from olapdb.functions.columns import from_scalars
-from olapdb.functions.hashing import hash_values
+from olapdb.functions.kernels.columns import from_scalars
+from olapdb.functions.kernels.hashing import hash_values
 from olapdb.model.schema import SkipIndex, Table
 
 METADATA_PREFIX = "olapdb.index."

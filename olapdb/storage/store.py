@@ -26,7 +26,7 @@ from olapdb.errors import (
     ReadOnly,
     system_error,
 )
-from olapdb.model.stages import Durability, Reach, reach_nothing
+from olapdb.model.failpoint import Durability, Reach, reach_nothing
 from olapdb.storage.cache import PartCache
 
 TEMPORARY_SUFFIX = ".tmp"

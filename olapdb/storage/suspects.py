@@ -2,7 +2,7 @@
 
 A failed read is no proof: memory or file descriptors may have run out, or the reader's snapshot may
 have been vacuumed.  So a reader, which may be in any thread and may hold any lock, only notes the
-part here; `olapdb.transaction.damage` looks at its bytes when the statement has ended.
+part here; `olapdb.maintenance.damaged_parts` looks at its bytes when the statement has ended.
 """
 
 from __future__ import annotations

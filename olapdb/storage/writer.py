@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from olapdb.errors import InternalError, OperationalError
-from olapdb.functions.columns import decimal_class, with_precision
+from olapdb.functions.kernels.columns import decimal_class, with_precision
 from olapdb.model.encoding import FOOTER_KEY, encode_footer
 from olapdb.model.part import Blocks, ColumnBounds, Contribution, Part, new_part_id
 from olapdb.model.schema import Column, Table
-from olapdb.storage.bounds import key_columns, table_bounds
 from olapdb.storage.checksum import checksum_of_bytes, checksum_of_file
 from olapdb.storage.codec import column_codec
+from olapdb.storage.column_statistics import key_columns, table_bounds
 from olapdb.storage.row_groups import cores, parquet_writer
 from olapdb.storage.skip_indexes import METADATA_PREFIX, build_index, place_of
 from olapdb.storage.store import Store, storage_error

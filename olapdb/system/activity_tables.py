@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from olapdb.catalog.base import PartChange
-from olapdb.merge.vacuum import backlog
+from olapdb.catalog.protocol import PartChange
+from olapdb.maintenance.vacuum import backlog
 from olapdb.model.schema import Table
 from olapdb.system.registry import Row, SystemContext, SystemTable, moment
 from olapdb.types import (

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from olapdb.system.registry import Row, SystemContext, SystemTable, moment_if_any
 from olapdb.types import STRING, UINT8, UINT64, DataType, DateTime64, Nullable
-from olapdb.views.history import view_jobs
+from olapdb.views.jobs.job_listing import view_jobs
 
 _MAYBE_TIME: DataType = Nullable(DateTime64(3))
 _MAYBE_NUMBER: DataType = Nullable(UINT64)

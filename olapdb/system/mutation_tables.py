@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from olapdb.catalog.base import PartChange
+from olapdb.catalog.protocol import PartChange
 from olapdb.system.registry import Row, SystemContext, SystemTable, moment
 from olapdb.types import DATETIME, INT64, STRING, UINT8, UINT64, Array, DataType, Map
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from olapdb.execute.layout import TableLayout
+from olapdb.engine.layout import TableLayout
 from olapdb.functions import display
 from olapdb.model.columns import PartColumns
 from olapdb.model.part import Part, detached_table

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from olapdb.config import Settings
 from olapdb.model.snapshot import Snapshot
-from olapdb.transaction.services import Services
+from olapdb.runtime.services import Services
 from olapdb.types import DataType, arrow_schema
 
 SYSTEM_DATABASES = ("system", "information_schema", "INFORMATION_SCHEMA")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from olapdb.ingest.key_rules import key_rule
+from olapdb.ingest.deduplication_key import key_rule
 from olapdb.model.schema import Table
 from olapdb.system.registry import Row, SystemContext, SystemTable, moment
 from olapdb.types import STRING, UINT64, Array, DateTime64, Nullable

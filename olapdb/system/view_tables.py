@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from olapdb.ingest.failures import FAILED
+from olapdb.ingest.view_failure import FAILED
 from olapdb.model.schema import MaterializedView, SchemaObject
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Invalidation
@@ -25,11 +25,11 @@ from olapdb.types import (
     Map,
     Nullable,
 )  # fmt: skip
-from olapdb.views.attempts import still_holds
-from olapdb.views.coverage import coverage_rows, stores_rows
-from olapdb.views.history import running_jobs
-from olapdb.views.status import view_status
-from olapdb.views.verdicts import failures
+from olapdb.views.jobs.job_listing import running_jobs
+from olapdb.views.proof.coverage import coverage_rows, stores_rows
+from olapdb.views.proof.failed_repairs import still_holds
+from olapdb.views.proof.status import view_status
+from olapdb.views.proof.verdicts import failures
 
 _MAYBE_TIME: DataType = Nullable(DateTime64(3))
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import olapdb
-from olapdb.merge.vacuum import vacuum
-from olapdb.transaction.check import check_database
+from olapdb.maintenance.check import check_database
+from olapdb.maintenance.vacuum import vacuum
 from tests.compat.make import ARCHIVE, EXPECTED, answers
 
 RELEASES = sorted(path.parent for path in Path(__file__).parent.glob(f"*/{ARCHIVE}"))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import Error, InternalError
-from olapdb.merge.planner import merge_some
+from olapdb.maintenance.merge_planner import merge_some
 from olapdb.model.schema import Table
 from tests.definitions.steps import MEND, MERGE, Script, Step, arrow_data
 from tests.definitions.truth import TRUSTED, Status, Untruth, fingerprint, statuses, untruths

@@ -11,8 +11,8 @@ import sys
 
 import olapdb
 from olapdb.database import Database
-from olapdb.merge.vacuum import vacuum
-from olapdb.transaction.points import kill_at, recording
+from olapdb.maintenance.vacuum import vacuum
+from olapdb.runtime.failpoints import kill_at, recording
 
 
 def prepare(folder: str) -> None:

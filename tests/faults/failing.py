@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from olapdb.catalog.sqlite import SqliteCatalog
+from olapdb.catalog.sqlite.catalog import SqliteCatalog
 from olapdb.errors import CommitUnknown, OperationalError
+from olapdb.runtime.services import Services
 from olapdb.storage.store import LocalStore, storage_error
-from olapdb.transaction.services import Services
 
 When = Literal["before", "after"]
 

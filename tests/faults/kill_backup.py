@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 import olapdb
-from olapdb.transaction.points import kill_at
+from olapdb.runtime.failpoints import kill_at
 
 
 def main() -> None:

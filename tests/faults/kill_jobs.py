@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 import olapdb
-from olapdb.transaction.points import kill_at
+from olapdb.runtime.failpoints import kill_at
 
 SETTINGS = "backfill_chunk_rows_max = 12, backfill_threads = 1, inline_bytes_max = 0"
 

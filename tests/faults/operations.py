@@ -18,8 +18,8 @@ from typing import Any
 
 import olapdb
 from olapdb.dbapi.connection import Connection
-from olapdb.merge.vacuum import vacuum
-from olapdb.transaction.check import check_database
+from olapdb.maintenance.check import check_database
+from olapdb.maintenance.vacuum import vacuum
 from tests.unit.views.warehouse import dicts, rows
 
 COLUMNS = "(p UInt8, k String, n Int64) ENGINE = MergeTree PARTITION BY p ORDER BY k"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 
 import olapdb
-from olapdb.transaction.points import kill_at, recording
+from olapdb.runtime.failpoints import kill_at, recording
 
 STATEMENTS = {
     "drop": "ALTER TABLE s DROP PARTITION 202401",

@@ -14,7 +14,7 @@ import pytest
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import BadArguments, ChecksumDoesntMatch
-from olapdb.transaction.check import check_database
+from olapdb.maintenance.check import check_database
 
 ROWS = 1000
 

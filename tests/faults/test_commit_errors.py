@@ -13,9 +13,9 @@ import pytest
 import olapdb
 from olapdb.database import Database
 from olapdb.errors import Error, NotEnoughSpace, OperationalError
+from olapdb.maintenance.check import check_database
+from olapdb.runtime.failpoints import watching
 from olapdb.storage.store import LocalStore
-from olapdb.transaction.check import check_database
-from olapdb.transaction.points import watching
 from tests.faults.commit_child import prepare
 
 STATEMENTS = {

@@ -17,8 +17,8 @@ import pytest
 
 import olapdb
 from olapdb.database import Database
-from olapdb.merge.vacuum import vacuum
-from olapdb.transaction.check import check_database
+from olapdb.maintenance.check import check_database
+from olapdb.maintenance.vacuum import vacuum
 from tests.faults.commit_child import prepare
 
 CHILD = Path(__file__).with_name("commit_child.py")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from olapdb.catalog.sqlite import SqliteCatalog
+from olapdb.catalog.sqlite.catalog import SqliteCatalog
 from olapdb.errors import CommitUnknown, NotEnoughSpace, OperationalError
 from tests.harness.commits import create_all, insert
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 import olapdb
-from olapdb.merge.vacuum import vacuum
-from olapdb.transaction.check import check_database
+from olapdb.maintenance.check import check_database
+from olapdb.maintenance.vacuum import vacuum
 from tests.faults.exit_child import PREPARED, WORK
 
 ENDINGS = {

@@ -18,8 +18,8 @@ import pytest
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import Error
-from olapdb.transaction.check import check_database
-from olapdb.transaction.rebuild import RebuildReport
+from olapdb.maintenance.check import check_database
+from olapdb.maintenance.rebuild_catalog import RebuildReport
 from tests.faults.failing import Calls, Fault, failing, failing_anywhere
 from tests.faults.operations import dicts, prepare, rows, state
 from tests.faults.test_fault_loops import cases

@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 
 import olapdb
-from olapdb.catalog import copies
-from olapdb.catalog.sqlite import SqliteCatalog
+from olapdb.catalog.sqlite import backup_copy
+from olapdb.catalog.sqlite.catalog import SqliteCatalog
+from olapdb.maintenance import backup
+from olapdb.maintenance import rebuild_catalog as rebuild
 from olapdb.storage.store import LocalStore
-from olapdb.transaction import backup, rebuild
-from olapdb.views.swap import Swap
+from olapdb.views.jobs.replay_manifest import Swap
 from tests.faults.operations import prepare
 from tests.faults.test_torn_writes import (
     no_flush_of_files,
@@ -145,7 +146,7 @@ def test_in_order(
 
 
 def no_flush_of_copies(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copies, "_flush", lambda path: None)
+    monkeypatch.setattr(backup_copy, "_flush", lambda path: None)
 
 
 def no_flush_behind_the_backup(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import olapdb
-from olapdb.transaction.check import check_database
-from olapdb.transaction.points import recording, watching
+from olapdb.maintenance.check import check_database
+from olapdb.runtime.failpoints import recording, watching
 from tests.faults.operations import OPERATIONS, Operation, expected, goes_on, prepare_all, verify
 from tests.faults.test_fault_loops import copied
 

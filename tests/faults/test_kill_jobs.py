@@ -14,8 +14,8 @@ import pytest
 
 import olapdb
 from olapdb.dbapi.connection import Connection
-from olapdb.merge.vacuum import vacuum
-from olapdb.transaction.check import check_database
+from olapdb.maintenance.check import check_database
+from olapdb.maintenance.vacuum import vacuum
 from tests.faults.kill_jobs import SETTINGS
 from tests.faults.kill_views import values
 from tests.unit.views.warehouse import DIRECT, READ, VIEW, dicts, make, rows, verdict

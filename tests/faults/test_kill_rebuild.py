@@ -13,7 +13,7 @@ import pytest
 
 import olapdb
 from olapdb.dbapi.connection import Connection
-from olapdb.transaction.check import check_database
+from olapdb.maintenance.check import check_database
 from tests.faults.kill_rebuild import STATEMENTS
 from tests.faults.kill_views import values
 from tests.unit.views.warehouse import dicts, make, rows, verdict

@@ -18,9 +18,9 @@ import pytest
 
 import olapdb
 from olapdb.dbapi.connection import Connection
-from olapdb.merge.vacuum import vacuum
-from olapdb.transaction.check import check_database
-from olapdb.transaction.points import STAGES, recording
+from olapdb.maintenance.check import check_database
+from olapdb.maintenance.vacuum import vacuum
+from olapdb.runtime.failpoints import STAGES, recording
 from tests.schedules.crash import run_and_die
 from tests.schedules.operation import Answer
 from tests.schedules.truth import dicts

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 import olapdb
-from olapdb.catalog import compaction, space
-from olapdb.catalog.sqlite import SqliteCatalog
+from olapdb.catalog.sqlite import compaction, free_space
+from olapdb.catalog.sqlite.catalog import SqliteCatalog
 from olapdb.dbapi.connection import Connection
-from olapdb.merge import vacuum as vacuuming
-from olapdb.merge.vacuum import vacuum
+from olapdb.maintenance import vacuum as vacuuming
+from olapdb.maintenance.check import check_database
+from olapdb.maintenance.vacuum import vacuum
 from olapdb.model.part import BlockRange
-from olapdb.transaction.check import check_database
-from olapdb.transaction.points import recording
+from olapdb.runtime.failpoints import recording
 from tests.schedules.crash import run_and_die
 from tests.schedules.operation import Answer
 
@@ -29,7 +29,7 @@ INSERTS = 40
 SMALL = (
     (compaction, "BLOCKS_KEPT_MAX", 4), (compaction, "BLOCKS_A_STEP", 9),
     (vacuuming, "PARTS_A_STEP", 25), (vacuuming, "COMMITS_KEPT", 5),
-    (space, "SLACK_BYTES", 16 << 10), (space, "PAGES_A_STEP", 8),
+    (free_space, "SLACK_BYTES", 16 << 10), (free_space, "PAGES_A_STEP", 8),
 )  # fmt: skip
 STAGES = (
     "vacuum.marked", "vacuum.forgotten", "vacuum.file_deleted", "vacuum.revoked",

@@ -17,7 +17,7 @@ import pytest
 
 import olapdb
 from olapdb.dbapi.connection import Connection
-from olapdb.transaction.check import check_database
+from olapdb.maintenance.check import check_database
 from tests.faults.kill_views import INSERTS, values
 from tests.unit.views.warehouse import DIRECT, READ, VIEW, dicts, make, rows, verdict
 

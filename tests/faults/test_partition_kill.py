@@ -17,8 +17,8 @@ import pytest
 
 import olapdb
 from olapdb.dbapi.connection import Connection
-from olapdb.merge.vacuum import vacuum
-from olapdb.transaction.check import check_database
+from olapdb.maintenance.check import check_database
+from olapdb.maintenance.vacuum import vacuum
 from tests.faults.partition_child import STATEMENTS, prepare
 from tests.unit.views.warehouse import dicts, rows
 

@@ -10,8 +10,8 @@ import pytest
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import ChecksumDoesntMatch, Error, NoSuchDataPart, SyntaxError
-from olapdb.merge.vacuum import vacuum
-from olapdb.transaction.check import check_database
+from olapdb.maintenance.check import check_database
+from olapdb.maintenance.vacuum import vacuum
 from tests.faults.operations import untruths
 from tests.harness.race import Race
 from tests.unit.views.warehouse import DIRECT, READ, add, dicts, make, rows, verdict

@@ -18,8 +18,8 @@ import pytest
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import BadArguments, CannotOpenWarehouse
-from olapdb.merge.vacuum import vacuum
-from olapdb.transaction.check import check_database
+from olapdb.maintenance.check import check_database
+from olapdb.maintenance.vacuum import vacuum
 from tests.unit.views.warehouse import add, make
 
 
@@ -207,14 +207,14 @@ def test_a_rebuild_that_is_killed_is_done_again(
                 raise KeyboardInterrupt
             replace(old, new)
 
-        monkeypatch.setattr("olapdb.transaction.rebuild.os.replace", until_killed)
+        monkeypatch.setattr("olapdb.maintenance.rebuild_catalog.os.replace", until_killed)
         try:
             olapdb.rebuild_catalog(lost)
             done = True
         except KeyboardInterrupt:
-            monkeypatch.setattr("olapdb.transaction.rebuild.os.replace", replace)
+            monkeypatch.setattr("olapdb.maintenance.rebuild_catalog.os.replace", replace)
             olapdb.rebuild_catalog(lost)
-        monkeypatch.setattr("olapdb.transaction.rebuild.os.replace", replace)
+        monkeypatch.setattr("olapdb.maintenance.rebuild_catalog.os.replace", replace)
         with olapdb.connect(lost) as connection:
             found = [connection.execute(query).fetchall() for query in (count, sums, left_over)]
             assert found == before
@@ -263,7 +263,7 @@ def test_a_replay_of_small_parts_leaves_no_note(tmp_path: Path) -> None:
 def test_a_merge_that_never_came_to_be_doubles_nothing(folder: Path) -> None:
     """Its file stands for parts that another merge has joined with more since."""
     script = (
-        "import sys, olapdb; from olapdb.transaction.points import kill_at;"
+        "import sys, olapdb; from olapdb.runtime.failpoints import kill_at;"
         " connection = olapdb.connect(sys.argv[1], settings={'inline_bytes_max': 0});"
         " connection.execute('SYSTEM STOP MERGES');"
         " connection.execute(\"INSERT INTO t (d, a) SELECT '2024-01-03', number FROM numbers(9)\");"
@@ -313,7 +313,7 @@ def replayed(tmp_path: Path) -> Path:
 def in_child(folder: Path, *statements: str, kill_at: tuple[str, int] | None = None) -> None:
     """In a process of its own, which kills itself at the stage."""
     script = (
-        "import sys, json, olapdb; from olapdb.transaction.points import kill_at;"
+        "import sys, json, olapdb; from olapdb.runtime.failpoints import kill_at;"
         " statements, stage = json.loads(sys.argv[2]);"
         " connection = olapdb.connect(sys.argv[1], settings={'inline_bytes_max': 0});"
         " connection.execute('SYSTEM STOP MERGES'); stage and kill_at(*stage);"

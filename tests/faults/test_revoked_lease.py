@@ -13,10 +13,10 @@ import pytest
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import Aborted
-from olapdb.ingest import stage
-from olapdb.merge.vacuum import vacuum
+from olapdb.ingest import block_stager
+from olapdb.maintenance.check import check_database
+from olapdb.maintenance.vacuum import vacuum
 from olapdb.model.changes import Commit, LeaseLive
-from olapdb.transaction.check import check_database
 from tests.faults.operations import OPERATIONS, SMALL, Operation, expected, prepare, state
 
 CATALOG_ONLY = ("exchange", "drop table", "undrop", "backup", "vacuum")
@@ -52,8 +52,8 @@ def counting(connection: Connection) -> Iterator[tuple[list[Commit], mock.Mock]]
         tried.append(commit)
         return really(commit)
 
-    fired = mock.Mock(side_effect=stage.fire)
-    with mock.patch.object(catalog, "apply", apply), mock.patch.object(stage, "fire", fired):
+    fired = mock.Mock(side_effect=block_stager.fire)
+    with mock.patch.object(catalog, "apply", apply), mock.patch.object(block_stager, "fire", fired):
         yield tried, fired
 
 

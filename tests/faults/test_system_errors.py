@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 import olapdb
-from olapdb.catalog.processes import Registration
-from olapdb.catalog.queue import TicketQueue
+from olapdb.catalog.sqlite.fair_lock import TicketQueue
+from olapdb.catalog.sqlite.process_registry import Registration
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import NotEnoughSpace, OperationalError
-from olapdb.merge.vacuum import vacuum
-from olapdb.transaction.check import check_database
+from olapdb.maintenance.check import check_database
+from olapdb.maintenance.vacuum import vacuum
 
 
 def full(*arguments: object) -> int:

@@ -20,10 +20,10 @@ from typing import Any
 import pytest
 
 import olapdb
-from olapdb.catalog.sqlite import SqliteCatalog
+from olapdb.catalog.sqlite.catalog import SqliteCatalog
 from olapdb.model.changes import Commit, Committed
+from olapdb.runtime.failpoints import watching
 from olapdb.storage.store import TEMPORARY_SUFFIX, LocalStore
-from olapdb.transaction.points import watching
 from tests.faults.operations import OPERATIONS, Operation, expected, prepare, verify
 from tests.faults.torn import Disk, Mode
 

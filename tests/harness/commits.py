@@ -6,7 +6,7 @@ import itertools
 
 import pyarrow as pa
 
-from olapdb.catalog.base import Catalog
+from olapdb.catalog.protocol import Catalog
 from olapdb.model.changes import (
     AddBlock,
     AddCoverage,

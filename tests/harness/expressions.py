@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from olapdb import functions
-from olapdb.functions import Argument, Column, Environment, columns
+from olapdb.functions import Argument, Column, Environment
+from olapdb.functions.kernels import columns
 from olapdb.types import DataType
 
 _TOKEN = re.compile(r"\s*(?:(\d+\.\d+|\d+)|'((?:[^'\\]|\\.)*)'|([A-Za-z_]\w*)|([(),\[\]-]))")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import olapdb
 from olapdb.dbapi.connection import Connection
-from olapdb.ingest.read import Pin
+from olapdb.ingest.read_parts import Pin
 
 DIFFERENCES = {
     "totals_mv": "SELECT p, k, sum(n), sum(x) FROM (SELECT p, k, n, x FROM totals UNION ALL"

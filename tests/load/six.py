@@ -16,7 +16,7 @@ import time
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import CommitConflict, TooManyParts
-from olapdb.merge.vacuum import vacuum
+from olapdb.maintenance.vacuum import vacuum
 
 ROWS = 40
 

@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import olapdb
-from olapdb.catalog.sqlite import SqliteCatalog
+from olapdb.catalog.sqlite.catalog import SqliteCatalog
 from olapdb.dbapi.connection import Connection
-from olapdb.merge.planner import merge_some
-from olapdb.merge.vacuum import vacuum
-from olapdb.transaction.services import Services
+from olapdb.maintenance.merge_planner import merge_some
+from olapdb.maintenance.vacuum import vacuum
+from olapdb.runtime.services import Services
 
 ROWS = 3
 MERGED_EVERY = 50

@@ -9,7 +9,7 @@ import pytest
 
 import olapdb
 from olapdb.dbapi.connection import Connection
-from olapdb.transaction.check import check_database
+from olapdb.maintenance.check import check_database
 from tests.load.inserts import (
     HEADER,
     ROWS,

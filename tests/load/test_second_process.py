@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import olapdb
-from olapdb.transaction.check import check_database
+from olapdb.maintenance.check import check_database
 from tests.load.busy import VIEWS, busy, prepare
 
 ROOT = Path(__file__).parents[2]

@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 import olapdb
-from olapdb.transaction.check import check_database
+from olapdb.maintenance.check import check_database
 from tests.load.six import ROWS, create
 
 ROLES = ("writer 0", "writer 1", "writer 2", "writer 3", "reader", "keeper")
@@ -173,7 +173,7 @@ def check(folder: Path, said: dict[str, list[str]]) -> None:
         assert connection.execute("SELECT verdict FROM system.views").fetchall() == [("proven",)]
         services = connection.database.services
         services.catalog.revoke_dead_leases()
-        from olapdb.merge.vacuum import vacuum
+        from olapdb.maintenance.vacuum import vacuum
 
         vacuum(services, lifetime_seconds=0)
         assert check_database(services.catalog, services.store) == []

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 import olapdb
-from olapdb.catalog import compaction
+from olapdb.catalog.sqlite import compaction
 from olapdb.dbapi.connection import Connection
-from olapdb.merge import vacuum as vacuuming
-from olapdb.merge.vacuum_thread import VacuumThread
-from olapdb.transaction.check import check_database
+from olapdb.maintenance import vacuum as vacuuming
+from olapdb.maintenance.check import check_database
+from olapdb.maintenance.vacuum_thread import VacuumThread
 from tests.load.small_inserts import ROWS, TABLES, Window, insert, prepared, statement
 
 GROWTH_MAX = 1.3

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import olapdb
-from olapdb.functions import decimals
+from olapdb.functions.numeric import decimals
 from tests.harness.oracle import Oracle, OracleError
 
 CASES = 300

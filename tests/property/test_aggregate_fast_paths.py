@@ -13,9 +13,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from olapdb.functions import columns, slices
 from olapdb.functions.aggregates import exact_quantile, quantile, segments
 from olapdb.functions.base import Groups
+from olapdb.functions.kernels import columns, slices
 
 WHOLE = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "date32"]
 

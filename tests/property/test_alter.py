@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 )
 
 import olapdb
-from olapdb.transaction.check import check_database
+from olapdb.maintenance.check import check_database
 
 VIEW = "CREATE MATERIALIZED VIEW sums_mv TO sums AS SELECT k, count() AS n, sum(v) AS total FROM t GROUP BY k"
 TYPES: dict[str, Callable[[Any], Any]] = {

@@ -15,14 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import olapdb
+from olapdb.engine.combine import combine
+from olapdb.engine.layout import TableLayout
+from olapdb.engine.replacing_collapsing import visible
 from olapdb.errors import IncorrectData
-from olapdb.execute.combine import combine
-from olapdb.execute.layout import TableLayout
-from olapdb.execute.survivors import visible
-from olapdb.merge.merger import merge_parts
-from olapdb.merge.planner import merge_some
+from olapdb.maintenance.check import check_database
+from olapdb.maintenance.merge_planner import merge_some
+from olapdb.maintenance.merger import merge_parts
 from olapdb.model.schema import Column, Engine, KeyItem, Table
-from olapdb.transaction.check import check_database
 from olapdb.types import INT8, INT64, STRING, UINT8, UINT64
 
 Row = tuple[int, int, int, int, str]

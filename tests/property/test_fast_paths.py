@@ -14,17 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import olapdb
-from olapdb.execute.evaluate import evaluate_array
-from olapdb.execute.key_values import constant_value, key_values
-from olapdb.execute.layout import TableLayout
+from olapdb.compute.evaluate import evaluate_array
+from olapdb.engine.layout import TableLayout
+from olapdb.engine.monotonic_keys import constant_value, key_values
 from olapdb.functions import parse_type
 from olapdb.functions.base import Environment
-from olapdb.functions.text import display_array
-from olapdb.merge.policy import MergeLimits, choose
+from olapdb.functions.strings.text import display_array
+from olapdb.maintenance.merge_policy import MergeLimits, choose
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import Column
-from olapdb.sql.values import read_values
-from olapdb.statements.small_values import read_small_values
+from olapdb.sql.values.csv_values import read_values
+from olapdb.statements.dml.json_values import read_small_values
 from tests.harness.commits import make_part, make_table
 
 # --- literal rows

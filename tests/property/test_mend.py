@@ -12,7 +12,7 @@ from collections import Counter
 
 import pytest
 
-from olapdb.views.replay import _Replay
+from olapdb.views.jobs.replay import _Replay
 from tests.property.mending import Case, Stuck, run_case, run_seed
 
 SEEDS = 100

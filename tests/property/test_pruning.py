@@ -15,7 +15,7 @@ import pytest
 import olapdb
 from olapdb import functions
 from olapdb.dbapi.connection import Connection
-from olapdb.execute import prune
+from olapdb.execute.pruning import interval_analysis
 from olapdb.functions import Argument, Environment
 from olapdb.types import DataType, Interval
 
@@ -247,7 +247,7 @@ def test_no_row_is_lost() -> None:
 
 def test_no_row_is_lost_to_long_lists(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of which the ends are compared only."""
-    monkeypatch.setattr(prune, "LISTED_VALUES_MAX", 0)
+    monkeypatch.setattr(interval_analysis, "LISTED_VALUES_MAX", 0)
     assert run(iter(range(TABLES_PER_RUN)), RUN_SECONDS // 4) > CONDITIONS_PER_TABLE
 
 

@@ -22,7 +22,7 @@ from olapdb.errors import DataError, Error
 from olapdb.functions import parse_type, store_column
 from olapdb.functions.base import Environment
 from olapdb.types import DataType, Float
-from olapdb.views.column_conversion import conversion
+from olapdb.views.definition.column_conversion import conversion
 
 NAMES = (
     "Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Bool", "Float32",

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import olapdb
-from olapdb.ingest import attach
-from olapdb.merge.planner import merge_some
-from olapdb.merge.policy import MergeLimits
-from olapdb.merge.vacuum import vacuum
-from olapdb.transaction.check import check_database
+from olapdb.dml import attach_parts
+from olapdb.maintenance.check import check_database
+from olapdb.maintenance.merge_planner import merge_some
+from olapdb.maintenance.merge_policy import MergeLimits
+from olapdb.maintenance.vacuum import vacuum
 from tests.property.tables_model import DEFAULTS, ENGINES, Column, Model, Row
 
 NAMES = ("a", "b", "c", "d", "e")
@@ -426,7 +426,7 @@ def test_it_bites(monkeypatch: pytest.MonkeyPatch) -> None:
     machine.add_column(1, "x", everywhere=True)
     machine.copy_partition(0, 1, replaces=False)
     machine.tables_are_those_of_the_model()
-    monkeypatch.setattr(attach, "fits_as_it_is", lambda *given: True)
+    monkeypatch.setattr(attach_parts, "fits_as_it_is", lambda *given: True)
     machine.copy_partition(0, 1, replaces=False)
     with pytest.raises(AssertionError):
         machine.tables_are_those_of_the_model()

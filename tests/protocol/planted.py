@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 from unittest import mock
 
-from olapdb.catalog.base import Catalog
-from olapdb.ingest.stage import BlockStager
+from olapdb.catalog.protocol import Catalog
+from olapdb.ingest.block_stager import BlockStager
 from olapdb.model import changes as c
 from olapdb.model import fingerprints
 from olapdb.model.changes import Change, Commit, Committed, Requirement
@@ -22,7 +22,7 @@ from olapdb.model.part import BlockRange
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import CoverageRow
-from olapdb.views.replay import _Replay
+from olapdb.views.jobs.replay import _Replay
 
 Edit: TypeAlias = Callable[[Commit, Snapshot], Commit]
 FOR_EVER = 1 << 40
@@ -174,7 +174,7 @@ def _remove_what_is_there(self: Any, table_id: str, part_ids: Sequence[str]) -> 
     """Application._remove_parts, which does not mind that a part is gone."""
     import json
 
-    from olapdb.catalog import statements as sql
+    from olapdb.catalog.sqlite import statements as sql
 
     sql.drop_parts(
         self._connection, part_ids=json.dumps(list(part_ids)), of_table=table_id,
@@ -209,7 +209,7 @@ def _without_views(commit: Commit, snapshot: Snapshot) -> Commit:
 
 _add_view_block = BlockStager.add_view_block
 _recompute = _Replay._recompute
-_UNCHECKED = {"olapdb.catalog.application.Application._remove_parts": _remove_what_is_there}
+_UNCHECKED = {"olapdb.catalog.sqlite.apply_changes.Application._remove_parts": _remove_what_is_there}
 
 
 def _any_kind(state: Any, part: Any) -> object:
@@ -254,7 +254,7 @@ def _fingerprint(guard: str, words: str, **seen: Any) -> Fault:
     def blind(view: Any, snapshot: Any, *more: Any, **named: Any) -> str:
         return original(view, _Blind(snapshot, **seen), *more, **named)  # type: ignore[arg-type]
 
-    names = ("olapdb.model.fingerprints.fingerprint", "olapdb.views.reconcile.fingerprint")
+    names = ("olapdb.model.fingerprints.fingerprint", "olapdb.views.proof.reconcile.fingerprint")
     return Fault(guard, f"a verdict does not depend on {words}", None, dict.fromkeys(names, blind))
 
 
@@ -314,7 +314,7 @@ FAULTS: Mapping[str, Fault] = {
             "5.chunk_fires",
             "a chunk fires no view of its target",
             None,
-            {"olapdb.ingest.stage.BlockStager.add_view_block": _fires_nothing},
+            {"olapdb.ingest.block_stager.BlockStager.add_view_block": _fires_nothing},
         ),
         lost("5.all_parts", "TRUNCATE", _PARTITION),
         forgotten("5.coverage_leaves", "TRUNCATE", c.RemoveCoverage),
@@ -325,15 +325,15 @@ FAULTS: Mapping[str, Fault] = {
         lost("6.whole_target", "REPLAY", _VERSION, where=_whole),
         both("6.fence", "a replay takes what came after its snapshot",
              lost("", "REPLAY", _PARTITION),
-             Fault("", "", None, {"olapdb.views.replay._Replay._replaced": _takes_all})),
+             Fault("", "", None, {"olapdb.views.jobs.replay._Replay._replaced": _takes_all})),
         Fault("6.straddle", "a replay takes a part across its fence", None,
-              {"olapdb.views.replay._Replay._replaced": _takes_straddling}),
+              {"olapdb.views.jobs.replay._Replay._replaced": _takes_straddling}),
         lost("6.parts", "REPLAY", _PARTITION, patches=_UNCHECKED),
         Fault(
             "6.all_writers",
             "a replay recomputes one view of several",
             None,
-            {"olapdb.views.replay._Replay._recompute": _first_writer_only},
+            {"olapdb.views.jobs.replay._Replay._recompute": _first_writer_only},
         ),
         lost("6.target_version", "REPLAY", _VERSION, where=_slice),
         forgotten("6.downstream_stale", "REPLAY", c.Invalidate),
@@ -343,9 +343,9 @@ FAULTS: Mapping[str, Fault] = {
         patched("6.bypass_stays", "a replay takes rows that no view made",
                 olapdb__views__replay__is_bypass=lambda part, views: False),
         Fault("7.bypass_apart", "rows by hand merge with a view's", None,
-              {"olapdb.merge.policy._kind": _any_kind}),
+              {"olapdb.maintenance.merge_policy._kind": _any_kind}),
         Fault("7.makers_apart", "rows of two views merge", None,
-              {"olapdb.merge.policy._kind": _any_kind}),
+              {"olapdb.maintenance.merge_policy._kind": _any_kind}),
         lost("8.parts_live", "OPTIMIZE", c.PartsLive, patches=_UNCHECKED),
         lost("8.coverage_common", "OPTIMIZE", c.CoverageCommon),
         rewritten("8.contributions", "OPTIMIZE", "a merged part is nobody's", _of_nobody),

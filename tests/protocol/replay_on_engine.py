@@ -20,17 +20,17 @@ from pathlib import Path
 
 import olapdb
 from olapdb.dbapi.connection import Connection
+from olapdb.engine.layout import TableLayout, partition_id
 from olapdb.errors import Error
-from olapdb.execute.layout import TableLayout, partition_id
-from olapdb.merge.vacuum import vacuum
+from olapdb.maintenance.check import check_database
+from olapdb.maintenance.vacuum import vacuum
 from olapdb.model.changes import Commit, Committed, RemoveCoverage
 from olapdb.model.part import BlockRange
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
-from olapdb.transaction.check import check_database
-from olapdb.transaction.points import watching
-from olapdb.views.coverage import is_bypass
-from olapdb.views.verdicts import check_is_current
+from olapdb.runtime.failpoints import watching
+from olapdb.views.proof.coverage import is_bypass
+from olapdb.views.proof.verdicts import check_is_current
 from tests.protocol.explore import Program, Scenario
 from tests.protocol.operations import Backfill, ChangeView, Delete, Insert, Merge, Truncate
 from tests.protocol.planted import Fault

@@ -13,9 +13,9 @@ import olapdb
 from olapdb.bind.analysis import referenced_tables
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import Error, InternalError
+from olapdb.maintenance.check import check_database
 from olapdb.model.schema import MaterializedView, View
 from olapdb.sql.parser import parse_query
-from olapdb.transaction.check import check_database
 from tests.unit.views.warehouse import rows
 
 SECONDS = 4.0

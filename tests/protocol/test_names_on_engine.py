@@ -12,17 +12,17 @@ from pathlib import Path
 import pytest
 
 import olapdb
-from olapdb.catalog.application import Application
+from olapdb.catalog.sqlite.apply_changes import Application
 from olapdb.errors import Error
-from olapdb.merge.vacuum import vacuum
+from olapdb.maintenance.check import check_database
+from olapdb.maintenance.vacuum import vacuum
 from olapdb.model.changes import (
     NoDependents,
     NoViewSince,
     PartsOfPartitionAre,
     RevisionIs,
 )
-from olapdb.transaction.check import check_database
-from olapdb.transaction.points import watching
+from olapdb.runtime.failpoints import watching
 from tests.harness.race import Race
 from tests.unit.views.warehouse import VIEW, add, make
 

@@ -15,13 +15,13 @@ import pytest
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import Aborted, CommitUnknown, Error, OperationalError, SnapshotTooOld
-from olapdb.ingest import stage
-from olapdb.merge import vacuum as vacuuming
-from olapdb.merge.vacuum import vacuum
+from olapdb.ingest import block_stager
+from olapdb.maintenance import vacuum as vacuuming
+from olapdb.maintenance.check import check_database
+from olapdb.maintenance.vacuum import vacuum
 from olapdb.model.changes import Commit, Committed
 from olapdb.model.snapshot import Snapshot
-from olapdb.transaction.check import check_database
-from olapdb.transaction.points import watching
+from olapdb.runtime.failpoints import watching
 from tests.protocol.planted import FAULTS
 from tests.schedules.crash import run_and_die
 from tests.schedules.operation import Answer
@@ -58,7 +58,7 @@ def at(stage: str, act: Callable[[], object]) -> Iterator[None]:
     waiting = [act]
 
     def told(reached: str) -> None:
-        if reached == stage and waiting:
+        if reached == block_stager and waiting:
             waiting.pop()()
 
     with watching(told):
@@ -96,11 +96,11 @@ def test_13_lease(connection: Connection, fault: bool) -> None:
         services.catalog._end_leases([services.lease_id], "revoked")  # type: ignore[attr-defined]
         clean(connection)
 
-    fired = mock.Mock(side_effect=stage.fire)
+    fired = mock.Mock(side_effect=block_stager.fire)
     refused = pytest.raises(Aborted, match="lease of this process was revoked")
     with (
         planted(connection, "13.lease", fault), at("insert.before_commit", take_for_dead),
-        mock.patch.object(stage, "fire", fired), nullcontext() if fault else refused,
+        mock.patch.object(block_stager, "fire", fired), nullcontext() if fault else refused,
     ):  # fmt: skip
         connection.execute(INSERT)
     assert fired.call_count == 1

@@ -22,8 +22,8 @@ import pytest
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import OffsetHole
+from olapdb.maintenance.check import check_database
 from olapdb.result import InsertedRows
-from olapdb.transaction.check import check_database
 
 TABLES = (
     """

@@ -18,7 +18,7 @@ import pytest
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import ChecksumDoesntMatch, RetainedRows
-from olapdb.transaction.check import check_database
+from olapdb.maintenance.check import check_database
 from tests.unit.views.warehouse import dicts, rows
 
 RAW = """

@@ -7,17 +7,17 @@ import signal
 from multiprocessing.connection import Connection as Pipe
 
 import olapdb
-from olapdb.transaction.points import kill_at
+from olapdb.runtime.failpoints import kill_at
 from tests.schedules.operation import Answer, Operation
 
 SECONDS_MAX = 120
 
 LOADED = (
     "tests.schedules.schedule", "pyarrow.compute", "pyarrow.parquet", "pyarrow.acero",
-    "olapdb.database", "olapdb.ingest.insert", "olapdb.ingest.delete", "olapdb.merge.merger",
-    "olapdb.merge.scheduler", "olapdb.storage.store", "olapdb.catalog.sqlite", "olapdb.sql.parser",
-    "olapdb.views.create", "olapdb.views.backfill", "olapdb.views.replay", "olapdb.views.adopt",
-    "olapdb.views.reconcile", "olapdb.views.executor", "olapdb.views.status", "olapdb.functions",
+    "olapdb.database", "olapdb.dml.insert", "olapdb.dml.delete", "olapdb.maintenance.merger",
+    "olapdb.maintenance.scheduler", "olapdb.storage.store", "olapdb.catalog.sqlite.catalog", "olapdb.sql.parser",
+    "olapdb.views.definition.create", "olapdb.views.jobs.backfill", "olapdb.views.jobs.replay", "olapdb.views.jobs.adopt",
+    "olapdb.views.proof.reconcile", "olapdb.views.jobs.executor", "olapdb.views.proof.status", "olapdb.functions",
     "olapdb.execute",
 )  # fmt: skip
 """By the process that the others are forked from: what they would load one by one."""

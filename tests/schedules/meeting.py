@@ -11,9 +11,9 @@ from typing import ClassVar
 
 import olapdb
 from olapdb.dbapi.connection import Connection
-from olapdb.merge.vacuum import vacuum
+from olapdb.maintenance.check import check_database
+from olapdb.maintenance.vacuum import vacuum
 from olapdb.model.changes import Commit, Committed
-from olapdb.transaction.check import check_database
 from tests.protocol.planted import Fault
 from tests.schedules.crash import run_and_die
 from tests.schedules.model import OPEN_BITS_MAX, Model

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from olapdb.merge.vacuum import vacuum
+from olapdb.maintenance.vacuum import vacuum
 from tests.protocol.planted import Fault
 from tests.schedules import (
     changes,

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from olapdb.execute.layout import partition_id
+from olapdb.engine.layout import partition_id
 from olapdb.types import STRING, UINT8
 
 Row: TypeAlias = tuple[Any, ...]

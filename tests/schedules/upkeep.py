@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from olapdb.dbapi.connection import Connection
-from olapdb.merge.vacuum import vacuum
+from olapdb.maintenance.vacuum import vacuum
 from tests.schedules.model import Model
 from tests.schedules.operation import CATALOG, STORE, Answer, Operation
 from tests.schedules.retention import EXPIRING, expire

@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.errors import NumberOfArgumentsDoesntMatch
-from olapdb.functions import columns
 from olapdb.functions.aggregates import segments
 from olapdb.functions.aggregates.combinators import Wrapped
 from olapdb.functions.aggregates.extremes import filled, key_of
 from olapdb.functions.aggregates.parts import illegal, state_of
 from olapdb.functions.base import Aggregate, Groups, MergeClass
+from olapdb.functions.kernels import columns
 from olapdb.types import (
     AggregateFunction,
     Array,

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.functions import columns
 from olapdb.functions.aggregates import segments
 from olapdb.functions.aggregates.distinct import distinct_lists, merge_lists
 from olapdb.functions.aggregates.extremes import filled
 from olapdb.functions.base import AceroAggregation, Aggregate, Groups
+from olapdb.functions.kernels import columns
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from olapdb.functions import columns, hashing
 from olapdb.functions.aggregates import segments
 from olapdb.functions.base import Aggregate, Groups
+from olapdb.functions.kernels import columns, hashing
 
 SAMPLE_MAX = 65_536
 """As many hashes as uniq keeps, ClickHouse's bound too."""

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.functions import columns
 from olapdb.functions.aggregates import segments
 from olapdb.functions.base import Aggregate, Groups
-from olapdb.functions.values import default_value
+from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.values import default_value
 from olapdb.types import Array
 
 _PACKED_MAX = 1 << 62

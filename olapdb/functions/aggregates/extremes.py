@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.functions import columns
 from olapdb.functions.aggregates import segments
 from olapdb.functions.base import AceroAggregation, Aggregate, Groups
-from olapdb.functions.values import default_value
+from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.values import default_value
 from olapdb.types import Date, Date32, DateTime, DateTime64, Integer, is_nullable, plain
 
 

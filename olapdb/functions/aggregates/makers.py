@@ -28,7 +28,7 @@ from olapdb.functions.aggregates.sums import (
     WeightedAverage,
 )
 from olapdb.functions.base import Aggregate
-from olapdb.functions.supertypes import as_number, sum_type
+from olapdb.functions.kernels.supertypes import as_number, sum_type
 from olapdb.types import (
     FLOAT64,
     INT32,

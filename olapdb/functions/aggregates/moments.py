@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from olapdb.functions import columns
 from olapdb.functions.aggregates import segments
 from olapdb.functions.base import Aggregate, Groups
+from olapdb.functions.kernels import columns
 from olapdb.types import plain
 
 

@@ -17,11 +17,12 @@ from olapdb.errors import (
     TooFewArguments,
     UnequalMappedArrays,
 )
-from olapdb.functions import casts, columns
 from olapdb.functions.aggregates import segments
 from olapdb.functions.aggregates.combinators import State, Wrapped
 from olapdb.functions.aggregates.parts import illegal, state_of
 from olapdb.functions.base import Aggregate, Groups
+from olapdb.functions.casts import cast
+from olapdb.functions.kernels import columns
 from olapdb.types import Array, DataType, Date, DateTime, Integer, Map, Tuple, plain
 
 Resolve = Callable[[str, tuple[object, ...], tuple[DataType, ...]], Aggregate]
@@ -118,7 +119,7 @@ class MapValues(Wrapped):
         self, offsets: np.ndarray, keys: pa.Array, values: pa.Array, target: DataType
     ) -> pa.Array:
         assert isinstance(target, Map)
-        return casts.map_from(offsets, keys, values, target)
+        return cast.map_from(offsets, keys, values, target)
 
 
 @dataclass(frozen=True)

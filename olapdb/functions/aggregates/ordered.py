@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from olapdb.functions import columns
 from olapdb.functions.aggregates import segments
 from olapdb.functions.aggregates.extremes import filled
 from olapdb.functions.base import Aggregate, Groups
+from olapdb.functions.kernels import columns
 
 
 @dataclass(frozen=True)

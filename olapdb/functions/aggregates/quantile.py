@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from olapdb.functions import columns
 from olapdb.functions.aggregates import segments
 from olapdb.functions.aggregates.sums import decimal_of_float
 from olapdb.functions.base import Aggregate, Groups
+from olapdb.functions.kernels import columns
 from olapdb.types import Array, DataType, Decimal, Float, is_nullable, plain
 
 EXACT_MAX = 8_192

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.functions import columns
 from olapdb.functions.base import Groups
+from olapdb.functions.kernels import columns
 
 _BITMAP_CELLS_MAX = 1 << 23
 _NO_ROW = -1

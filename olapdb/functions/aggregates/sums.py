@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.functions import columns
 from olapdb.functions.aggregates import segments
 from olapdb.functions.base import AceroAggregation, Aggregate, Groups
-from olapdb.functions.columns import decimal_class, with_precision
-from olapdb.functions.supertypes import DECIMAL_DIGITS
+from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.columns import decimal_class, with_precision
+from olapdb.functions.kernels.supertypes import DECIMAL_DIGITS
 from olapdb.types import UINT64, Boolean, DataType, Decimal, Float, Integer, Tuple, plain
 
 _NO_MINIMUM = pc.ScalarAggregateOptions(skip_nulls=True, min_count=0)

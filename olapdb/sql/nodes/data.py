@@ -11,7 +11,7 @@ from olapdb.sql.nodes.base import Expression, Node, Query, Setting, Statement, T
 @dataclass(frozen=True, slots=True)
 class ValuesData(Node):
     """Literal rows, read without the tokenizer: `text` is what follows VALUES, up to the end of
-    the statement; `olapdb.sql.values` turns it into columns."""
+    the statement; `olapdb.sql.values.csv_values` turns it into columns."""
 
     text: str
 

@@ -15,9 +15,9 @@ from olapdb.sql.nodes import (
     Subquery,
 )
 from olapdb.sql.nodes import Literal as LiteralNode
-from olapdb.sql.parser.powers import COMPARE, LAMBDA, NOT
+from olapdb.sql.parser.keywords import INTERVAL_UNITS, NOT_AN_ALIAS, words
+from olapdb.sql.parser.precedence import COMPARE, LAMBDA, NOT
 from olapdb.sql.parser.windows import WindowParser
-from olapdb.sql.parser.words import INTERVAL_UNITS, NOT_AN_ALIAS, words
 from olapdb.sql.tokens import Token
 
 _EXTRACTED = {

@@ -19,7 +19,7 @@ from olapdb.sql.nodes import (
     TupleLiteral,
 )
 from olapdb.sql.parser.definitions import DefinitionParser, TableElements
-from olapdb.sql.parser.words import words
+from olapdb.sql.parser.keywords import words
 
 _REFUSED = {
     "DICTIONARY": "Read the rows from a table and join it.",

@@ -23,8 +23,8 @@ from olapdb.sql.nodes import (
     TtlItem,
     TupleLiteral,
 )
+from olapdb.sql.parser.keywords import words
 from olapdb.sql.parser.queries import QueryParser
-from olapdb.sql.parser.words import words
 from olapdb.types import DataType, make_nullable
 
 _DEFAULT_KINDS: dict[str, Literal["DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL"]] = {

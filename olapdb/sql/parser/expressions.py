@@ -19,7 +19,7 @@ from olapdb.sql.nodes import (
     TupleLiteral,
 )
 from olapdb.sql.parser.operands import OperandParser
-from olapdb.sql.parser.powers import (
+from olapdb.sql.parser.precedence import (
     ADD,
     AND,
     BETWEEN,

@@ -15,9 +15,9 @@ from olapdb.sql.nodes import (
     Subquery,
     TupleLiteral,
 )
-from olapdb.sql.parser.powers import NEGATE
+from olapdb.sql.parser.keywords import LITERAL_WORDS, NOT_AN_ALIAS, RESERVED_OPERANDS, words
+from olapdb.sql.parser.precedence import NEGATE
 from olapdb.sql.parser.type_names import TypeParser
-from olapdb.sql.parser.words import LITERAL_WORDS, NOT_AN_ALIAS, RESERVED_OPERANDS, words
 from olapdb.sql.tokens import Token
 
 _LITERALS: dict[str, bool | float | None] = {

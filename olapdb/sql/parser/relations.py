@@ -15,7 +15,7 @@ from olapdb.sql.nodes import (
     TableReference,
 )
 from olapdb.sql.parser.calls import CallParser
-from olapdb.sql.parser.powers import ADD
+from olapdb.sql.parser.precedence import ADD
 
 Kind = Literal["INNER", "LEFT", "RIGHT", "FULL", "CROSS", "PASTE"]
 Strictness = Literal["", "ALL", "ANY", "SEMI", "ANTI", "ASOF"]

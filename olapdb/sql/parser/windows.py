@@ -8,7 +8,7 @@ from olapdb.sql.nodes import (
     OrderItem,
     WindowSpec,
 )
-from olapdb.sql.parser.powers import COMPARE
+from olapdb.sql.parser.precedence import COMPARE
 from olapdb.sql.parser.stars import StarParser
 
 _FRAME_UNITS = ("ROWS", "RANGE", "GROUPS")

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from olapdb.execute.combine import summed_columns
-from olapdb.ingest.ttl import rules_of
+from olapdb.dml.ttl import rules_of
+from olapdb.engine.combine import summed_columns
 from olapdb.model.schema import Column
 from olapdb.plan.expressions import Constant, Expression, columns_of, walk
 from olapdb.sql.format import to_sql

@@ -13,9 +13,9 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.plan import expressions, nodes
 from olapdb.plan.expressions import AggregateCall, Call, Expression, NameConstant
 from olapdb.sql.parser import parse_expression
+from olapdb.views.definition.query_shape import scans, walk_plan
 from olapdb.views.provability.judgement import Item, known, refused_or_unknown, unknown
 from olapdb.views.provability.parts import Parts, full_name
-from olapdb.views.shape import scans, walk_plan
 
 _VALUES_OF_THEIR_CHILDREN = (
     expressions.ColumnRef, expressions.Constant, expressions.NameConstant, expressions.Call,

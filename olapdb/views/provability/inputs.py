@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from olapdb.execute.combine import summed_columns
-from olapdb.execute.layout import TableLayout
+from olapdb.engine.combine import summed_columns
+from olapdb.engine.layout import TableLayout
 from olapdb.model.schema import Table
 from olapdb.plan import nodes
 from olapdb.plan.expressions import (
@@ -30,12 +30,12 @@ from olapdb.plan.expressions import (
 )  # fmt: skip
 from olapdb.plan.tree import expressions_of
 from olapdb.types import AggregateFunction, SimpleAggregateFunction
+from olapdb.views.definition.query_shape import is_key_column
 from olapdb.views.provability.expressions import columns_read
 from olapdb.views.provability.judgement import Item, known, unknown
 from olapdb.views.provability.merging import commutes, is_ordered
 from olapdb.views.provability.parts import Parts, full_name
 from olapdb.views.provability.query import path
-from olapdb.views.shape import is_key_column
 
 _PLAIN = ("MergeTree", "Memory", "Log", "TinyLog", "StripeLog", "Null")
 

@@ -7,9 +7,9 @@ nor does what only looks at which keys there are.
 
 from __future__ import annotations
 
-from olapdb.execute.combine import summed_columns
-from olapdb.execute.layout import TableLayout
-from olapdb.execute.nested_maps import nested_maps
+from olapdb.engine.combine import summed_columns
+from olapdb.engine.layout import TableLayout
+from olapdb.engine.summing_maps import nested_maps
 from olapdb.functions import resolve_aggregate
 from olapdb.model.schema import Column, Table
 from olapdb.plan import nodes
@@ -23,7 +23,7 @@ from olapdb.types import (
     SimpleAggregateFunction,
     plain,
 )
-from olapdb.views.shape import is_key_column, source_columns_of, traced
+from olapdb.views.definition.query_shape import is_key_column, source_columns_of, traced
 
 
 def over_keys(node: nodes.Node, expression: Expression, table: Table) -> bool:
@@ -79,7 +79,7 @@ def is_ordered(column: Column) -> bool:
     """Whether merges of the column depend on the order in which rows came."""
     match column.type:
         case AggregateFunction(function=function, parameters=parameters, arguments=arguments):
-            from olapdb.execute.combine import parameter_values
+            from olapdb.engine.combine import parameter_values
 
             found = resolve_aggregate(function, parameter_values(parameters), arguments)
         case SimpleAggregateFunction(function=function, inner=inner):

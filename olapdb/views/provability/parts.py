@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from olapdb.execute.layout import TableLayout
+from olapdb.engine.layout import TableLayout
 from olapdb.functions.base import Environment
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan import nodes
-from olapdb.views.shape import Shape, branches, shape_of
+from olapdb.views.definition.query_shape import Shape, branches, shape_of
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from olapdb.plan import nodes
 from olapdb.plan.expressions import Expression, columns_of
 from olapdb.plan.tree import expressions_of
+from olapdb.views.definition.query_shape import Shape, occurrences
 from olapdb.views.provability.judgement import (
     Item,
     known,
@@ -19,7 +20,6 @@ from olapdb.views.provability.judgement import (
     unknown,
 )  # fmt: skip
 from olapdb.views.provability.parts import Parts
-from olapdb.views.shape import Shape, occurrences
 
 _ROW_BY_ROW = {
     nodes.Scan: "FROM", nodes.Filter: "WHERE", nodes.Project: "SELECT", nodes.ArrayJoin: "ARRAY JOIN",

@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from olapdb.plan import nodes
+from olapdb.views.definition.query_shape import Shape
 from olapdb.views.provability.judgement import Item, known, unknown
 from olapdb.views.provability.merging import commutes, drops_rows_of_zero, over_keys
 from olapdb.views.provability.parts import Parts
 from olapdb.views.provability.query import path
-from olapdb.views.shape import Shape
 
 _ENGINES = ("MergeTree", "Memory", "Log", "TinyLog", "StripeLog", "Null")
 """Engines whose rows stay as they came."""

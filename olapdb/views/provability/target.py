@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from olapdb.execute.combine import summed_columns
-from olapdb.execute.nested_maps import nested_maps
+from olapdb.engine.combine import summed_columns
+from olapdb.engine.summing_maps import nested_maps
 from olapdb.model.schema import Column
 from olapdb.plan import nodes
 from olapdb.plan.expressions import AggregateCall
 from olapdb.types import AggregateFunction, Boolean, SimpleAggregateFunction, is_number, plain
-from olapdb.views.column_conversion import conversion
+from olapdb.views.definition.column_conversion import conversion
+from olapdb.views.definition.query_shape import OutputColumn, Shape, constants_of
 from olapdb.views.provability.judgement import Item, known, refused, unknown
 from olapdb.views.provability.merging import is_ordered
 from olapdb.views.provability.parts import Parts
-from olapdb.views.shape import OutputColumn, Shape, constants_of
 
 _ENGINES = (
     "MergeTree", "Memory", "Log", "TinyLog", "StripeLog", "Null", "SummingMergeTree",

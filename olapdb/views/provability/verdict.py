@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from olapdb.errors import QueryNotSupportedInMaterializedView, ViewNotProvable
 from olapdb.plan import nodes
+from olapdb.views.definition.query_shape import leftmost, scans
 from olapdb.views.provability.circle import circle_of
 from olapdb.views.provability.computed import computed_items
 from olapdb.views.provability.expressions import expression_items
@@ -16,7 +17,6 @@ from olapdb.views.provability.query import query_items
 from olapdb.views.provability.rounding import rounding_items
 from olapdb.views.provability.source import source_items
 from olapdb.views.provability.target import target_items
-from olapdb.views.shape import leftmost, scans
 
 
 def judge(parts: Parts) -> Judgement:

@@ -13,7 +13,7 @@ import pytest
 
 import olapdb
 from olapdb.errors import BadArguments, InterfaceError
-from olapdb.transaction.check import check_database
+from olapdb.maintenance.check import check_database
 
 CHILD = """
     import os, signal, sys, olapdb

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import olapdb
-from olapdb.catalog.sqlite import SqliteCatalog
+from olapdb.catalog.sqlite.catalog import SqliteCatalog
 
 WRITER = """
     import sys, olapdb

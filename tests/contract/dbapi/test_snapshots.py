@@ -9,7 +9,7 @@ import pytest
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import BadArguments, SnapshotTooOld, UnknownTable
-from olapdb.merge.vacuum import vacuum
+from olapdb.maintenance.vacuum import vacuum
 
 
 @pytest.fixture

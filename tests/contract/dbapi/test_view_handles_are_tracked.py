@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 import olapdb
-from olapdb.catalog.writing import Writer
+from olapdb.catalog.sqlite.writer import Writer
 from olapdb.dbapi.connection import Connection
 from olapdb.dbapi.views import ViewHandle
 from olapdb.errors import BadArguments, OperationalError, QueryWasCancelled, ReadOnly
-from olapdb.statements import system_view
-from olapdb.transaction.points import watching
+from olapdb.runtime.failpoints import watching
+from olapdb.statements.admin import system_view
 
 
 @pytest.fixture

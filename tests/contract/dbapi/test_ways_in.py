@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 import olapdb
-from olapdb.catalog.writing import Writer
+from olapdb.catalog.sqlite.writer import Writer
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import QueryWasCancelled
-from olapdb.transaction.check import check_database
-from olapdb.transaction.points import BACKGROUND_THREADS, watching
+from olapdb.maintenance.check import check_database
+from olapdb.runtime.failpoints import BACKGROUND_THREADS, watching
 
 
 @pytest.fixture

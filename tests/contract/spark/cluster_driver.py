@@ -21,8 +21,8 @@ from pyspark.sql import DataFrame, SparkSession
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import BackfillIncomplete, Error
+from olapdb.maintenance.check import check_database
 from olapdb.spark import read_table, spark_session, write_dataframe
-from olapdb.transaction.check import check_database
 
 ROWS = 4_000
 PARTITIONS = 4

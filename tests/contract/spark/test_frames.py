@@ -13,11 +13,11 @@ from pyspark.errors import PySparkException
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import FolderNotShared, QueryWasCancelled, ReadOnly
-from olapdb.merge.vacuum import vacuum
+from olapdb.maintenance.check import check_database
+from olapdb.maintenance.vacuum import vacuum
 from olapdb.model.changes import AddPart
 from olapdb.spark import read_table, write_dataframe
 from olapdb.spark.folder import marked_folder, verify_staged
-from olapdb.transaction.check import check_database
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,7 +6,7 @@ import pytest
 
 import olapdb
 from olapdb.errors import CannotUpdateColumn
-from olapdb.transaction.check import check_database
+from olapdb.maintenance.check import check_database
 
 TABLES = {
     "order": "MergeTree ORDER BY twice",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import olapdb
-from olapdb.transaction.check import check_database
+from olapdb.maintenance.check import check_database
 from tests.harness.race import Race
 from tests.unit.views.warehouse import DIRECT, READ, VIEW, add, make, rows
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from olapdb.catalog.sqlite import SqliteCatalog
+from olapdb.catalog.sqlite.catalog import SqliteCatalog
 
 
 class Clock:

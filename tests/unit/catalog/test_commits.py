@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from olapdb.catalog import statements
-from olapdb.catalog.sqlite import SqliteCatalog
+from olapdb.catalog.sqlite import statements
+from olapdb.catalog.sqlite.catalog import SqliteCatalog
 from olapdb.errors import Aborted, CommitConflict, DuplicateInsert, InternalError
 from olapdb.model.changes import (
     AddBlock,

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from olapdb.catalog import compaction, space
-from olapdb.catalog.compaction import BlockSpan, joined_spans
-from olapdb.catalog.sqlite import SqliteCatalog
+from olapdb.catalog.sqlite import compaction, free_space
+from olapdb.catalog.sqlite.catalog import SqliteCatalog
+from olapdb.catalog.sqlite.compaction import BlockSpan, joined_spans
 from olapdb.errors import SnapshotTooOld
 from olapdb.model.changes import AddBlock, AddPart, Commit, Invalidate, RemoveParts
 from olapdb.model.part import BlockRange, NewBlock
@@ -209,7 +209,7 @@ def size(path: Path) -> int:
 def test_space_is_given_back(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, older: bool
 ) -> None:
-    monkeypatch.setattr(space, "SLACK_BYTES", 64 << 10)
+    monkeypatch.setattr(free_space, "SLACK_BYTES", 64 << 10)
     path = tmp_path / "catalog.sqlite"
     if older:
         SqliteCatalog(path).close()
@@ -236,7 +236,7 @@ def test_space_is_given_back(
 def test_a_reader_holds_the_log_and_nobody_waits(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(space, "SLACK_BYTES", 64 << 10)
+    monkeypatch.setattr(free_space, "SLACK_BYTES", 64 << 10)
     path = tmp_path / "catalog.sqlite"
     with contextlib.closing(grown(path, clock, 100)) as catalog:
         with catalog.connections.consistent() as reader:

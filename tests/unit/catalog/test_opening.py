@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import olapdb
-from olapdb.catalog import statements
-from olapdb.catalog.sqlite import SqliteCatalog
+from olapdb.catalog.sqlite import statements
+from olapdb.catalog.sqlite.catalog import SqliteCatalog
 from olapdb.errors import CannotOpenWarehouse, InterfaceError, ReadOnly
 from tests.harness.commits import create_all, insert, make_table
 
@@ -72,7 +72,7 @@ def test_a_closed_catalog_says_so(tmp_path: Path) -> None:
 
 READ = """
 import sys
-from olapdb.catalog.sqlite import SqliteCatalog
+from olapdb.catalog.sqlite.catalog import SqliteCatalog
 reader = SqliteCatalog(sys.argv[1], read_only=True)
 while True:
     with reader.pinned() as snapshot:

@@ -11,9 +11,9 @@ from unittest import mock
 
 import pytest
 
-from olapdb.catalog import state, statements
-from olapdb.catalog.sqlite import SqliteCatalog
-from olapdb.catalog.state import DELTAS_MAX, TableParts
+from olapdb.catalog.sqlite import schema_cache, statements
+from olapdb.catalog.sqlite.catalog import SqliteCatalog
+from olapdb.catalog.sqlite.schema_cache import DELTAS_MAX, TableParts
 from olapdb.errors import BadArguments, SnapshotTooOld
 from olapdb.model.changes import AddBlock, AddPart, Commit, RemoveParts
 from olapdb.model.part import BlockRange, NewBlock, Part
@@ -104,7 +104,7 @@ def test_a_table_in_heavy_use_is_read_once(tmp_path: object) -> None:
 def test_stepping_back_equals_reading_the_past() -> None:
     """TableParts.at(n) is what was live at n, for all n that it still knows."""
     chance = random.Random(5)
-    state = TableParts(0, ())
+    schema_cache = TableParts(0, ())
     live: dict[str, Part] = {}
     history: dict[int, set[str]] = {0: set()}
     for commit in range(1, DELTAS_MAX + 200):
@@ -115,25 +115,25 @@ def test_stepping_back_equals_reading_the_past() -> None:
             else []
         )
         removed = chance.sample(sorted(live), min(len(live), chance.choice((0, 0, 1, 2))))
-        state.advance(commit, added, removed)
+        schema_cache.advance(commit, added, removed)
         for one in removed:
             del live[one]
         live.update((p.id, p) for p in added)
         history[commit] = set(live)
     known = 0
     for number, expected in history.items():
-        found = state.at(number)
+        found = schema_cache.at(number)
         if found is not None:
             known += 1
             assert {p.id for p in found} == expected
             assert list(found) == sorted(found, key=lambda p: (p.partition_id, p.block_range.first))
             counts = Counter(p.partition_id for p in found)
-            assert (state.count("p", number), state.count("q", number)) == (
+            assert (schema_cache.count("p", number), schema_cache.count("q", number)) == (
                 counts["p"],
                 counts["q"],
             )
         else:
-            assert state.count("p", number) is None
+            assert schema_cache.count("p", number) is None
     assert known >= DELTAS_MAX
 
 
@@ -224,7 +224,7 @@ def test_an_interrupt_while_a_commit_is_followed(
         lease = catalog.open_lease("writer")
         insert(catalog, lease)
         before = catalog.snapshot().parts("s")
-        real, left = state.insort, [1]
+        real, left = schema_cache.insort, [1]
 
         def interrupted(*arguments: object, **named: object) -> None:
             left[0] -= 1
@@ -241,7 +241,7 @@ def test_an_interrupt_while_a_commit_is_followed(
                 insert(catalog, lease, part=make_part("s", id="second"))
             catalog.snapshot()
 
-        monkeypatch.setattr(state, "insort", interrupted)
+        monkeypatch.setattr(schema_cache, "insort", interrupted)
         with pytest.raises(KeyboardInterrupt):
             follow()
         found = catalog.snapshot().parts("s")

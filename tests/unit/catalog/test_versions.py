@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from olapdb.catalog.base import Catalog
+from olapdb.catalog.protocol import Catalog
 from olapdb.errors import CommitConflict
 from olapdb.model.changes import (
     AddBlock,

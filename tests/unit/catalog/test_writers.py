@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from olapdb.catalog.forks import Forks
-from olapdb.catalog.queue import FairLock, TicketQueue
-from olapdb.catalog.sqlite import SqliteCatalog
+from olapdb.catalog.sqlite.catalog import SqliteCatalog
+from olapdb.catalog.sqlite.fair_lock import FairLock, TicketQueue
+from olapdb.catalog.sqlite.fork_guard import Forks
 from olapdb.errors import Aborted, CatalogBusy
 from olapdb.model.changes import Commit, LeaseLive, SchemaIs
 from tests.harness.commits import create_all, insert, make_part
@@ -120,7 +120,7 @@ def test_an_interrupt_of_a_ticket_leaves_no_lock(
 
 HOLD = """
 import sys, time
-from olapdb.catalog.queue import TicketQueue
+from olapdb.catalog.sqlite.fair_lock import TicketQueue
 queue = TicketQueue(sys.argv[1])
 queue.acquire(1000, "INSERT")
 print("held", flush=True)
@@ -146,7 +146,7 @@ def test_a_killed_holder_gives_its_turn_up(tmp_path: Path) -> None:
 
 WRITE = """
 import sys, time
-from olapdb.catalog.sqlite import SqliteCatalog
+from olapdb.catalog.sqlite.catalog import SqliteCatalog
 from tests.harness.commits import insert, make_part
 catalog = SqliteCatalog(sys.argv[1])
 lease = catalog.open_lease("writer")
@@ -195,7 +195,7 @@ def test_leases_of_dead_processes_are_revoked(tmp_path: Path) -> None:
     catalog = SqliteCatalog(path)
     ours = catalog.open_lease("ours")
     script = (
-        "import sys, os\nfrom olapdb.catalog.sqlite import SqliteCatalog\n"
+        "import sys, os\nfrom olapdb.catalog.sqlite.catalog import SqliteCatalog\n"
         "print(SqliteCatalog(sys.argv[1]).open_lease('theirs'), flush=True)\nos._exit(1)"
     )
     done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True)
@@ -214,7 +214,7 @@ def test_leases_of_dead_processes_are_revoked(tmp_path: Path) -> None:
 
 PIN = """
 import sys, time
-from olapdb.catalog.sqlite import SqliteCatalog
+from olapdb.catalog.sqlite.catalog import SqliteCatalog
 catalog = SqliteCatalog(sys.argv[1])
 catalog.pin(int(sys.argv[2]))
 print("pinned", flush=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from olapdb.engine.layout import TableLayout
 from olapdb.execute import ExecutionContext, run
-from olapdb.execute.layout import TableLayout
 from olapdb.functions import constant, resolve_aggregate, resolve_scalar
 from olapdb.functions.base import Argument
 from olapdb.model.part import BlockRange, Part

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from olapdb.execute import codes
-from olapdb.execute.codes import factorise
+from olapdb.compute import group_codes
+from olapdb.compute.group_codes import factorise
 
 KINDS = {
     "integers": (pa.int64(), st.integers(-3, 3)),
@@ -163,8 +163,8 @@ def test_many_distinct_rows_are_grouped_slice_by_slice(
     for columns in ([column], [column, beside]):
         whole = factorise(columns, len(column))
         with monkeypatch.context() as patched:
-            patched.setattr(codes, "SLICED_ROWS_MIN", 1_000)
-            patched.setattr(codes, "SLICE_ROWS", 300)
+            patched.setattr(group_codes, "SLICED_ROWS_MIN", 1_000)
+            patched.setattr(group_codes, "SLICE_ROWS", 300)
             sliced = factorise(columns, len(column))
         assert sliced.count == whole.count
         assert (sliced.codes == whole.codes).all()
@@ -172,11 +172,11 @@ def test_many_distinct_rows_are_grouped_slice_by_slice(
 
 
 def test_a_million_distinct_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = codes.SLICED_ROWS_MIN + 5
+    rows = group_codes.SLICED_ROWS_MIN + 5
     numbers = np.random.default_rng(1).integers(0, rows, rows).astype(np.uint64)
     column = pa.array(numbers << np.uint64(40))
     sliced = factorise([column], rows)
-    monkeypatch.setattr(codes, "SLICED_ROWS_MIN", rows + 1)
+    monkeypatch.setattr(group_codes, "SLICED_ROWS_MIN", rows + 1)
     whole = factorise([column], rows)
     assert (sliced.codes == whole.codes).all()
     assert (sliced.first == whole.first).all()

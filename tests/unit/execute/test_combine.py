@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from olapdb.execute.combine import combine
-from olapdb.execute.layout import TableLayout
+from olapdb.engine.combine import combine
+from olapdb.engine.layout import TableLayout
 from olapdb.functions import parse_type
 from olapdb.plan import nodes
 from olapdb.types import BOOL, FLOAT64, INT64, STRING, UINT8, UINT64, Decimal, Nullable

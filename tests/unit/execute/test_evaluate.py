@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from olapdb.compute.evaluate import evaluate, evaluate_array, evaluate_predicate
+from olapdb.compute.hash_table import Lookup
 from olapdb.errors import InternalError
-from olapdb.execute.evaluate import evaluate, evaluate_array, evaluate_predicate
-from olapdb.execute.lookup import Lookup
 from olapdb.functions.base import Environment
 from olapdb.plan.expressions import Cast, Expression, InSubquery, InValues, ScalarSubquery
 from olapdb.types import FLOAT64, INT8, INT64, STRING, UINT8, UINT64, Nullable

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from olapdb.compute import hash_table
+from olapdb.compute.context import BATCH_ROWS
 from olapdb.errors import MemoryLimitExceeded, NotSupportedError
-from olapdb.execute import ExecutionContext, lookup
-from olapdb.execute.context import BATCH_ROWS
+from olapdb.execute import ExecutionContext
 from olapdb.execute.run import run_node
 from olapdb.plan import nodes
 from olapdb.types import INT64, STRING, UINT64, Nullable, make_nullable
@@ -25,7 +26,7 @@ def joined(node: nodes.Node, sizes: tuple[int, bool, int]) -> list[tuple[object,
     batch_rows, is_indexed, threads = sizes
     with pytest.MonkeyPatch.context() as patched:
         if is_indexed:
-            patched.setattr(lookup, "INDEXED_VALUES_MIN", 1)
+            patched.setattr(hash_table, "INDEXED_VALUES_MIN", 1)
         return rows_of(node, max_block_size=batch_rows, max_threads=threads)
 
 

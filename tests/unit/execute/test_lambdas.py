@@ -15,7 +15,7 @@ def test_a_body_is_evaluated_in_bounded_pieces(monkeypatch: pytest.MonkeyPatch) 
         " arrayFilter(x -> x % 2 = number % 2, range(number % 9)) FROM numbers(100) ORDER BY number"
     )
     whole = connection.execute(query).fetchall()
-    monkeypatch.setattr("olapdb.functions.lambdas.ELEMENTS_MAX", 5)
+    monkeypatch.setattr("olapdb.functions.arrays.lambdas.ELEMENTS_MAX", 5)
     assert connection.execute(query).fetchall() == whole
     connection.close()
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from olapdb.execute.layout import TableLayout, partition_id
+from olapdb.engine.layout import TableLayout, partition_id
 from olapdb.model.schema import Column, Engine, KeyItem, Table
 from olapdb.types import DATE, DATETIME, INT64, STRING, UINT32, DataType
 

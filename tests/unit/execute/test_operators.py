@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from olapdb.compute.batches import checked
 from olapdb.errors import (
     IncorrectResultOfScalarSubquery,
     InternalError,
@@ -20,8 +21,8 @@ from olapdb.errors import (
     TimeoutExceeded,
     TooManyRows,
 )
-from olapdb.execute import ExecutionContext, run, run_node, sort
-from olapdb.execute.batches import checked
+from olapdb.execute import ExecutionContext, run, run_node
+from olapdb.execute.operators import sort
 from olapdb.plan import nodes
 from olapdb.plan.expressions import InSubquery, ScalarSubquery
 from olapdb.types import FLOAT64, INT64, STRING, UINT8, UINT64, Array, Nullable

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from olapdb.execute.ordering import OrderColumn, dense_ranks, equal_to_previous, sort_indices
+from olapdb.compute.ordering import OrderColumn, dense_ranks, equal_to_previous, sort_indices
 
 
 def ordered(values: list[object], arrow: pa.DataType, **options: bool) -> list[object]:

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from olapdb.errors import TooManyRows
-from olapdb.execute import explain_indexes, pieces, scan
+from olapdb.execute import explain_indexes
+from olapdb.execute.operators import part_scan, scan
 from olapdb.plan import nodes
 from olapdb.plan.expressions import Expression, ScalarSubquery
 from olapdb.types import DATE, FLOAT64, INT64, STRING, UINT8, UINT64, Nullable
@@ -207,14 +208,14 @@ def test_inline_parts_and_many_small_parts_are_read_together() -> None:
 def test_many_rows_are_read_in_larger_tasks(
     monkeypatch: pytest.MonkeyPatch, rows: int, task_rows: int
 ) -> None:
-    monkeypatch.setattr(pieces, "TASK_ROWS", 2000)
-    monkeypatch.setattr(pieces, "LARGE_TASK_ROWS", 4000)
-    monkeypatch.setattr(pieces, "MANY_ROWS", 20_000)
+    monkeypatch.setattr(part_scan, "TASK_ROWS", 2000)
+    monkeypatch.setattr(part_scan, "LARGE_TASK_ROWS", 4000)
+    monkeypatch.setattr(part_scan, "MANY_ROWS", 20_000)
     read: list[int] = []
 
-    def counted(task: pieces.Task, *rest: object) -> pa.RecordBatch:
+    def counted(task: part_scan.Task, *rest: object) -> pa.RecordBatch:
         read.append(sum(piece.rows for piece in task))
-        return pieces.read_task(task, *rest)  # type: ignore[arg-type]
+        return part_scan.read_task(task, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(scan, "read_task", counted)
     table = numbers(rows)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from olapdb.execute import shared_codes
-from olapdb.execute.codes import factorise
-from olapdb.execute.shared_codes import ROWS_MIN, SharedCodes
+from olapdb.compute import shared_group_codes
+from olapdb.compute.group_codes import factorise
+from olapdb.compute.shared_group_codes import ROWS_MIN, SharedCodes
 
 VALUES = {
     "number": st.one_of(st.none(), st.integers(0, 5)),
@@ -31,13 +31,13 @@ def block_of(pattern: dict[str, list[object]], rows: int) -> pa.Table:
         {name: st.lists(v, min_size=1, max_size=7) for name, v in VALUES.items()}
     ),
     st.lists(st.sampled_from(sorted(VALUES)), min_size=1, max_size=3, unique=True),
-    st.sampled_from([shared_codes.RENUMBER_RADIX_MAX, 1]),
+    st.sampled_from([shared_group_codes.RENUMBER_RADIX_MAX, 1]),
 )
 @settings(max_examples=60)
 def test_as_factorise(pattern: dict[str, list[object]], names: list[str], radix_max: int) -> None:
     block = block_of(pattern, ROWS_MIN + 7)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shared_codes, "RENUMBER_RADIX_MAX", radix_max)
+        patch.setattr(shared_group_codes, "RENUMBER_RADIX_MAX", radix_max)
         shared = SharedCodes(block, 2)
         for start in (0, 7, 0):
             columns = [block.column(name).chunk(0).slice(start, ROWS_MIN) for name in names]
@@ -69,7 +69,7 @@ def test_one_user_takes_them_where_it_has_no_other_way() -> None:
 
 
 def test_what_is_too_much_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_codes, "HELD_BYTES_MAX", 0)
+    monkeypatch.setattr(shared_group_codes, "HELD_BYTES_MAX", 0)
     block = block_of({"number": [1, 2, 3]}, ROWS_MIN)
     column = block.column("number").chunk(0)
     shared = SharedCodes(block, 2)

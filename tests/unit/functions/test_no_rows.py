@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from olapdb.errors import Error
-from olapdb.functions import Environment, columns
+from olapdb.functions import Environment
+from olapdb.functions.kernels import columns
 from tests.harness import typed_table
 from tests.harness.expressions import Reader, Value
 from tests.oracle.function_expressions import FAMILIES

@@ -13,7 +13,7 @@ import pytest
 from olapdb.errors import IllegalDivision
 from olapdb.functions import display_array, resolve_scalar
 from olapdb.functions.base import Argument, Environment
-from olapdb.functions.memory import POOLED_BYTES_MIN, empty, progression
+from olapdb.functions.kernels.arrow_buffers import POOLED_BYTES_MIN, empty, progression
 from olapdb.types import DataType, Date, Integer, Nullable
 
 TYPES = [Integer(bits, signed) for bits in (8, 16, 32, 64) for signed in (False, True)]

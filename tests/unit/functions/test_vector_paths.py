@@ -10,16 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from olapdb.functions import (
-    Argument,
-    Environment,
-    cast_column,
-    columns,
-    date_digits,
-    parse_type,
-    resolve_scalar,
-    slices,
-)
+from olapdb.functions import Argument, Environment, cast_column, parse_type, resolve_scalar
+from olapdb.functions.datetime import fixed_format
+from olapdb.functions.kernels import columns, slices
 from olapdb.types import STRING
 
 ROWS = 3_000
@@ -51,9 +44,9 @@ def test_a_needle_for_all_and_none() -> None:
 def test_layouts_of_digits(template: str) -> None:
     draw = np.random.default_rng(1)
     seconds = np.concatenate((draw.integers(-(2**33), 2**33, ROWS), np.arange(-3, 90_000, 1_801)))
-    layout = date_digits.layout_of(template)
+    layout = fixed_format.layout_of(template)
     assert layout is not None
-    written = date_digits.write(seconds, layout)
+    written = fixed_format.write(seconds, layout)
     wall = pa.array(seconds).cast(pa.timestamp("s"))
     arrow = {"%i": "%M", "%h": "%I", "%s": "%S", "%F": "%Y-%m-%d", "%T": "%H:%M:%S"}
     spelt = template.replace("%%", "\0").replace("%D", "%m/%d/%y").replace("%R", "%H:%M")
@@ -64,9 +57,9 @@ def test_layouts_of_digits(template: str) -> None:
 
 def test_formats_that_are_no_layout() -> None:
     for template in ("%M", "%Y %W", "%e", "%f", "%", "%x"):
-        assert date_digits.layout_of(template) is None
+        assert fixed_format.layout_of(template) is None
     years = np.array([-62_200_000_000, 0])
-    assert date_digits.write(years, ("Y",)) is None
+    assert fixed_format.write(years, ("Y",)) is None
 
 
 @pytest.mark.parametrize(

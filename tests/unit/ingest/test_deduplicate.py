@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 
 import olapdb
-from olapdb.catalog import deliveries
+from olapdb.catalog.sqlite import deliveries
 from olapdb.dbapi.connection import Connection
+from olapdb.dml.insert import commit_staged, snapshot_for_insert
 from olapdb.errors import (
     ArgumentOutOfBound,
     BadArguments,
@@ -24,9 +25,8 @@ from olapdb.errors import (
     NotSupportedError,
     SettingOutOfRange,
 )
-from olapdb.ingest.insert import commit_staged, snapshot_for_insert
-from olapdb.ingest.stage import stage_insert
-from olapdb.merge.vacuum import vacuum
+from olapdb.ingest.block_stager import stage_insert
+from olapdb.maintenance.vacuum import vacuum
 from olapdb.model.schema import Table
 from olapdb.result import InsertedRows
 from tests.unit.views.warehouse import rows

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import olapdb
-from olapdb.transaction.check import check_database
+from olapdb.maintenance.check import check_database
 from tests.unit.views.warehouse import rows
 
 KEYS = st.one_of(st.none(), st.integers(0, 12))

@@ -16,13 +16,13 @@ import pyarrow as pa
 import pytest
 
 import olapdb
-import olapdb.ingest.insert as insert_module
+import olapdb.dml.insert as insert_module
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import Aborted, OffsetHole
-from olapdb.merge.vacuum import vacuum
+from olapdb.maintenance.check import check_database
+from olapdb.maintenance.vacuum import vacuum
 from olapdb.model.changes import Commit, Committed, KeysAreNew, OffsetIs, Requirement
 from olapdb.result import InsertedRows
-from olapdb.transaction.check import check_database
 from tests.unit.views.warehouse import rows
 
 SOURCE = """
@@ -289,7 +289,7 @@ def test_processes_deliver_the_same_keys(tmp_path: Path) -> None:
 KILLED = """
     import sys
     import olapdb
-    from olapdb.transaction.points import kill_at
+    from olapdb.runtime.failpoints import kill_at
     from tests.unit.ingest.test_deduplicate_races import batches
     folder, stage, count = sys.argv[1:]
     connection = olapdb.connect(folder)

@@ -7,7 +7,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 
-from olapdb.ingest.key_hashes import PIECE_ROWS, row_keys
+from olapdb.ingest.key_hash import PIECE_ROWS, row_keys
 from olapdb.model.keys import SEGMENT, KeyRun, SortedKeys
 
 

@@ -12,8 +12,8 @@ import pytest
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import ThrowIfNonZero
+from olapdb.maintenance.check import check_database
 from olapdb.model.schema import Table
-from olapdb.transaction.check import check_database
 
 VIEWS = 4
 BELOW = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 
-from olapdb.ingest.staged import StagedInsert, ViewWrite, join_staged
+from olapdb.ingest.staged_insert import StagedInsert, ViewWrite, join_staged
 from olapdb.model.changes import AddBlock, AddCoverage, AddPart, SchemaIs
 from olapdb.model.part import BlockRange, Contribution, NewBlock, Part
 from olapdb.model.view_state import CoverageRow

@@ -13,19 +13,19 @@ import pytest
 import olapdb
 from olapdb.database import Database
 from olapdb.errors import CommitConflict, MemoryLimitExceeded, NotEnoughSpace
-from olapdb.merge import planner
-from olapdb.merge.merger import merge_batch, merge_parts
-from olapdb.merge.planner import merge_some, optimize
-from olapdb.merge.policy import MergeLimits
-from olapdb.merge.scheduler import MergeScheduler
-from olapdb.merge.vacuum import vacuum
+from olapdb.maintenance import merge_planner
+from olapdb.maintenance.check import check_database
+from olapdb.maintenance.merge_planner import merge_some, optimize
+from olapdb.maintenance.merge_policy import MergeLimits
+from olapdb.maintenance.merger import merge_batch, merge_parts
+from olapdb.maintenance.scheduler import MergeScheduler
+from olapdb.maintenance.vacuum import vacuum
 from olapdb.model.changes import Commit, RaiseDataVersion
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import Table
+from olapdb.runtime.failpoints import watching
+from olapdb.runtime.services import Services
 from olapdb.storage.store import LocalStore
-from olapdb.transaction.check import check_database
-from olapdb.transaction.points import watching
-from olapdb.transaction.services import Services
 
 
 class Warehouse:
@@ -201,7 +201,7 @@ def test_optimize_of_many_partitions_is_few_commits(
     warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     many(warehouse, 30)
-    monkeypatch.setattr(planner, "BATCH_MERGES_MAX", 12)
+    monkeypatch.setattr(merge_planner, "BATCH_MERGES_MAX", 12)
     number = warehouse.services.catalog.snapshot().number
     warehouse.query("OPTIMIZE TABLE many FINAL")
     assert warehouse.services.catalog.snapshot().number == number + 3
@@ -209,7 +209,7 @@ def test_optimize_of_many_partitions_is_few_commits(
     assert warehouse.query("SELECT sum(n), count() FROM many") == [(870, 60)]
     many_bytes = sum(warehouse.parts("many")[0].uncompressed_bytes.values())
     warehouse.query("INSERT INTO many SELECT number, number FROM numbers(30)")
-    monkeypatch.setattr(planner, "BATCH_BYTES_MAX", 4 * many_bytes)
+    monkeypatch.setattr(merge_planner, "BATCH_BYTES_MAX", 4 * many_bytes)
     number = warehouse.services.catalog.snapshot().number
     warehouse.query("OPTIMIZE TABLE many FINAL")
     assert warehouse.services.catalog.snapshot().number > number + 9, "bounded by bytes, too"
@@ -306,7 +306,7 @@ def test_the_scheduler_merges_and_records_failures(
     assert not scheduler.errors
     target = warehouse.table("t").id
     monkeypatch.setattr(LocalStore, "write", _no_space)
-    monkeypatch.setattr("olapdb.merge.merger.MERGED_INLINE_BYTES_MAX", 0)
+    monkeypatch.setattr("olapdb.maintenance.merger.MERGED_INLINE_BYTES_MAX", 0)
     scheduler.notify(target)
     assert scheduler.wait_idle(30)
     assert [(f.table_id, type(f.error)) for f in scheduler.errors] == [(target, NotEnoughSpace)]

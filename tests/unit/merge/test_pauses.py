@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 import olapdb
-from olapdb.merge.pauses import Pauses
+from olapdb.maintenance.merge_pauses import Pauses
 
 WAIT_SECONDS = 20.0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from olapdb.merge.policy import (
+from olapdb.maintenance.merge_policy import (
     MergeLimits,
     TableState,
     by_partition,

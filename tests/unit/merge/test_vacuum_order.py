@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import olapdb
-from olapdb.merge.vacuum import vacuum
-from olapdb.transaction.rebuild import rebuild_catalog
+from olapdb.maintenance.rebuild_catalog import rebuild_catalog
+from olapdb.maintenance.vacuum import vacuum
 
 STATEMENTS = (
     "INSERT INTO t VALUES (1), (2)", "INSERT INTO t VALUES (3)", "OPTIMIZE TABLE t FINAL",

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import olapdb
-from olapdb.merge.vacuum import vacuum
+from olapdb.maintenance.check import check_database
+from olapdb.maintenance.vacuum import vacuum
 from olapdb.model.changes import Commit, Committed
-from olapdb.transaction.check import check_database
 from tests.harness.race import Race
 from tests.unit.views.warehouse import DIRECT, READ, VIEW, add, dicts, make, rows, verdict
 

@@ -19,9 +19,9 @@ from olapdb.errors import (
     SupportIsDisabled,
     UnsupportedMethod,
 )
-from olapdb.merge.vacuum import vacuum
+from olapdb.maintenance.check import check_database
+from olapdb.maintenance.vacuum import vacuum
 from olapdb.model.schema import Table
-from olapdb.transaction.check import check_database
 from tests.unit.views.warehouse import dicts, rows
 
 TABLE = "(d Date, s String, n UInt64) ENGINE = MergeTree PARTITION BY toYYYYMM(d) ORDER BY n"

@@ -12,6 +12,7 @@ import pytest
 
 import olapdb
 from olapdb.dbapi.connection import Connection
+from olapdb.dml.ttl import apply_ttl
 from olapdb.errors import (
     BadArguments,
     BadTtlExpression,
@@ -20,11 +21,10 @@ from olapdb.errors import (
     NotSupportedError,
     UnknownIdentifier,
 )
-from olapdb.ingest.ttl import apply_ttl
-from olapdb.merge.scheduler import MergeScheduler
+from olapdb.maintenance.check import check_database
+from olapdb.maintenance.scheduler import MergeScheduler
 from olapdb.model.schema import Table
-from olapdb.transaction.check import check_database
-from olapdb.transaction.points import recording
+from olapdb.runtime.failpoints import recording
 from tests.unit.views.warehouse import dicts, rows, verdict
 
 TODAY = (datetime.datetime.now(tz=datetime.UTC) + datetime.timedelta(hours=12)).date()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from olapdb.spark.executor import WAVE_ROWS, waves
 
 if TYPE_CHECKING:
-    from olapdb.views.chunk import ChunkTask
+    from olapdb.views.jobs.chunk import ChunkTask
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from olapdb import errors
 from olapdb.sql import nodes
 from olapdb.sql.literals import quote_string
-from olapdb.sql.values import LiteralRows, parse_value_rows, read_values
+from olapdb.sql.values.csv_values import LiteralRows, parse_value_rows, read_values
 from olapdb.types import (
     BOOL,
     DATE,

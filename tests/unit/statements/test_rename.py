@@ -14,7 +14,7 @@ from olapdb.errors import (
     UnknownDatabase,
     UnsupportedMethod,
 )
-from olapdb.transaction.check import check_database
+from olapdb.maintenance.check import check_database
 from tests.unit.views.warehouse import rows
 
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import olapdb
-from olapdb.transaction.activity import RunningMerge
+from olapdb.runtime.activity import RunningMerge
 
 
 @pytest.fixture

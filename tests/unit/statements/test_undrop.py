@@ -9,8 +9,8 @@ import pytest
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import TableAlreadyExists, UnknownDatabase, UnknownTable
-from olapdb.merge.vacuum import vacuum
-from olapdb.transaction.check import check_database
+from olapdb.maintenance.check import check_database
+from olapdb.maintenance.vacuum import vacuum
 from tests.unit.views.warehouse import DIRECT, READ, VIEW, add, make, rows, verdict
 
 
@@ -124,7 +124,7 @@ def test_parts_that_are_kept_for_long_do_not_keep_those_of_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Even where there are more of them than vacuum takes in a round."""
-    monkeypatch.setattr("olapdb.merge.vacuum.PARTS_A_STEP", 2)
+    monkeypatch.setattr("olapdb.maintenance.vacuum.PARTS_A_STEP", 2)
     with olapdb.connect() as connection:
         connection.execute("SYSTEM STOP MERGES")
         for name, seconds, parts in (("long", 100_000, 3), ("short", 0, 1)):

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from olapdb.storage.ends import ROWS_MIN, with_the_ends
+from olapdb.storage.min_max import ROWS_MIN, with_the_ends
 
 ROWS = 3 * ROWS_MIN
 RANDOM = np.random.default_rng(11)

@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 import olapdb
-from olapdb.catalog.sqlite import SqliteCatalog
+from olapdb.catalog.sqlite.catalog import SqliteCatalog
+from olapdb.commit.insert_throttle import insert_delay_ms
+from olapdb.commit.transaction import Transaction
 from olapdb.errors import Aborted, CommitConflict, CommitUnknown, TooManyParts
+from olapdb.maintenance.check import check_database
 from olapdb.model.changes import AddBlock, AddPart, Commit, Committed, SchemaIs
 from olapdb.model.part import NewBlock
 from olapdb.model.snapshot import Snapshot
+from olapdb.runtime.failpoints import STAGES, recording
+from olapdb.runtime.services import Services
 from olapdb.storage.store import LocalStore
-from olapdb.transaction.check import check_database
-from olapdb.transaction.points import STAGES, recording
-from olapdb.transaction.pressure import insert_delay_ms
-from olapdb.transaction.services import Services
-from olapdb.transaction.transaction import Transaction
 from tests.harness.commits import create, make_part, make_table, rows_of
 
 

@@ -10,8 +10,8 @@ import pytest
 
 import olapdb
 from olapdb.dbapi.connection import Connection
-from olapdb.transaction.check import check_database
-from olapdb.transaction.points import watching
+from olapdb.maintenance.check import check_database
+from olapdb.runtime.failpoints import watching
 from tests.unit.views.warehouse import add, make, rows
 
 NEW = """

@@ -9,7 +9,7 @@ import pytest
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import BypassRows, ViewNotProvable
-from olapdb.transaction.check import check_database
+from olapdb.maintenance.check import check_database
 from tests.unit.views.warehouse import DIRECT, QUERY, READ, VIEW, add, dicts, make, rows, verdict
 
 OLD = QUERY.replace("FROM events", "FROM events WHERE day < '2024-03-01'")

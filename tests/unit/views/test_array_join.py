@@ -11,8 +11,8 @@ import pytest
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import AlterOfColumnIsForbidden, SizesOfArraysDoNotMatch, ViewNotProvable
-from olapdb.transaction.check import check_database
-from olapdb.views.narrow import reaching_parts
+from olapdb.maintenance.check import check_database
+from olapdb.views.jobs.source_pruning import reaching_parts
 from tests.unit.views.warehouse import rows, verdict
 
 SOURCE = """

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import BackfillIncomplete
+from olapdb.maintenance.check import check_database
 from olapdb.model.part import BlockRange, Part
-from olapdb.transaction.check import check_database
-from olapdb.transaction.points import watching
-from olapdb.views import chunk
-from olapdb.views.chunking import Limits, cut
+from olapdb.runtime.failpoints import watching
+from olapdb.views.jobs import chunk
+from olapdb.views.jobs.chunk_planner import Limits, cut
 from tests.unit.views.warehouse import DIRECT, READ, VIEW, add, dicts, make, rows, verdict
 
 CUT = "SETTINGS backfill_chunk_rows_max = 6"

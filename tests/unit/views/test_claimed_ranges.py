@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from olapdb.model.part import BlockRange, Part, covers, union_ranges
-from olapdb.views.chunking import claimed_ranges
+from olapdb.views.jobs.chunk_planner import claimed_ranges
 
 
 def part(first: int, last: int) -> Part:

@@ -10,7 +10,7 @@ import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import AlterOfColumnIsForbidden, Error
 from olapdb.model.schema import Table
-from olapdb.views.impact import views_needing_column
+from olapdb.views.definition.dependents import views_needing_column
 from tests.unit.views.warehouse import QUERY, add, dicts, make, rows, verdict
 
 WITH_TOP = QUERY.replace("count() AS events", "count() AS events, max(amount) AS top")

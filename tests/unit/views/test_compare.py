@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from olapdb.views.compare import FLOAT_TOLERANCE, compare_columns
+from olapdb.views.proof.compare import FLOAT_TOLERANCE, compare_columns
 
 NAN = float("nan")
 

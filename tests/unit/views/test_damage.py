@@ -14,7 +14,7 @@ import pytest
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import CorruptedData, Error, FileDoesntExist, OperationalError
-from olapdb.merge.vacuum import vacuum
+from olapdb.maintenance.vacuum import vacuum
 from olapdb.storage.checksum import unreadable
 from olapdb.storage.store import LocalStore, storage_error
 from tests.unit.views.warehouse import dicts, rows

@@ -10,10 +10,10 @@ import pytest
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import BackfillIncomplete, BypassRows, MemoryLimitExceeded, ThrowIfNonZero
-from olapdb.views.backfill import backfill
-from olapdb.views.chunk import ChunkTask, FailedChunk, StagedChunk
-from olapdb.views.executor import Stop, never
-from olapdb.views.reconcile import reconcile
+from olapdb.views.jobs.backfill import backfill
+from olapdb.views.jobs.chunk import ChunkTask, FailedChunk, StagedChunk
+from olapdb.views.jobs.executor import Stop, never
+from olapdb.views.proof.reconcile import reconcile
 from tests.unit.views.warehouse import dicts, rows
 
 QUERY = "SELECT p, sum(v + throwIf(v = 13, 'boom')) AS v FROM s GROUP BY p"

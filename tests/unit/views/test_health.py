@@ -10,7 +10,7 @@ import pytest
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import BadArguments, QueryNotSupportedInMaterializedView, SyntaxError
-from olapdb.transaction.points import watching
+from olapdb.runtime.failpoints import watching
 from tests.unit.views.warehouse import VIEW, add, dicts, make, rows
 
 HEALTH = "SELECT * FROM system.views WHERE name = 'daily_mv'"

@@ -10,7 +10,7 @@ import pytest
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import BackfillIncomplete, ThrowIfNonZero
-from olapdb.transaction.check import check_database
+from olapdb.maintenance.check import check_database
 from tests.unit.views.warehouse import DIRECT, READ, add, dicts, make, rows, verdict
 
 FRAGILE = """

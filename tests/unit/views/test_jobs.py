@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 import olapdb
-from olapdb.catalog import jobs as catalog_jobs
+from olapdb.catalog.sqlite import jobs as catalog_jobs
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import BackfillIncomplete, BadArguments, QueryWasCancelled
+from olapdb.maintenance.check import check_database
 from olapdb.model.job import JobChunk, ViewJob
-from olapdb.transaction.check import check_database
-from olapdb.transaction.points import watching
-from olapdb.views.backfill import backfill
-from olapdb.views.chunk import ChunkTask, FailedChunk, StagedChunk
-from olapdb.views.executor import InProcessExecutor, Stop, never
-from olapdb.views.jobs import ChunkEvent
+from olapdb.runtime.failpoints import watching
+from olapdb.views.jobs.backfill import backfill
+from olapdb.views.jobs.chunk import ChunkTask, FailedChunk, StagedChunk
+from olapdb.views.jobs.executor import InProcessExecutor, Stop, never
+from olapdb.views.jobs.job import ChunkEvent
 from tests.unit.views.warehouse import DIRECT, READ, VIEW, add, dicts, make, rows, verdict
 
 JOBS = "SELECT * FROM system.view_jobs ORDER BY started, kind"

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import olapdb
+from olapdb.compute import shared_group_codes
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import Error, ThrowIfNonZero, TooManyParts
-from olapdb.execute import shared_codes
-from olapdb.ingest import stage
+from olapdb.ingest import block_stager
 from tests.unit.views.warehouse import rows
 
 TARGET = (
@@ -31,7 +31,7 @@ ROWS = (
 
 @pytest.fixture
 def connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
-    monkeypatch.setattr(stage, "BESIDE_ROWS_MIN", 1_000)
+    monkeypatch.setattr(block_stager, "BESIDE_ROWS_MIN", 1_000)
     with olapdb.connect(str(tmp_path)) as opened:
         opened.execute("SYSTEM STOP MERGES")
         opened.execute("SET inline_bytes_max = 0")
@@ -59,8 +59,8 @@ def test_siblings_make_the_same_with_and_without(
     views(connection, "", "", "WHERE v % 2 = 0", "WHERE kind != 'b'")
     connection.execute(ROWS)
     read = [rows(connection, f"SELECT * FROM t{at} ORDER BY day, kind") for at in range(4)]
-    monkeypatch.setattr(stage, "BESIDE_ROWS_MIN", 1 << 40)
-    monkeypatch.setattr(shared_codes, "ROWS_MIN", 1 << 40)
+    monkeypatch.setattr(block_stager, "BESIDE_ROWS_MIN", 1 << 40)
+    monkeypatch.setattr(shared_group_codes, "ROWS_MIN", 1 << 40)
     for at in range(4):
         connection.execute(f"TRUNCATE TABLE t{at}")
     connection.execute("TRUNCATE TABLE s")
@@ -93,7 +93,7 @@ def test_a_disk_that_fails_leaves_nothing(
 ) -> None:
     """The second file of the source cannot be written."""
     views(connection, "")
-    write, seen = stage.write_part, []
+    write, seen = block_stager.write_part, []
 
     def failing(store, table, *arguments, **named):  # type: ignore[no-untyped-def]
         if table.name == "s":
@@ -102,10 +102,10 @@ def test_a_disk_that_fails_leaves_nothing(
                 raise Error("The disk is full.")
         return write(store, table, *arguments, **named)
 
-    monkeypatch.setattr(stage, "write_part", failing)
+    monkeypatch.setattr(block_stager, "write_part", failing)
     with pytest.raises(Error, match="full"):
         connection.execute(ROWS)
     assert files(connection) == set()
-    monkeypatch.setattr(stage, "write_part", write)
+    monkeypatch.setattr(block_stager, "write_part", write)
     connection.execute(ROWS)
     assert rows(connection, "SELECT sum(n) FROM t0") == [(5000,)]

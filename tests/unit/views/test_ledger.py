@@ -14,7 +14,7 @@ from olapdb.errors import QueryNotSupportedInMaterializedView
 from olapdb.model.changes import AddCoverage, AddPart, Commit, RemoveCoverage, RemoveParts
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.view_state import CoverageRow
-from olapdb.views import chunk
+from olapdb.views.jobs import chunk
 from tests.unit.views.warehouse import DIRECT, QUERY, READ, VIEW, add, dicts, make, rows
 
 

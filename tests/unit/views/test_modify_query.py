@@ -17,7 +17,7 @@ from olapdb.errors import (
     UnknownTable,
     ViewNotProvable,
 )
-from olapdb.transaction.check import check_database
+from olapdb.maintenance.check import check_database
 from tests.harness.race import Race
 from tests.unit.views.warehouse import QUERY, add, dicts, make, rows, verdict
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import olapdb
-from olapdb.catalog import compaction
-from olapdb.merge.vacuum import vacuum
-from olapdb.transaction.check import check_database
+from olapdb.catalog.sqlite import compaction
+from olapdb.maintenance.check import check_database
+from olapdb.maintenance.vacuum import vacuum
 from tests.unit.views.warehouse import dicts
 
 

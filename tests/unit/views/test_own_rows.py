@@ -14,12 +14,12 @@ import pytest
 
 import olapdb
 from olapdb.dbapi.connection import Connection
+from olapdb.dml.insert import commit_staged, snapshot_for_insert
 from olapdb.functions.base import Environment
-from olapdb.ingest.insert import commit_staged, snapshot_for_insert
-from olapdb.ingest.stage import stage_insert
+from olapdb.ingest.block_stager import stage_insert
+from olapdb.maintenance.check import check_database
 from olapdb.model.schema import Table
-from olapdb.transaction.cache import Cache
-from olapdb.transaction.check import check_database
+from olapdb.runtime.cache import Cache
 from tests.harness.race import Race
 from tests.unit.views import warehouse
 from tests.unit.views.warehouse import dicts, rows
@@ -296,7 +296,7 @@ def test_what_tasks_staged_apart(connection: Connection) -> None:
 def test_blocks_that_are_not_kept_in_memory_are_read_back(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("olapdb.ingest.insert.KEPT_BYTES_MAX", 0)
+    monkeypatch.setattr("olapdb.dml.insert.KEPT_BYTES_MAX", 0)
     siblings(connection, JOIN)
     connection.execute(
         "INSERT INTO s SELECT number % 2, if(number >= 2, 3, -1) FROM numbers(4)"

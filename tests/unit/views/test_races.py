@@ -14,21 +14,21 @@ import pyarrow as pa
 import pytest
 
 import olapdb
-import olapdb.ingest.insert as insert_module
+import olapdb.dml.insert as insert_module
 from olapdb.dbapi.connection import Connection
+from olapdb.dml.insert import commit_staged, insert, snapshot_for_insert
 from olapdb.errors import Aborted, BackfillIncomplete, ThrowIfNonZero
 from olapdb.functions.base import Environment
 from olapdb.ingest.block import make_blocks
-from olapdb.ingest.insert import commit_staged, insert, snapshot_for_insert
-from olapdb.ingest.stage import stage_insert
+from olapdb.ingest.block_stager import stage_insert
 from olapdb.model.changes import Commit, Committed
 from olapdb.model.schema import Table
-from olapdb.transaction.cache import Cache
-from olapdb.transaction.services import Services
-from olapdb.views.backfill import backfill
-from olapdb.views.chunk import ChunkTask, FailedChunk, StagedChunk
-from olapdb.views.executor import InProcessExecutor, Stop, never
-from olapdb.views.replay import replay
+from olapdb.runtime.cache import Cache
+from olapdb.runtime.services import Services
+from olapdb.views.jobs.backfill import backfill
+from olapdb.views.jobs.chunk import ChunkTask, FailedChunk, StagedChunk
+from olapdb.views.jobs.executor import InProcessExecutor, Stop, never
+from olapdb.views.jobs.replay import replay
 from tests.unit.views.warehouse import DIRECT, READ, VIEW, add, dicts, make, rows, verdict
 
 

@@ -15,7 +15,7 @@ import pytest
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import Error
-from olapdb.transaction.check import check_database
+from olapdb.maintenance.check import check_database
 from tests.unit.views.warehouse import add, dicts, make, rows
 
 SECONDS = 5.0

@@ -11,6 +11,7 @@ import pytest
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import BypassRows, Error, HaveDependentObjects, UnknownTable
+from olapdb.maintenance.check import check_database
 from olapdb.model.changes import (
     Commit,
     Committed,
@@ -20,7 +21,6 @@ from olapdb.model.changes import (
     NothingStale,
     NoViewSince,
 )
-from olapdb.transaction.check import check_database
 from tests.harness.race import Race
 from tests.unit.views.rebuilding import (
     NEW,

@@ -22,7 +22,7 @@ from olapdb.errors import (
     UnknownTable,
     ViewNotProvable,
 )
-from olapdb.views.definition import MEANING
+from olapdb.views.definition.definition import MEANING
 from tests.unit.views.warehouse import dicts, rows
 
 

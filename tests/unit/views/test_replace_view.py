@@ -10,7 +10,7 @@ import pytest
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import Error, HaveDependentObjects, TableAlreadyExists
-from olapdb.transaction.check import check_database
+from olapdb.maintenance.check import check_database
 from tests.harness.race import Race
 from tests.unit.views.warehouse import DIRECT, QUERY, READ, VIEW, add, dicts, make, rows, verdict
 

@@ -1,0 +1,1 @@
+"""The catalog in an SQLite file."""

@@ -1,0 +1,345 @@
+"""Makes the changes of one commit in an open transaction, and tells what they came to."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import assert_never
+
+from olapdb.catalog.sqlite import dropped_tables
+from olapdb.catalog.sqlite import statements as sql
+from olapdb.catalog.sqlite.deliveries import forget_deliveries, record_keys, record_offset
+from olapdb.catalog.sqlite.inline import deflated
+from olapdb.catalog.sqlite.jobs import close_job, note_chunks
+from olapdb.catalog.sqlite.requirements import Current, conflict, data_version
+from olapdb.catalog.sqlite.schema_cache import SchemaState
+from olapdb.catalog.sqlite.snapshot import encode_check
+from olapdb.catalog.sqlite.view_ledger import ViewLedger
+from olapdb.errors import DuplicateInsert, InternalError
+from olapdb.model.changes import (
+    AddBlock,
+    AddCoverage,
+    AddPart,
+    Change,
+    ClearInvalidations,
+    CloseJob,
+    Commit,
+    CreateDatabase,
+    DatabaseExists,
+    DropDatabase,
+    DropObject,
+    ForgetDeliveries,
+    Invalidate,
+    NoteChunks,
+    PartsLive,
+    PutObject,
+    RaiseDataVersion,
+    RecordCheck,
+    RecordKeys,
+    RecordOffset,
+    RecordToken,
+    ReleaseRetained,
+    RemoveCoverage,
+    RemoveParts,
+    Retain,
+    RevisionIs,
+    UndropTable,
+)
+from olapdb.model.encoding import encode_object, encode_part_rest, object_kind
+from olapdb.model.part import (
+    BlockRange,
+    Blocks,
+    Contribution,
+    NewBlock,
+    Part,
+    detached_table,
+    union_ranges,
+)
+from olapdb.model.schema import Database, MaterializedView, SchemaObject, Table, View
+
+
+class Application:
+    """One commit being applied as `number`.  Afterwards `added`, `removed`, `schema` and `blocks`
+    hold its differences; they mean something only once the transaction is committed."""
+
+    def __init__(self, current: Current, number: int, now_ms: int, commit: Commit) -> None:
+        self._current = current
+        self._connection: sqlite3.Connection = current.connection
+        self._number = number
+        self._now_ms = now_ms
+        self._commit = commit
+        self.blocks: dict[NewBlock, int] = {}
+        self.added: dict[str, list[Part]] = {}
+        self.removed: dict[str, list[str]] = {}
+        self.emptied: list[str] = []
+        self._databases: dict[str, Database] | None = None
+        self._objects: dict[str, SchemaObject] | None = None
+        self._put: set[str] = set()
+        self._ledger = ViewLedger(self._connection, number)
+
+    @property
+    def schema(self) -> SchemaState:
+        """As after the commit; the very same object where the commit leaves it alone."""
+        if self._databases is None and self._objects is None:
+            return self._current.schema
+        before = self._current.schema
+        return SchemaState(
+            before.databases if self._databases is None else self._databases,
+            before.by_id if self._objects is None else self._objects,
+        )
+
+    def run(self) -> None:
+        # Numbers first: parts and coverage may name a block before the change that adds it.
+        for change in self._commit.changes:
+            if isinstance(change, AddBlock):
+                self._add_block(change)
+        for change in self._commit.changes:
+            self._make(change)
+        self._check_names()
+
+    def _make(self, change: Change) -> None:
+        match change:
+            case AddBlock():
+                return
+            case AddPart(part, inline_rows):
+                self._add_part(part, inline_rows)
+            case RemoveParts(table_id, part_ids):
+                self._remove_parts(table_id, part_ids)
+            case RaiseDataVersion(table_id, partition_id):
+                self._raise_data_version(table_id, partition_id)
+            case AddCoverage(row):
+                grown = isinstance(row.blocks, NewBlock)
+                self._ledger.add_coverage(
+                    row.view_id, row.partition, self._range(row.blocks), grown=grown
+                )
+            case RemoveCoverage(view_id, partition, blocks):
+                if partition is None:
+                    self._ledger.drop_coverage(view_id)
+                else:
+                    source_id = self._object(view_id).source_id
+                    self._ledger.remove_coverage(view_id, source_id, partition, blocks)
+            case Retain(retained):
+                self._ledger.retain(retained)
+            case ReleaseRetained():
+                self._ledger.release(change)
+            case Invalidate(invalidation):
+                self._ledger.invalidate(invalidation)
+            case ClearInvalidations():
+                self._ledger.clear_invalidations(change)
+            case RecordCheck(check):
+                sql.insert_check(
+                    self._connection, view_id=check.view_id, body=encode_check(check),
+                    target_partition=check.target_partition, created_commit=self._number,
+                    dropped_commit=None,
+                )  # fmt: skip
+            case RecordToken(table_id, token):
+                self._record_token(table_id, token)
+            case RecordOffset():
+                record_offset(self._connection, change, self._number, self._now_ms)
+            case RecordKeys():
+                record_keys(self._connection, change, self._now_ms)
+            case ForgetDeliveries(table_id):
+                forget_deliveries(self._connection, table_id, self._number)
+            case NoteChunks(job_id, chunks):
+                note_chunks(self._connection, job_id, chunks, self._number, self._now_ms)
+            case CloseJob(job_id, state):
+                close_job(self._connection, job_id, state, "", self._now_ms)
+            case CreateDatabase(database):
+                self._create_database(database)
+            case DropDatabase(name):
+                self._drop_database(name)
+            case PutObject(schema_object):
+                self._put_object(schema_object)
+            case DropObject(object_id, recoverable):
+                self._drop_object(object_id, recoverable)
+            case UndropTable():
+                self._undrop(change)
+            case _:
+                assert_never(change)
+
+    # --- blocks and parts
+
+    def _add_block(self, change: AddBlock) -> None:
+        block = change.block
+        expected = sum(1 for known in self.blocks if known.table_id == block.table_id)
+        if block.index != expected:
+            raise InternalError(f"New block {block.index} of {block.table_id} out of order.")
+        newest = sql.newest_block.value(self._connection, of_table=block.table_id) or 0
+        self.blocks[block] = newest + 1
+        sql.insert_block(
+            self._connection, table_id=block.table_id, number=newest + 1,
+            commit_number=self._number, row_count=change.rows, query_id=self._commit.query_id,
+            kind=change.kind, created_ms=self._now_ms,
+        )  # fmt: skip
+
+    def _range(self, blocks: Blocks) -> BlockRange:
+        if isinstance(blocks, BlockRange):
+            return blocks
+        number = self.blocks.get(blocks)
+        if number is None:
+            raise InternalError(f"{blocks} is used, but no AddBlock makes it.")
+        return BlockRange(number, number)
+
+    def _contribution(self, contribution: Contribution) -> Contribution:
+        return replace(
+            contribution, blocks=union_ranges(self._range(b) for b in contribution.blocks)
+        )
+
+    def _add_part(self, staged: Part, inline_rows: bytes | None) -> None:
+        if staged.inline != (inline_rows is not None):
+            raise InternalError(f"Part {staged.id}: inline rows and its `inline` disagree.")
+        blocks = self._range(staged.blocks)
+        part = replace(
+            staged,
+            blocks=blocks,
+            contributions=tuple(self._contribution(c) for c in staged.contributions),
+            created_ms=staged.created_ms or self._now_ms,
+            created_commit=self._number,
+        )
+        sql.insert_part(
+            self._connection, id=part.id, table_id=part.table_id, partition_id=part.partition_id,
+            first_block=blocks.first, last_block=blocks.last, level=part.level, rows=part.rows,
+            bytes=part.bytes, path=part.path, inline=int(part.inline),
+            created_commit=self._number, dropped_commit=None, dropped_ms=None,
+            rest=encode_part_rest(part),
+        )  # fmt: skip
+        if inline_rows is not None:
+            sql.insert_inline(self._connection, part_id=part.id, data=deflated(inline_rows))
+        self.added.setdefault(part.table_id, []).append(part)
+
+    def _remove_parts(self, table_id: str, part_ids: Sequence[str]) -> None:
+        done = sql.drop_parts(
+            self._connection, part_ids=json.dumps(part_ids), of_table=table_id,
+            number=self._number, now_ms=self._now_ms,
+        ).rowcount  # fmt: skip
+        if done != len(set(part_ids)):
+            raise conflict(PartsLive(table_id, tuple(part_ids)))
+        self.removed.setdefault(table_id, []).extend(part_ids)
+
+    def _raise_data_version(self, table_id: str, partition_id: str) -> None:
+        current = replace(self._current, number=self._number)
+        sql.insert_data_version(
+            self._connection, table_id=table_id, partition_id=partition_id,
+            version=data_version(current, table_id, partition_id) + 1, commit_number=self._number,
+        )  # fmt: skip
+
+    def _record_token(self, table_id: str, token: str) -> None:
+        try:
+            sql.insert_token(
+                self._connection, table_id=table_id, token=token, commit_number=self._number,
+                created_ms=self._now_ms,
+            )  # fmt: skip
+        except sqlite3.IntegrityError:
+            raise DuplicateInsert(
+                f"An INSERT with the token {token!r} was committed before."
+            ) from None
+
+    # --- schema
+
+    def _object(self, object_id: str) -> MaterializedView:
+        objects = self._current.schema.by_id if self._objects is None else self._objects
+        found = objects.get(object_id)
+        if not isinstance(found, MaterializedView):
+            raise InternalError(f"{object_id} is no materialized view.")
+        return found
+
+    def _create_database(self, database: Database) -> None:
+        known = self._known_databases()
+        if database.name in known:
+            raise conflict(
+                DatabaseExists(database.name), f"Database {database.name} exists already."
+            )
+        known[database.name] = database
+        sql.insert_database(
+            self._connection, id=database.id, name=database.name, comment=database.comment,
+            created_commit=self._number, dropped_commit=None,
+        )  # fmt: skip
+
+    def _drop_database(self, name: str) -> None:
+        if self._known_databases().pop(name, None) is None:
+            raise conflict(DatabaseExists(name))
+        sql.drop_database(self._connection, of_name=name, number=self._number)
+
+    def _put_object(self, item: SchemaObject) -> None:
+        known = self._known_objects()
+        self._check_revision(item, known.get(item.id))
+        item = replace(item, revision=self._number)
+        if isinstance(item, MaterializedView) and item.id not in known:
+            # The trigger fires from the next block on, whatever its creator's snapshot said.
+            newest = sql.newest_block.value(self._connection, of_table=item.source_id) or 0
+            own = sum(1 for block in self.blocks if block.table_id == item.source_id)
+            item = replace(item, first_block=newest - own + 1)
+        sql.drop_object(self._connection, object_id=item.id, number=self._number)
+        sql.insert_object(
+            self._connection, id=item.id, kind=object_kind(item), body=encode_object(item),
+            created_commit=self._number, dropped_commit=None,
+        )  # fmt: skip
+        known[item.id] = item
+        self._put.add(item.id)
+
+    def _check_revision(self, item: SchemaObject, before: SchemaObject | None) -> None:
+        """A put replaces what its maker read, or creates what never was."""
+        if item.id in self._put:
+            return
+        if item.revision != (0 if before is None else before.revision):
+            raise conflict(RevisionIs(item.id, item.revision))
+
+    def _drop_object(self, object_id: str, recoverable: bool) -> None:
+        item = self._known_objects().pop(object_id, None)
+        if item is None:
+            raise conflict(RevisionIs(object_id, 0))
+        sql.drop_object(self._connection, object_id=object_id, number=self._number)
+        match item:
+            case Table():
+                for owner in (object_id, detached_table(object_id)):
+                    sql.drop_all_parts(
+                        self._connection, of_table=owner, number=self._number,
+                        now_ms=self._now_ms,
+                    )  # fmt: skip
+                    self.emptied.append(owner)
+                if recoverable:
+                    dropped_tables.remember(self._connection, item, self._number, self._now_ms)
+            case MaterializedView():
+                self._ledger.drop_view(object_id)
+            case View():
+                return
+            case _:
+                assert_never(item)
+
+    def _undrop(self, change: UndropTable) -> None:
+        found = dropped_tables.bring_back(self._connection, change.table_id, self._number)
+        if found is None:
+            raise conflict(
+                RevisionIs(change.table_id, 0), "The table, or a part of it, has been vacuumed."
+            )
+        table, parts = found
+        self._put_object(table)
+        for part in parts:
+            self.added.setdefault(part.table_id, []).append(part)
+        self.emptied += (table.id, detached_table(table.id))
+
+    def _known_databases(self) -> dict[str, Database]:
+        if self._databases is None:
+            self._databases = dict(self._current.schema.databases)
+        return self._databases
+
+    def _known_objects(self) -> dict[str, SchemaObject]:
+        if self._objects is None:
+            self._objects = dict(self._current.schema.by_id)
+        return self._objects
+
+    def _check_names(self) -> None:
+        """Two objects of one name: the commit lacked a NameIsFree. An object without a database: it
+        was created while its database was dropped, or the other way round."""
+        if self._objects is None and self._databases is None:
+            return
+        objects = self._current.schema.by_id if self._objects is None else self._objects
+        names = [(item.database, item.name) for item in objects.values()]
+        if len(set(names)) != len(names):
+            raise InternalError("A commit would give two objects one name.")
+        databases = self._current.schema.databases if self._databases is None else self._databases
+        homeless = next((d for d, _ in names if d not in databases), None)
+        if homeless is not None:
+            raise conflict(DatabaseExists(homeless))

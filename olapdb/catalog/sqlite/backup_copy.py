@@ -1,0 +1,111 @@
+"""Copies of a catalog: one file that knows just what its newest commit sees, and the way back."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from urllib.parse import quote
+
+from olapdb.catalog.protocol import CopyFacts
+from olapdb.catalog.sqlite import statements as sql
+from olapdb.catalog.sqlite.connections import Connections
+from olapdb.catalog.sqlite.errors import catalog_error
+from olapdb.catalog.sqlite.open import table_names
+from olapdb.catalog.sqlite.tables import FORMAT_VERSION, damaged_parts
+from olapdb.errors import CannotOpenWarehouse
+from olapdb.model.encoding import decode_part
+from olapdb.model.part import Part
+
+
+def copy_catalog(connections: Connections, path: str) -> CopyFacts:
+    """Writes a copy to the new file `path`, durable when this returns.
+
+    It has no history: dropped parts and objects are left out, and so are leases, which belong to
+    processes of the original."""
+    try:
+        with connections.reading() as source, closing(_connect(path)) as copy:
+            source.backup(copy)
+            _forget_history(copy)
+            facts = _facts(copy)
+    except sqlite3.Error as error:
+        raise catalog_error(error, path) from error
+    _flush(path)
+    return facts
+
+
+def facts_of_copy(path: str) -> CopyFacts:
+    """CannotOpenWarehouse where the file is no catalog, or of a newer release."""
+    with _reading(path) as copy:
+        return _facts(copy)
+
+
+def parts_of_copy(path: str) -> tuple[Part, ...]:
+    """All parts that the copy knows, of all tables."""
+    with _reading(path) as copy:
+        return tuple(decode_part(*row) for row in sql.all_parts(copy))
+
+
+def load_copy(path: str, connection: sqlite3.Connection) -> CopyFacts:
+    """Makes the copy the content of `connection`'s catalog, in one transaction of it."""
+    with _reading(path) as copy:
+        facts = _facts(copy)
+        copy.backup(connection)
+    return facts
+
+
+def _connect(path: str) -> sqlite3.Connection:
+    return sqlite3.connect(path, isolation_level=None)
+
+
+@contextmanager
+def _reading(path: str) -> Iterator[sqlite3.Connection]:
+    if not os.path.exists(path):
+        raise CannotOpenWarehouse(
+            f"There is no catalog at {path}.", hint="Name the folder of a backup."
+        )
+    try:
+        with closing(
+            sqlite3.connect(f"file:{quote(os.path.abspath(path))}?mode=ro&immutable=1", uri=True)
+        ) as copy:
+            yield copy
+    except sqlite3.Error as error:
+        raise catalog_error(error, path) from error
+
+
+def _facts(copy: sqlite3.Connection) -> CopyFacts:
+    facts = dict(sql.all_meta(copy).fetchall())
+    version = int(facts.get("format_version", 0))
+    if not 1 <= version <= FORMAT_VERSION:
+        raise CannotOpenWarehouse(
+            f"The copy has format {version}; this release knows up to {FORMAT_VERSION}.",
+            hint="Install a newer olapdb.",
+        )
+    return CopyFacts(facts["warehouse_id"], int(sql.newest_commit.value(copy)))
+
+
+def _forget_history(copy: sqlite3.Connection) -> None:
+    number = int(sql.newest_commit.value(copy))
+    copy.execute("BEGIN IMMEDIATE")
+    sql.set_meta(copy, name="vacuumed_to", content=str(number))
+    for forget in (
+        sql.forget_inline_of_dropped, *sql.forget_dropped, sql.forget_dropped_parts,
+        sql.forget_dropped_tables,
+    ):  # fmt: skip
+        forget(copy, up_to=number)
+    sql.forget_all_leases(copy)
+    if damaged_parts.name in table_names(copy):  # format 1 has no such list
+        sql.forget_all_damaged(copy)  # the copy's files are its own
+    copy.execute("COMMIT")
+    # One file without a log beside it, so that it can be moved as it is.
+    copy.execute("PRAGMA journal_mode = DELETE")
+    copy.execute("VACUUM")
+
+
+def _flush(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

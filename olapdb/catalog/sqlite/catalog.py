@@ -1,0 +1,543 @@
+"""The catalog on SQLite: one file, or ":memory:".
+
+A commit is one transaction of the file.  Writers take turns (see `writing`), readers never wait.
+What the process knows of the newest commit (`_Head`) follows each commit by its differences.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import asdict
+
+from olapdb.catalog.protocol import (
+    CommitInfo,
+    CopyFacts,
+    DroppedPart,
+    DroppedTable,
+    LeaseInfo,
+    PartChange,
+)
+from olapdb.catalog.read_retry import read_again
+from olapdb.catalog.sqlite import jobs
+from olapdb.catalog.sqlite import statements as sql
+from olapdb.catalog.sqlite.apply_changes import Application
+from olapdb.catalog.sqlite.backup_copy import copy_catalog, load_copy
+from olapdb.catalog.sqlite.connections import MEMORY, Connections
+from olapdb.catalog.sqlite.damaged_parts import DamagedParts
+from olapdb.catalog.sqlite.deliveries import key_batches, key_ledger, oldest_key
+from olapdb.catalog.sqlite.dropped_tables import list_dropped
+from olapdb.catalog.sqlite.errors import catalog_error
+from olapdb.catalog.sqlite.free_space import give_back
+from olapdb.catalog.sqlite.garbage import due_history, forget_history, forget_parts
+from olapdb.catalog.sqlite.head_cache import Head
+from olapdb.catalog.sqlite.open import migrate, open_or_create
+from olapdb.catalog.sqlite.process_registry import Registration, living
+from olapdb.catalog.sqlite.requirements import Current, check, check_all
+from olapdb.catalog.sqlite.snapshot import SqliteSnapshot
+from olapdb.catalog.sqlite.vacuum_mark import refuse_vacuumed
+from olapdb.catalog.sqlite.writer import Writer
+from olapdb.errors import (
+    Aborted,
+    BadArguments,
+    CatalogChanged,
+    CommitConflict,
+    DuplicateInsert,
+    SnapshotTooOld,
+)
+from olapdb.errors import Error as OlapdbError
+from olapdb.model.changes import Commit, Committed, Requirement
+from olapdb.model.damage import Damage
+from olapdb.model.encoding import decode_part
+from olapdb.model.failpoint import Durability, Reach, reach_nothing
+from olapdb.model.job import JobChunk, JobState, ViewJob
+from olapdb.model.keys import KeyBatch, KeyLedger
+from olapdb.model.part import Part
+from olapdb.model.view_state import SourceOffset
+
+LOCK_TIMEOUT_MS = 30_000
+
+
+class SqliteCatalog:
+    """Implements `olapdb.catalog.protocol.Catalog`; read there what each method promises.
+
+    `path` is the file, made where there is none (unless `read_only`), or ":memory:".
+    `sync_files` makes the names of staged files durable (`Store.sync`); it is called before every
+    commit, so that no committed part can lose its file.  `clock_ms` and `reach` are for tests.
+    Raises CannotOpenWarehouse for a file that is no catalog, of a newer release, or on a network
+    mount.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] = MEMORY,
+        *,
+        durability: Durability = "full",
+        read_only: bool = False,
+        zone: str = "UTC",
+        lock_timeout_ms: int = LOCK_TIMEOUT_MS,
+        clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        sync_files: Callable[[], None] = lambda: None,
+        reach: Reach = reach_nothing,
+    ) -> None:
+        self.path = os.fspath(path)
+        self._read_only = read_only
+        self._clock_ms = clock_ms
+        self._sync_files = sync_files
+        self._reach = reach
+        self.connections = Connections(self.path, durability, read_only)
+        in_memory = self.connections.in_memory
+        try:
+            facts = open_or_create(self.connections, self.path, read_only, zone, clock_ms())
+        except BaseException:
+            self.connections.close()
+            raise
+        self._warehouse_id, self._zone = facts["warehouse_id"], facts["zone"]
+        self._writer = Writer(
+            self.connections, self.path, read_only=read_only, lock_timeout_ms=lock_timeout_ms,
+            notice_fork=self._notice_fork,
+        )  # fmt: skip
+        self._registration = Registration(
+            None if in_memory or read_only else f"{_stem(self.path)}.processes"
+        )
+        self._head = Head(self)
+        self._damaged = DamagedParts(self.connections, self._writer, read_only)
+        self._own_leases: set[str] = set()
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"<catalog {self.path}>"
+
+    @property
+    def read_only(self) -> bool:
+        return self._read_only
+
+    @property
+    def warehouse_id(self) -> str:
+        return self._warehouse_id
+
+    @property
+    def zone(self) -> str:
+        return self._zone
+
+    # --- reading
+
+    def snapshot(self, number: int | None = None) -> SqliteSnapshot:
+        return read_again(lambda: self._snapshot(number))
+
+    def _snapshot(self, number: int | None = None) -> SqliteSnapshot:
+        self._notice_fork()
+        with self._reading_for_head() as connection:
+            newest = int(sql.newest_commit.value(connection))
+            if number is None or number == newest:
+                return self._head.at(connection, newest).snapshot
+            if not 1 <= number <= newest:
+                raise BadArguments(
+                    f"There is no snapshot {number}.",
+                    hint=f"system.snapshots lists those up to {newest}.",
+                )
+            refuse_vacuumed(connection, number)
+            return SqliteSnapshot(self, number, self._head.schema_at(connection, number))
+
+    def parts_at(self, table_id: str, number: int) -> tuple[Part, ...]:
+        """The live parts of a table as of a commit; what a snapshot's `parts` reads."""
+        self._notice_fork()
+        found = self._head.known_parts(table_id, number)
+        if found is not None:
+            return found
+        with self._reading_for_head() as connection:
+            return self._head.load_parts(connection, table_id, number)
+
+    @contextmanager
+    def _reading_for_head(self) -> Iterator[sqlite3.Connection]:
+        """For reads whose results are kept: nothing is kept of a read that was worth nothing."""
+        try:
+            with self.connections.consistent() as connection:
+                yield connection
+        except CatalogChanged:
+            self._head.forget()
+            raise
+
+    def part_count_at(self, table_id: str, partition_id: str, number: int) -> int:
+        """Live parts of a partition; of the newest commit without building their list."""
+        known = self._head.known_count(table_id, partition_id, number)
+        if known is not None:
+            return known
+        return sum(1 for p in self.parts_at(table_id, number) if p.partition_id == partition_id)
+
+    def source_offsets(self, table_id: str, number: int | None = None) -> tuple[SourceOffset, ...]:
+        self._notice_fork()
+        with self.connections.consistent() as connection:
+            at = int(sql.newest_commit.value(connection)) if number is None else number
+            rows = sql.offsets_at(connection, of_table=table_id, number=at).fetchall()
+        return tuple(SourceOffset(*row) for row in rows)
+
+    def accepted_keys(
+        self, table_id: str, epoch: int, since: int
+    ) -> tuple[KeyLedger, tuple[KeyBatch, ...]]:
+        self._notice_fork()
+        with self.connections.consistent() as connection:
+            ledger = key_ledger(connection, table_id) or KeyLedger()
+            since = max(since, ledger.oldest) if ledger.epoch == epoch else ledger.oldest
+            if since == ledger.next:
+                return ledger, ()
+            return ledger, key_batches(connection, table_id, since)
+
+    def has_deliveries(self, table_id: str) -> bool:
+        self._notice_fork()
+        with self.connections.reading() as connection:
+            return sql.has_deliveries.value(connection, of_table=table_id) is not None
+
+    def key_ledger(self, table_id: str) -> KeyLedger:
+        self._notice_fork()
+        with self.connections.reading() as connection:
+            return key_ledger(connection, table_id) or KeyLedger()
+
+    def oldest_key(self, table_id: str, cutoff_ms: int) -> tuple[int, int]:
+        self._notice_fork()
+        with self.connections.consistent() as connection:
+            ledger = key_ledger(connection, table_id) or KeyLedger()
+            return oldest_key(connection, table_id, ledger.oldest, cutoff_ms, ledger.next)
+
+    def held_key_bytes(self, table_id: str) -> int:
+        self._notice_fork()
+        with self.connections.reading() as connection:
+            return int(sql.held_key_bytes.value(connection, of_table=table_id) or 0)
+
+    # --- writing
+
+    def apply(self, commit: Commit) -> Committed:
+        self._sync_files()
+        with self._writer.writing(commit.kind) as connection:
+            commit_id = uuid.uuid4().hex
+            try:
+                application, number = self._prepare(connection, commit, commit_id)
+            except sqlite3.Error as error:
+                self._writer.abandon(connection)
+                raise catalog_error(error, self.path) from error
+            except BaseException:
+                self._writer.abandon(connection)
+                raise
+            self._reach("catalog.before_commit")
+            self._writer.commit(connection, commit_id, number)
+            self._reach("catalog.committed")
+            self._head.note(application, number)
+            return Committed(number, tuple(application.blocks.items()))
+
+    def _prepare(
+        self, connection: sqlite3.Connection, commit: Commit, commit_id: str
+    ) -> tuple[Application, int]:
+        """Everything but the COMMIT: what fails here was surely not committed."""
+        connection.execute("BEGIN IMMEDIATE")
+        newest = int(sql.newest_commit.value(connection))
+        current = Current(connection, newest, self._head.at(connection, newest).schema)
+        check_all(current, commit.requirements)
+        self._reach("catalog.checked")
+        now_ms = self._clock_ms()
+        application = Application(current, newest + 1, now_ms, commit)
+        application.run()
+        sql.insert_commit(
+            connection, number=newest + 1, id=commit_id, kind=commit.kind,
+            query_id=commit.query_id, statement=commit.statement, time_ms=now_ms,
+            process_id=os.getpid(),
+        )  # fmt: skip
+        return application, newest + 1
+
+    def turn(self, what: str) -> AbstractContextManager[None]:
+        return self._writer.turn(what)
+
+    def give_up_turn(self) -> None:
+        self._writer.give_up()
+
+    def violated(self, requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
+        self._notice_fork()
+        found: list[Requirement] = []
+        with self.connections.consistent() as connection:
+            newest = int(sql.newest_commit.value(connection))
+            current = Current(connection, newest, self._head.at(connection, newest).schema)
+            for requirement in requirements:
+                try:
+                    check(current, requirement)
+                except (Aborted, CommitConflict, DuplicateInsert):
+                    found.append(requirement)
+        return tuple(found)
+
+    # --- jobs of views
+
+    def open_job(self, job: ViewJob, chunks: Sequence[JobChunk]) -> None:
+        with self._writer.housekeeping("open a job") as connection:
+            jobs.open_job(connection, job, chunks)
+
+    def plan_job(self, job_id: str, chunks: Sequence[JobChunk]) -> None:
+        with self._writer.housekeeping("plan a job") as connection:
+            jobs.plan_job(connection, job_id, chunks)
+
+    def note_job(self, job_id: str, chunks: Sequence[JobChunk]) -> None:
+        with self._writer.housekeeping("note a job's progress") as connection:
+            jobs.note_chunks(connection, job_id, chunks)
+
+    def close_job(self, job_id: str, state: JobState, error: str = "") -> bool:
+        with self._writer.housekeeping("close a job") as connection:
+            return jobs.close_job(connection, job_id, state, error, self._clock_ms())
+
+    def job_state(self, job_id: str) -> JobState | None:
+        self._notice_fork()
+        with self.connections.reading() as connection:
+            return jobs.job_state(connection, job_id)
+
+    def jobs(self) -> tuple[ViewJob, ...]:
+        self._notice_fork()
+        with self.connections.reading() as connection:
+            return jobs.all_jobs(connection)
+
+    def job_chunks(self) -> tuple[tuple[str, JobChunk], ...]:
+        self._notice_fork()
+        with self.connections.reading() as connection:
+            return jobs.all_chunks(connection)
+
+    def living_leases(self) -> frozenset[str]:
+        live = [one for one in self.leases() if one.state == "live"]
+        if self.connections.in_memory:
+            return frozenset(one.id for one in live)
+        owners = living(f"{_stem(self.path)}.processes", {one.owner for one in live})
+        return frozenset(one.id for one in live if one.owner in owners)
+
+    # --- damage
+
+    def damaged(self) -> tuple[Damage, ...]:
+        self._notice_fork()
+        return self._damaged.all()
+
+    def note_damaged(self, damaged: Iterable[Damage]) -> None:
+        self._notice_fork()
+        self._damaged.note(damaged)
+
+    def forget_damaged(self, part_ids: Collection[str]) -> None:
+        self._notice_fork()
+        self._damaged.forget(part_ids)
+
+    # --- leases and pins
+
+    def open_lease(self, purpose: str) -> str:
+        lease_id = uuid.uuid4().hex
+        now_ms = self._clock_ms()
+        with self._writer.housekeeping("open a lease") as connection:
+            sql.insert_lease(
+                connection, id=lease_id, purpose=purpose, owner=self._registration.ensure(),
+                process_id=os.getpid(), state="live", opened_ms=now_ms, renewed_ms=now_ms,
+            )  # fmt: skip
+        self._own_leases.add(lease_id)
+        return lease_id
+
+    def renew_lease(self, lease_id: str) -> None:
+        with self._writer.housekeeping("renew a lease") as connection:
+            sql.renew_lease(connection, lease_id=lease_id, now_ms=self._clock_ms())
+
+    def close_lease(self, lease_id: str) -> None:
+        self._end_leases([lease_id], "closed")
+        self._own_leases.discard(lease_id)
+
+    def leases(self) -> tuple[LeaseInfo, ...]:
+        self._notice_fork()
+        with self.connections.reading() as connection:
+            return tuple(LeaseInfo(*row) for row in sql.all_leases(connection))
+
+    def revoke_dead_leases(self) -> tuple[str, ...]:
+        alive, _ = self._registration.survey()
+        dead = [one.id for one in self.leases() if one.state == "live" and one.owner not in alive]
+        if dead:
+            self._end_leases(dead, "revoked")
+        return tuple(dead)
+
+    def _end_leases(self, lease_ids: Sequence[str], state: str) -> None:
+        with self._writer.housekeeping("end a lease") as connection:
+            sql.set_lease_state(connection, lease_ids=json.dumps(lease_ids), new_state=state)
+
+    def pin(self, number: int) -> None:
+        self._notice_fork()
+        self._registration.pin(number)
+        # The pin is written, then the mark is read; vacuum writes the mark, then reads the pins.
+        # So one of the two sees the other.
+        try:
+            with self.connections.reading() as connection:
+                refuse_vacuumed(connection, number)
+        except BaseException:
+            self._registration.unpin(number)
+            raise
+
+    def unpin(self, number: int) -> None:
+        if not self._closed:
+            self._registration.unpin(number)
+
+    @contextmanager
+    def pinned(self, number: int | None = None) -> Iterator[SqliteSnapshot]:
+        snapshot = self._pin_newest() if number is None else self.snapshot(number)
+        if number is not None:
+            self.pin(number)
+        try:
+            yield snapshot
+        finally:
+            self.unpin(snapshot.number)
+
+    def _pin_newest(self) -> SqliteSnapshot:
+        snapshot = self.snapshot()
+        try:
+            self.pin(snapshot.number)
+        except SnapshotTooOld:  # vacuumed between the two: the newest now cannot be
+            snapshot = self.snapshot()
+            self.pin(snapshot.number)
+        return snapshot
+
+    def oldest_pin(self) -> int:
+        newest = self.snapshot().number
+        _, lowest = self._registration.survey()
+        return min(lowest or newest, newest)
+
+    # --- what vacuum and checks need
+
+    def dropped_parts(
+        self, until_ms: int, limit: int, until_of: Mapping[str, int] | None = None, after: int = 0
+    ) -> tuple[DroppedPart, ...]:
+        horizon = self.oldest_pin()
+        with self.connections.reading() as connection:
+            found = sql.dropped_parts(
+                connection, after=after, up_to=self._due(connection, horizon, until_ms, until_of),
+                until_ms=until_ms, until_of=json.dumps(until_of or {}),
+            )  # fmt: skip
+            rows = found.fetchmany(limit)
+            found.close()
+        return tuple(DroppedPart(decode_part(*row[:-2]), row[-2], row[-1]) for row in rows)
+
+    def overdue_parts(self, until_ms: int, until_of: Mapping[str, int] | None = None) -> int:
+        self._notice_fork()
+        with self.connections.reading() as connection:
+            newest = int(sql.newest_commit.value(connection))
+            return int(
+                sql.overdue_parts.value(
+                    connection, up_to=self._due(connection, newest, until_ms, until_of),
+                    until_ms=until_ms, until_of=json.dumps(until_of or {}),
+                )
+            )  # fmt: skip
+
+    @staticmethod
+    def _due(
+        connection: sqlite3.Connection, horizon: int, until_ms: int,
+        until_of: Mapping[str, int] | None,
+    ) -> int:  # fmt: skip
+        """Return the newest commit that may have dropped a part that is due: so those that are not
+        need not be looked at."""
+        latest_ms = max((until_ms, *(until_of or {}).values()))
+        newest = sql.newest_commit_until.value(connection, until_ms=latest_ms)
+        return min(horizon, int(newest or 0))
+
+    def dropped_tables(self) -> tuple[DroppedTable, ...]:
+        self._notice_fork()
+        with self.connections.consistent() as connection:
+            return list_dropped(connection)
+
+    def forget_parts(self, parts: Sequence[DroppedPart]) -> tuple[str, ...]:
+        return forget_parts(self._writer, parts, self.oldest_pin, self._reach)
+
+    def forget_history(self, until_ms: int, commits_max: int) -> None:
+        newest = self.snapshot().number
+        with self.connections.reading() as connection:
+            past = int(sql.newest_commit_until.value(connection, until_ms=until_ms) or 0)
+        horizon = min(self.oldest_pin(), past)
+        with self.connections.consistent() as connection:
+            due = due_history(connection, horizon, newest - commits_max + 1)
+        if due is not None:  # an idle warehouse is not written, and its past stays readable
+            forget_history(self._writer, due, self.oldest_pin, self._clock_ms, self._reach)
+
+    def give_back_space(self) -> int:
+        return give_back(self._writer, self.connections, self.path, self._reach)
+
+    def forget_leases(self, lease_ids: Sequence[str]) -> None:
+        if lease_ids:
+            with self._writer.housekeeping("vacuum") as connection:
+                sql.forget_leases(connection, lease_ids=json.dumps(list(lease_ids)))
+
+    def referenced_paths(self) -> frozenset[str]:
+        self._notice_fork()
+        with self.connections.reading() as connection:
+            return frozenset(path for (path,) in sql.all_paths(connection))
+
+    def commits(
+        self, *, since: int = 0, up_to: int | None = None, limit: int | None = None
+    ) -> Iterator[CommitInfo]:
+        self._notice_fork()
+        last = up_to if up_to is not None else self.snapshot().number
+        first = max(since, last - limit + 1) if limit is not None else since
+        with self.connections.reading() as connection:
+            rows = sql.list_commits(connection, since=first, up_to=last).fetchall()
+        return iter([CommitInfo(*row) for row in rows])
+
+    def part_changes(self, up_to: int, limit: int) -> tuple[PartChange, ...]:
+        self._notice_fork()
+        with self.connections.reading() as connection:
+            found = sql.part_history(connection, up_to=up_to)
+            rows = found.fetchmany(limit)
+            found.close()
+        return tuple(
+            PartChange(decode_part(*part), bool(dropped), CommitInfo(*commit, process_id=0))
+            for *part, dropped, number, kind, query_id, statement, time_ms in rows
+            for commit in [(number, kind, query_id, statement, time_ms)]
+        )
+
+    # --- copies
+
+    def copy_to(self, path: str) -> CopyFacts:
+        self._notice_fork()
+        return copy_catalog(self.connections, path)
+
+    def refuse_used(self) -> None:
+        newest = self.snapshot().number
+        if newest > 1:
+            raise BadArguments(
+                f"This warehouse has {newest - 1} commits already; RESTORE needs a new one.",
+                hint="Connect to a new folder, and restore there.",
+            )
+
+    def load_copy(self, path: str) -> None:
+        with self._writer.writing("restore") as connection:
+            self.refuse_used()
+            live = [one for one in self.leases() if one.state == "live"]
+            facts = load_copy(path, connection)
+            migrate(connection)
+            self._warehouse_id = facts.warehouse_id
+            for lease in live:
+                sql.insert_lease(connection, **asdict(lease))
+            self._head = Head(self)
+
+    # --- life
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        if not self._notice_fork() and self._own_leases:
+            # Where the catalog cannot be written they are left, as by a killed process: vacuum
+            # revokes them.
+            with suppress(OlapdbError):
+                self._end_leases(sorted(self._own_leases), "closed")
+        self._closed = True
+        self._registration.close()
+        self._writer.close()
+        self.connections.close()
+
+    def _notice_fork(self) -> bool:
+        """In a child: everything that held a lock or a file of the parent's is made anew."""
+        if not self.connections.forked():
+            return False
+        self._writer.forget_inherited()
+        self._head.renew_lock()
+        self._registration.forget_inherited()
+        self._own_leases = set()
+        return True
+
+
+def _stem(path: str) -> str:
+    return os.path.splitext(path)[0]

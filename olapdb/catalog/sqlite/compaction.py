@@ -1,0 +1,140 @@
+"""Joins blocks that no readable snapshot needs one by one into spans.
+
+A table's blocks grow with its INSERTs, its spans with the logarithm of its age.  Two neighbours are
+joined when together they last no longer than an eighth of the younger one's age:
+
+    age       1 s ... 1 min ... 1 h ... 1 day         a span of blocks that are a day old lasts
+    spans     |||||||||  |  |  |    |     |           three hours at most
+
+So how many blocks a range has stays exact, and when the oldest of them came is known to an eighth
+of its age.  Blocks on which a view failed keep their rows: the failure names their commit.  The
+newest block of a table keeps its row, from which the next number is counted.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from olapdb.catalog.sqlite import statements as sql
+from olapdb.catalog.sqlite.writer import Writer
+from olapdb.model.failpoint import Reach
+from olapdb.model.part import BlockRange
+
+BLOCKS_KEPT_MAX = 1_000
+"""Blocks of a table that may stay one by one: a warehouse at rest is not written."""
+BLOCKS_A_STEP = 5_000
+"""Blocks that one transaction joins: INSERTs wait for it."""
+SHARE_OF_AGE = 8
+SPAN_MS_MIN = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class BlockSpan:
+    """Blocks `first`..`last` of a table, of commits `first_commit`..`last_commit`; `rows` of all."""
+
+    first: int
+    last: int
+    first_commit: int
+    last_commit: int
+    rows: int
+    oldest_ms: int
+    newest_ms: int
+
+    def count_in(self, blocks: BlockRange) -> int:
+        """Return how many of its blocks lie in the range: a table's blocks have no holes."""
+        return max(0, min(self.last, blocks.last) - max(self.first, blocks.first) + 1)
+
+
+def joined_spans(spans: Iterable[BlockSpan], now_ms: int) -> list[BlockSpan]:
+    """Join neighbours, by the rule above; the spans are in the order of their blocks.
+
+    >>> spans = [BlockSpan(n, n, n, n, 1, 100 * n, 100 * n) for n in (1, 2, 4)]
+    >>> [(s.first, s.last) for s in joined_spans(spans, 10_000)]
+    [(1, 2), (4, 4)]
+    """
+    joined: list[BlockSpan] = []
+    for span in spans:
+        joined.append(span)
+        while len(joined) > 1 and _joins(joined[-2], joined[-1], now_ms):
+            younger, older = joined.pop(), joined.pop()
+            joined.append(_join(older, younger))
+    return joined
+
+
+def _joins(older: BlockSpan, younger: BlockSpan, now_ms: int) -> bool:
+    if older.last + 1 != younger.first:
+        return False  # a block between them keeps its row
+    lasts_ms = max(older.newest_ms, younger.newest_ms) - min(older.oldest_ms, younger.oldest_ms)
+    return lasts_ms <= max(SPAN_MS_MIN, (now_ms - younger.newest_ms) // SHARE_OF_AGE)
+
+
+def _join(older: BlockSpan, younger: BlockSpan) -> BlockSpan:
+    return BlockSpan(
+        older.first, younger.last, older.first_commit, younger.last_commit,
+        older.rows + younger.rows, min(older.oldest_ms, younger.oldest_ms),
+        max(older.newest_ms, younger.newest_ms),
+    )  # fmt: skip
+
+
+def spans_of(connection: sqlite3.Connection, table_id: str) -> list[BlockSpan]:
+    """Return the spans of a table, in the order of their blocks."""
+    return [BlockSpan(*row) for row in sql.spans_of(connection, of_table=table_id)]
+
+
+def crowded_tables(connection: sqlite3.Connection, horizon: int) -> tuple[str, ...]:
+    """Return the tables with more than `BLOCKS_KEPT_MAX` blocks of commits up to `horizon`."""
+    counts = sql.block_counts_until(connection, up_to=horizon)
+    return tuple(table_id for table_id, count in counts if count > BLOCKS_KEPT_MAX)
+
+
+def compact_blocks(
+    writer: Writer, tables: Iterable[str], horizon: int, clock_ms: Callable[[], int], reach: Reach
+) -> None:
+    """Join the tables' blocks of commits up to `horizon`, step by step, each in a transaction.
+
+    The mark `vacuumed_to` says `horizon` already: no older snapshot is read any more."""
+    for table_id in tables:
+        after: int | None = 0
+        while after is not None:
+            with writer.housekeeping("vacuum") as connection:
+                after = _compact_step(connection, table_id, horizon, after, clock_ms())
+            reach("vacuum.blocks_compacted")
+
+
+def _compact_step(
+    connection: sqlite3.Connection, table_id: str, horizon: int, after: int, now_ms: int
+) -> int | None:
+    """Join the next blocks after the number `after`; return the last one, None at the end."""
+    newest = sql.newest_block.value(connection, of_table=table_id) or 0
+    found = sql.blocks_until(
+        connection, of_table=table_id, up_to=horizon, before=newest, after=after
+    )
+    rows = found.fetchmany(BLOCKS_A_STEP)
+    found.close()
+    failures = {commit for (commit,) in sql.commits_of_failures(connection, up_to=horizon)}
+    blocks = [row for row in rows if row[1] not in failures]
+    before = spans_of(connection, table_id)
+    alone = [BlockSpan(n, n, commit, commit, count, ms, ms) for n, commit, count, ms in blocks]
+    spans = joined_spans(sorted((*before, *alone), key=lambda span: span.first), now_ms)
+    if spans != before:
+        sql.delete_spans(connection, of_table=table_id)
+        for span in spans:
+            sql.insert_span(
+                connection, table_id=table_id, first_block=span.first, last_block=span.last,
+                first_commit=span.first_commit, last_commit=span.last_commit,
+                row_count=span.rows, oldest_ms=span.oldest_ms, newest_ms=span.newest_ms,
+            )  # fmt: skip
+    for first, last in _stretches([number for number, *_ in blocks]):
+        sql.delete_blocks(connection, of_table=table_id, first=first, last=last)
+    return rows[-1][0] if len(rows) == BLOCKS_A_STEP else None
+
+
+def _stretches(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield the first and last of each stretch of consecutive numbers; they ascend."""
+    first = 0
+    for position, number in enumerate(numbers):
+        if position + 1 == len(numbers) or numbers[position + 1] != number + 1:
+            yield numbers[first], number
+            first = position + 1

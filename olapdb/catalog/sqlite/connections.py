@@ -1,0 +1,262 @@
+"""Connections of a process to the catalog's file, and what a fork or a read-only folder needs."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+from urllib.parse import quote
+
+from olapdb.catalog.sqlite.errors import catalog_error
+from olapdb.catalog.sqlite.tables import TABLES_OF_FORMAT_2, create_statements
+from olapdb.errors import CannotOpenWarehouse, CatalogChanged, InterfaceError, system_error
+from olapdb.model.failpoint import Durability
+
+MEMORY = ":memory:"
+_IDLE_MAX = 16
+_OPENING_SECONDS_MAX = 2.0
+_OPENING_PAUSE_SECONDS = 0.01
+_CACHE_KIB = 16_384
+_CHECKPOINT_PAGES = 4_000
+_JOURNAL_BYTES_MAX = 64 << 20
+
+
+class _File(NamedTuple):
+    """The catalog's file at a moment: whether a log stands beside it, and when it changed."""
+
+    logged: bool
+    modified_nanoseconds: int
+    bytes: int
+
+
+class Connections:
+    """A pool of reading connections and one for writing; all the same one for ":memory:".
+
+    A fork is noticed at the next use: the child opens connections of its own.
+    """
+
+    def __init__(self, path: str, durability: Durability, read_only: bool) -> None:
+        self._path = path
+        self._durability = durability
+        self._read_only = read_only
+        self._closed = False
+        # What a fork brought along: SQLite forbids to use those connections, and to close them.
+        self._inherited: list[sqlite3.Connection] = []
+        self._reset()
+
+    @property
+    def in_memory(self) -> bool:
+        return self._path == MEMORY
+
+    def _reset(self) -> None:
+        self._process_id = os.getpid()
+        self._idle: list[sqlite3.Connection] = []
+        self._mutex = threading.Lock()
+        self._shared = threading.RLock()
+        self._writer: sqlite3.Connection | None = None
+
+    def forked(self) -> bool:
+        """Whether this is a child that has not used the catalog yet; renews everything then."""
+        if self._process_id == os.getpid():
+            return False
+        if self.in_memory:
+            # The child has a copy of the memory; only a lock may be held by a thread it lacks.
+            self._process_id, self._shared = os.getpid(), threading.RLock()
+            return True
+        self._inherited.extend(self._idle)
+        if self._writer is not None:
+            self._inherited.append(self._writer)
+        self._reset()
+        return True
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection for a few SELECTs; errors of the driver come out as ours."""
+        if self.in_memory:
+            with self._shared:
+                yield self.writer()
+            return
+        if self._read_only:
+            with self._reading_only() as connection:
+                yield connection
+            return
+        connection = self._borrow()
+        try:
+            yield connection
+        except sqlite3.Error as error:
+            connection.close()
+            raise catalog_error(error, self._path) from error
+        except BaseException:
+            _rollback(connection)
+            self._give_back(connection)
+            raise
+        else:
+            self._give_back(connection)
+
+    @contextmanager
+    def _reading_only(self) -> Iterator[sqlite3.Connection]:
+        """A connection of its own for each read: what it may trust changes as writers come and go.
+
+        Without a log beside the file it reads without locks: a writer that came and changed the
+        file meanwhile makes the read worthless, whatever it gave."""
+        try:
+            connection, file = self._open_read_only()
+            try:
+                yield connection
+            finally:
+                connection.close()
+        except sqlite3.Error as error:
+            raise catalog_error(error, self._path) from error
+        if not file.logged and self._file() != file:
+            raise CatalogChanged(
+                "A writer changed the catalog while it was being read.", hint="Run it again."
+            )
+
+    def _file(self) -> _File:
+        try:
+            # An empty log is none: SQLite makes one where a reader finds the log just removed.
+            logged = os.path.getsize(f"{self._path}-wal") > 0
+        except FileNotFoundError:
+            logged = False
+        except OSError as error:
+            raise system_error(error, self._path) from error
+        try:
+            status = os.stat(self._path)
+        except OSError as error:
+            raise system_error(error, self._path) from error
+        return _File(logged, status.st_mtime_ns, status.st_size)
+
+    @contextmanager
+    def consistent(self) -> Iterator[sqlite3.Connection]:
+        """As `reading`, but all SELECTs inside see one state."""
+        with self.reading() as connection:
+            if connection.in_transaction:  # in memory, inside a commit
+                yield connection
+                return
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                _rollback(connection)  # nothing was written; it only ends the read
+
+    @contextmanager
+    def exclusive(self) -> Iterator[sqlite3.Connection]:
+        """The writing connection, for whoever holds the turn."""
+        with self._shared:
+            yield self.writer()
+
+    def writer(self) -> sqlite3.Connection:
+        if self._closed:
+            raise InterfaceError("The warehouse is closed.", hint="Connect again.")
+        if self._writer is None:
+            self._writer = self.open()
+        return self._writer
+
+    def discard_writer(self) -> None:
+        """After an error of which one does not know what it left behind."""
+        if self._writer is not None and not self.in_memory:
+            self._writer.close()
+            self._writer = None
+
+    def open(self) -> sqlite3.Connection:
+        try:
+            return self._open()
+        except sqlite3.Error as error:
+            raise catalog_error(error, self._path) from error
+
+    def close(self) -> None:
+        self._closed = True
+        if self._process_id != os.getpid():
+            return
+        with self._mutex:
+            for connection in self._idle:
+                connection.close()
+            self._idle.clear()
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def _open(self) -> sqlite3.Connection:
+        if self.in_memory:
+            return sqlite3.connect(MEMORY, isolation_level=None, check_same_thread=False)
+        # auto_vacuum before the log: it only takes effect on a file without any page.
+        if self._read_only:
+            return self._open_read_only()[0]
+        connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
+        synchronous = "FULL" if self._durability == "full" else "OFF"
+        connection.execute("PRAGMA busy_timeout = 30000")
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {synchronous}")
+        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+        connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES_MAX}")
+        return connection
+
+    def _open_read_only(self) -> tuple[sqlite3.Connection, _File]:
+        """Writes nothing: not even the shared memory beside the file; and what it opened.
+
+        Without a log beside it the file is all there is, and is read as it stands.  While a
+        writer comes or goes, the log is there and its shared memory is not, or the other way
+        round, and SQLite cannot open the file; that passes."""
+        until = time.monotonic() + _OPENING_SECONDS_MAX
+        while True:
+            file = self._file()
+            connection = self._connect_read_only(file)
+            try:
+                _add_missing_tables(connection)
+                return connection, file
+            except sqlite3.Error as error:
+                connection.close()
+                passes = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_CANTOPEN
+                if not passes:
+                    raise
+                if time.monotonic() > until:
+                    raise CannotOpenWarehouse(
+                        f"The catalog {self._path} has a log that only a writer can bring in.",
+                        hint="Connect once without read_only=True, then read again.",
+                    ) from error
+            time.sleep(_OPENING_PAUSE_SECONDS)
+
+    def _connect_read_only(self, file: _File) -> sqlite3.Connection:
+        options = "mode=ro&readonly_shm=1" if file.logged else "mode=ro&immutable=1"
+        return sqlite3.connect(
+            f"file:{quote(os.path.abspath(self._path))}?{options}", uri=True, isolation_level=None,
+            check_same_thread=False,
+        )  # fmt: skip
+
+    def _borrow(self) -> sqlite3.Connection:
+        if self._closed:
+            raise InterfaceError("The warehouse is closed.", hint="Connect again.")
+        with self._mutex:
+            if self._idle:
+                return self._idle.pop()
+        return self.open()
+
+    def _give_back(self, connection: sqlite3.Connection) -> None:
+        with self._mutex:
+            if len(self._idle) < _IDLE_MAX and not self._closed:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+
+def _add_missing_tables(connection: sqlite3.Connection) -> None:
+    """Give a catalog of format 1, which is read and not migrated, the tables that came later.
+
+    They are empty and belong to the connection, in memory: nothing of the warehouse is written."""
+    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master").fetchall()}
+    missing = [table for table in TABLES_OF_FORMAT_2 if table.name not in names]
+    if "blocks" in names and missing:
+        connection.execute("PRAGMA temp_store = MEMORY")
+        for text in create_statements(missing):
+            connection.execute(text.replace("CREATE TABLE", "CREATE TEMP TABLE", 1))
+
+
+def _rollback(connection: sqlite3.Connection) -> None:
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")

@@ -1,0 +1,191 @@
+"""What tells a delivery that was here before: accepted keys, source offsets (rule 12).
+
+Keys are kept in rows of many, as they were accepted.  An INSERT adds a row; each time that 16 rows
+of one tier have gathered at the end they become one of the next tier, so that the rows stay few
+and each key is written again a few times at most.  Whole rows are deleted once all of their keys
+have left the window; `oldest` of the ledger cuts through the rows that remain.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+import numpy as np
+
+from olapdb.catalog.sqlite import statements as sql
+from olapdb.model.changes import KeysAreNew, OffsetIs, RecordKeys, RecordOffset
+from olapdb.model.keys import (
+    KEY_BYTES,
+    SEGMENT,
+    KeyBatch,
+    KeyLedger,
+    SortedKeys,
+    keys_of_bytes,
+    segments_to_bytes,
+)
+
+ROW_KEYS_MAX = 1 << 20
+"""Of a row as an INSERT writes it; more are several rows."""
+JOINED_KEYS_MAX = 1 << 16
+"""Of a row that smaller ones were joined to: 1 MiB."""
+JOINED_ROWS = 16
+TIER_LAST = 99
+"""Of rows that are not joined any more."""
+
+
+# --- source offsets -------------------------------------------------------------------------------
+
+
+def offset_is(connection: sqlite3.Connection, requirement: OffsetIs) -> bool:
+    found = sql.offset_of_stream.value(
+        connection, of_table=requirement.table_id, of_stream=requirement.stream
+    )
+    return bool(found == requirement.position)
+
+
+def record_offset(
+    connection: sqlite3.Connection, change: RecordOffset, number: int, now_ms: int
+) -> None:
+    sql.drop_offset(connection, of_table=change.table_id, of_stream=change.stream, number=number)
+    sql.insert_offset(
+        connection, table_id=change.table_id, stream=change.stream, position=change.position,
+        token=change.token, time_ms=now_ms, created_commit=number, dropped_commit=None,
+    )  # fmt: skip
+
+
+# --- accepted keys --------------------------------------------------------------------------------
+
+
+def key_ledger(connection: sqlite3.Connection, table_id: str) -> KeyLedger | None:
+    row = sql.key_ledger(connection, of_table=table_id).fetchone()
+    return None if row is None else KeyLedger(*row)
+
+
+def key_batches(connection: sqlite3.Connection, table_id: str, since: int) -> tuple[KeyBatch, ...]:
+    """The rows that hold the ordinals from `since` on; the first may begin before it."""
+    rows = sql.keys_since(connection, of_table=table_id, since=since)
+    return tuple(KeyBatch(*row) for row in rows)
+
+
+def keys_are_new(connection: sqlite3.Connection, requirement: KeysAreNew) -> bool:
+    ledger = key_ledger(connection, requirement.table_id) or KeyLedger()
+    if ledger.epoch != requirement.epoch:
+        return False
+    if ledger.next == requirement.seen or not requirement.keys:
+        return True
+    keys = SortedKeys.of(keys_of_bytes(requirement.keys))
+    since = max(requirement.seen, ledger.oldest)
+    return not any(
+        batch.run_since(since).found(keys).any()
+        for batch in key_batches(connection, requirement.table_id, since)
+    )
+
+
+def record_keys(connection: sqlite3.Connection, change: RecordKeys, now_ms: int) -> None:
+    """Adds the keys, joins small rows, forgets what left the window."""
+    before = key_ledger(connection, change.table_id) or KeyLedger(change.definition)
+    if before.definition != change.definition:
+        before = _forgotten(connection, change.table_id, before)
+    now_ms = max(now_ms, before.newest_ms)  # a clock that was set back makes nothing younger
+    keys = change.keys[-change.window_rows * KEY_BYTES :]
+    count = len(change.keys) // KEY_BYTES
+    ordinal = before.next + count - len(keys) // KEY_BYTES
+    _add_rows(connection, change.table_id, ordinal, keys, now_ms)
+    _join_rows(connection, change.table_id)
+    after = before.next + count
+    oldest = max(before.oldest, after - change.window_rows)
+    if change.window_ms or oldest > before.oldest:
+        cutoff_ms = now_ms - change.window_ms if change.window_ms else -1
+        sql.delete_expired_keys(
+            connection, of_table=change.table_id, oldest=oldest, cutoff_ms=cutoff_ms
+        )
+        oldest, _ = oldest_key(connection, change.table_id, oldest, cutoff_ms, after)
+    _put(
+        connection, change.table_id,
+        KeyLedger(
+            change.definition, before.epoch, oldest, after,
+            now_ms if count else before.newest_ms, before.dropped + change.dropped,
+        ),
+    )  # fmt: skip
+
+
+def forget_deliveries(connection: sqlite3.Connection, table_id: str, number: int) -> None:
+    """Keys, tokens and offsets of the table."""
+    sql.forget_tokens(connection, of_table=table_id)
+    sql.drop_all_offsets(connection, of_table=table_id, number=number)
+    ledger = key_ledger(connection, table_id)
+    if ledger is not None:
+        _put(connection, table_id, _forgotten(connection, table_id, ledger))
+
+
+def _forgotten(connection: sqlite3.Connection, table_id: str, ledger: KeyLedger) -> KeyLedger:
+    """Ordinals go on, so that nobody takes what was forgotten for what comes."""
+    sql.delete_keys_from(connection, of_table=table_id, first=0)
+    return KeyLedger(
+        ledger.definition, ledger.epoch + 1, ledger.next, ledger.next, ledger.newest_ms,
+        ledger.dropped,
+    )  # fmt: skip
+
+
+def _put(connection: sqlite3.Connection, table_id: str, ledger: KeyLedger) -> None:
+    sql.put_key_ledger(
+        connection, table_id=table_id, definition=ledger.definition, epoch=ledger.epoch,
+        oldest=ledger.oldest, next=ledger.next, newest_ms=ledger.newest_ms, dropped=ledger.dropped,
+    )  # fmt: skip
+
+
+def _add_rows(
+    connection: sqlite3.Connection, table_id: str, ordinal: int, keys: bytes, now_ms: int
+) -> None:
+    for start in range(0, len(keys), ROW_KEYS_MAX * KEY_BYTES):
+        piece = keys[start : start + ROW_KEYS_MAX * KEY_BYTES]
+        count = len(piece) // KEY_BYTES
+        tier = 0 if count < JOINED_KEYS_MAX // JOINED_ROWS else TIER_LAST
+        segments = segments_to_bytes([(count, now_ms)])
+        _insert(connection, table_id, ordinal, count, tier, now_ms, segments, piece)
+        ordinal += count
+
+
+def _join_rows(connection: sqlite3.Connection, table_id: str) -> None:
+    while True:
+        newest = sql.newest_key_tiers(connection, of_table=table_id).fetchmany(JOINED_ROWS)
+        tiers = {tier for _, _, tier in newest}
+        if len(newest) < JOINED_ROWS or len(tiers) > 1 or tiers == {TIER_LAST}:
+            return
+        first, after = newest[-1][0], newest[0][1]
+        batches = key_batches(connection, table_id, first)
+        # Forgotten and then counted on, ordinals may have gaps; only neighbours become one row.
+        if sum(len(batch.keys) for batch in batches) != (after - first) * KEY_BYTES:
+            return
+        tier = newest[0][2] + 1 if after - first < JOINED_KEYS_MAX // JOINED_ROWS else TIER_LAST
+        segments = b"".join(batch.segments for batch in batches)
+        newest_ms = int(np.frombuffer(segments, SEGMENT)["accepted_ms"][-1])
+        sql.delete_keys_from(connection, of_table=table_id, first=first)
+        keys = b"".join(batch.keys for batch in batches)
+        _insert(connection, table_id, first, after - first, tier, newest_ms, segments, keys)
+
+
+def _insert(
+    connection: sqlite3.Connection, table_id: str, first: int, count: int, tier: int,
+    newest_ms: int, segments: bytes, keys: bytes,
+) -> None:  # fmt: skip
+    sql.insert_keys(
+        connection, table_id=table_id, first_ordinal=first, next_ordinal=first + count, tier=tier,
+        newest_ms=newest_ms, segments=segments, hashes=keys,
+    )  # fmt: skip
+
+
+def oldest_key(
+    connection: sqlite3.Connection, table_id: str, oldest: int, cutoff_ms: int, after: int
+) -> tuple[int, int]:
+    """The first ordinal that is held, not before `oldest` and accepted after the cutoff, and when
+    it was; (`after`, 0) where none is."""
+    for row in sql.oldest_keys(connection, of_table=table_id):
+        first, segments = int(row[0]), np.frombuffer(row[1], SEGMENT)
+        ends = first + np.cumsum(segments["count"])
+        live = (ends > oldest) & (segments["accepted_ms"] > cutoff_ms)
+        if live.any():
+            at = int(np.argmax(live))
+            start = int(ends[at] - segments["count"][at])
+            return max(oldest, start), int(segments["accepted_ms"][at])
+    return after, 0

@@ -1,0 +1,67 @@
+"""Dropped tables, which UNDROP brings back while vacuum has left their parts alone."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import replace
+
+from olapdb.catalog.protocol import DroppedTable
+from olapdb.catalog.sqlite import statements as sql
+from olapdb.functions import parse_type
+from olapdb.model.encoding import decode_object, decode_part, encode_object, encode_part_rest
+from olapdb.model.part import Part, detached_table
+from olapdb.model.schema import Table
+
+
+def remember(connection: sqlite3.Connection, table: Table, commit: int, now_ms: int) -> None:
+    """Of the commit that drops the table, after its parts were dropped."""
+    sql.remember_dropped_table(
+        connection, table_id=table.id, body=encode_object(table), dropped_commit=commit,
+        part_count=len(_parts(connection, table.id, commit)), dropped_ms=now_ms,
+    )  # fmt: skip
+
+
+def list_dropped(connection: sqlite3.Connection) -> tuple[DroppedTable, ...]:
+    """The longest gone first."""
+    return tuple(
+        DroppedTable(_table(body), commit, dropped_ms,
+                     len(_parts(connection, table_id, commit)) == part_count)
+        for table_id, body, part_count, commit, dropped_ms in sql.list_dropped_tables(connection)
+    )  # fmt: skip
+
+
+def bring_back(
+    connection: sqlite3.Connection, table_id: str, commit: int
+) -> tuple[Table, tuple[Part, ...]] | None:
+    """Makes the parts live again, detached ones too; None where the table is not to be had any
+    more. They get rows of their own: snapshots of before and after see what they always saw."""
+    found = next((one for one in list_dropped(connection) if one.table.id == table_id), None)
+    if found is None or not found.complete:
+        return None
+    sql.forget_dropped_table(connection, of_table=table_id)
+    parts = tuple(
+        replace(one, created_commit=commit)
+        for one in _parts(connection, table_id, found.dropped_commit)
+    )
+    for part in parts:
+        blocks = part.block_range
+        sql.insert_part(
+            connection, id=part.id, table_id=part.table_id, partition_id=part.partition_id,
+            first_block=blocks.first, last_block=blocks.last, level=part.level, rows=part.rows,
+            bytes=part.bytes, path=part.path, inline=int(part.inline), created_commit=commit,
+            dropped_commit=None, dropped_ms=None, rest=encode_part_rest(part),
+        )  # fmt: skip
+    return replace(found.table, revision=0), parts
+
+
+def _table(body: str) -> Table:
+    table = decode_object("table", body, parse_type)
+    assert isinstance(table, Table)
+    return table
+
+
+def _parts(connection: sqlite3.Connection, table_id: str, commit: int) -> tuple[Part, ...]:
+    owners = json.dumps([table_id, detached_table(table_id)])
+    rows = sql.parts_dropped_with(connection, of_tables=owners, at_commit=commit)
+    return tuple(decode_part(*row) for row in rows)

@@ -1,0 +1,146 @@
+"""Jobs of views in the catalog's own tables: written beside commits and within them, read by all.
+
+The rows are not versioned: they tell of processes, as leases do.  Old jobs are forgotten when a new
+one begins, so that the tables stay small however often a schedule runs.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+
+import sqlalchemy as sa
+
+from olapdb.catalog.sqlite import tables as t
+from olapdb.catalog.sqlite.statements import Statement
+from olapdb.model.job import JobChunk, JobState, ViewJob
+
+JOBS_KEPT_MAX = 1_000
+CHUNKS_KEPT_MAX = 100_000
+"""Ended jobs, and the chunks of them, that the catalog keeps: the newest."""
+
+P = sa.bindparam
+_JOBS, _CHUNKS = t.view_jobs, t.view_job_chunks
+_JOB_COLUMNS = [c for c in _JOBS.columns if c.name != "chunk_count"]
+_CHUNK_COLUMNS = [c for c in _CHUNKS.columns if c.name != "job_id"]
+_ROW: sa.ColumnElement[int] = sa.literal_column("view_jobs.rowid")
+"""Counts up as jobs are opened, which a clock that stands still or is set back does not."""
+
+_insert_job = Statement(lambda: sa.insert(_JOBS).values({c.name: P(c.name) for c in _JOBS.columns}))
+_put_chunk = Statement(
+    lambda: (
+        sa.insert(_CHUNKS)
+        .prefix_with("OR REPLACE")
+        .values({c.name: P(c.name) for c in _CHUNKS.columns})
+    )
+)
+_count_chunks = Statement(
+    lambda: sa.update(_JOBS).where(_JOBS.c.id == P("job")).values(chunk_count=P("chunks"))
+)
+_forget_plan = Statement(
+    lambda: sa.delete(_CHUNKS).where(
+        _CHUNKS.c.job_id == P("job"), _CHUNKS.c.commit_number == sa.literal_column("0")
+    )
+)
+_close = Statement(
+    lambda: (
+        sa.update(_JOBS)
+        .where(_JOBS.c.id == P("job"), _JOBS.c.state == sa.literal_column("'running'"))
+        .values(state=P("new_state"), error=P("reason"), finished_ms=P("now_ms"))
+    )
+)
+_state_of = Statement(lambda: sa.select(_JOBS.c.state).where(_JOBS.c.id == P("job")))
+_all_jobs = Statement(lambda: sa.select(*_JOB_COLUMNS).order_by(_ROW))
+_all_chunks = Statement(
+    lambda: sa.select(_CHUNKS.c.job_id, *_CHUNK_COLUMNS).order_by(_CHUNKS.c.job_id, _CHUNKS.c.chunk)
+)
+
+
+def _surplus_jobs() -> sa.Select[tuple[str]]:
+    """Jobs that have ended, or whose lease is gone, beyond the newest that are kept."""
+    live = sa.select(t.leases.c.id).where(t.leases.c.state == sa.literal_column("'live'"))
+    newest_first = _ROW.desc()
+    ranked = sa.select(
+        _JOBS.c.id, _JOBS.c.state, _JOBS.c.lease_id,
+        sa.func.row_number().over(order_by=newest_first).label("place"),
+        sa.func.sum(_JOBS.c.chunk_count).over(order_by=newest_first).label("chunks"),
+    ).subquery()  # fmt: skip
+    return sa.select(ranked.c.id).where(
+        sa.or_(ranked.c.place > P("jobs_max"), ranked.c.chunks > P("chunks_max")),
+        sa.or_(
+            ranked.c.state != sa.literal_column("'running'"), ranked.c.lease_id.not_in(live)
+        ),
+    )  # fmt: skip
+
+
+_forget_chunks = Statement(lambda: sa.delete(_CHUNKS).where(_CHUNKS.c.job_id.in_(_surplus_jobs())))
+_forget_jobs = Statement(lambda: sa.delete(_JOBS).where(_JOBS.c.id.in_(_surplus_jobs())))
+
+
+# --- writing, inside a transaction ----------------------------------------------------------------
+
+
+def open_job(connection: sqlite3.Connection, job: ViewJob, chunks: Iterable[JobChunk]) -> None:
+    """Adds the job, and forgets the oldest of too many."""
+    _insert_job(connection, **asdict(job), chunk_count=0)
+    plan_job(connection, job.id, chunks)
+    limits = {"jobs_max": JOBS_KEPT_MAX, "chunks_max": CHUNKS_KEPT_MAX}
+    _forget_chunks(connection, **limits)
+    _forget_jobs(connection, **limits)
+
+
+def plan_job(connection: sqlite3.Connection, job_id: str, chunks: Iterable[JobChunk]) -> None:
+    """Another plan in the place of what is not published."""
+    planned = list(chunks)
+    _forget_plan(connection, job=job_id)
+    note_chunks(connection, job_id, planned)
+    _count_chunks(connection, job=job_id, chunks=len(planned))
+
+
+def note_chunks(
+    connection: sqlite3.Connection, job_id: str, chunks: Iterable[JobChunk], commit: int = 0,
+    now_ms: int = 0,
+) -> None:  # fmt: skip
+    """What became of the chunks; `commit` is the commit that does this, if it is one."""
+    for one in chunks:
+        if commit and one.state == "published" and not one.commit:
+            one = replace(one, commit=commit, finished_ms=now_ms)
+        _put_chunk(
+            connection, job_id=job_id, chunk=one.chunk, partition_id=one.partition,
+            parts=one.parts, row_count=one.rows, byte_count=one.bytes, state=one.state,
+            target_rows=one.target_rows, commit_number=one.commit, elapsed_ms=one.elapsed_ms,
+            finished_ms=one.finished_ms, error=one.error,
+        )  # fmt: skip
+
+
+def close_job(
+    connection: sqlite3.Connection, job_id: str, state: JobState, error: str, now_ms: int
+) -> bool:
+    """False where the job had ended before, which then stays as it is."""
+    done = _close(connection, job=job_id, new_state=state, reason=error, now_ms=now_ms)
+    return done.rowcount > 0
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def job_state(connection: sqlite3.Connection, job_id: str) -> JobState | None:
+    """None where the catalog has forgotten the job."""
+    found: JobState | None = _state_of.value(connection, job=job_id)
+    return found
+
+
+def all_jobs(connection: sqlite3.Connection) -> tuple[ViewJob, ...]:
+    """Oldest first."""
+    names = [c.name for c in _JOB_COLUMNS]
+    made = []
+    for row in _all_jobs(connection):
+        facts = dict(zip(names, row, strict=True))
+        made.append(ViewJob(**{**facts, "staged": bool(facts["staged"])}))
+    return tuple(made)
+
+
+def all_chunks(connection: sqlite3.Connection) -> tuple[tuple[str, JobChunk], ...]:
+    """(id of the job, chunk) by job and chunk."""
+    return tuple((job_id, JobChunk(*rest)) for job_id, *rest in _all_chunks(connection))

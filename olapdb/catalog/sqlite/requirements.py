@@ -1,0 +1,277 @@
+"""Whether the requirements of a commit hold, inside the transaction that would apply it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias, assert_never
+
+from olapdb.catalog.sqlite import statements as sql
+from olapdb.catalog.sqlite.deliveries import keys_are_new, offset_is
+from olapdb.catalog.sqlite.jobs import job_state
+from olapdb.catalog.sqlite.schema_cache import SchemaState
+from olapdb.catalog.sqlite.snapshot import coverage_of_rows
+from olapdb.catalog.sqlite.view_conditions import no_bypass, nothing_missed, nothing_stale
+from olapdb.errors import Aborted, CommitConflict, DuplicateInsert
+from olapdb.model.changes import (
+    CoverageCommon,
+    Covered,
+    DatabaseExists,
+    DatabaseIsEmpty,
+    DataVersionIs,
+    DimensionViewsAre,
+    JobRuns,
+    KeysAreNew,
+    LeaseLive,
+    NameIsFree,
+    NoBypass,
+    NoDependents,
+    NoPartStraddles,
+    NotCovered,
+    NothingCovered,
+    NothingMissed,
+    NothingStale,
+    NoViewSince,
+    OffsetIs,
+    PartsLive,
+    PartsOfPartitionAre,
+    Requirement,
+    RevisionIs,
+    SchemaIs,
+    SeenUpTo,
+    TokenIsNew,
+    VersionsAre,
+    ViewIs,
+    ViewsAre,
+    WatchersAre,
+)
+from olapdb.model.part import BlockRange
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.view_state import Coverage
+
+LivePart: TypeAlias = tuple[str, int, int]
+"""Its id, first and last block."""
+
+
+@dataclass(frozen=True)
+class Current:
+    """The catalog as the open transaction sees it: `schema` is that of commit `number`."""
+
+    connection: sqlite3.Connection
+    number: int
+    schema: SchemaState
+    _live: dict[str, dict[str, list[LivePart]]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def live_parts(self, table_id: str) -> Mapping[str, Sequence[LivePart]]:
+        """By partition, read once: a commit checks all that it requires before it changes anything,
+        and may require something of each of a thousand partitions."""
+        found = self._live.get(table_id)
+        if found is None:
+            found = self._live[table_id] = {}
+            for part_id, partition, first, last in sql.live_parts_of(
+                self.connection, of_table=table_id
+            ):
+                found.setdefault(partition, []).append((part_id, first, last))
+        return found
+
+
+def check_all(current: Current, requirements: Iterable[Requirement]) -> None:
+    """Raise what `check` raises for the first requirement that does not hold. Leases come first: a
+    writer whose lease has ended learns that, not that something else has changed meanwhile."""
+    for requirement in sorted(requirements, key=lambda one: not isinstance(one, LeaseLive)):
+        check(current, requirement)
+
+
+def check(current: Current, requirement: Requirement) -> None:
+    """Raise CommitConflict where the requirement does not hold; DuplicateInsert for a token.
+
+    A lease that has ended is no conflict, which a writer may try again: that is Aborted."""
+    if isinstance(requirement, LeaseLive):
+        if not _holds(current, requirement):
+            raise lease_ended()
+    elif isinstance(requirement, TokenIsNew):
+        _check_token(current, requirement)
+    elif not _holds(current, requirement):
+        raise conflict(requirement)
+
+
+def lease_ended() -> Aborted:
+    return Aborted(
+        "The lease of this process was revoked: it was taken for dead.",
+        hint="Nothing was changed; reconnect and run it again.",
+    )
+
+
+def conflict(requirement: Requirement, what: str = "") -> CommitConflict:
+    error = CommitConflict(
+        what or f"No longer holds: {requirement}.", hint="Nothing was changed; run it again."
+    )
+    error.requirement = requirement
+    return error
+
+
+def _holds(current: Current, requirement: Requirement) -> bool:
+    schema, connection = current.schema, current.connection
+    match requirement:
+        case LeaseLive(lease_id):
+            return bool(sql.lease_state.value(connection, lease_id=lease_id) == "live")
+        case SchemaIs(table_id, version):
+            table = schema.by_id.get(table_id)
+            return isinstance(table, Table) and table.version == version
+        case ViewsAre(source_id, views):
+            attached = {(v.id, v.version) for v in schema.views_on.get(source_id, ()) if v.attached}
+            return attached == set(views)
+        case WatchersAre(table_id, views):
+            return {(v.id, v.version) for v in schema.views_on.get(table_id, ())} == set(views)
+        case DimensionViewsAre(table_id, views):
+            reading = {(v.id, v.version) for v in schema.views_joining.get(table_id, ())}
+            return reading == set(views)
+        case NothingCovered(view_id):
+            seen = coverage(current, view_id)
+            return not seen.everywhere and not any(seen.by_partition.values())
+        case SeenUpTo(view_id, block):
+            seen = coverage(current, view_id)
+            ranges = (*seen.everywhere, *(r for own in seen.by_partition.values() for r in own))
+            return all(one.last <= block for one in ranges)
+        case NoPartStraddles(table_id, partition_id, blocks):
+            return all(
+                one.contains(part) or not one.overlaps(part)
+                for part in _ranges_in(current, table_id, partition_id) for one in blocks
+            )  # fmt: skip
+        case ViewIs(view_id, version):
+            view = schema.by_id.get(view_id)
+            return isinstance(view, MaterializedView) and view.version == version
+        case RevisionIs(object_id, revision):
+            found = schema.by_id.get(object_id)
+            return found is not None and found.revision == revision
+        case NoDependents(object_id, but):
+            return not any(
+                isinstance(one, MaterializedView) and one.id not in but and one.needs(object_id)
+                for one in schema.by_id.values()
+            )
+        case NoViewSince(commit):
+            return all(
+                isinstance(one, Table) or one.revision <= commit for one in schema.by_id.values()
+            )
+        case VersionsAre(view_id, versions):
+            beside = {
+                one.id for one in schema.by_id.values()
+                if isinstance(one, MaterializedView) and one.stands_beside == view_id
+            }  # fmt: skip
+            return beside == set(versions)
+        case NothingMissed(view_id):
+            view = schema.by_id.get(view_id)
+            return isinstance(view, MaterializedView) and nothing_missed(
+                connection, current.number, view.source_id, coverage(current, view_id)
+            )
+        case NothingStale(view_id):
+            return nothing_stale(connection, current.number, view_id)
+        case NoBypass(table_id, view_ids):
+            return no_bypass(connection, current.number, table_id, view_ids)
+        case JobRuns(job_id):
+            return job_state(connection, job_id) == "running"
+        case NameIsFree(database, name):
+            return (database, name) not in schema.by_name
+        case DatabaseExists(name):
+            return name in schema.databases
+        case DatabaseIsEmpty(name):
+            return all(item.database != name for item in schema.by_id.values())
+        case DataVersionIs(table_id, partition_id, version):
+            return data_version(current, table_id, partition_id) == version
+        case PartsLive(table_id, part_ids):
+            return len(_named(connection, table_id, part_ids)) == len(set(part_ids))
+        case PartsOfPartitionAre():
+            return _parts_of_partition_are(current, requirement)
+        case NotCovered(view_id, partition_id, blocks):
+            seen = coverage(current, view_id)
+            return not any(seen.touches(partition_id, one) for one in blocks)
+        case Covered(view_id, partition_id, blocks):
+            seen = coverage(current, view_id)
+            return all(seen.touches(partition_id, one) for one in blocks)
+        case CoverageCommon():
+            return _coverage_common(current, requirement)
+        case OffsetIs():
+            return offset_is(connection, requirement)
+        case KeysAreNew():
+            return keys_are_new(connection, requirement)
+        case TokenIsNew():
+            return True
+        case _:
+            assert_never(requirement)
+
+
+def data_version(current: Current, table_id: str, partition_id: str) -> int:
+    found = sql.data_version_at.value(
+        current.connection, of_table=table_id, of_partition=partition_id, at_commit=current.number
+    )
+    return found or 0
+
+
+def coverage(current: Current, view_id: str) -> Coverage:
+    rows = sql.coverage_at(current.connection, of_view=view_id, number=current.number)
+    return coverage_of_rows(view_id, ((p, a, b) for _, p, a, b in rows), None)
+
+
+def _check_token(current: Current, requirement: TokenIsNew) -> None:
+    commit = sql.token_commit.value(
+        current.connection, of_table=requirement.table_id, of_token=requirement.token
+    )
+    if commit is not None:
+        raise DuplicateInsert(
+            f"An INSERT with the token {requirement.token!r} was committed before (commit {commit})."
+        )
+
+
+def _ranges_in(current: Current, table_id: str, partition_id: str) -> list[BlockRange]:
+    live = current.live_parts(table_id).get(partition_id, ())
+    return [BlockRange(first, last) for _, first, last in live]
+
+
+def _parts_of_partition_are(current: Current, requirement: PartsOfPartitionAre) -> bool:
+    live = current.live_parts(requirement.table_id)
+    if requirement.partition_id is not None:
+        some = live.get(requirement.partition_id, [])
+    else:
+        some = [part for parts in live.values() for part in parts]
+    last = requirement.up_to_block
+    found = {part_id for part_id, first, _ in some if last is None or first <= last}
+    return found == set(requirement.part_ids)
+
+
+def _coverage_common(current: Current, requirement: CoverageCommon) -> bool:
+    """The hull of the parts' blocks is wholly covered or wholly untouched, for each view on the
+    table: the merged part will span the hull, and must be one or the other as well."""
+    views = current.schema.views_on.get(requirement.table_id, ())
+    if not views:
+        return True
+    hulls = _hulls(_named(current.connection, requirement.table_id, requirement.part_ids))
+    for view in views:
+        seen = coverage(current, view.id)
+        for partition, hull in hulls.items():
+            if seen.touches(partition, hull) and not seen.covers(partition, hull):
+                return False
+    return True
+
+
+def _hulls(rows: Iterable[tuple[str, str, int, int]]) -> dict[str, BlockRange]:
+    hulls: dict[str, BlockRange] = {}
+    for _, partition, first, last in rows:
+        kept = hulls.get(partition)
+        hulls[partition] = (
+            BlockRange(first, last)
+            if kept is None
+            else BlockRange(min(kept.first, first), max(kept.last, last))
+        )
+    return hulls
+
+
+def _named(
+    connection: sqlite3.Connection, table_id: str, part_ids: Iterable[str]
+) -> list[tuple[str, str, int, int]]:
+    return sql.live_parts_named(
+        connection, part_ids=json.dumps(list(part_ids)), of_table=table_id
+    ).fetchall()

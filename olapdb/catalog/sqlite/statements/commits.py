@@ -1,0 +1,36 @@
+"""Commits, and what the catalog says of itself."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from olapdb.catalog.sqlite import tables as t
+from olapdb.catalog.sqlite.statements.base import P, Statement, insert_into
+
+insert_meta = insert_into(t.meta)
+all_meta = Statement(lambda: sa.select(t.meta.c.key, t.meta.c.value))
+get_meta = Statement(lambda: sa.select(t.meta.c.value).where(t.meta.c.key == P("name")))
+set_meta = Statement(
+    lambda: sa.update(t.meta).where(t.meta.c.key == P("name")).values(value=P("content"))
+)
+
+insert_commit = insert_into(t.commits)
+newest_commit = Statement(lambda: sa.select(sa.func.max(t.commits.c.number)))
+oldest_commit = Statement(lambda: sa.select(sa.func.min(t.commits.c.number)))
+newest_commit_until = Statement(
+    lambda: sa.select(sa.func.max(t.commits.c.number)).where(t.commits.c.time_ms <= P("until_ms"))
+)
+commit_by_id = Statement(
+    lambda: sa.select(t.commits.c.number).where(
+        t.commits.c.number > P("after"), t.commits.c.id == P("commit_id")
+    )
+)
+list_commits = Statement(
+    lambda: sa.select(
+        t.commits.c.number, t.commits.c.kind, t.commits.c.query_id, t.commits.c.statement,
+        t.commits.c.time_ms, t.commits.c.process_id,
+    )
+    .where(t.commits.c.number >= P("since"), t.commits.c.number <= P("up_to"))
+    .order_by(t.commits.c.number)
+)  # fmt: skip
+forget_commits = Statement(lambda: sa.delete(t.commits).where(t.commits.c.number < P("before")))

@@ -1,0 +1,22 @@
+"""Parts that are known to be damaged."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from olapdb.catalog.sqlite import tables as t
+from olapdb.catalog.sqlite.statements.base import Statement, insert_into, listed
+
+insert_damaged = insert_into(t.damaged_parts)
+all_damaged = Statement(lambda: sa.select(*t.damaged_parts.columns))
+forget_damaged = Statement(
+    lambda: sa.delete(t.damaged_parts).where(t.damaged_parts.c.part_id.in_(listed("part_ids")))
+)
+forget_damaged_of_dropped = Statement(
+    lambda: sa.delete(t.damaged_parts).where(
+        t.damaged_parts.c.part_id.not_in(
+            sa.select(t.parts.c.id).where(t.parts.c.dropped_commit.is_(None))
+        )
+    )
+)
+forget_all_damaged = Statement(lambda: sa.delete(t.damaged_parts))

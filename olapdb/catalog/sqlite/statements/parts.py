@@ -1,0 +1,153 @@
+"""Parts and the rows of those that are inline, as of a commit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from olapdb.catalog.sqlite import tables as t
+from olapdb.catalog.sqlite.statements.base import P, Statement, insert_into, listed
+
+PART_COLUMNS = (
+    t.parts.c.id, t.parts.c.table_id, t.parts.c.partition_id, t.parts.c.first_block,
+    t.parts.c.last_block, t.parts.c.level, t.parts.c.rows, t.parts.c.bytes, t.parts.c.path,
+    t.parts.c.inline, t.parts.c.created_commit, t.parts.c.rest,
+)  # fmt: skip
+
+insert_part = insert_into(t.parts)
+insert_inline = insert_into(t.inline_rows)
+inline_of_part = Statement(
+    lambda: sa.select(t.inline_rows.c.data).where(t.inline_rows.c.part_id == P("of_part"))
+)
+
+
+def _parts_at() -> Any:
+    # Two queries, so that each uses its partial index.
+    live = sa.select(*PART_COLUMNS).where(
+        t.parts.c.table_id == P("of_table"), t.parts.c.dropped_commit.is_(None),
+        t.parts.c.created_commit <= P("number"),
+    )  # fmt: skip
+    dropped = sa.select(*PART_COLUMNS).where(
+        t.parts.c.dropped_commit > P("number"), t.parts.c.table_id == P("of_table"),
+        t.parts.c.created_commit <= P("number"),
+    )  # fmt: skip
+    return sa.union_all(live, dropped)
+
+
+parts_at = Statement(_parts_at)
+parts_created_since = Statement(
+    lambda: sa.select(*PART_COLUMNS).where(
+        t.parts.c.created_commit > P("after"), t.parts.c.created_commit <= P("up_to")
+    )
+)
+parts_dropped_since = Statement(
+    lambda: sa.select(t.parts.c.table_id, t.parts.c.id, t.parts.c.dropped_commit).where(
+        t.parts.c.dropped_commit > P("after"), t.parts.c.dropped_commit <= P("up_to")
+    )
+)
+live_parts_of = Statement(
+    lambda: sa.select(
+        t.parts.c.id, t.parts.c.partition_id, t.parts.c.first_block, t.parts.c.last_block
+    ).where(t.parts.c.table_id == P("of_table"), t.parts.c.dropped_commit.is_(None))
+)
+live_parts_named = Statement(
+    lambda: sa.select(
+        t.parts.c.id, t.parts.c.partition_id, t.parts.c.first_block, t.parts.c.last_block
+    ).where(
+        t.parts.c.id.in_(listed("part_ids")), t.parts.c.table_id == P("of_table"),
+        t.parts.c.dropped_commit.is_(None),
+    )
+)  # fmt: skip
+drop_parts = Statement(
+    lambda: sa.update(t.parts)
+    .where(
+        t.parts.c.id.in_(listed("part_ids")), t.parts.c.table_id == P("of_table"),
+        t.parts.c.dropped_commit.is_(None),
+    )
+    .values(dropped_commit=P("number"), dropped_ms=P("now_ms"))
+)  # fmt: skip
+parts_dropped_with = Statement(
+    lambda: sa.select(*PART_COLUMNS).where(
+        t.parts.c.dropped_commit == P("at_commit"), t.parts.c.table_id.in_(listed("of_tables"))
+    )
+)
+drop_all_parts = Statement(
+    lambda: (
+        sa.update(t.parts)
+        .where(t.parts.c.table_id == P("of_table"), t.parts.c.dropped_commit.is_(None))
+        .values(dropped_commit=P("number"), dropped_ms=P("now_ms"))
+    )
+)
+
+
+def _due() -> Any:
+    """Of a part's table by the parameter `until_of`, a JSON object; else the parameter `until_ms`."""
+    own = sa.func.json_each(P("until_of")).table_valued("key", "value").c
+    found = sa.select(own.value).where(own.key == t.parts.c.table_id).scalar_subquery()
+    return sa.func.coalesce(found, P("until_ms"))
+
+
+def _is_due() -> Any:
+    return sa.and_(t.parts.c.dropped_commit <= P("up_to"), t.parts.c.dropped_ms <= _due())
+
+
+dropped_parts = Statement(
+    lambda: (
+        sa.select(*PART_COLUMNS, t.parts.c.dropped_commit, t.parts.c.dropped_ms)
+        .where(_is_due(), t.parts.c.dropped_commit >= P("after"))
+        .order_by(t.parts.c.dropped_commit)
+    )
+)
+overdue_parts = Statement(lambda: sa.select(sa.func.count()).where(_is_due()))
+forget_parts = Statement(
+    lambda: sa.delete(t.parts).where(
+        t.parts.c.id.in_(listed("part_ids")), t.parts.c.dropped_commit <= P("up_to")
+    )
+)
+forget_inline = Statement(
+    lambda: sa.delete(t.inline_rows).where(
+        t.inline_rows.c.part_id.in_(listed("part_ids")),
+        t.inline_rows.c.part_id.not_in(
+            sa.select(t.parts.c.id).where(t.parts.c.id.in_(listed("part_ids")))
+        ),
+    )
+)
+paths_still_used = Statement(
+    lambda: sa.select(t.parts.c.path).where(
+        t.parts.c.path != sa.literal_column("''"), t.parts.c.path.in_(listed("paths"))
+    )
+)
+
+
+def _part_history() -> Any:
+    """Parts with the commit that made them, and again with the one that dropped them."""
+
+    def joined(at: Any, dropped: int) -> Any:
+        commit = t.commits.c
+        return sa.select(
+            *PART_COLUMNS, sa.literal_column(str(dropped)).label("dropped"), commit.number,
+            commit.kind, commit.query_id, commit.statement, commit.time_ms,
+        ).where(at == commit.number, commit.number <= P("up_to"))  # fmt: skip
+
+    both = sa.union_all(joined(t.parts.c.created_commit, 0), joined(t.parts.c.dropped_commit, 1))
+    return both.order_by(sa.literal_column("number").desc(), sa.literal_column("dropped"))
+
+
+part_history = Statement(_part_history)
+all_parts = Statement(lambda: sa.select(*PART_COLUMNS))
+forget_dropped_parts = Statement(
+    lambda: sa.delete(t.parts).where(t.parts.c.dropped_commit <= P("up_to"))
+)
+forget_inline_of_dropped = Statement(
+    lambda: sa.delete(t.inline_rows).where(
+        t.inline_rows.c.part_id.not_in(
+            sa.select(t.parts.c.id).where(
+                sa.or_(t.parts.c.dropped_commit.is_(None), t.parts.c.dropped_commit > P("up_to"))
+            )
+        )
+    )
+)
+all_paths = Statement(
+    lambda: sa.select(t.parts.c.path).where(t.parts.c.path != sa.literal_column("''"))
+)

@@ -1,0 +1,57 @@
+"""Databases, tables and views, as of a commit; tables that were dropped and can come back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from olapdb.catalog.sqlite import tables as t
+from olapdb.catalog.sqlite.statements.base import P, Statement, alive, insert_into
+
+insert_database = insert_into(t.databases)
+drop_database = Statement(
+    lambda: (
+        sa.update(t.databases)
+        .where(t.databases.c.name == P("of_name"), t.databases.c.dropped_commit.is_(None))
+        .values(dropped_commit=P("number"))
+    )
+)
+databases_at = Statement(
+    lambda: sa.select(t.databases.c.id, t.databases.c.name, t.databases.c.comment).where(
+        alive(t.databases)
+    )
+)
+insert_object = insert_into(t.objects)
+drop_object = Statement(
+    lambda: (
+        sa.update(t.objects)
+        .where(t.objects.c.id == P("object_id"), t.objects.c.dropped_commit.is_(None))
+        .values(dropped_commit=P("number"))
+    )
+)
+objects_at = Statement(
+    lambda: sa.select(t.objects.c.row_id, t.objects.c.id, t.objects.c.kind, t.objects.c.body).where(
+        alive(t.objects)
+    )
+)
+
+remember_dropped_table = insert_into(t.dropped_tables)
+list_dropped_tables = Statement(
+    lambda: sa.select(*t.dropped_tables.columns).order_by(t.dropped_tables.c.dropped_commit)
+)
+forget_dropped_table = Statement(
+    lambda: sa.delete(t.dropped_tables).where(t.dropped_tables.c.table_id == P("of_table"))
+)
+
+
+def _schema_changed() -> Any:
+    changed: list[Any] = [
+        sa.select(sa.literal_column("1")).where(column > P("after"))
+        for table in (t.databases, t.objects)
+        for column in (table.c.created_commit, table.c.dropped_commit)
+    ]
+    return sa.union_all(*changed)
+
+
+schema_changed = Statement(_schema_changed)

@@ -1,0 +1,168 @@
+"""The ledger of views in an open transaction: what they have seen, what is stale, what is frozen."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import replace
+
+from olapdb.catalog.sqlite import statements as sql
+from olapdb.catalog.sqlite.retained_rows import decode_retained, encode_retained, released, widened
+from olapdb.model.changes import ClearInvalidations, ReleaseRetained
+from olapdb.model.encoding import dumps
+from olapdb.model.part import BlockRange, subtract_ranges, union_ranges
+from olapdb.model.view_state import Invalidation, Retained
+
+
+class ViewLedger:
+    """Rows of the ledger as commit `number` leaves them."""
+
+    def __init__(self, connection: sqlite3.Connection, number: int) -> None:
+        self._connection = connection
+        self._number = number
+
+    def add_coverage(
+        self, view_id: str, partition: str | None, blocks: BlockRange, *, grown: bool
+    ) -> None:
+        """`partition` None: of all; `grown` tells that the blocks are of this very commit."""
+        if partition is None and grown:
+            # The common case, a trigger's block after its last one: the range grows in place.
+            # Older snapshots are clipped by their next block, so they do not see it.
+            extended = sql.extend_coverage(
+                self._connection, of_view=view_id, before=blocks.first - 1, block=blocks.last
+            )
+            if extended.rowcount:
+                return
+            self._insert_coverage(view_id, None, blocks)
+            return
+        joined, replaced = [blocks], []
+        for row_id, own, first, last in self._coverage_rows(view_id):
+            if own == partition and first <= blocks.last + 1 and blocks.first <= last + 1:
+                joined.append(BlockRange(first, last))
+                replaced.append(row_id)
+        self._drop_coverage(replaced)
+        for one in union_ranges(joined):
+            self._insert_coverage(view_id, partition, one)
+
+    def drop_coverage(self, view_id: str) -> None:
+        """The view has seen nothing any more."""
+        self._drop_coverage([row_id for row_id, *_ in self._coverage_rows(view_id)])
+
+    def remove_coverage(
+        self, view_id: str, source_id: str, partition: str, blocks: Sequence[BlockRange] = ()
+    ) -> None:
+        """The view has not seen these blocks of the partition any more; none of it without
+        blocks."""
+        rows = self._coverage_rows(view_id)
+        if blocks:
+            self._uncover(view_id, source_id, partition, blocks, rows)
+            return
+        # "Everywhere but in one partition" is said as "in each of the others": blocks that are
+        # there already never bring a new partition.
+        others = self._partitions(source_id) - {partition}
+        everywhere = [(a, b) for _, p, a, b in rows if p is None]
+        self._drop_coverage([row_id for row_id, p, *_ in rows if p is None or p == partition])
+        for other in sorted(others):
+            for first, last in everywhere:
+                self._insert_coverage(view_id, other, BlockRange(first, last))
+
+    def _uncover(
+        self, view_id: str, source_id: str, partition: str, blocks: Sequence[BlockRange],
+        rows: Sequence[tuple[int, str | None, int, int]],
+    ) -> None:  # fmt: skip
+        """As above, for some blocks: the ranges of all partitions lose them, and every partition
+        but this one gets them back."""
+        others = sorted(self._partitions(source_id) - {partition})
+        for row_id, own, first, last in rows:
+            whole = BlockRange(first, last)
+            if own not in (None, partition) or not any(one.overlaps(whole) for one in blocks):
+                continue
+            self._drop_coverage([row_id])
+            rest = subtract_ranges((whole,), blocks)
+            for one in rest:
+                self._insert_coverage(view_id, own, one)
+            if own is None:
+                for lost in subtract_ranges((whole,), rest):
+                    for other in others:
+                        self._insert_coverage(view_id, other, lost)
+
+    def retain(self, retained: Retained) -> None:
+        joined = replace(retained, commit=self._number)
+        for row_id, body in self._retained_rows(retained.view_id):
+            known = decode_retained(body)
+            if (known.side, known.partition) == (retained.side, retained.partition):
+                joined = widened(known, joined)
+                self._drop_retained([row_id])
+        self._insert_retained(joined)
+
+    def release(self, change: ReleaseRetained) -> None:
+        for row_id, body in self._retained_rows(change.view_id):
+            known = decode_retained(body)
+            if known.commit > change.up_to_commit:
+                continue
+            left = released(known, change.target_partition)
+            self._drop_retained([row_id])
+            if left is not None:
+                self._insert_retained(left)
+
+    def drop_view(self, view_id: str) -> None:
+        """Nothing is known of the view any more."""
+        self.drop_coverage(view_id)
+        sql.clear_invalidations(
+            self._connection, of_view=view_id, up_to=self._number, number=self._number
+        )
+        sql.clear_invalidations_of_slice(
+            self._connection, of_view=view_id, up_to=self._number, of_partition="",
+            number=self._number,
+        )  # fmt: skip
+        sql.drop_checks(self._connection, of_view=view_id, number=self._number)
+        self._drop_retained([row_id for row_id, _ in self._retained_rows(view_id)])
+
+    def _retained_rows(self, view_id: str) -> list[tuple[int, str]]:
+        return sql.retained_of(self._connection, of_view=view_id).fetchall()
+
+    def _insert_retained(self, one: Retained) -> None:
+        sql.insert_retained(
+            self._connection, view_id=one.view_id, side=one.side, partition_id=one.partition,
+            body=encode_retained(one), created_commit=self._number, dropped_commit=None,
+        )  # fmt: skip
+
+    def _drop_retained(self, row_ids: Sequence[int]) -> None:
+        sql.drop_retained(self._connection, row_ids=json.dumps(row_ids), number=self._number)
+
+    def _coverage_rows(self, view_id: str) -> list[tuple[int, str | None, int, int]]:
+        return sql.coverage_at(self._connection, of_view=view_id, number=self._number).fetchall()
+
+    def _partitions(self, table_id: str) -> set[str]:
+        return {p for _, p, *_ in sql.live_parts_of(self._connection, of_table=table_id)}
+
+    def _insert_coverage(self, view_id: str, partition: str | None, blocks: BlockRange) -> None:
+        sql.insert_coverage(
+            self._connection, view_id=view_id, partition_id=partition, first_block=blocks.first,
+            last_block=blocks.last, created_commit=self._number, dropped_commit=None,
+        )  # fmt: skip
+
+    def _drop_coverage(self, row_ids: Sequence[int]) -> None:
+        if row_ids:
+            sql.drop_coverage(self._connection, row_ids=json.dumps(row_ids), number=self._number)
+
+    def invalidate(self, one: Invalidation) -> None:
+        sql.insert_invalidation(
+            self._connection, view_id=one.view_id, target_partition=one.target_partition,
+            cause=one.cause, statement=one.statement, query_id=one.query_id, row_count=one.rows,
+            since_ms=one.since_ms, example_keys=dumps(list(one.keys)),
+            created_commit=self._number, dropped_commit=None,
+        )  # fmt: skip
+
+    def clear_invalidations(self, change: ClearInvalidations) -> None:
+        if change.target_partition is None:
+            sql.clear_invalidations(
+                self._connection, of_view=change.view_id, up_to=change.up_to_commit,
+                number=self._number,
+            )  # fmt: skip
+        else:
+            sql.clear_invalidations_of_slice(
+                self._connection, of_view=change.view_id, up_to=change.up_to_commit,
+                of_partition=change.target_partition, number=self._number,
+            )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Evaluation of expressions, grouping, hashing and ordering over Arrow batches."""

@@ -1,0 +1,110 @@
+"""Small things every operator does with batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+
+from olapdb.errors import InternalError
+from olapdb.functions.base import Column
+from olapdb.functions.kernels.columns import as_array
+from olapdb.plan.nodes import Node, Schema
+from olapdb.types import DataType
+
+
+def broadcast(column: Column, rows: int, data_type: DataType) -> pa.Array:
+    """A column of the block's length: a constant is repeated. Its Arrow type must be the type's."""
+    if isinstance(column, pa.Scalar):
+        if not column.is_valid:
+            return pa.nulls(rows, data_type.arrow)
+        column = as_array(column, rows)
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if column.type != data_type.arrow:
+        # names of list and struct fields may differ; values may not
+        column = column.cast(data_type.arrow)
+    return column
+
+
+def arrow_schema(schema: Schema) -> pa.Schema:
+    return pa.schema([pa.field(f.name, f.type.arrow) for f in schema])
+
+
+def make_batch(columns: Sequence[pa.Array], schema: Schema, rows: int) -> pa.RecordBatch:
+    """A batch of the node's schema; `rows` counts where there is no column."""
+    if not schema:
+        return rows_only(rows)
+    return pa.RecordBatch.from_arrays(list(columns), schema=arrow_schema(schema))
+
+
+def rows_only(rows: int) -> pa.RecordBatch:
+    """A batch of rows without columns."""
+    return pa.RecordBatch.from_arrays([pa.nulls(rows)], names=["-"]).select([])
+
+
+def table_of(batches: Sequence[pa.RecordBatch], schema: Schema) -> pa.Table:
+    """The batches as one table with one chunk a column (and the right number of rows)."""
+    table = pa.Table.from_batches(batches, schema=arrow_schema(schema))
+    return table.combine_chunks() if schema and table.num_rows else table
+
+
+def single_batch(table: pa.Table) -> pa.RecordBatch:
+    """The table as one batch, whatever its chunks."""
+    if not table.num_columns:
+        return rows_only(table.num_rows)
+    return pa.RecordBatch.from_arrays(
+        [single_chunk(column) for column in table.columns], schema=table.schema
+    )
+
+
+def single_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    if isinstance(column, pa.Array):
+        return column
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    combined = column.combine_chunks()
+    if isinstance(combined, pa.ChunkedArray):  # more than 2 GiB of strings in one column
+        raise InternalError(
+            "A column's text does not fit one Arrow array of 2 GiB; lower the rows at once."
+        )
+    return combined
+
+
+def cut(batch: pa.RecordBatch, rows_max: int) -> Iterator[pa.RecordBatch]:
+    """The batch in pieces of at most `rows_max` rows; an empty batch gives none."""
+    if 0 < batch.num_rows <= rows_max:
+        yield batch
+        return
+    for start in range(0, batch.num_rows, rows_max):
+        yield batch.slice(start, rows_max)
+
+
+def take_rows(batch: pa.RecordBatch, positions: pa.Array) -> pa.RecordBatch:
+    """The rows at the positions, in their order."""
+    if not batch.num_columns:
+        return rows_only(len(positions))
+    return batch.take(positions)
+
+
+def filter_rows(batch: pa.RecordBatch, keep: pa.BooleanArray) -> pa.RecordBatch:
+    """The rows where `keep` is true (NULL drops)."""
+    kept = keep.true_count
+    if kept == batch.num_rows:
+        return batch
+    if kept == 0:
+        return batch.slice(0, 0)
+    if not batch.num_columns:
+        return rows_only(kept)
+    return batch.filter(keep)
+
+
+def checked(batches: Iterable[pa.RecordBatch], node: Node) -> Iterator[pa.RecordBatch]:
+    """The batches, each of the node's schema: a plan's schema is known before it runs."""
+    expected = node.arrow_schema
+    for batch in batches:
+        if not batch.schema.equals(expected):
+            raise InternalError(
+                f"{type(node).__name__} made a batch of {batch.schema}, its schema is {expected}."
+            )
+        yield batch

@@ -1,0 +1,275 @@
+"""What a running query holds: its snapshot, its settings, its limits, its threads."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
+
+import pyarrow as pa
+
+from olapdb.errors import (
+    InterfaceError,
+    InternalError,
+    MemoryLimitExceeded,
+    QueryWasCancelled,
+    TimeoutExceeded,
+    TooManyRows,
+)
+from olapdb.functions.base import Environment
+from olapdb.model.part import Part
+from olapdb.model.snapshot import Snapshot
+from olapdb.result import QueryStatistics
+from olapdb.threads import ThreadPool
+
+if TYPE_CHECKING:
+    from olapdb.compute.hash_table import Lookup
+    from olapdb.compute.shared_group_codes import SharedCodes
+    from olapdb.storage.store import Store
+
+__all__ = [
+    "BATCH_ROWS", "ExecutionContext", "MemoryTracker", "QueryStatistics", "Subqueries",
+    "SystemReader",
+]  # fmt: skip
+
+BATCH_ROWS = 131_072
+"""The most rows of a batch between operators."""
+
+MAX_BLOCK_SIZE_DEFAULT = 65_409
+"""Only a smaller max_block_size changes anything: batches follow the parts' row groups."""
+
+LOOK_AHEAD_PER_THREAD = 2
+"""Tasks in flight for each thread, so that memory is bounded and no thread waits."""
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+
+Subqueries = dict[int, "pa.Scalar | Lookup"]
+"""What subqueries gave, by `id` of their plan: a scalar, or the set of an IN."""
+
+
+SystemReader = Callable[[str, Sequence[str]], "pa.Table"]
+"""(name of the table, columns) -> its rows, the columns in that order: `system.*` and
+`information_schema.*` tables."""
+
+
+def no_system_tables(name: str, columns: Sequence[str]) -> pa.Table:
+    """Where a query can reach no system table: on an executor, in a unit test."""
+    raise InternalError(f"system.{name} was read where there are no system tables.")
+
+
+class MemoryTracker:
+    """Counts what operators hold: hash tables, sort buffers, join sides, sets. Thread-safe.
+
+    `limit_bytes` 0 is no limit.  Batches on their way from one operator to the next are bounded
+    by the look-ahead and not counted.
+    """
+
+    def __init__(self, limit_bytes: int = 0) -> None:
+        self.limit_bytes = limit_bytes
+        self.used_bytes = 0
+        self.peak_bytes = 0
+        self._lock = threading.Lock()
+
+    def add(self, more_bytes: int, what: str) -> None:
+        """Raises MemoryLimitExceeded, naming `what` asked, when the limit would be passed."""
+        with self._lock:
+            wanted = self.used_bytes + more_bytes
+            if more_bytes > 0 and self.limit_bytes and wanted > self.limit_bytes:
+                raise MemoryLimitExceeded(
+                    f"Memory limit for the query exceeded: {what} would bring it to"
+                    f" {wanted:,} bytes, max_memory_usage is {self.limit_bytes:,}.",
+                    hint="Raise it with SETTINGS max_memory_usage = <bytes> (0, the default, is half"
+                    " of the machine's), or let the query read, group or join fewer rows at once.",
+                )
+            self.used_bytes = wanted
+            self.peak_bytes = max(self.peak_bytes, wanted)
+
+    def hold(self, what: str) -> MemoryAccount:
+        return MemoryAccount(self, what)
+
+
+class MemoryAccount:
+    """What one operator holds; leaving the `with` block gives it back."""
+
+    def __init__(self, tracker: MemoryTracker, what: str) -> None:
+        self._tracker, self._what, self._held_bytes = tracker, what, 0
+
+    def set(self, held_bytes: int) -> None:
+        """The operator now holds this much."""
+        change = held_bytes - self._held_bytes
+        self._tracker.add(change, self._what)
+        self._held_bytes = held_bytes
+
+    def grow(self, more_bytes: int) -> None:
+        self.set(self._held_bytes + more_bytes)
+
+    def __enter__(self) -> MemoryAccount:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.set(0)
+
+
+@dataclass
+class ExecutionContext:
+    """Everything a plan needs to run, and nothing that outlives it.
+
+    `blocks[table id]` is read in the table's stead (a view's trigger); `parts[table id]` restricts
+    a table to those parts (a backfill chunk, a replay);
+    `codes` are what several queries of one block share.  `store` may be None where no stored table
+    is read.  A context serves one query; `close` (or the end of the result) ends its threads.
+    """
+
+    snapshot: Snapshot | None = None
+    store: Store | None = None
+    settings: Mapping[str, object] = field(default_factory=dict)
+    environment: Environment = field(default_factory=Environment)
+    blocks: Mapping[str, pa.Table] = field(default_factory=dict)
+    parts: Mapping[str, Sequence[Part]] = field(default_factory=dict)
+    system: SystemReader = no_system_tables
+    statistics: QueryStatistics = field(default_factory=QueryStatistics)
+    memory: MemoryTracker = field(default_factory=MemoryTracker)
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    subqueries: Subqueries = field(default_factory=dict)
+    codes: SharedCodes | None = None
+    batch_rows: int = BATCH_ROWS
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        self._started = self.clock()
+        self._process_id = os.getpid()
+        self._pool: ThreadPool | None = None
+        if not self.memory.limit_bytes:
+            self.memory.limit_bytes = self.setting("max_memory_usage", 0) or _half_of_memory()
+        block_rows = self.setting("max_block_size", MAX_BLOCK_SIZE_DEFAULT)
+        if block_rows < MAX_BLOCK_SIZE_DEFAULT:
+            self.batch_rows = min(self.batch_rows, block_rows)
+        self._time_limit_seconds = float(str(self.settings.get("max_execution_time", 0) or 0))
+
+    def setting(self, name: str, default: int) -> int:
+        value = self.settings.get(name, default)
+        return int(value) if isinstance(value, int | float | str) else default
+
+    @property
+    def threads(self) -> int:
+        """max_threads; 0, the default, means all cores."""
+        return self.setting("max_threads", 0) or cores()
+
+    def count_read(self, rows: int, read_bytes: int) -> None:
+        """Adds to the statistics; raises TooManyRows past max_rows_to_read."""
+        self.statistics.add_read(rows, read_bytes)
+        limit = self.setting("max_rows_to_read", 0)
+        if limit and self.statistics.rows_read > limit:
+            raise TooManyRows(
+                f"The query read more than max_rows_to_read = {limit} rows.",
+                hint="Narrow it by the partition or sorting key, or raise the setting.",
+            )
+
+    def need_store(self) -> Store:
+        if self.store is None:
+            raise InternalError("A stored table is read, but the context has no store.")
+        return self.store
+
+    def need_snapshot(self) -> Snapshot:
+        if self.snapshot is None:
+            raise InternalError("A stored table is read, but the context has no snapshot.")
+        return self.snapshot
+
+    def check(self) -> None:
+        """Raises QueryWasCancelled or TimeoutExceeded; operators call it once a batch. And
+        InterfaceError in the child of a fork, which lacks the threads that the query waits for."""
+        if os.getpid() != self._process_id:
+            raise InterfaceError(
+                "The child of a fork cannot go on with what its parent reads.",
+                hint="Run the statement again in the child.",
+            )
+        if self.cancelled.is_set():
+            raise QueryWasCancelled("The query was cancelled.")
+        if self._time_limit_seconds:
+            elapsed = self.clock() - self._started
+            if elapsed > self._time_limit_seconds:
+                raise TimeoutExceeded(
+                    f"The query ran for {elapsed:.3f} seconds, max_execution_time is"
+                    f" {self._time_limit_seconds:g}.",
+                    hint="Raise it with SETTINGS max_execution_time = <seconds> (0 is no limit).",
+                )
+
+    def parallel(self, work: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[Made]:
+        """`work` over the items, several at a time, the answers in the items' order.
+
+        `work` must not wait for other work of this context.  A single item runs in the caller's
+        thread, so that a small query starts none.  At most `threads * 2` answers wait.
+        """
+        source = iter(items)
+        waiting: deque[Future[Made]] = deque()
+        try:
+            first = next(source, _NOTHING)
+            second = next(source, _NOTHING) if self.threads > 1 else _NOTHING
+            if isinstance(first, _Nothing):
+                return
+            if isinstance(second, _Nothing):
+                self.check()
+                yield work(first)
+                for item in source:  # one thread: whatever is left, one by one
+                    self.check()
+                    yield work(item)
+                return
+            pool = self._threads()
+            waiting.append(pool.submit(work, first))
+            waiting.append(pool.submit(work, second))
+            for item in source:
+                waiting.append(pool.submit(work, item))
+                if len(waiting) > self.threads * LOOK_AHEAD_PER_THREAD:
+                    self.check()
+                    yield waiting.popleft().result()
+            while waiting:
+                self.check()
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+            close = getattr(source, "close", None)
+            if close is not None:
+                close()
+
+    def _threads(self) -> ThreadPool:
+        if self._pool is None:
+            self._pool = ThreadPool(self.threads, "olapdb-query")
+        return self._pool
+
+    def close(self) -> None:
+        """Ends the threads; what they run is let finish. Idempotent."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(wait=True, cancel_futures=True)
+        self.statistics.elapsed_seconds = self.clock() - self._started
+        self.statistics.memory_peak_bytes = self.memory.peak_bytes
+
+
+@cache
+def cores() -> int:
+    """The machine's; asking the system each time costs a small query more than its threads."""
+    return os.cpu_count() or 1
+
+
+@cache
+def _half_of_memory() -> int:
+    """What max_memory_usage = 0 means; 0 (no limit) where the system does not tell."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (AttributeError, ValueError, OSError):
+        return 0
+
+
+class _Nothing:
+    """Tells an ended iterator from any item."""
+
+
+_NOTHING = _Nothing()

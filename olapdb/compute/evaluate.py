@@ -1,0 +1,301 @@
+"""Expressions over a batch: vectorised, one Arrow kernel after the other.
+
+`evaluate` gives a column of the expression's type, or a scalar where the value is constant.
+Conditions are evaluated to Arrow booleans where that is possible, so that a filter does not go
+through ClickHouse's UInt8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.compute.batches import broadcast, single_chunk
+from olapdb.compute.context import Subqueries
+from olapdb.compute.hash_table import Lookup, any_null
+from olapdb.compute.short_circuit import evaluate_lazily, needs_laziness
+from olapdb.errors import InternalError
+from olapdb.functions import cast_column
+from olapdb.functions.base import Column, Environment
+from olapdb.plan.expressions import (
+    Call,
+    Cast,
+    ColumnRef,
+    Constant,
+    Expression,
+    InSubquery,
+    InValues,
+    LambdaFunction,
+    LambdaParameter,
+    ScalarSubquery,
+    inputs_of,
+    walk,
+)  # fmt: skip
+from olapdb.types import Boolean, DataType, Float, Integer, is_nullable, plain
+
+_COMPARISONS: dict[str, Callable[[object, object], pa.Array]] = {
+    "equals": pc.equal, "notEquals": pc.not_equal, "less": pc.less,
+    "lessOrEquals": pc.less_equal, "greater": pc.greater, "greaterOrEquals": pc.greater_equal,
+}  # fmt: skip
+
+
+def evaluate(
+    expression: Expression, batch: pa.RecordBatch, environment: Environment,
+    subqueries: Subqueries | None = None,
+) -> Column:  # fmt: skip
+    """The expression's value for each row: an array of `batch.num_rows`, or a scalar.
+
+    `subqueries` has the answers of the subqueries below it, see `olapdb.execute.operators.subqueries`.
+    Raises what functions raise (DataError subclasses), InternalError for an unknown expression.
+    """
+    match expression:
+        case ColumnRef(name=name) | LambdaParameter(name=name):
+            return single_chunk(batch.column(name))
+        case Constant(value=value):
+            return value
+        case Call():
+            return _call(expression, batch, environment, subqueries)
+        case Cast(type=target, argument=argument):
+            value = evaluate(argument, batch, environment, subqueries)
+            return cast_column(value, argument.type, target, environment, strict=False)
+        case LambdaFunction():
+            return _lambda_function(expression, batch, environment, subqueries)
+        case InValues():
+            return _to_numbers(
+                _in_values(expression, batch, environment, subqueries), expression.type
+            )
+        case InSubquery():
+            return _to_numbers(
+                _in_subquery(expression, batch, environment, subqueries), expression.type
+            )
+        case ScalarSubquery(plan=plan):
+            answer = _answer(subqueries, id(plan))
+            if isinstance(answer, Lookup):
+                raise InternalError("A scalar subquery was run as a set.")
+            return answer
+        case _:
+            raise InternalError(f"Unknown expression {type(expression).__name__}.")
+
+
+def evaluate_array(
+    expression: Expression, batch: pa.RecordBatch, environment: Environment,
+    subqueries: Subqueries | None = None,
+) -> pa.Array:  # fmt: skip
+    """As `evaluate`, constants repeated: always an array of the batch's length."""
+    value = evaluate(expression, batch, environment, subqueries)
+    return broadcast(value, batch.num_rows, expression.type)
+
+
+def evaluate_predicate(
+    expression: Expression, batch: pa.RecordBatch, environment: Environment,
+    subqueries: Subqueries | None = None,
+) -> pa.BooleanArray:  # fmt: skip
+    """Which rows a condition keeps: true where it is not zero, else false or null."""
+    value = _condition(expression, batch, environment, subqueries)
+    if isinstance(value, pa.Scalar):
+        keep = bool(value.as_py())
+        return pa.repeat(pa.scalar(keep, pa.bool_()), batch.num_rows)
+    return value
+
+
+def _condition(
+    expression: Expression, batch: pa.RecordBatch, environment: Environment,
+    subqueries: Subqueries | None,
+) -> Column:  # fmt: skip
+    """The condition as Arrow booleans with Kleene's null; a scalar where it is constant."""
+    match expression:
+        case InValues():
+            return _in_values(expression, batch, environment, subqueries)
+        case InSubquery():
+            return _in_subquery(expression, batch, environment, subqueries)
+        case Call(name="not", arguments=(argument,)) if _is_condition(argument):
+            return pc.invert(_condition(argument, batch, environment, subqueries))
+        case Call(name="and" | "or", arguments=arguments) if not needs_laziness(expression):
+            combine = pc.and_kleene if expression.name == "and" else pc.or_kleene
+            value = _condition(arguments[0], batch, environment, subqueries)
+            for argument in arguments[1:]:
+                value = combine(value, _condition(argument, batch, environment, subqueries))
+            return value
+        case Call(name=name, arguments=(left, right)) if name in _COMPARISONS:
+            direct = _compare(name, left, right, batch, environment, subqueries)
+            if direct is not None:
+                return direct
+    return _to_booleans(evaluate(expression, batch, environment, subqueries), expression.type)
+
+
+def _is_condition(expression: Expression) -> bool:
+    """Whether the boolean form says all that the value does (so that NOT may be applied to it)."""
+    match expression:
+        case InValues() | InSubquery():
+            return True
+        case Call(name=name):
+            return name in _COMPARISONS or name in ("and", "or", "not")
+        case _:
+            return False
+
+
+def _compare(
+    name: str, left: Expression, right: Expression, batch: pa.RecordBatch,
+    environment: Environment, subqueries: Subqueries | None,
+) -> Column | None:  # fmt: skip
+    """A comparison of equal Arrow types by Arrow itself; None where the kernel must do it."""
+    if not _comparable(left.type, right.type):
+        return None
+    first = evaluate(left, batch, environment, subqueries)
+    second = evaluate(right, batch, environment, subqueries)
+    if first.type != second.type:
+        if isinstance(second, pa.Scalar):
+            narrowed = _fit(second, first.type)
+            if narrowed is None:
+                return None
+            second = narrowed
+        elif isinstance(first, pa.Scalar):
+            narrowed = _fit(first, second.type)
+            if narrowed is None:
+                return None
+            first = narrowed
+        else:
+            return None
+    return _COMPARISONS[name](first, second)
+
+
+def _comparable(left: DataType, right: DataType) -> bool:
+    """Plain numbers of any width, or the very same Arrow type of what Arrow orders as ClickHouse
+    does."""
+    ours, theirs = plain(left), plain(right)
+    if isinstance(ours, Integer) and isinstance(theirs, Integer):
+        return True
+    arrow = ours.arrow
+    if arrow != theirs.arrow or type(ours) is not type(theirs):
+        return False
+    return bool(
+        isinstance(ours, Float)
+        or pa.types.is_string(arrow)
+        or pa.types.is_date(arrow)
+        or pa.types.is_timestamp(arrow)
+    )
+
+
+def _fit(value: pa.Scalar, arrow: pa.DataType) -> pa.Scalar | None:
+    """A constant integer in another width, None where it does not fit there."""
+    try:
+        return value.cast(arrow)
+    except pa.ArrowInvalid:
+        return None
+
+
+def _call(
+    call: Call, batch: pa.RecordBatch, environment: Environment, subqueries: Subqueries | None
+) -> Column:
+    if needs_laziness(call):
+        return evaluate_lazily(
+            call, batch, environment,
+            lambda argument, rows: evaluate(argument, rows, environment, subqueries),
+        )  # fmt: skip
+    arguments = [evaluate(a, batch, environment, subqueries) for a in call.arguments]
+    value = call.function.kernel(arguments, batch.num_rows, environment)
+    return single_chunk(value) if isinstance(value, pa.ChunkedArray) else value
+
+
+def _lambda_function(
+    expression: LambdaFunction, batch: pa.RecordBatch, environment: Environment,
+    subqueries: Subqueries | None,
+) -> Column:  # fmt: skip
+    """Evaluate the arguments, and the body over their elements.
+
+    The body sees the elements beside the columns that it reads, repeated for each element of their
+    row."""
+    values = [evaluate(a, batch, environment, subqueries) for a in expression.arguments]
+    names = [parameter.name for parameter in expression.parameters]
+    captured = sorted(inputs_of(expression.body) - set(names))
+    constant = not captured and all(isinstance(v, pa.Scalar) for v in values)
+
+    def body(elements: Sequence[pa.Array], owners: np.ndarray) -> pa.Array:
+        rows = pa.array(owners)
+        around = [single_chunk(batch.column(name)).take(rows) for name in captured]
+        inner = pa.RecordBatch.from_arrays([*elements, *around], names=[*names, *captured])
+        return evaluate_array(expression.body, inner, environment, subqueries)
+
+    rows = 1 if constant and not _varies(expression.body) else batch.num_rows
+    return expression.function.run(values, rows, environment, body)
+
+
+def _varies(expression: Expression) -> bool:
+    """Whether the expression may have another value in each row without reading any column."""
+    return any(isinstance(e, Call) and e.function.volatility == "row" for e in walk(expression))
+
+
+def _in_values(
+    expression: InValues, batch: pa.RecordBatch, environment: Environment,
+    subqueries: Subqueries | None,
+) -> Column:  # fmt: skip
+    argument = evaluate(expression.argument, batch, environment, subqueries)
+    constant = isinstance(argument, pa.Scalar)
+    column = broadcast(argument, 1 if constant else batch.num_rows, expression.argument.type)
+    if pa.types.is_nested(column.type):
+        values = single_chunk(expression.values)
+        found = Lookup([values], len(values)).find([column], len(column)) >= 0
+        inside = pa.array(found)
+    else:
+        inside = pc.is_in(column, value_set=expression.values)
+    inside = _finish_in(inside, [column], expression.negated)
+    return inside[0] if constant else inside
+
+
+def _in_subquery(
+    expression: InSubquery, batch: pa.RecordBatch, environment: Environment,
+    subqueries: Subqueries | None,
+) -> Column:  # fmt: skip
+    known = _answer(subqueries, id(expression.plan))
+    if not isinstance(known, Lookup):
+        raise InternalError("The set of an IN was run as a scalar subquery.")
+    rows = batch.num_rows
+    columns = [evaluate_array(a, batch, environment, subqueries) for a in expression.arguments]
+    judged = columns if is_nullable(expression.type) else []
+    return _finish_in(pa.array(known.find(columns, rows) >= 0), judged, expression.negated)
+
+
+def _finish_in(inside: pa.Array, columns: list[pa.Array], negated: bool) -> pa.Array:
+    """NULL IN (…) is NULL, a tuple with a NULL in none; a NULL in the set matches nothing
+    (transform_null_in = 0)."""
+    if negated:
+        inside = pc.invert(inside)
+    if any(column.null_count for column in columns):
+        null = pa.array(any_null(columns, len(inside)))
+        inside = pc.if_else(null, pa.scalar(None, pa.bool_()), inside)
+    return inside
+
+
+def _to_numbers(value: Column, data_type: DataType) -> Column:
+    """Booleans in the condition's own type (UInt8, or Nullable of it)."""
+    if not is_nullable(data_type) and isinstance(value, pa.Array) and value.null_count:
+        value = pc.fill_null(value, False)
+    return value if isinstance(plain(data_type), Boolean) else value.cast(data_type.arrow)
+
+
+def _to_booleans(value: Column, data_type: DataType) -> Column:
+    """A number as a condition: true where it is not zero (NaN is true, as in ClickHouse)."""
+    if pa.types.is_boolean(value.type):
+        return value
+    if pa.types.is_null(value.type):
+        if isinstance(value, pa.Scalar):
+            return pa.scalar(None, pa.bool_())
+        return pa.nulls(len(value), pa.bool_())
+    if isinstance(plain(data_type), Integer):
+        return value.cast(pa.bool_())
+    return pc.not_equal(value, pa.scalar(0, pa.int8()).cast(value.type))
+
+
+def _answer(subqueries: Subqueries | None, plan_id: int) -> pa.Scalar | Lookup:
+    if subqueries is None or plan_id not in subqueries:
+        raise InternalError("A subquery was not run before the plan around it.")
+    return subqueries[plan_id]
+
+
+def true_positions(keep: pa.BooleanArray) -> np.ndarray:
+    """Positions of the rows that a condition keeps."""
+    plain_keep = pc.fill_null(keep, False).to_numpy(zero_copy_only=False)
+    return np.flatnonzero(plain_keep)

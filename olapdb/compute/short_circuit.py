@@ -1,0 +1,162 @@
+"""if, multiIf, and, or: a branch is evaluated on the rows that need it only.
+
+`if(b = 0, 0, intDiv(a, b))` must not divide by zero.  A branch is computed on its rows, spread
+back to the block's length with NULL or the type's default where nobody looks, and the function's
+own kernel then chooses: so a lazy call can mean nothing else than the plain one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.compute.batches import broadcast, filter_rows
+from olapdb.functions import default_value
+from olapdb.functions.base import Column, Environment
+from olapdb.plan.expressions import (
+    Call,
+    Cast,
+    ColumnRef,
+    Constant,
+    Expression,
+    InValues,
+    ScalarSubquery,
+    inputs_of,
+)  # fmt: skip
+from olapdb.types import Boolean, DataType, Float, Integer, is_nullable, plain
+
+Evaluate = Callable[[Expression, pa.RecordBatch], Column]
+
+_SAFE = frozenset(
+    {"equals", "notEquals", "less", "lessOrEquals", "greater", "greaterOrEquals", "and", "or",
+     "not", "plus", "minus", "multiply", "divide", "isNull", "isNotNull", "if", "multiIf",
+     "ifNull", "coalesce", "empty", "notEmpty", "negate", "abs", "length", "assumeNotNull",
+     "toNullable", "toYear", "toMonth", "toYYYYMM", "toDayOfMonth", "toDayOfWeek", "toHour"}
+)  # fmt: skip
+"""Functions that cannot fail on numbers and cost less than moving rows about."""
+
+
+def needs_laziness(call: Call) -> bool:
+    """Whether evaluating every branch on every row could fail, or would cost much."""
+    if not call.function.lazy:
+        return False
+    return any(not _is_safe(argument) for argument in _branches(call))
+
+
+def _branches(call: Call) -> tuple[Expression, ...]:
+    """The arguments that not all rows need: all but the first condition."""
+    return call.arguments[1:]
+
+
+def _is_safe(expression: Expression) -> bool:
+    match expression:
+        case ColumnRef() | Constant() | ScalarSubquery():
+            return True
+        case InValues():
+            return _is_safe(expression.argument)
+        case Cast(type=target, argument=argument):
+            return (
+                _is_simple(target)
+                and _is_simple(argument.type)
+                and (is_nullable(target) or not is_nullable(argument.type))
+                and _is_safe(argument)
+            )
+        case Call(name=name, arguments=arguments):
+            return (
+                name in _SAFE
+                and all(_is_safe(argument) for argument in arguments)
+                and len({_kind(a.type) for a in arguments}) <= 1
+            )
+        case _:
+            return False
+
+
+def _is_simple(data_type: DataType) -> bool:
+    return isinstance(plain(data_type), Integer | Float | Boolean)
+
+
+def _kind(data_type: DataType) -> str:
+    """Types of one kind compare without parsing text."""
+    return "number" if _is_simple(data_type) else plain(data_type).name
+
+
+def evaluate_lazily(
+    call: Call, batch: pa.RecordBatch, environment: Environment, evaluate: Evaluate
+) -> Column:
+    """The call's value, as its kernel on all rows would give it had no branch failed."""
+    walk = _logical if call.name in ("and", "or") else _conditional
+    arguments = list(walk(call, batch, evaluate))
+    return call.function.kernel(arguments, batch.num_rows, environment)
+
+
+def _conditional(call: Call, batch: pa.RecordBatch, evaluate: Evaluate) -> Iterator[Column]:
+    """Arguments of if and multiIf: condition, value, condition, value, …, else."""
+    open_rows = np.ones(batch.num_rows, bool)
+    arguments = call.arguments
+    for at in range(0, len(arguments) - 1, 2):
+        condition = _spread(arguments[at], batch, open_rows, evaluate)
+        chosen = _is_true(condition, batch.num_rows) & open_rows
+        yield condition
+        yield _spread(arguments[at + 1], batch, chosen, evaluate)
+        open_rows = open_rows & ~chosen
+    yield _spread(arguments[-1], batch, open_rows, evaluate)
+
+
+def _logical(call: Call, batch: pa.RecordBatch, evaluate: Evaluate) -> Iterator[Column]:
+    """Arguments of and and or: a row is left out once a false (a true) decided it."""
+    open_rows = np.ones(batch.num_rows, bool)
+    for argument in call.arguments:
+        value = _spread(argument, batch, open_rows, evaluate)
+        yield value
+        true = _is_true(value, batch.num_rows)
+        if call.name == "or":
+            open_rows = open_rows & ~true
+        else:
+            open_rows = open_rows & (true | _is_null(value, batch.num_rows))
+
+
+def _spread(
+    expression: Expression, batch: pa.RecordBatch, needed: np.ndarray, evaluate: Evaluate
+) -> Column:
+    """The expression on the rows that need it, as a column of the batch's length."""
+    rows = batch.num_rows
+    if isinstance(expression, Constant):
+        return expression.value
+    count = int(needed.sum())
+    if count == rows:
+        return evaluate(expression, batch)
+    nullable = is_nullable(expression.type)
+    if count == 0:
+        return pa.nulls(rows, expression.type.arrow) if nullable else default_value(expression.type)
+    read = inputs_of(expression)
+    names = [name for name in batch.schema.names if name in read]
+    part = filter_rows(batch.select(names), pa.array(needed))
+    value = broadcast(evaluate(expression, part), count, expression.type)
+    places = np.cumsum(needed) - 1
+    if nullable:
+        return value.take(pa.array(places, mask=~needed))
+    filler = pa.repeat(default_value(expression.type), 1).cast(value.type)
+    places[~needed] = count
+    return pa.concat_arrays([value, filler]).take(pa.array(places))
+
+
+def _is_true(value: Column, rows: int) -> np.ndarray:
+    if isinstance(value, pa.Scalar):
+        return np.full(rows, bool(value.as_py()))
+    if pa.types.is_null(value.type):
+        return np.zeros(rows, bool)
+    as_bool = value if pa.types.is_boolean(value.type) else pc.not_equal(
+        value, pa.scalar(0, pa.int8()).cast(value.type)
+    )  # fmt: skip
+    made: np.ndarray = pc.fill_null(as_bool, False).to_numpy(zero_copy_only=False)
+    return made
+
+
+def _is_null(value: Column, rows: int) -> np.ndarray:
+    if isinstance(value, pa.Scalar):
+        return np.full(rows, not value.is_valid)
+    made: np.ndarray = value.is_null().to_numpy(zero_copy_only=False)
+    return made

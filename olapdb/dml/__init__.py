@@ -1,0 +1,1 @@
+"""Statements that change rows: INSERT, DELETE, UPDATE, mutations, TRUNCATE, TTL, partition commands."""

@@ -1,0 +1,269 @@
+"""Whole parts come to a table: from its detached ones, or by reference from another table.
+
+A part that comes is a new block of the table and a row of the catalog about the same file, which
+vacuum keeps as long as any row names it.  Views of the table have not seen the block: it is their
+gap, as rows are that came before they were made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from olapdb.dml.null_fill import converts, once_nullable, read_without_nulls
+from olapdb.dml.part_selection import Selection
+from olapdb.errors import BadArguments, Error, IncompatibleColumns, UnsupportedMethod
+from olapdb.ingest.block_stager import layout_of
+from olapdb.ingest.read_parts import discard, discarding
+from olapdb.ingest.staged_insert import StagedInsert
+from olapdb.ingest.trigger import Surroundings
+from olapdb.lineage.dimension_change import dimension_changed
+from olapdb.lineage.row_removal import RowChange, stored_table
+from olapdb.model.changes import (
+    AddBlock,
+    AddPart,
+    Change,
+    PartsLive,
+    RemoveParts,
+    Requirement,
+    SchemaIs,
+)  # fmt: skip
+from olapdb.model.columns import next_column_id, settled_version
+from olapdb.model.part import NewBlock, Part, detached_table, new_part_id
+from olapdb.model.schema import Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.runtime.failpoints import reach
+from olapdb.runtime.services import Services
+from olapdb.storage.writer import write_part
+
+
+@dataclass(frozen=True, slots=True)
+class MoveResult:
+    """Rows and parts that came, went or moved; `commit` None where there was nothing to do."""
+
+    rows: int
+    parts: int
+    commit: int | None
+
+
+@dataclass
+class Incoming:
+    """Parts of `source` on their way to `target`, as data for one commit.
+
+    `detached`: the parts are detached ones of the target itself.
+    """
+
+    change: RowChange
+    snapshot: Snapshot
+    source: Table
+    target: Table
+    detached: bool = False
+    requirements: list[Requirement] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+
+    def bring(self, parts: Sequence[Part]) -> None:
+        """In the order of their blocks, each as a block of its own. Parts whose file does not fit
+        the target's columns as it is are written anew."""
+        ordered = sorted(parts, key=lambda p: (p.block_range.first, p.block_range.last, p.id))
+        around = self.change.around(self.snapshot)
+        for index, part in enumerate(ordered):
+            block = NewBlock(self.target.id, index)
+            self.changes.append(AddBlock(block, part.rows, "attach"))
+            self.changes.append(self._moved(part, block, around))
+            reach("attach.part_staged")
+        owner = detached_table(self.source.id) if self.detached else self.source.id
+        self.requirements += [
+            SchemaIs(self.source.id, self.source.version),
+            PartsLive(owner, tuple(sorted(part.id for part in ordered))),
+        ]
+        if self.target.id != self.source.id:
+            self.requirements.append(SchemaIs(self.target.id, self.target.version))
+
+    def also_dimension(self) -> None:
+        """What the rows that come mean to views that join the target; last of all changes."""
+        rows = sum(c.rows for c in self.changes if isinstance(c, AddBlock))
+        more, needed = dimension_changed(
+            self.snapshot, {self.target.id}, "DIMENSION CHANGE", self.change.statement,
+            self.change.query_id, rows, self.change.services.clock_ms(),
+            services=self.change.services, changes=self.changes, settings=self.change.settings,
+        )  # fmt: skip
+        self.changes += more
+        self.requirements += needed
+
+    def discard(self) -> None:
+        discard(self.change.services, self.paths)
+
+    def _moved(self, part: Part, block: NewBlock, around: Surroundings) -> AddPart:
+        same_engine = (
+            self.source.engine == self.target.engine
+            and self.source.sorting_key == self.target.sorting_key
+        )
+        level = part.level if same_engine else 0
+        converted = self._same_table and converts(self.target, part)
+        if fits_as_it_is(part, self.source, self.target) and not converted:
+            version = part.schema_version if self._same_table else _newest_version(self.target)
+            names = {column.name for column in self.target.stored_columns}
+            bounds = {name: ends for name, ends in part.bounds.items() if name in names}
+            made = replace(
+                part, id=new_part_id(), table_id=self.target.id, blocks=block, level=level,
+                bounds=bounds, contributions=(), schema_version=version, created_commit=0, detached_reason="",
+                created_ms=self.change.services.clock_ms(),
+            )  # fmt: skip
+            return AddPart(made, self.snapshot.inline_rows(part) if part.inline else None)
+        rows, _ = read_without_nulls(around, self.source, part, once_nullable(self.source, part))
+        rows = rows.select([column.name for column in self.target.stored_columns])
+        staged = write_part(
+            self.change.services.store, self.target, rows, partition_id=part.partition_id,
+            partition_value=part.partition_value, blocks=block,
+            lease_id=self.change.services.lease_id, level=level,
+            inline_bytes_max=rows.nbytes if part.inline else 0,
+            after=self.snapshot.next_block(self.target) - 1,
+            index_values=layout_of(self.target, around).index_values(rows),
+        )  # fmt: skip
+        if staged.part.path:
+            self.paths.append(staged.part.path)
+        return AddPart(staged.part, staged.inline_rows)
+
+    @property
+    def _same_table(self) -> bool:
+        return self.source.id == self.target.id
+
+
+def _newest_version(table: Table) -> int:
+    """A version that has all of the table's columns (a table that is being made is of the first,
+    while columns may say since which they are)."""
+    return max(table.version, settled_version(table))
+
+
+def fits_as_it_is(part: Part, source: Table, target: Table) -> bool:
+    """Whether the part's bytes mean the same read through the target: columns are found by id, and
+    what a part is too old to have is filled by the table's own defaults. It may hold columns that
+    the source has dropped: their ids must not be those that the target gives next."""
+    if source.id == target.id:
+        return True
+    if part.schema_version < settled_version(source):
+        return False
+    if next_column_id(source) > next_column_id(target):
+        return False
+    ids = {(c.name, c.id) for c in source.stored_columns}
+    return ids == {(c.name, c.id) for c in target.stored_columns}
+
+
+def check_structure(source: Table, target: Table) -> None:
+    """IncompatibleColumns or BadArguments where parts of the one cannot be parts of the other, as
+    in ClickHouse (MergeTreeData::checkStructureAndGetMergeTreeData)."""
+    own = {(c.name, c.type.name) for c in source.stored_columns}
+    wanted = {(c.name, c.type.name) for c in target.stored_columns}
+    names = f"{source.database}.{source.name} and {target.database}.{target.name}"
+    if own != wanted:
+        differing = ", ".join(sorted({f"{name} {kind}" for name, kind in own ^ wanted}))
+        raise IncompatibleColumns(
+            f"Tables {names} have different structure: {differing}.",
+            hint="Partitions go between tables of the same columns; INSERT … SELECT converts.",
+        )
+    for what, one, other in (
+        ("ordering", source.sorting_key, target.sorting_key),
+        ("partition key", source.partition_key, target.partition_key),
+        ("primary key", source.primary_key, target.primary_key),
+    ):
+        if one != other:
+            raise BadArguments(
+                f"Tables {names} have different {what}.",
+                hint="Partitions go between tables of the same keys; INSERT … SELECT sorts anew.",
+            )
+
+
+# --- statements ----------------------------------------------------------------------------------
+
+
+def attach_detached(change: RowChange, table_id: str, selection: Selection) -> MoveResult:
+    """Detached parts are the table's again, as new blocks."""
+
+    def attempt(snapshot: Snapshot) -> MoveResult:
+        table = stored_table(snapshot, table_id, change.cause, any_engine=True)
+        parts = selection.choose(table, snapshot.parts(detached_table(table.id)), detached=True)
+        incoming = Incoming(change, snapshot, table, table, detached=True)
+        gone = RemoveParts(detached_table(table.id), tuple(sorted(p.id for p in parts)))
+        return _publish(incoming, parts, [gone])
+
+    return change.until_published(attempt)
+
+
+def attach_from(
+    change: RowChange, table_id: str, selection: Selection, source_id: str
+) -> MoveResult:
+    """Parts of another table are this table's too."""
+
+    def attempt(snapshot: Snapshot) -> MoveResult:
+        table = stored_table(snapshot, table_id, change.cause)
+        source = stored_table(snapshot, source_id, change.cause)
+        check_structure(source, table)
+        parts = selection.choose(source, snapshot.parts(source.id))
+        return _publish(Incoming(change, snapshot, source, table), parts, [])
+
+    return change.until_published(attempt)
+
+
+def drop_detached(change: RowChange, table_id: str, selection: Selection) -> MoveResult:
+    """Detached parts are gone for good."""
+
+    def attempt(snapshot: Snapshot) -> MoveResult:
+        table = stored_table(snapshot, table_id, change.cause, any_engine=True)
+        owner = detached_table(table.id)
+        parts = selection.choose(table, snapshot.parts(owner), detached=True)
+        if not parts:
+            return MoveResult(0, 0, None)
+        ids = tuple(sorted(part.id for part in parts))
+        commit = change.apply([PartsLive(owner, ids)], [RemoveParts(owner, ids)])
+        return MoveResult(sum(part.rows for part in parts), len(parts), commit)
+
+    return change.until_published(attempt)
+
+
+def with_columns_of(table: Table, source: Table | None) -> Table:
+    """A table that is being made as a clone: its columns have the ids of the source's, so that it
+    can share the source's parts."""
+    if source is None:
+        return table
+    columns = tuple(replace(column, since=1) for column in source.columns)
+    return replace(table, columns=columns, last_column_id=source.last_column_id)
+
+
+def cloned_parts(
+    services: Services, snapshot: Snapshot, source: Table, target: Table, statement: str,
+    query_id: str,
+) -> tuple[StagedInsert, tuple[str, ...]]:  # fmt: skip
+    """All parts of the source, staged for a table that the same commit makes (CLONE AS); and the
+    files that were written for it (`StagedInsert.paths` are the source's files too)."""
+    if not source.engine.is_merge_tree:
+        raise UnsupportedMethod(
+            f"CLONE AS needs a table of the MergeTree family, not {source.engine.name}.",
+            hint="CREATE TABLE … AS SELECT * FROM it copies the rows.",
+        )
+    check_structure(source, target)
+    change = RowChange(services, "ATTACH PARTITION", query_id, statement)
+    incoming = Incoming(change, snapshot, source, target)
+    parts = [part for part in snapshot.parts(source.id) if part.rows]
+    try:
+        incoming.bring(parts)
+    except Error:
+        incoming.discard()
+        raise
+    staged = StagedInsert(
+        target.id, snapshot.number, sum(part.rows for part in parts), len(parts),
+        tuple(incoming.requirements), tuple(incoming.changes),
+    )  # fmt: skip
+    return staged, tuple(incoming.paths)
+
+
+def _publish(incoming: Incoming, parts: Sequence[Part], also: Sequence[Change]) -> MoveResult:
+    if not parts:
+        return MoveResult(0, 0, None)
+    with discarding(incoming.discard):
+        incoming.changes += also
+        incoming.bring(parts)
+        incoming.also_dimension()
+        commit = incoming.change.apply(incoming.requirements, incoming.changes)
+    incoming.change.services.notify_written(incoming.target.id)
+    return MoveResult(sum(part.rows for part in parts), len(parts), commit)

@@ -1,0 +1,212 @@
+"""What an ALTER of columns means for the rows that are there already.
+
+Parts stay as they are and are read through the new columns (see `olapdb.storage.reader`), so
+nearly every ALTER is a commit of the catalog alone.  Three things need the rows: a conversion that
+may fail is tried on every part first, NULLs of a column that is Nullable no more are replaced, and
+views whose source reads otherwise from now on are told (rule 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from olapdb.bind.syntax import rewrite, walk
+from olapdb.dml.mutation import Mutation
+from olapdb.dml.mutation_steps import FillNullsStep
+from olapdb.errors import DataError
+from olapdb.ingest.trigger import Surroundings
+from olapdb.lineage.type_change import alike, only_wider
+from olapdb.model.changes import Change, Invalidate
+from olapdb.model.columns import PartColumns, lacks
+from olapdb.model.part import Part
+from olapdb.model.schema import Column, Table
+from olapdb.model.view_state import Invalidation
+from olapdb.sql import nodes
+from olapdb.sql.parser import parse_expression
+from olapdb.storage.column_statistics import bounds_hold
+from olapdb.storage.reader import PartReader
+from olapdb.types import (
+    Decimal,
+    Float,
+    Integer,
+    String,
+    is_nullable,
+    make_nullable,
+    plain,
+)
+
+
+@dataclass
+class Rereading:
+    """The rows of `before`, read as `after` from now on. `tried` are parts whose values convert, by
+    id: it lasts over the attempts of one statement, as parts never change."""
+
+    before: Table
+    after: Table
+    tried: set[str] = field(default_factory=set)
+
+    def apply(self, mutation: Mutation) -> None:
+        """Tries conversions, stages parts without NULLs, and notes what views must learn.
+
+        Raises the DataError of the first value that does not convert, with its column."""
+        parts = [p for p in mutation.snapshot.parts(self.before.id) if p.rows]
+        pairs = list(self._pairs())
+        risky = [new for old, new in pairs if _may_fail(old, new)]
+        if risky:
+            mutation.whole = True
+            for part in parts:
+                self._try(part, risky, mutation)
+        holed = self._holed(pairs, parts)
+        if holed:
+            mutation.run(FillNullsStep(holed))
+        mutation.reread(
+            self._closed(self._changed(parts) | self._retyped(pairs, joined=False), parts),
+            self._closed(self._changed(parts) | self._retyped(pairs, joined=True), parts),
+            self._closed({o.name for o, n in pairs if only_wider(o.type, n.type)}, parts),
+        )
+
+    def told_by_writers(self, mutation: Mutation) -> list[Change]:
+        """Views that write the table, where its rows read otherwise: all that they made is to be
+        looked at."""
+        parts = [p for p in mutation.snapshot.parts(self.before.id) if p.rows]
+        if not parts or not self.changed_names(parts):
+            return []
+        rows = sum(p.rows for p in parts)
+        now = mutation.services.clock_ms()
+        return [
+            Invalidate(
+                Invalidation(
+                    view.id,
+                    None,
+                    "TARGET CHANGED",
+                    mutation.statement,
+                    mutation.query_id,
+                    rows,
+                    now,
+                )
+            )
+            for view in mutation.snapshot.views_into(self.before.id)
+        ]
+
+    def changed_names(self, parts: list[Part]) -> frozenset[str]:
+        """Columns of `before` that may show another value of some row than they did."""
+        return self._closed(self._changed(parts), parts)
+
+    def _changed(self, parts: list[Part]) -> set[str]:
+        return {old.name for old in self.before.columns if self._differs(old, parts)}
+
+    def _retyped(self, pairs: list[tuple[Column, Column]], *, joined: bool) -> set[str]:
+        """Columns of the same values as before, of which a view may make other ones."""
+        return {old.name for old, new in pairs if not alike(old.type, new.type, joined=joined)}
+
+    def _closed(self, names: set[str], parts: list[Part]) -> frozenset[str]:
+        """The columns, and those that are computed from them where they are read."""
+        while True:
+            more = {
+                one.name for one in self.before.columns
+                if one.name not in names and one.default and _names(one.default) & names
+                and (one.default_kind == "ALIAS" or any(lacks(p, one) for p in parts))
+            }  # fmt: skip
+            if not more:
+                return frozenset(names)
+            names |= more
+
+    def _differs(self, old: Column, parts: list[Part]) -> bool:
+        new = next((c for c in self.after.columns if c.id == old.id), None)
+        if new is None:
+            # Gone; where another one has its name, that is what is read.
+            return self.after.column(old.name) is not None
+        if new.stored != old.stored or not bounds_hold(old.type, new.type):
+            return True
+        if _meaning(old, self.before) == _meaning(new, self.after):
+            return False
+        return not new.stored or any(lacks(part, new) for part in parts)
+
+    def _pairs(self) -> Iterator[tuple[Column, Column]]:
+        """Stored columns whose type changes, as they were and as they are."""
+        for old in self.before.stored_columns:
+            new = next((c for c in self.after.stored_columns if c.id == old.id), None)
+            if new is not None and new.type != old.type:
+                yield old, new
+
+    def _holed(self, pairs: list[tuple[Column, Column]], parts: list[Part]) -> tuple[str, ...]:
+        """New names of columns that are Nullable no more, and of which some part may have NULLs."""
+        known = PartColumns(self.before)
+        found = []
+        for old, new in pairs:
+            if not is_nullable(old.type) or is_nullable(new.type):
+                continue
+            bounds = [known.bounds(part).get(old.name) for part in parts]
+            if any(one is None or one[2] for one in bounds):
+                found.append(new.name)
+        return tuple(found)
+
+    def _try(self, part: Part, columns: list[Column], mutation: Mutation) -> None:
+        if part.id in self.tried:
+            return
+        around: Surroundings = mutation.settings_of
+        nullable = [_as_nullable(c) for c in columns]
+        wide = _with(self.after, nullable)
+        reader = PartReader(
+            mutation.services.store, mutation.snapshot, part, wide, around.environment
+        )
+        for column in nullable:
+            try:
+                reader.read([column.name])
+            except DataError as error:
+                raise type(error)(
+                    f"MODIFY COLUMN {column.name} of {self.after.database}.{self.after.name}: a"
+                    f" value of part {part.name} does not convert: {error.message}",
+                    hint="Nothing was changed. UPDATE or DELETE these rows first, or add a column"
+                    " with a DEFAULT that converts as you need it.",
+                ) from error
+        self.tried.add(part.id)
+
+
+def _may_fail(old: Column, new: Column) -> bool:
+    """Whether some value of the one type is none of the other; numbers wrap, as CAST does."""
+    before, after = plain(old.type), plain(new.type)
+    if bounds_hold(old.type, new.type) or isinstance(after, String):
+        return False
+    return not (
+        isinstance(before, Integer | Float | Decimal) and isinstance(after, Integer | Float)
+    )
+
+
+def _meaning(column: Column, table: Table) -> object:
+    """The default with columns by their ids, so that a rename changes nothing."""
+    if not column.default:
+        return column.default_kind == "ALIAS", None
+    ids = {c.name: c.id for c in table.columns}
+    parsed = parse_expression(column.default)
+    named = tuple(
+        ids.get(node.parts[-1], node.parts) if isinstance(node, nodes.Identifier) else type(node)
+        for node in walk(parsed)
+    )
+    plainly = _without_names(parsed)
+    return column.default_kind == "ALIAS", (named, plainly)
+
+
+def _without_names(parsed: nodes.Expression) -> nodes.Expression:
+    def change(node: nodes.Node) -> nodes.Node | None:
+        return nodes.Identifier(("",)) if isinstance(node, nodes.Identifier) else None
+
+    return rewrite(parsed, change)
+
+
+def _names(text: str) -> set[str]:
+    return {
+        node.parts[-1]
+        for node in walk(parse_expression(text))
+        if isinstance(node, nodes.Identifier)
+    }
+
+
+def _as_nullable(column: Column) -> Column:
+    return replace(column, type=make_nullable(column.type))
+
+
+def _with(table: Table, columns: list[Column]) -> Table:
+    by_id = {c.id: c for c in columns}
+    return replace(table, columns=tuple(by_id.get(c.id, c) for c in table.columns))

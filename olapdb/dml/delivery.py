@@ -1,0 +1,219 @@
+"""What tells an INSERT, and its rows, from those that came before (rule 12).
+
+Three ways to say that something is delivered once; each holds alone, and all together:
+
+    token      names the whole INSERT: a second one does nothing
+    offsets    where its rows lie in the streams that they come from, {'orders-0': (4711, 4730)}:
+               from the first, up to, without, the second; the stored position must be the first
+    keys       rows whose key was accepted are dropped, see `olapdb.ingest.deduplicate`
+
+What they are judged by is required by the commit that records them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from olapdb.errors import BadArguments, OffsetHole
+from olapdb.ingest.deduplicate import Admission
+from olapdb.model.changes import (
+    Change,
+    OffsetIs,
+    RecordOffset,
+    RecordToken,
+    Requirement,
+    SchemaIs,
+    TokenIsNew,
+)
+from olapdb.model.schema import Table
+from olapdb.runtime.services import Services
+
+STREAMS_MAX = 10_000
+STREAM_NAME_BYTES_MAX = 1_000
+POSITION_MAX = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Of a stream: positions from `first` up to, without, `after`."""
+
+    stream: str
+    first: int
+    after: int
+
+
+Stretches = tuple[Stretch, ...]
+
+
+def stretches_of(offsets: Mapping[str, Sequence[int]] | None) -> Stretches:
+    """`{stream: (from, to)}`, checked; BadArguments says which is wrong."""
+    if not offsets:
+        return ()
+    if not isinstance(offsets, Mapping):
+        raise BadArguments(f"offsets are a mapping, not {type(offsets).__name__}.", hint=_FORM)
+    if len(offsets) > STREAMS_MAX:
+        raise BadArguments(f"An INSERT has offsets of {STREAMS_MAX} streams at most.")
+    return tuple(_stretch(stream, pair) for stream, pair in sorted(offsets.items(), key=str))
+
+
+def read_offsets(text: str) -> Stretches:
+    """The setting `source_offsets`: JSON, '{"orders-0": [4711, 4730]}'; "" is none."""
+    if not text:
+        return ()
+    try:
+        offsets = json.loads(text, object_pairs_hook=_pairs)
+    except ValueError:
+        raise BadArguments(f"source_offsets is no JSON: {text[:100]!r}.", hint=_JSON) from None
+    if not isinstance(offsets, dict):
+        raise BadArguments("source_offsets is no JSON object.", hint=_JSON)
+    return stretches_of(offsets)
+
+
+_FORM = "Give offsets={'orders-0': (4711, 4730)}: from, and the first that does not belong to it."
+_JSON = "Give source_offsets = '{\"orders-0\": [4711, 4730]}'."
+
+
+def _pairs(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise BadArguments("source_offsets names a stream twice.", hint=_JSON)
+    return made
+
+
+def _stretch(stream: object, pair: object) -> Stretch:
+    if not isinstance(stream, str) or not 0 < len(stream.encode()) <= STREAM_NAME_BYTES_MAX:
+        raise BadArguments(
+            f"A stream's name is a text of 1 to {STREAM_NAME_BYTES_MAX} bytes, not {stream!r}.",
+            hint=_FORM,
+        )
+    if not isinstance(pair, Sequence) or isinstance(pair, str | bytes) or len(pair) != 2:
+        raise BadArguments(f"The offsets of stream {stream} are no pair.", hint=_FORM)
+    if any(isinstance(one, bool) or not isinstance(one, int) for one in pair):
+        raise BadArguments(f"The offsets of stream {stream} are no whole numbers.", hint=_FORM)
+    first, after = int(pair[0]), int(pair[1])
+    if not 0 <= first < after <= POSITION_MAX:
+        raise BadArguments(
+            f"The offsets of stream {stream}, from {first} to {after}, hold nothing.",
+            hint="From is at least 0 and less than to. Leave out a stream that brought nothing.",
+        )
+    return Stretch(stream, first, after)
+
+
+# --- one INSERT -----------------------------------------------------------------------------------
+
+
+@dataclass
+class Delivery:
+    """Of one INSERT, while it runs. `positions` are those of its streams that were last seen."""
+
+    services: Services
+    table: Table
+    token: str | None = None
+    stretches: Stretches = ()
+    admission: Admission | None = None
+    positions: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, services: Services, table: Table, token: str | None, stretches: Stretches
+    ) -> Delivery:
+        return cls(services, table, token, stretches, Admission.of(services, table))
+
+    @property
+    def dropped(self) -> int:
+        """Rows that were not inserted, their keys being known."""
+        return 0 if self.admission is None else self.admission.dropped
+
+    @property
+    def leaves_a_trace(self) -> bool:
+        """Whether there is something to commit, though no row be left."""
+        return bool(self.stretches or self.dropped)
+
+    def came_before(self) -> bool:
+        """Whether an INSERT with the token, or all that the offsets say, is in the table, as of now:
+        then nothing is to be done, and no view is to be asked, which might fail.
+
+        Raises OffsetHole, naming the stream, where something between is missing, where a part of
+        it is there, or where some streams are there and others are not.
+        """
+        if self.token and self.services.catalog.violated((TokenIsNew(self.table.id, self.token),)):
+            return True
+        if not self.stretches:
+            return False
+        found = self.services.catalog.source_offsets(self.table.id)
+        self.positions = {one.stream: one.position for one in found}
+        old = [one for one in self.stretches if self._is_old(one)]
+        if old and len(old) < len(self.stretches):
+            known = ", ".join(one.stream for one in old)
+            new = ", ".join(one.stream for one in self.stretches if one not in old)
+            raise OffsetHole(
+                f"{self._where} has what the INSERT brings of {known}, but not of {new}.",
+                hint="Nothing was inserted; cut an INSERT as it was when it was sent first, or send"
+                " the new streams alone.",
+            )
+        return bool(old)
+
+    def _is_old(self, one: Stretch) -> bool:
+        at = self.positions.get(one.stream)
+        if at is None or at == one.first:
+            return False
+        if one.after <= at:
+            return True
+        if one.first > at:
+            raise OffsetHole(
+                f"Stream {one.stream} of {self._where} stands at {at}, the INSERT begins at"
+                f" {one.first}: {one.first - at} are missing.",
+                hint=f"Nothing was inserted; send from {at} on.",
+            )
+        raise OffsetHole(
+            f"Stream {one.stream} of {self._where} stands at {at}, the INSERT goes from"
+            f" {one.first} to {one.after}: a part of it is there.",
+            hint=f"Nothing was inserted; send from {at} on.",
+        )
+
+    @property
+    def _where(self) -> str:
+        return f"{self.table.database}.{self.table.name}"
+
+    def admit(self, block: pa.Table) -> pa.Table:
+        """The rows that are new; the block itself where all are."""
+        return block if self.admission is None else self.admission.admit(block)
+
+    def again(self, table: Table) -> None:
+        """Before the blocks that were admitted are admitted anew, to the table as it is now."""
+        self.table = table
+        if self.admission is not None:
+            self.admission.again(table)
+
+    def requirements(self) -> list[Requirement]:
+        needed: list[Requirement] = []
+        if self.stretches or self.admission is not None:
+            # There may be no block of the table that says so.
+            needed.append(SchemaIs(self.table.id, self.table.version))
+        # What makes the whole INSERT a duplicate comes before its keys: a retry that meets its
+        # first attempt is to learn that, not that its rows are known.
+        if self.token:
+            needed.append(TokenIsNew(self.table.id, self.token))
+        needed += [
+            OffsetIs(self.table.id, one.stream, self.positions.get(one.stream))
+            for one in self.stretches
+        ]
+        if self.admission is not None:
+            needed += self.admission.requirements()
+        return needed
+
+    def changes(self) -> list[Change]:
+        made: list[Change] = []
+        if self.token:
+            made.append(RecordToken(self.table.id, self.token))
+        made += [
+            RecordOffset(self.table.id, one.stream, one.after, self.token or "")
+            for one in self.stretches
+        ]
+        if self.admission is not None:
+            made += self.admission.changes()
+        return made

@@ -1,0 +1,486 @@
+"""INSERT: every block and every view's rows in one commit.
+
+    admit rows that are new, stage block after block  ->  one commit
+    on conflict: admit anew and fire again what changed, bounded
+
+If a view fails, nothing lands.  If views, targets or dimension tables changed between staging and
+the commit (rule 1), the staged source parts stay as they are and the views fire again on them.
+Likewise where a view joined less than the INSERT itself brings to a dimension (see `own_rows`):
+the views fire again, and join all that the firing before brought, until two firings agree.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from olapdb.commit.fair_retry import ATTEMPTS_MAX, Turns
+from olapdb.commit.insert_throttle import insert_delay_ms
+from olapdb.dml.delivery import Delivery, Stretches
+from olapdb.dml.settle import settled
+from olapdb.errors import (
+    Aborted,
+    CatalogBusy,
+    CommitConflict,
+    CommitUnknown,
+    DuplicateInsert,
+    Error,
+    QueryWasCancelled,
+    TableAltered,
+    UnknownTable,
+)  # fmt: skip
+from olapdb.functions.base import Environment
+from olapdb.ingest.block_stager import BlockStager
+from olapdb.ingest.deduplicate import Admission
+from olapdb.ingest.deduplication_key import refuse_tasks
+from olapdb.ingest.own_rows import Brought
+from olapdb.ingest.read_parts import Pin, discard, read_staged
+from olapdb.ingest.staged_insert import StagedInsert, ViewWrite, join_staged
+from olapdb.ingest.trigger import Surroundings
+from olapdb.ingest.view_failure import signed
+from olapdb.lineage.dimension_change import dimension_changed
+from olapdb.model.changes import (
+    AddBlock,
+    AddPart,
+    Change,
+    Commit,
+    Committed,
+    Invalidate,
+    LeaseLive,
+    Requirement,
+)  # fmt: skip
+from olapdb.model.frozen import FrozenSnapshot, freeze
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.model.view_state import Invalidation
+from olapdb.runtime.failpoints import reach
+from olapdb.runtime.services import Services
+from olapdb.runtime.view_log import ViewExecution
+
+KEY_ATTEMPTS_MAX = 100
+"""The same where rows are deduplicated: each conflict about keys leaves fewer rows."""
+DIMENSION_ATTEMPTS_MAX = 5
+"""After this many, moved dimensions are no conflict: the view's slices are invalidated instead."""
+KEPT_BYTES_MAX = 64 << 20
+"""Blocks of an INSERT that are kept in memory for a second firing; larger ones are read back."""
+
+
+@dataclass(frozen=True, slots=True)
+class InsertResult:
+    """`commit` is None where there was nothing to insert, or where all of it came before, by its
+    token or its offsets (`duplicate`). `rows` are without `duplicates_dropped`, those whose key was
+    known."""
+
+    rows: int
+    blocks: int
+    commit: int | None
+    duplicate: bool = False
+    views: tuple[ViewWrite, ...] = ()
+    duplicates_dropped: int = 0
+
+
+DUPLICATE = InsertResult(0, 0, None, duplicate=True)
+
+
+def insert(
+    services: Services,
+    table_id: str,
+    blocks: Iterable[pa.Table],
+    *,
+    query_id: str = "",
+    statement: str = "",
+    token: str | None = None,
+    offsets: Stretches = (),
+    settings: Mapping[str, object] | None = None,
+    environment: Environment | None = None,
+    snapshot: Snapshot | None = None,
+    cancelled: threading.Event | None = None,
+) -> InsertResult:
+    """Inserts blocks (see `block.make_blocks`) and all that their views make: all or nothing.
+
+    Blocks are drawn one by one and staged, so memory is bounded by a block and what its views
+    hold; with `deduplicate_by` by about 50 bytes for each row besides.  With a `token` that was committed
+    before, or `offsets` that the table has, nothing happens and `duplicate` is set.
+    Raises OffsetHole where the offsets do not follow those that the table has, UnknownTable, TooManyParts, what a view raises (naming it), Aborted when the table was
+    altered meanwhile, CommitConflict when others kept changing the views, CommitUnknown.
+    """
+    snapshot = snapshot or services.catalog.snapshot()
+    table = _table(snapshot, table_id)
+    delivery = Delivery.of(services, table, token, offsets)
+    if delivery.came_before():
+        return DUPLICATE
+    writer = _Writer(services, query_id, statement, delivery, settings or {},
+                     environment or Environment(zone=services.zone), cancelled)  # fmt: skip
+    with writer.pinned(snapshot, table.id):
+        return writer.insert(table, blocks, snapshot)
+
+
+def commit_staged(
+    services: Services,
+    staged: Sequence[StagedInsert],
+    *,
+    query_id: str = "",
+    statement: str = "",
+    token: str | None = None,
+    settings: Mapping[str, object] | None = None,
+    environment: Environment | None = None,
+) -> InsertResult:
+    """One commit of what several tasks staged for one table under this process's lease.
+
+    Where the table deduplicates, its keys are read back; blocks with a known one are staged anew."""
+    if not staged:
+        return InsertResult(0, 0, None)
+    joined = join_staged(staged)
+    snapshot = services.catalog.snapshot()
+    table = _table(snapshot, joined.table_id)
+    delivery = Delivery.of(services, table, token, ())
+    writer = _Writer(services, query_id, statement, delivery, settings or {},
+                     environment or Environment(zone=services.zone), None, owns_files=False)  # fmt: skip
+    with writer.pinned(snapshot, joined.table_id):
+        if delivery.admission is not None:
+            joined = writer.admit_staged(joined, table, delivery.admission, snapshot)
+        return writer.publish(joined, None, snapshot)
+
+
+def snapshot_for_insert(snapshot: Snapshot, table_id: str) -> FrozenSnapshot:
+    """What a task without a catalog needs for `stage_insert` into the table.
+
+    NotSupportedError where what tasks stage cannot be deduplicated."""
+    refuse_tasks(_table(snapshot, table_id))
+    return freeze(snapshot, (table_id,))
+
+
+def reads_dimensions(snapshot: Snapshot, table_id: str) -> bool:
+    """Whether a view along the cascade of the table reads another table."""
+    waiting, seen = [table_id], set[str]()
+    while waiting:
+        one = waiting.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        for view in snapshot.views_on(one):
+            if view.dimension_ids:
+                return True
+            waiting.append(view.target_id)
+    return False
+
+
+def _table(snapshot: Snapshot, table_id: str) -> Table:
+    found = snapshot.by_id(table_id)
+    if not isinstance(found, Table):
+        raise UnknownTable("The table of this INSERT does not exist any more.")
+    return found
+
+
+@dataclass(frozen=True)
+class _Writer:
+    services: Services
+    query_id: str
+    statement: str
+    delivery: Delivery
+    settings: Mapping[str, object]
+    environment: Environment
+    cancelled: threading.Event | None
+    owns_files: bool = True
+    """Whether this call staged the files, so that nothing else can refer to them."""
+
+    def pinned(self, snapshot: Snapshot, table_id: str) -> AbstractContextManager[None]:
+        """Keeps what the cascade reads of other tables; most cascades read none."""
+        if reads_dimensions(snapshot, table_id):
+            return Pin(self.services, snapshot.number)
+        return nullcontext()
+
+    def discard(self, paths: Iterable[str]) -> None:
+        """Deletes files of a commit that surely did not happen; those handed in by a caller, who
+        may have committed them before, are left to vacuum."""
+        if self.owns_files:
+            discard(self.services, paths)
+
+    def insert(self, table: Table, blocks: Iterable[pa.Table], snapshot: Snapshot) -> InsertResult:
+        stager = self._stager(snapshot)
+        kept: list[pa.Table] | None = []
+        rows, kept_bytes = 0, 0
+        try:
+            for given in blocks:
+                if self.cancelled is not None and self.cancelled.is_set():
+                    raise QueryWasCancelled("The INSERT was cancelled; nothing was inserted.")
+                block = self.delivery.admit(given)
+                if block.num_rows == 0:
+                    continue
+                stager.add_block(table, block)
+                rows += block.num_rows
+                kept_bytes += block.nbytes
+                if kept is not None:
+                    kept.append(block)
+                    kept = kept if kept_bytes <= KEPT_BYTES_MAX else None
+        except BaseException:
+            failed = stager.staged(table.id, rows)
+            self._log(failed, snapshot, lands=False)
+            self.discard(failed.paths)
+            raise
+        if rows == 0 and not self.delivery.leaves_a_trace:
+            return InsertResult(0, 0, None)
+        reach("insert.staged")
+        staged = stager.staged(table.id, rows)
+        try:
+            self._wait_for_merges(staged, snapshot)
+        except Error:
+            self.discard(staged.paths)
+            raise
+        return self.publish(staged, kept, snapshot)
+
+    def _wait_for_merges(self, staged: StagedInsert, snapshot: Snapshot) -> None:
+        """Slows down where parts pile up; TooManyParts where they have."""
+        partitions: dict[str, set[str]] = {}
+        for change in staged.changes:
+            if isinstance(change, AddPart) and change.part.rows:
+                partitions.setdefault(change.part.table_id, set()).add(change.part.partition_id)
+        wait_ms = 0
+        for table_id, ids in partitions.items():
+            table = snapshot.by_id(table_id)
+            if isinstance(table, Table) and table.engine.is_merge_tree:
+                wait_ms = max(wait_ms, insert_delay_ms(snapshot, table, ids))
+        if wait_ms:
+            time.sleep(wait_ms / 1000)
+
+    def publish(
+        self, staged: StagedInsert, kept: list[pa.Table] | None, snapshot: Snapshot
+    ) -> InsertResult:
+        """Commits, firing again on conflict: after a few with the catalog's turn, so that views which
+        come and go all the time cannot keep it out. `kept` are the blocks, where they are in memory;
+        the snapshot is pinned."""
+        staged = self._settle(staged, kept, snapshot)
+        attempts_max = ATTEMPTS_MAX if self.delivery.admission is None else KEY_ATTEMPTS_MAX
+        turns = Turns(self.services, "INSERT")
+        for attempt in range(attempts_max):
+            try:
+                with turns.attempt():
+                    if attempt:
+                        fired_on, snapshot = snapshot, self.services.catalog.snapshot()
+                        if self._came_before(staged):
+                            return DUPLICATE
+                        with self.pinned(snapshot, staged.table_id):
+                            staged, kept = self._fire_again(staged, kept, fired_on, snapshot)
+                            staged = self._settle(staged, kept, snapshot)
+                    committed = self._commit(staged, snapshot, attempt)
+            except DuplicateInsert:
+                return DUPLICATE
+            except CatalogBusy:  # before the attempt began, or in it
+                self.discard(staged.paths)
+                raise
+            if committed is None:
+                continue
+            reach("insert.committed")
+            self._notify(staged)
+            self._log(staged, snapshot, lands=True)
+            return InsertResult(
+                staged.rows, staged.block_count, committed.number, views=staged.views,
+                duplicates_dropped=self.delivery.dropped,
+            )  # fmt: skip
+        self.discard(staged.paths)
+        raise CommitConflict(
+            f"The views of this INSERT's table changed {attempts_max} times while it ran.",
+            hint="Nothing was inserted; run it again when they are at rest.",
+        )
+
+    def _commit(self, staged: StagedInsert, snapshot: Snapshot, attempt: int) -> Committed | None:
+        """None where others were faster; else what fails deletes what was staged."""
+        reach("insert.before_commit")
+        try:
+            return self._apply(staged, snapshot, attempt >= DIMENSION_ATTEMPTS_MAX)
+        except CommitConflict:
+            return None
+        except CommitUnknown:
+            raise  # nothing is deleted: the files may be the table's now
+        except Error:
+            self.discard(staged.paths)
+            raise
+
+    def _apply(self, staged: StagedInsert, snapshot: Snapshot, give_in: bool) -> Committed:
+        requirements: list[Requirement] = [LeaseLive(self.services.lease_id)]
+        changes = signed(staged.changes, self.statement, self.query_id, self.services.clock_ms())
+        if give_in:
+            requirements += staged.without_dimension_requirements()
+            changes += self._moving_dimensions(staged)
+        else:
+            requirements += staged.requirements
+        written = {c.block.table_id for c in staged.changes if isinstance(c, AddBlock)}
+        more, needed = dimension_changed(
+            snapshot, written, "DIMENSION CHANGE", self.statement, self.query_id,
+            staged.rows, self.services.clock_ms(), services=None if give_in else self.services,
+            changes=staged.changes, settings=self.settings, unsettled=staged.unsettled,
+        )  # fmt: skip
+        changes += more
+        requirements += needed
+        changes += self.delivery.changes()
+        return self.services.catalog.apply(
+            Commit(
+                (*self.delivery.requirements(), *requirements),
+                tuple(changes),
+                "INSERT",
+                self.query_id,
+                self.statement,
+            )
+        )
+
+    def _moving_dimensions(self, staged: StagedInsert) -> list[Change]:
+        now = self.services.clock_ms()
+        views = dict.fromkeys(view_id for view_id, _ in staged.dimensions)
+        return [
+            Invalidate(Invalidation(view_id, None, "DIMENSION CHANGE", self.statement,
+                                    self.query_id, staged.rows, now))
+            for view_id in views
+        ]  # fmt: skip
+
+    def _fire_again(
+        self, staged: StagedInsert, kept: list[pa.Table] | None, fired_on: Snapshot,
+        snapshot: Snapshot,
+    ) -> tuple[StagedInsert, list[pa.Table] | None]:  # fmt: skip
+        """The same source parts with the cascade as the views are now; with the blocks, where they
+        are in memory. A block with rows that came meanwhile from elsewhere is staged anew."""
+        table, before = (_table(one, staged.table_id) for one in (snapshot, fired_on))
+        mine = staged.parts_of(staged.table_id)
+        versions = {p.part.schema_version for p in mine}
+        same_rows = (
+            replace(before.renamed(table.database, table.name), version=table.version) == table
+        )
+        if versions - {table.version} and not (versions == {before.version} and same_rows):
+            self.discard(staged.paths)
+            raise TableAltered(
+                f"{table.database}.{table.name} was altered while the INSERT ran.",
+                hint="Nothing was inserted; run it again.",
+            )
+        stager = self._stager(snapshot)
+        still: set[str] = set()
+        blocks: list[pa.Table] = []
+        rows = 0
+        try:
+            self.delivery.again(table)
+            for index in range(staged.block_count):
+                parts = tuple(p for p in mine if getattr(p.part.blocks, "index", -1) == index)
+                before_it = kept[index] if kept is not None else self._read_back(table, parts)
+                block = self.delivery.admit(before_it)
+                if block is before_it:
+                    stager.adopt_block(table, parts, block)
+                    still |= {p.part.path for p in parts}
+                elif block.num_rows:
+                    stager.add_block(table, block)
+                rows += block.num_rows
+                if kept is not None and block.num_rows:
+                    blocks.append(block)
+        except BaseException:
+            self.discard((*staged.paths, *stager.staged(table.id, 0).paths))
+            raise
+        self.discard([path for path in staged.paths if path not in still])
+        return stager.staged(table.id, rows), None if kept is None else blocks
+
+    def _settle(
+        self, staged: StagedInsert, kept: list[pa.Table] | None, snapshot: Snapshot
+    ) -> StagedInsert:  # fmt: skip
+        """As staged, with a cascade that joins what the INSERT itself brings: see `settle`. Where
+        the blocks cannot be read back, the views stay unsettled, and what they made is stale."""
+        if not staged.unsettled:
+            return staged
+        if kept is None and not self._can_read_back(_table(snapshot, staged.table_id)):
+            return staged
+
+        def fire(joined: Brought, before: StagedInsert) -> StagedInsert:
+            return self._fire_with(joined, before, kept, snapshot)
+
+        return settled(staged, fire, snapshot, self.services.store, self.discard)
+
+    def _fire_with(
+        self, joined: Brought, staged: StagedInsert, kept: list[pa.Table] | None,
+        snapshot: Snapshot,
+    ) -> StagedInsert:  # fmt: skip
+        """The same source parts with a cascade that joins these staged parts."""
+        table = _table(snapshot, staged.table_id)
+        mine = staged.parts_of(table.id)
+        stager = self._stager(snapshot, joined)
+        try:
+            for index in range(staged.block_count):
+                parts = tuple(p for p in mine if getattr(p.part.blocks, "index", -1) == index)
+                block = kept[index] if kept is not None else self._read_back(table, parts)
+                stager.adopt_block(table, parts, block)
+        except BaseException:
+            self.discard((*staged.paths, *stager.staged(table.id, 0).paths))
+            raise
+        return stager.staged(table.id, staged.rows)
+
+    def _came_before(self, staged: StagedInsert) -> bool:
+        """Whether another attempt of this INSERT was faster; what was staged is deleted then."""
+        try:
+            before = self.delivery.came_before()
+        except Error:
+            self.discard(staged.paths)
+            raise
+        if before:
+            self.discard(staged.paths)
+        return before
+
+    def admit_staged(
+        self, staged: StagedInsert, table: Table, admission: Admission, snapshot: Snapshot
+    ) -> StagedInsert:
+        """What tasks staged, without rows whose key is known; nearly always that is all of it."""
+        trial = Admission.of(self.services, table)
+        assert trial is not None
+        for one in staged.parts_of(table.id):
+            trial.admit(read_staged(self.services.store, table, one, trial.rule.columns))
+        if trial.dropped:
+            return self._fire_again(staged, None, snapshot, snapshot)[0]
+        admission.take(trial)
+        return staged
+
+    def _can_read_back(self, table: Table) -> bool:
+        """Whether the staged parts hold the rows of their block as it came."""
+        if not table.engine.stores_rows:
+            return False
+        return not (table.engine.combines and self.settings.get("optimize_on_insert", True))
+
+    def _read_back(self, table: Table, parts: tuple[AddPart, ...]) -> pa.Table:
+        """A block from its staged parts: the same rows, sorted."""
+        if not self._can_read_back(table):
+            raise Aborted(
+                f"The views on {table.database}.{table.name} changed while a large INSERT ran.",
+                hint="Nothing was inserted; run it again.",
+            )
+        pieces = [read_staged(self.services.store, table, one) for one in parts]
+        return pa.concat_tables(pieces)
+
+    def _stager(self, snapshot: Snapshot, joined: Brought | None = None) -> BlockStager:
+        around = Surroundings(
+            snapshot, self.services.store, self.services.cache, self.settings, self.environment,
+            self.cancelled or threading.Event(),
+        )  # fmt: skip
+        return BlockStager(around, self.services.lease_id, joined=joined)
+
+    def _log(self, staged: StagedInsert, snapshot: Snapshot, *, lands: bool) -> None:
+        """What the views did, for system.query_views_log; of an INSERT that failed only those that
+        raised."""
+        if not staged.views or not self.settings.get("log_query_views", True):
+            return
+        now_ms = self.services.clock_ms()
+        for one in staged.views:
+            view = snapshot.by_id(one.view_id)
+            if not isinstance(view, MaterializedView) or not (lands or one.exception):
+                continue
+            target = snapshot.by_id(view.target_id)
+            self.services.view_log.add(
+                ViewExecution(
+                    now_ms, one.elapsed_ns, self.query_id, view.id,
+                    f"{view.database}.{view.name}", view.query,
+                    "" if target is None else f"{target.database}.{target.name}",
+                    one.rows_read, one.bytes_read, one.rows_written, one.bytes_written,
+                    one.exception_code, one.exception, lands, one.parts, one.peak_bytes,
+                    one.warnings,
+                )
+            )  # fmt: skip
+
+    def _notify(self, staged: StagedInsert) -> None:
+        for table_id in {c.part.table_id for c in staged.changes if isinstance(c, AddPart)}:
+            self.services.notify_written(table_id)

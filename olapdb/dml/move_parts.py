@@ -1,0 +1,164 @@
+"""Whole parts leave a table: DROP, DETACH, MOVE and REPLACE of partitions and parts.
+
+One commit each.  Files are never copied or renamed: a part that goes elsewhere is another row of
+the catalog about the same file, see `attach`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from olapdb.dml.attach_parts import Incoming, MoveResult, check_structure
+from olapdb.dml.part_selection import Selection
+from olapdb.errors import BadArguments
+from olapdb.ingest.read_parts import discarding, read_rows
+from olapdb.lineage.retention import FrozenKeys
+from olapdb.lineage.row_removal import Leaving, RowChange, stored_table
+from olapdb.lineage.target_deletion import refuse_frozen
+from olapdb.model.changes import AddPart, Change, RemoveParts, Requirement
+from olapdb.model.part import Part, detached_table, new_part_id
+from olapdb.model.schema import Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.runtime.failpoints import reach
+
+NOTHING = MoveResult(0, 0, None)
+
+
+def drop_parts(change: RowChange, table_id: str, selection: Selection) -> MoveResult:
+    """Removes them.  The views' slices that their rows reached become stale, or frozen where the
+    change is retention; what leaves a view's target: see `target_rows`.
+
+    Raises RetainedRows for frozen rows, NoSuchDataPart for a part that is not there."""
+
+    def attempt(snapshot: Snapshot) -> MoveResult:
+        table = stored_table(snapshot, table_id, change.cause)
+        parts = selection.choose(table, snapshot.parts(table.id))
+        return _remove(change, snapshot, table, selection, parts, [])
+
+    return change.until_published(attempt)
+
+
+def detach_parts(change: RowChange, table_id: str, selection: Selection) -> MoveResult:
+    """As `drop_parts`; the rows are kept beside the table, and ATTACH brings them back."""
+
+    def attempt(snapshot: Snapshot) -> MoveResult:
+        table = stored_table(snapshot, table_id, change.cause)
+        parts = selection.choose(table, snapshot.parts(table.id))
+        kept = [set_aside(snapshot, table, part) for part in parts]
+        return _remove(change, snapshot, table, selection, parts, kept)
+
+    return change.until_published(attempt)
+
+
+def move_parts(
+    change: RowChange, table_id: str, selection: Selection, target_id: str
+) -> MoveResult:
+    """They leave the table and are new blocks of the other one."""
+
+    def attempt(snapshot: Snapshot) -> MoveResult:
+        table = stored_table(snapshot, table_id, change.cause)
+        target = stored_table(snapshot, target_id, change.cause)
+        if table.id == target.id:
+            raise BadArguments("MOVE PARTITION … TO TABLE needs another table than its own.")
+        check_structure(table, target)
+        parts = selection.choose(table, snapshot.parts(table.id))
+        incoming = Incoming(change, snapshot, table, target)
+        return _with_incoming(incoming, table, selection, parts, parts)
+
+    return change.until_published(attempt)
+
+
+def replace_parts(
+    change: RowChange, table_id: str, selection: Selection, source_id: str, *, allow_empty: bool
+) -> MoveResult:
+    """The partition of the table leaves, that of the other table comes (and stays there too).
+
+    Raises BadArguments where the other table does not have it, unless `allow_empty`."""
+
+    def attempt(snapshot: Snapshot) -> MoveResult:
+        table = stored_table(snapshot, table_id, change.cause)
+        source = stored_table(snapshot, source_id, change.cause)
+        if table.id == source.id:
+            raise BadArguments("REPLACE PARTITION … FROM needs another table than its own.")
+        check_structure(source, table)
+        coming = selection.choose(source, snapshot.parts(source.id))
+        leaving = selection.choose(table, snapshot.parts(table.id))
+        if not coming and not allow_empty:
+            raise BadArguments(
+                f"{source.database}.{source.name} has no partition {selection.partition}.",
+                hint="SETTINGS allow_replace_partition_from_empty_source = 1 empties the partition.",
+            )
+        incoming = Incoming(change, snapshot, source, table)
+        if selection.partition is not None:  # all of the partition came, not what was there before
+            incoming.requirements += selection.requirements(
+                source, coming, snapshot.parts(source.id)
+            )
+        return _with_incoming(incoming, table, selection, leaving, coming)
+
+    return change.until_published(attempt)
+
+
+def _with_incoming(
+    incoming: Incoming, table: Table, selection: Selection, leaving: Sequence[Part],
+    coming: Sequence[Part],
+) -> MoveResult:  # fmt: skip
+    """`leaving` go from `table`, `coming` come to the target, in one commit."""
+    with discarding(incoming.discard):
+        if coming:
+            incoming.bring(coming)
+        done = _remove(
+            incoming.change, incoming.snapshot, table, selection, leaving, incoming.changes,
+            incoming.requirements,
+        )  # fmt: skip
+        if done.commit is None and coming:  # nothing had to leave
+            incoming.also_dimension()
+            live = incoming.snapshot.parts(table.id)
+            needed = [*incoming.requirements, *selection.requirements(table, leaving, live)]
+            commit = incoming.change.apply(needed, incoming.changes)
+            done = MoveResult(sum(part.rows for part in coming), len(coming), commit)
+    incoming.change.services.notify_written(incoming.target.id)
+    return done
+
+
+def _remove(
+    change: RowChange, snapshot: Snapshot, table: Table, selection: Selection,
+    parts: Sequence[Part], also: Sequence[Change], needed: Sequence[Requirement] = (),
+) -> MoveResult:  # fmt: skip
+    if not parts:
+        return NOTHING
+    _refuse_frozen(change, snapshot, table, parts)
+    leaving = Leaving(change, snapshot, table, parts)
+    around = change.around(snapshot)
+    for part in parts:
+        rows = read_rows(around, table, part) if leaving.reads_rows else None
+        leaving.add(part, rows, part.rows)
+    reach("move.rows_asked")
+    ids = tuple(sorted(part.id for part in parts))
+    commit = leaving.publish(
+        [*selection.requirements(table, parts, snapshot.parts(table.id)), *needed],
+        [RemoveParts(table.id, ids), *also],
+    )
+    reach("move.committed")
+    return MoveResult(sum(part.rows for part in parts), len(parts), commit)
+
+
+def _refuse_frozen(
+    change: RowChange, snapshot: Snapshot, table: Table, parts: Sequence[Part]
+) -> None:
+    """Of a partition that goes whole, frozen bounds are enough to refuse."""
+    if change.retain or change.discard_retained:
+        return
+    frozen = FrozenKeys.of(snapshot, table.id)
+    for part in parts:
+        if part.contributions and frozen.holds_all(part.partition_id):
+            refuse_frozen(table, part.partition_id)
+
+
+def set_aside(snapshot: Snapshot, table: Table, part: Part, reason: str = "") -> AddPart:
+    """The part as a detached one: the same bytes, another owner, no claim on source blocks."""
+    kept = replace(
+        part, id=new_part_id(), table_id=detached_table(table.id), contributions=(),
+        created_commit=0, detached_reason=reason,
+    )  # fmt: skip
+    return AddPart(kept, snapshot.inline_rows(part) if part.inline else None)

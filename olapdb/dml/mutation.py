@@ -1,0 +1,392 @@
+"""Rows of parts rewritten by the steps of one statement, and what its commit must say of it.
+
+Parts are immutable: a part with changed rows is replaced by one of the same blocks.  The steps see
+each other's rows, but nobody else sees any of them before the commit, which raises the data
+version of each partition and names the slices of views that the rows, as they were and as they
+are, belong to (rule 4):
+
+    UPDATE v = v + 1 WHERE k = 2, DELETE WHERE v > 9
+    step 1   part a -> a1 (staged)          step 2   a1 -> a2 (staged; a1 is thrown away)
+    commit   - a   + a2   raise(partition of a)   invalidate(what a's changed rows reached, and a2's)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.compute.batches import single_chunk
+from olapdb.compute.group_codes import factorise
+from olapdb.dml.find_rows import Assignments, Parameters, in_partition, matching_rows
+from olapdb.dml.mutation_steps import (
+    DeduplicateStep,
+    DeleteStep,
+    FillNullsStep,
+    RewriteStep,
+    SetStep,
+    Step,
+    WriteDownStep,
+    check_assignments,
+    refuse_computed_keys,
+)
+from olapdb.dml.null_fill import read_without_nulls
+from olapdb.dml.rewritten_snapshot import Rewritten
+from olapdb.engine.column_defaults import DefaultColumns
+from olapdb.errors import (
+    CommitConflict,
+    HaveDependentObjects,
+    UnsupportedMethod,
+)
+from olapdb.ingest.block_stager import (
+    INLINE_BYTES_MAX,
+    VOID_PARTITION,
+    dimension_requirements,
+    layout_of,
+)
+from olapdb.ingest.nested_columns import check_nested_sizes
+from olapdb.ingest.read_parts import discard, read_rows
+from olapdb.ingest.trigger import Surroundings
+from olapdb.lineage.dimension_change import dimension_changed
+from olapdb.lineage.invalidation import touched_parts, watchers_are
+from olapdb.lineage.mutation_impact import StaleViews
+from olapdb.model.changes import (
+    AddPart,
+    Change,
+    PartsLive,
+    PartsOfPartitionAre,
+    RaiseDataVersion,
+    RemoveParts,
+    Requirement,
+)
+from olapdb.model.columns import lacks
+from olapdb.model.part import Part
+from olapdb.model.schema import Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.runtime.cache import Cache
+from olapdb.runtime.failpoints import reach
+from olapdb.runtime.services import Services
+from olapdb.storage.writer import write_part
+
+
+@dataclass
+class Mutation:
+    """Steps over `table`, which may be newer than the snapshot's (an ALTER that is not made yet).
+
+    `replaced` has the live parts that are not as they were, with what stands for them; `whole`
+    tells that the parts must be just those of the snapshot at the commit."""
+
+    services: Services
+    snapshot: Snapshot
+    table: Table
+    settings_of: Surroundings
+    query_id: str
+    statement: str
+    parameters: Parameters = None
+    rows: int = 0
+    whole: bool = False
+    replaced: dict[str, AddPart | None] = field(default_factory=dict)
+    partitions: dict[str, None] = field(default_factory=dict)
+    _touched: dict[str, Part] = field(default_factory=dict)
+    _cache: Cache = field(default_factory=Cache)
+    _views: StaleViews = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._views = StaleViews(self.snapshot, self.table, self._before())
+
+    def run(self, step: Step) -> None:
+        """Rewrites what the step changes; nothing is visible."""
+        if not self.table.engine.is_merge_tree:
+            raise UnsupportedMethod(
+                f"Mutations need a table of the MergeTree family, not {self.table.engine.name}.",
+                hint="TRUNCATE TABLE and INSERT the rows anew.",
+            )
+        match step:
+            case SetStep():
+                self._set(step)
+            case DeleteStep():
+                self._delete(step)
+            case DeduplicateStep():
+                self._deduplicate(step)
+            case WriteDownStep():
+                self._write_down(step)
+            case RewriteStep(partition_id=partition, without=index):
+                files = [part for part in self._parts() if not part.inline]
+                self._write_anew(files, partition, index)
+            case FillNullsStep():
+                self._fill_nulls(step)
+
+    def reread(
+        self, columns: frozenset[str], joined: frozenset[str], wider: frozenset[str]
+    ) -> None:
+        """Rows that nobody rewrites read otherwise from now on, in these columns of the snapshot's
+        table: for the views that is as if they had been updated. `joined` are the columns that do
+        so where the table is joined, `wider` those whose integers only got a wider type."""
+        parts = [part for part in self.snapshot.parts(self.table.id) if part.rows]
+        told = self._views.told(columns, joined, wider, self._around())
+        if not self._views.rejoined and not (parts and (told or columns)):
+            return
+        for part in parts:
+            self.partitions[part.partition_id] = None
+            self._touched[part.id] = part
+        self.whole = True
+        self._views.all_of(told, parts)
+
+    def commit_data(self) -> tuple[list[Requirement], list[Change]]:
+        """What the steps came to: requirements (of the rows, not of the schema) and changes."""
+        requirements: list[Requirement] = []
+        changes: list[Change] = []
+        if self.whole:
+            every = tuple(sorted(part.id for part in self.snapshot.parts(self.table.id)))
+            requirements.append(PartsOfPartitionAre(self.table.id, None, every))
+        if self.replaced:
+            ids = tuple(sorted(self.replaced))
+            requirements.append(PartsLive(self.table.id, ids))
+            changes.append(RemoveParts(self.table.id, ids))
+            changes += [staged for staged in self.replaced.values() if staged is not None]
+        if not self.partitions and not self._views.rejoined:
+            return requirements, changes
+        for partition in (VOID_PARTITION, *self.partitions):
+            changes.append(RaiseDataVersion(self.table.id, partition))
+        requirements.append(watchers_are(self.snapshot, self.table.id))
+        touched = tuple(self._touched.values())
+        now = self.services.clock_ms()
+        for view in self.snapshot.views_on(self.table.id):
+            seen, unseen = touched_parts(view, touched, self.snapshot)
+            requirements += unseen
+            if seen:
+                requirements += [one for one, _ in dimension_requirements(view, self.snapshot)]
+            if view.id in self._views.slices:
+                changes += self._views.slices[view.id].invalidations(
+                    "UPDATE", self.statement, self.query_id, now
+                )
+        more, needed = dimension_changed(
+            self.snapshot, {self.table.id}, "DIMENSION CHANGE", self.statement, self.query_id,
+            self.rows, now, services=self.services, changes=changes,
+            settings=self.settings_of.settings, rejoined=self._views.rejoined,
+        )  # fmt: skip
+        return [*requirements, *needed], [*changes, *more]
+
+    def discard(self) -> None:
+        """Deletes what was staged, for a commit that surely did not happen."""
+        staged = [one.part.path for one in self.replaced.values() if one is not None]
+        discard(self.services, [path for path in staged if path])
+        self.replaced.clear()
+
+    # --- the steps
+
+    def _set(self, step: SetStep) -> None:
+        check_assignments(self.table, [name for name, _ in step.assignments])
+        self._refuse_target("UPDATE")
+        changed = {name for name, _ in step.assignments}
+        defaults = self._defaults()
+        given = changed | set(step.recompute)
+        again = [*step.recompute, *_computed_from(self.table, defaults, given)]
+        refuse_computed_keys(self.table, again, given)
+        written = frozenset((*changed, *again))
+        for part, found in self._matching(step, step.assignments):
+            rows = read_rows(self._around(), self.table, part)
+            at = found.column("_part_offset").to_numpy().astype(np.int64)
+            leaving = rows.take(pa.array(at))
+            arriving = _with_columns(leaving, {n: found.column(n) for n in changed})
+            if again:
+                kept = {n: single_chunk(arriving.column(n)) for n in arriving.column_names
+                        if n not in again}  # fmt: skip
+                around = self.settings_of.environment
+                full = defaults.complete(kept, len(at), around, again, storing=True)
+                arriving = _with_columns(arriving, {n: full[n] for n in again})
+            if any("." in name for name in written):
+                sized = {n: single_chunk(arriving.column(n)) for n in arriving.column_names}
+                check_nested_sizes(self.table, sized, 0)
+            made = _with_columns(
+                rows, {n: _scattered(rows.column(n), at, arriving.column(n)) for n in written}
+            )
+            self._invalidate(part, written, (leaving, arriving))
+            self._stage(part, made, leaving.num_rows)
+
+    def _delete(self, step: DeleteStep) -> None:
+        self._refuse_target("DELETE beside other actions")
+        for part, found in self._matching(step):
+            gone = np.zeros(part.rows, dtype=bool)
+            gone[found.column("_part_offset").to_numpy().astype(np.int64)] = True
+            self._remove(part, gone)
+
+    def _deduplicate(self, step: DeduplicateStep) -> None:
+        grouped: dict[str, list[Part]] = {}
+        for part in self._parts():
+            if step.partition_id in (None, part.partition_id):
+                grouped.setdefault(part.partition_id, []).append(part)
+        for parts in grouped.values():
+            parts.sort(key=lambda p: (p.block_range.first, p.block_range.last))
+            rows = pa.concat_tables(
+                read_rows(self._around(), self.table, part, step.columns) for part in parts
+            )
+            values = [single_chunk(rows.column(name)) for name in step.columns]
+            gone = np.ones(rows.num_rows, dtype=bool)
+            gone[factorise(values, rows.num_rows).first] = False
+            if not gone.any():
+                continue
+            self._refuse_target("OPTIMIZE … DEDUPLICATE")
+            ends = np.cumsum([part.rows for part in parts])[:-1]
+            for part, own in zip(parts, np.split(gone, ends), strict=True):
+                if own.any():
+                    self._remove(part, own)
+
+    def _remove(self, part: Part, gone: np.ndarray) -> None:
+        rows = read_rows(self._around(), self.table, part)
+        mask = pa.array(gone)
+        leaving = rows.filter(mask)
+        everything = frozenset(c.name for c in self.table.columns)
+        self._invalidate(part, everything, (leaving,))
+        self._stage(part, rows.filter(pc.invert(mask)), leaving.num_rows)
+
+    def _write_down(self, step: WriteDownStep) -> None:
+        column = self.table.column(step.column)
+        assert column is not None
+        parts = [part for part in self._parts() if lacks(part, column)]
+        self._write_anew(parts, step.partition_id)
+
+    def _write_anew(
+        self, parts: Iterable[Part], partition_id: str | None = None, without: str = ""
+    ) -> None:
+        """The parts as they are read, but for a skip index: no row changes."""
+        for part in parts:
+            if partition_id in (None, part.partition_id):
+                rows = read_rows(self._around(), self.table, part)
+                self._stage(part, rows, 0, changes_rows=False, without=without)
+
+    def _refuse_target(self, action: str) -> None:
+        """What a view wrote is what it makes of its source; rows of it are not set by hand."""
+        views = self.snapshot.views_into(self.table.id)
+        if not views:
+            return
+        name = f"{views[0].database}.{views[0].name}"
+        source = self.snapshot.by_id(views[0].source_id)
+        where = f"{source.database}.{source.name}" if source is not None else "its source"
+        raise HaveDependentObjects(
+            f"{action}: {self.table.database}.{self.table.name} is written by view {name}, which"
+            " claims to hold what its query makes.",
+            hint=f"Change the rows of {where} and run SYSTEM REPLAY VIEW {name} STALE.",
+        )
+
+    def _fill_nulls(self, step: FillNullsStep) -> None:
+        holed = frozenset(step.columns)
+        for part in self._parts():
+            made, had = read_without_nulls(self._around(), self.table, part, step.columns)
+            if had is not None:
+                before = read_rows(self._views.around, self._views.table_before, part)
+                self._invalidate(part, holed, (before.filter(had), made.filter(had)))
+                self._stage(part, made, had.true_count)
+
+    # --- rows
+
+    def _around(self) -> Surroundings:
+        """The rows as the steps so far left them. Not the services' cache: what is bound here is
+        a version of the table that may never come to be."""
+        base = self.settings_of
+        return Surroundings(
+            self._visible(), self.services.store, self._cache, base.settings, base.environment,
+            base.cancelled,
+        )  # fmt: skip
+
+    def _before(self) -> Surroundings:
+        """As of the snapshot: views are bound to the tables as they are."""
+        base = self.settings_of
+        return Surroundings(
+            self.snapshot, self.services.store, self.services.cache, base.settings,
+            base.environment, base.cancelled,
+        )  # fmt: skip
+
+    def _visible(self) -> Snapshot:
+        return cast(Snapshot, Rewritten(self.snapshot, self.table, self.replaced))
+
+    def _parts(self) -> list[Part]:
+        return [part for part in self._visible().parts(self.table.id) if part.rows]
+
+    def _defaults(self) -> DefaultColumns:
+        return DefaultColumns.of(
+            self.table, self._visible(), self.settings_of.environment, self._cache
+        )
+
+    def _matching(
+        self, step: SetStep | DeleteStep, assignments: Assignments = ()
+    ) -> Iterator[tuple[Part, pa.Table]]:
+        parts = [p for p in self._parts() if step.partition_id in (None, p.partition_id)]
+        where = in_partition(step.where, step.partition_id)
+        return matching_rows(self.table, parts, where, assignments, self._around(), self.parameters)
+
+    # --- what comes of them
+
+    def _stage(
+        self, part: Part, rows: pa.Table, count: int, *, changes_rows: bool = True,
+        without: str = "",
+    ) -> None:  # fmt: skip
+        """`rows` stand for the part from now on; `part` is live, or staged by an earlier step."""
+        self.settings_of.refuse_cancelled()
+        origin, before = self._origin(part)
+        staged = None
+        indexes = layout_of(self.table, self.settings_of).index_values(rows)
+        indexes.pop(without, None)
+        if rows.num_rows or part.contributions:
+            made = write_part(
+                self.services.store, self.table, rows,
+                partition_id=part.partition_id, partition_value=part.partition_value,
+                blocks=part.block_range, lease_id=self.services.lease_id,
+                contributions=part.contributions, level=part.level,
+                inline_bytes_max=INLINE_BYTES_MAX if part.inline else 0, replaces=[origin.id],
+                index_values=indexes,
+            )  # fmt: skip
+            staged = AddPart(made.part, made.inline_rows)
+        self.replaced[origin.id] = staged
+        if before is not None and before.part.path:
+            discard(self.services, [before.part.path])
+        if changes_rows:
+            self.rows += count
+            self.partitions[part.partition_id] = None
+            self._touched[origin.id] = origin
+        reach("update.part_rewritten")
+
+    def _invalidate(self, part: Part, written: frozenset[str], changed: Iterable[pa.Table]) -> None:
+        origin, _ = self._origin(part)
+        self._views.rewritten(origin, written, changed)
+
+    def _origin(self, part: Part) -> tuple[Part, AddPart | None]:
+        """The live part that `part` is, or stands for."""
+        for live in self.snapshot.parts(self.table.id):
+            staged = self.replaced.get(live.id)
+            if live.id == part.id or (staged is not None and staged.part.id == part.id):
+                return live, staged
+        raise CommitConflict(f"Part {part.id} is not of the snapshot.")
+
+
+def _computed_from(table: Table, defaults: DefaultColumns, changed: set[str]) -> list[str]:
+    """MATERIALIZED columns whose value hangs on the changed ones, directly or through another."""
+    needs = {c.name: c.needs for c in defaults.columns}
+    found: list[str] = []
+    reached = set(changed)
+    waiting = [c.name for c in table.columns if c.default_kind == "MATERIALIZED"]
+    while True:
+        more = [n for n in waiting if n not in reached and needs[n] & reached]
+        if not more:
+            return found
+        found += more
+        reached.update(more)
+
+
+def _with_columns(rows: pa.Table, columns: Mapping[str, pa.Array]) -> pa.Table:
+    for name, values in columns.items():
+        at = rows.schema.get_field_index(name)
+        rows = rows.set_column(at, name, values.cast(rows.schema.field(at).type))
+    return rows
+
+
+def _scattered(values: pa.ChunkedArray, at: np.ndarray, new: pa.ChunkedArray) -> pa.Array:
+    """`values` with `new[i]` at position `at[i]`."""
+    take = np.arange(len(values))
+    take[at] = len(values) + np.arange(len(at))
+    both = pa.concat_arrays([single_chunk(values), single_chunk(new).cast(values.type)])
+    return both.take(pa.array(take))

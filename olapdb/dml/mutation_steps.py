@@ -1,0 +1,112 @@
+"""What a mutation does to rows, step by step: plain data, and what an UPDATE may not set."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from olapdb.engine.layout import TableLayout
+from olapdb.errors import CannotUpdateColumn, MultipleAssignments, NoSuchColumn
+from olapdb.model.schema import Table
+from olapdb.sql import nodes
+
+
+@dataclass(frozen=True, slots=True)
+class SetStep:
+    """`UPDATE a = x, b = y WHERE …`; `where` None: every row. `recompute` names MATERIALIZED
+    columns whose expression is evaluated again for these rows."""
+
+    assignments: tuple[tuple[str, nodes.Expression], ...]
+    where: nodes.Expression | None
+    partition_id: str | None = None
+    recompute: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteStep:
+    where: nodes.Expression
+    partition_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WriteDownStep:
+    """Parts that are too old to hold the column get it, as it is read: no row changes."""
+
+    column: str
+    partition_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteStep:
+    """Every file is written anew, as the table is now, but for the skip index `without`: no row
+    changes."""
+
+    partition_id: str | None = None
+    without: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FillNullsStep:
+    """Columns that are Nullable no more: where a part has a NULL, it gets the column's default."""
+
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeduplicateStep:
+    """Of rows of a partition that are equal in these columns the first one stays."""
+
+    columns: tuple[str, ...]
+    partition_id: str | None = None
+
+
+Step: TypeAlias = (
+    SetStep | DeleteStep | DeduplicateStep | WriteDownStep | RewriteStep | FillNullsStep
+)  # fmt: skip
+
+
+def check_assignments(table: Table, names: Sequence[str]) -> None:
+    """Refuses what an UPDATE may not set: keys and engines' columns (they decide where a row lies,
+    and which of two stays), MATERIALIZED columns, and what is no stored column."""
+    keys = _placing(table)
+    where = f"{table.database}.{table.name}"
+    for name in names:
+        column = table.column(name)
+        if column is None or not column.stored:
+            have = ", ".join(c.name for c in table.stored_columns)
+            raise NoSuchColumn(
+                f"There is no stored column {name} in {where}.", hint=f"It has {have}."
+            )
+        if name in keys:
+            raise CannotUpdateColumn(
+                f"Cannot UPDATE key column {name} of {where}.",
+                hint="DELETE the rows and INSERT them anew.",
+            )
+        if column.default_kind == "MATERIALIZED":
+            raise CannotUpdateColumn(
+                f"Cannot UPDATE MATERIALIZED column {name} of {where}: it is computed.",
+                hint="UPDATE the columns that it is computed from.",
+            )
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise MultipleAssignments(f"Column {twice} is assigned twice in one UPDATE.")
+
+
+def refuse_computed_keys(table: Table, again: Sequence[str], given: Collection[str]) -> None:
+    """Refuses what a key or an engine's column is computed `again` from, of the columns `given`."""
+    for name in again:
+        if name in _placing(table):
+            raise CannotUpdateColumn(
+                f"Cannot change {', '.join(sorted(given))} of {table.database}.{table.name}: key"
+                f" column {name} is computed from it.",
+                hint="DELETE the rows and INSERT them anew.",
+            )
+
+
+def _placing(table: Table) -> frozenset[str]:
+    """Columns that decide where a row lies, and which of two stays."""
+    layout = TableLayout(table)
+    engine = table.engine
+    roles = [one for one in (engine.version, engine.sign, engine.is_deleted) if one is not None]
+    return frozenset((*layout.sorting_columns, *layout.partition_columns, *roles))

@@ -1,0 +1,69 @@
+"""Parts from when a column was Nullable, read through a table in which it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.compute.batches import single_chunk
+from olapdb.engine.column_defaults import DefaultColumns
+from olapdb.functions import parse_type
+from olapdb.ingest.read_parts import read_rows
+from olapdb.ingest.trigger import Surroundings
+from olapdb.model.columns import PartColumns
+from olapdb.model.part import Part
+from olapdb.model.schema import Table
+from olapdb.runtime.cache import Cache
+from olapdb.types import is_nullable, make_nullable
+
+
+def read_without_nulls(
+    around: Surroundings, table: Table, part: Part, columns: Sequence[str]
+) -> tuple[pa.Table, pa.Array | None]:
+    """All of the part, NULL of the named columns replaced by the column's default; and which rows
+    had one (None: no row did)."""
+    wide = replace(
+        table,
+        columns=tuple(
+            replace(c, type=make_nullable(c.type)) if c.name in columns else c
+            for c in table.columns
+        ),
+    )
+    # Not the caller's cache: the wide table has the version of the real one.
+    rows = read_rows(replace(around, cache=Cache()), wide, part)
+    holed = [name for name in columns if rows.column(name).null_count]
+    if not holed:
+        return rows, None
+    defaults = DefaultColumns.of(table, around.snapshot, around.environment, Cache())
+    kept = {n: single_chunk(rows.column(n)) for n in rows.column_names if n not in holed}
+    full = defaults.complete(kept, part.rows, around.environment, holed, storing=True)
+    nulls = []
+    for name in holed:
+        values = single_chunk(rows.column(name))
+        nulls.append(pc.is_null(values))
+        at = rows.schema.get_field_index(name)
+        rows = rows.set_column(at, name, pc.if_else(pc.is_valid(values), values, full[name]))
+    return rows, reduce(pc.or_, nulls)
+
+
+def once_nullable(table: Table, part: Part) -> tuple[str, ...]:
+    """Columns that are not Nullable, but were since the part was written."""
+    known = PartColumns(table)
+    return tuple(
+        column.name
+        for column in table.stored_columns
+        if not is_nullable(column.type)
+        and any(is_nullable(parse_type(one)) for one in known.types_in(part, column))
+    )
+
+
+def converts(table: Table, part: Part) -> bool:
+    """Whether a column's type was changed since the part was written, in any way."""
+    known = PartColumns(table)
+    return any(
+        {*known.types_in(part, column)} - {column.type.name} for column in table.stored_columns
+    )

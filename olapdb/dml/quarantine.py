@@ -1,0 +1,60 @@
+"""SYSTEM QUARANTINE PART: a part that cannot be read is set aside, without reading it.
+
+It is detached, with the reason 'broken'; the other parts of its table can be read again.  What it
+had reached is known from the ledger alone:
+
+    of a view's source   slices whose parts name its blocks are stale
+    of a view's target   its blocks are the view's gap, or its slice is stale: as by DETACH
+    of a dimension       all that the view made is stale
+
+ATTACH brings it back, once its file was restored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from olapdb.dml.move_parts import set_aside
+from olapdb.errors import NoSuchDataPart
+from olapdb.lineage.row_removal import Leaving, RowChange, stored_table
+from olapdb.model.changes import PartsLive, RemoveParts
+from olapdb.model.snapshot import Snapshot
+from olapdb.runtime.failpoints import reach
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantinedPart:
+    """`path` is "" for a part that lies in the catalog."""
+
+    part: str
+    partition: str
+    path: str
+    rows: int
+    commit: int
+
+
+def quarantine_part(change: RowChange, table_id: str, part: str) -> QuarantinedPart:
+    """One commit. `part` is a name, or an id as errors name it.
+
+    Raises NoSuchDataPart where the table has none of that name."""
+
+    def attempt(snapshot: Snapshot) -> QuarantinedPart:
+        table = stored_table(snapshot, table_id, change.cause)
+        found = [one for one in snapshot.parts(table.id) if one.rows and part in (one.name, one.id)]
+        if not found:
+            raise NoSuchDataPart(
+                f"{table.database}.{table.name} has no part {part}.",
+                hint=f"CHECK TABLE {table.database}.{table.name} names those that are damaged.",
+            )
+        broken = found[0]
+        leaving = Leaving(change, snapshot, table, [broken])
+        leaving.add_unread(broken)
+        reach("move.rows_asked")
+        commit = leaving.publish(
+            [PartsLive(table.id, (broken.id,))],
+            [RemoveParts(table.id, (broken.id,)), set_aside(snapshot, table, broken, "broken")],
+        )
+        reach("move.committed")
+        return QuarantinedPart(broken.name, broken.partition_id, broken.path, broken.rows, commit)
+
+    return change.until_published(attempt)

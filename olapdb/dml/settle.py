@@ -1,0 +1,93 @@
+"""Fires the views of an INSERT again until they have joined what the INSERT itself brings.
+
+    first     v joined what was staged before it fired; a later block brought more of hi
+    again     all views join all of hi that the first firing brought
+    done      the firing brings the very rows of hi that it joined: they are what the commit leaves
+
+Views that write for each other may never get there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from olapdb.errors import InternalError
+from olapdb.ingest.own_rows import OTHER_PARTS, Brought, brought
+from olapdb.ingest.read_parts import read_staged
+from olapdb.ingest.staged_insert import StagedInsert
+from olapdb.lineage.dimension_impact import difference
+from olapdb.model.changes import AddPart
+from olapdb.model.schema import SchemaObject, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.storage.store import Store
+
+ROUNDS_MAX = 4
+"""How often views fire on what they write for each other; then what they made is stale."""
+
+
+def settled(
+    staged: StagedInsert,
+    fire: Callable[[Brought, StagedInsert], StagedInsert],
+    snapshot: Snapshot,
+    store: Store,
+    discard: Callable[[Iterable[str]], None],
+) -> StagedInsert:
+    """Return what the last firing staged; its views are `unsettled` where no two firings agreed.
+
+    `fire` gives the same source parts with a cascade that joins the parts given, and deletes all
+    that was staged where it fails; `discard` deletes what an earlier firing staged."""
+    tables = frozenset(one.table_id for one in staged.joined)
+    for _ in range(ROUNDS_MAX):
+        joined = brought(staged.changes, tables)
+        again = fire(joined, staged)
+        try:
+            differing = _differing(joined, brought(again.changes, tables), snapshot, store)
+        except BaseException:
+            discard((*staged.paths, *again.paths))
+            raise
+        kept = set(again.paths)
+        discard([path for path in staged.paths if path not in kept])
+        others = (one for one in again.joined if one.table_id in differing)
+        staged = replace(again, joined=tuple(replace(one, parts=OTHER_PARTS) for one in others))
+        if not differing:
+            break
+    return staged
+
+
+def _differing(
+    before: Brought, after: Brought, snapshot: Snapshot, store: Store
+) -> frozenset[str]:  # fmt: skip
+    """The tables of which the two do not bring the same rows."""
+    return frozenset(
+        table_id for table_id in before.keys() | after.keys()
+        if not _same_rows(
+            snapshot.by_id(table_id), before.get(table_id, ()), after.get(table_id, ()), store
+        )
+    )  # fmt: skip
+
+
+def _same_rows(
+    table: SchemaObject | None, ours: Sequence[AddPart], theirs: Sequence[AddPart], store: Store
+) -> bool:
+    if [one.part.id for one in ours] == [one.part.id for one in theirs]:
+        return True
+    if _rows(ours) != _rows(theirs):
+        return False
+    if not isinstance(table, Table):
+        raise InternalError("Rows were staged for what is no table.")
+    old, new = (
+        pa.concat_tables([read_staged(store, table, one) for one in some])
+        for some in (ours, theirs)
+    )
+    try:
+        same: bool = old.equals(new) or difference(old, new).num_rows == 0
+        return same
+    except pa.ArrowNotImplementedError:
+        return False  # of types that do not compare
+
+
+def _rows(parts: Iterable[AddPart]) -> int:
+    return sum(one.part.rows for one in parts)

@@ -1,0 +1,225 @@
+"""TTL: rows whose time is over leave, in one commit for a table.
+
+    TTL d + INTERVAL 1 MONTH                     every row, a month after d
+    TTL d + INTERVAL 1 DAY WHERE kind = 'debug'  just these, a day after
+
+Expired rows are there until a pass takes them, as in ClickHouse: in the background, before OPTIMIZE
+merges, or by MATERIALIZE TTL.  A pass judges parts by the bounds of their columns where it can: a
+part of which nothing has expired is not opened, and one that has expired whole is dropped as it is,
+read only where a view has to be told what was in it.
+
+The rows leave by retention (rule 4): what views made of them is frozen, unless the table says
+`ttl_retain = 0`.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.bind import BindScope, bind_expression
+from olapdb.compute.evaluate import evaluate_array
+from olapdb.dml.delete import NOTHING_LEFT, DeleteResult, matching, rewrite
+from olapdb.errors import Error, InternalError
+from olapdb.functions.base import Environment
+from olapdb.lineage.row_removal import RowChange, stored_table
+from olapdb.model.columns import PartColumns
+from olapdb.model.part import ColumnBounds, Part
+from olapdb.model.schema import Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression
+from olapdb.runtime.services import Services
+from olapdb.sql import nodes
+from olapdb.sql.parser import parse
+from olapdb.types import Date, Date32, Interval, plain
+
+Share: TypeAlias = Literal["none", "some", "all"]
+
+
+@dataclass(frozen=True, slots=True)
+class TtlRule:
+    """Rows whose `expires` is over, where `where` holds (None: always)."""
+
+    expires: nodes.Expression
+    where: nodes.Expression | None
+
+
+def rules_of(table: Table) -> tuple[TtlRule, ...]:
+    """The rules in the table's TTL text."""
+    if not table.ttl:
+        return ()
+    statement = parse(f"ALTER TABLE t MODIFY TTL {table.ttl}")[0]
+    if not isinstance(statement, nodes.Alter):
+        raise InternalError(f"The TTL of {table.name} cannot be read: {table.ttl}")
+    return tuple(
+        TtlRule(item.expression, item.where)
+        for action in statement.actions
+        if isinstance(action, nodes.ModifyTtl)
+        for item in action.ttl
+    )
+
+
+def apply_ttl(
+    services: Services, table_id: str, *, partition_id: str | None = None, query_id: str = "",
+    statement: str = "", settings: Mapping[str, object] | None = None,
+) -> DeleteResult:  # fmt: skip
+    """Removes the rows that have expired by now, in one commit; `commit` None where none had.
+
+    Raises CommitConflict where others kept changing the parts; nothing was changed then.
+    """
+    known = services.catalog.snapshot().by_id(table_id)
+    retain = bool(known.setting("ttl_retain", True)) if isinstance(known, Table) else True
+    change = RowChange(
+        services, "TTL", query_id, statement, settings or {}, Environment(zone=services.zone),
+        retain=retain,
+    )  # fmt: skip
+
+    def attempt(snapshot: Snapshot) -> DeleteResult:
+        table = stored_table(snapshot, table_id, "TTL")
+        found = _expired(change, snapshot, table, partition_id)
+        return rewrite(change, snapshot, table, found) if found else NOTHING_LEFT
+
+    return change.until_published(attempt)
+
+
+def _expired(
+    change: RowChange, snapshot: Snapshot, table: Table, partition_id: str | None
+) -> list[tuple[Part, np.ndarray | None]]:
+    """Each part with expired rows, and their offsets in it (None: all of them)."""
+    judge = _Judge(table, change.services)
+    whole: list[tuple[Part, np.ndarray | None]] = []
+    unsure: list[Part] = []
+    for part in snapshot.parts(table.id):
+        if not part.rows or partition_id not in (None, part.partition_id):
+            continue
+        match judge.share(part):
+            case "all":
+                whole.append((part, None))
+            case "some":
+                unsure.append(part)
+    if not unsure:
+        return whole
+    found = matching(change, snapshot, table, judge.condition(), partition_id, among=unsure)
+    if table.setting("ttl_only_drop_parts", False):
+        found = [(part, offsets) for part, offsets in found if len(offsets) == part.rows]
+    return [*whole, *found]
+
+
+class _Judge:
+    """What is over at one moment, by the rules of one version of a table."""
+
+    def __init__(self, table: Table, services: Services) -> None:
+        self._rules = rules_of(table)
+        self._now = datetime.datetime.fromtimestamp(
+            services.clock_ms() / 1000, ZoneInfo(services.zone)
+        )
+        self._environment = Environment(zone=services.zone)
+        scope = BindScope(
+            snapshot=services.catalog.snapshot(), database=table.database,
+            environment=self._environment,
+        )  # fmt: skip
+        self._bound = [bind_expression(rule.expires, table, scope) for rule in self._rules]
+        self._columns = PartColumns(table)
+
+    def condition(self) -> nodes.Expression:
+        """True for the rows that have expired. The start of time never expires, as in
+        ClickHouse."""
+        alternatives: list[nodes.Expression] = []
+        for rule, bound in zip(self._rules, self._bound, strict=True):
+            needed: list[nodes.Expression] = [
+                nodes.Function("lessOrEquals", (rule.expires, self._moment(bound))),
+                nodes.Function("notEquals", (nodes.Function("toInt64", (rule.expires,)), _ZERO)),
+            ]
+            if rule.where is not None:
+                needed.append(rule.where)
+            alternatives.append(nodes.Function("and", tuple(needed)))
+        if len(alternatives) == 1:
+            return alternatives[0]
+        return nodes.Function("or", tuple(alternatives))
+
+    def share(self, part: Part) -> Share:
+        """How much of the part has expired, as its bounds tell; "some" where they do not."""
+        shares = [self._share(part, r, b) for r, b in zip(self._rules, self._bound, strict=True)]
+        if "all" in shares:
+            return "all"
+        return "some" if "some" in shares else "none"
+
+    def _share(self, part: Part, rule: TtlRule, bound: Expression) -> Share:
+        ends = self._ends(part, bound)
+        if ends is None:
+            return "some"
+        low, high, nulls = ends
+        now = self._ticks(bound)
+        if low > now:
+            return "none"
+        if high <= now and low > 0 and not nulls and rule.where is None:
+            return "all"
+        return "some"
+
+    def _ends(self, part: Part, bound: Expression) -> tuple[int, int, int] | None:
+        """The earliest and the latest expiry in the part, as ticks of the expression's type, and
+        the NULLs of its column; None where they are not known."""
+        column = _moving_column(bound)
+        if column is None:
+            return None
+        known: ColumnBounds | None = self._columns.bounds(part).get(column.name)
+        if known is None or known[0] is None:
+            return None
+        arrow = column.type.arrow
+        try:
+            values = pa.array([known[0], known[1]], _integers(arrow)).view(arrow)
+            batch = pa.RecordBatch.from_arrays([values], names=[column.name])
+            made = evaluate_array(bound, batch, self._environment)
+        except (Error, pa.ArrowException, TypeError, OverflowError):
+            return None
+        if made.null_count:
+            return None
+        low, high = made.view(_integers(made.type)).cast(pa.int64()).to_pylist()
+        if low > high:  # what is added leads beyond the last date that the type has
+            return None
+        return low, high, int(known[2])
+
+    def _ticks(self, bound: Expression) -> int:
+        """Now, as ticks of the expression's type."""
+        if isinstance(plain(bound.type), Date | Date32):
+            return self._now.date().toordinal() - datetime.date(1970, 1, 1).toordinal()
+        seconds = int(self._now.timestamp())
+        return seconds * _TICKS[bound.type.arrow.unit]
+
+    def _moment(self, bound: Expression) -> nodes.Expression:
+        if isinstance(plain(bound.type), Date | Date32):
+            return nodes.Function("toDate32", (nodes.Literal(self._now.date().isoformat()),))
+        seconds = nodes.Literal(int(self._now.timestamp()), str(int(self._now.timestamp())))
+        return nodes.Function("toDateTime", (seconds,))
+
+
+_SHIFTS = ("plus", "minus")
+_ZERO = nodes.Literal(0, "0")
+_TICKS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+def _integers(arrow: pa.DataType) -> pa.DataType:
+    return pa.int32() if arrow.bit_width == 32 else pa.int64()
+
+
+def _moving_column(expression: Expression) -> ColumnRef | None:
+    """The one column of an expression that never decreases as the column grows; None for any
+    other, and for types whose bounds are not ticks."""
+    match expression:
+        case ColumnRef():
+            kind = expression.type.arrow
+            is_time = pa.types.is_date32(kind) or pa.types.is_timestamp(kind)
+            return expression if is_time else None
+        case Call(arguments=(moved, Constant(type=Interval()))) if expression.name in _SHIFTS:
+            return _moving_column(moved)
+        case Call(arguments=arguments) if expression.function.monotonic:
+            moving = [one for one in arguments if not isinstance(one, Constant)]
+            return _moving_column(moving[0]) if len(moving) == 1 else None
+        case _:
+            return None

@@ -1,0 +1,1 @@
+"""What the MergeTree engines mean: layout, default values, combining rows by sorting key."""

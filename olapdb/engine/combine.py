@@ -1,0 +1,215 @@
+"""combine: joins rows of equal sorting key. The one function by which engines differ.
+
+Merges, FINAL and optimize_on_insert all call it, so what FINAL reads is what a full merge leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.compute.batches import single_chunk
+from olapdb.compute.ordering import equal_to_previous
+from olapdb.engine.layout import TableLayout
+from olapdb.engine.replacing_collapsing import collapsing, replacing, versioned_collapsing
+from olapdb.engine.summing import is_default, wrapping_sums
+from olapdb.engine.summing_maps import merged_map, nested_maps
+from olapdb.errors import InternalError
+from olapdb.functions import resolve_aggregate
+from olapdb.functions.base import Groups
+from olapdb.model.schema import Column, Table
+from olapdb.types import (
+    AggregateFunction,
+    Boolean,
+    DataType,
+    Decimal,
+    Float,
+    Integer,
+    LowCardinality,
+    Nullable,
+    SimpleAggregateFunction,
+    is_nullable,
+)
+
+Combine = Callable[[TableLayout, pa.Table, Groups], pa.Table]
+
+
+def combine(
+    table: Table, rows: pa.Table, layout: TableLayout | None = None, *, unique: bool = False
+) -> pa.Table:
+    """The rows as a merge leaves them. `rows` are sorted by the sorting key, equal keys in the
+    order of their insertion, and have the key's columns and those of `columns_to_combine`.
+
+    Summing: sums, of nested maps too; a row whose sums are all zero is dropped, unless there are
+    states or maps.  Aggregating: states merged.  Other
+    columns keep their first value.  Replacing and Collapsing keep whole rows, see `survivors`; of
+    what they keep FINAL hides some, see `survivors.visible`.  Of other engines the rows come back
+    as they are.  `unique`: no two rows have one key.  Raises IncorrectData where a sign is not 1 or -1, an is_deleted not 0 or 1.
+    """
+    if not table.engine.combines or not rows.num_rows:
+        return rows
+    layout = layout or TableLayout(table)
+    method = _METHODS.get(table.engine.name)
+    if method is None:
+        raise InternalError(f"Engine {table.engine.name} has no way to combine rows.")
+    rows = rows.combine_chunks()
+    if unique:
+        return method(layout, rows, Groups(np.arange(rows.num_rows), rows.num_rows))
+    changed = ~equal_to_previous(layout.sorting_keys(rows), rows.num_rows)
+    codes = np.cumsum(changed) - 1
+    return method(layout, rows, Groups(codes, int(codes[-1]) + 1))
+
+
+def columns_to_combine(layout: TableLayout, wanted: Iterable[str]) -> frozenset[str]:
+    """The columns that must be read so that `combine` gives the wanted ones as a merge would."""
+    table = layout.table
+    needed = set(wanted) | layout.sorting_columns
+    if table.engine.name == "SummingMergeTree":
+        needed |= {c.name for c in summed_columns(layout)}
+        for one in nested_maps(layout):
+            needed |= set(one.names) if needed.intersection(one.names) else set()
+    else:
+        needed |= set(table.engine.arguments)
+    return frozenset(needed)
+
+
+def summed_columns(layout: TableLayout) -> tuple[Column, ...]:
+    """The columns that SummingMergeTree adds up: those named, or every number that is in neither
+    key."""
+    table = layout.table
+    in_keys = layout.sorting_columns | layout.partition_columns
+    named = table.engine.arguments
+    return tuple(
+        c
+        for c in table.stored_columns
+        if _is_summable(c.type) and (c.name in named if named else c.name not in in_keys)
+    )
+
+
+def _is_summable(data_type: DataType) -> bool:
+    """Numbers and Bool (true wins); not what only merges by a function of its own."""
+    if isinstance(data_type, SimpleAggregateFunction):
+        return False
+    if isinstance(data_type, Nullable | LowCardinality):
+        return _is_summable(data_type.inner)
+    return isinstance(data_type, Integer | Float | Decimal | Boolean)
+
+
+def _summing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
+    summed = {c.name for c in summed_columns(layout) if c.name in rows.column_names}
+    maps = nested_maps(layout)
+    read = [one for one in maps if one.keys[0] in rows.column_names]
+    columns = {name: rows.column(name) for name in rows.column_names}
+    if groups.count < rows.num_rows:
+        columns.update(_merged_columns(layout, rows, groups))
+        for name in summed:
+            columns[name] = wrapping_sums(single_chunk(rows.column(name)), groups)
+    for one in read:
+        columns.update(merged_map(one, rows, groups))
+    made = pa.table([columns[name] for name in rows.column_names], schema=rows.schema)
+    return made if maps or _has_states(layout) else _without_zero_rows(layout, made, summed)
+
+
+def _has_states(layout: TableLayout) -> bool:
+    """Whether a state is merged as a sum is: then a row is never one of nothing, as in ClickHouse.
+    Columns that are named leave it to those."""
+    table, named = layout.table, layout.table.engine.arguments
+    return any(
+        isinstance(c.type, AggregateFunction | SimpleAggregateFunction)
+        and (c.name in named if named else c.name not in layout.sorting_columns)
+        for c in table.stored_columns
+    )
+
+
+def _aggregating(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
+    if groups.count == rows.num_rows:
+        return rows
+    columns = _merged_columns(layout, rows, groups)
+    return pa.table([columns[name] for name in rows.column_names], schema=rows.schema)
+
+
+_METHODS: Mapping[str, Combine] = {
+    "SummingMergeTree": _summing,
+    "AggregatingMergeTree": _aggregating,
+    "ReplacingMergeTree": replacing,
+    "CollapsingMergeTree": collapsing,
+    "VersionedCollapsingMergeTree": versioned_collapsing,
+}
+"""By engine: layout, sorted rows, which of them have equal keys (codes ascending) -> rows."""
+
+
+def _merged_columns(layout: TableLayout, rows: pa.Table, groups: Groups) -> dict[str, pa.Array]:
+    """States merged, plain columns their first value, by name."""
+    first = pa.array(groups.starts)
+    types = {c.name: c.type for c in layout.table.stored_columns}
+    merged = {}
+    for name in rows.column_names:
+        column = single_chunk(rows.column(name))
+        data_type = types.get(name)
+        if data_type is None or name in layout.sorting_columns:
+            merged[name] = column.take(first)
+        else:
+            merged[name] = _merged(column, data_type, groups, first)
+    return merged
+
+
+def _merged(column: pa.Array, data_type: DataType, groups: Groups, first: pa.Array) -> pa.Array:
+    match data_type:
+        case AggregateFunction(function=function, parameters=parameters, arguments=arguments):
+            return merge_states(function, parameters, arguments, column, groups)
+        case SimpleAggregateFunction(function=function, inner=inner):
+            return _merged_simply(function, inner, column, groups)
+        case _:
+            return column.take(first)
+
+
+def merge_states(
+    function: str,
+    parameters: Sequence[str],
+    arguments: Sequence[DataType],
+    states: pa.Array,
+    groups: Groups,
+) -> pa.Array:
+    """One state for each group, the union of its rows' states."""
+    aggregate = resolve_aggregate(function, parameter_values(parameters), arguments)
+    return single_chunk(aggregate.merge(states, groups))
+
+
+def parameter_values(parameters: Sequence[str]) -> list[object]:
+    """SQL literals of a type name ("0.9", "'x'") as Python values."""
+    values: list[object] = []
+    for text in parameters:
+        if text.startswith("'"):
+            values.append(text[1:-1])
+        elif text.lstrip("-").isdigit():
+            values.append(int(text))
+        else:
+            values.append(float(text))
+    return values
+
+
+def _merged_simply(function: str, inner: DataType, column: pa.Array, groups: Groups) -> pa.Array:
+    """A value that merges with itself: the function over the group's values."""
+    aggregate = resolve_aggregate(function, (), (inner,))
+    made = single_chunk(aggregate.finalize(aggregate.state([column], groups)))
+    return made if made.type == column.type else wrapping_cast(made, column.type)
+
+
+def wrapping_cast(column: pa.Array, arrow: pa.DataType) -> pa.Array:
+    """A number in another width, wrapping as ClickHouse does."""
+    return pc.cast(column, arrow, safe=False)
+
+
+def _without_zero_rows(layout: TableLayout, rows: pa.Table, summed: set[str]) -> pa.Table:
+    """Rows but for those whose sums are all of nothing."""
+    if not summed:
+        return rows
+    zero: np.ndarray = np.ones(rows.num_rows, bool)
+    for column in layout.table.stored_columns:
+        if column.name in summed:
+            values = single_chunk(rows.column(column.name))
+            zero &= is_default(values, is_nullable(column.type))
+    return rows if not zero.any() else rows.filter(pa.array(~zero))

@@ -1,0 +1,285 @@
+"""How a table lays out its rows: sorted by its sorting key, split by its partition key."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.compute.batches import single_chunk
+from olapdb.compute.evaluate import evaluate_array
+from olapdb.compute.group_codes import factorise
+from olapdb.compute.ordering import OrderColumn, is_sorted, sort_indices
+from olapdb.engine.monotonic_keys import constant_value, key_values
+from olapdb.errors import CannotConvertType
+from olapdb.functions.base import Environment
+from olapdb.model.schema import SkipIndex, Table
+from olapdb.plan.expressions import Call, ColumnRef, Expression, columns_of
+from olapdb.types import (
+    DataType,
+    Date,
+    Date32,
+    DateTime,
+    DateTime64,
+    Integer,
+    String,
+    Tuple,
+    plain,
+)
+
+UNPARTITIONED = "all"
+
+
+class TableLayout:
+    """The keys of one version of a table, bound once; immutable, safe to share by threads."""
+
+    def __init__(self, table: Table, environment: Environment | None = None) -> None:
+        self.table = table
+        self._environment = environment or Environment()
+
+    # --- keys
+
+    @cached_property
+    def sorting_expressions(self) -> tuple[Expression, ...]:
+        """The sorting key's items over the table's columns."""
+        return tuple(self._bind(item.expression) for item in self.table.sorting_key)
+
+    @cached_property
+    def partition_expressions(self) -> tuple[Expression, ...]:
+        """The items of the partition key; a tuple's elements one by one."""
+        text = self.table.partition_key.strip()
+        if not text or text.replace(" ", "").lower() == "tuple()":
+            return ()
+        bound = self._bind(text)
+        if isinstance(bound, Call) and bound.name == "tuple":
+            return bound.arguments
+        return (bound,)
+
+    @cached_property
+    def index_expressions(self) -> tuple[tuple[SkipIndex, Expression], ...]:
+        """The skip indexes with their expressions over the table's columns."""
+        return tuple((index, self._bind(index.expression)) for index in self.table.indexes)
+
+    def index_values(self, rows: pa.Table) -> dict[str, pa.Array]:
+        """What each skip index is made of, by its name; in the rows' order."""
+        if not self.table.indexes or not rows.num_rows:
+            return {}
+        used = frozenset().union(*(columns_of(e) for _, e in self.index_expressions))
+        batch = _batch(rows, used)
+        return {
+            # Arrow calls lists equal whose items are named otherwise; their types' text is not.
+            index.name: evaluate_array(expression, batch, self._environment).cast(
+                expression.type.arrow
+            )
+            for index, expression in self.index_expressions
+        }
+
+    @cached_property
+    def key_columns(self) -> frozenset[str]:
+        """Columns that are themselves items of the sorting key."""
+        return frozenset(e.name for e in self.sorting_expressions if isinstance(e, ColumnRef))
+
+    @cached_property
+    def sorting_columns(self) -> frozenset[str]:
+        """All columns that the sorting key is made of."""
+        return frozenset().union(*(columns_of(e) for e in self.sorting_expressions))
+
+    @cached_property
+    def partition_columns(self) -> frozenset[str]:
+        """All columns that the partition key is made of."""
+        return frozenset().union(*(columns_of(e) for e in self.partition_expressions))
+
+    @cached_property
+    def keys_within_partitions(self) -> bool:
+        """Whether rows of one sorting key are of one partition, whatever their values: then the rows
+        of all partitions may be combined together."""
+        exact = {
+            e.name for e in self.sorting_expressions
+            if isinstance(e, ColumnRef) and isinstance(plain(e.type), _EXACT)
+        }  # fmt: skip
+        return self.partition_columns <= exact
+
+    def sorting_keys(self, rows: pa.Table) -> list[pa.Array]:
+        """The sorting key's values, item by item; `rows` needs the columns it is made of."""
+        batch = _batch(rows, self.sorting_columns)
+        return [evaluate_array(e, batch, self._environment) for e in self.sorting_expressions]
+
+    # --- sort
+
+    def sort(self, rows: pa.Table) -> pa.Table:
+        """The rows in the order of the sorting key, one chunk a column; stable. NULL and NaN
+        come last."""
+        order = self.order(rows)
+        return rows.combine_chunks() if order is None else rows.take(order).combine_chunks()
+
+    def order(self, rows: pa.Table) -> pa.Array | None:
+        """Positions that sort the rows, None where they are in order already."""
+        if not self.table.sorting_key or rows.num_rows <= 1:
+            return None
+        columns = [
+            OrderColumn(values, item.descending)
+            for values, item in zip(self.sorting_keys(rows), self.table.sorting_key, strict=True)
+        ]
+        if is_sorted(columns, rows.num_rows):
+            return None
+        return sort_indices(columns, rows.num_rows)
+
+    # --- partitions
+
+    def split(self, rows: pa.Table) -> list[tuple[str, tuple[object, ...], pa.Table]]:
+        """(partition id, partition value, rows) for each partition that has rows, by first
+        appearance; rows keep their order."""
+        if not rows.num_rows:
+            return []
+        if not self.partition_expressions:
+            return [(UNPARTITIONED, (), rows)]
+        only = self._only_partition(rows)
+        if only is not None:
+            return [(*self._identify(only, 0), rows)]
+        values = self._partition_values(rows)
+        found = factorise(values, rows.num_rows)
+        if found.count == 1:
+            return [(*self._identify(values, 0), rows)]
+        if np.count_nonzero(found.codes[1:] != found.codes[:-1]) == found.count - 1:
+            return self._slices(rows, values, found.first)
+        groups = found.groups
+        order, ends = groups.order, np.cumsum(groups.sizes)
+        pieces = []
+        for code, first in enumerate(found.first):
+            identity, value = self._identify(values, int(first))
+            own = order[groups.starts[code] : ends[code]]
+            pieces.append((identity, value, rows.take(pa.array(own))))
+        return pieces
+
+    def _slices(
+        self, rows: pa.Table, values: Sequence[pa.Array], first: np.ndarray
+    ) -> list[tuple[str, tuple[object, ...], pa.Table]]:
+        """The split of rows that came partition by partition; not copied."""
+        ends = [*first[1:], rows.num_rows]
+        return [
+            (*self._identify(values, int(start)), rows.slice(start, end - start))
+            for start, end in zip(first, ends, strict=True)
+        ]
+
+    def partition_ids(self, rows: pa.Table) -> list[str]:
+        """The ids of the partitions that the rows fall into, by first appearance."""
+        if not rows.num_rows:
+            return []
+        if not self.partition_expressions:
+            return [UNPARTITIONED]
+        only = self._only_partition(rows)
+        if only is not None:
+            return [self._identify(only, 0)[0]]
+        values = self._partition_values(rows)
+        first = factorise(values, rows.num_rows).first
+        return [self._identify(values, int(at))[0] for at in first]
+
+    def partition_id(self, value: Sequence[object]) -> str:
+        """The id of the partition with this value (as `split` gives it)."""
+        if not self.partition_expressions:
+            return UNPARTITIONED
+        arrays = [
+            pa.array([v], type=e.type.arrow)
+            for v, e in zip(value, self.partition_expressions, strict=True)
+        ]
+        return self._identify(arrays, 0)[0]
+
+    def _only_partition(self, rows: pa.Table) -> list[pa.Array] | None:
+        """The value of the one partition of all rows; None: not known."""
+        batch = _batch(rows, self.partition_columns)
+        values = []
+        for expression in self.partition_expressions:
+            value = constant_value(expression, batch, self._environment)
+            if value is None:
+                return None
+            values.append(value)
+        return values
+
+    def _partition_values(self, rows: pa.Table) -> list[pa.Array]:
+        batch = _batch(rows, self.partition_columns)
+        return [key_values(e, batch, self._environment) for e in self.partition_expressions]
+
+    def _identify(self, values: Sequence[pa.Array], row: int) -> tuple[str, tuple[object, ...]]:
+        """The id and the value (JSON-able: dates are days, timestamps ticks) of a row's
+        partition."""
+        types = [e.type for e in self.partition_expressions]
+        plain_values = tuple(json_value(column[row]) for column in values)
+        return partition_id(plain_values, types), plain_values
+
+    # --- binding
+
+    def _bind(self, text: str) -> Expression:
+        """A key item; a plain column needs no binder."""
+        column = self.table.column(text.strip("`"))
+        if column is not None and column.default_kind != "ALIAS":
+            return ColumnRef(column.type, column.name)
+        from olapdb.bind import NO_SNAPSHOT, BindScope, bind_expression
+        from olapdb.sql.parser import parse_expression
+
+        scope = BindScope(
+            snapshot=NO_SNAPSHOT, database=self.table.database, environment=self._environment
+        )
+        return bind_expression(parse_expression(text), self.table, scope)
+
+
+_EXACT = (Integer, String, Date, Date32, DateTime, DateTime64)
+"""Types whose values are the same where they are equal, as 0.0 and -0.0 are not."""
+
+
+def partition_id(values: Sequence[object], types: Sequence[DataType]) -> str:
+    """The partition's name in file names and system tables, as in ClickHouse: whole numbers
+    verbatim, dates as yyyymmdd, joined by `-`; where a text or anything else is among them, the
+    hex of a 128-bit hash (BLAKE2b over the values' text; ClickHouse's SipHash differs).
+
+    `values` are JSON-able: dates are days since 1970-01-01.
+    """
+    words = []
+    for value, data_type in zip(values, types, strict=True):
+        kind = plain(data_type)
+        if value is None or isinstance(kind, Tuple):
+            break
+        if isinstance(kind, Date | Date32):
+            words.append(str(np.datetime64(int(str(value)), "D")).replace("-", ""))
+        elif isinstance(kind, Integer):
+            words.append(str(value))
+        elif isinstance(value, bool):
+            words.append(str(int(value)))
+        elif isinstance(value, int):  # timestamps
+            words.append(str(value))
+        else:
+            break
+    else:
+        return "-".join(words)
+    texts = [f"{data_type}={value!r}" for value, data_type in zip(values, types, strict=True)]
+    return hashlib.blake2b("\x00".join(texts).encode(), digest_size=16).hexdigest()
+
+
+def json_value(value: pa.Scalar) -> object:
+    """A partition value as the catalog keeps it: dates are days, timestamps ticks."""
+    if not value.is_valid:
+        return None
+    if pa.types.is_date(value.type) or pa.types.is_timestamp(value.type):
+        return value.value
+    try:
+        made = value.as_py()
+    except UnicodeDecodeError as error:
+        raise CannotConvertType(
+            f"A value of the partition key is not UTF-8: {error}.",
+            hint="Partition by hex(…) of it.",
+        ) from error
+    if isinstance(made, bool | int | float | str):
+        return made
+    return made.hex() if isinstance(made, bytes) else str(made)
+
+
+def _batch(rows: pa.Table, names: frozenset[str]) -> pa.RecordBatch:
+    """The named columns as one batch; a rowful batch even where there is none."""
+    kept = [name for name in rows.column_names if name in names]
+    if not kept:
+        return pa.RecordBatch.from_arrays([pa.nulls(rows.num_rows)], names=["-"])
+    return pa.RecordBatch.from_arrays(
+        [single_chunk(rows.column(name)) for name in kept], names=kept
+    )

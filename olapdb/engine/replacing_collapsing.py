@@ -1,0 +1,158 @@
+"""Engines that keep some of the rows of a key and drop the rest: Replacing and Collapsing.
+
+All rows of a key lie together, in the order of their insertion; `groups.codes` ascend.  The rules
+are ClickHouse's (src/Processors/Merges/Algorithms: ReplacingSortedAlgorithm,
+CollapsingSortedAlgorithm, VersionedCollapsingAlgorithm).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.compute.batches import single_chunk
+from olapdb.engine.layout import TableLayout
+from olapdb.errors import IncorrectData
+from olapdb.functions.base import Groups
+from olapdb.model.schema import Table
+
+
+def replacing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
+    """One row of each key: that of the greatest version (NaN is greater than any number), of
+    equal versions, or without a version column, the last inserted one.  A tombstone
+    (is_deleted = 1) stays, so that it also hides what is merged later."""
+    check_markers(layout.table, rows)
+    if groups.count == rows.num_rows:
+        return rows
+    last = groups.starts + groups.sizes - 1
+    version = layout.table.engine.version
+    if version is not None:
+        last = _last_greatest(_comparable(rows, version), groups)
+    return rows.take(pa.array(last))
+
+
+def collapsing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
+    """At most the first cancelling (-1) and the last stating (1) row of each key:
+
+        as many of both, the last one cancels   -> none        1 -1
+        as many of both, the last one states    -> both       -1  1
+        more that state                         -> the last stating row
+        more that cancel                        -> the first cancelling row
+
+    Where each state is cancelled before the next one is stated, any tree of merges gives the same.
+    """
+    check_markers(layout.table, rows)
+    states = _signs(layout.table, rows) > 0
+    starts, count = groups.starts, rows.num_rows
+    at = np.arange(count)
+    stating = np.add.reduceat(states.astype(np.int64), starts)
+    cancelling = groups.sizes - stating
+    last_stating = np.maximum.reduceat(np.where(states, at, -1), starts)
+    first_cancelling = np.minimum.reduceat(np.where(states, count, at), starts)
+    kept = states[starts + groups.sizes - 1] | (stating != cancelling)
+    chosen = np.concatenate(
+        (first_cancelling[kept & (stating <= cancelling)], last_stating[kept & (stating >= cancelling)])
+    )  # fmt: skip
+    return _only(rows, np.sort(chosen))
+
+
+def versioned_collapsing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
+    """What is left of a key and version when each row cancels the nearest one before it that has
+    the other sign and is not cancelled yet.
+
+        signs   1  -1   1   1        sum so far  1  0  1  2      the last two are left
+
+    A row stays if from it on the sum never comes back to where it was before it.
+    """
+    check_markers(layout.table, rows)
+    signs = np.where(_signs(layout.table, rows) > 0, 1, -1)
+    total = np.cumsum(signs)
+    level = total - (total - signs)[groups.starts][groups.codes]
+    # Later keys are lifted above all of an earlier one, so that one running minimum serves all.
+    lift = groups.codes * (2 * int(groups.sizes.max()) + 1)
+    stays = _never_undone(signs, level, lift) | _never_undone(-signs, -level, lift)
+    return _only(rows, np.flatnonzero(stays))
+
+
+def visible(table: Table, rows: pa.Table) -> pa.Table:
+    """What FINAL shows of combined rows: no tombstones, and no row that cancels one not there.
+
+    A cancelling row of VersionedCollapsingMergeTree is shown, as ClickHouse does."""
+    engine = table.engine
+    if engine.is_deleted is not None:
+        deleted = single_chunk(rows.column(engine.is_deleted))
+        return _filtered(rows, pc.equal(deleted, pa.scalar(0).cast(deleted.type)))
+    if engine.name == "CollapsingMergeTree":
+        assert engine.sign is not None
+        sign = single_chunk(rows.column(engine.sign))
+        return _filtered(rows, pc.greater(sign, pa.scalar(0, sign.type)))
+    return rows
+
+
+def check_markers(table: Table, rows: pa.Table) -> None:
+    """Raises IncorrectData where a row's sign is not 1 or -1, or its is_deleted not 0 or 1."""
+    for name, allowed in ((table.engine.sign, (1, -1)), (table.engine.is_deleted, (0, 1))):
+        if name is None or not rows.num_rows:
+            continue
+        column = single_chunk(rows.column(name))
+        if pa.types.is_boolean(column.type):
+            continue
+        wrong = pc.invert(pc.is_in(column, value_set=pa.array(allowed, column.type)))
+        if wrong.true_count:
+            value = column[int(pc.index(wrong, True).as_py())]
+            raise IncorrectData(
+                f"Column {name} of {table.database}.{table.name} is {value}, where"
+                f" {table.engine.name} needs {allowed[0]} or {allowed[1]}.",
+                hint="Correct the value; the column's DEFAULT counts where an INSERT leaves it out.",
+            )
+
+
+def _never_undone(steps: np.ndarray, level: np.ndarray, lift: np.ndarray) -> np.ndarray:
+    """Rows that go up (step 1) to a level above zero which no later row of their group leaves
+    downwards."""
+    heights = level + lift
+    lowest_from = np.minimum.accumulate(heights[::-1])[::-1]
+    made: np.ndarray = (steps > 0) & (level > 0) & (lowest_from == heights)
+    return made
+
+
+def _last_greatest(values: np.ndarray, groups: Groups) -> np.ndarray:
+    """The last position of each group's greatest value."""
+    greatest = np.maximum.reduceat(values, groups.starts)
+    at = np.where(values == greatest[groups.codes], np.arange(len(values)), -1)
+    made: np.ndarray = np.maximum.reduceat(at, groups.starts)
+    return made
+
+
+def _comparable(rows: pa.Table, name: str) -> np.ndarray:
+    """A version column as whole numbers of the same order."""
+    column = single_chunk(rows.column(name))
+    arrow = column.type
+    if pa.types.is_boolean(arrow):
+        column = column.cast(pa.uint8())
+    elif pa.types.is_date32(arrow):
+        column = column.view(pa.int32())
+    elif pa.types.is_timestamp(arrow):
+        column = column.view(pa.int64())
+    values: np.ndarray = column.to_numpy(zero_copy_only=False)
+    if not pa.types.is_floating(arrow):
+        return values
+    # The bits of floats order as numbers do, once those of negative ones are turned round.
+    numbers = np.where(np.isnan(values), np.nan, values).astype(np.float64) + 0.0
+    bits = numbers.view(np.int64)
+    return bits ^ ((bits >> 63) & np.int64(0x7FFF_FFFF_FFFF_FFFF))
+
+
+def _signs(table: Table, rows: pa.Table) -> np.ndarray:
+    assert table.engine.sign is not None
+    signs: np.ndarray = single_chunk(rows.column(table.engine.sign)).to_numpy()
+    return signs
+
+
+def _only(rows: pa.Table, positions: np.ndarray) -> pa.Table:
+    return rows if len(positions) == rows.num_rows else rows.take(pa.array(positions))
+
+
+def _filtered(rows: pa.Table, keep: pa.BooleanArray) -> pa.Table:
+    return rows if keep.true_count == rows.num_rows else rows.filter(keep)

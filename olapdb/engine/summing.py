@@ -1,0 +1,74 @@
+"""Sums in a column's own type, as SummingMergeTree makes them: they wrap, decimals outgrow their
+precision."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.compute.batches import single_chunk
+from olapdb.errors import DecimalOverflow
+from olapdb.functions.base import Groups
+from olapdb.functions.kernels.columns import decimal_bits, decimal_within_bits, with_precision
+
+
+def wrapping_sums(column: pa.Array, groups: Groups) -> pa.Array:
+    """One sum for each group; NULL counts as nothing, a group of NULLs only stays NULL."""
+    arrow = column.type
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    if pa.types.is_decimal(arrow):
+        table = pa.table({"code": groups.codes, "value": column})
+        sums = table.group_by("code", use_threads=False).aggregate([("value", "sum")])
+        return _narrowed(single_chunk(sums.column("value_sum")), arrow)
+    plain = pc.fill_null(column, _zero(arrow))
+    ordered = plain.to_numpy(zero_copy_only=False)[groups.order]
+    if pa.types.is_boolean(arrow):
+        any_valid = np.logical_or.reduceat(valid[groups.order], groups.starts)
+        return pa.array(np.logical_or.reduceat(ordered, groups.starts), mask=~any_valid)
+    wide: type = np.float64 if pa.types.is_floating(arrow) else ordered.dtype.type
+    totals = np.add.reduceat(ordered, groups.starts, dtype=wide)
+    any_valid = np.add.reduceat(valid[groups.order].astype(np.int64), groups.starts) > 0
+    return pa.array(totals.astype(ordered.dtype), mask=~any_valid).cast(arrow)
+
+
+def is_default(column: pa.Array, nullable: bool) -> np.ndarray:
+    """Which sums are those of nothing: zero; of a Nullable column NULL, and not zero."""
+    if nullable:
+        nothing: np.ndarray = column.is_null().to_numpy(zero_copy_only=False)
+        return nothing
+    return is_zero(column)
+
+
+def is_zero(column: pa.Array) -> np.ndarray:
+    """Which sums are zero, or NULL."""
+    zero: np.ndarray = pc.fill_null(pc.equal(column, _zero(column.type)), True).to_numpy(
+        zero_copy_only=False
+    )
+    return zero
+
+
+def _zero(arrow: pa.DataType) -> pa.Scalar:
+    return pa.scalar(False) if pa.types.is_boolean(arrow) else pa.scalar(0, arrow)
+
+
+def _narrowed(sums: pa.Array, arrow: pa.DataType) -> pa.Array:
+    """Sums as values of the column's type. They may have more digits than its precision, as in
+    ClickHouse, which looks at the width in bits only; raises DecimalOverflow beyond 32 and 64 bits.
+    Sums of wider decimals are made in their own width, and wrap there as ClickHouse's do.
+    """
+    bits = decimal_bits(arrow)
+    if bits > _BITS_CHECKED:
+        return with_precision(sums, arrow)
+    made = decimal_within_bits(sums, arrow)
+    if made is None:
+        raise DecimalOverflow(
+            f"A sum does not fit the {bits} bits of a column of type "
+            f"Decimal({arrow.precision}, {arrow.scale}).",
+            hint="Sum into a wider column, such as Decimal(38, …): copy the table with "
+            "INSERT … SELECT.",
+        )
+    return made
+
+
+_BITS_CHECKED = 64

@@ -1,0 +1,1 @@
+"""Query operators, one a file: generators over Arrow batches."""

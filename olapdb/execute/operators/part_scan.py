@@ -1,0 +1,151 @@
+"""Pieces of parts as batches of a scan's columns: stored ones read, virtual ones made up."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.compute.batches import rows_only, single_chunk
+from olapdb.compute.context import ExecutionContext
+from olapdb.engine.column_defaults import DefaultColumns, read_filled, remembered_defaults
+from olapdb.errors import InternalError
+from olapdb.execute.pruning.granule_selection import VIRTUAL_VALUES, PartSelection
+from olapdb.model.schema import Table
+from olapdb.types import DataType
+
+TASK_ROWS = 65_536
+"""Row groups and small parts are read together up to this many rows."""
+LARGE_TASK_ROWS = 131_072
+"""The same where there are so many rows that all threads have tasks anyway: what a task costs the
+interpreter, all others wait for."""
+MANY_ROWS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Source:
+    """A column of a scan: its name in the plan, the table's name of it, its type."""
+
+    unique: str
+    name: str
+    type: DataType
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some row groups of one part, read at once. `offsets` are those of the groups' first rows."""
+
+    selection: PartSelection
+    groups: tuple[int, ...] | None
+    group_rows: tuple[int, ...]
+    offsets: tuple[int, ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(self.group_rows)
+
+
+Task = tuple[Piece, ...]
+"""Pieces that one thread reads into one batch."""
+
+
+def tasks_of(parts: Sequence[PartSelection]) -> Iterator[Task]:
+    """The parts' row groups in order, cut and joined into tasks of about TASK_ROWS rows, or of
+    LARGE_TASK_ROWS where there are MANY_ROWS."""
+    many = sum(sum(part.group_rows) for part in parts) >= MANY_ROWS
+    rows_max = LARGE_TASK_ROWS if many else TASK_ROWS
+    held: list[Piece] = []
+    rows = 0
+    for piece in (piece for part in parts for piece in _pieces(part, rows_max)):
+        if held and rows + piece.rows > rows_max:
+            yield tuple(held)
+            held, rows = [], 0
+        held.append(piece)
+        rows += piece.rows
+    if held:
+        yield tuple(held)
+
+
+def _pieces(part: PartSelection, rows_max: int) -> Iterator[Piece]:
+    """The selected row groups, neighbours together up to `rows_max`."""
+    count = len(part.group_rows)
+    groups = part.groups if part.groups is not None else tuple(range(count))
+    start = 0
+    while start < count:
+        stop, rows = start + 1, part.group_rows[start]
+        while stop < count and rows + part.group_rows[stop] <= rows_max:
+            rows += part.group_rows[stop]
+            stop += 1
+        whole = part.groups is None and start == 0 and stop == count
+        yield Piece(
+            part,
+            None if whole else groups[start:stop],
+            part.group_rows[start:stop],
+            part.group_offsets[start:stop],
+        )
+        start = stop
+
+
+def read_task(
+    task: Task, sources: Sequence[Source], table: Table, context: ExecutionContext,
+    coded: Collection[str] = (),
+) -> pa.RecordBatch:  # fmt: skip
+    """The columns of all rows of the task, under their unique names; those named in `coded` as
+    dictionaries where all parts have them so."""
+    rows = sum(piece.rows for piece in task)
+    if not sources:
+        return rows_only(rows)
+    columns: list[list[pa.Array]] = [[] for _ in sources]
+    for piece in task:
+        for held, column in zip(columns, _read(piece, sources, table, context, coded), strict=True):
+            held.append(column)
+    arrays = [held[0] if len(held) == 1 else pa.concat_arrays(_alike(held)) for held in columns]
+    batch = pa.RecordBatch.from_arrays(arrays, names=[source.unique for source in sources])
+    if batch.num_rows != rows:
+        raise InternalError(f"{batch.num_rows} rows were read where the parts have {rows}.")
+    context.statistics.add_read(0, batch.nbytes)
+    return batch
+
+
+def _alike(arrays: list[pa.Array]) -> list[pa.Array]:
+    """Of one type: dictionaries are decoded where some are not (of a part in the catalog)."""
+    if len({array.type for array in arrays}) == 1:
+        return arrays
+    return [a.dictionary_decode() if isinstance(a, pa.DictionaryArray) else a for a in arrays]
+
+
+def _read(
+    piece: Piece, sources: Sequence[Source], table: Table, context: ExecutionContext,
+    coded: Collection[str],
+) -> list[pa.Array]:  # fmt: skip
+    """One piece's columns, in the order of the sources."""
+    stored = list(dict.fromkeys(s.name for s in sources if table.column(s.name) is not None))
+
+    def defaults() -> DefaultColumns:
+        cache = context.need_store().cache.defaults
+        return remembered_defaults(table, context.need_snapshot(), context.environment, cache)
+
+    found = read_filled(
+        piece.selection.reader, table, stored, piece.groups, piece.rows, defaults,
+        context.environment, coded=[s.name for s in sources if s.unique in coded],
+    )  # fmt: skip
+    return [
+        single_chunk(found[source.name]) if source.name in found else _virtual(piece, source, table)
+        for source in sources
+    ]
+
+
+def _virtual(piece: Piece, source: Source, table: Table) -> pa.Array:
+    """A column that no part stores."""
+    if source.name == "_part_offset":
+        offsets = [
+            np.arange(start, start + rows, dtype=np.uint64)
+            for start, rows in zip(piece.offsets, piece.group_rows, strict=True)
+        ]
+        return pa.array(np.concatenate(offsets)).cast(source.type.arrow)
+    value = VIRTUAL_VALUES.get(source.name)
+    if value is None:
+        raise InternalError(f"Table {table.name} has no column {source.name!r}.")
+    return pa.repeat(pa.scalar(value(piece.selection.part), source.type.arrow), piece.rows)

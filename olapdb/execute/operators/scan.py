@@ -1,0 +1,224 @@
+"""Reads a stored table: parts pruned, row groups read in parallel, filtered where they are read.
+
+What a condition needs is read first; the other columns of a row group only where it keeps a row
+(PREWHERE).  Batches come in the order of the parts, whatever thread read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+import pyarrow as pa
+
+from olapdb.compute.batches import cut, filter_rows, make_batch, rows_only, single_chunk
+from olapdb.compute.context import ExecutionContext
+from olapdb.compute.evaluate import evaluate_predicate
+from olapdb.engine.layout import TableLayout
+from olapdb.errors import InternalError
+from olapdb.execute.operators.final import final_batches
+from olapdb.execute.operators.part_scan import Source, Task, read_task, tasks_of
+from olapdb.execute.pruning.granule_selection import VIRTUAL_VALUES, Selector, live_parts
+from olapdb.functions import default_value
+from olapdb.plan.expressions import Expression, columns_of
+from olapdb.plan.nodes import Scan
+
+SMALL_ROWS = 8_192
+"""Below this, all columns are read at once: a second read costs more than it can save."""
+PIECE_ROWS_MIN = 16_384
+"""Pieces of a block smaller than this, on average, are joined: a batch has its own cost."""
+
+
+def scan_batches(
+    node: Scan, context: ExecutionContext, coded: Collection[str] = ()
+) -> Iterator[pa.RecordBatch]:
+    """The table's rows that the predicate keeps: of the context's block where it has one for the
+    table, else of the snapshot's parts (with FINAL, combined).
+
+    Text columns named in `coded`, which no condition may read, come as dictionaries where the
+    parts, or the block, have them so."""
+    block = context.blocks.get(node.table.id)
+    if block is not None:
+        return _block_batches(node, block, context, coded)
+    if node.final and node.table.engine.combines:
+        return final_batches(node, context)
+    return _part_batches(node, context, coded)
+
+
+def counted_batch(node: Scan, context: ExecutionContext) -> pa.RecordBatch | None:
+    """All rows of a scan that reads nothing of them, as one batch without columns: the parts know
+    how many they have, so `count()` need not walk over them. None where the scan must read."""
+    if node.table.id in context.blocks or (node.final and node.table.engine.combines):
+        return None
+    if scan_conditions(node) or scan_sources(node):
+        return None
+    parts = live_parts(node, context)
+    granules = sum(max(p.granules, 1) for p in parts)
+    context.statistics.add_selection(len(parts), 0, granules, 0)
+    return rows_only(sum(part.rows for part in parts))
+
+
+def scan_sources(node: Scan) -> list[Source]:
+    """The columns that the scan gives, then those that only its conditions need."""
+    found = [Source(u, c, t) for (u, c), t in zip(node.columns, node.types, strict=True)]
+    given = {source.unique for source in found}
+    found += [Source(u, c, t) for u, c, t in node.predicate_columns if u not in given]
+    return found
+
+
+def scan_conditions(node: Scan) -> list[Expression]:
+    """PREWHERE and WHERE, both exact, the first one first."""
+    return [e for e in (node.prewhere, node.predicate) if e is not None]
+
+
+def _part_batches(
+    node: Scan, context: ExecutionContext, coded: Collection[str]
+) -> Iterator[pa.RecordBatch]:
+    counted = counted_batch(node, context)
+    if counted is not None:
+        yield from cut(counted, context.batch_rows)
+        return
+    layout = TableLayout(node.table, context.environment)
+    parts = live_parts(node, context)
+    total, granules_total = len(parts), sum(max(p.granules, 1) for p in parts)
+    conditions = scan_conditions(node)
+    for condition in conditions:
+        parts = Selector(node, condition, layout, context).keep_parts(parts)
+    last = conditions[-1] if conditions else None
+    selection = Selector(node, last, layout, context).select(parts)
+    context.statistics.add_selection(
+        total, len(selection.parts), granules_total, sum(p.granules for p in selection.parts)
+    )
+    reading = _Reading(node, context, coded)
+    for batch in context.parallel(reading.read, tasks_of(selection.parts)):
+        yield from cut(batch, context.batch_rows)
+
+
+class _Reading:
+    """Reads and filters one task; safe to use from many threads."""
+
+    def __init__(self, node: Scan, context: ExecutionContext, coded: Collection[str]) -> None:
+        self._node = node
+        self._coded = coded
+        self._context = context
+        self._conditions = scan_conditions(node)
+        sources = scan_sources(node)
+        used = frozenset().union(*(columns_of(e) for e in self._conditions))
+        self._first = [s for s in sources if s.unique in used]
+        self._rest = [s for s in sources if s.unique not in used]
+        self._all = [*self._first, *self._rest]
+
+    def read(self, task: Task) -> pa.RecordBatch:
+        context, table = self._context, self._node.table
+        rows = sum(piece.rows for piece in task)
+        context.count_read(rows, 0)
+        if not self._conditions:
+            return self._given(read_task(task, self._all, table, context, self._coded))
+        if not self._rest or rows <= SMALL_ROWS:
+            found = read_task(task, self._all, table, context, self._coded)
+            return self._given(self._filtered(found))
+        first = read_task(task, self._first, table, context)
+        keep = _kept(self._conditions, first, context)
+        if keep is not None and not keep.true_count:
+            nothing = [pa.array([], data_type.arrow) for data_type in self._node.types]
+            return make_batch(nothing, self._node.schema, 0)
+        rest = read_task(task, self._rest, table, context, self._coded)
+        joined = pa.RecordBatch.from_arrays(
+            [*first.columns, *rest.columns], names=[s.unique for s in self._all]
+        )
+        joined = self._given(joined)
+        return joined if keep is None else filter_rows(joined, keep)
+
+    def _filtered(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        keep = _kept(self._conditions, batch, self._context)
+        return batch if keep is None else filter_rows(batch, keep)
+
+    def _given(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns that the node gives, in their order."""
+        names = [unique for unique, _ in self._node.columns]
+        if self._coded:
+            return batch.select(names)
+        columns = [batch.column(name) for name in names]
+        return make_batch(columns, self._node.schema, batch.num_rows)
+
+
+def _kept(
+    conditions: list[Expression], batch: pa.RecordBatch, context: ExecutionContext
+) -> pa.BooleanArray | None:
+    """Which rows all conditions keep. A later one sees the rows that the earlier ones kept only,
+    as it may fail on others; None where there is just no condition."""
+    keep: pa.BooleanArray | None = None
+    for condition in conditions:
+        environment, subqueries = context.environment, context.subqueries
+        if keep is None:
+            keep = evaluate_predicate(condition, batch, environment, subqueries)
+            continue
+        kept_rows = filter_rows(batch, keep)
+        inner = evaluate_predicate(condition, kept_rows, environment, subqueries)
+        keep = _nested(keep, inner)
+    return keep
+
+
+def _nested(outer: pa.BooleanArray, inner: pa.BooleanArray) -> pa.BooleanArray:
+    """The rows of `outer` that are also kept by `inner`, which is over outer's kept rows."""
+    full = outer.fill_null(False).to_numpy(zero_copy_only=False).copy()
+    full[full] = inner.fill_null(False).to_numpy(zero_copy_only=False)
+    return pa.array(full)
+
+
+def _block_batches(
+    node: Scan, block: pa.Table, context: ExecutionContext, coded: Collection[str]
+) -> Iterator[pa.RecordBatch]:
+    """The block in the table's stead, as the trigger of a view reads it."""
+    conditions = scan_conditions(node)
+    sources = scan_sources(node)
+    names = [unique for unique, _ in node.columns]
+    context.count_read(block.num_rows, block.nbytes)
+
+    def kept(batch: pa.RecordBatch) -> pa.RecordBatch:
+        keep = _kept(conditions, batch, context)
+        batch = batch if keep is None else filter_rows(batch, keep)
+        if coded:
+            return batch.select(names)
+        columns = [batch.column(name) for name in names]
+        return make_batch(columns, node.schema, batch.num_rows)
+
+    pieces = (
+        one
+        for piece in _block_pieces(block)
+        for one in cut(_block_batch(node, sources, piece, coded), context.batch_rows)
+    )
+    for batch in context.parallel(kept, pieces):
+        if batch.num_rows:
+            yield batch
+
+
+def _block_pieces(block: pa.Table) -> Iterator[pa.Table]:
+    """The block as it lies in memory, where its pieces are not too small; else in one."""
+    chunks = max((column.num_chunks for column in block.columns), default=1)
+    if chunks <= 1 or block.num_rows < chunks * PIECE_ROWS_MIN:
+        yield block
+        return
+    for batch in block.to_batches():
+        yield pa.Table.from_batches([batch])
+
+
+def _block_batch(
+    node: Scan, sources: list[Source], block: pa.Table, coded: Collection[str]
+) -> pa.RecordBatch:
+    if not sources:
+        return rows_only(block.num_rows)
+    columns = []
+    for source in sources:
+        column = _block_column(source, block, node)
+        if source.unique not in coded and isinstance(column, pa.DictionaryArray):
+            column = column.dictionary_decode()
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, names=[source.unique for source in sources])
+
+
+def _block_column(source: Source, block: pa.Table, node: Scan) -> pa.Array:
+    if source.name in block.column_names:
+        return single_chunk(block.column(source.name))
+    if source.name in VIRTUAL_VALUES or source.name == "_part_offset":
+        return pa.repeat(default_value(source.type), block.num_rows)
+    raise InternalError(f"The block of {node.table.name} has no column {source.name!r}.")

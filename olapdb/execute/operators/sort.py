@@ -1,0 +1,121 @@
+"""ORDER BY: all rows held and sorted once, or the top rows only where a limit is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.compute.batches import filter_rows, take_rows
+from olapdb.compute.context import ExecutionContext, MemoryAccount
+from olapdb.compute.evaluate import evaluate_array
+from olapdb.compute.ordering import OrderColumn, sort_indices
+from olapdb.compute.row_buffer import HeldRows, evaluate_held
+from olapdb.plan.nodes import Sort, SortKey
+
+TOP_ROWS_MIN = 16_384
+"""The top rows are cut back when twice the limit are held, but not for fewer than this."""
+SORT_BYTES_PER_ROW = 16
+"""Row numbers, and what they are sorted with."""
+
+
+def sort_batches(
+    node: Sort, child: Iterator[pa.RecordBatch], context: ExecutionContext
+) -> Iterator[pa.RecordBatch]:
+    """Stable: rows with equal keys stay in the order in which they came."""
+    if node.limit is not None:
+        yield from _top_batches(node, node.limit, child, context)
+        return
+    with context.memory.hold("ORDER BY") as account:
+        held = HeldRows(node.schema, account)
+        for batch in child:
+            context.check()
+            held.add(batch)
+        yield from _in_order(held, node, context, account)
+
+
+def _top_batches(
+    node: Sort, limit: int, child: Iterator[pa.RecordBatch], context: ExecutionContext
+) -> Iterator[pa.RecordBatch]:
+    """The first `limit` rows. Once so many are held, a row whose first key is behind the last of
+    them is dropped as it comes."""
+    bound: pa.Scalar | None = None
+    with context.memory.hold("ORDER BY") as account:
+        held = HeldRows(node.schema, account)
+        for batch in child:
+            context.check()
+            if bound is not None:
+                batch = _not_behind(bound, node, batch, context)
+            if not batch.num_rows:
+                continue
+            held.add(batch)
+            if held.rows >= max(2 * limit, TOP_ROWS_MIN):
+                top = []
+                for batch in _in_order(held, node, context, account):
+                    account.grow(batch.nbytes)
+                    top.append(batch)
+                account.set(0)
+                for batch in top:
+                    held.add(batch)
+                if limit and held.rows == limit:
+                    last = top[-1].slice(top[-1].num_rows - 1)
+                    bound = order_columns(node.keys[:1], last, context)[0].values[0]
+        yield from _in_order(held, node, context, account)
+
+
+def _not_behind(
+    bound: pa.Scalar, node: Sort, batch: pa.RecordBatch, context: ExecutionContext
+) -> pa.RecordBatch:
+    """The rows whose first key is not behind `bound`; all of them where that is no plain value."""
+    key = node.keys[0]
+    arrow = bound.type
+    floating = pa.types.is_floating(arrow)
+    if not bound.is_valid or pa.types.is_nested(arrow) or (floating and pc.is_nan(bound).as_py()):
+        return batch
+    values = order_columns([key], batch, context)[0].values
+    keep = (pc.greater_equal if key.descending else pc.less_equal)(values, bound)
+    if key.nulls_first:
+        keep = pc.fill_null(keep, True)
+        if floating:
+            keep = pc.or_(keep, pc.fill_null(pc.is_nan(values), False))
+    return filter_rows(batch, keep)
+
+
+def _in_order(
+    held: HeldRows, node: Sort, context: ExecutionContext, account: MemoryAccount
+) -> Iterator[pa.RecordBatch]:
+    """The rows sorted, up to the limit, taken a batch at a time; none of them is held any more."""
+    rows = held.rows
+    if not rows:
+        return
+    batch = held.joined()
+    keys = [
+        OrderColumn(
+            evaluate_held(key.expression, batch, context, account), key.descending, key.nulls_first
+        )
+        for key in node.keys
+    ]
+    account.grow(rows * SORT_BYTES_PER_ROW)
+    order = sort_indices(keys, rows)
+    del keys
+    account.set(batch.nbytes + order.nbytes)
+    if node.limit is not None:
+        order = order.slice(0, node.limit)
+    for start in range(0, len(order), context.batch_rows):
+        context.check()
+        yield take_rows(batch, order.slice(start, context.batch_rows))
+
+
+def order_columns(
+    keys: Sequence[SortKey], batch: pa.RecordBatch, context: ExecutionContext
+) -> list[OrderColumn]:
+    """The sort keys' values for each row of the batch."""
+    return [
+        OrderColumn(
+            evaluate_array(key.expression, batch, context.environment, context.subqueries),
+            key.descending,
+            key.nulls_first,
+        )
+        for key in keys
+    ]

@@ -1,0 +1,43 @@
+"""Nodes that read no stored table: VALUES, numbers(), system tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.compute.batches import cut, make_batch, single_batch
+from olapdb.compute.context import ExecutionContext
+from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.arrow_buffers import progression
+from olapdb.plan.nodes import Numbers, SystemScan, Values
+
+
+def values_batches(node: Values, context: ExecutionContext) -> Iterator[pa.RecordBatch]:
+    rows = single_batch(node.rows)
+    yield from cut(make_batch(rows.columns, node.schema, rows.num_rows), context.batch_rows)
+
+
+def numbers_batches(node: Numbers, context: ExecutionContext) -> Iterator[pa.RecordBatch]:
+    """start, start + step, …; without a count it never ends by itself."""
+    made = 0
+    while node.count is None or made < node.count:
+        context.check()
+        rows = context.batch_rows if node.count is None else min(
+            context.batch_rows, node.count - made
+        )  # fmt: skip
+        numbers = progression(node.start + made * node.step, node.step, rows, np.uint64)
+        column = columns.from_values(numbers, pa.uint64())
+        if column.type != node.type.arrow:
+            column = column.cast(node.type.arrow, safe=False)
+        context.count_read(rows, column.nbytes)
+        yield pa.RecordBatch.from_arrays([column], schema=node.arrow_schema)
+        made += rows
+
+
+def system_batches(node: SystemScan, context: ExecutionContext) -> Iterator[pa.RecordBatch]:
+    names = [name for _, name in node.columns]
+    rows = single_batch(context.system(node.name, names))
+    context.count_read(rows.num_rows, rows.nbytes)
+    yield from cut(make_batch(rows.columns, node.schema, rows.num_rows), context.batch_rows)

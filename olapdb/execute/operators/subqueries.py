@@ -1,0 +1,77 @@
+"""Subqueries that stand for a value or a set: run once, before the plan around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+
+from olapdb.compute.context import ExecutionContext
+from olapdb.compute.hash_table import Lookup
+from olapdb.compute.row_buffer import HeldRows
+from olapdb.errors import IncorrectResultOfScalarSubquery
+from olapdb.functions import default_value
+from olapdb.plan import nodes
+from olapdb.plan.expressions import InSubquery, ScalarSubquery, walk
+from olapdb.plan.tree import expressions_of
+from olapdb.types import DataType, is_nullable
+
+RunNode = Callable[[nodes.Node, ExecutionContext], Iterator[pa.RecordBatch]]
+
+
+def answer_subqueries(node: nodes.Node, context: ExecutionContext, run_node: RunNode) -> None:
+    """Runs every subquery of the plan's expressions, inner ones first, into
+    `context.subqueries`; one that is there already is not run again."""
+    for child in node.children():
+        answer_subqueries(child, context, run_node)
+    for expression in expressions_of(node):
+        for part in walk(expression):
+            match part:
+                case ScalarSubquery(type=data_type, plan=plan) if _unknown(plan, context):
+                    answer_subqueries(plan, context, run_node)
+                    context.subqueries[id(plan)] = _scalar(plan, data_type, context, run_node)
+                case InSubquery(plan=plan) if _unknown(plan, context):
+                    answer_subqueries(plan, context, run_node)
+                    context.subqueries[id(plan)] = _set(plan, context, run_node)
+
+
+def _unknown(plan: nodes.Node, context: ExecutionContext) -> bool:
+    return id(plan) not in context.subqueries
+
+
+def _scalar(
+    plan: nodes.Node, data_type: DataType, context: ExecutionContext, run_node: RunNode
+) -> pa.Scalar:
+    """The only value (several columns: a tuple); NULL where there is no row."""
+    held: list[pa.RecordBatch] = []
+    for batch in run_node(plan, context):
+        if batch.num_rows:
+            held.append(batch)
+        if sum(one.num_rows for one in held) > 1:
+            raise IncorrectResultOfScalarSubquery(
+                "A scalar subquery returned more than one row.",
+                hint="Aggregate it, or add LIMIT 1, or use IN instead of =.",
+            )
+    if not held:
+        missing = pa.scalar(None, data_type.arrow)
+        return missing if is_nullable(data_type) else default_value(data_type)
+    row = held[0]
+    if row.num_columns == 1:
+        value = row.column(0)
+    else:
+        value = pa.StructArray.from_arrays(row.columns, fields=list(data_type.arrow))
+    if value.type != data_type.arrow:
+        value = value.cast(data_type.arrow)
+    return value[0]
+
+
+def _set(plan: nodes.Node, context: ExecutionContext, run_node: RunNode) -> Lookup:
+    """The rows of an IN; counted against the memory limit until the query ends."""
+    what = "the set of an IN"
+    with context.memory.hold(what) as account:
+        held = HeldRows(plan.schema, account)
+        for batch in run_node(plan, context):
+            held.add(batch)
+        lookup = held.looked_up(threads=context.threads)
+    context.memory.add(lookup.nbytes, what)
+    return lookup

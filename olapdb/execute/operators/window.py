@@ -1,0 +1,78 @@
+"""Window functions: all rows held, sorted once by partition and order, then each function over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from olapdb.compute.batches import make_batch, take_rows
+from olapdb.compute.context import ExecutionContext, MemoryAccount
+from olapdb.compute.ordering import OrderColumn, sort_indices
+from olapdb.compute.row_buffer import HeldRows, evaluate_held
+from olapdb.execute.operators.frame_aggregates import aggregate_over
+from olapdb.execute.operators.frames import partitions_and_peers, with_frame
+from olapdb.execute.operators.sort import SORT_BYTES_PER_ROW
+from olapdb.functions.windows import Frames, WindowFunction
+from olapdb.plan.expressions import WindowCall
+from olapdb.plan.nodes import Window
+
+FRAME_BYTES_PER_ROW = 6 * 8
+"""Positions of partitions, peers and frames."""
+
+
+def window_batches(
+    node: Window, child: Iterator[pa.RecordBatch], context: ExecutionContext
+) -> Iterator[pa.RecordBatch]:
+    """The child's rows in the order of partition and order, with a column for each call.
+
+    Raises MemoryLimitExceeded where the rows, or what sorting them needs, are too much."""
+    with context.memory.hold("window functions") as account:
+        held = HeldRows(node.child.schema, account)
+        for batch in child:
+            context.check()
+            held.add(batch)
+        if not held.rows:
+            return
+        batch = held.joined()
+        computed = _computed(batch, node, context, account)
+        for start in range(0, computed.num_rows, context.batch_rows):
+            context.check()
+            yield computed.slice(start, context.batch_rows)
+
+
+def _computed(
+    batch: pa.RecordBatch, node: Window, context: ExecutionContext, account: MemoryAccount
+) -> pa.RecordBatch:
+    rows = batch.num_rows
+    partition = [OrderColumn(evaluate_held(e, batch, context, account)) for e in node.partition_by]
+    order = [
+        OrderColumn(
+            evaluate_held(k.expression, batch, context, account), k.descending, k.nulls_first
+        )
+        for k in node.order_by
+    ]
+    account.grow(rows * (SORT_BYTES_PER_ROW + FRAME_BYTES_PER_ROW))
+    positions = sort_indices([*partition, *order], rows)
+    account.grow(batch.nbytes)
+    batch = take_rows(batch, positions)
+    in_order = [OrderColumn(o.values.take(positions), o.descending, o.nulls_first) for o in order]
+    frames = partitions_and_peers([p.values.take(positions) for p in partition], in_order, rows)
+    columns = list(batch.columns)
+    for _, call in node.calls:
+        context.check()
+        value = _value(call, batch, with_frame(frames, call.frame, in_order), context, account)
+        account.grow(value.nbytes)
+        columns.append(value)
+    return make_batch(columns, node.schema, rows)
+
+
+def _value(
+    call: WindowCall, batch: pa.RecordBatch, frames: Frames, context: ExecutionContext,
+    account: MemoryAccount,
+) -> pa.Array:  # fmt: skip
+    arguments = [evaluate_held(a, batch, context, account) for a in call.arguments]
+    if isinstance(call.function, WindowFunction):
+        return call.function.kernel(arguments, frames)
+    made = aggregate_over(call.function, arguments, frames)
+    return made if made.type == call.type.arrow else made.cast(call.type.arrow)

@@ -1,0 +1,1 @@
+"""Choice of the parts and granules that a condition can match."""

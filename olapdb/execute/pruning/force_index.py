@@ -1,0 +1,97 @@
+"""SETTINGS force_primary_key, force_index_by_date and force_data_skipping_indices: a SELECT that
+would read a table without the index is an error before it reads anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from olapdb.compute.context import ExecutionContext
+from olapdb.engine.layout import TableLayout
+from olapdb.errors import IndexNotUsed
+from olapdb.execute.operators.scan import scan_conditions, scan_sources
+from olapdb.execute.pruning.explain_indexes import pruning_condition
+from olapdb.execute.pruning.granule_selection import Selector, live_parts
+from olapdb.model.part import Part
+from olapdb.plan.expressions import columns_of
+from olapdb.plan.nodes import Plan, Scan
+from olapdb.plan.tree import all_scans
+
+
+def check_forced_indexes(plan: Plan, context: ExecutionContext) -> None:
+    """Raises IndexNotUsed for the first table of the MergeTree family, with rows, that the plan
+    reads without an index that a setting asks for. The plan is optimized: its conditions lie at
+    the tables. A bare `count()` reads no rows."""
+    settings = context.settings
+    primary = bool(settings.get("force_primary_key"))
+    partition = bool(settings.get("force_index_by_date"))
+    names = _names(str(settings.get("force_data_skipping_indices") or ""))
+    if not (primary or partition or names):
+        return
+    for scan in all_scans(plan.root):
+        if not scan.table.engine.is_merge_tree:
+            continue
+        if not scan_conditions(scan) and not scan_sources(scan):
+            continue
+        parts = live_parts(scan, context)
+        if not parts:
+            continue
+        forced = _Forced(scan, parts, context)
+        if partition:
+            forced.partition_key()
+        if primary:
+            forced.primary_key()
+        forced.skip_indexes(names)
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip().strip("`\"'") for name in text.split(",")]
+    return [name for name in names if name]
+
+
+class _Forced:
+    def __init__(self, scan: Scan, parts: Sequence[Part], context: ExecutionContext) -> None:
+        self._scan, self._parts, self._context = scan, parts, context
+        self._layout = TableLayout(scan.table, context.environment)
+        self._condition = pruning_condition(scan, self._layout)
+
+    def primary_key(self) -> None:
+        table = self._scan.table
+        expressions = self._layout.sorting_expressions[: table.primary_key]
+        columns = frozenset().union(*(columns_of(one) for one in expressions))
+        if not self._selector(columns, partitions=False).is_used(self._parts):
+            key = ", ".join(i.expression for i in table.sorting_key[: table.primary_key])
+            self._refuse(f"Primary key ({key}) is not used", "force_primary_key", "is set")
+
+    def partition_key(self) -> None:
+        columns = self._layout.partition_columns
+        if not self._layout.partition_expressions:
+            return
+        if not self._selector(columns, partitions=True).is_used(self._parts):
+            self._refuse(
+                f"Neither the bounds of ({', '.join(sorted(columns))}) nor the partition key is used",
+                "force_index_by_date", "is set",
+            )  # fmt: skip
+
+    def skip_indexes(self, names: Sequence[str]) -> None:
+        if not names or not self._context.settings.get("use_skip_indexes", True):
+            return
+        used = self._selector(None, partitions=True).indexes
+        for name in names:
+            if name not in used:
+                self._refuse(
+                    f"Index `{name}` is not used", "force_data_skipping_indices", "contains it"
+                )
+
+    def _selector(self, columns: frozenset[str] | None, *, partitions: bool) -> Selector:
+        return Selector(
+            self._scan, self._condition, self._layout, self._context, columns=columns,
+            partitions=partitions,
+        )  # fmt: skip
+
+    def _refuse(self, what: str, setting: str, why: str) -> None:
+        table = self._scan.table
+        raise IndexNotUsed(
+            f"{table.database}.{table.name}: {what} and setting '{setting}' {why}.",
+            hint="Add a condition that it can tell apart, or leave the setting out; EXPLAIN indexes"
+            " = 1 shows what is used.",
+        )

@@ -1,0 +1,432 @@
+"""What a condition can be over intervals: which parts and row groups need not be read.
+
+All candidates (parts, or the row groups of a part) are judged at once: the bounds of a column over
+N candidates are two Arrow arrays of N values, and comparisons are made by the very kernels that
+the filter uses.  So pruning cannot disagree with filtering about what `<` means for a type.
+
+For each candidate the answer is a pair: can the condition be true for one of its rows, can it be
+false.  NULL is neither.  What is not understood can be both.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.compute.batches import broadcast, single_chunk
+from olapdb.compute.context import Subqueries
+from olapdb.compute.hash_table import Lookup
+from olapdb.errors import Error
+from olapdb.functions import resolve_scalar
+from olapdb.functions.base import Argument, Environment
+from olapdb.functions.kernels import columns
+from olapdb.model.part import ColumnBounds
+from olapdb.plan.expressions import (
+    Call,
+    Cast,
+    ColumnRef,
+    Constant,
+    Expression,
+    InSubquery,
+    InValues,
+    ScalarSubquery,
+)
+from olapdb.types import DataType, Float, Integer, is_nullable, plain
+
+LISTED_VALUES_MAX = 1 << 16
+"""Of a set with more values, only the least and the greatest are compared with intervals."""
+
+_INCREASING = frozenset({"greater", "greaterOrEquals"})
+_ORDERED = _INCREASING | {"less", "lessOrEquals"}
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Bounds of an expression over the candidates, both ends included.
+
+    `low` and `high` are of the expression's Arrow type and mean nothing where not `has_values`.
+    Where not `known`, anything may be there.  `may_be_null` and `has_values` tell what occurs.
+    """
+
+    low: pa.Array
+    high: pa.Array
+    known: np.ndarray
+    has_values: np.ndarray
+    may_be_null: np.ndarray
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """What is known of `count` candidates: bounds of columns, by their name in the condition, and
+    of whole expressions (a partition's value)."""
+
+    count: int
+    columns: Mapping[str, Interval]
+    expressions: Sequence[tuple[Expression, Interval]] = ()
+
+
+@dataclass(frozen=True)
+class Possible:
+    """Whether the condition can be true, and false, for a row of each candidate."""
+
+    true: np.ndarray
+    false: np.ndarray
+
+
+def interval_of_bounds(
+    bounds: Sequence[ColumnBounds | None], data_type: DataType
+) -> Interval | None:
+    """The bounds of one column over the candidates; None where nothing is known of any."""
+    count = len(bounds)
+    known = np.array([b is not None for b in bounds], bool)
+    if not known.any():
+        return None
+    lows = [None if b is None else b[0] for b in bounds]
+    highs = [None if b is None else b[1] for b in bounds]
+    has_values = np.array([low is not None for low in lows], bool)
+    nulls = np.array([b is None or b[2] > 0 for b in bounds], bool)
+    if isinstance(plain(data_type), Float):
+        known &= has_values  # no bounds but no NULL either: NaN
+    filler = next((low for low in lows if low is not None), None)
+    if filler is None:
+        arrow = pa.nulls(count, data_type.arrow)
+        return Interval(arrow, arrow, known, has_values, nulls)
+    low = pa.array([filler if v is None else v for v in lows], type=data_type.arrow)
+    high = pa.array([filler if v is None else v for v in highs], type=data_type.arrow)
+    return Interval(low, high, known, has_values, nulls)
+
+
+def keep_candidates(
+    condition: Expression,
+    candidates: Candidates,
+    environment: Environment,
+    subqueries: Subqueries | None = None,
+) -> np.ndarray:
+    """Which candidates may hold a row that the condition keeps; bool, shape (count,)."""
+    return _Analysis(candidates, environment, subqueries or {}).possible(condition).true
+
+
+def is_restricted(condition: Expression, candidates: Candidates, environment: Environment) -> bool:
+    """Whether what is known of the candidates can tell anything about the condition, as its form
+    goes: a conjunction by one of its parts, a disjunction by each."""
+    return _Analysis(candidates, environment, {}).restricts(condition)
+
+
+class _Analysis:
+    def __init__(
+        self, candidates: Candidates, environment: Environment, subqueries: Subqueries
+    ) -> None:
+        self._candidates = candidates
+        self._environment = environment
+        self._subqueries = subqueries
+        self._anything = Possible(np.ones(candidates.count, bool), np.ones(candidates.count, bool))
+
+    def possible(self, condition: Expression) -> Possible:
+        match condition:
+            case Call(name="and", arguments=arguments):
+                each = [self.possible(a) for a in arguments]
+                return Possible(
+                    np.logical_and.reduce([p.true for p in each]),
+                    np.logical_or.reduce([p.false for p in each]),
+                )
+            case Call(name="or", arguments=arguments):
+                each = [self.possible(a) for a in arguments]
+                return Possible(
+                    np.logical_or.reduce([p.true for p in each]),
+                    np.logical_and.reduce([p.false for p in each]),
+                )
+            case Call(name="not", arguments=(argument,)):
+                inner = self.possible(argument)
+                return Possible(inner.false, inner.true)
+            case Call(name="isNull", arguments=(argument,)):
+                return self._is_null(argument)
+            case Call(name="isNotNull", arguments=(argument,)):
+                inner = self._is_null(argument)
+                return Possible(inner.false, inner.true)
+            case Call(name=name, arguments=(_, _)) if name in _ORDERED:
+                return self._ordered(condition)
+            case Call(name="equals", arguments=(_, _)):
+                return self._equal(condition)
+            case Call(name="notEquals", arguments=(_, _)):
+                inner = self._equal(condition)
+                return Possible(inner.false, inner.true)
+            case Call(name="like" | "startsWith", arguments=(_, _)):
+                return self._prefix(condition)
+            case InValues(argument=argument, values=values, negated=negated):
+                inner = self._in(argument, single_chunk(values))
+                return Possible(inner.false, inner.true) if negated else inner
+            case InSubquery(arguments=(argument,), plan=plan, negated=negated):
+                known = self._subqueries.get(id(plan))
+                if not isinstance(known, Lookup):
+                    return self._anything
+                inner = self._in(argument, known.values(0))
+                return Possible(inner.false, inner.true) if negated else inner
+            case Constant() | ScalarSubquery():
+                return self._constant_condition(condition)
+            case _:
+                return self._anything
+
+    def restricts(self, condition: Expression) -> bool:
+        """Whether `possible` would look at an interval."""
+        match condition:
+            case Call(name="and", arguments=arguments):
+                return any(self.restricts(a) for a in arguments)
+            case Call(name="or", arguments=arguments):
+                return all(self.restricts(a) for a in arguments)
+            case Call(name="not", arguments=(argument,)):
+                return self.restricts(argument)
+            case Call(name="isNull" | "isNotNull", arguments=(argument,)):
+                return self._interval(argument) is not None
+            case Call(name="notEquals", arguments=(_, _)):
+                return self._equal(condition) is not self._anything
+            case InValues(argument=argument, values=values):
+                return self._in(argument, single_chunk(values)) is not self._anything
+            case InSubquery(arguments=(argument,)):  # its rows are not there yet
+                return self._interval(argument) is not None
+            case Call(name=name, arguments=(left, right)) if name in _ORDERED | {"equals"} and (
+                isinstance(left, ScalarSubquery) or isinstance(right, ScalarSubquery)
+            ):
+                return self._interval(left) is not None or self._interval(right) is not None
+            case Constant() | ScalarSubquery():
+                return False
+            case _:
+                return self.possible(condition) is not self._anything
+
+    # --- conditions
+
+    def _constant_condition(self, condition: Expression) -> Possible:
+        value = self._constant(condition)
+        if value is None:
+            return self._anything
+        answer = value.as_py()
+        full = np.ones(self._candidates.count, bool)
+        return Possible(full & bool(answer), full & (answer is not None and not answer))
+
+    def _is_null(self, argument: Expression) -> Possible:
+        interval = self._interval(argument)
+        if interval is None:
+            return self._anything
+        unknown = ~interval.known
+        return Possible(unknown | interval.may_be_null, unknown | interval.has_values)
+
+    def _ordered(self, call: Call) -> Possible:
+        """x < c and its like: monotonic in x, so the ends of its interval decide."""
+        found = self._sides(call)
+        if found is None:
+            return self._anything
+        interval, _, interval_first = found
+        grows = (call.name in _INCREASING) == interval_first
+        at_low = self._compared(call, interval.low, interval_first)
+        at_high = self._compared(call, interval.high, interval_first)
+        if at_low is None or at_high is None:
+            return self._anything
+        most, least = (at_high, at_low) if grows else (at_low, at_high)
+        return self._within(interval, most, ~least)
+
+    def _equal(self, call: Call) -> Possible:
+        found = self._sides(call)
+        if found is None:
+            return self._anything
+        interval, constant, interval_first = found
+        if not interval_first:
+            call = Call(call.type, call.name, (call.arguments[1], constant), call.function)
+        low = self._compared(self._as("lessOrEquals", call), interval.low, True)
+        high = self._compared(self._as("greaterOrEquals", call), interval.high, True)
+        at_low = self._compared(self._as("greaterOrEquals", call), interval.low, True)
+        at_high = self._compared(self._as("lessOrEquals", call), interval.high, True)
+        if low is None or high is None or at_low is None or at_high is None:
+            return self._anything
+        return self._within(interval, low & high, ~(at_low & at_high))  # NaN equals nothing
+
+    def _prefix(self, call: Call) -> Possible:
+        """x LIKE 'abc%': from 'abc' to the last text that begins with it."""
+        argument, pattern = call.arguments
+        interval, constant = self._interval(argument), self._constant(pattern)
+        if interval is None or constant is None or not pa.types.is_string(interval.low.type):
+            return self._anything
+        if not constant.is_valid or not pa.types.is_string(constant.type):
+            return self._anything
+        text = bytes(constant.as_buffer())
+        prefix = text if call.name == "startsWith" else _literal_prefix(text)
+        if not prefix:
+            return self._anything
+        starts = pc.binary_slice(columns.binary(interval.low), 0, len(prefix))
+        can = pc.and_(
+            pc.less_equal(starts, pa.scalar(prefix)),
+            pc.greater_equal(columns.binary(interval.high), pa.scalar(prefix)),
+        )
+        return self._within(interval, _booleans(can), self._anything.false)
+
+    def _in(self, argument: Expression, values: pa.Array) -> Possible:
+        interval = self._interval(argument)
+        if interval is None or pa.types.is_nested(values.type):
+            return self._anything
+        if values.type != interval.low.type:
+            return self._anything
+        values = pc.drop_null(values)
+        floating = pa.types.is_floating(values.type)
+        if floating and pc.any(pc.is_nan(values)).as_py():
+            return self._anything
+        lows, highs = _ordinals(interval.low), _ordinals(interval.high)
+        if len(values) > LISTED_VALUES_MAX:
+            ends = pc.min_max(values)
+            least, greatest = (_ordinals(pa.array([ends[end]]))[0] for end in ("min", "max"))
+            pairs = zip(lows, highs, interval.has_values, strict=True)
+            can = [some and low <= greatest and least <= high for low, high, some in pairs]
+            return self._within(interval, np.array(can, bool), self._anything.false)
+        keys = sorted(_ordinals(values))
+        signed = floating and 0.0 in keys  # in a set -0.0 is not 0.0
+        true = np.zeros(self._candidates.count, bool)
+        false = np.ones(self._candidates.count, bool)
+        for at, (low, high) in enumerate(zip(lows, highs, strict=True)):
+            place = bisect.bisect_left(keys, low) if interval.has_values[at] else len(keys)
+            true[at] = place < len(keys) and keys[place] <= high
+            false[at] = signed or not (true[at] and low == high)
+        return self._within(interval, true, false)
+
+    def _within(self, interval: Interval, true: np.ndarray, false: np.ndarray) -> Possible:
+        """The answer where the interval is known, "both" elsewhere; no value, no answer."""
+        unknown = ~interval.known
+        return Possible(
+            unknown | (true & interval.has_values), unknown | (false & interval.has_values)
+        )
+
+    # --- operands
+
+    def _sides(self, call: Call) -> tuple[Interval, Expression, bool] | None:
+        """The interval, the constant, and whether the interval is the first argument."""
+        left, right = call.arguments
+        if self._constant(right) is not None:
+            interval = self._interval(left)
+            return None if interval is None else (interval, right, True)
+        if self._constant(left) is not None:
+            interval = self._interval(right)
+            return None if interval is None else (interval, left, False)
+        return None
+
+    def _compared(self, call: Call, end: pa.Array, interval_first: bool) -> np.ndarray | None:
+        constant = self._constant(call.arguments[1 if interval_first else 0])
+        if constant is None or not constant.is_valid or end.null_count:
+            return None
+        arguments = [end, constant] if interval_first else [constant, end]
+        try:
+            value = call.function.kernel(arguments, len(end), self._environment)
+        except Error:  # the filter will say so, if it comes to that
+            return None
+        return _booleans(broadcast(value, len(end), call.type))
+
+    def _as(self, name: str, call: Call) -> Call:
+        """Another comparison of the same arguments."""
+        arguments = [Argument(a.type, self._constant(a)) for a in call.arguments]
+        function = resolve_scalar(name, arguments)
+        return Call(function.type, name, call.arguments, function)
+
+    def _constant(self, expression: Expression) -> pa.Scalar | None:
+        match expression:
+            case Constant(value=value):
+                return value
+            case ScalarSubquery(plan=plan):
+                known = self._subqueries.get(id(plan))
+                return None if known is None or isinstance(known, Lookup) else known
+            case _:
+                return None
+
+    def _interval(self, expression: Expression) -> Interval | None:
+        for whole, known in self._candidates.expressions:
+            if whole == expression:
+                return known
+        match expression:
+            case ColumnRef(name=name):
+                return self._candidates.columns.get(name)
+            case Cast(type=target, argument=argument) if _keeps_order(argument.type, target):
+                return self._cast(argument, target)
+            case Call(arguments=arguments) if self._is_monotonic(expression):
+                return self._monotonic(expression, arguments)
+            case _:
+                return None
+
+    def _cast(self, argument: Expression, target: DataType) -> Interval | None:
+        inner = self._interval(argument)
+        if inner is None:
+            return None
+        low, high = inner.low.cast(target.arrow), inner.high.cast(target.arrow)
+        return Interval(low, high, inner.known, inner.has_values, inner.may_be_null)
+
+    def _is_monotonic(self, call: Call) -> bool:
+        """What the function says of itself; intDiv is so for positive divisors only."""
+        if call.name == "intDiv":
+            divisor = self._constant(call.arguments[1])
+            return divisor is not None and divisor.is_valid and divisor.as_py() > 0
+        return call.function.monotonic
+
+    def _monotonic(self, call: Call, arguments: Sequence[Expression]) -> Interval | None:
+        """f(low) to f(high): f never decreases in its one argument that is not constant."""
+        moving = [at for at, a in enumerate(arguments) if self._constant(a) is None]
+        if len(moving) != 1:
+            return None
+        inner = self._interval(arguments[moving[0]])
+        if inner is None or inner.low.null_count:
+            return None
+        ends = []
+        for end in (inner.low, inner.high):
+            values = [end if at == moving[0] else self._constant(a)
+                      for at, a in enumerate(arguments)]  # fmt: skip
+            try:
+                made = call.function.kernel(values, len(end), self._environment)
+            except Error:
+                return None
+            ends.append(broadcast(made, len(end), call.type))
+        if any(end.null_count for end in ends):
+            return None
+        if pc.any(pc.greater(ends[0], ends[1])).as_py():  # it wraps within the interval
+            return None
+        return Interval(ends[0], ends[1], inner.known, inner.has_values, inner.may_be_null)
+
+
+def _keeps_order(source: DataType, target: DataType) -> bool:
+    """Whether a cast never changes the order of values, nor fails."""
+    if is_nullable(source) and not is_nullable(target):
+        return False
+    ours, theirs = plain(source), plain(target)
+    if ours == theirs:
+        return True
+    if isinstance(ours, Integer) and isinstance(theirs, Integer):
+        return theirs.minimum <= ours.minimum and ours.maximum <= theirs.maximum
+    if isinstance(ours, Integer) and isinstance(theirs, Float):
+        return ours.bits <= 32 and theirs.bits == 64
+    return isinstance(ours, Float) and isinstance(theirs, Float) and ours.bits <= theirs.bits
+
+
+def _literal_prefix(pattern: bytes) -> bytes:
+    """What a LIKE pattern begins with, up to its first % or _ (or escape)."""
+    for at, character in enumerate(pattern):
+        if character in b"%_\\":
+            return pattern[:at]
+    return pattern
+
+
+def _booleans(value: pa.Array) -> np.ndarray:
+    """A comparison's UInt8 (or Bool) as numpy booleans; NULL is taken as true: not known."""
+    if not pa.types.is_boolean(value.type):
+        value = value.cast(pa.bool_())
+    made: np.ndarray = pc.fill_null(value, True).to_numpy(zero_copy_only=False)
+    return made
+
+
+def _ordinals(values: pa.Array) -> list[Any]:
+    """Python values that order as the Arrow values do: days, ticks, numbers, bytes of text."""
+    arrow = values.type
+    if pa.types.is_string(arrow):
+        values = columns.binary(values)
+    elif pa.types.is_date32(arrow):
+        values = values.view(pa.int32())
+    elif pa.types.is_timestamp(arrow):
+        values = values.view(pa.int64())
+    made: list[Any] = values.to_pylist()
+    return made

@@ -1,0 +1,176 @@
+"""What skip indexes say of a condition: which row groups of the parts need not be read.
+
+A conjunct is judged where it speaks of nothing but an index's expression.  A set evaluates it on
+the set's values, minmax on their bounds, a bloom filter looks constants up; what none of them
+understands keeps everything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.compute.batches import single_chunk
+from olapdb.compute.evaluate import evaluate_array
+from olapdb.errors import Error
+from olapdb.execute.pruning.interval_analysis import Candidates, Interval, keep_candidates
+from olapdb.functions.base import Environment
+from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.hashing import hash_values
+from olapdb.model.schema import SkipIndex
+from olapdb.plan.expressions import (
+    Call,
+    ColumnRef,
+    Constant,
+    Expression,
+    InValues,
+    columns_of,
+    transform,
+    walk,
+)
+from olapdb.storage.skip_indexes import bloom_contains
+
+_INDEXED = "\0indexed"
+"""The index's expression, once it stands for a column of its own."""
+
+
+def conditions_on(
+    index_expression: Expression, conjuncts: Sequence[Expression]
+) -> tuple[Expression, ...]:
+    """The conjuncts that speak of the index's expression alone, which is a column in them now."""
+    column = ColumnRef(index_expression.type, _INDEXED)
+
+    def replaced(part: Expression) -> Expression | None:
+        return column if part == index_expression else None
+
+    found = (transform(one, replaced) for one in conjuncts)
+    return tuple(
+        one
+        for one in found
+        if columns_of(one) == {_INDEXED}
+        and all(e.function.volatility == "pure" for e in walk(one) if isinstance(e, Call))
+        and not any(hasattr(e, "plan") for e in walk(one))
+    )
+
+
+@dataclass(frozen=True)
+class UsedIndex:
+    """An index whose expression has values of type `arrow`, and the conjuncts that it is asked."""
+
+    index: SkipIndex
+    arrow: pa.DataType
+    conditions: tuple[Expression, ...]
+
+
+def kept_blocks(used: UsedIndex, batch: pa.RecordBatch, environment: Environment) -> np.ndarray:
+    """Which blocks of the index may hold a row that all the conditions keep; bool."""
+    keep = np.ones(batch.num_rows, bool)
+    for condition in used.conditions:
+        match used.index.type:
+            case "minmax":
+                keep &= _by_bounds(batch, condition, environment)
+            case "set":
+                keep &= _by_values(batch, condition, environment)
+            case "bloom_filter":
+                keep &= _by_filter(batch, condition)
+    return keep
+
+
+def by_row_group(keep: np.ndarray, granularity: int, groups: int) -> np.ndarray:
+    """An answer for each block as one for each row group; bool, shape (groups,)."""
+    return np.repeat(keep, granularity)[:groups]
+
+
+def _by_bounds(
+    batch: pa.RecordBatch, condition: Expression, environment: Environment
+) -> np.ndarray:
+    low, high = batch.column("low"), batch.column("high")
+    has_values = pc.is_valid(low).to_numpy(zero_copy_only=False)
+    known = np.ones(batch.num_rows, bool)
+    if pa.types.is_floating(low.type):
+        known &= has_values  # no bounds may mean NaN
+    filler = pc.drop_null(low)
+    if len(filler):
+        low, high = pc.fill_null(low, filler[0]), pc.fill_null(high, filler[0])
+    nulls = pc.greater(batch.column("nulls"), 0).to_numpy(zero_copy_only=False)
+    interval = Interval(low, high, known, has_values, nulls)
+    candidates = Candidates(batch.num_rows, {_INDEXED: interval})
+    keep = keep_candidates(condition, candidates, environment)
+    if pa.types.is_floating(low.type) and _holds_for_nan(condition, low.type, environment):
+        return np.ones(batch.num_rows, bool)  # NaN is within no bounds
+    return keep
+
+
+def _holds_for_nan(condition: Expression, arrow: pa.DataType, environment: Environment) -> bool:
+    row = pa.RecordBatch.from_arrays([pa.array([math.nan], arrow)], names=[_INDEXED])
+    try:
+        answer = evaluate_array(condition, row, environment)
+    except Error:  # the filter will say so, if it comes to that
+        return True
+    return bool(pc.fill_null(pc.cast(answer, pa.bool_()), False)[0].as_py())
+
+
+def _by_values(
+    batch: pa.RecordBatch, condition: Expression, environment: Environment
+) -> np.ndarray:
+    lists = batch.column("values")
+    unknown: np.ndarray = pc.is_null(lists).to_numpy(zero_copy_only=False)
+    values = pc.list_flatten(lists)
+    if not len(values):
+        return unknown
+    rows = pa.RecordBatch.from_arrays([values], names=[_INDEXED])
+    try:
+        answers = evaluate_array(condition, rows, environment)
+    except Error:  # the filter will say so, if it comes to that
+        return np.ones(batch.num_rows, bool)
+    true = pc.fill_null(pc.cast(answers, pa.bool_()), False).to_numpy(zero_copy_only=False)
+    owners = pc.list_parent_indices(lists).to_numpy(zero_copy_only=False)
+    found: np.ndarray = unknown | (np.bincount(owners[true], minlength=batch.num_rows) > 0)
+    return found
+
+
+def _by_filter(batch: pa.RecordBatch, condition: Expression) -> np.ndarray:
+    match condition:
+        case Call(name="and" | "or" as name, arguments=arguments):
+            each = np.array([_by_filter(batch, a) for a in arguments])
+            return np.asarray(each.all(axis=0) if name == "and" else each.any(axis=0))
+        case Call(name="equals" | "has", arguments=(left, right)):
+            column, constant = (left, right) if isinstance(left, ColumnRef) else (right, left)
+            if isinstance(column, ColumnRef) and isinstance(constant, Constant):
+                is_list = pa.types.is_list(column.type.arrow)
+                if is_list == (condition.name == "has") and constant.value.is_valid:
+                    return _looked_up(batch, column, columns.single(constant.value))
+        case InValues(argument=ColumnRef() as column, values=values, negated=False):
+            return _looked_up(batch, column, single_chunk(values))
+    return np.ones(batch.num_rows, bool)
+
+
+def _looked_up(batch: pa.RecordBatch, column: ColumnRef, values: pa.Array) -> np.ndarray:
+    """Values of the column's own kind only: others would be hashed otherwise."""
+    arrow = column.type.arrow
+    if pa.types.is_list(arrow):
+        arrow = arrow.value_type
+    values = pc.drop_null(values)
+    if pa.types.is_integer(arrow) != pa.types.is_integer(values.type) or (
+        not pa.types.is_integer(arrow) and values.type != arrow
+    ):
+        return np.ones(batch.num_rows, bool)
+    if not len(values):
+        return np.zeros(batch.num_rows, bool)
+    return bloom_contains(batch, hash_values(values))
+
+
+def usable(
+    expressions: Sequence[tuple[SkipIndex, Expression]], conjuncts: Sequence[Expression]
+) -> Mapping[str, UsedIndex]:
+    """The indexes, by name, that have something to say of the conjuncts."""
+    found = {
+        index.name: UsedIndex(index, expression.type.arrow, conditions_on(expression, conjuncts))
+        for index, expression in expressions
+    }
+    return {name: used for name, used in found.items() if used.conditions}

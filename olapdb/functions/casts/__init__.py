@@ -1,0 +1,20 @@
+"""Conversions between types."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from olapdb.functions.scalar import Definition
+
+
+def definitions() -> tuple[Definition, ...]:
+    """Return the definitions of all functions of this package.
+
+    The modules are imported at the first call: `import olapdb` and a process that only inserts do
+    not need them.
+    """
+    from olapdb.functions.casts import conversion
+
+    modules = (conversion,)
+    return tuple(definition for module in modules for definition in module.DEFINITIONS)

@@ -1,0 +1,276 @@
+"""Conversions of stored values: each value survives, or it is refused with its row.
+
+A CAST wraps integers, cuts fractions and clamps dates, as ClickHouse does.  An INSERT must not: what
+is read back has to be what was given.  `convert` is CAST with that promise:
+
+    300 -> UInt8           refused, it is out of range
+    1.5 -> Int32           refused, it would become 1
+    '1.239' -> Decimal(9, 2)   refused, it has more than 2 places
+    2.0 -> Int32           2
+    0.1 -> Float32         the nearest Float32: floats are approximate by their nature
+
+Rounding to the nearest float is the one change that is accepted; a finite number that would become
+infinite is refused.
+"""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.errors import CannotConvertType
+from olapdb.functions.casts import numbers, times, timestamps
+from olapdb.functions.casts import text as cast_text
+from olapdb.functions.casts.numbers import first_bad
+from olapdb.functions.kernels import columns
+from olapdb.functions.strings import text
+from olapdb.types import (
+    Boolean,
+    DataType,
+    Date,
+    Date32,
+    DateTime,
+    DateTime64,
+    Decimal,
+    FixedString,
+    Float,
+    Integer,
+    String,
+)
+
+Cast: TypeAlias = Callable[[pa.Array, DataType, DataType], pa.Array]
+"""A plain CAST of an array without nulls."""
+
+HINT = (
+    "Give the column a wider type, or convert the value in the query. insert_allow_lossy_conversion"
+    " = 1 converts the values of an INSERT as CAST does."
+)
+_NANOSECONDS = 9
+_EXACT_FLOAT = 2.0**53
+_POWERS_EXACT = 22
+"""10**22 is the largest power of ten that a Float64 holds exactly."""
+_DOT = ord(".")
+
+
+def keeps_all(source: DataType, target: DataType) -> bool:
+    """Whether every value of the plain type `source` is a value of the plain type `target`."""
+    if source == target:
+        return True
+    match source, target:
+        case (_, String()):
+            return True
+        case (Integer(), Integer()):
+            return target.minimum <= source.minimum and source.maximum <= target.maximum
+        case (Boolean(), Integer() | Float()):
+            return True
+        case (Integer(), Float()):
+            return source.bits <= (16 if target.bits == 32 else 32)
+        case (Float(), Float()):
+            return source.bits <= target.bits
+        case (Integer(), Decimal()):
+            return len(str(source.maximum)) <= target.precision - target.scale
+        case (Decimal(), Decimal()):
+            whole = source.precision - source.scale <= target.precision - target.scale
+            return whole and source.scale <= target.scale
+        case (Date(), Date32()) | (DateTime(), DateTime() | DateTime64()):
+            return True
+        case (Date(), DateTime64()):
+            return True
+        case (Date32(), DateTime64()):
+            return target.precision <= 6
+        case (DateTime64(), DateTime64()):
+            return source.precision <= target.precision <= 6 or source.precision == target.precision
+        case (Date(), Integer()):
+            return target.minimum <= 0 and target.maximum >= times.DATE_MAX
+        case (DateTime(), Integer()):
+            return target.minimum <= 0 and target.maximum >= times.DATETIME_MAX
+        case (FixedString(), FixedString()):
+            return source.length <= target.length
+        case _:
+            return False
+
+
+def rounds(source: DataType, target: DataType) -> bool:
+    """Whether values of plain types become the nearest float, which need not be the same number."""
+    return isinstance(target, Float) and not keeps_all(source, target)
+
+
+def convert(array: pa.Array, source: DataType, target: DataType, zone: str, cast: Cast) -> pa.Array:
+    """Values of plain types that are no containers, without nulls, as `cast` converts them; a
+    DataError with the row of the first that would be changed."""
+    if keeps_all(source, target):
+        return cast(array, source, target)
+    match source, target:
+        case (String() | FixedString(), _):
+            return _from_text(columns.unpadded(array), target, zone, cast)
+        case (Integer(), Integer()):
+            _refuse_outside(array, source, target, zone)
+            return cast(array, source, target)
+        case (Float(), Integer()):
+            return _float_to_integer(array, source, target, zone, cast)
+        case (Float(), Decimal()):
+            return _float_to_decimal(array, source, target, zone, cast)
+        case (DateTime() | DateTime64(), Decimal()):
+            ticks = Decimal(76, len(str(times.ticks_per_second(source))) - 1)
+            return convert(cast(array, source, ticks), ticks, target, zone, cast)
+        case (_, Float()):
+            made = cast(array, source, target)
+            grown = np.isinf(columns.numpy_values(made))
+            if grown.any() and isinstance(source, Float):
+                grown &= np.isfinite(columns.numpy_values(array))
+            _refuse(grown, array, source, target, zone, "it is out of range")
+            return made
+        case (_, Integer() | Decimal() | Boolean() | Date() | Date32() | DateTime() | DateTime64()):
+            return _and_back(array, source, target, zone, cast)
+        case _:
+            return cast(array, source, target)
+
+
+def _refuse(
+    bad: np.ndarray, array: pa.Array, source: DataType, target: DataType, zone: str, why: str
+) -> None:
+    """CannotConvertType about the first row that is bad, with its value."""
+    row = first_bad(bad)
+    if row is None:
+        return
+    shown = text.display_array(array.slice(row, 1), source, zone)[0].as_py()
+    value = repr(shown) if isinstance(source, String | FixedString) else shown
+    raise CannotConvertType(f"Cannot convert {value} to {target}: {why}.", hint=HINT).at_row(row)
+
+
+def _refuse_outside(array: pa.Array, source: Integer, target: Integer, zone: str) -> None:
+    bounds = pc.min_max(array)
+    lowest, highest = bounds["min"].as_py(), bounds["max"].as_py()
+    if lowest is None or (target.minimum <= lowest and highest <= target.maximum):
+        return
+    bad = np.zeros(len(array), bool)
+    if lowest < target.minimum:
+        bad |= np.asarray(pc.less(array, pa.scalar(target.minimum, array.type)))
+    if highest > target.maximum:
+        bad |= np.asarray(pc.greater(array, pa.scalar(target.maximum, array.type)))
+    _refuse(bad, array, source, target, zone, "it is out of range")
+
+
+def _and_back(
+    array: pa.Array, source: DataType, target: DataType, zone: str, cast: Cast
+) -> pa.Array:
+    """What is equal after a CAST there and back has survived: of these types no two values that
+    differ, one of which is a value of both types, become the same."""
+    made = cast(array, source, target)
+    if isinstance(target, Decimal) and target.precision < numbers.DIGITS_MAX:
+        wide = pa.decimal256(numbers.DIGITS_MAX, target.scale)
+        limit = pa.scalar(decimal.Decimal(10 ** (target.precision - target.scale)), wide)
+        long = np.asarray(pc.greater_equal(pc.abs(made.cast(wide)), limit))
+        _refuse(long, array, source, target, zone, "it has too many digits")
+    again = cast(made, target, source)
+    changed = first_bad(np.asarray(pc.not_equal(again, array)))
+    if changed is not None:
+        became = text.display_array(made.slice(changed, 1), target, zone)[0].as_py()
+        at = np.arange(len(array)) == changed
+        _refuse(at, array, source, target, zone, f"it would become {became}")
+    return made
+
+
+def _float_to_integer(
+    array: pa.Array, source: DataType, target: Integer, zone: str, cast: Cast
+) -> pa.Array:
+    values = columns.numpy_values(array).astype(np.float64)
+    _refuse(~np.isfinite(values), array, source, target, zone, "it is no finite number")
+    # Both bounds are exact as floats: the first integer that is too large is a power of two.
+    outside = (values < float(target.minimum)) | (values >= float(target.maximum + 1))
+    _refuse(outside, array, source, target, zone, "it is out of range")
+    _refuse(values != np.trunc(values), array, source, target, zone, "it has a fraction")
+    return cast(array, source, target)
+
+
+def _float_to_decimal(
+    array: pa.Array, source: DataType, target: Decimal, zone: str, cast: Cast
+) -> pa.Array:
+    """The decimal that a float is written as: 0.29 is 0.29, though the Float64 is a bit less."""
+    values = columns.numpy_values(array)
+    _refuse(~np.isfinite(values), array, source, target, zone, "it is no finite number")
+    if values.dtype == np.float64 and target.scale <= _POWERS_EXACT and len(values):
+        scaled = np.rint(values * 10.0**target.scale)
+        limit = min(_EXACT_FLOAT, 10.0**target.precision)
+        if float(np.abs(scaled).max()) < limit and (scaled / 10.0**target.scale == values).all():
+            return numbers.decimals_from(scaled.astype(np.int64), target)
+    return _from_text(array.cast(pa.string()), target, zone, cast)
+
+
+# --- texts ---------------------------------------------------------------------------------------
+
+
+def _from_text(array: pa.Array, target: DataType, zone: str, cast: Cast) -> pa.Array:
+    written = String()
+    match target:
+        case Integer():
+            return cast_text.parse_integers(array, target, wrap=False)
+        case Float():
+            made = cast(array, written, target)
+            grown = np.isinf(columns.numpy_values(made))
+            if grown.any():
+                grown &= ~np.asarray(pc.match_substring(array, "inf", ignore_case=True))
+            _refuse(grown, array, written, target, zone, "it is out of range")
+            return made
+        case Decimal():
+            made = cast(array, written, target)
+            _refuse_places(array, target, zone)
+            return made
+        case Date() | Date32():
+            return times.parse_dates(array, target, exact=True)
+        case DateTime() | DateTime64():
+            made = cast(array, written, target)
+            _refuse_other_moments(array, made, target, zone)
+            return made
+        case _:
+            return cast(array, written, target)
+
+
+def _refuse_places(array: pa.Array, target: Decimal, zone: str) -> None:
+    """Digits other than 0 behind the last place."""
+    if _DOT not in columns.bytes_of(array)[1] and not _has_exponents(array):
+        return
+    plainly = cast_text.without_exponents(array) if _has_exponents(array) else array
+    beyond = r"\.[0-9]{" + str(target.scale) + r"}[0-9]*[1-9]"
+    longer = np.asarray(pc.match_substring_regex(plainly, beyond))
+    _refuse(longer, array, String(), target, zone, f"it has more than {target.scale} places")
+
+
+def _has_exponents(array: pa.Array) -> bool:
+    data = columns.bytes_of(array)[1]
+    return bool(((data | 0x20) == ord("e")).any())
+
+
+def _refuse_other_moments(
+    array: pa.Array, made: pa.Array, target: DateTime | DateTime64, zone: str
+) -> None:
+    """Texts of moments of which a fraction of a second was cut, or that are beyond a DateTime.
+
+    Only texts that may be such are read again, with nanoseconds."""
+    data = columns.bytes_of(array)[1]
+    suspect = np.zeros(len(array), bool)
+    if _DOT in data:
+        places = target.precision if isinstance(target, DateTime64) else 0
+        cut = r"\.[0-9]{" + str(places) + r"}[0-9]*[1-9]"
+        suspect |= np.asarray(pc.match_substring_regex(array, cut))
+    values = columns.numpy_values(made)
+    if isinstance(target, DateTime):
+        suspect |= (values <= 0) | (values >= times.DATETIME_MAX)
+    if not suspect.any():
+        return
+    rows = np.flatnonzero(suspect)
+    finest = DateTime64(_NANOSECONDS, getattr(target, "zone", None))
+    fine = timestamps.moments_or_null(array.take(pa.array(rows)), finest, zone)
+    per_tick = 10**_NANOSECONDS // times.ticks_per_second(target)
+    valid = np.asarray(fine.is_valid())
+    exact = np.where(valid, columns.numpy_values(fine), 0)
+    changed = ~valid | (exact != values[rows] * per_tick)
+    bad = np.zeros(len(array), bool)
+    bad[rows[changed]] = True
+    why = f"it is not among the moments of {target}, or has more digits of a second"
+    _refuse(bad, array, String(), target, zone, why)

@@ -1,0 +1,310 @@
+"""Parsing of texts into numbers, Bool, UUID, FixedString and arrays, a column at a time."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.errors import (
+    AttemptToReadAfterEof,
+    CannotParse,
+    CannotParseBool,
+    CannotParseNumber,
+    CannotParseUUID,
+    CannotReadArray,
+    DataError,
+    TooLargeStringSize,
+    ValueOutOfBound,
+)
+from olapdb.functions.casts.numbers import first_bad, narrowed, refuse
+from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.supertypes import DECIMAL_DIGITS
+from olapdb.types import (
+    INT64,
+    STRING,
+    UUID,
+    Array,
+    Boolean,
+    DataType,
+    Decimal,
+    FixedString,
+    Float,
+    Integer,
+    Nullable,
+    plain,
+)
+
+_INTEGER = r"^[+-]?[0-9]+$"
+_FLOAT = r"^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:inf|infinity|nan))$"
+_DECIMAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_MANTISSA_AND_EXPONENT = r"^([+-]?)([0-9]*)\.?([0-9]*)[eE]?([+-]?[0-9]*)$"
+_TRUE = ("1", "true", "t", "yes", "y", "on", "enable", "enabled")
+_FALSE = ("0", "false", "f", "no", "n", "off", "disable", "disabled")
+_NUMBER_THAT_ENDS = {
+    Integer: re.compile(r"[+-](?![0-9])|-"),
+    Float: re.compile(r"[^0-9]"),
+    Decimal: re.compile(r"[+-]?[0-9]*\.?[0-9]*[eE]$"),
+}
+"""Of which ClickHouse says that the number, not the text, cannot be parsed."""
+_CHUNK = 18  # decimal digits that surely fit in 64 bits
+
+
+def look_like(array: pa.Array, target: DataType) -> np.ndarray:
+    """Which texts may be a value of the type; the others surely are none."""
+    match target:
+        case Integer():
+            like = np.asarray(pc.match_substring_regex(array, _INTEGER))
+            short = like & np.asarray(pc.less_equal(pc.binary_length(array), _CHUNK))
+            small = pc.if_else(pa.array(short), array, "0")
+            values = columns.numpy_values(parse_integers(small, INT64))
+            return np.asarray(like & (values >= target.minimum) & (values <= target.maximum))
+        case Float():
+            return np.asarray(pc.match_substring_regex(array, _FLOAT))
+        case Decimal():
+            return np.asarray(pc.match_substring_regex(array, _DECIMAL))
+        case UUID():
+            return np.asarray(pc.match_substring_regex(array, "^[0-9a-fA-F]{8}"))
+        case _:
+            return np.ones(len(array), bool)
+
+
+def _check(array: pa.Array, pattern: str, target: DataType) -> None:
+    """Raises about the first text that does not match."""
+    bad = first_bad(~np.asarray(pc.match_substring_regex(array, pattern)))
+    if bad is not None:
+        raise _unparsable(array, bad, target)
+
+
+def _unparsable(array: pa.Array, row: int, target: DataType) -> DataError:
+    value = columns.binary(array)[row].as_py().decode("utf-8", "replace")
+    if not value and not isinstance(target, Float):
+        return AttemptToReadAfterEof(f"Cannot parse '' as {target}: the text is empty.").at_row(row)
+    kind = CannotParseNumber if _NUMBER_THAT_ENDS[type(target)].match(value) else CannotParse
+    return kind(f"Cannot parse {value!r} as {target}.").at_row(row)
+
+
+def _digits_as_integers(array: pa.Array, target: Integer) -> pa.Array | None:
+    """Texts of nothing but digits and `-` as Arrow reads them; None where it cannot, or where
+    there is anything else, such as the `0x` and the blanks that it would take."""
+    _, data = columns.bytes_of(array)
+    if not data.size or int(data.max()) > ord("9") or int(data.min()) < ord("-"):
+        return None
+    try:
+        return array.cast(target.arrow)
+    except pa.ArrowInvalid:
+        return None
+
+
+def parse_integers(array: pa.Array, target: Integer, *, wrap: bool = True) -> pa.Array:
+    """Digits with a sign; beyond the type's range they wrap, or are refused with `wrap` False."""
+    plain_digits = _digits_as_integers(array, target)
+    if plain_digits is not None:
+        return plain_digits
+    _check(array, _INTEGER if target.signed else r"^\+?[0-9]+$", target)
+    digits = pc.utf8_ltrim(array, "+-")
+    negative = np.asarray(pc.starts_with(array, "-"))
+    longest = pc.max(pc.binary_length(digits)).as_py() or 0
+    total = np.zeros(len(array), np.uint64)
+    step = np.uint64(10**_CHUNK)
+    padded = pc.utf8_lpad(digits, width=-(-max(longest, 1) // _CHUNK) * _CHUNK, padding="0")
+    for start in range(0, max(longest, 1), _CHUNK):
+        piece = pc.utf8_slice_codeunits(padded, start, start + _CHUNK).cast(pa.uint64())
+        with np.errstate(over="ignore"):
+            total = total * step + columns.numpy_values(piece)
+    if not wrap:
+        _check_range(array, digits, total, negative, target)
+    values = np.where(negative, (~total) + np.uint64(1), total)
+    return columns.from_values(values.view(np.int64) if target.signed else values, target.arrow)
+
+
+def _check_range(
+    array: pa.Array, digits: pa.Array, total: np.ndarray, negative: np.ndarray, target: Integer
+) -> None:
+    significant = pc.utf8_ltrim(digits, "0")
+    lengths = np.asarray(pc.binary_length(significant))
+    limit = np.where(negative, np.uint64(-target.minimum), np.uint64(target.maximum))
+    overflowed = (lengths > 20) | (
+        (lengths == 20) & np.asarray(pc.greater(significant, "18446744073709551615"))
+    )
+    bad = first_bad(overflowed | (total > limit))
+    if bad is not None:
+        raise refuse(CannotParseNumber, array, bad, target, "it is out of range")
+
+
+def parse_floats(array: pa.Array, target: Float) -> pa.Array:
+    _check(array, _FLOAT, target)
+    unsigned = pc.utf8_ltrim(array, "+")
+    return unsigned.cast(target.arrow)
+
+
+def parse_decimals(array: pa.Array, target: Decimal) -> pa.Array:
+    """Digits beyond the scale are cut off, as in ClickHouse; ValueOutOfBound beyond the precision."""
+    plain_digits = _digits_as_decimals(array, target)
+    if plain_digits is not None:
+        return plain_digits
+    _check(array, _DECIMAL, target)
+    exponents = np.asarray(pc.match_substring_regex(array, "[eE]"))
+    plainly = without_exponents(array) if exponents.any() else array
+    pattern = r"^([+-]?[0-9]*)\.?([0-9]{0," + str(target.scale) + r"})[0-9]*$"
+    signs = pc.replace_substring_regex(plainly, r"^([+-]?).*$", r"\1")
+    whole = pc.utf8_ltrim(pc.replace_substring_regex(plainly, pattern, r"\1"), "+-")
+    whole = pc.binary_join_element_wise(
+        pc.if_else(pc.equal(signs, "-"), "-", ""),
+        pc.utf8_lpad(pc.utf8_ltrim(whole, "0"), 1, "0"),
+        "",
+    )
+    fraction = pc.utf8_rpad(
+        pc.replace_substring_regex(plainly, pattern, r"\2"), width=target.scale, padding="0"
+    )
+    unscaled = pc.binary_join_element_wise(whole, fraction, "")
+    too_long = first_bad(np.asarray(pc.binary_length(pc.utf8_ltrim(unscaled, "-0"))) > 76)
+    if too_long is not None:
+        raise refuse(ValueOutOfBound, array, too_long, target, "it has too many digits")
+    wide = unscaled.cast(pa.decimal256(76, 0))
+    return narrowed(
+        columns.view(wide, pa.decimal256(76, target.scale)), target, array, ValueOutOfBound
+    )
+
+
+def _digits_as_decimals(array: pa.Array, target: Decimal) -> pa.Array | None:
+    """Texts of digits, `-` and a point, of no more places than the type has, as Arrow reads them;
+    None for others, and where its multiplication could wrap around."""
+    offsets, data = columns.bytes_of(array)
+    if not data.size or int(data.max()) > ord("9") or int(data.min()) < ord("-"):
+        return None
+    room = DECIMAL_DIGITS[-2] if target.precision <= DECIMAL_DIGITS[-2] else DECIMAL_DIGITS[-1]
+    if int(np.diff(offsets).max()) + target.scale > room:
+        return None
+    try:
+        return array.cast(target.arrow)
+    except pa.ArrowInvalid:
+        return None
+
+
+def without_exponents(array: pa.Array) -> pa.Array:
+    """The same numbers with their points moved: 1.25e1 is 12.5. What is too large for any decimal
+    stays so, what is too small becomes 0: exponents are cut to what the mantissas can show."""
+    parts = {
+        name: pc.replace_substring_regex(array, _MANTISSA_AND_EXPONENT, group)
+        for name, group in (
+            ("sign", r"\1"),
+            ("whole", r"\2"),
+            ("fraction", r"\3"),
+            ("power", r"\4"),
+        )
+    }
+    mantissa = pc.add(pc.binary_length(parts["whole"]), pc.binary_length(parts["fraction"]))
+    bound = (pc.max(mantissa).as_py() or 0) + 2 * DECIMAL_DIGITS[-1]
+    nothing = np.asarray(pc.match_substring_regex(array, r"^[^1-9eE]*([eE]|$)"))
+    powers = np.where(nothing, 0, _clipped(parts["power"], bound))
+    pieces, rows = [], []
+    for power in np.unique(powers):
+        at = np.flatnonzero(powers == power)
+        taken = {name: part.take(pa.array(at)) for name, part in parts.items()}
+        pieces.append(_shifted(taken["sign"], taken["whole"], taken["fraction"], int(power)))
+        rows.append(at)
+    back = np.argsort(np.concatenate(rows), kind="stable")
+    return pa.concat_arrays(pieces).take(pa.array(back))
+
+
+def _clipped(powers: pa.Array, bound: int) -> np.ndarray:
+    """Texts of exponents ("" is 0) as numbers from -bound to bound."""
+    digits = pc.utf8_ltrim(pc.utf8_ltrim(powers, "+-"), "0")
+    long = pc.greater(pc.binary_length(digits), _CHUNK)
+    sizes = pc.if_else(long, str(bound), pc.utf8_lpad(digits, 1, "0")).cast(pa.int64())
+    sizes = np.minimum(columns.numpy_values(sizes), bound)
+    return np.asarray(np.where(np.asarray(pc.starts_with(powers, "-")), -sizes, sizes))
+
+
+def _shifted(sign: pa.Array, whole: pa.Array, fraction: pa.Array, power: int) -> pa.Array:
+    """Texts of whole.fraction times 10^power, without exponents."""
+    if power >= 0:
+        padded = pc.utf8_rpad(fraction, width=power, padding="0")
+        moved = pc.utf8_slice_codeunits(padded, 0, power)
+        whole = pc.binary_join_element_wise(whole, moved, "")
+        fraction = pc.utf8_slice_codeunits(padded, power)
+    else:
+        padded = pc.utf8_lpad(whole, width=-power, padding="0")
+        moved = pc.utf8_slice_codeunits(padded, power)
+        whole = pc.utf8_slice_codeunits(padded, 0, power)
+        fraction = pc.binary_join_element_wise(moved, fraction, "")
+    return pc.binary_join_element_wise(sign, whole, ".", fraction, "")
+
+
+def parse_bools(array: pa.Array) -> pa.Array:
+    lowered = pc.ascii_lower(array)
+    true = pc.is_in(lowered, pa.array(_TRUE))
+    bad = first_bad(~np.asarray(pc.or_(true, pc.is_in(lowered, pa.array(_FALSE)))))
+    if bad is not None:
+        raise refuse(CannotParseBool, array, bad, Boolean(), "it is neither true nor false")
+    return true
+
+
+def parse_uuids(array: pa.Array, target: DataType) -> pa.Array:
+    """36 characters with dashes, or 32 digits."""
+    pattern = r"^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$"
+    bad = first_bad(~np.asarray(pc.match_substring_regex(array, pattern)))
+    if bad is not None:
+        raise refuse(CannotParseUUID, array, bad, target, "it is no UUID")
+    _, data = columns.bytes_of(pc.replace_substring(array, "-", ""))
+    return pa.Array.from_buffers(target.arrow, len(array), [None, pa.py_buffer(unhexed(data))])
+
+
+def unhexed(data: np.ndarray) -> np.ndarray:
+    """Bytes of pairs of hexadecimal digits."""
+    values = np.where(data >= ord("a"), data - 87, np.where(data >= ord("A"), data - 55, data - 48))
+    values = values.astype(np.uint8)
+    return np.ascontiguousarray((values[0::2] << 4) | values[1::2])
+
+
+def to_fixed(array: pa.Array, target: FixedString) -> pa.Array:
+    """Bytes padded with zeros; TooLargeStringSize where a text is longer."""
+    offsets, data = columns.bytes_of(columns.binary(array))
+    lengths = np.diff(offsets)
+    bad = first_bad(lengths > target.length)
+    if bad is not None:
+        raise refuse(TooLargeStringSize, array, bad, target, "it is too long")
+    out = np.zeros((len(array), target.length), np.uint8)
+    inside = np.arange(target.length)[None, :] < lengths[:, None]
+    out[inside] = data
+    return pa.Array.from_buffers(target.arrow, len(array), [None, pa.py_buffer(out.tobytes())])
+
+
+def parse_arrays(array: pa.Array, target: Array) -> tuple[pa.Array, DataType]:
+    """Texts like `[1, 2]` or `['a', 'b']` as lists, with the type that their elements have now
+    (numbers, or String still to be cast)."""
+    import pyarrow.json as pj
+
+    leaf, depth = target.inner, 1
+    while isinstance(leaf, Array):
+        leaf, depth = leaf.inner, depth + 1
+    read: DataType = (
+        leaf if isinstance(plain(leaf), Integer | Float | Boolean) else Nullable(STRING)
+    )
+    arrow = read.arrow
+    for _ in range(depth):
+        arrow = pa.list_(arrow)
+    mapped = pc.replace_substring(array, "\\'", "\x01")
+    for old, new in (('"', '\\"'), ("'", '"'), ("\x01", "'"), ("\n", " ")):
+        mapped = pc.replace_substring(mapped, old, new)
+    mapped = pc.replace_substring_regex(mapped, r"\bNULL\b", "null")
+    lines = pc.binary_join_element_wise('{"v":', mapped, "}\n", "")
+    _, body = columns.bytes_of(lines)
+    options = pj.ParseOptions(explicit_schema=pa.schema([("v", arrow)]), newlines_in_values=False)
+    try:
+        table = pj.read_json(io.BytesIO(body.tobytes()), parse_options=options)
+    except pa.ArrowInvalid as error:
+        raise refuse(
+            CannotReadArray, array, 0, target, f"some text is no array ({error})"
+        ) from None
+    found = table.column("v").combine_chunks()
+    if len(found) != len(array) or found.null_count:
+        raise refuse(CannotReadArray, array, 0, target, "some text is no array")
+    nested: DataType = read
+    for _ in range(depth):
+        nested = Array(nested)
+    return found, nested

@@ -1,0 +1,28 @@
+"""Functions of dates, times and time zones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from olapdb.functions.scalar import Definition
+
+
+def definitions() -> tuple[Definition, ...]:
+    """Return the definitions of all functions of this package.
+
+    The modules are imported at the first call: `import olapdb` and a process that only inserts do
+    not need them.
+    """
+    from olapdb.functions.datetime import (
+        addition,
+        best_effort_functions,
+        components,
+        construction,
+        difference,
+        formatting,
+        rounding,
+    )
+
+    modules = (components, construction, best_effort_functions, formatting, rounding, addition, difference,)
+    return tuple(definition for module in modules for definition in module.DEFINITIONS)

@@ -1,0 +1,85 @@
+"""Moving dates and times: add…, subtract…, dateAdd, dateSub."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from olapdb.errors import BadArguments
+from olapdb.functions.base import Argument, Column, Environment, ScalarCall
+from olapdb.functions.datetime import arithmetic
+from olapdb.functions.datetime.components import DATES
+from olapdb.functions.scalar import Definition, constant_text, custom, illegal, require, usual
+from olapdb.types import DataType, Date, Date32, Decimal, Float, Integer, String, plain
+
+_UNIT_NAMES = {
+    **{u.lower(): u for u in ("Nanosecond", "Microsecond", "Millisecond", "Second", "Minute", "Hour",
+                              "Day", "Week", "Month", "Quarter", "Year")},
+    "ns": "Nanosecond", "us": "Microsecond", "ms": "Millisecond", "ss": "Second", "s": "Second",
+    "mi": "Minute", "n": "Minute", "hh": "Hour", "h": "Hour", "dd": "Day", "d": "Day", "wk": "Week",
+    "ww": "Week", "mm": "Month", "m": "Month", "qq": "Quarter", "q": "Quarter", "yyyy": "Year",
+    "yy": "Year",
+}  # fmt: skip
+
+
+def unit_named(name: str, text: str) -> str:
+    """ "Day" for day, days, dd, SQL_TSI_DAY."""
+    lowered = text.lower().removeprefix("sql_tsi_")
+    found = _UNIT_NAMES.get(lowered) or _UNIT_NAMES.get(lowered.removesuffix("s"))
+    if found is None:
+        raise BadArguments(f"{name} does not know the unit {text!r}.")
+    return found
+
+
+def _keeps_order(source: DataType, unit: str) -> bool:
+    """Dates stop at their ends. Times wrap there, which shows at the ends of an interval; days and
+    months of theirs move the wall clock, which an hour in autumn shows twice."""
+    wall = unit in arithmetic.DAYS or unit in arithmetic.MONTHS
+    return wall == isinstance(source, Date | Date32)
+
+
+def _shift(unit: str, sign: int) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    """addDays(t, n) and its kin."""
+
+    def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        source, amount = plain(arguments[0].type), plain(arguments[1].type)
+        if isinstance(source, String):
+            raise illegal(name, source, "a Date or DateTime (convert the String)")
+        require(name, [source], DATES, "a Date or DateTime")
+        require(name, [amount], (Integer, Float, Decimal), "a number")
+        result = arithmetic.shifted_type(name, source, unit)
+        monotonic = arguments[1].constant is not None and _keeps_order(source, unit)
+        kernel = arithmetic.shift(unit, sign)
+        return usual(name, arguments, result, kernel, monotonic=monotonic, keeps_constants=True)
+
+    return resolve
+
+
+def _date_add(operation: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    """dateAdd(unit, n, t) with a constant unit, and dateAdd(t, INTERVAL n unit)."""
+    sign = 1 if operation == "plus" else -1
+
+    def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        if len(arguments) == 2:
+            return arithmetic.resolve(name, operation, arguments)
+        unit = unit_named(name, constant_text(name, arguments, 0, "the unit"))
+        inner = _shift(unit, sign)(name, [arguments[2], arguments[1]])
+
+        def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+            return inner.kernel([values[2], values[1]], rows, environment)
+
+        return ScalarCall(name, inner.type, kernel)
+
+    return resolve
+
+
+_SHIFT_UNITS = ("Nanosecond", "Microsecond", "Millisecond", "Second", "Minute", "Hour", "Day", "Week",
+                "Month", "Quarter", "Year")  # fmt: skip
+
+DEFINITIONS: tuple[Definition, ...] = (
+    *(custom(f"add{u}s", _shift(u, 1), count=2) for u in _SHIFT_UNITS),
+    *(custom(f"subtract{u}s", _shift(u, -1), count=2) for u in _SHIFT_UNITS),
+    custom("dateAdd", _date_add("plus"), count=(2, 3), insensitive=True,
+           aliases=("date_add", "timestampAdd", "timestamp_add")),
+    custom("dateSub", _date_add("minus"), count=(2, 3), insensitive=True,
+           aliases=("date_sub", "timestampSub", "timestamp_sub")),
+)  # fmt: skip

@@ -1,0 +1,188 @@
+"""Parts of dates and times as numbers: toYear … toNanosecond, weeks, packed numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.functions.base import Argument
+from olapdb.functions.casts import times
+from olapdb.functions.kernels import columns
+from olapdb.functions.scalar import Definition, Invocation, constant_zone, define, require
+from olapdb.types import (
+    UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
+    DataType,
+    Date,
+    Date32,
+    DateTime,
+    DateTime64,
+    known_zone,
+)
+
+DATES = (Date, Date32, DateTime, DateTime64)
+CLOCKS = (DateTime, DateTime64)
+Civil = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def seconds_of(array: pa.Array, call: Invocation) -> np.ndarray:
+    """Wall clock seconds of the first argument, in the zone that a second one names."""
+    zone = next((c for c in (call.constant(i) for i in (1, 2)) if isinstance(c, str)), None)
+    data_type = call.types[0]
+    if zone is not None and isinstance(data_type, CLOCKS):
+        seconds = columns.numpy_values(array) // times.ticks_per_second(data_type)
+        return times.local_from_utc(seconds, known_zone(zone))
+    return times.local_seconds(array, data_type, call.environment.zone)
+
+
+def days_of(array: pa.Array, call: Invocation) -> np.ndarray:
+    return seconds_of(array, call) // times.DAY
+
+
+def iso_week(days: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(ISO year, ISO week): the week of the Thursday of each day's week."""
+    thursday = days + 3 - (days + 3) % 7
+    year, _, _ = times.civil_from_days(thursday)
+    one = np.ones_like(year)
+    return year, (thursday - times.days_from_civil(year, one, one)) // 7 + 1
+
+
+def _part(name: str, result: DataType, part: Callable[[np.ndarray], np.ndarray], *,
+          kinds: tuple[type, ...] = DATES, aliases: tuple[str, ...] = (), monotonic: bool = False,
+          insensitive: bool = False) -> Definition:  # fmt: skip
+    """A function of wall clock seconds."""
+
+    def rule(spelt: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+        require(spelt, types[:1], kinds, "a Date or DateTime" if kinds == DATES else "a DateTime")
+        if len(arguments) > 1:
+            constant_zone(spelt, arguments, 1)
+        return result
+
+    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        return columns.from_values(part(seconds_of(arrays[0], call)), result.arrow)
+
+    return define(name, rule, kernel, count=(1, 2), aliases=aliases, monotonic=monotonic,
+                  insensitive=insensitive)  # fmt: skip
+
+
+def _civil(pick: Callable[[Civil], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda seconds: pick(times.civil_from_days(seconds // times.DAY))
+
+
+def _day_of_year(seconds: np.ndarray) -> np.ndarray:
+    days = seconds // times.DAY
+    year, _, _ = times.civil_from_days(days)
+    one = np.ones_like(year)
+    return np.asarray(days - times.days_from_civil(year, one, one) + 1)
+
+
+def _relative_day(seconds: np.ndarray) -> np.ndarray:
+    """Days since 1970-01-01 within a Date's range, as ClickHouse counts them."""
+    return np.asarray(np.clip(seconds // times.DAY, 0, times.DATE_MAX))
+
+
+def _packed_second(seconds: np.ndarray) -> np.ndarray:
+    year, month, day = times.civil_from_days(seconds // times.DAY)
+    clock = seconds % times.DAY
+    date = year * 10_000 + month * 100 + day
+    return np.asarray(
+        date * 1_000_000 + clock // 3600 * 10_000 + clock // 60 % 60 * 100 + clock % 60
+    )
+
+
+def _weekday_kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    """Mode 0: Monday 1 … Sunday 7; 1: Monday 0; 2: Sunday 0; 3: Sunday 1."""
+    mode = call.constant(1)
+    mode = mode & 3 if isinstance(mode, int) else 0
+    days = days_of(arrays[0], call)
+    since = (days + 4) % 7 if mode in (2, 3) else (days + 3) % 7
+    return columns.from_values(since + (mode in (0, 3)), pa.uint8())
+
+
+def _week_kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    mode = call.constant(1)
+    return columns.from_values(
+        week_of(days_of(arrays[0], call), mode if isinstance(mode, int) else 0)[1], pa.uint8()
+    )
+
+
+def week_of(days: np.ndarray, mode: int) -> tuple[np.ndarray, np.ndarray]:
+    """(year, week) by MySQL's modes 0 to 7 (its manual, WEEK(), and calc_week of its source)."""
+    monday_first, week_year, first_weekday = bool(mode & 1), bool(mode & 2), bool(mode & 4)
+    if not monday_first:
+        first_weekday = not first_weekday
+    year, month, day = times.civil_from_days(days)
+    one = np.ones_like(year)
+    first = times.days_from_civil(year, one, one)
+    weekday = (first + 3) % 7 if monday_first else (first + 4) % 7
+    late = (weekday != 0) if first_weekday else (weekday >= 4)
+    early = (month == 1) & (day <= 7 - weekday) & late & (not week_year)
+    before = (month == 1) & (day <= 7 - weekday) & late & week_year
+    first_before = times.days_from_civil(year - 1, one, one)
+    weekday_before = (weekday + 53 * 7 - (first - first_before)) % 7
+    use_first = np.where(before, first_before, first)
+    use_weekday = np.where(before, weekday_before, weekday)
+    use_year = np.where(before, year - 1, year)
+    use_late = (use_weekday != 0) if first_weekday else (use_weekday >= 4)
+    start = use_first + np.where(use_late, 7 - use_weekday, -use_weekday)
+    week = (days - start) // 7 + 1
+    next_first = times.days_from_civil(use_year + 1, one, one)
+    next_weekday = (next_first + 3) % 7 if monday_first else (next_first + 4) % 7
+    opens = (next_weekday == 0) if first_weekday else (next_weekday < 4)
+    last = week_year & (days - start >= 52 * 7) & opens & (days >= next_first - next_weekday)
+    return use_year + last, np.where(early, 0, np.where(last, 1, week))
+
+
+def _with_mode(name: str, kernel: Callable[[list[pa.Array], Invocation], pa.Array], result: DataType,
+               aliases: tuple[str, ...] = ()) -> Definition:  # fmt: skip
+    def rule(spelt: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+        require(spelt, types[:1], DATES, "a Date or DateTime")
+        return result
+
+    return define(name, rule, kernel, count=(1, 3), aliases=aliases, insensitive=bool(aliases))
+
+
+def _fraction(name: str, digits: int, result: DataType) -> Definition:
+    """toMillisecond, toMicrosecond, toNanosecond: the part of the second."""
+
+    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        ticks = times.ticks_per_second(call.types[0])
+        fraction = columns.numpy_values(arrays[0]) % ticks
+        wanted = 10**digits
+        scaled = fraction * (wanted // ticks) if wanted >= ticks else fraction // (ticks // wanted)
+        return columns.from_values(scaled, result.arrow)
+
+    def rule(spelt: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+        require(spelt, types, CLOCKS, "a DateTime or DateTime64")
+        return result
+
+    return define(name, rule, kernel)
+
+
+DEFINITIONS: tuple[Definition, ...] = (
+    _part("toYear", UINT16, _civil(lambda c: c[0]), aliases=("YEAR",), monotonic=True, insensitive=True),
+    _part("toQuarter", UINT8, _civil(lambda c: (c[1] + 2) // 3), aliases=("QUARTER",), insensitive=True),
+    _part("toMonth", UINT8, _civil(lambda c: c[1]), aliases=("MONTH",), insensitive=True),
+    _part("toDayOfMonth", UINT8, _civil(lambda c: c[2]), aliases=("DAY", "DAYOFMONTH"), insensitive=True),
+    _part("toDayOfYear", UINT16, _day_of_year, aliases=("DAYOFYEAR",), insensitive=True),
+    _part("toHour", UINT8, lambda s: s // 3600 % 24, kinds=CLOCKS, aliases=("HOUR",), insensitive=True),
+    _part("toMinute", UINT8, lambda s: s // 60 % 60, kinds=CLOCKS, aliases=("MINUTE",), insensitive=True),
+    _part("toSecond", UINT8, lambda s: s % 60, kinds=CLOCKS, aliases=("SECOND",), insensitive=True),
+    _part("toYYYYMM", UINT32, _civil(lambda c: c[0] * 100 + c[1]), monotonic=True),
+    _part("toYYYYMMDD", UINT32, _civil(lambda c: c[0] * 10_000 + c[1] * 100 + c[2]), monotonic=True),
+    _part("toYYYYMMDDhhmmss", UINT64, _packed_second),
+    _part("toISOYear", UINT16, lambda s: iso_week(s // times.DAY)[0], monotonic=True),
+    _part("toISOWeek", UINT8, lambda s: iso_week(s // times.DAY)[1]),
+    _part("toRelativeDayNum", UINT32, _relative_day),
+    _part("toDaysSinceYearZero", UINT32, lambda s: s // times.DAY + 719_528,
+          aliases=("TO_DAYS",), monotonic=True, insensitive=True),
+    _with_mode("toDayOfWeek", _weekday_kernel, UINT8, ("DAYOFWEEK",)),
+    _with_mode("toWeek", _week_kernel, UINT8, ("week",)),
+    _fraction("toMillisecond", 3, UINT16),
+    _fraction("toMicrosecond", 6, UINT32),
+    _fraction("toNanosecond", 9, UINT32),
+)  # fmt: skip

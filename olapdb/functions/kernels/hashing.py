@@ -1,0 +1,124 @@
+"""Our own 64-bit hash of column values, for sketches whose states are stored.
+
+It is part of the on-disk format: the same on every platform and in every release.  Integers and
+times: splitmix64 (Steele, Lea, Flood 2014) of the 64-bit value, whatever their width.  Floats:
+of their Float64 bits, NaN as one.  Strings: each 8-byte little-endian word, zero padded, plus its
+position times an odd constant, goes through splitmix64; the sum of these, xor the length, goes
+through it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.functions.kernels import columns
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_POSITION = np.uint64(0xD6E8FEB86659FD93)
+
+
+def mix(values: np.ndarray) -> np.ndarray:
+    """splitmix64 of uint64 values."""
+    with np.errstate(over="ignore"):
+        z = values + _GOLDEN
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return z ^ (z >> np.uint64(31))
+
+
+def hash_rows(arguments: Sequence[pa.Array]) -> np.ndarray:
+    """One uint64 for each row, of all the columns together; no nulls in them."""
+    total = hash_values(arguments[0])
+    with np.errstate(over="ignore"):
+        for one in arguments[1:]:
+            total = mix(total * np.uint64(31) + hash_values(one))
+    return total
+
+
+def hash_values(array: pa.Array) -> np.ndarray:
+    """One uint64 for each value of a column; 0 for a null (of a tuple's element)."""
+    arrow = array.type
+    if pa.types.is_null(arrow):
+        return np.zeros(len(array), np.uint64)
+    if array.null_count:
+        valid = columns.validity(array)
+        hashes = np.zeros(len(array), np.uint64)
+        hashes[valid] = hash_values(array.filter(pa.array(valid)))
+        return hashes
+    if pa.types.is_struct(arrow):
+        fields = columns.struct_fields(array)
+        return hash_rows(fields) if fields else np.zeros(len(array), np.uint64)
+    if pa.types.is_list(arrow):
+        return _hash_lists(array)
+    if (
+        pa.types.is_string(arrow)
+        or pa.types.is_binary(arrow)
+        or pa.types.is_fixed_size_binary(arrow)
+    ):
+        return _hash_bytes(
+            array if not pa.types.is_fixed_size_binary(arrow) else array.cast(pa.binary())
+        )
+    if pa.types.is_decimal(arrow):
+        return _hash_decimals(array)
+    values = columns.numpy_values(array)
+    if pa.types.is_floating(arrow):
+        wide = values.astype(np.float64)
+        wide[np.isnan(wide)] = np.nan
+        return mix(wide.view(np.uint64))
+    if values.dtype == np.uint64:
+        return mix(values)
+    return mix(values.astype(np.int64).view(np.uint64))
+
+
+def _hash_decimals(array: pa.Array) -> np.ndarray:
+    words = 2 if pa.types.is_decimal128(array.type) else 4
+    buffer = array.buffers()[1]
+    if buffer is None or not len(array):
+        return np.zeros(len(array), np.uint64)
+    limbs = np.frombuffer(buffer, np.uint64, len(array) * words, array.offset * 8 * words)
+    limbs = limbs.reshape(len(array), words)
+    total = mix(limbs[:, 0])
+    for at in range(1, 2):  # Decimal256 hashes as Decimal128 where it fits
+        total = mix(total ^ limbs[:, at])
+    return total
+
+
+def _hash_bytes(array: pa.Array) -> np.ndarray:
+    offsets, data = columns.bytes_of(array)
+    lengths = np.diff(offsets)
+    word_counts = (lengths + 7) >> 3
+    word_offsets = columns.offsets_from_counts(word_counts)
+    padded = np.zeros(int(word_offsets[-1]) * 8, np.uint8)
+    shift = np.repeat(word_offsets[:-1] * 8 - offsets[:-1], lengths)
+    padded[np.arange(len(data)) + shift] = data
+    words = padded.view("<u8").astype(np.uint64)
+    first = np.repeat(word_offsets[:-1], word_counts)
+    positions = (np.arange(len(words)) - first).astype(np.uint64)
+    with np.errstate(over="ignore"):
+        mixed = mix(words + positions * _POSITION)
+    return mix(_segment_sums(mixed, word_offsets) ^ lengths.astype(np.uint64))
+
+
+def _hash_lists(array: pa.Array) -> np.ndarray:
+    offsets, elements = columns.elements_of(array)
+    valid = columns.validity(elements)
+    hashes = np.zeros(len(elements), np.uint64)
+    if valid is None:
+        hashes = hash_values(elements)
+    else:
+        hashes[valid] = hash_values(elements.filter(pa.array(valid)))
+    counts = np.diff(offsets)
+    positions = (np.arange(len(hashes)) - np.repeat(offsets[:-1], counts)).astype(np.uint64)
+    with np.errstate(over="ignore"):
+        mixed = mix(hashes + positions * _POSITION)
+    return mix(_segment_sums(mixed, offsets) ^ counts.astype(np.uint64))
+
+
+def _segment_sums(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Wrapping sums of values[offsets[i]:offsets[i + 1]]."""
+    with np.errstate(over="ignore"):
+        running = np.concatenate((np.zeros(1, np.uint64), np.cumsum(values, dtype=np.uint64)))
+        return np.asarray(running[offsets[1:]] - running[offsets[:-1]])

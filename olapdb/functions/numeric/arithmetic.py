@@ -1,0 +1,351 @@
+"""plus, minus, multiply, divide, intDiv, modulo and their kin, over numbers and decimals.
+
+Sums with dates and intervals are in `date_arithmetic`, bits in `bits`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.errors import ArgumentOutOfBound, IllegalDivision
+from olapdb.functions.base import Argument, Column, ScalarCall
+from olapdb.functions.datetime import arithmetic
+from olapdb.functions.kernels import arrow_buffers, columns
+from olapdb.functions.kernels.supertypes import arithmetic_type, as_number, decimal_precision
+from olapdb.functions.numeric import decimals, numbers
+from olapdb.functions.scalar import (
+    Definition,
+    Invocation,
+    custom,
+    define,
+    fixed_rule,
+    require,
+    usual,
+)
+from olapdb.types import (
+    FLOAT64,
+    INT8,
+    INT64,
+    WIDE_SUM,
+    Boolean,
+    DataType,
+    Date,
+    Date32,
+    DateTime,
+    DateTime64,
+    Decimal,
+    Float,
+    Integer,
+    Interval,
+    WideInteger,
+    plain,
+)
+
+_NUMBERS = (Integer, Float, Decimal, Boolean)
+_TIMED = (Date, Date32, DateTime, DateTime64, Interval)
+
+
+def _binary_rule(operation: str) -> Callable[..., DataType]:
+    def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+        require(name, types, _NUMBERS, "a number")
+        left, right = (as_number(t) for t in types)
+        if isinstance(left, Decimal) or isinstance(right, Decimal):
+            return _decimal_type(name, operation, left, right)
+        return arithmetic_type(operation, left, right)
+
+    return rule
+
+
+def _decimal_type(name: str, operation: str, left: DataType, right: DataType) -> DataType:
+    """plus and minus keep the larger scale, multiply adds them, divide keeps the dividend's."""
+    if all(isinstance(t, WideInteger | Integer) for t in (left, right)):
+        return _wide_type(operation)
+    if operation == "intDiv":
+        return Integer(_whole_bits(left), True)
+    if isinstance(left, Float) or isinstance(right, Float):
+        return FLOAT64
+    scales = [t.scale if isinstance(t, Decimal) else 0 for t in (left, right)]
+    precision = max(t.precision for t in (left, right) if isinstance(t, Decimal))
+    precision = decimal_precision(precision)
+    if operation in ("plus", "minus", "modulo", "positiveModulo"):
+        return Decimal(precision, max(scales))
+    if operation == "multiply":
+        scale = sum(scales)
+    else:
+        scale = scales[0] if isinstance(left, Decimal) else scales[1]
+        if scales[1] > scale:
+            raise ArgumentOutOfBound(
+                f"Decimal result's scale of {name} is less than the divisor's."
+            )
+    if scale > precision:
+        raise ArgumentOutOfBound(f"Scale {scale} of {name}'s result is out of bound {precision}.")
+    return Decimal(precision, scale)
+
+
+def _wide_type(operation: str) -> DataType:
+    """The result of integers of which one is wider than 64 bits."""
+    if operation == "intDiv":
+        return INT64
+    return FLOAT64 if operation == "divide" else WIDE_SUM
+
+
+def _whole_bits(top: DataType) -> int:
+    """The width of an integer quotient of a Decimal: the dividend's, of 64 bits at most."""
+    if isinstance(top, Decimal):
+        return 32 if decimal_precision(top.precision) == 9 else 64
+    return top.bits if isinstance(top, Integer | Float) else 64
+
+
+_OPERATIONS: dict[str, Callable[[Column, Column], Column]] = {
+    "plus": pc.add, "minus": pc.subtract, "multiply": pc.multiply,
+}  # fmt: skip
+
+
+def _simple(operation: str) -> Callable[[list[Column], Invocation], Column]:
+    def kernel(values: list[Column], call: Invocation) -> Column:
+        if isinstance(call.result, Decimal):
+            return decimals.combine(operation, values, call.result, call.rows)
+        arrow = call.result.arrow
+        if _is_plain(values):
+            left, right = (columns.operand(v) for v in values)
+            dtype = columns.dtype_of(arrow)
+            made = numbers.combined(numbers.UFUNCS[operation], left, right, call.rows, dtype)
+            return columns.from_values(made, arrow)
+        left, right = (_number(v, arrow) for v in values)
+        return _OPERATIONS[operation](left, right)
+
+    return kernel
+
+
+def _is_plain(values: list[Column]) -> bool:
+    """Numbers without NULL, not all of them constants: what numpy does in one pass."""
+    arrays = [v for v in values if isinstance(v, pa.Array)]
+    return (
+        bool(arrays)
+        and not any(a.null_count for a in arrays)
+        and all(v.is_valid for v in values if isinstance(v, pa.Scalar))
+        and not any(pa.types.is_decimal(v.type) for v in values)
+    )
+
+
+def _number(column: Column, arrow: pa.DataType) -> Column:
+    if pa.types.is_decimal(column.type) and pa.types.is_floating(arrow):
+        return pc.cast(columns.floats_of_decimals(column), arrow)
+    return columns.wrapped(column, arrow)
+
+
+def _divide(values: list[Column], call: Invocation) -> pa.Array:
+    if isinstance(call.result, Decimal):
+        return decimals.divide(values, call.result, call.rows)
+    top, bottom = (columns.operand(_without_point(v)) for v in values)
+    return columns.from_values(numbers.divided(top, bottom, call.rows), pa.float64())
+
+
+def _without_point(column: Column) -> Column:
+    """A decimal as Float64, other numbers as they are."""
+    return columns.floats_of_decimals(column) if pa.types.is_decimal(column.type) else column
+
+
+def _integer_operands(arrays: list[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
+    """Both as int64, or as uint64 where both are unsigned.
+
+    UInt64 beside a signed number is taken as Int64, as ClickHouse does.
+    """
+    left, right = (columns.numpy_values(a) for a in arrays)
+    unsigned = left.dtype.kind == "u" and right.dtype.kind == "u"
+    dtype = np.uint64 if unsigned else np.int64
+    return left.astype(dtype), right.astype(dtype)
+
+
+def _int_div(values: list[Column], call: Invocation) -> pa.Array:
+    assert isinstance(call.result, Integer)
+    if any(isinstance(t, Float) for t in call.types):
+        decimals.refuse_zero(values[1])
+        left, right = (columns.operand(_without_point(v)) for v in values)
+        quotient = _whole_float_quotient(left, right, call.result, call.rows)
+    elif any(isinstance(t, Decimal) for t in call.types):
+        quotient = decimals.whole_quotient(values, call.result, call.rows)
+    else:
+        left, right = (columns.operand(v) for v in values)
+        quotient = numbers.whole_quotient(left, right, call.rows)
+    return columns.from_values(quotient, call.result.arrow)
+
+
+def _whole_float_quotient(
+    left: np.ndarray, right: np.ndarray, result: Integer, rows: int
+) -> np.ndarray:
+    """Cut towards zero; IllegalDivision of what is not finite, and beyond the result's range."""
+    single = np.float64 not in (left.dtype, right.dtype)
+    dtype = np.float32 if single else np.float64
+    quotient = np.trunc(numbers.combined(np.true_divide, left, right, rows, dtype))
+    quotient = quotient.astype(np.float64)
+    low, high = float(result.minimum), float(result.maximum)
+    fine = (quotient >= low) & ((quotient <= high) if high < _INT64_FLOAT else (quotient < high))
+    fine &= np.isfinite(left) & np.isfinite(right)
+    if not fine.all():
+        raise IllegalDivision(
+            "Cannot perform integer division on infinite or too large numbers."
+        ).at_row(int(np.argmin(fine)))
+    return np.asarray(quotient.astype(np.int64))
+
+
+_INT64_FLOAT = 2.0**63
+
+
+def _int_div_or_zero(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    if any(isinstance(t, Decimal) for t in call.types):
+        divides = decimals.not_zero(arrays[1])
+        kept = [a.filter(pa.array(divides)) for a in arrays]
+        quotient = _int_div([*kept], replace(call, rows=len(kept[0])))
+        return columns.scatter(quotient, divides).fill_null(0)
+    divisor = columns.numpy_values(arrays[1])
+    fine = _may_divide(columns.numpy_values(arrays[0]), divisor)
+    safe = columns.from_values(np.where(fine, divisor, 1), arrays[1].type)
+    quotient = columns.numpy_values(_int_div([arrays[0], safe], call))
+    return columns.from_values(np.where(fine, quotient, 0), call.result.arrow)
+
+
+def _modulo(values: list[Column], call: Invocation) -> pa.Array:
+    """The remainder with the dividend's sign."""
+    if isinstance(call.result, Decimal):
+        return decimals.rest(values, call.result, call.rows, positive=False)
+    left, right = (columns.operand(_without_point(v)) for v in values)
+    if isinstance(call.result, Float):
+        return columns.from_values(_float_rest(left, right, call.rows), pa.float64())
+    dtype = columns.dtype_of(call.result.arrow)
+    made = numbers.rest(left, right, call.rows, dtype)
+    return columns.from_values(made, call.result.arrow)
+
+
+def _float_rest(left: np.ndarray, right: np.ndarray, rows: int) -> np.ndarray:
+    """What whole multiples of the divisor leave, as ClickHouse computes it: 1 % 0.1 is 0."""
+    whole = np.trunc(numbers.divided(left, right, rows))
+    with np.errstate(all="ignore"):
+        return np.asarray(left - whole * right, np.float64)
+
+
+def _no_decimals(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    require(name, types, (Integer, Float, Boolean), "a number that is no Decimal")
+    return _binary_rule("modulo")(name, types, arguments)
+
+
+def _may_divide(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
+    """Where neither 0 divides nor -1 the least number of its type."""
+    fine: np.ndarray = bottom != 0
+    if top.dtype.kind == "i":
+        fine &= (bottom != -1) | (top != np.iinfo(top.dtype).min)
+    return fine
+
+
+def _modulo_or_zero(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    if isinstance(call.result, Float):
+        return _modulo(list(arrays), call)
+    divisor = columns.numpy_values(arrays[1])
+    fine = _may_divide(columns.numpy_values(arrays[0]), divisor)
+    safe = columns.from_values(np.where(fine, divisor, 1), arrays[1].type)
+    rest = columns.numpy_values(_modulo([arrays[0], safe], call))
+    return columns.from_values(np.where(fine, rest, 0), call.result.arrow)
+
+
+def _positive_modulo(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    if isinstance(call.result, Decimal):
+        return decimals.rest(list(arrays), call.result, call.rows, positive=True)
+    left, right = (columns.numpy_values(_without_point(a)) for a in arrays)
+    if isinstance(call.result, Float):
+        rest = _float_rest(left, right, call.rows)
+        return columns.from_values(np.where(rest < 0, rest + np.abs(right), rest), pa.float64())
+    dtype = columns.dtype_of(call.result.arrow)
+    rest = numbers.rest(left, right, call.rows, dtype)
+    if rest.dtype.kind == "i":
+        step = np.where(rest < 0, numbers.distances(right), np.uint64(0))
+        rest = arrow_buffers.converted(rest, np.uint64) + step
+    return columns.from_values(rest, call.result.arrow)
+
+
+def _negate_type(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    require(name, types, (*_NUMBERS, Interval), "a number")
+    one = as_number(types[0])
+    if isinstance(one, Integer) and not one.signed:
+        return Integer(min(2 * one.bits, 64), True)
+    return one
+
+
+def _negate(values: list[Column], call: Invocation) -> Column:
+    return pc.negate(columns.wrapped(values[0], call.result.arrow))
+
+
+def _abs_type(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    require(name, types, _NUMBERS, "a number")
+    one = as_number(types[0])
+    return Integer(one.bits, False) if isinstance(one, Integer) else one
+
+
+def _abs(values: list[Column], call: Invocation) -> Column:
+    if pa.types.is_boolean(values[0].type):
+        return columns.wrapped(values[0], pa.uint8())
+    return columns.wrapped(pc.abs(values[0]), call.result.arrow)
+
+
+def _sign(values: list[Column], call: Invocation) -> Column:
+    column = (
+        columns.wrapped(values[0], pa.float64())
+        if pa.types.is_decimal(values[0].type)
+        else values[0]
+    )
+    if pa.types.is_boolean(column.type):
+        column = columns.wrapped(column, pa.uint8())
+    made = pc.cast(pc.sign(column), pa.int8(), safe=False)
+    if pa.types.is_floating(column.type):  # NaN counts as above 0
+        return pc.if_else(pc.is_nan(column), pa.scalar(1, pa.int8()), made)
+    return made
+
+
+def _gcd_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    require(name, types, (Integer,), "an integer")
+    return arithmetic_type("plus", types[0], types[1])
+
+
+def _pairwise(function: np.ufunc) -> Callable[[list[pa.Array], Invocation], pa.Array]:
+    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        left, right = _integer_operands(arrays)
+        return columns.from_values(function(left, right), call.result.arrow)
+
+    return kernel
+
+
+def _plus_or_minus(operation: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    """Numbers here; dates and intervals by `date_arithmetic`."""
+    rule, kernel = _binary_rule(operation), _simple(operation)
+
+    def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        types = [plain(a.type) for a in arguments]
+        if any(isinstance(t, _TIMED) for t in types):
+            return arithmetic.resolve(name, operation, arguments)
+        return usual(name, arguments, rule, None, kernel)
+
+    return resolve
+
+
+DEFINITIONS: tuple[Definition, ...] = (
+    custom("plus", _plus_or_minus("plus"), count=2),
+    custom("minus", _plus_or_minus("minus"), count=2),
+    define("multiply", _binary_rule("multiply"), native=_simple("multiply"), count=2),
+    define("divide", _binary_rule("divide"), _divide, count=2, keeps_constants=True),
+    define("intDiv", _binary_rule("intDiv"), _int_div, count=2, keeps_constants=True),
+    define("intDivOrZero", _binary_rule("intDiv"), _int_div_or_zero, count=2),
+    define("modulo", _binary_rule("modulo"), _modulo, count=2, aliases=("mod",), insensitive=True,
+           keeps_constants=True),
+    define("moduloOrZero", _no_decimals, _modulo_or_zero, count=2),
+    define("positiveModulo", _binary_rule("positiveModulo"), _positive_modulo, count=2,
+           aliases=("positive_modulo", "pmod"), insensitive=True),
+    define("negate", _negate_type, native=_negate),
+    define("abs", _abs_type, native=_abs, insensitive=True),
+    define("sign", fixed_rule(INT8, _NUMBERS, "a number"), native=_sign, insensitive=True),
+    define("gcd", _gcd_rule, _pairwise(np.gcd), count=2),
+    define("lcm", _gcd_rule, _pairwise(np.lcm), count=2),
+)  # fmt: skip

@@ -1,0 +1,128 @@
+"""Bits of whole numbers: and, or, xor, not, shifts; how many are set, whether these are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.errors import ArgumentOutOfBound, ParameterOutOfBound
+from olapdb.functions.base import Argument, Column
+from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.supertypes import arithmetic_type, as_number
+from olapdb.functions.scalar import Definition, Invocation, Kernel, define, illegal, require
+from olapdb.types import (
+    UINT8,
+    UINT16,
+    UINT64,
+    Boolean,
+    DataType,
+    FixedString,
+    Float,
+    Integer,
+    String,
+)
+
+
+def _count_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    match types[0]:
+        case Integer() | Float() | Boolean():
+            return UINT8
+        case String():
+            return UINT64
+        case FixedString():
+            return UINT16
+    raise illegal(name, types[0], "a number or a string")
+
+
+def _count(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    if isinstance(call.types[0], String | FixedString):
+        offsets, data = columns.bytes_of(columns.text(arrays[0]))
+        total = columns.offsets_from_counts(np.bitwise_count(data))
+        return columns.from_values(np.diff(total[offsets]), call.result.arrow)
+    values = columns.numpy_values(arrays[0])
+    bits = values.view(np.dtype(f"u{values.dtype.itemsize}"))
+    return columns.from_values(np.bitwise_count(bits), pa.uint8())
+
+
+def _test_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    require(name, types, (Integer, Boolean), "an integer")
+    return UINT8
+
+
+def _testing(together: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Kernel:
+    """bitTest, bitTestAll, bitTestAny: bits by their number from the lowest, which is 0."""
+
+    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        values = columns.numpy_values(arrays[0])
+        width = values.dtype.itemsize * 8
+        wide = values.view(np.dtype(f"u{values.dtype.itemsize}")).astype(np.uint64)
+        found: np.ndarray | None = None
+        for one in arrays[1:]:
+            places = columns.numpy_values(one)
+            if len(places) and (places.min() < 0 or places.max() >= width):
+                raise ParameterOutOfBound(
+                    f"The bits of {call.types[0]} have the numbers from 0 to {width - 1}."
+                )
+            bit = (wide >> places.astype(np.uint64)) & np.uint64(1)
+            found = bit if found is None else together(found, bit)
+        assert found is not None
+        return columns.from_values(found, pa.uint8())
+
+    return kernel
+
+
+def _bit_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    require(name, types, (Integer, Boolean), "an integer")
+    left, right = (as_number(t) for t in types)
+    return arithmetic_type("bit", left, right)
+
+
+def _bitwise(
+    function: Callable[[Column, Column], Column],
+) -> Callable[[list[Column], Invocation], Column]:
+    def kernel(values: list[Column], call: Invocation) -> Column:
+        left, right = (columns.wrapped(v, call.result.arrow) for v in values)
+        return function(left, right)
+
+    return kernel
+
+
+def _shift_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    require(name, types, (Integer, Boolean), "an integer")
+    return as_number(types[0])
+
+
+def _shift(*, left: bool) -> Callable[[list[pa.Array], Invocation], pa.Array]:
+    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        value, places = (columns.numpy_values(a) for a in arrays)
+        places = places.astype(np.int64)
+        bits = value.dtype.itemsize * 8
+        if ((places < 0) | (places > bits)).any():
+            raise ArgumentOutOfBound(f"The number of shift positions is 0 to {bits}.")
+        shift = np.minimum(places, bits - 1).astype(value.dtype)
+        moved = value << shift if left else value >> shift
+        gone = places == bits
+        return columns.from_values(np.where(gone, 0, moved), call.result.arrow)
+
+    return kernel
+
+
+def _complement(values: list[Column], call: Invocation) -> Column:
+    return pc.bit_wise_not(columns.wrapped(values[0], call.result.arrow))
+
+
+DEFINITIONS: tuple[Definition, ...] = (
+    define("bitAnd", _bit_rule, native=_bitwise(pc.bit_wise_and), count=2),
+    define("bitOr", _bit_rule, native=_bitwise(pc.bit_wise_or), count=2),
+    define("bitXor", _bit_rule, native=_bitwise(pc.bit_wise_xor), count=2),
+    define("bitNot", _shift_rule, native=_complement),
+    define("bitShiftLeft", _shift_rule, _shift(left=True), count=2),
+    define("bitShiftRight", _shift_rule, _shift(left=False), count=2),
+    define("bitCount", _count_rule, _count),
+    define("bitTest", _test_rule, _testing(np.bitwise_and), count=2),
+    define("bitTestAll", _test_rule, _testing(np.bitwise_and), count=(2, None)),
+    define("bitTestAny", _test_rule, _testing(np.bitwise_or), count=(2, None)),
+)

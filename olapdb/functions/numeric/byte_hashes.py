@@ -1,0 +1,334 @@
+"""Hashes of byte strings, many at once: CityHash64 1.0.2, SipHash-2-4 and XXH64, bit for bit.
+
+Each runs over all values side by side: a step of the algorithm is one numpy operation over the values
+that are long enough for it.  So the number of Python steps grows with the longest value, not with how
+many there are.  Sources: Pike and Alakuijala, CityHash 1.0.2 (2011); Aumasson and Bernstein,
+"SipHash: a fast short-input PRF" (2012); Collet, xxHash specification (XXH64).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.functions.kernels import columns
+
+U64 = np.uint64
+
+
+@dataclass(frozen=True)
+class Values:
+    """Byte strings: `data` holds them one after the other with padding behind, `starts` and `lengths`
+    say where; int64, shape (values,)."""
+
+    data: np.ndarray
+    starts: np.ndarray
+    lengths: np.ndarray
+
+    @property
+    def count(self) -> int:
+        return len(self.starts)
+
+    def chosen(self, rows: np.ndarray) -> Values:
+        return Values(self.data, self.starts[rows], self.lengths[rows])
+
+    def word(self, at: np.ndarray | int, size: int = 8) -> np.ndarray:
+        """The little-endian word of `size` bytes that begins at `at` of each value, as uint64."""
+        places = (self.starts + at)[:, None] + np.arange(size)
+        words = np.zeros((self.count, 8), np.uint8)
+        words[:, :size] = self.data[places]
+        return np.asarray(words.view("<u8").reshape(-1))
+
+    def byte(self, at: np.ndarray | int) -> np.ndarray:
+        return np.asarray(self.data[self.starts + at].astype(U64))
+
+
+def values_of(array: pa.Array) -> Values:
+    """The values of a binary, string or fixed-width array without nulls, as their bytes in memory."""
+    if pa.types.is_string(array.type) or pa.types.is_binary(array.type):
+        offsets, data = columns.bytes_of(array)
+        return Values(_padded(data), offsets[:-1], np.diff(offsets))
+    raw = np.ascontiguousarray(columns.numpy_values(array))
+    width = raw.dtype.itemsize
+    starts = np.arange(len(raw), dtype=np.int64) * width
+    return Values(_padded(raw.view(np.uint8)), starts, np.full(len(raw), width, np.int64))
+
+
+def pairs_of(first: np.ndarray, second: np.ndarray) -> Values:
+    """Two uint64 of each row as the 16 bytes that they are."""
+    data = np.ascontiguousarray(np.stack([first, second], axis=1)).view(np.uint8).reshape(-1)
+    starts = np.arange(len(first), dtype=np.int64) * 16
+    return Values(_padded(data), starts, np.full(len(first), 16, np.int64))
+
+
+def _padded(data: np.ndarray) -> np.ndarray:
+    return np.concatenate((data, np.zeros(64, np.uint8)))
+
+
+def _by_length(
+    values: Values, ranges: tuple[tuple[int, int, Callable[[Values], np.ndarray]], ...]
+) -> np.ndarray:
+    """Each value hashed by the form for its length, `low <= length < high`."""
+    hashes = np.zeros(values.count, U64)
+    with np.errstate(over="ignore"):
+        for low, high, form in ranges:
+            rows = np.flatnonzero((values.lengths >= low) & (values.lengths < high))
+            if len(rows):
+                hashes[rows] = form(values.chosen(rows))
+    return hashes
+
+
+def _rotated_right(value: np.ndarray, places: int | np.ndarray) -> np.ndarray:
+    """Rotation to the right; by 0 places the value itself."""
+    by = np.asarray(places, U64)
+    left = (U64(64) - by) & U64(63)
+    return np.asarray((value >> by) | (value << left) * (by > 0))
+
+
+def _rotated_left(value: np.ndarray, places: int) -> np.ndarray:
+    return np.asarray((value << U64(places)) | (value >> U64(64 - places)))
+
+
+# --- CityHash64 1.0.2
+
+_K0, _K1 = U64(0xC3A5C85C97CB3127), U64(0xB492B66FBE98F273)
+_K2, _K3 = U64(0x9AE16A3B2F90404F), U64(0xC949D7C7509E6557)
+_MULTIPLIER = U64(0x9DDFEA08EB382D69)
+
+
+def city_combined(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """The hash of two hashes."""
+    with np.errstate(over="ignore"):
+        a = (first ^ second) * _MULTIPLIER
+        a ^= a >> U64(47)
+        b = (second ^ a) * _MULTIPLIER
+        b ^= b >> U64(47)
+        return np.asarray(b * _MULTIPLIER)
+
+
+def city_hash64(values: Values) -> np.ndarray:
+    """CityHash64 1.0.2 of each value; uint64."""
+    return _by_length(
+        values,
+        (
+            (0, 1, lambda v: np.full(v.count, _K2)), (1, 4, _city_to_3), (4, 9, _city_to_8),
+            (9, 17, _city_to_16), (17, 33, _city_to_32), (33, 65, _city_to_64),
+            (65, 1 << 62, _city_long),
+        ),
+    )  # fmt: skip
+
+
+def _mixed(value: np.ndarray) -> np.ndarray:
+    return np.asarray(value ^ (value >> U64(47)))
+
+
+def _city_to_3(v: Values) -> np.ndarray:
+    length = v.lengths
+    y = v.byte(0) + (v.byte(length >> 1) << U64(8))
+    z = length.astype(U64) + (v.byte(length - 1) << U64(2))
+    return _mixed(y * _K2 ^ z * _K3) * _K2
+
+
+def _city_to_8(v: Values) -> np.ndarray:
+    length = v.lengths.astype(U64)
+    return city_combined(length + (v.word(0, 4) << U64(3)), v.word(v.lengths - 4, 4))
+
+
+def _city_to_16(v: Values) -> np.ndarray:
+    length = v.lengths.astype(U64)
+    last = v.word(v.lengths - 8)
+    return np.asarray(city_combined(v.word(0), _rotated_right(last + length, length)) ^ last)
+
+
+def _city_to_32(v: Values) -> np.ndarray:
+    length = v.lengths.astype(U64)
+    a, b = v.word(0) * _K1, v.word(8)
+    c, d = v.word(v.lengths - 8) * _K2, v.word(v.lengths - 16) * _K0
+    return city_combined(
+        _rotated_right(a - b, 43) + _rotated_right(c, 30) + d,
+        a + _rotated_right(b ^ _K3, 20) - c + length,
+    )
+
+
+def _city_to_64(v: Values) -> np.ndarray:
+    length, end = v.lengths.astype(U64), v.lengths
+    first = _city_half(
+        v, v.word(0) + (length + v.word(end - 16)) * _K0, v.word(24), (v.word(8), v.word(16))
+    )
+    second = _city_half(
+        v, v.word(16) + v.word(end - 32), v.word(end - 8), (v.word(end - 24), v.word(end - 16))
+    )
+    r = _mixed((first[0] + second[1]) * _K2 + (second[0] + first[1]) * _K0)
+    return _mixed(r * _K0 + first[1]) * _K2
+
+
+def _city_half(
+    v: Values, a: np.ndarray, z: np.ndarray, added: tuple[np.ndarray, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    b, c = _rotated_right(a + z, 52), _rotated_right(a, 37)
+    a = a + added[0]
+    c = c + _rotated_right(a, 7)
+    a = a + added[1]
+    return a + z, b + _rotated_right(a, 31) + c
+
+
+def _city_weak(
+    v: Values, at: np.ndarray | int, a: np.ndarray, b: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The weak hash of 32 bytes with two seeds."""
+    w, x, y, z = (v.word(at + 8 * step) for step in range(4))
+    a = a + w
+    b = _rotated_right(b + a + z, 21)
+    c = a
+    a = a + x + y
+    b = b + _rotated_right(a, 44)
+    return a + z, b + c
+
+
+def _city_long(v: Values) -> np.ndarray:
+    end, length = v.lengths, v.lengths.astype(U64)
+    x, y = v.word(0), v.word(end - 16) ^ _K1
+    z: np.ndarray = v.word(end - 56) ^ _K0
+    v0, v1 = _city_weak(v, end - 64, length, y)
+    w0, w1 = _city_weak(v, end - 32, length * _K1, np.full(v.count, _K0, U64))
+    z = z + _mixed(v1) * _K1
+    x = _rotated_right(z + x, 39) * _K1
+    y = _rotated_right(y, 33) * _K1
+    state = [x, y, z, v0, v1, w0, w1]
+    blocks = (end - 1) // 64
+    for block in range(int(blocks.max())):
+        rows = np.flatnonzero(blocks > block)
+        new = _city_block(v.chosen(rows), 64 * block, [part[rows] for part in state])
+        for part, changed in zip(state, new, strict=True):
+            part[rows] = changed
+    x, y, z, v0, v1, w0, w1 = state
+    return city_combined(city_combined(v0, w0) + _mixed(y) * _K1 + z, city_combined(v1, w1) + x)
+
+
+def _city_block(v: Values, at: int, state: list[np.ndarray]) -> list[np.ndarray]:
+    x, y, z, v0, v1, w0, w1 = state
+    x = _rotated_right(x + y + v0 + v.word(at + 16), 37) * _K1
+    y = _rotated_right(y + v1 + v.word(at + 48), 42) * _K1
+    x = x ^ w1
+    y = y ^ v0
+    z = _rotated_right(z ^ w0, 33)
+    v0, v1 = _city_weak(v, at, v1 * _K1, x + w0)
+    w0, w1 = _city_weak(v, at + 32, z + w1, y)
+    return [z, y, x, v0, v1, w0, w1]
+
+
+# --- SipHash-2-4
+
+
+def sip_hash64(values: Values) -> np.ndarray:
+    """SipHash-2-4 of each value under the key 0, 0; uint64."""
+    count = values.count
+    starts = (0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465646279746573)
+    state = [np.full(count, start, U64) for start in starts]
+    words = values.lengths // 8
+    with np.errstate(over="ignore"):
+        for at in range(int(words.max(initial=0))):
+            rows = np.flatnonzero(words > at)
+            word = values.chosen(rows).word(8 * at)
+            new = _sip_absorbed([part[rows] for part in state], word)
+            for part, changed in zip(state, new, strict=True):
+                part[rows] = changed
+        state = _sip_absorbed(state, _sip_last_word(values))
+        state[2] = state[2] ^ U64(0xFF)
+        for _ in range(4):
+            state = _sip_round(state)
+    return np.asarray(state[0] ^ state[1] ^ state[2] ^ state[3])
+
+
+def _sip_last_word(values: Values) -> np.ndarray:
+    """The bytes behind the last whole word, and the length in the highest byte."""
+    rest, begin = values.lengths % 8, values.lengths // 8 * 8
+    word = values.word(begin)
+    kept = (U64(1) << (rest.astype(U64) * U64(8))) - U64(1)
+    return np.asarray((word & kept) | (values.lengths.astype(U64) << U64(56)))
+
+
+def _sip_absorbed(state: list[np.ndarray], word: np.ndarray) -> list[np.ndarray]:
+    state = [state[0], state[1], state[2], state[3] ^ word]
+    state = _sip_round(_sip_round(state))
+    return [state[0] ^ word, state[1], state[2], state[3]]
+
+
+def _sip_round(state: list[np.ndarray]) -> list[np.ndarray]:
+    v0, v1, v2, v3 = state
+    v0 = v0 + v1
+    v1 = _rotated_left(v1, 13) ^ v0
+    v0 = _rotated_left(v0, 32)
+    v2 = v2 + v3
+    v3 = _rotated_left(v3, 16) ^ v2
+    v0 = v0 + v3
+    v3 = _rotated_left(v3, 21) ^ v0
+    v2 = v2 + v1
+    v1 = _rotated_left(v1, 17) ^ v2
+    v2 = _rotated_left(v2, 32)
+    return [v0, v1, v2, v3]
+
+
+# --- XXH64
+
+_P1, _P2 = U64(0x9E3779B185EBCA87), U64(0xC2B2AE3D27D4EB4F)
+_P3, _P4 = U64(0x165667B19E3779F9), U64(0x85EBCA77C2B2AE63)
+_P5 = U64(0x27D4EB2F165667C5)
+
+
+def xx_hash64(values: Values) -> np.ndarray:
+    """XXH64 of each value under the seed 0; uint64."""
+    count, lengths = values.count, values.lengths
+    with np.errstate(over="ignore"):
+        total = np.full(count, _P5)
+        long_rows = np.flatnonzero(lengths >= 32)
+        if len(long_rows):
+            total[long_rows] = _xx_stripes(values.chosen(long_rows))
+        total = total + lengths.astype(U64)
+        at = lengths // 32 * 32
+        for _ in range(3):
+            rows = np.flatnonzero(lengths - at >= 8)
+            if len(rows):
+                word = values.chosen(rows).word(at[rows])
+                mixed = total[rows] ^ _xx_round(np.zeros(len(rows), U64), word)
+                total[rows] = _rotated_left(mixed, 27) * _P1 + _P4
+                at[rows] += 8
+        rows = np.flatnonzero(lengths - at >= 4)
+        if len(rows):
+            word = values.chosen(rows).word(at[rows], 4)
+            total[rows] = _rotated_left(total[rows] ^ word * _P1, 23) * _P2 + _P3
+            at[rows] += 4
+        for _ in range(3):
+            rows = np.flatnonzero(lengths > at)
+            if len(rows):
+                byte = values.chosen(rows).byte(at[rows])
+                total[rows] = _rotated_left(total[rows] ^ byte * _P5, 11) * _P1
+                at[rows] += 1
+        total = (total ^ (total >> U64(33))) * _P2
+        total = (total ^ (total >> U64(29))) * _P3
+        return np.asarray(total ^ (total >> U64(32)))
+
+
+def _xx_round(lane: np.ndarray, word: np.ndarray) -> np.ndarray:
+    return np.asarray(_rotated_left(lane + word * _P2, 31) * _P1)
+
+
+def _xx_stripes(v: Values) -> np.ndarray:
+    """The four lanes over all whole stripes of 32 bytes, merged."""
+    starts = (_P1 + _P2, _P2, U64(0), U64(0) - _P1)
+    lanes = [np.full(v.count, start) for start in starts]
+    stripes = v.lengths // 32
+    for stripe in range(int(stripes.max())):
+        rows = np.flatnonzero(stripes > stripe)
+        some = v.chosen(rows)
+        for at, lane in enumerate(lanes):
+            lane[rows] = _xx_round(lane[rows], some.word(32 * stripe + 8 * at))
+    total = np.zeros(v.count, U64)
+    for lane, by in zip(lanes, (1, 7, 12, 18), strict=True):
+        total = total + _rotated_left(lane, by)
+    for lane in lanes:
+        total = (total ^ _xx_round(np.zeros(v.count, U64), lane)) * _P1 + _P4
+    return np.asarray(total)

@@ -1,0 +1,328 @@
+"""equals, less and the others, IS [NOT] DISTINCT FROM: over values that can be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.errors import (
+    DataError,
+    IllegalTypeOfArgument,
+    NoCommonType,
+    TypeMismatch,
+    UnsupportedMethod,
+)
+from olapdb.functions.arrays.nested_equality import equal_rows
+from olapdb.functions.base import Argument, Column, Environment, ScalarCall
+from olapdb.functions.casts.cast import cast_column
+from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.supertypes import as_number, common_type, decimal_precision
+from olapdb.functions.numeric.mixed_comparison import compare_mixed
+from olapdb.functions.scalar import Definition, Invocation, custom, null_safe, usual
+from olapdb.types import (
+    FLOAT64,
+    UINT8,
+    UINT32,
+    Array,
+    Boolean,
+    DataType,
+    Date,
+    Date32,
+    DateTime,
+    DateTime64,
+    Decimal,
+    FixedString,
+    Float,
+    Integer,
+    Interval,
+    Map,
+    Nothing,
+    String,
+    Tuple,
+    is_nullable,
+    make_nullable,
+    plain,
+)
+
+_TEXT = (String, FixedString)
+_DATES = (Date, Date32, DateTime, DateTime64)
+_NUMBERS = (Integer, Float, Decimal, Boolean)
+_COUNTS = (Integer, Float, Decimal)
+_ARROW = {
+    "equals": pc.equal, "notEquals": pc.not_equal, "less": pc.less, "greater": pc.greater,
+    "lessOrEquals": pc.less_equal, "greaterOrEquals": pc.greater_equal,
+}  # fmt: skip
+
+
+def comparison_type(name: str, left: Argument, right: Argument) -> DataType:
+    """The plain type at which two values are compared; raises where they cannot be."""
+    a, b = as_number(plain(left.type)), as_number(plain(right.type))
+    if a == b:
+        return a
+    if isinstance(a, _NUMBERS) and isinstance(b, _NUMBERS):
+        return _number_type(a, b)
+    if isinstance(a, _TEXT) and isinstance(b, _TEXT):
+        return String()
+    if isinstance(a, _DATES) and isinstance(b, _DATES):
+        return _date_type(a, b)
+    for moment, number in ((a, b), (b, a)):
+        if isinstance(moment, DateTime | DateTime64) and isinstance(number, _COUNTS):
+            return _number_type(_seconds_type(moment), number)
+    for text, other in ((left, plain(right.type)), (right, plain(left.type))):
+        if isinstance(plain(text.type), _TEXT) and not isinstance(other, _TEXT):
+            if text.constant is not None and not isinstance(other, Tuple | Map):
+                _check_number(text.constant, other)
+                return _constant_type(text.constant, other)
+            if isinstance(other, _NUMBERS):
+                raise NoCommonType(
+                    f"There is no supertype for {left.type} and {right.type}.",
+                    hint="Convert one of them.",
+                )
+    if isinstance(a, Array | Tuple | Map) and type(a) is type(b):
+        return plain(common_type([a, b]))
+    if isinstance(a, Interval) and isinstance(b, Interval):
+        raise _incomparable(name, left.type, right.type)
+    raise _incomparable(name, left.type, right.type)
+
+
+def _seconds_type(moment: DateTime | DateTime64) -> DataType:
+    """What a time is, compared with a number: seconds since 1970."""
+    return UINT32 if isinstance(moment, DateTime) else Decimal(18, moment.precision)
+
+
+def _date_type(a: DataType, b: DataType) -> DataType:
+    """A type that holds both without clamping: DateTime ends before Date does."""
+    shared = common_type([a, b])
+    return (
+        DateTime64(0, shared.zone) if isinstance(shared, DateTime) and Date() in (a, b) else shared
+    )
+
+
+def _check_number(value: pa.Scalar, other: DataType) -> None:
+    """TypeMismatch where a literal text that a number is compared with spells none."""
+    if not value.is_valid or not isinstance(other, Integer | Float | Decimal):
+        return
+    try:
+        cast_column(value, String(), other, Environment(), strict=True)
+    except DataError as error:
+        raise TypeMismatch(
+            f"Cannot convert string {value.as_py()!r} to type {other}.",
+            hint="Write a number, or cast the other side to String.",
+        ) from error
+
+
+def _constant_type(value: pa.Scalar, other: DataType) -> DataType:
+    """A Date compared with a text that has a time is compared as a DateTime."""
+    text = value.as_py() if value.is_valid else ""
+    if isinstance(other, Date | Date32) and isinstance(text, str) and len(text) > 10:
+        return DateTime64(0) if isinstance(other, Date32) else DateTime()
+    if isinstance(other, DateTime) and isinstance(text, str) and "." in text:
+        return DateTime64(3, other.zone)
+    return other
+
+
+def _number_type(a: DataType, b: DataType) -> DataType:
+    if isinstance(a, Float) or isinstance(b, Float):
+        return FLOAT64
+    if isinstance(a, Decimal) or isinstance(b, Decimal):
+        scale = max(t.scale if isinstance(t, Decimal) else 0 for t in (a, b))
+        # As many digits as its bits may hold: a sum may have outgrown its precision.
+        whole = max(
+            decimal_precision(t.precision) + 1 - t.scale if isinstance(t, Decimal) else 20
+            for t in (a, b)
+        )
+        return Decimal(min(whole + scale, 76), scale)
+    return common_type([a, b])
+
+
+def _incomparable(name: str, left: DataType, right: DataType) -> IllegalTypeOfArgument:
+    return IllegalTypeOfArgument(
+        f"Illegal types of arguments of function {name}: {left} and {right}."
+    )
+
+
+def _cast_to(
+    column: Column, source: DataType, target: DataType, environment: Environment
+) -> Column:
+    if plain(source) == target:
+        return column
+    if isinstance(plain(source), Decimal | Integer) and isinstance(target, Decimal):
+        wide = column if pa.types.is_decimal(column.type) else pc.cast(column, pa.decimal128(20, 0))
+        return pc.cast(wide, target.arrow)
+    return cast_column(column, source, make_nullable(target), environment, strict=True)
+
+
+def _is_mixed(types: Sequence[DataType]) -> bool:
+    """Whether a 64-bit integer is compared with a float, which Float64 does not hold exactly."""
+    return any(isinstance(t, Float) for t in types) and any(
+        isinstance(t, Integer) and t.bits == _WORD_BITS for t in types
+    )
+
+
+_WORD_BITS = 64
+
+
+def _compare(name: str, target: DataType) -> Callable[[list[Column], Invocation], Column]:
+    def native(values: list[Column], call: Invocation) -> Column:
+        if _is_mixed(call.types):
+            constant = all(isinstance(v, pa.Scalar) for v in values)
+            found = compare_mixed(name, values[0], values[1], 1 if constant else call.rows)
+            return found[0] if constant else found
+        pair = [
+            _cast_to(v, t, target, call.environment)
+            for v, t in zip(values, call.types, strict=True)
+        ]
+        if isinstance(target, Array | Map):
+            return null_safe(_nested(name), pair, call)
+        return pc.cast(_ARROW[name](*pair), pa.uint8())
+
+    return native
+
+
+def _nested(name: str) -> Callable[[list[pa.Array], Invocation], pa.Array]:
+    """Arrays and maps, for equality: a NULL in them equals a NULL."""
+
+    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        if name not in ("equals", "notEquals"):
+            raise IllegalTypeOfArgument(f"Arrays can be compared for equality only, not by {name}.")
+        holds = equal_rows(*arrays) == (name == "equals")
+        return columns.from_values(holds, pa.uint8())
+
+    return kernel
+
+
+def _resolver(name: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
+        if any(isinstance(plain(a.type), Nothing) for a in arguments):
+            return usual(spelt, arguments, UINT8, None)
+        if all(isinstance(plain(a.type), Tuple) for a in arguments):
+            return _of_tuples(name, spelt, arguments)
+        target = comparison_type(spelt, *arguments)
+        return usual(spelt, arguments, UINT8, None, _compare(name, target))
+
+    return resolve
+
+
+def resolve_comparison(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """The call of `equals`, `less` or another comparison; raises where types have none."""
+    if name == "isNotDistinctFrom":
+        return _distinct_from(same=True)(name, arguments)
+    return _resolver(name)(name, arguments)
+
+
+def _of_tuples(name: str, spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Tuples, element by element in three-valued logic: `(1, NULL) < (2, 0)` is true, `(1, NULL) <
+    (1, 0)` is NULL, as `1 < 2 OR (1 = 2 AND …)` says."""
+    pairs = _element_pairs(spelt, arguments)
+    if any(_is_literal_null(a) for pair in pairs for a in pair):
+        nothing: Column = pa.scalar(None, pa.uint8())
+        return ScalarCall(spelt, make_nullable(UINT8), lambda values, rows, environment: nothing)
+    first = {"lessOrEquals": "less", "greaterOrEquals": "greater"}.get(name, name)
+    named = [first] * (len(pairs) - 1) + [name]
+    calls = [_resolver(n)(spelt, pair) for n, pair in zip(named, pairs, strict=True)]
+    equal = [_resolver("equals")(spelt, pair) for pair in pairs]
+    types = [*(call.type for call in calls), *(argument.type for argument in arguments)]
+    nullable = any(is_nullable(one) for one in types)
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        elements = list(zip(*(_elements(v, rows) for v in values), strict=True))
+
+        def truth(call: ScalarCall, at: int) -> Column:
+            found = call.kernel(elements[at], rows, environment)
+            return pc.cast(columns.as_array(found, rows), pa.bool_())
+
+        found = truth(calls[-1], -1)
+        for at in reversed(range(len(calls) - 1)):
+            if name == "equals":
+                found = pc.and_kleene(truth(calls[at], at), found)
+            elif name == "notEquals":
+                found = pc.or_kleene(truth(calls[at], at), found)
+            else:
+                later = pc.and_kleene(truth(equal[at], at), found)
+                found = pc.or_kleene(truth(calls[at], at), later)
+        return pc.cast(found, pa.uint8())
+
+    return ScalarCall(spelt, make_nullable(UINT8) if nullable else UINT8, kernel)
+
+
+def _element_pairs(spelt: str, arguments: Sequence[Argument]) -> list[tuple[Argument, Argument]]:
+    """The arguments' elements, one beside the other."""
+    left, right = (_element_arguments(a) for a in arguments)
+    if len(left) != len(right):
+        raise _incomparable(spelt, arguments[0].type, arguments[1].type)
+    if not left:
+        raise UnsupportedMethod("Tuples without elements cannot be compared.")
+    return list(zip(left, right, strict=True))
+
+
+def _element_arguments(argument: Argument) -> list[Argument]:
+    kind, value = plain(argument.type), argument.constant
+    assert isinstance(kind, Tuple)
+    if value is None or not value.is_valid:
+        return [Argument(t) for t in kind.elements]
+    return [Argument(t, value[at]) for at, t in enumerate(kind.elements)]
+
+
+def _is_literal_null(argument: Argument) -> bool:
+    return isinstance(plain(argument.type), Nothing) and argument.constant is not None
+
+
+def _elements(column: Column, rows: int) -> list[Column]:
+    """A tuple's columns; what is constant stays so."""
+    if isinstance(column, pa.Scalar) and column.is_valid:
+        return [column[at] for at in range(len(column.type))]
+    return list(columns.struct_fields(columns.as_array(column, rows)))
+
+
+def _distinct_from(*, same: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    """Comparison in which NULL equals NULL."""
+
+    def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
+        if all(isinstance(plain(a.type), Tuple) for a in arguments):
+            return _distinct_tuples(spelt, arguments, same)
+        nothing = any(isinstance(plain(a.type), Nothing) for a in arguments)
+        target = None if nothing else comparison_type(spelt, *arguments)
+        types = tuple(plain(a.type) for a in arguments)
+
+        def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+            arrays = [columns.as_array(v, rows) for v in values]
+            left, right = (a.is_null() for a in arrays)
+            both, either = pc.and_(left, right), pc.or_(left, right)
+            equal: Column = pa.scalar(False)
+            if target is not None:
+                call = Invocation(types, UINT8, rows, environment)
+                equal = columns.truth(_compare("equals", target)(list(arrays), call))
+                equal = pc.fill_null(equal, False)
+            alike = pc.if_else(either, both, equal)
+            return pc.cast(alike if same else pc.invert(alike), pa.uint8())
+
+        return ScalarCall(spelt, UINT8, kernel)
+
+    return resolve
+
+
+def _distinct_tuples(spelt: str, arguments: Sequence[Argument], same: bool) -> ScalarCall:
+    """Tuples are the same where all their elements are."""
+    pairs = _element_pairs(spelt, arguments)
+    calls = [_distinct_from(same=same)(spelt, pair) for pair in pairs]
+    combine = pc.and_ if same else pc.or_
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        elements = zip(*(_elements(v, rows) for v in values), strict=True)
+        each = [
+            pc.cast(call.kernel(pair, rows, environment), pa.bool_())
+            for call, pair in zip(calls, elements, strict=True)
+        ]
+        return pc.cast(reduce(combine, each), pa.uint8())
+
+    return ScalarCall(spelt, UINT8, kernel)
+
+
+DEFINITIONS: tuple[Definition, ...] = (
+    *(custom(name, _resolver(name), count=2) for name in _ARROW),
+    custom("isNotDistinctFrom", _distinct_from(same=True), count=2),
+    custom("isDistinctFrom", _distinct_from(same=False), count=2),
+)

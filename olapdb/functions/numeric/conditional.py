@@ -1,0 +1,377 @@
+"""if, multiIf, CASE, coalesce and the other functions about NULL; greatest and least; transform."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.errors import BadArguments, NumberOfArgumentsDoesntMatch
+from olapdb.functions.base import Argument, Column, Environment, ScalarCall
+from olapdb.functions.casts.cast import cast_column
+from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.supertypes import NULL_TYPE, common_type
+from olapdb.functions.numeric import comparison
+from olapdb.functions.scalar import Definition, custom, illegal
+from olapdb.types import (
+    EXACT_FLOAT,
+    INT64,
+    STRING,
+    UINT8,
+    UINT64,
+    Array,
+    Boolean,
+    DataType,
+    ExactFloat,
+    FixedString,
+    Float,
+    Integer,
+    LowCardinality,
+    Nothing,
+    Nullable,
+    String,
+    WideInteger,
+    is_nullable,
+    make_nullable,
+    plain,
+)
+
+
+def without_null(data_type: DataType) -> DataType:
+    """T of Nullable(T), also inside LowCardinality."""
+    if isinstance(data_type, LowCardinality):
+        return LowCardinality(without_null(data_type.inner))
+    return data_type.inner if isinstance(data_type, Nullable) else data_type
+
+
+def plain_lc(data_type: DataType) -> DataType:
+    """LowCardinality is dropped, Nullable kept."""
+    return data_type.inner if isinstance(data_type, LowCardinality) else data_type
+
+
+def _common(arguments: Sequence[Argument]) -> DataType:
+    types = [a.type for a in arguments]
+    alike = all(plain(t) == plain(types[0]) for t in types)
+    if alike and not all(t == types[0] for t in types):
+        types = [make_nullable(plain(t)) if is_nullable(t) else plain(t) for t in types]
+    return common_type(types)
+
+
+def choose(conditions: Sequence[Column], branches: Sequence[Column], rows: int) -> Column:
+    """The first branch whose condition holds, else the last one; branches are of one type."""
+    if all(isinstance(c, pa.Scalar) for c in conditions):
+        for condition, branch in zip(conditions, branches, strict=False):
+            if condition.is_valid and condition.as_py():
+                return branch
+        return branches[-1]
+    arrays = [columns.as_array(c, rows) for c in conditions]
+    filled = [pc.fill_null(a, False) if a.null_count else a for a in arrays]
+    nested = pa.types.is_nested(branches[0].type)
+    if len(filled) == 1 and not nested:
+        return pc.if_else(filled[0], branches[0], branches[1])
+    if nested:
+        return _choose_rows(filled, [columns.as_array(b, rows) for b in branches], rows)
+    struct = pa.StructArray.from_arrays(filled, [str(i) for i in range(len(filled))])
+    return pc.case_when(struct, *branches)
+
+
+def _choose_rows(conditions: list[pa.Array], branches: list[pa.Array], rows: int) -> pa.Array:
+    chosen = np.full(rows, len(branches) - 1)
+    for at in range(len(conditions) - 1, -1, -1):
+        chosen[np.asarray(conditions[at])] = at
+    return pa.concat_arrays(branches).take(pa.array(chosen * rows + np.arange(rows)))
+
+
+def _unified(
+    column: Column, source: DataType, target: DataType, environment: Environment
+) -> Column:
+    """A branch at the type of all, as if, ifNull and coalesce convert it: a FixedString that
+    becomes a String keeps its zero bytes, which a CAST drops."""
+    if not (isinstance(plain(source), FixedString) and isinstance(plain(target), String)):
+        return cast_column(column, source, target, environment, strict=False)
+    if isinstance(column, pa.Scalar):
+        return columns.text(columns.single(column))[0]
+    return columns.text(column)
+
+
+def _cases(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """if and multiIf: condition, value, …, otherwise."""
+    conditions = [arguments[i] for i in range(0, len(arguments) - 1, 2)]
+    branches = [*(arguments[i] for i in range(1, len(arguments), 2)), arguments[-1]]
+    for one in conditions:
+        if not isinstance(plain(one.type), Integer | Boolean | Float | Nothing):
+            raise illegal(name, one.type, "a condition (UInt8)")
+    result = _common([Argument(plain_lc(b.type), b.constant) for b in branches])
+    convert = _unified if len(branches) == _BRANCHES_OF_IF else _cast_branch
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        truths = [columns.truth(values[i]) for i in range(0, len(values) - 1, 2)]
+        outcomes = [values[i] for i in range(1, len(values), 2)] + [values[-1]]
+        if isinstance(plain(result), ExactFloat):
+            return _exact_floats(truths, outcomes, [b.type for b in branches], result, environment)
+        cast = [
+            convert(v, b.type, result, environment) for v, b in zip(outcomes, branches, strict=True)
+        ]
+        return choose(truths, cast, rows)
+
+    return ScalarCall(name, result, kernel, lazy=True)
+
+
+def _exact_floats(
+    truths: Sequence[Column], outcomes: Sequence[Column], types: Sequence[DataType],
+    result: DataType, environment: Environment,
+) -> Column:  # fmt: skip
+    """The chosen branches as floats: an integer that is not chosen need not be one."""
+    rows = max((len(c) for c in (*truths, *outcomes) if isinstance(c, pa.Array)), default=1)
+    chosen = None
+    for at, (outcome, data_type) in enumerate(zip(outcomes, types, strict=True)):
+        if isinstance(plain(data_type), Nothing):
+            continue
+        others: list[Column] = [pa.scalar(None, data_type.arrow)] * len(outcomes)
+        others[at] = outcome
+        mine = columns.as_array(choose(truths, others, rows), rows)
+        source = make_nullable(data_type)
+        cast = cast_column(mine, source, make_nullable(EXACT_FLOAT), environment, strict=False)
+        chosen = cast if chosen is None else pc.coalesce(chosen, cast)
+    assert chosen is not None
+    constant = all(isinstance(c, pa.Scalar) for c in (*truths, *outcomes))
+    return chosen[0] if constant else chosen
+
+
+_BRANCHES_OF_IF = 2
+"""A multiIf of one condition, `CASE WHEN … THEN … ELSE … END`, is an if; `CASE x WHEN` is none."""
+
+
+def _cast_branch(
+    column: Column, source: DataType, target: DataType, environment: Environment
+) -> Column:
+    return cast_column(column, source, target, environment, strict=False)
+
+
+def _multi_if(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    if len(arguments) % 2 == 0:
+        raise NumberOfArgumentsDoesntMatch(f"Function {name} takes an odd number of arguments.")
+    return _cases(name, arguments)
+
+
+def _case_with_expression(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """CASE x WHEN a THEN b … ELSE c END."""
+    if len(arguments) % 2:
+        raise NumberOfArgumentsDoesntMatch(f"Function {name} takes an even number of arguments.")
+    subject, keys = arguments[0], [arguments[i] for i in range(1, len(arguments) - 1, 2)]
+    branches = [*(arguments[i] for i in range(2, len(arguments) - 1, 2)), arguments[-1]]
+    equals = [comparison.resolve_comparison("isNotDistinctFrom", [subject, key]) for key in keys]
+    result = _common(branches)
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        truths = [
+            columns.truth(call.kernel([values[0], values[1 + 2 * i]], rows, environment))
+            for i, call in enumerate(equals)
+        ]
+        outcomes = [values[2 + 2 * i] for i in range(len(keys))] + [values[-1]]
+        cast = [
+            cast_column(v, b.type, result, environment, strict=False)
+            for v, b in zip(outcomes, branches, strict=True)
+        ]
+        return choose(truths, cast, rows)
+
+    return ScalarCall(name, result, kernel)
+
+
+def _coalesce(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """The first that is not NULL; what follows one that cannot be NULL is dropped."""
+    used: list[int] = []
+    for at, one in enumerate(arguments):
+        if isinstance(plain(one.type), Nothing):
+            continue
+        used.append(at)
+        if not is_nullable(one.type):
+            break
+    if not used:
+        return ScalarCall(name, NULL_TYPE, lambda v, r, e: pa.scalar(None, pa.null()))
+    kept = [arguments[i] for i in used]
+    result = _common([Argument(without_null(a.type), a.constant) for a in kept])
+    if is_nullable(kept[-1].type):
+        result = make_nullable(result)
+    target = make_nullable(result)
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        cast = [_unified(values[i], arguments[i].type, target, environment) for i in used]
+        if len(cast) == 1:
+            return cast[0]
+        if pa.types.is_nested(target.arrow):
+            arrays = [columns.as_array(c, rows) for c in cast]
+            return _choose_rows([a.is_valid() for a in arrays[:-1]], arrays, rows)
+        return pc.coalesce(*cast)
+
+    return ScalarCall(name, result, kernel)
+
+
+def _null_if(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    result = make_nullable(arguments[0].type)
+    if any(isinstance(plain(a.type), Nothing) for a in arguments):
+        return ScalarCall(name, result, lambda v, r, e: v[0])
+    equals = comparison._resolver("equals")("equals", arguments)
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        same = columns.truth(equals.kernel(values, rows, environment))
+        nothing = pa.scalar(None, result.arrow)
+        return choose([same], [nothing, values[0]], rows)
+
+    return ScalarCall(name, result, kernel)
+
+
+def _is_null(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    wanted = name == "isNull"
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        if isinstance(values[0], pa.Scalar):
+            return pa.scalar(int(values[0].is_valid != wanted), pa.uint8())
+        return pc.cast(values[0].is_null() if wanted else values[0].is_valid(), pa.uint8())
+
+    return ScalarCall(name, UINT8, kernel)
+
+
+def _assume_not_null(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """NULL becomes the type's default; ClickHouse leaves it undefined."""
+    from olapdb.functions.kernels.values import default_value
+
+    result = without_null(arguments[0].type)
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        missing = default_value(result)
+        if isinstance(values[0], pa.Scalar):
+            return values[0] if values[0].is_valid else missing
+        return pc.fill_null(values[0], missing) if values[0].null_count else values[0]
+
+    return ScalarCall(name, result, kernel)
+
+
+def _to_nullable(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    return ScalarCall(name, make_nullable(arguments[0].type), lambda v, r, e: v[0])
+
+
+def _extreme(*, largest: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    """greatest and least: NULLs are passed over."""
+
+    def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        kept = [i for i, a in enumerate(arguments) if not isinstance(plain(a.type), Nothing)]
+        if not kept:
+            return ScalarCall(name, NULL_TYPE, lambda v, r, e: pa.scalar(None, pa.null()))
+        wide = result = _common([arguments[i] for i in kept])
+        if isinstance(plain(wide), WideInteger):
+            result = _narrowed([arguments[i].type for i in kept], wide, largest)
+        if len(kept) < len(arguments):
+            wide, result = make_nullable(wide), make_nullable(result)
+        if isinstance(plain(result), Array):
+            raise illegal(name, result, "a number, string or date")
+
+        def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+            cast = [
+                cast_column(values[i], arguments[i].type, wide, environment, strict=False)
+                for i in kept
+            ]
+            if len(cast) == 1:
+                return cast[0]
+            constant = all(isinstance(c, pa.Scalar) for c in cast)
+            arrays = [columns.as_array(c, 1 if constant else rows) for c in cast]
+            compare = pc.greater if largest else pc.less
+            if len(arrays) == 2 and not is_nullable(result):
+                best = pc.if_else(compare(*arrays), *arrays)
+            else:
+                best = reduce(partial(_better, compare), arrays)
+            best = cast_column(best, wide, result, environment, strict=False)
+            return best[0] if constant else best
+
+        return ScalarCall(name, result, kernel)
+
+    return resolve
+
+
+def _narrowed(types: Sequence[DataType], wide: DataType, largest: bool) -> DataType:
+    """Of UInt64 and Int64 the lesser is an Int64, the greater a UInt64."""
+    if {plain(t) for t in types} != {INT64, UINT64}:
+        return wide
+    narrow = UINT64 if largest else INT64
+    return make_nullable(narrow) if is_nullable(wide) else narrow
+
+
+def _better(
+    compare: Callable[[pa.Array, pa.Array], pa.Array], best: pa.Array, one: pa.Array
+) -> pa.Array:
+    """The better of each two, the first of equal ones; NULL and NaN are worse than all else."""
+    better = pc.fill_null(compare(one, best), False)
+    if pa.types.is_floating(one.type):
+        better = pc.or_(better, pc.fill_null(pc.is_nan(best), False))
+    take = pc.and_(pc.or_(better, best.is_null()), one.is_valid())
+    return pc.if_else(take, one, best)
+
+
+def _key_type(subject: DataType, key: DataType) -> DataType:
+    """What transform looks a value up as: texts of two types as Strings, byte by byte."""
+    if isinstance(plain(subject), Nothing):
+        return key
+    texts = isinstance(plain(subject), String | FixedString) and isinstance(
+        plain(key), String | FixedString
+    )
+    return STRING if texts and plain(subject) != plain(key) else subject
+
+
+def _transform(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """transform(x, from, to[, default]) with constant arrays."""
+    subject, keys, values = arguments[:3]
+    key_type, value_type = plain(keys.type), plain(values.type)
+    if keys.constant is None or values.constant is None:
+        raise BadArguments(f"The second and third argument of {name} must be constant arrays.")
+    if not isinstance(key_type, Array) or not isinstance(value_type, Array):
+        raise illegal(name, keys.type, "an array")
+    otherwise = arguments[3] if len(arguments) > 3 else subject
+    result = _common([Argument(value_type.inner), otherwise])
+    compared = _key_type(subject.type, key_type.inner)
+    found_keys, found_values = keys.constant.values, values.constant.values
+    if len(found_keys) != len(found_values):
+        raise BadArguments(f"The arrays of {name} have different sizes.")
+
+    def kernel(columns_given: Sequence[Column], rows: int, environment: Environment) -> Column:
+        constant = isinstance(columns_given[0], pa.Scalar)
+        array = columns.as_array(columns_given[0], 1 if constant else rows)
+        wanted = _unified(found_keys, key_type.inner, make_nullable(compared), environment)
+        array = _unified(array, subject.type, make_nullable(compared), environment)
+        places = pc.index_in(array, wanted)
+        if pa.types.is_floating(array.type):  # NaN is equal to nothing
+            places = pc.if_else(pc.is_nan(array), pa.scalar(None, places.type), places)
+        mapped = cast_column(
+            found_values, value_type.inner, result, environment, strict=False
+        ).take(places)
+        rest = columns_given[3] if len(columns_given) > 3 else columns_given[0]
+        fallback = cast_column(rest, otherwise.type, result, environment, strict=False)
+        chosen = choose([places.is_valid()], [mapped, fallback], len(array))
+        return chosen[0] if constant else chosen
+
+    return ScalarCall(name, result, kernel)
+
+
+DEFINITIONS: tuple[Definition, ...] = (
+    custom("if", _cases, count=3, insensitive=True),
+    custom(
+        "multiIf",
+        _multi_if,
+        count=(3, None),
+        aliases=("caseWithoutExpression", "caseWithoutExpr"),
+        insensitive=True,
+    ),
+    custom("caseWithExpression", _case_with_expression, count=(4, None), aliases=("caseWithExpr",)),
+    custom("coalesce", _coalesce, count=(1, None), insensitive=True),
+    custom("ifNull", _coalesce, count=2, insensitive=True),
+    custom("nullIf", _null_if, count=2, insensitive=True),
+    custom("isNull", _is_null, insensitive=True),
+    custom("isNotNull", _is_null),
+    custom("assumeNotNull", _assume_not_null),
+    custom("toNullable", _to_nullable),
+    custom("greatest", _extreme(largest=True), count=(1, None), insensitive=True),
+    custom("least", _extreme(largest=False), count=(1, None), insensitive=True),
+    custom("transform", _transform, count=(3, 4)),
+)

@@ -1,0 +1,282 @@
+"""Hashes that are the same as ClickHouse's, bit for bit.
+
+farmHash64, metroHash64 and others that are not here are refused rather than given other values.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.errors import IncorrectData
+from olapdb.functions.base import Argument
+from olapdb.functions.kernels import columns
+from olapdb.functions.numeric.byte_hashes import (
+    Values,
+    city_combined,
+    city_hash64,
+    pairs_of,
+    sip_hash64,
+    values_of,
+    xx_hash64,
+)
+from olapdb.functions.scalar import Definition, Invocation, Kernel, define, require
+from olapdb.types import (
+    STRING,
+    UINT32,
+    UINT64,
+    Boolean,
+    DataType,
+    Date,
+    Date32,
+    DateTime,
+    FixedString,
+    Float,
+    Integer,
+    String,
+    Tuple,
+)
+
+_TEXT = (String, FixedString)
+
+
+def _per_distinct(
+    array: pa.Array, function: Callable[[bytes], bytes], arrow: pa.DataType
+) -> pa.Array:
+    """hashlib and its like take one value at a time: they are called once a distinct value."""
+    encoded = columns.binary(array).dictionary_encode()
+    made = pa.array([function(v) for v in encoded.dictionary.to_pylist()], arrow)
+    return made.take(encoded.indices)
+
+
+def _digest(name: str, function: Callable[[bytes], bytes], length: int) -> Definition:
+    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        return _per_distinct(arrays[0], function, pa.binary(length))
+
+    def rule(spelt: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+        require(spelt, types, _TEXT, "a String")
+        return FixedString(length)
+
+    return define(name, rule, kernel)
+
+
+def _crc32(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    shown = _per_distinct(arrays[0], lambda v: zlib.crc32(v).to_bytes(4, "little"), pa.binary(4))
+    buffer = shown.buffers()[1]
+    return columns.from_values(
+        np.frombuffer(buffer, "<u4", len(shown), shown.offset * 4), pa.uint32()
+    )
+
+
+def _half_md5(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    shown = _per_distinct(
+        arrays[0], lambda v: hashlib.md5(v, usedforsecurity=False).digest()[:8], pa.binary(8)
+    )
+    buffer = shown.buffers()[1]
+    return columns.from_values(
+        np.frombuffer(buffer, ">u8", len(shown), shown.offset * 8), pa.uint64()
+    )
+
+
+def _text_to(
+    result: DataType,
+) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
+    def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+        require(name, types, _TEXT, "a String")
+        return result
+
+    return rule
+
+
+def _encode(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    return columns.text(_per_distinct(arrays[0], base64.b64encode, pa.binary()))
+
+
+def _decode(*, lenient: bool) -> Kernel:
+    def one(value: bytes) -> bytes:
+        try:
+            return base64.b64decode(value, validate=True)
+        except binascii.Error:
+            if lenient:
+                return b""
+            raise IncorrectData(
+                f"Failed to base64Decode {value.decode('utf-8', 'replace')!r}."
+            ) from None
+
+    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        return columns.text(_per_distinct(arrays[0], one, pa.binary()))
+
+    return kernel
+
+
+# --- hashes of any values
+
+
+@dataclass(frozen=True)
+class _AnyHash:
+    """A hash of several arguments: each is hashed by itself, then one after the other joined. A tuple
+    stands for its elements.
+
+    `by_value`: numbers are hashed by intHash64 of their bits instead of as bytes."""
+
+    hashed: Callable[[Values], np.ndarray]
+    joined: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    by_value: bool
+
+    def of_column(self, array: pa.Array) -> np.ndarray:
+        if pa.types.is_fixed_size_binary(array.type):
+            array = array.cast(pa.binary())
+        text = pa.types.is_string(array.type) or pa.types.is_binary(array.type)
+        if text or not self.by_value:
+            return self.hashed(values_of(_in_memory(array)))
+        raw = columns.numpy_values(_in_memory(array))
+        bits = raw.view(np.dtype(f"u{raw.dtype.itemsize}")).astype(np.uint64)
+        return int_hash64(bits ^ _INT_HASH_64)
+
+    def of_columns(self, arrays: Sequence[pa.Array], rows: int) -> np.ndarray:
+        leaves = [leaf for array in arrays for leaf in _leaves(array)]
+        if not leaves:
+            return np.full(rows, _OF_NOTHING, np.uint64)
+        total = self.of_column(leaves[0])
+        for leaf in leaves[1:]:
+            total = self.joined(total, self.of_column(leaf))
+        return total
+
+
+def _leaves(array: pa.Array) -> Iterator[pa.Array]:
+    if not pa.types.is_struct(array.type):
+        yield array
+        return
+    for field in columns.struct_fields(array):
+        yield from _leaves(field)
+
+
+def _in_memory(array: pa.Array) -> pa.Array:
+    """A column whose values are bytes in memory."""
+    if pa.types.is_boolean(array.type):
+        return array.cast(pa.uint8())
+    return array
+
+
+def _any_hash(name: str, hash_of: _AnyHash) -> Definition:
+    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        held = [_of_width(a, t) for a, t in zip(arrays, call.types, strict=True)]
+        return columns.from_values(hash_of.of_columns(held, call.rows), pa.uint64())
+
+    def rule(spelt: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+        for one in types:
+            _require_hashable(spelt, one)
+        return UINT64
+
+    return define(name, rule, kernel, count=(0, None))
+
+
+_HASHABLE = (Integer, Float, Boolean, String, FixedString, Date, Date32, DateTime)
+
+
+def _require_hashable(name: str, data_type: DataType) -> None:
+    if isinstance(data_type, Tuple):
+        for element in data_type.elements:
+            _require_hashable(name, element)
+        return
+    require(name, [data_type], _HASHABLE, "a number, a string, a date, or a tuple of these")
+
+
+def _of_width(array: pa.Array, data_type: DataType) -> pa.Array:
+    """The column in the width that ClickHouse holds it in: Date in 16 bits, DateTime in 32."""
+    match data_type:
+        case Date():
+            return columns.from_values(columns.numpy_values(array), pa.uint16())
+        case DateTime():
+            return columns.from_values(columns.numpy_values(array), pa.uint32())
+        case Tuple(elements=elements):
+            fields = columns.struct_fields(array)
+            held = [_of_width(f, t) for f, t in zip(fields, elements, strict=True)]
+            return pa.StructArray.from_arrays(held, [str(at) for at in range(len(held))])
+        case _:
+            return array
+
+
+_CITY = _AnyHash(city_hash64, city_combined, True)
+_SIP = _AnyHash(sip_hash64, lambda a, b: sip_hash64(pairs_of(a, b)), False)
+_XX = _AnyHash(xx_hash64, city_combined, False)
+_OF_NOTHING = 0xE28DBDE7FE22E41C
+_INT_HASH_64 = np.uint64(0x4CF2D2BAAE6DA887)
+
+
+def _integer_rule(
+    result: DataType,
+) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
+    def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+        require(name, types, (Integer, Date, DateTime), "an integer")
+        return result
+
+    return rule
+
+
+def int_hash64(values: np.ndarray) -> np.ndarray:
+    """The finalizer of MurmurHash3, ClickHouse's intHash64."""
+    with np.errstate(over="ignore"):
+        x = values
+        x = (x ^ (x >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
+        x = (x ^ (x >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
+        return np.asarray(x ^ (x >> np.uint64(33)))
+
+
+def _wide(array: pa.Array) -> np.ndarray:
+    values = columns.numpy_values(array)
+    return values if values.dtype == np.uint64 else values.astype(np.int64).view(np.uint64)
+
+
+def _int_hash64(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    return columns.from_values(
+        int_hash64(_wide(arrays[0]) ^ _INT_HASH_64), pa.uint64()
+    )
+
+
+def _int_hash32(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    with np.errstate(over="ignore"):
+        key = _wide(arrays[0]) ^ np.uint64(0x75D9543DE018BF45)
+        key = ~key + (key << np.uint64(18))
+        key = key ^ _rotated(key, 31)
+        key = key * np.uint64(21)
+        key = key ^ _rotated(key, 11)
+        key = key + (key << np.uint64(6))
+        key = key ^ _rotated(key, 22)
+    return columns.from_values(key & np.uint64(0xFFFFFFFF), pa.uint32())
+
+
+def _rotated(values: np.ndarray, places: int) -> np.ndarray:
+    return (values >> np.uint64(places)) | (values << np.uint64(64 - places))
+
+
+def _md5(value: bytes) -> bytes:
+    return hashlib.md5(value, usedforsecurity=False).digest()
+
+
+def _sha1(value: bytes) -> bytes:
+    return hashlib.sha1(value, usedforsecurity=False).digest()
+
+
+DEFINITIONS: tuple[Definition, ...] = (
+    _digest("MD5", _md5, 16), _digest("SHA1", _sha1, 20),
+    _digest("SHA224", lambda v: hashlib.sha224(v).digest(), 28),
+    _digest("SHA256", lambda v: hashlib.sha256(v).digest(), 32),
+    _digest("SHA384", lambda v: hashlib.sha384(v).digest(), 48),
+    _digest("SHA512", lambda v: hashlib.sha512(v).digest(), 64),
+    define("CRC32", _text_to(UINT32), _crc32, insensitive=True),
+    define("halfMD5", _text_to(UINT64), _half_md5),
+    define("base64Encode", _text_to(STRING), _encode, aliases=("TO_BASE64",), insensitive=True),
+    define("base64Decode", _text_to(STRING), _decode(lenient=False), aliases=("FROM_BASE64",), insensitive=True),
+    define("tryBase64Decode", _text_to(STRING), _decode(lenient=True)),
+    _any_hash("cityHash64", _CITY), _any_hash("sipHash64", _SIP), _any_hash("xxHash64", _XX),
+    define("intHash32", _integer_rule(UINT32), _int_hash32),
+    define("intHash64", _integer_rule(UINT64), _int_hash64),
+)  # fmt: skip

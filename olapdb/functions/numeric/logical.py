@@ -1,0 +1,71 @@
+"""and, or, not, xor: three-valued, lazy; Bool where an argument is one, else UInt8."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow.compute as pc
+
+from olapdb.functions.base import Argument, Column, Environment, ScalarCall
+from olapdb.functions.kernels import columns
+from olapdb.functions.scalar import Definition, Invocation, custom, define, illegal
+from olapdb.types import (
+    BOOL,
+    UINT8,
+    Boolean,
+    DataType,
+    Float,
+    Integer,
+    Nothing,
+    Nullable,
+    is_nullable,
+    plain,
+)
+
+
+def _checked(name: str, types: Sequence[DataType]) -> DataType:
+    for one in types:
+        if not isinstance(one, Integer | Boolean | Float | Nothing):
+            raise illegal(name, one, "a condition (a number or Bool)")
+    return BOOL if any(isinstance(t, Boolean) for t in types) else UINT8
+
+
+def _resolver(
+    connective: Callable[[Column, Column], Column],
+) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        result = _checked(name, [plain(a.type) for a in arguments])
+        nullable = any(is_nullable(a.type) for a in arguments)
+
+        def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+            merged = columns.truth(values[0])
+            for one in values[1:]:
+                merged = connective(merged, columns.truth(one))
+            return pc.cast(merged, result.arrow)
+
+        return ScalarCall(name, Nullable(result) if nullable else result, kernel, lazy=True)
+
+    return resolve
+
+
+def _not(values: list[Column], call: Invocation) -> Column:
+    return pc.cast(pc.invert(columns.truth(values[0])), call.result.arrow)
+
+
+def _xor(values: list[Column], call: Invocation) -> Column:
+    merged = columns.truth(values[0])
+    for one in values[1:]:
+        merged = pc.xor(merged, columns.truth(one))
+    return pc.cast(merged, call.result.arrow)
+
+
+def _rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    return _checked(name, types)
+
+
+DEFINITIONS: tuple[Definition, ...] = (
+    custom("and", _resolver(pc.and_kleene), count=(2, None), insensitive=True),
+    custom("or", _resolver(pc.or_kleene), count=(2, None), insensitive=True),
+    define("not", _rule, native=_not, insensitive=True),
+    define("xor", _rule, native=_xor, count=(2, None), insensitive=True),
+)

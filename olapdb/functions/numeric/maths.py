@@ -1,0 +1,223 @@
+"""Rounding, roots, logarithms, trigonometry, NaN."""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from olapdb.errors import ArgumentOutOfBound, DecimalOverflow
+from olapdb.functions.base import Argument, Column, Environment, ScalarCall
+from olapdb.functions.casts import numbers
+from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.supertypes import as_number
+from olapdb.functions.scalar import (
+    Definition,
+    Invocation,
+    Kernel,
+    constant_integer,
+    custom,
+    define,
+    require,
+    usual,
+)
+from olapdb.types import (
+    FLOAT64,
+    UINT8,
+    Boolean,
+    DataType,
+    Decimal,
+    Float,
+    Integer,
+    Nothing,
+    plain,
+)
+
+_NUMBERS = (Integer, Float, Decimal, Boolean)
+
+
+def floats(array: pa.Array) -> np.ndarray:
+    """Any number as float64."""
+    if pa.types.is_decimal(array.type):
+        return columns.numpy_values(columns.floats_of_decimals(array))
+    return columns.numpy_values(array.cast(pa.float64(), safe=False))
+
+
+def _to_float(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    require(name, types, _NUMBERS, "a number")
+    return FLOAT64
+
+
+def _function(name: str, ufunc: Callable[..., np.ndarray], aliases: tuple[str, ...] = (), count: int = 1,
+              insensitive: bool = True) -> Definition:  # fmt: skip
+    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        with np.errstate(all="ignore"):
+            return columns.from_values(ufunc(*(floats(a) for a in arrays)), pa.float64())
+
+    return define(name, _to_float, kernel, count=count, aliases=aliases, insensitive=insensitive)
+
+
+def _constant(name: str, value: float) -> Definition:
+    def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
+        return ScalarCall(spelt, FLOAT64, lambda v, r, e: pa.scalar(value))
+
+    return custom(name, resolve, count=0, insensitive=True)
+
+
+def _test(function: Callable[[np.ndarray], np.ndarray]) -> Kernel:
+    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        return columns.from_values(function(floats(arrays[0])), pa.uint8())
+
+    return kernel
+
+
+def _test_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    require(name, types, _NUMBERS, "a number")
+    return UINT8
+
+
+def _if_not_finite(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """if(isFinite(value), value, other)."""
+    from olapdb.functions.registry import resolve_scalar
+
+    test = resolve_scalar("isFinite", arguments[:1])
+    chosen = resolve_scalar("if", [Argument(test.type), *arguments])
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        return chosen.kernel(
+            [test.kernel(values[:1], rows, environment), *values], rows, environment
+        )
+
+    return ScalarCall(name, chosen.type, kernel)
+
+
+# --- rounding -----------------------------------------------------------------------------------
+
+
+def _rounding(mode: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
+    """round, floor, ceil, trunc(x[, digits]): the type stays, decimals keep their scale."""
+
+    def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+        if any(isinstance(plain(a.type), Nothing) for a in arguments):
+            return usual(name, arguments, FLOAT64, None)
+        places = (
+            constant_integer(name, arguments, 1, "the number of digits")
+            if len(arguments) > 1
+            else 0
+        )
+        one = plain(arguments[0].type)
+        require(name, [one], _NUMBERS, "a number")
+        if not -(2**15) <= places < 2**15:
+            raise ArgumentOutOfBound(f"{name} takes up to 32767 digits, not {places}.")
+
+        def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+            return _rounded(arrays[0], as_number(one), places, mode)
+
+        may_wrap = isinstance(as_number(one), Integer) and places < 0
+        return usual(name, arguments, as_number(one), kernel, monotonic=not may_wrap)
+
+    return resolve
+
+
+def _rounded(array: pa.Array, data_type: DataType, places: int, mode: str) -> pa.Array:
+    if isinstance(data_type, Integer):
+        if places >= 0:
+            return array.cast(data_type.arrow)
+        return _round_integers(columns.numpy_values(array), data_type, 10**-places, mode)
+    if isinstance(data_type, Decimal):
+        return _round_decimals(array, data_type, places, mode)
+    return columns.from_values(
+        _round_floats(columns.numpy_values(array), places, mode), data_type.arrow
+    )
+
+
+def _round_floats(values: np.ndarray, places: int, mode: str) -> np.ndarray:
+    """Banker's at the exact product with a power of ten, as ClickHouse does it."""
+    function = {
+        "round": np.rint,
+        "bankers": np.rint,
+        "floor": np.floor,
+        "ceil": np.ceil,
+        "trunc": np.trunc,
+    }[mode]
+    if places == 0:
+        return np.asarray(function(values))
+    with np.errstate(over="ignore", invalid="ignore"):
+        scale = values.dtype.type(10.0 ** min(abs(places), 400) if abs(places) < 309 else np.inf)
+        if np.isinf(scale) and places < 0:
+            return np.where(np.isfinite(values), 0, values).astype(values.dtype)
+        if places > 0:
+            scaled = function(values * scale) / scale
+        else:
+            scaled = function(values / scale) * scale
+    return np.where(np.isfinite(scaled), scaled, values)
+
+
+def _round_integers(values: np.ndarray, data_type: Integer, step: int, mode: str) -> pa.Array:
+    if step > data_type.maximum:
+        return columns.from_values(np.zeros(len(values), np.int64), data_type.arrow)
+    step_value = values.dtype.type(step)
+    quotient, rest = np.divmod(values, step_value)
+    if mode == "ceil":
+        quotient = quotient + (rest != 0)
+    elif mode == "trunc":
+        quotient = quotient + ((rest != 0) & (values < 0))
+    elif mode in ("round", "bankers"):
+        half = values.dtype.type(step // 2)
+        odd = quotient % 2 != 0
+        up = (rest > half) | ((rest == half) & ((values > 0) if mode == "round" else odd))
+        quotient = quotient + up
+    return columns.from_values(quotient * step_value, data_type.arrow)
+
+
+def _round_decimals(array: pa.Array, data_type: Decimal, places: int, mode: str) -> pa.Array:
+    """Half away from zero for round."""
+    import pyarrow.compute as pc
+
+    if places >= data_type.scale:
+        return array
+    names = {"round": "half_towards_infinity", "bankers": "half_to_even", "floor": "down", "ceil": "up",
+             "trunc": "towards_zero"}  # fmt: skip
+    wide = array.cast(pa.decimal256(76, data_type.scale))
+    if data_type.precision > 38:
+        _refuse_round(wide, data_type, places)
+    return numbers.fitted(pc.round(wide, places, round_mode=names[mode]), data_type, array)
+
+
+def _refuse_round(wide: pa.Array, data_type: Decimal, places: int) -> None:
+    """DecimalOverflow where a rounded value could have more than 76 digits: Arrow makes it 0."""
+    import pyarrow.compute as pc
+
+    with decimal.localcontext(prec=100):
+        room = decimal.Decimal(10) ** (76 - data_type.scale) - decimal.Decimal(10) ** -places
+    most = pc.max(pc.abs(wide)).as_py()
+    if most is not None and most > max(room, 0):
+        raise DecimalOverflow(
+            f"Decimal math overflow: {most} rounded to {places} digits does not fit {data_type}."
+        )
+
+
+DEFINITIONS: tuple[Definition, ...] = (
+    custom("round", _rounding("round"), count=(1, 2), insensitive=True),
+    custom("roundBankers", _rounding("bankers"), count=(1, 2)),
+    custom("floor", _rounding("floor"), count=(1, 2), insensitive=True),
+    custom("ceil", _rounding("ceil"), count=(1, 2), aliases=("ceiling",), insensitive=True),
+    custom("trunc", _rounding("trunc"), count=(1, 2), aliases=("truncate",), insensitive=True),
+    _function("sqrt", np.sqrt), _function("cbrt", np.cbrt), _function("exp", np.exp),
+    _function("exp2", np.exp2, insensitive=False), _function("exp10", lambda x: np.power(10.0, x), insensitive=False),
+    _function("log", np.log, ("ln",)), _function("log2", np.log2), _function("log10", np.log10),
+    _function("log1p", np.log1p, insensitive=False),
+    _function("pow", np.power, ("power",), 2), _function("hypot", np.hypot, (), 2),
+    _function("sin", np.sin), _function("cos", np.cos), _function("tan", np.tan),
+    _function("asin", np.arcsin), _function("acos", np.arccos), _function("atan", np.arctan),
+    _function("sinh", np.sinh, (), 1, False), _function("cosh", np.cosh, (), 1, False),
+    _function("tanh", np.tanh), _function("atan2", np.arctan2, (), 2),
+    _function("degrees", np.degrees), _function("radians", np.radians),
+    _constant("e", float(np.e)), _constant("pi", float(np.pi)),
+    define("isNaN", _test_rule, _test(np.isnan)),
+    define("isFinite", _test_rule, _test(np.isfinite)),
+    define("isInfinite", _test_rule, _test(np.isinf)),
+    custom("ifNotFinite", _if_not_finite, count=2),
+)  # fmt: skip

@@ -1,0 +1,112 @@
+"""Strings: whether a word, or one of several texts, is in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.errors import BadArguments
+from olapdb.functions.base import Argument, ScalarCall
+from olapdb.functions.kernels import columns, slices
+from olapdb.functions.scalar import (
+    Definition,
+    Invocation,
+    Kernel,
+    constant_text,
+    custom,
+    define,
+    illegal,
+    usual,
+)
+from olapdb.types import UINT8, Array, DataType, FixedString, String, make_nullable, plain
+
+_SEPARATOR = r"[\x00-/:-@\[-`{-\x7f]"
+"""What stands between words: ASCII that is neither a letter nor a digit."""
+
+
+def _has_token(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """hasToken(text, word): the word, a constant, between separators or the text's ends."""
+    if not isinstance(plain(arguments[0].type), String | FixedString):
+        raise illegal(name, arguments[0].type, "a String")
+    word = constant_text(name, arguments, 1, "the word")
+    folds = "caseinsensitive" in name.lower()
+    pattern = (
+        f"(?:^|{_SEPARATOR}){re.escape(_ascii_lower(word) if folds else word)}(?:$|{_SEPARATOR})"
+    )
+    wrong = bool(re.search(_SEPARATOR, word))
+    if wrong and not name.lower().endswith("ornull"):
+        raise BadArguments(
+            f"The word {word!r} of {name} has whitespace or separators in it.",
+            hint="position() and LIKE find any text.",
+        )
+
+    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        texts = columns.text(arrays[0])
+        if not word:
+            return columns.from_values(np.zeros(len(texts), bool), pa.uint8())
+        if folds:
+            texts = pc.ascii_lower(texts)
+        # As bytes: a String need not be UTF-8.
+        found = pc.match_substring_regex(columns.binary(texts), pattern)
+        return columns.from_values(np.asarray(found), pa.uint8())
+
+    if wrong:
+        nothing = pa.scalar(None, pa.uint8())
+        return ScalarCall(name, make_nullable(UINT8), lambda v, r, e: nothing)
+    made = usual(name, arguments, UINT8, kernel)
+    if name.lower().endswith("ornull"):
+        return ScalarCall(name, make_nullable(UINT8), made.kernel)
+    return made
+
+
+def _ascii_lower(word: str) -> str:
+    return "".join(c.lower() if c.isascii() else c for c in word)
+
+
+def _search_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    if not isinstance(types[0], String):
+        raise illegal(name, types[0], "a String")
+    if not isinstance(types[1], Array) or not isinstance(types[1].inner, String):
+        raise illegal(name, types[1], "an Array of String")
+    return UINT8
+
+
+def _any_of(*, utf8: bool = False, folds: bool = False) -> Kernel:
+    """multiSearchAny: whether one of the texts is in it; the empty one is in any."""
+
+    def settled(array: pa.Array) -> pa.Array:
+        if not folds:
+            return array
+        return pc.utf8_lower(array) if utf8 else pc.ascii_lower(array)
+
+    def one(others: list[pa.Array], values: list[str]) -> pa.Array:
+        needle = values[0].encode("utf-8", "surrogateescape")
+        found = pc.match_substring(columns.binary(others[0]), needle)
+        return columns.from_values(np.asarray(found), pa.uint8())
+
+    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        texts = settled(columns.text(arrays[0]))
+        offsets, elements = columns.elements_of(arrays[1])
+        owners = columns.parents_of(offsets)
+        needles = settled(columns.text(elements))
+        found = slices.per_value([texts.take(pa.array(owners)), needles], (1,), one)
+        hits = np.bincount(owners[columns.numpy_values(found) != 0], minlength=len(texts))
+        return columns.from_values(hits > 0, pa.uint8())
+
+    return kernel
+
+
+DEFINITIONS: tuple[Definition, ...] = (
+    *(
+        custom(f"hasToken{case}{null}", _has_token, count=2, insensitive=bool(case))
+        for case in ("", "CaseInsensitive") for null in ("", "OrNull")
+    ),
+    define("multiSearchAny", _search_rule, _any_of(), count=2),
+    define("multiSearchAnyUTF8", _search_rule, _any_of(utf8=True), count=2),
+    define("multiSearchAnyCaseInsensitive", _search_rule, _any_of(folds=True), count=2),
+    define("multiSearchAnyCaseInsensitiveUTF8", _search_rule, _any_of(utf8=True, folds=True), count=2),
+)  # fmt: skip

@@ -1,0 +1,119 @@
+"""Rows of parts, live and staged, in full; pins and leavings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from olapdb.engine.column_defaults import DefaultColumns, read_filled
+from olapdb.errors import CommitUnknown, Error
+from olapdb.ingest.trigger import Surroundings
+from olapdb.model.changes import AddPart
+from olapdb.model.part import Part
+from olapdb.model.schema import Table
+from olapdb.runtime.services import Services
+from olapdb.storage.reader import PartReader
+from olapdb.storage.store import Store
+
+
+def read_rows(
+    around: Surroundings, table: Table, part: Part, columns: Sequence[str] | None = None
+) -> pa.Table:
+    """Stored columns (None: all) of a live part, in the table's order; those that the part is too
+    old to have are filled with their defaults."""
+    return pa.concat_tables(read_pieces(around, table, part, 1 << 62, columns))
+
+
+def read_pieces(
+    around: Surroundings,
+    table: Table,
+    part: Part,
+    rows_max: int,
+    columns: Sequence[str] | None = None,
+    coded: Collection[str] = (),
+    granules: range | None = None,
+) -> Iterator[pa.Table]:
+    """As `read_rows`, in pieces of whole row groups of about `rows_max` rows; at least one. Text
+    columns named in `coded` come as dictionaries where the part has them so. `granules` None: all."""
+    names = [c.name for c in table.stored_columns if columns is None or c.name in columns]
+    reader = PartReader(around.store, around.snapshot, part, table, around.environment)
+    groups: list[int] = []
+    rows = 0
+    for group in reader.row_groups:
+        if granules is not None and group.index not in granules:
+            continue
+        if groups and rows + group.rows > rows_max:
+            yield _filled(around, table, reader, names, groups, rows, coded)
+            groups, rows = [], 0
+        groups.append(group.index)
+        rows += group.rows
+    yield _filled(around, table, reader, names, groups, rows, coded)
+
+
+def _filled(
+    around: Surroundings, table: Table, reader: PartReader, names: list[str], groups: list[int],
+    count: int, coded: Collection[str],
+) -> pa.Table:  # fmt: skip
+    def defaults() -> DefaultColumns:
+        return DefaultColumns.of(table, around.snapshot, around.environment, around.cache)
+
+    found = read_filled(
+        reader, table, names, groups, count, defaults, around.environment, coded=coded
+    )
+    return pa.Table.from_arrays([found[n] for n in names], names=names)
+
+
+@dataclass(frozen=True)
+class _InlineRows:
+    """Inline bytes of a part that is in no snapshot yet."""
+
+    rows: bytes | None
+
+    def inline_rows(self, part: Part) -> bytes:
+        assert self.rows is not None
+        return self.rows
+
+
+def read_staged(
+    store: Store, table: Table, staged: AddPart, columns: Sequence[str] | None = None
+) -> pa.Table:
+    """All rows of a part that is staged, not committed; of `columns`, or of all that are stored."""
+    names = [c.name for c in table.stored_columns if columns is None or c.name in columns]
+    return PartReader(store, _InlineRows(staged.inline_rows), staged.part, table).read(names)
+
+
+class Pin:
+    """Keeps a snapshot's parts from being deleted while they are read."""
+
+    def __init__(self, services: Services, number: int) -> None:
+        self._catalog, self._number = services.catalog, number
+
+    def __enter__(self) -> None:
+        self._catalog.pin(self._number)
+
+    def __exit__(self, *error: object) -> None:
+        self._catalog.unpin(self._number)
+
+
+def discard(services: Services, paths: Iterable[str]) -> None:
+    """Deletes staged files of a commit that surely did not happen."""
+    for path in paths:
+        services.store.delete(path)
+
+
+@contextmanager
+def discarding(give_up: Callable[[], None]) -> Iterator[None]:
+    """Around a commit of staged files: `give_up` deletes them where it surely did not happen.
+
+    What is no error of ours, Ctrl-C above all, may come behind the commit: it deletes nothing.
+    """
+    try:
+        yield
+    except CommitUnknown:
+        raise
+    except Error:
+        give_up()
+        raise

@@ -1,0 +1,204 @@
+"""Which slices of which views a change of a table that they join made stale.
+
+A table that a view reads beside its source is one of its dimensions.  A commit that changes its
+rows names, in itself, the slices of the view's target that the change reaches (`reach`); where that
+cannot be told, all of the target.  The lookup reads the source's rows that the view has seen, so
+the commit requires that it has seen no others, and that no dimension moved meanwhile:
+
+    D: INSERT INTO kinds     looks up events, finds January
+    S: INSERT INTO events    fires with the old kinds, commits a row of February
+    D: commits               refused, or February would hold a row of the old kinds, unnamed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from olapdb.errors import Error, QueryWasCancelled
+from olapdb.functions.base import Environment
+from olapdb.ingest.block_stager import dimension_requirements
+from olapdb.ingest.read_parts import Pin
+from olapdb.ingest.trigger import LIMITS, Surroundings, bound_view
+from olapdb.lineage.dimension_impact import Reach, TableChange
+from olapdb.lineage.invalidation import StaleSlices, touched_parts
+from olapdb.model.changes import (
+    AddPart,
+    Change,
+    DimensionViewsAre,
+    NothingCovered,
+    RemoveParts,
+    Requirement,
+    SchemaIs,
+    SeenUpTo,
+)
+from olapdb.model.schema import ENGINE_ROLES, MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.model.view_state import Cause
+from olapdb.runtime.services import Services
+
+SOURCE_ROWS_MAX = 50_000_000
+"""`dimension_lookup_rows_max`: the default."""
+SLICES_MAX = 1_000
+"""A change that reaches more partitions of a target than this makes all of it stale."""
+
+
+def dimension_views(snapshot: Snapshot, table_ids: set[str]) -> list[MaterializedView]:
+    """The views that read one of the tables beside their source."""
+    return [
+        item for item in snapshot.objects()
+        if isinstance(item, MaterializedView) and not table_ids.isdisjoint(item.dimension_ids)
+    ]  # fmt: skip
+
+
+def dimension_changed(
+    snapshot: Snapshot,
+    table_ids: set[str],
+    cause: Cause,
+    statement: str,
+    query_id: str,
+    rows: int,
+    since_ms: int,
+    *,
+    services: Services | None = None,
+    changes: Sequence[Change] = (),
+    settings: Mapping[str, object] | None = None,
+    rejoined: Collection[str] = (),
+    unsettled: Collection[str] = (),
+) -> tuple[list[Change], list[Requirement]]:
+    """Return what a commit makes stale of the views that join these tables, or any other table of
+    which its `changes` remove or add parts; and what the commit requires for that.
+
+    `changes` are all of the commit's own: rows of parts that it removes and adds are compared, so
+    that equal rows make nothing stale, and tables that change together are compared together.
+    Without `services` nothing is looked up, and everything that these views made is stale, as for
+    the views (ids) of `rejoined`: rows that nobody changes read otherwise where they join; and for
+    those of `unsettled`: what the commit itself brings of them joined less than it leaves.  A view
+    that has made nothing, before the commit or in it, is not stale, and the commit requires that
+    this stays so; one whose dimensions are read `at_insert` never is.
+    """
+    table_ids = table_ids | changed_tables(snapshot, changes)
+    found = dimension_views(snapshot, table_ids)
+    requirements: list[Requirement] = [
+        DimensionViewsAre(one, tuple((v.id, v.version) for v in found if one in v.dimension_ids))
+        for one in sorted(table_ids)
+    ]
+    made: list[Change] = []
+    moved = {} if services is None or not found else _moved(snapshot, table_ids, changes)
+    for view in found:
+        if view.dimension_mode == "at_insert":
+            continue
+        stale: StaleSlices | None = None
+        if view.id not in unsettled:
+            coverage = snapshot.coverage(view.id)
+            if not coverage.everywhere and not any(coverage.by_partition.values()):
+                requirements.append(NothingCovered(view.id))
+                continue
+            if services is not None and moved is not None and view.id not in rejoined:
+                lookup = _Lookup(services, snapshot, view, moved, settings or {})
+                stale = lookup.stale()
+                if stale is not None:
+                    requirements += lookup.requirements()
+        if stale is None:
+            stale = StaleSlices.of(view)
+            stale.add_all(rows)
+        made += stale.invalidations(cause, statement, query_id, since_ms)
+    return made, list(dict.fromkeys(requirements))
+
+
+def changed_tables(snapshot: Snapshot, changes: Sequence[Change]) -> set[str]:
+    """The tables of the snapshot of which the changes remove or add rows."""
+    found = {
+        change.table_id if isinstance(change, RemoveParts) else change.part.table_id
+        for change in changes
+        if isinstance(change, RemoveParts) or (isinstance(change, AddPart) and change.part.rows)
+    }
+    return {table_id for table_id in found if isinstance(snapshot.by_id(table_id), Table)}
+
+
+def _moved(
+    snapshot: Snapshot, table_ids: set[str], changes: Sequence[Change]
+) -> dict[str, TableChange] | None:
+    """What the commit does to the tables that it changes; None where that cannot be told."""
+    moved: dict[str, TableChange] = {}
+    for table_id in sorted(table_ids):
+        table = snapshot.by_id(table_id)
+        if not isinstance(table, Table):
+            return None
+        change = TableChange.of(table, changes, snapshot)
+        if change is None:
+            return None
+        if not change.is_empty:
+            moved[table_id] = change
+    return moved
+
+
+@dataclass
+class _Lookup:
+    """The slices of one view that changed dimensions reach, at one snapshot."""
+
+    services: Services
+    snapshot: Snapshot
+    view: MaterializedView
+    moved: Mapping[str, TableChange]
+    settings: Mapping[str, object]
+    _unseen: list[Requirement] = field(default_factory=list)
+
+    def stale(self) -> StaleSlices | None:
+        """None where it cannot be told, so that all is stale."""
+        changes = {i: c for i, c in self.moved.items() if i in self.view.dimension_ids}
+        slices = StaleSlices.of(self.view)
+        if not changes:
+            return slices
+        rows_max = int(str(self.settings.get("dimension_lookup_rows_max", SOURCE_ROWS_MAX)))
+        source = self.snapshot.by_id(self.view.source_id)
+        if not rows_max or not isinstance(source, Table) or not _keeps_rows(source):
+            return None
+        seen, self._unseen = touched_parts(self.view, self.snapshot.parts(source.id), self.snapshot)
+        around = self._around()
+        parts = [part for part in seen if part.rows]
+        try:
+            with Pin(self.services, self.snapshot.number):
+                bound = bound_view(self.view, around).unchecked()
+                found = Reach(bound, around, changes, parts, rows_max).target_rows()
+                if found is None:
+                    return None
+                for rows in found:
+                    if rows.num_rows:
+                        slices.add_made(bound.target, rows, around)
+                    if len(slices.rows) > SLICES_MAX:
+                        return None
+        except QueryWasCancelled:
+            raise
+        except (Error, pa.ArrowNotImplementedError):
+            return None  # the view fails on these rows, or they are of types that do not compare
+        return slices
+
+    def requirements(self) -> list[Requirement]:
+        """That what was read is all that the view has seen, and is as it was read."""
+        needed: list[Requirement] = [*self._unseen]
+        for table_id in (self.view.source_id, self.view.target_id):
+            table = self.snapshot.by_id(table_id)
+            assert isinstance(table, Table)
+            needed.append(SchemaIs(table.id, table.version))
+            if table_id == self.view.source_id:
+                needed.append(SeenUpTo(self.view.id, self.snapshot.next_block(table) - 1))
+        needed += [one for one, _ in dimension_requirements(self.view, self.snapshot)]
+        return needed
+
+    def _around(self) -> Surroundings:
+        limits = {name: self.settings[name] for name in LIMITS if name in self.settings}
+        return Surroundings(
+            self.snapshot, self.services.store, self.services.cache,
+            {**dict(self.view.settings), **limits},
+            Environment(zone=self.view.zone, database=self.view.database),
+        )  # fmt: skip
+
+
+def _keeps_rows(source: Table) -> bool:
+    """Whether what fired the view can be found in its source: merges drop rows of Replacing and
+    Collapsing tables, and a Null table keeps none.  Those of Summing and Aggregating tables join
+    what a recomputation joins too."""
+    return source.engine.stores_rows and source.engine.name not in ENGINE_ROLES

@@ -1,0 +1,188 @@
+"""Which slices of which views a change of rows made stale.
+
+A change's rows are run through each view's own SELECT: the partitions of the target that they
+would reach are the stale slices, and their keys the examples.  Where that fails (the view is
+broken) or cannot be told (a dimension changed), all of the target is stale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from olapdb.compute.group_codes import factorise
+from olapdb.engine.layout import TableLayout
+from olapdb.errors import Error
+from olapdb.functions import readable
+from olapdb.ingest.arrays import one_array
+from olapdb.ingest.block_stager import VOID_PARTITION, layout_of
+from olapdb.ingest.trigger import Surroundings, bound_view, fire
+from olapdb.lineage.sorting_key import key_columns
+from olapdb.model.changes import (
+    Change,
+    Invalidate,
+    NotCovered,
+    Requirement,
+    WatchersAre,
+)  # fmt: skip
+from olapdb.model.contributions import SharedBlocks, booked, brings_rows, meets
+from olapdb.model.part import Part
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.model.view_state import Cause, Invalidation
+from olapdb.types import DataType
+
+KEY_EXAMPLES_MAX = 10
+
+
+@dataclass
+class StaleSlices:
+    """The slices of one view that a change reached, gathered over several pieces of it."""
+
+    view: MaterializedView
+    rows: dict[str | None, int]
+    keys: dict[str | None, list[str]]
+
+    @staticmethod
+    def of(view: MaterializedView) -> StaleSlices:
+        return StaleSlices(view, {}, {})
+
+    def add(self, around: Surroundings, *blocks: pa.Table) -> None:
+        """The slices that source rows (the source's stored columns) contribute to. `blocks` are one
+        piece of the change, such as rows as they were and as they are: a key that several of them
+        reach counts once."""
+        pieces = [block for block in blocks if block.num_rows]
+        if not pieces:
+            return
+        try:
+            bound = bound_view(self.view, around).unchecked()
+            made = [fire(bound, block, around) for block in pieces]
+        except Error:
+            self.add_all(max(block.num_rows for block in pieces))
+            return
+        whole = made[0] if len(made) == 1 else pa.concat_tables(made)
+        if whole.num_rows:
+            self.add_made(bound.target, whole, around)
+
+    def add_made(self, target: Table, rows: pa.Table, around: Surroundings) -> None:
+        """Rows of the target that the change adds, takes or alters: keys count once."""
+        for partition, _, piece in layout_of(target, around).split(rows):
+            self.note(target, partition, piece, around)
+            distinct = one_of_each_key(target, piece)
+            self.rows[partition] = self.rows.get(partition, 0) + distinct.num_rows
+            examples = self.keys.setdefault(partition, [])
+            if len(examples) < KEY_EXAMPLES_MAX:
+                found = key_texts(target, distinct, KEY_EXAMPLES_MAX)
+                examples += [one for one in dict.fromkeys(found) if one not in examples]
+                del examples[KEY_EXAMPLES_MAX:]
+
+    def note(self, target: Table, partition: str, rows: pa.Table, around: Surroundings) -> None:
+        """Told of every piece of a slice that was reached."""
+
+    def add_all(self, rows: int) -> None:
+        self.rows[None] = self.rows.get(None, 0) + rows
+
+    def add_named(self, partitions: Collection[str] | None, rows: int) -> None:
+        """These slices (None: all), of which no more is known than that `rows` rows had reached
+        them."""
+        for partition in (None,) if partitions is None else partitions:
+            self.rows[partition] = self.rows.get(partition, 0) + rows
+
+    def invalidations(
+        self, cause: Cause, statement: str, query_id: str, since_ms: int
+    ) -> list[Change]:
+        return [
+            Invalidate(
+                Invalidation(
+                    self.view.id, partition, cause, statement, query_id, rows, since_ms,
+                    tuple(self.keys.get(partition, ())),
+                )
+            )
+            for partition, rows in self.rows.items()
+        ]  # fmt: skip
+
+
+def one_of_each_key(target: Table, rows: pa.Table) -> pa.Table:
+    """A row of each sorting key and partition; all rows of a target that has neither."""
+    layout = TableLayout(target)
+    names = [c.name for c in target.stored_columns
+             if c.name in layout.sorting_columns | layout.partition_columns]  # fmt: skip
+    if not names:
+        return rows
+    distinct = factorise([one_array(rows.column(name)) for name in names], rows.num_rows)
+    return rows.take(pa.array(distinct.first))
+
+
+def key_texts(table: Table, rows: pa.Table, limit: int) -> list[str]:
+    """Sorting keys of the first rows as text: "JFK" or "(JFK, 2013-01-01)"."""
+    found = (table.column(name) for name in key_columns(table) if name is not None)
+    columns = [column for column in found if column is not None]
+    if not columns:
+        return []
+    head = rows.slice(0, limit)
+    texts = [column_texts(head.column(c.name), c.type) for c in columns]
+    if len(texts) == 1:
+        return texts[0]
+    return [f"({', '.join(one)})" for one in zip(*texts, strict=True)]
+
+
+def column_texts(column: pa.ChunkedArray, data_type: DataType) -> list[str]:
+    """The values as ClickHouse prints them, NULL as "NULL"."""
+    return readable(one_array(column), data_type)
+
+
+def touched_parts(
+    view: MaterializedView, parts: Iterable[Part], snapshot: Snapshot
+) -> tuple[list[Part], list[Requirement]]:
+    """Parts of the source that the view has seen; and for the others, that it still has not."""
+    coverage = snapshot.coverage(view.id)
+    seen: list[Part] = []
+    unseen: list[Requirement] = []
+    for part in parts:
+        if coverage.touches(part.partition_id, part.block_range):
+            seen.append(part)
+        else:
+            unseen.append(NotCovered(view.id, part.partition_id, (part.block_range,)))
+    return seen, unseen
+
+
+def reached_by_names(
+    view: MaterializedView, part: Part, snapshot: Snapshot
+) -> frozenset[str] | None:
+    """The slices of the view that a part of its source had reached, without reading it: those whose
+    parts name blocks of it.  None (all of them) where the target keeps no parts; or where it drops
+    sums of zero, and what the part had reached may have come to nothing before it was written.
+
+    A slice that is stale already may lack the names of what a replay will bring to it, so it is
+    among them: the replay may be under way.
+
+        source part  blocks 3..4      target  2024-01 names 1..3, 2024-02 names 1..2, 2024-03 is stale
+        reached      2024-01 and 2024-03
+    """
+    target = snapshot.by_id(view.target_id)
+    if not isinstance(target, Table) or not target.engine.stores_rows:
+        return None
+    stale = {one.target_partition for one in snapshot.invalidations(view.id)
+             if one.cause != "VIEW FAILED"}  # fmt: skip
+    if None in stale:
+        return None
+    if target.engine.drops_keys and SharedBlocks(snapshot.parts(view.source_id)).holds(part):
+        return None
+    by_slice: dict[str, list[Part]] = {}
+    for one in snapshot.parts(target.id):
+        if brings_rows(one):
+            by_slice.setdefault(one.partition_id, []).append(one)
+    found = {
+        partition for partition, parts in by_slice.items()
+        if meets(booked(view.id, parts).ranges(part.partition_id), part.block_range)
+    }  # fmt: skip
+    if VOID_PARTITION in found:
+        return None
+    return frozenset(found.union(one for one in stale if one is not None))
+
+
+def watchers_are(snapshot: Snapshot, table_id: str) -> WatchersAre:
+    """That the views that were asked are still all that there are."""
+    return WatchersAre(table_id, tuple((v.id, v.version) for v in snapshot.views_on(table_id)))

@@ -1,0 +1,120 @@
+"""The views that a statement makes stale, gathered while it rewrites a table's rows.
+
+A view is told of rows that it has seen, where a column that it reads changes: the slices that the
+rows reach, as they were and as they are.  An ALTER that only reads rows otherwise from now on is
+for the views as if all rows had been updated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from olapdb.errors import (
+    Error,
+)
+from olapdb.ingest.trigger import Surroundings, bound_view
+from olapdb.lineage.dimension_change import dimension_views
+from olapdb.lineage.invalidation import StaleSlices, touched_parts
+from olapdb.lineage.type_change import width_tells
+from olapdb.model.part import Part
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.plan.expressions import Expression
+from olapdb.plan.nodes import Node
+from olapdb.plan.tree import all_nodes, columns_read, expressions_of
+
+
+@dataclass
+class StaleViews:
+    """`table` as it will be; `around` as of the snapshot: views are bound to the tables as they are.
+
+    `slices` by the id of a view on the table; `rejoined` are views that read the table as a
+    dimension, of which all that they joined reads otherwise."""
+
+    snapshot: Snapshot
+    table: Table
+    around: Surroundings
+    slices: dict[str, StaleSlices] = field(default_factory=dict)
+    rejoined: set[str] = field(default_factory=set)
+    _read: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    @property
+    def table_before(self) -> Table:
+        found = self.snapshot.by_id(self.table.id)
+        assert isinstance(found, Table)
+        return found
+
+    def told(
+        self, columns: frozenset[str], joined: frozenset[str], wider: frozenset[str],
+        after: Surroundings,
+    ) -> list[MaterializedView]:  # fmt: skip
+        """The views on the table for which rows read otherwise in these columns tell; those for
+        which the table's columns `joined` do are `rejoined`. `wider` are columns whose integers
+        only got a wider type, `after` is as of the altered table."""
+        for view in dimension_views(self.snapshot, {self.table.id}):
+            if self._tells(view, joined, wider, after):
+                self.rejoined.add(view.id)
+        return [
+            view for view in self.snapshot.views_on(self.table.id)
+            if self._tells(view, columns, wider, after)
+        ]  # fmt: skip
+
+    def all_of(self, views: Iterable[MaterializedView], parts: Sequence[Part]) -> None:
+        """All slices of these views that have seen one of the parts."""
+        for view in views:
+            seen, _ = touched_parts(view, parts, self.snapshot)
+            if seen:
+                slices = self.slices.setdefault(view.id, StaleSlices.of(view))
+                slices.add_all(sum(part.rows for part in seen))
+
+    def rewritten(self, part: Part, written: frozenset[str], changed: Iterable[pa.Table]) -> None:
+        """The slices of the views that have seen the part and read a column that changes; a view
+        knows the columns by the names that they had before this ALTER."""
+        ids = {c.id for c in self.table.columns if c.name in written}
+        written = frozenset(c.name for c in self.table_before.columns if c.id in ids)
+        for view in self.snapshot.views_on(self.table.id):
+            seen, _ = touched_parts(view, (part,), self.snapshot)
+            if not seen or not self._columns_of(view) & written:
+                continue
+            slices = self.slices.setdefault(view.id, StaleSlices.of(view))
+            slices.add(self.around, *changed)
+
+    def _tells(
+        self, view: MaterializedView, columns: frozenset[str], wider: frozenset[str],
+        after: Surroundings,
+    ) -> bool:  # fmt: skip
+        read = self._columns_of(view)
+        if read & columns:
+            return True
+        before = self.table_before
+        if any(c.name in columns and c.default_kind == "ALIAS" for c in before.columns):
+            return self._binds_otherwise(view, after)
+        return bool(read & wider) and width_tells(bound_view(view, self.around).plan.root)
+
+    def _binds_otherwise(self, view: MaterializedView, after: Surroundings) -> bool:
+        """Whether the view computes other expressions of the altered table: of an ALIAS column a plan
+        has the expression, not the name."""
+        try:
+            had, has = bound_view(view, self.around).plan.root, bound_view(view, after).plan.root
+        except Error:
+            return True
+        return _expressions(had) != _expressions(has)
+
+    def _columns_of(self, view: MaterializedView) -> frozenset[str]:
+        """The columns of the table that the view reads; all of them where it is broken."""
+        if view.id not in self._read:
+            try:
+                plan = bound_view(view, self.around).plan
+            except Error:
+                self._read[view.id] = frozenset(c.name for c in self.table.columns)
+            else:
+                self._read[view.id] = columns_read(plan.root, self.table.id)
+        return self._read[view.id]
+
+
+def _expressions(root: Node) -> list[tuple[Expression, ...]]:
+    """All that a plan computes, in subqueries too."""
+    return [expressions_of(node) for node in all_nodes(root)]

@@ -1,0 +1,296 @@
+"""Slices that are frozen since rows left by retention, and which keys of them are (rule 4).
+
+Rows that leave by retention (TTL, DROP PARTITION with `retain`) stay in the views that have seen
+them.  What they had reached of a target is known as bounds of its sorting key:
+
+    source (month)   202401 leaves       made keys  (2024-01-01, 'a') … (2024-01-31, 'z')
+    target (year)    2024                frozen     those, item by item
+                                         the rest   is compared and recomputed as ever
+
+A key within the bounds is frozen: neither compared, since its rows are gone, nor replaced.  Bounds
+are wider than what was reached, never narrower.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.engine.layout import TableLayout
+from olapdb.ingest.block_stager import layout_of
+from olapdb.ingest.trigger import Surroundings
+from olapdb.lineage.invalidation import StaleSlices
+from olapdb.model.changes import Change, Retain
+from olapdb.model.fingerprints import check_is_current
+from olapdb.model.part import BlockRange, Part
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.model.view_state import (
+    ESCAPED,
+    Cause,
+    FrozenVerdict,
+    KeyBounds,
+    KeyValue,
+    Retained,
+    RetainedSlice,
+)
+
+DISCARD_HINT = "SETTINGS discard_retained = 1 gives them up."
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenKeys:
+    """The frozen keys of one target: bounds by partition (None: of every partition); bounds None
+    freeze the partition as a whole.  Plain data."""
+
+    slices: tuple[tuple[str | None, KeyBounds | None], ...] = ()
+
+    @staticmethod
+    def of(snapshot: Snapshot, target_id: str) -> FrozenKeys:
+        """Of all views that write the target: rows of one key are combined, whoever made them."""
+        found: dict[tuple[str | None, KeyBounds | None], None] = {}
+        for view in snapshot.views_into(target_id):
+            for one in snapshot.retained(view.id):
+                found.update(((s.partition, s.bounds), None) for s in one.slices)
+        return FrozenKeys(tuple(found))
+
+    def __bool__(self) -> bool:
+        return bool(self.slices)
+
+    def in_partition(self, partition: str) -> list[KeyBounds | None]:
+        return [bounds for p, bounds in self.slices if p in (None, partition)]
+
+    def holds(self, partition: str) -> bool:
+        """Whether anything of the partition is frozen."""
+        return bool(self.in_partition(partition))
+
+    def holds_all(self, partition: str) -> bool:
+        """Whether the partition is frozen whatever the key."""
+        return None in self.in_partition(partition)
+
+    def inside(self, layout: TableLayout, partition: str, rows: pa.Table) -> pa.Array:
+        """For each of the target's rows whether its key is frozen; never NULL."""
+        boxes = self.in_partition(partition)
+        if not boxes or not rows.num_rows:
+            return pa.repeat(pa.scalar(False), rows.num_rows)
+        if None in boxes:
+            return pa.repeat(pa.scalar(True), rows.num_rows)
+        keys = [_ordered(one) for one in layout.sorting_keys(rows)]
+        found = pa.repeat(pa.scalar(False), rows.num_rows)
+        for bounds in boxes:
+            assert bounds is not None
+            found = pc.or_(found, _within(bounds, keys, rows.num_rows))
+        return found
+
+    def outside(self, layout: TableLayout, partition: str, rows: pa.Table) -> pa.Table:
+        """The rows whose keys are not frozen."""
+        if not self.holds(partition):
+            return rows
+        return rows.filter(pc.invert(self.inside(layout, partition, rows)))
+
+
+def key_bounds(layout: TableLayout, rows: pa.Table) -> KeyBounds | None:
+    """The bounds of the rows' sorting keys; None for a table without one, or without rows."""
+    if not layout.table.sorting_key or not rows.num_rows:
+        return None
+    low: list[KeyValue] = []
+    high: list[KeyValue] = []
+    nulls: list[bool] = []
+    for values in layout.sorting_keys(rows):
+        ordered = _ordered(values)
+        nulls.append(values.null_count > 0)
+        if ordered is None:
+            low.append(None)
+            high.append(None)
+            continue
+        ends = pc.min_max(ordered)
+        low.append(_kept(ends["min"]))
+        high.append(_kept(ends["max"]))
+    return KeyBounds(tuple(low), tuple(high), tuple(nulls))
+
+
+def _kept(end: pa.Scalar) -> KeyValue:
+    if end.is_valid and _is_text(end.type):
+        return str(bytes(end.as_buffer()), "utf-8", ESCAPED)
+    found: KeyValue = end.as_py()
+    return found
+
+
+def _end(kept: int | str, arrow: pa.DataType) -> pa.Scalar:
+    return pa.scalar(kept.encode("utf-8", ESCAPED) if isinstance(kept, str) else kept, arrow)
+
+
+def _ordered(values: pa.Array) -> pa.Array | None:
+    """Whole numbers, times and texts as values that bounds can be kept of; None for the rest."""
+    if isinstance(values, pa.DictionaryArray):
+        values = values.dictionary_decode()
+    kind = values.type
+    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        return values.view(pa.int32())
+    if pa.types.is_timestamp(kind) or pa.types.is_date64(kind):
+        return values.view(pa.int64())
+    if pa.types.is_boolean(kind):
+        return values.cast(pa.uint8())
+    return values if pa.types.is_integer(kind) or _is_text(kind) else None
+
+
+def _is_text(arrow: pa.DataType) -> bool:
+    return bool(pa.types.is_string(arrow) or pa.types.is_large_string(arrow))
+
+
+def _within(bounds: KeyBounds, keys: list[pa.Array | None], rows: int) -> pa.Array:
+    """Items that were added to the key since are not bounded."""
+    found = pa.repeat(pa.scalar(True), rows)
+    items = zip(keys, bounds.low, bounds.high, bounds.nulls, strict=False)
+    for values, low, high, nulls in items:
+        if values is None:
+            continue
+        if low is None or high is None:
+            own = pc.is_null(values)
+        else:
+            if _is_text(values.type):
+                values = values.cast(pa.binary())
+            try:
+                ends = _end(low, values.type), _end(high, values.type)
+            except (pa.ArrowInvalid, pa.ArrowTypeError):
+                continue  # the column's type was changed since: not bounded
+            own = pc.and_(pc.greater_equal(values, ends[0]), pc.less_equal(values, ends[1]))
+        found = pc.and_(found, pc.fill_null(own, nulls))
+    return found
+
+
+# --- gathering what leaves -----------------------------------------------------------------------
+
+
+@dataclass
+class FrozenSlices(StaleSlices):
+    """As `StaleSlices`, for rows that leave by retention: with the bounds of what they reached."""
+
+    bounds: dict[str | None, list[KeyBounds | None]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(view: MaterializedView) -> FrozenSlices:
+        return FrozenSlices(view, {}, {})
+
+    def note(self, target: Table, partition: str, rows: pa.Table, around: Surroundings) -> None:
+        self.bounds.setdefault(partition, []).append(key_bounds(layout_of(target, around), rows))
+
+    def add_all(self, rows: int) -> None:
+        super().add_all(rows)
+        self.bounds.setdefault(None, []).append(None)
+
+    def slices(self, snapshot: Snapshot) -> tuple[RetainedSlice, ...]:
+        return tuple(
+            RetainedSlice(
+                partition, rows, joined_bounds(self.bounds.get(partition, [None])),
+                frozen_verdict(self.view, snapshot, partition),
+            )
+            for partition, rows in self.rows.items()
+        )  # fmt: skip
+
+
+@dataclass
+class WatchedSlices(StaleSlices):
+    """As `StaleSlices`, and which slices have frozen keys among those that were reached: what is
+    frozen of them is not what it was said to be any more."""
+
+    frozen: FrozenKeys = field(default_factory=FrozenKeys)
+    hit: set[str | None] = field(default_factory=set)
+
+    def note(self, target: Table, partition: str, rows: pa.Table, around: Surroundings) -> None:
+        if partition in self.hit or not self.frozen.holds(partition):
+            return
+        if pc.any(self.frozen.inside(layout_of(target, around), partition, rows)).as_py():
+            self.hit.add(partition)
+
+    def add_all(self, rows: int) -> None:
+        super().add_all(rows)
+        if self.frozen:
+            self.hit.add(None)
+
+    def add_named(self, partitions: Collection[str] | None, rows: int) -> None:
+        super().add_named(partitions, rows)
+        if partitions is None and self.frozen:
+            self.hit.add(None)
+        self.hit.update(one for one in partitions or () if self.frozen.holds(one))
+
+
+TOLD_CAUSES: frozenset[Cause] = frozenset(
+    ("DELETE", "TTL", "DROP PARTITION", "DETACH PARTITION", "MOVE PARTITION", "REPLACE PARTITION",
+     "QUARANTINE PART", "UPSTREAM REPLAY")
+)  # fmt: skip
+"""Changes whose commit says itself which frozen keys it reached."""
+
+
+def frozen_hit(
+    view: MaterializedView, snapshot: Snapshot, partitions: Collection[str | None]
+) -> list[Change]:
+    """What is frozen of these slices (None: of all) is known to be stale."""
+    changes: list[Change] = []
+    for one in snapshot.retained(view.id):
+        slices = tuple(
+            replace(s, rows=0, verdict="stale") for s in one.slices
+            if s.verdict in ("proven", "covered")
+            and (None in partitions or s.partition is None or s.partition in partitions)
+        )  # fmt: skip
+        if slices:
+            changes.append(Retain(replace(one, rows=0, bytes=0, parts=0, slices=slices)))
+    return changes
+
+
+def joined_bounds(several: Iterable[KeyBounds | None]) -> KeyBounds | None:
+    """The narrowest bounds around all of them; None as soon as one has none."""
+    found: KeyBounds | None = None
+    for one in several:
+        if one is None:
+            return None
+        found = one if found is None else found.joined(one)
+    return found
+
+
+def retained_of(
+    view: MaterializedView, side: str, parts: Iterable[Part], rows: int,
+    slices: tuple[RetainedSlice, ...], cause: Cause, statement: str, query_id: str, since_ms: int,
+) -> Retained:  # fmt: skip
+    """One row for the ledger: what left of one partition."""
+    some = list(parts)
+    whole = sum(part.rows for part in some) or 1
+    return Retained(
+        view.id, "target" if side == "target" else "source", some[0].partition_id, rows,
+        sum(part.bytes for part in some) * rows // whole, len(some),
+        BlockRange(
+            min(p.block_range.first for p in some), max(p.block_range.last for p in some)
+        ),
+        slices, cause, statement, query_id, since_ms,
+    )  # fmt: skip
+
+
+def made_otherwise(view: MaterializedView, snapshot: Snapshot) -> bool:
+    """Whether the target may hold what another definition, or another state of a dimension, made
+    of source rows: then running the view does not tell which keys they had reached."""
+    if view.unprovable and view.dimension_ids:
+        return True
+    return any(
+        one.cause in ("DIMENSION CHANGE", "MODIFY QUERY", "UPDATE")
+        for one in snapshot.invalidations(view.id)
+    )
+
+
+def frozen_verdict(
+    view: MaterializedView, snapshot: Snapshot, partition: str | None
+) -> FrozenVerdict:
+    """What is known of the slice now, and stays known of it."""
+    for one in snapshot.invalidations(view.id):
+        if one.cause != "VIEW FAILED" and (
+            partition is None or one.target_partition in (None, partition)
+        ):
+            return "stale"
+    if partition is None:
+        return "covered"
+    for check in snapshot.checks(view.id):
+        if check.target_partition == partition and check_is_current(check, view, snapshot):
+            return "proven" if check.verdict == "equal" else "different"
+    return "covered"

@@ -1,0 +1,273 @@
+"""Rows leave a table: what a commit must say of it to the views on both sides (rules 4 and 5).
+
+    the views that read the table     the slices that the rows reached are stale, by name; or, where
+                                      the rows leave by retention, frozen
+    the views that write the table    what they had made of their source is gone: see `target_rows`
+
+Statements gather the rows in a `Leaving`, part by part, and publish it with their own changes.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import pyarrow as pa
+
+from olapdb.commit.fair_retry import ATTEMPTS_MAX, Turns
+from olapdb.errors import CommitConflict, NotSupportedError, UnknownTable, UnsupportedMethod
+from olapdb.functions.base import Environment
+from olapdb.ingest.block_stager import VOID_PARTITION, dimension_requirements
+from olapdb.ingest.read_parts import Pin
+from olapdb.ingest.trigger import Surroundings
+from olapdb.lineage.dimension_change import dimension_changed
+from olapdb.lineage.invalidation import (
+    StaleSlices,
+    reached_by_names,
+    touched_parts,
+    watchers_are,
+)
+from olapdb.lineage.retention import (
+    FrozenKeys,
+    FrozenSlices,
+    WatchedSlices,
+    frozen_hit,
+    made_otherwise,
+    retained_of,
+)
+from olapdb.lineage.target_deletion import TargetRows
+from olapdb.model.changes import (
+    Change,
+    Commit,
+    DataVersionIs,
+    LeaseLive,
+    RaiseDataVersion,
+    Requirement,
+    Retain,
+    SchemaIs,
+)  # fmt: skip
+from olapdb.model.part import Part
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.model.view_state import Cause
+from olapdb.runtime.failpoints import reach
+from olapdb.runtime.services import Services
+
+Outcome = TypeVar("Outcome")
+
+
+@dataclass(frozen=True)
+class RowChange:
+    """One statement that removes, or replaces, rows.
+
+    `retain`: the rows leave by retention, so slices that they reached are frozen, not stale;
+    `discard_retained`: rows that are frozen may go.
+    """
+
+    services: Services
+    cause: Cause
+    query_id: str = ""
+    statement: str = ""
+    settings: Mapping[str, object] = field(default_factory=dict)
+    environment: Environment = field(default_factory=Environment)
+    retain: bool = False
+    discard_retained: bool = False
+    cancelled: threading.Event = field(default_factory=threading.Event)
+
+    def around(self, snapshot: Snapshot) -> Surroundings:
+        return Surroundings(
+            snapshot, self.services.store, self.services.cache, self.settings, self.environment,
+            self.cancelled,
+        )  # fmt: skip
+
+    def apply(self, requirements: Sequence[Requirement], changes: Sequence[Change]) -> int:
+        """The number of the commit."""
+        needed = (LeaseLive(self.services.lease_id), *dict.fromkeys(requirements))
+        commit = Commit(needed, tuple(changes), self.cause, self.query_id, self.statement)
+        reach("delete.before_commit")
+        return self.services.catalog.apply(commit).number
+
+    def until_published(self, attempt: Callable[[Snapshot], Outcome]) -> Outcome:
+        """Computes and commits, anew on each conflict, bounded."""
+        turns = Turns(self.services, self.cause)
+        for _ in range(ATTEMPTS_MAX):
+            with turns.attempt():
+                snapshot = self.services.catalog.snapshot()
+                with Pin(self.services, snapshot.number):
+                    try:
+                        return attempt(snapshot)
+                    except CommitConflict:
+                        continue
+        raise CommitConflict(
+            f"Merges and INSERTs were faster than this {self.cause} {ATTEMPTS_MAX} times.",
+            hint="Nothing was changed; run it again, after SYSTEM STOP MERGES if need be.",
+        )
+
+
+@dataclass
+class _Watching:
+    """A view on the table, and what left of the parts that it has seen, by their partition."""
+
+    view: MaterializedView
+    seen: frozenset[str]
+    slices: dict[str, StaleSlices] = field(default_factory=dict)
+    parts: dict[str, list[Part]] = field(default_factory=dict)
+    rows: dict[str, int] = field(default_factory=dict)
+
+
+class Leaving:
+    """Gathers the rows of `parts` that leave, for one commit at one snapshot."""
+
+    def __init__(
+        self, change: RowChange, snapshot: Snapshot, table: Table, parts: Sequence[Part]
+    ) -> None:
+        self._change, self._snapshot, self._table = change, snapshot, table
+        self._parts = tuple(parts)
+        self._around = change.around(snapshot)
+        self._removed = 0
+        self._unread = False
+        self.requirements: list[Requirement] = [
+            SchemaIs(table.id, table.version), watchers_are(snapshot, table.id),
+        ]  # fmt: skip
+        self._watching = [
+            one for view in snapshot.views_on(table.id) if (one := self._watch(view)) is not None
+        ]
+        self._target: TargetRows | None = None
+        if snapshot.views_into(table.id):
+            self._target = TargetRows(
+                snapshot, table, self._around, change.retain or change.cause == "TTL",
+                change.discard_retained,
+            )  # fmt: skip
+
+    def _watch(self, view: MaterializedView) -> _Watching | None:
+        seen, unseen = touched_parts(view, self._parts, self._snapshot)
+        self.requirements += unseen
+        if not seen:
+            return None
+        self.requirements += [one for one, _ in dimension_requirements(view, self._snapshot)]
+        # Or rows that leave meanwhile by retention freeze keys that these rows reach, unsaid; and what
+        # this freezes may be gone from the target.
+        self.requirements += [
+            DataVersionIs(one, VOID_PARTITION, self._snapshot.data_version(one, VOID_PARTITION))
+            for one in (self._table.id, view.target_id)
+        ]
+        return _Watching(view, frozenset(part.id for part in seen))
+
+    @property
+    def reads_rows(self) -> bool:
+        """Whether the rows must be known, and not only how many there are."""
+        return bool(self._watching) or (self._target is not None and self._target.reads_rows)
+
+    def add(self, part: Part, rows: pa.Table | None, count: int) -> None:
+        """`count` rows of the part leave; `rows` (stored columns) may be None where `reads_rows`
+        says so. All of the part's rows: the part is gone."""
+        self._removed += count
+        for one in self._watching:
+            if part.id in one.seen and rows is not None:
+                self._slices(one, part.partition_id).add(self._around, rows)
+                one.parts.setdefault(part.partition_id, []).append(part)
+                one.rows[part.partition_id] = one.rows.get(part.partition_id, 0) + count
+        if self._target is not None:
+            self._target.add(part, rows, count)
+
+    def add_unread(self, part: Part) -> None:
+        """All rows of a part leave that cannot be read: the ledger tells what they had reached, see
+        `reached_by_names`."""
+        self._unread = True
+        self._removed += part.rows
+        for one in self._watching:
+            if part.id in one.seen:
+                reached = reached_by_names(one.view, part, self._snapshot)
+                self._slices(one, part.partition_id).add_named(reached, part.rows)
+        if self._target is not None:
+            self._target.add_unread(part)
+
+    def _slices(self, watching: _Watching, partition: str) -> StaleSlices:
+        key = partition if self._change.retain else ""
+        found = watching.slices.get(key)
+        if found is None:
+            found = watching.slices[key] = self._gathering(watching.view)
+        return found
+
+    def _gathering(self, view: MaterializedView) -> StaleSlices:
+        if not self._change.retain:
+            return WatchedSlices(view, {}, {}, FrozenKeys.of(self._snapshot, view.target_id))
+        slices = FrozenSlices.of(view)
+        if made_otherwise(view, self._snapshot):
+            slices.add_all(0)
+        return slices
+
+    def publish(self, requirements: Sequence[Requirement], changes: Sequence[Change]) -> int:
+        """Commits the statement's own changes with all that follows from them; the number."""
+        change, now_ms = self._change, self._change.services.clock_ms()
+        needed, made = [*self.requirements, *requirements], [*changes]
+        made += raised(self._table, self._parts)
+        for watching in self._watching:
+            made += self._told(watching, now_ms)
+        if self._target is not None:
+            made, asked = self._target.finish(
+                made, change.cause, change.statement, change.query_id, now_ms
+            )
+            needed += asked
+        more, asked = dimension_changed(
+            self._snapshot, {self._table.id}, "DIMENSION CHANGE", change.statement,
+            change.query_id, self._removed, now_ms,
+            services=None if self._unread else change.services, changes=made,
+            settings=change.settings,
+        )  # fmt: skip
+        commit = change.apply([*needed, *asked], [*made, *more])
+        change.services.notify_written(self._table.id)
+        return commit
+
+    def _told(self, watching: _Watching, now_ms: int) -> list[Change]:
+        change = self._change
+        told: list[Change] = []
+        for partition, slices in watching.slices.items():
+            if not isinstance(slices, FrozenSlices):
+                told += slices.invalidations(
+                    change.cause, change.statement, change.query_id, now_ms
+                )
+                if isinstance(slices, WatchedSlices) and slices.hit:
+                    told += frozen_hit(watching.view, self._snapshot, slices.hit)
+                continue
+            told.append(
+                Retain(
+                    retained_of(
+                        watching.view, "source", watching.parts[partition],
+                        watching.rows[partition], slices.slices(self._snapshot), change.cause,
+                        change.statement, change.query_id, now_ms,
+                    )
+                )
+            )  # fmt: skip
+        return told
+
+
+def raised(table: Table, parts: Sequence[Part]) -> list[Change]:
+    """The next data version of the table as a whole, and of the parts' partitions."""
+    partitions = dict.fromkeys((VOID_PARTITION, *(part.partition_id for part in parts)))
+    return [RaiseDataVersion(table.id, partition) for partition in partitions]
+
+
+OF_ANY_ENGINE = frozenset({"TRUNCATE", "QUARANTINE PART"})
+"""Actions on tables of any engine that stores rows."""
+
+
+def stored_table(
+    snapshot: Snapshot, table_id: str, action: str, *, any_engine: bool = False
+) -> Table:
+    """The table, of the MergeTree family or, with `any_engine` and for some actions, of any engine
+    that stores rows."""
+    found = snapshot.by_id(table_id)
+    if not isinstance(found, Table):
+        raise UnknownTable(f"The table of this {action} does not exist any more.")
+    if found.engine.name == "Null":
+        kind = NotSupportedError if action == "TRUNCATE" else UnsupportedMethod
+        raise kind(f"{action}: {found.database}.{found.name} is a Null table and stores nothing.")
+    if not any_engine and action not in OF_ANY_ENGINE and not found.engine.is_merge_tree:
+        raise UnsupportedMethod(
+            f"{action} needs a table of the MergeTree family, not {found.engine.name}.",
+            hint="TRUNCATE TABLE removes all rows.",
+        )
+    return found

@@ -1,0 +1,384 @@
+"""Rows that views made leave their target (rule 5).
+
+Where all that a view made of a partition goes, and a source part had reached nothing else of the
+target, the view has that part's rows before it again: they are a gap, by name, and a backfill
+restores them.  A source part that had reached other partitions too cannot be a gap, for a backfill
+would bring those rows a second time; neither can what a partition keeps rows of.  There the slice is
+stale (TARGET CHANGED), and a replay restores it.  Rows that cancelled each other out (sums of zero)
+reached their partition too, though nothing there tells: their source parts are asked, for half of
+them brought back would stay.
+
+    source part 7..7 -> target 202401 only         DROP PARTITION 202401    7 is the view's gap
+    source part 8..9 -> target 202401 and 202402                            202401 is stale
+
+Rows that leave by retention are not to come back: the slice is frozen, and its blocks stay covered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from olapdb.errors import CorruptedData, FileDoesntExist, RetainedRows
+from olapdb.ingest.block_stager import VOID_PARTITION, dimension_requirements, layout_of, void_part
+from olapdb.ingest.read_parts import read_rows
+from olapdb.ingest.trigger import Surroundings
+from olapdb.lineage.invalidation import StaleSlices
+from olapdb.lineage.retention import (
+    DISCARD_HINT,
+    FrozenKeys,
+    frozen_hit,
+    frozen_verdict,
+    joined_bounds,
+    key_bounds,
+    made_otherwise,
+    retained_of,
+)
+from olapdb.model.changes import (
+    AddPart,
+    Change,
+    ClearInvalidations,
+    DataVersionIs,
+    Invalidate,
+    NoPartStraddles,
+    PartsLive,
+    ReleaseRetained,
+    RemoveCoverage,
+    RemoveParts,
+    Requirement,
+    Retain,
+    SchemaIs,
+    ViewIs,
+)  # fmt: skip
+from olapdb.model.contributions import SharedBlocks, booked, brings_rows, meets, without_names
+from olapdb.model.part import BlockRange, Contribution, Part, new_part_id, union_ranges
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.model.view_state import Cause, Invalidation, KeyBounds, RetainedSlice
+
+ROWS_LEFT: frozenset[Cause] = frozenset(
+    ("DELETE", "TTL", "DROP PARTITION", "DETACH PARTITION", "MOVE PARTITION", "QUARANTINE PART")
+)
+"""Marks of nothing but source rows that are no more."""
+
+
+@dataclass
+class TargetRows:
+    """What leaves a table that views write, gathered part by part."""
+
+    snapshot: Snapshot
+    table: Table
+    around: Surroundings
+    retain: bool
+    discard_retained: bool
+    _rows: dict[str, int] = field(default_factory=dict)
+    _parts: dict[str, Part] = field(default_factory=dict)
+    _bounds: dict[str, list[KeyBounds | None]] = field(default_factory=dict)
+    _frozen_lost: set[str] = field(default_factory=set)
+
+    @cached_property
+    def frozen(self) -> FrozenKeys:
+        return FrozenKeys.of(self.snapshot, self.table.id)
+
+    @property
+    def reads_rows(self) -> bool:
+        return self.retain or bool(self.frozen)
+
+    def add(self, part: Part, rows: pa.Table | None, count: int) -> None:
+        """Raises RetainedRows where a row is among those that retention froze."""
+        self._parts[part.id] = part
+        self._rows[part.id] = count
+        if rows is None:
+            return
+        layout = layout_of(self.table, self.around)
+        if self.retain:
+            self._bounds.setdefault(part.partition_id, []).append(key_bounds(layout, rows))
+        elif not self.discard_retained and part.contributions:
+            inside = self.frozen.inside(layout, part.partition_id, rows)
+            if pc.any(inside).as_py():
+                refuse_frozen(self.table, part.partition_id)
+
+    def add_unread(self, part: Part) -> None:
+        """All rows of a part that cannot be read; frozen ones that may be among them are not what
+        they were said to be any more."""
+        self._parts[part.id] = part
+        self._rows[part.id] = part.rows
+        if part.contributions and self.frozen.holds(part.partition_id):
+            self._frozen_lost.add(part.partition_id)
+
+    def finish(
+        self, made: Sequence[Change], cause: Cause, statement: str, query_id: str, since_ms: int
+    ) -> tuple[list[Change], list[Requirement]]:
+        """`made`, what the statement changes of the parts, with all that follows from it; and what
+        must still hold."""
+        changes: list[Change] = []
+        requirements: list[Requirement] = [
+            DataVersionIs(self.table.id, p, self.snapshot.data_version(self.table.id, p))
+            for p in sorted({VOID_PARTITION, *(x.partition_id for x in self._all)})
+        ]
+        lost: dict[str, dict[str, tuple[BlockRange, ...]]] = {}
+        for view in self.snapshot.views_into(self.table.id):
+            own = [part for part in self._parts.values() if part.made_by({view.id})]
+            if not own:
+                continue
+            requirements.append(ViewIs(view.id, view.version))
+            # Or source rows leave meanwhile by retention, and what leaves here is frozen.
+            version = self.snapshot.data_version(view.source_id, VOID_PARTITION)
+            requirements.append(DataVersionIs(view.source_id, VOID_PARTITION, version))
+            if self.retain:
+                changes += self._frozen(view, own, cause, statement, query_id, since_ms)
+                continue
+            partitions = dict.fromkeys(part.partition_id for part in own)
+            if self._frozen_lost:
+                changes += frozen_hit(view, self.snapshot, self._frozen_lost)
+            if self.discard_retained:
+                changes += [
+                    ReleaseRetained(view.id, p, self.snapshot.number) for p in partitions
+                    if self._empties(view, p)
+                ]  # fmt: skip
+            changes += [
+                ClearInvalidations(view.id, p, self.snapshot.number) for p in partitions
+                if self._empties(view, p) and self._right_when_empty(view, p)
+            ]  # fmt: skip
+            gaps, stale, read = self._reached(view, own)
+            requirements += read
+            lost[view.id] = gaps
+            for partition, blocks in gaps.items():
+                changes.append(RemoveCoverage(view.id, partition, blocks))
+                requirements.append(NoPartStraddles(view.source_id, partition, blocks))
+            changes += [
+                Invalidate(
+                    Invalidation(view.id, p, "TARGET CHANGED", statement, query_id,
+                                 sum(self._rows[x.id] for x in own if x.partition_id == p), since_ms)
+                )
+                for p in stale
+            ]  # fmt: skip
+        more, live = self._renamed(lost)
+        return [*self._named_as_left(made, lost), *changes, *more], [*requirements, *live]
+
+    @property
+    def _all(self) -> tuple[Part, ...]:
+        return self.snapshot.parts(self.table.id)
+
+    def _right_when_empty(self, view: MaterializedView, partition: str) -> bool:
+        """Whether the marks of the slice mean nothing once all of it is a gap: they are about source
+        rows that left. Any other may be the only one who knows of rows that no part here names."""
+        return all(
+            one.cause in ROWS_LEFT for one in self.snapshot.invalidations(view.id)
+            if one.target_partition == partition
+        )  # fmt: skip
+
+    def _gone(self, part: Part) -> bool:
+        return self._rows.get(part.id) == part.rows
+
+    def _empties(self, view: MaterializedView, partition: str) -> bool:
+        """Whether nothing that the view made is left in the partition."""
+        return all(
+            self._gone(part) for part in self._all
+            if part.rows and part.partition_id == partition and part.made_by({view.id})
+        )  # fmt: skip
+
+    # --- gap or stale
+
+    def _reached(
+        self, view: MaterializedView, own: Sequence[Part]
+    ) -> tuple[dict[str, tuple[BlockRange, ...]], list[str], list[Requirement]]:
+        """(blocks by source partition that are a gap now, partitions of the target that are
+        stale, what was read to know it)."""
+        source = self.snapshot.by_id(view.source_id)
+        if not isinstance(source, Table) or not source.engine.stores_rows:
+            return {}, [], []
+        emptied = [p for p in dict.fromkeys(x.partition_id for x in own) if self._empties(view, p)]
+        stale = {part.partition_id for part in own} - set(emptied)
+        if not emptied:
+            return {}, sorted(stale), []
+        left = booked(view.id, (p for p in self._all if p.rows and not self._goes_with(p, emptied)))
+        cancelled = booked(view.id, self._cancelled())
+        names = {p: booked(view.id, (x for x in own if x.partition_id == p)) for p in emptied}
+        coverage = self.snapshot.coverage(view.id)
+        retired = self._retired(view, emptied)
+        asked = _Asked(view, source, self.around)
+        gaps: dict[str, list[BlockRange]] = {}
+        ranges: dict[str, tuple[tuple[BlockRange, ...], dict[str, tuple[BlockRange, ...]]]] = {}
+        live = [part for part in self.snapshot.parts(view.source_id) if part.rows]
+        shared = SharedBlocks(live) if self.table.engine.drops_keys else None
+        for part in live:
+            one, blocks = part.partition_id, part.block_range
+            if not coverage.covers(one, blocks):
+                continue
+            if one not in ranges:
+                ranges[one] = (left.ranges(one), {p: n.ranges(one) for p, n in names.items()})
+            elsewhere, by_slice = ranges[one]
+            reached = [p for p, named in by_slice.items() if meets(named, blocks)]
+            cancels = meets(cancelled.ranges(one), blocks)
+            if not reached and not cancels:
+                continue
+            asks = bool(retired) or cancels or meets(elsewhere, blocks)
+            asks = asks or (shared is not None and shared.holds(part))
+            there = asked.reached(part) if asks else frozenset(reached)
+            if there is None:
+                stale.update(reached or emptied)
+            elif there and there <= set(emptied) - retired:
+                gaps.setdefault(one, []).append(blocks)
+            else:
+                stale.update(there.intersection(emptied))
+        found = {p: union_ranges(some) for p, some in gaps.items()}
+        return found, sorted(stale), asked.requirements
+
+    def _goes_with(self, part: Part, emptied: Sequence[str]) -> bool:
+        return self._gone(part) and part.partition_id in emptied
+
+    def _cancelled(self) -> Iterator[Part]:
+        """Parts that rows were brought to, of which combining left none."""
+        return (part for part in self._all if not part.rows and brings_rows(part))
+
+    def _retired(self, view: MaterializedView, emptied: Iterable[str]) -> frozenset[str | None]:
+        """Slices whose rows have left by the target's own retention: a backfill would bring them
+        back, though no part is there that names their blocks."""
+        kept = (one for one in self.snapshot.retained(view.id) if one.side == "target")
+        found = frozenset(s.partition for one in kept for s in one.slices)
+        return found.difference(emptied) if self.discard_retained else found
+
+    # --- names
+
+    def _renamed(
+        self, lost: Mapping[str, Mapping[str, tuple[BlockRange, ...]]]
+    ) -> tuple[list[Change], list[Requirement]]:
+        """Void parts go on to name the blocks of parts that are gone, but for those that are a gap
+        now; parts that stay and name such a one are replaced by the same bytes."""
+        changes: list[Change] = []
+        requirements: list[Requirement] = []
+        for part in self._all:
+            kept = self._names_left(part, lost)
+            if self._gone(part) and part.rows:
+                if kept:
+                    changes.append(AddPart(void_part(self.table, part.block_range, kept)))
+                continue
+            if kept == part.contributions or part.id in self._rows:
+                continue
+            requirements.append(PartsLive(self.table.id, (part.id,)))
+            changes.append(RemoveParts(self.table.id, (part.id,)))
+            if part.rows:
+                renamed = replace(part, id=new_part_id(), contributions=kept, created_commit=0)
+                inline = self.snapshot.inline_rows(part) if part.inline else None
+                changes.append(AddPart(renamed, inline))
+            elif kept:
+                changes.append(AddPart(void_part(self.table, part.block_range, kept)))
+        return changes, requirements
+
+    def _named_as_left(
+        self, made: Sequence[Change], lost: Mapping[str, Mapping[str, tuple[BlockRange, ...]]]
+    ) -> list[Change]:
+        """Parts that stand for ones of which rows are left name no block that is a gap now."""
+        kept = {
+            (part.partition_id, part.blocks): part
+            for part in self._parts.values()
+            if not self._gone(part)
+        }
+        named: list[Change] = []
+        for change in made:
+            before = None
+            if isinstance(change, AddPart):
+                before = kept.get((change.part.partition_id, change.part.blocks))
+            if isinstance(change, AddPart) and before is not None:
+                names = self._names_left(before, lost)
+                change = replace(change, part=replace(change.part, contributions=names))
+            named.append(change)
+        return named
+
+    def _names_left(
+        self, part: Part, lost: Mapping[str, Mapping[str, tuple[BlockRange, ...]]]
+    ) -> tuple[Contribution, ...]:
+        kept = list(part.contributions)
+        for view_id, gaps in lost.items():
+            view = self.snapshot.by_id(view_id)
+            assert isinstance(view, MaterializedView)
+            partitions = {p.partition_id for p in self.snapshot.parts(view.source_id) if p.rows}
+            for partition, blocks in gaps.items():
+                others = sorted(partitions - {partition})
+                kept = [
+                    left for one in kept
+                    for left in (
+                        without_names(one, partition, blocks, others)
+                        if one.view_id == view_id else [one]
+                    )
+                ]  # fmt: skip
+        if part.rows == 0:
+            return tuple(kept)
+        if self._gone(part):
+            return tuple(replace(one, rows=0) for one in kept if one.blocks)
+        brought = sum(one.rows for one in part.contributions) - sum(one.rows for one in kept)
+        if not brought:
+            return tuple(kept)
+        # What was brought to a part that stays is remembered, whoever is named for it.
+        first = kept[0] if kept else replace(part.contributions[0], blocks=(), rows=0)
+        return (replace(first, rows=first.rows + brought), *kept[1:])
+
+    # --- retention
+
+    def _frozen(
+        self, view: MaterializedView, own: Iterable[Part], cause: Cause, statement: str,
+        query_id: str, since_ms: int,
+    ) -> list[Change]:  # fmt: skip
+        by_partition: dict[str, list[Part]] = {}
+        for part in own:
+            by_partition.setdefault(part.partition_id, []).append(part)
+        found: list[Change] = []
+        for partition, parts in by_partition.items():
+            rows = sum(self._rows[part.id] for part in parts)
+            slice_ = RetainedSlice(
+                partition, rows, joined_bounds(self._bounds.get(partition, [None])),
+                frozen_verdict(view, self.snapshot, partition),
+            )  # fmt: skip
+            found.append(
+                Retain(
+                    retained_of(
+                        view, "target", parts, rows, (slice_,), cause, statement, query_id, since_ms
+                    )
+                )
+            )
+        return found
+
+
+@dataclass
+class _Asked:
+    """Asks source parts which partitions of the target their rows reach, where their blocks alone
+    do not tell: a part's blocks are a range, and a block may have rows in several partitions."""
+
+    view: MaterializedView
+    source: Table
+    around: Surroundings
+    requirements: list[Requirement] = field(default_factory=list)
+
+    def reached(self, part: Part) -> frozenset[str] | None:
+        """None where it cannot be told either: the view is broken, the part is, or the target may
+        hold what another definition, or another state of a dimension, made of the rows."""
+        snapshot = self.around.snapshot
+        if self.view.unprovable or made_otherwise(self.view, snapshot):
+            return None
+        slices = StaleSlices.of(self.view)
+        try:
+            rows = read_rows(self.around, self.source, part)
+        except (CorruptedData, FileDoesntExist):
+            return None
+        slices.add(self.around, rows)
+        version = snapshot.data_version(self.source.id, part.partition_id)
+        self.requirements += [
+            SchemaIs(self.source.id, self.source.version),
+            DataVersionIs(self.source.id, part.partition_id, version),
+            *(needed for needed, _ in dimension_requirements(self.view, snapshot)),
+        ]
+        return None if None in slices.rows else frozenset(filter(None, slices.rows))
+
+
+def refuse_frozen(table: Table, partition: str) -> None:
+    raise RetainedRows(
+        f"Partition {partition} of {table.database}.{table.name} holds rows whose source rows have"
+        " left by retention: they could not be made again.",
+        hint=f"{DISCARD_HINT} SETTINGS retain = 1 on DROP PARTITION removes them as the target's"
+        " own retention.",
+    )

@@ -1,0 +1,1 @@
+"""Background and administrative work: merges, vacuum, checks, backup, rebuilding the catalog."""

@@ -1,0 +1,145 @@
+"""Whether a warehouse is what its catalog says: what every fault test ends with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+
+from olapdb.catalog.protocol import Catalog
+from olapdb.errors import OperationalError, SnapshotTooOld
+from olapdb.model.part import BlockRange, Part, detached_table
+from olapdb.model.schema import Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.storage.checksum import tells_of_damage, verify_file, verify_inline
+from olapdb.storage.column_statistics import table_bounds
+from olapdb.storage.reader import PartReader
+from olapdb.storage.replay_manifest import still_tells
+from olapdb.storage.store import Store
+from olapdb.storage.writer import DATA_FOLDER, lease_of_path
+
+CheckRows = Callable[[Table, Part, pa.Table], Iterator[str]]
+"""More problems of a part's rows (their order, say), from a caller who knows keys."""
+
+
+def check_database(
+    catalog: Catalog, store: Store, *, check_rows: CheckRows | None = None
+) -> list[str]:
+    """Problems, in words; none for a sound warehouse.
+
+    Every part's bytes, row count and bounds; block numbers and contributions within what was
+    given out; inline rows there; coverage within the source's blocks; and no file that nothing
+    refers to, but for those of live leases and of dropped parts.
+    """
+    problems: list[str] = []
+    with catalog.pinned() as snapshot:
+        for item in snapshot.objects():
+            if isinstance(item, Table):
+                problems += _check_table(snapshot, store, item, check_rows)
+        problems += _check_coverage(snapshot)
+    problems += _check_files(catalog, store)
+    return problems
+
+
+def _check_table(
+    snapshot: Snapshot, store: Store, table: Table, check_rows: CheckRows | None
+) -> Iterator[str]:
+    next_block = snapshot.next_block(table)
+    seen: set[str] = set()
+    for part in snapshot.parts(table.id):
+        name = f"{table.database}.{table.name}, part {part.id} ({part.name})"
+        if part.id in seen:
+            yield f"{name} is there twice"
+        seen.add(part.id)
+        if part.block_range.last >= next_block:
+            yield f"{name} has blocks beyond {next_block - 1}"
+        yield from (f"{name}: {what}" for what in _check_contributions(snapshot, part))
+        yield from (
+            f"{name}: {what}" for what in part_problems(snapshot, store, table, part, check_rows)
+        )
+    for part in snapshot.parts(detached_table(table.id)):
+        if part.detached_reason:
+            continue  # in quarantine: known to be broken
+        name = f"{table.database}.{table.name}, detached part {part.id} ({part.name})"
+        yield from (
+            f"{name}: {what}" for what in part_problems(snapshot, store, table, part, check_rows)
+        )
+
+
+def _check_contributions(snapshot: Snapshot, part: Part) -> Iterator[str]:
+    for one in part.contributions:
+        source = snapshot.by_id(one.source_id)
+        if not isinstance(source, Table):
+            continue  # dropped since; the rows stay
+        last = snapshot.next_block(source) - 1
+        for blocks in one.blocks:
+            if not isinstance(blocks, BlockRange):
+                yield "has a contribution without a block number"
+            elif blocks.last > last:
+                yield f"was made from block {blocks.last}, but its source has {last}"
+
+
+def part_problems(
+    snapshot: Snapshot, store: Store, table: Table, part: Part, check_rows: CheckRows | None = None
+) -> Iterator[str]:
+    """What is wrong with a part's bytes: its checksum, rows and bounds. Reads all of it. Raises what
+    says nothing of the part: that memory or file descriptors have run out."""
+    try:
+        if part.inline:
+            verify_inline(part, snapshot.inline_rows(part))
+        elif part.rows:
+            verify_file(store, part)
+        elif part.path:
+            yield "is void, but has a file"
+        if part.rows:
+            yield from _check_rows(snapshot, store, table, part, check_rows)
+    except OperationalError as error:
+        if not tells_of_damage(error) and not isinstance(error, SnapshotTooOld):
+            raise
+        yield str(error)
+
+
+def _check_rows(
+    snapshot: Snapshot, store: Store, table: Table, part: Part, check_rows: CheckRows | None
+) -> Iterator[str]:
+    reader = PartReader(store, snapshot, part, table)
+    names = [c.name for c in table.stored_columns if reader.has_column(c.name)]
+    rows = reader.read(names)
+    if rows.num_rows != part.rows:
+        yield f"has {rows.num_rows} rows, {part.rows} were written"
+        return
+    if part.schema_version == table.version and len(names) == len(table.stored_columns):
+        known = {name: part.bounds[name] for name in names if name in part.bounds}
+        found = table_bounds(table, rows, known)
+        wrong = [name for name, bounds in known.items() if found.get(name) != bounds]
+        if wrong:
+            yield f"has wrong bounds for {', '.join(wrong)}"
+        if check_rows is not None:
+            yield from check_rows(table, part, rows)
+
+
+def _check_coverage(snapshot: Snapshot) -> Iterator[str]:
+    for item in snapshot.objects():
+        if not isinstance(item, Table):
+            continue
+        last = snapshot.next_block(item) - 1
+        for view in snapshot.views_on(item.id):
+            coverage = snapshot.coverage(view.id)
+            ranges = [
+                *coverage.everywhere,
+                *(r for rs in coverage.by_partition.values() for r in rs),
+            ]
+            if any(one.last > last for one in ranges):
+                yield f"{view.database}.{view.name} covers blocks that {item.name} does not have"
+
+
+def _check_files(catalog: Catalog, store: Store) -> Iterator[str]:
+    live = {lease.id for lease in catalog.leases() if lease.state == "live"}
+    files = list(store.list(f"{DATA_FOLDER}/"))
+    referenced = catalog.referenced_paths()
+    present = {file.path for file in files}
+    for file in files:
+        if file.path in referenced or lease_of_path(file.path) in live:
+            continue
+        if not still_tells(store, file.path, present):
+            yield f"{file.path} is referred to by nothing; vacuum has not removed it"

@@ -1,0 +1,271 @@
+"""Merges in the background: one thread, which no INSERT ever waits for; vacuum beside it has one of
+its own (`vacuum_thread`)."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from queue import Empty, SimpleQueue
+
+from olapdb.errors import CommitConflict
+from olapdb.maintenance.damaged_parts import look_into_suspects
+from olapdb.maintenance.merge_pauses import Pauses
+from olapdb.maintenance.merge_planner import merge_some
+from olapdb.maintenance.merger import MergeResult
+from olapdb.maintenance.vacuum_thread import FAILURES, STOP_SECONDS_MAX, VacuumThread
+from olapdb.model.schema import Table
+from olapdb.runtime.services import Services
+from olapdb.threads import is_ending
+
+SWEEP_SECONDS = 30.0
+"""How often all tables are looked at: parts become worth merging by age alone."""
+TTL_SECONDS = 14_400
+"""`merge_with_ttl_timeout`: the default."""
+QUIET_SECONDS = 0.1
+DELAY_SECONDS_MAX = 0.5
+"""Work begins once no table was notified for so long, or so long after the first was.  A merge of
+many small parts costs hardly more than one of a few, and the INSERTs of a burst do not share the
+interpreter with one."""
+PAUSE_SECONDS = 0.02
+IDLE_POLL_SECONDS = 0.005
+CONFLICTS_MAX = 3
+HISTORY_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class FailedMerge:
+    """What a background merge (`table_id`) or vacuum ("") raised."""
+
+    table_id: str
+    time_ms: int
+    error: Exception
+
+
+class MergeScheduler:
+    """`start`, `stop`, and `start` again; `notify` whenever a table got parts.
+
+    `errors` and `merges` keep the last thousand, for system tables; a table whose merge failed is
+    tried again at the next sweep.
+    """
+
+    def __init__(
+        self, services: Services, *, sweep_seconds: float = SWEEP_SECONDS,
+        expire: Callable[[Services, str], object] | None = None,
+    ) -> None:  # fmt: skip
+        """`expire` removes what of a table has expired by its TTL."""
+        self._services = services
+        self._expire = expire
+        self._expired_at: dict[str, float] = {}
+        self._sweep_seconds = sweep_seconds
+        self._pending: set[str] = set()
+        self._notified = 0
+        # Not an Event, of which an interrupt of `set` may leave the lock behind: INSERTs notify.
+        self._wake: SimpleQueue[None] = SimpleQueue()
+        self._stopping = threading.Event()
+        self._idle = True
+        self._lock = threading.Lock()
+        self._queued = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._turn = threading.Condition()
+        self._merging = self._expiring = ""
+        """The table that each is at, "" for none; guarded by `_turn`."""
+        self._merge_pauses, self._ttl_pauses = Pauses(), Pauses()
+        self._vacuum = VacuumThread(services, partial(self._failed, ""))
+        self.errors: deque[FailedMerge] = deque(maxlen=HISTORY_MAX)
+        self.merges: deque[MergeResult] = deque(maxlen=HISTORY_MAX)
+
+    @property
+    def running(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self) -> None:
+        """Idempotent; at the end of the process nothing is started any more."""
+        with self._lock:
+            if self.running or is_ending():
+                return
+            self._stopping.clear()
+            self._thread = threading.Thread(target=self._run, name="olapdb-merges", daemon=True)
+            self._thread.start()
+            self._vacuum.start()
+
+    def stop(self) -> None:
+        """Returns when neither a merge nor a step of vacuum is under way; idempotent. What runs is
+        finished first."""
+        with self._lock:
+            thread, self._thread = self._thread, None
+        self._stopping.set()
+        self._wake.put(None)
+        self._vacuum.stop()
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(STOP_SECONDS_MAX)
+
+    def end_soon(self) -> None:
+        """Begin no other merge, and no other step of vacuum; what is under way ends at its next part
+        or page."""
+        self._stopping.set()
+        self._wake.put(None)
+        self._vacuum.end_soon()
+
+    def set_merges(self, running: bool, table_id: str | None = None) -> None:
+        """SYSTEM START or STOP MERGES, of a table or (None) of all; a stop returns when no merge of
+        it is under way."""
+        self._merge_pauses.set(running, table_id)
+        if table_id is None and not running:
+            self.stop()
+        elif running:
+            self.start()
+            self._look_at(table_id)
+        else:
+            with self._turn:  # the merge that began before is finished
+                self._turn.wait_for(lambda: self._merging != table_id, STOP_SECONDS_MAX)
+
+    def set_ttl(self, running: bool, table_id: str | None = None) -> None:
+        """SYSTEM START or STOP TTL MERGES: whether expired rows leave in the background."""
+        self._ttl_pauses.set(running, table_id)
+        if running:
+            self._look_at(table_id)
+        else:
+            with self._turn:
+                self._turn.wait_for(
+                    lambda: self._expiring != table_id if table_id else not self._expiring,
+                    STOP_SECONDS_MAX,
+                )
+
+    def expires(self, table_id: str) -> bool:
+        """Whether no STOP TTL MERGES keeps the expired rows of the table."""
+        return not self._ttl_pauses.paused(table_id)
+
+    def _begins(self, *, merging: str = "", expiring: str = "") -> None:
+        """What is under way from now on; nothing: it ended."""
+        with self._turn:
+            self._merging, self._expiring = merging, expiring
+            self._turn.notify_all()
+
+    def _look_at(self, table_id: str | None) -> None:
+        """What was left meanwhile is due: of one table, or of all at the next sweep."""
+        if table_id is not None:
+            self.notify(table_id)
+
+    def notify(self, table_id: str) -> None:
+        """Never blocks for a merge."""
+        with self._queued:
+            self._pending.add(table_id)
+            self._notified += 1
+            self._idle = False
+        if self._wake.empty():
+            self._wake.put(None)
+
+    def wait_idle(self, timeout_seconds: float) -> bool:
+        """Whether all notified tables were dealt with within the time; for tests and benchmarks."""
+        until = time.monotonic() + timeout_seconds
+        while self.running and not self._idle:
+            if time.monotonic() > until:
+                return False
+            time.sleep(IDLE_POLL_SECONDS)
+        return True
+
+    def _run(self) -> None:
+        next_sweep = time.monotonic() + self._sweep_seconds
+        while not self._stopping.is_set():
+            self._sleep(max(0.0, next_sweep - time.monotonic()))
+            if time.monotonic() >= next_sweep:
+                self._sweep()
+                next_sweep = time.monotonic() + self._sweep_seconds
+            self._wait_for_quiet()
+            while self._pending and not self._stopping.is_set():
+                self._work_on(self._pending.pop())
+            with self._queued:
+                if not self._pending:
+                    self._idle = True
+
+    def _sleep(self, seconds: float) -> None:
+        """Until somebody wakes us; what woke us meanwhile is one waking."""
+        with suppress(Empty):
+            self._wake.get(timeout=seconds)
+            while True:
+                self._wake.get_nowait()
+
+    def _wait_for_quiet(self) -> None:
+        """Lets a burst of INSERTs go by, bounded."""
+        until = time.monotonic() + DELAY_SECONDS_MAX
+        seen = -1
+        while seen != self._notified and time.monotonic() < until:
+            seen = self._notified
+            if not self._pending or self._stopping.wait(QUIET_SECONDS):
+                return
+
+    def _work_on(self, table_id: str) -> None:
+        """Merges until nothing is worth it; bounded by the conflicts that others cause."""
+        try:
+            self._remove_expired(table_id)
+        except FAILURES as error:  # the catalog does not answer; later again
+            self._failed(table_id, error)
+            return
+        try:
+            self._begins(merging=table_id)
+            self._merge(table_id)
+        finally:
+            self._begins()
+
+    def _merge(self, table_id: str) -> None:
+        conflicts = 0
+        while self._wanted(table_id):
+            try:
+                done = merge_some(self._services, table_id, wanted=partial(self._wanted, table_id))
+            except CommitConflict:
+                conflicts += 1
+                if conflicts > CONFLICTS_MAX:
+                    return
+                continue
+            except FAILURES as error:
+                self._failed(table_id, error)
+                return
+            if not done:
+                return
+            self.merges.extend(done)
+            # INSERTs first: the interpreter and the disk are theirs too.
+            self._stopping.wait(PAUSE_SECONDS)
+
+    def _remove_expired(self, table_id: str) -> None:
+        """What has expired leaves before the merges, which then do not write it again; at most
+        once in `merge_with_ttl_timeout`."""
+        table = self._services.catalog.snapshot().by_id(table_id)
+        if self._expire is None or not isinstance(table, Table) or not table.ttl:
+            return
+        timeout = float(table.setting("merge_with_ttl_timeout", TTL_SECONDS))
+        now = time.monotonic()
+        if now - self._expired_at.get(table_id, -timeout) < timeout:
+            return
+        try:
+            self._begins(expiring=table_id)
+            if not self.expires(table_id):
+                return
+            self._expired_at[table_id] = now
+            self._expire(self._services, table_id)
+        except CommitConflict:
+            self._expired_at.pop(table_id)
+        except FAILURES as error:
+            self._failed(table_id, error)
+        finally:
+            self._begins()
+
+    def _sweep(self) -> None:
+        try:
+            for item in self._services.catalog.snapshot().objects():
+                if isinstance(item, Table) and item.engine.stores_rows:
+                    self._pending.add(item.id)
+        except FAILURES as error:
+            self._failed("", error)
+
+    def _wanted(self, table_id: str) -> bool:
+        return not (self._stopping.is_set() or self._merge_pauses.paused(table_id))
+
+    def _failed(self, table_id: str, error: Exception) -> None:
+        self._services.activity.count("FailedMerge")
+        look_into_suspects(self._services)
+        self.errors.append(FailedMerge(table_id, self._services.clock_ms(), error))

@@ -1,0 +1,66 @@
+"""Vacuum in the background: a thread of its own, so that neither merges nor vacuum wait for the other.
+
+A round forgets all parts that have had their time, however many: those of the `ROUND_SECONDS` since
+the last one.  It does so in short transactions with pauses between, which INSERTs use.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from olapdb.errors import Error
+from olapdb.maintenance.vacuum import vacuum
+from olapdb.runtime.services import Services
+
+ROUND_SECONDS = 30.0
+PAUSE_SECONDS = 0.02
+STOP_SECONDS_MAX = 60.0
+FAILURES = (Error, OSError, ValueError, ArithmeticError, MemoryError)
+"""What a table's data or the machine can cause (Arrow's errors are ValueErrors and OSErrors)."""
+
+
+class VacuumThread:
+    """`start`, `stop`, and `start` again. `failed` is told of what a round raised; the next round
+    tries again."""
+
+    def __init__(
+        self, services: Services, failed: Callable[[Exception], object],
+        round_seconds: float = ROUND_SECONDS,
+    ) -> None:  # fmt: skip
+        self._services = services
+        self._failed = failed
+        self._round_seconds = round_seconds
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Start the thread where it does not run."""
+        with self._lock:
+            if self._thread is not None and self._thread.is_alive():
+                return
+            self._stopping = threading.Event()
+            self._thread = threading.Thread(
+                target=self._run, args=(self._stopping,), name="olapdb-vacuum", daemon=True
+            )
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Return when no step is under way; idempotent."""
+        with self._lock:
+            thread, self._thread = self._thread, None
+            self._stopping.set()
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(STOP_SECONDS_MAX)
+
+    def end_soon(self) -> None:
+        """Begin no other step; return at once."""
+        self._stopping.set()
+
+    def _run(self, stopping: threading.Event) -> None:
+        while not stopping.wait(self._round_seconds):
+            try:
+                vacuum(self._services, wanted=lambda: not stopping.wait(PAUSE_SECONDS))
+            except FAILURES as error:
+                self._failed(error)

@@ -1,1 +1,0 @@
-"""Merges parts, in the background and on demand, and vacuums what they leave."""

@@ -1,0 +1,44 @@
+"""What every writing path is handed: the catalog, the store, the lease and the clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from olapdb.runtime.activity import Activity
+from olapdb.runtime.cache import Cache
+from olapdb.runtime.deferred import Leftovers
+from olapdb.runtime.view_log import ViewLog
+
+if TYPE_CHECKING:
+    from olapdb.catalog.protocol import Catalog
+    from olapdb.storage.store import Store
+
+SettingValue = str | int | float | bool
+
+
+@dataclass(frozen=True)
+class Services:
+    """One open warehouse, as writers see it. Immutable and shared by all threads.
+
+    `lease_id` names the files that this process stages; `notify_written(table_id)` tells the merge
+    scheduler that a table got parts, and never blocks; `clock_ms` is wall-clock milliseconds;
+    `cache` keeps what is made from schema alone: bound triggers, layouts;
+    `view_log` keeps what recent INSERTs' views did; `activity` what statements do and did;
+    `leftovers` what results that nobody read leave to be done.
+    """
+
+    catalog: Catalog
+    store: Store
+    lease_id: str
+    zone: str = "UTC"
+    settings: Mapping[str, SettingValue] = field(default_factory=dict)
+    clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    notify_written: Callable[[str], None] = lambda table_id: None
+    cache: Cache = field(default_factory=Cache)
+    view_log: ViewLog = field(default_factory=ViewLog)
+    activity: Activity = field(default_factory=Activity)
+    leftovers: Leftovers = field(default_factory=Leftovers)
+    opened_seconds: float = field(default_factory=time.time)

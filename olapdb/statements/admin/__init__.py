@@ -1,0 +1,1 @@
+"""Statements that administer a warehouse: SYSTEM, KILL, CHECK, read-only mode."""

@@ -1,0 +1,94 @@
+"""CHECK TABLE: reads every byte of the parts, and says of each whether it is what was written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from olapdb.errors import NoSuchDataPart, NotSupportedError, QueryWasCancelled
+from olapdb.model.part import Part
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.result import Result, from_columns
+from olapdb.sql import nodes
+from olapdb.statements.context import StatementContext
+from olapdb.statements.dml.partitions import find_partition
+from olapdb.types import STRING, UINT8
+
+
+def check_tables(statement: nodes.CheckTable, context: StatementContext) -> Result:
+    """Rows (part_path, is_passed, message); CHECK ALL TABLES with database and table before.
+
+    A damaged part is a row, no error: SYSTEM QUARANTINE PART 'part' ON t sets it aside."""
+    context = context.with_settings(statement.settings)
+    with context.services.catalog.pinned() as snapshot:
+        if statement.table is not None:
+            table = _table(statement.table, context, snapshot)
+            chosen = _chosen(statement, table, context, snapshot)
+            rows = list(_checked(table, chosen, snapshot, context))
+            names, types = ["part_path", "is_passed", "message"], [STRING, UINT8, STRING]
+        else:
+            rows = [
+                (table.database, table.name, *row)
+                for table in snapshot.objects()
+                if isinstance(table, Table)
+                for row in _checked(table, snapshot.parts(table.id), snapshot, context)
+            ]
+            names = ["database", "table", "part_path", "is_passed", "message"]
+            types = [STRING, STRING, STRING, UINT8, STRING]
+    columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in names]
+    return from_columns(names, types, columns)
+
+
+def _table(name: nodes.TableName, context: StatementContext, snapshot: Snapshot) -> Table:
+    found = context.require(snapshot, name)
+    if isinstance(found, MaterializedView):
+        found = snapshot.by_id(found.target_id) or found
+    if not isinstance(found, Table) or not found.engine.stores_rows:
+        engine = found.engine.name if isinstance(found, Table) else "View"
+        raise NotSupportedError(
+            f"CHECK TABLE: {name} is of the engine {engine}, which stores nothing.",
+            hint="Name a table that stores rows, or use CHECK ALL TABLES.",
+            position=name.position,
+        )
+    return found
+
+
+def _chosen(
+    statement: nodes.CheckTable, table: Table, context: StatementContext, snapshot: Snapshot
+) -> list[Part]:
+    parts = list(snapshot.parts(table.id))
+    reference = statement.partition
+    if reference is None or reference.kind == "ALL":
+        return parts
+    if reference.kind != "PART":
+        partition = find_partition(reference, table, context, snapshot)
+        return [part for part in parts if part.partition_id == partition]
+    found = [part for part in parts if reference.id in (part.name, part.id)]
+    if not found:
+        raise NoSuchDataPart(
+            f"{table.database}.{table.name} has no part {reference.id}.",
+            hint="system.parts lists those there are.",
+            position=reference.position,
+        )
+    return found
+
+
+def _checked(
+    table: Table, parts: list[Part] | tuple[Part, ...], snapshot: Snapshot,
+    context: StatementContext,
+) -> Iterator[tuple[object, ...]]:  # fmt: skip
+    from olapdb.maintenance.check import part_problems
+    from olapdb.maintenance.damaged_parts import damage_of, note_checked
+
+    services = context.services
+    for part in sorted(parts, key=lambda one: one.block_range):
+        if not part.rows:
+            continue
+        if context.cancelled.is_set():
+            raise QueryWasCancelled("CHECK TABLE was cancelled.")
+        problems = list(part_problems(snapshot, services.store, table, part))
+        damaged = [damage_of(part, "; ".join(problems), services.clock_ms())] if problems else []
+        note_checked(services, damaged, () if problems else (part.id,))
+        if context.progress is not None:
+            context.progress(f"{table.database}.{table.name}: {part.name}")
+        yield part.name, int(not problems), "; ".join(problems)

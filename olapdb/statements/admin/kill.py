@@ -1,0 +1,40 @@
+"""KILL QUERY: ends statements that run in this process."""
+
+from __future__ import annotations
+
+from olapdb.errors import NotSupportedError
+from olapdb.result import Result, from_columns
+from olapdb.sql import nodes
+from olapdb.statements.context import StatementContext
+from olapdb.statements.query import select
+from olapdb.types import STRING
+
+_NAMES = ("kill_status", "query_id", "query")
+
+
+def kill(statement: nodes.Kill, context: StatementContext) -> Result:
+    """KILL QUERY WHERE …, a condition over system.processes: each ends at its next batch with
+    QUERY_WAS_CANCELLED. A row for each that was told."""
+    if statement.kind == "MUTATION":
+        raise NotSupportedError(
+            "There are no mutations in the background: each ends with its statement.",
+            hint="KILL QUERY WHERE query_id = '…' ends the statement; nothing is half done then.",
+            position=statement.position,
+        )
+    chosen = _chosen(statement.where, context)
+    told = []
+    for running in context.services.activity.running():
+        if running.query_id in chosen and running.query_id != context.query_id:
+            running.cancelled.set()
+            told.append(("waiting", running.query_id, running.query))
+    columns = [list(column) for column in zip(*told, strict=True)] or [[], [], []]
+    return from_columns(_NAMES, [STRING] * 3, columns)
+
+
+def _chosen(where: nodes.Expression, context: StatementContext) -> set[object]:
+    query = nodes.Select(
+        columns=(nodes.Identifier(("query_id",)),), where=where,
+        source=nodes.TableReference(nodes.TableName("processes", "system")),
+    )  # fmt: skip
+    found = select.run_on(query, context, context.snapshot())
+    return {row[0] for row in found.to_rows()}

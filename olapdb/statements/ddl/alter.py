@@ -1,0 +1,341 @@
+"""ALTER TABLE: all actions of one statement are one commit.
+
+    actions -> draft (the table to be) -> checks, views -> rows that must be read or rewritten
+            -> one commit: the table, the views that follow it, the parts, what became stale
+
+Actions on partitions (`statements/partitions.py`) and MODIFY QUERY (`statements/views.py`) stand
+alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from olapdb.dml.column_reinterpretation import Rereading
+from olapdb.dml.mutation import Mutation
+from olapdb.dml.mutation_steps import Step
+from olapdb.dml.ttl import rules_of
+from olapdb.errors import (
+    AlterOfColumnIsForbidden,
+    Error,
+    IncorrectQuery,
+    NotFoundColumnInBlock,
+    NotSupportedError,
+    ProgrammingError,
+)
+from olapdb.ingest.read_parts import Pin, discarding
+from olapdb.model.changes import (
+    Change,
+    LeaseLive,
+    NoViewSince,
+    PutObject,
+    Requirement,
+    RevisionIs,
+)
+from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
+from olapdb.model.snapshot import Snapshot
+from olapdb.result import Result
+from olapdb.runtime.failpoints import reach
+from olapdb.sql import nodes
+from olapdb.statements.context import StatementContext
+from olapdb.statements.ddl.alter_table import modify_order_by, modify_settings
+from olapdb.statements.ddl.attempts import attempted, commit
+from olapdb.statements.ddl.columns import Draft, nested_columns
+from olapdb.statements.ddl.engines import check_engine
+from olapdb.statements.ddl.indexes import alter_index, rewriting
+from olapdb.statements.ddl.table_definition import check_table
+from olapdb.statements.ddl.ttl import materialize_ttl, modified_ttl, ttl_text
+from olapdb.statements.ddl.views import alter_query
+from olapdb.statements.dml.mutations import step_of, surroundings
+from olapdb.statements.dml.optimize_truncate import delete
+from olapdb.statements.dml.partitions import alter_partition, check_partition_action
+from olapdb.views.definition.column_dependencies import check_altered, refuse_needed_column
+from olapdb.views.definition.column_rename import follow_column_rename
+from olapdb.views.definition.judgement import Rejudged, bind_view, publish_rejudged
+from olapdb.views.definition.overlay_snapshot import Overlay
+
+_COMMENTS = nodes.ModifyComment | nodes.CommentColumn
+_COLUMNS = (
+    nodes.AddColumn | nodes.DropColumn | nodes.RenameColumn | nodes.ModifyColumn
+    | nodes.ConstraintAction | nodes.IndexAction | nodes.ModifyOrderBy | nodes.ModifySetting
+    | nodes.ModifyTtl
+)  # fmt: skip
+_ROWS = (
+    nodes.UpdateWhere | nodes.DeleteWhere | nodes.ClearColumn | nodes.MaterializeColumn
+)  # fmt: skip
+
+
+def alter(statement: nodes.Alter, context: StatementContext) -> Result:
+    """What cannot be done is refused before anything is."""
+    actions = statement.actions
+    if any(isinstance(action, nodes.ModifyQuery) for action in actions):
+        return alter_query(statement, context)
+    context = context.with_settings(statement.settings)
+    for action in actions:
+        _refuse_unknown(action, context, alone=len(actions) == 1)
+    if any(isinstance(action, nodes.PartitionAction) for action in actions):
+        return _alter_partitions(statement, context)
+    match actions:
+        case (nodes.MaterializeTtl(partition=partition),):
+            return materialize_ttl(statement.table, partition, context)
+        case (nodes.DeleteWhere(where=where, partition=partition),):
+            return delete(nodes.Delete(statement.table, where, partition), context)
+    tried: set[str] = set()
+    rows = attempted(context, lambda snapshot: _attempt(statement, context, snapshot, tried))
+    if any(isinstance(a, nodes.ModifyTtl) and a.ttl for a in actions) and context.settings.boolean(
+        "materialize_ttl_after_modify"
+    ):
+        rows += materialize_ttl(statement.table, None, context).affected_rows
+    return Result(affected_rows=rows)
+
+
+def _refuse_unknown(action: nodes.AlterAction, context: StatementContext, *, alone: bool) -> None:
+    if isinstance(action, nodes.PartitionAction):
+        check_partition_action(action, context)
+        return
+    if isinstance(action, nodes.MaterializeTtl) and alone:
+        return
+    if not isinstance(action, _COMMENTS | _COLUMNS | _ROWS):
+        what = action.text if isinstance(action, nodes.OtherAction) else _words(action)
+        raise NotSupportedError(
+            f"ALTER TABLE … {what} is not supported.",
+            hint="Columns, constraints, ORDER BY, settings, partitions, UPDATE and DELETE can be"
+            " altered; see docs/differences.md.",
+            position=action.position,
+        )
+
+
+def _words(action: nodes.AlterAction) -> str:
+    name = type(action).__name__
+    return "".join(f" {c}" if c.isupper() else c.upper() for c in name).strip().upper()
+
+
+def _alter_partitions(statement: nodes.Alter, context: StatementContext) -> Result:
+    """One commit an action: each is about rows of its own."""
+    actions = [one for one in statement.actions if isinstance(one, nodes.PartitionAction)]
+    other = next((one for one in statement.actions if one not in actions), None)
+    if other is not None:
+        raise NotSupportedError(
+            "An action on partitions stands apart from other actions.",
+            hint="Make two ALTER TABLE of it.", position=other.position,
+        )  # fmt: skip
+    return Result(affected_rows=sum(alter_partition(statement, one, context) for one in actions))
+
+
+# --- one attempt ---------------------------------------------------------------------------------
+
+
+def _attempt(
+    statement: nodes.Alter, context: StatementContext, snapshot: Snapshot, tried: set[str]
+) -> int:
+    """The rows that were changed."""
+    found = context.require(snapshot, statement.table)
+    only_comments = all(isinstance(action, _COMMENTS) for action in statement.actions)
+    if only_comments:
+        _put(context, _commented(found, statement))
+        return 0
+    table = _table(found, statement, context, snapshot)
+    draft, steps = _drafted(statement, table, context, snapshot)
+    return _publish(draft, steps, statement, context, snapshot, tried)
+
+
+def _table(
+    found: SchemaObject, statement: nodes.Alter, context: StatementContext, snapshot: Snapshot
+) -> Table:
+    """The table to alter. The columns of a view are those of its query; its rows may be mutated
+    where they are its own."""
+    if not isinstance(found, Table) and any(isinstance(a, _COLUMNS) for a in statement.actions):
+        fix = "ALTER TABLE … MODIFY QUERY changes what the view makes"
+        raise NotSupportedError(
+            f"{found.database}.{found.name} is a view: its columns are those of its query.",
+            hint=f"{fix}; its target is altered by its own name."
+            if isinstance(found, MaterializedView)
+            else "CREATE OR REPLACE VIEW gives it other columns.",
+            position=statement.table.position,
+        )
+    table = context.require_table(snapshot, statement.table, "ALTER")
+    if table.engine.name in ("Log", "TinyLog", "StripeLog"):
+        raise NotSupportedError(
+            f"ALTER TABLE of {table.database}.{table.name}: {table.engine.name} keeps its columns.",
+            hint="CREATE a MergeTree table and INSERT … SELECT the rows.",
+            position=statement.table.position,
+        )
+    return table
+
+
+def _drafted(
+    statement: nodes.Alter, table: Table, context: StatementContext, snapshot: Snapshot
+) -> tuple[Draft, list[Step]]:
+    draft = Draft(table, context.settings.boolean("data_type_default_nullable"))
+    steps: list[Step] = []
+    for action in _of_columns(statement.actions, table):
+        match action:
+            case nodes.AddColumn():
+                draft.add(action)
+            case nodes.DropColumn():
+                draft.drop(action)
+            case nodes.RenameColumn():
+                draft.rename(action)
+            case nodes.ModifyColumn():
+                draft.modify(action)
+            case nodes.CommentColumn():
+                draft.comment(action)
+            case nodes.ModifyComment(comment=comment):
+                draft.table = replace(draft.table, comment=comment)
+            case nodes.ConstraintAction():
+                draft.constraint(action)
+            case nodes.IndexAction():
+                draft.table = alter_index(action, draft.table, context, snapshot)
+                steps += rewriting(action, draft.table, context, snapshot)
+            case nodes.ModifyOrderBy():
+                modify_order_by(draft, action, context.scope(snapshot))
+            case nodes.ModifySetting():
+                modify_settings(draft, action)
+            case nodes.ModifyTtl():
+                ttl = modified_ttl(action, draft.table, context.scope(snapshot))
+                draft.table = replace(draft.table, ttl=ttl)
+            case _:
+                steps += step_of(action, draft.table, context, snapshot)
+    return draft, steps
+
+
+def _of_columns(actions: Sequence[nodes.AlterAction], table: Table) -> Iterator[nodes.AlterAction]:
+    """DROP and CLEAR COLUMN n of a nested structure as those of each of its columns."""
+    for action in actions:
+        if isinstance(action, nodes.DropColumn | nodes.ClearColumn):
+            for name in nested_columns(table, action.name) or (action.name,):
+                yield replace(action, name=name)
+        else:
+            yield action
+
+
+def _publish(
+    draft: Draft, steps: list[Step], statement: nodes.Alter, context: StatementContext,
+    snapshot: Snapshot, tried: set[str],
+) -> int:  # fmt: skip
+    before = draft.before
+    after = before if draft.table == before else draft.finished()
+    if after is before and not steps:
+        return 0
+    views, rejudged = _checked(draft, after, context, snapshot)
+    services = context.services
+    with Pin(services, snapshot.number):
+        mutation = Mutation(
+            services, snapshot, after, surroundings(context, snapshot), context.query_id,
+            context.text[:65_536], context.parameters,
+        )  # fmt: skip
+        rereading = Rereading(before, after, tried)
+        try:
+            rereading.apply(mutation)
+            for step in steps:
+                mutation.run(step)
+            needed, changes = mutation.commit_data()
+            requirements: list[Requirement] = [
+                LeaseLive(services.lease_id), RevisionIs(before.id, before.revision), *needed
+            ]  # fmt: skip
+            changes += rereading.told_by_writers(mutation)
+            if after is not before:
+                requirements.append(NoViewSince(snapshot.number))
+                puts: list[Change] = [PutObject(one) for one in (after, *views)]
+                judged, unchanged = publish_rejudged(
+                    services, snapshot, rejudged, context.query_id, context.text[:65_536]
+                )
+                requirements += unchanged
+                changes = [*puts, *judged, *changes]
+            if changes:
+                reach("alter.before_commit")
+        except BaseException:
+            mutation.discard()
+            raise
+        if changes:
+            with discarding(mutation.discard):
+                commit(context, _kind(statement), requirements, changes)
+    services.notify_written(before.id)
+    return mutation.rows
+
+
+def _checked(
+    draft: Draft, after: Table, context: StatementContext, snapshot: Snapshot
+) -> tuple[list[MaterializedView | View], tuple[Rejudged, ...]]:
+    """The views whose text follows a rename, and those that the ALTER makes provable or unproven;
+    everything else about the altered table is right."""
+    if after is draft.before:
+        return [], ()
+    try:
+        check_engine(after)
+    except ProgrammingError as error:
+        raise AlterOfColumnIsForbidden(error.message, hint=error.hint) from error
+    check_table(after, context, snapshot)
+    rules = [nodes.TtlItem(rule.expires, where=rule.where) for rule in rules_of(after)]
+    ttl_text(rules, after, context.scope(snapshot))
+    kept = {column.id for column in after.columns}
+    for column in draft.before.columns:
+        if column.id not in kept and after.column(column.name) is None:
+            refuse_needed_column(snapshot, draft.before, column.name)
+    moved: dict[str, MaterializedView | View] = {}
+    for (old, new), (had, made) in zip(draft.renamed, draft.renames, strict=True):
+        seen = Overlay.of(snapshot, had, *moved.values())
+        for view in follow_column_rename(seen, made, old, new):
+            moved[view.id] = view
+    seen = Overlay.of(snapshot, *moved.values())
+    rejudged = check_altered(seen, after, "alter")
+    _check_moved(list(moved.values()), Overlay.of(snapshot, after, *moved.values()), after)
+    judged = {one.view.id for one in rejudged}  # these carry the new text too
+    return [view for view in moved.values() if view.id not in judged], rejudged
+
+
+def _check_moved(views: list[MaterializedView | View], after: Snapshot, table: Table) -> None:
+    for view in views:
+        if not isinstance(view, MaterializedView):
+            continue
+        try:
+            bind_view(view, after)
+        except Error as error:
+            name = f"{view.database}.{view.name}"
+            raise AlterOfColumnIsForbidden(
+                f"Cannot alter {table.database}.{table.name}: {name} would not bind any more."
+                f" {error.message}",
+                hint=f"ALTER TABLE {name} MODIFY QUERY first, or DROP VIEW {name}.",
+            ) from error
+
+
+def _kind(statement: nodes.Alter) -> str:
+    """What system.snapshots says; mutations are found by it."""
+    if any(isinstance(action, nodes.UpdateWhere) for action in statement.actions):
+        return "UPDATE"
+    return "ALTER"
+
+
+# --- comments ------------------------------------------------------------------------------------
+
+
+def _put(context: StatementContext, item: SchemaObject) -> None:
+    commit(context, "ALTER", [RevisionIs(item.id, item.revision)], [PutObject(item)])
+
+
+def _commented(item: SchemaObject, statement: nodes.Alter) -> SchemaObject:
+    """A comment means nothing: the version stays."""
+    for action in statement.actions:
+        if isinstance(action, nodes.ModifyComment):
+            item = replace(item, comment=action.comment)
+        elif isinstance(action, nodes.CommentColumn):
+            item = _with_column_comment(item, action)
+        else:
+            raise IncorrectQuery("Only comments are changed here.", position=action.position)
+    return item
+
+
+def _with_column_comment(item: SchemaObject, action: nodes.CommentColumn) -> SchemaObject:
+    if all(c.name != action.name for c in item.columns):
+        if action.if_exists:
+            return item
+        raise NotFoundColumnInBlock(
+            f"{item.database}.{item.name} has no column {action.name}.",
+            hint=f"It has {', '.join(c.name for c in item.columns)}.",
+            position=action.position,
+        )
+    columns = tuple(
+        replace(c, comment=action.comment) if c.name == action.name else c for c in item.columns
+    )
+    return replace(item, columns=columns)

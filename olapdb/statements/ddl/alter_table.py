@@ -1,0 +1,99 @@
+"""ALTER TABLE of what is not a column: MODIFY ORDER BY, MODIFY and RESET SETTING."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from olapdb.bind import BindScope, bind_expression
+from olapdb.config import TABLE_SETTINGS, SettingValue, table_settings
+from olapdb.errors import BadArguments, NotSupportedError, ReadonlySetting
+from olapdb.model.schema import KeyItem
+from olapdb.plan.expressions import columns_of
+from olapdb.sql import nodes
+from olapdb.sql.parser import parse_expression
+from olapdb.statements.ddl.columns import Draft
+from olapdb.statements.ddl.engines import with_version
+from olapdb.statements.ddl.table_definition import key_items
+
+_READONLY = ("index_granularity", "index_granularity_bytes", "storage_policy")
+
+
+def modify_order_by(draft: Draft, action: nodes.ModifyOrderBy, scope: BindScope) -> None:
+    """Items may go from the end, down to the primary key, and items over columns that this very
+    ALTER adds may come: so parts stay sorted as they are (the new columns are one value in them)."""
+    table = draft.table
+    where = f"{table.database}.{table.name}"
+    if not table.engine.is_merge_tree:
+        raise NotSupportedError(
+            f"{where} has no ORDER BY: {table.engine.name} does not sort.", position=action.position
+        )
+    old, new = _without_version(draft), tuple(key_items(action.order_by))
+    same = next((i for i, (a, b) in enumerate(zip(old, new)) if a != b), min(len(old), len(new)))
+    primary = min(table.primary_key, len(old))
+    if same < primary:
+        raise BadArguments(
+            f"The primary key of {where}, {_text(old[:primary])}, must stay at the head of ORDER BY.",
+            hint="CREATE a new table, INSERT … SELECT the rows, and EXCHANGE TABLES.",
+            position=action.position,
+        )
+    for item in new[same:]:
+        bound = bind_expression(parse_expression(item.expression), table, scope)
+        for name in sorted(columns_of(bound)):
+            column = table.column(name)
+            if column is None or not draft.is_new(column):
+                raise BadArguments(
+                    f"{item.expression} cannot be added to ORDER BY of {where}: the rows are not"
+                    f" sorted by {name}, which is there already.",
+                    hint="Only columns that the same ALTER adds can be appended.",
+                    position=action.position,
+                )
+            if column.default or column.default_kind:
+                raise BadArguments(
+                    f"{item.expression} cannot be added to ORDER BY of {where}: {name} has a"
+                    " default, by which older rows are not sorted.",
+                    hint="ADD COLUMN without one.", position=action.position,
+                )  # fmt: skip
+        if not columns_of(bound):
+            raise BadArguments(f"{item.expression} in ORDER BY is a constant.")
+    draft.table = replace(
+        table, sorting_key=with_version(table.engine, new), primary_key=table.primary_key
+    )
+
+
+def modify_settings(draft: Draft, action: nodes.ModifySetting) -> None:
+    """MODIFY SETTING a = x, RESET SETTING b; checked as at CREATE."""
+    table = draft.table
+    if not table.engine.is_merge_tree:
+        raise NotSupportedError(f"{table.engine.name} has no settings.", position=action.position)
+    given: dict[str, SettingValue | None] = {s.name: s.value for s in action.settings}
+    for name in (*given, *action.reset):
+        if name in _READONLY:
+            raise ReadonlySetting(
+                f"Setting {name} is fixed when the table is made.",
+                hint="CREATE a new table with it, INSERT … SELECT the rows, and EXCHANGE TABLES.",
+                position=action.position,
+            )
+    unknown = next((name for name in action.reset if name not in TABLE_SETTINGS), None)
+    if unknown is not None:
+        raise BadArguments(
+            f"Cannot reset setting {unknown}: there is none of this name.", position=action.position
+        )
+    settings = {**dict(table.settings), **dict(table_settings(given))}
+    kept = tuple((name, value) for name, value in settings.items() if name not in action.reset)
+    draft.table = replace(table, settings=kept)
+
+
+def _without_version(draft: Draft) -> tuple[KeyItem, ...]:
+    """ORDER BY as it was said: VersionedCollapsingMergeTree adds its version to it."""
+    table = draft.table
+    if with_version(table.engine, table.sorting_key[:-1]) == table.sorting_key:
+        return (
+            table.sorting_key[:-1]
+            if table.engine.sign and table.engine.version
+            else table.sorting_key
+        )
+    return table.sorting_key
+
+
+def _text(items: tuple[KeyItem, ...]) -> str:
+    return ", ".join(item.expression for item in items)

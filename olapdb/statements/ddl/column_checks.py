@@ -1,0 +1,187 @@
+"""What a table's columns must fulfil, at CREATE and after every ALTER: types, defaults, codecs,
+constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from olapdb.bind import BindScope, bind_expression
+from olapdb.bind.syntax import children, walk
+from olapdb.compute.evaluate import evaluate_array
+from olapdb.errors import (
+    BadArguments,
+    CyclicAliases,
+    DataError,
+    DuplicateColumn,
+    EmptyListOfColumns,
+    IllegalColumn,
+    IllegalTypeOfArgument,
+    NoDefaultValue,
+    NotSupportedError,
+    TypeNotForTables,
+    UnknownIdentifier,
+)
+from olapdb.functions import store_column
+from olapdb.model.schema import Column, Table
+from olapdb.plan.expressions import Call, Expression, columns_of
+from olapdb.plan.expressions import walk as walk_expression
+from olapdb.sql import nodes
+from olapdb.sql.format import to_sql
+from olapdb.sql.parser import parse_expression
+from olapdb.statements.ddl.type_checks import check_type
+from olapdb.storage.codec import check_codec
+from olapdb.types import Boolean, Integer, Nothing, plain
+
+
+def check_columns(table: Table, scope: BindScope) -> None:
+    """Raises what ClickHouse raises for a table of such columns."""
+    _check_names(table)
+    for column in table.columns:
+        check_type(column.type, column.name)
+        if isinstance(plain(column.type), Nothing):
+            raise TypeNotForTables(
+                f"Data type {column.type} of column {column.name} cannot be stored."
+            )
+        if column.stored:
+            check_codec(column, table)
+    _check_keys(table)
+    _check_circles(table)
+    for column in table.columns:
+        if column.default:
+            _check_default(table, column, scope)
+    for name, text in table.constraints:
+        _check_constraint(table, name, text, scope)
+
+
+def names_in(text: str, table: Table) -> set[str]:
+    """The columns of the table that an expression over it names; those of lambdas are not."""
+    known = {c.name for c in table.columns}
+    return {name for name in _identifiers(parse_expression(text), frozenset()) if name in known}
+
+
+def _identifiers(node: nodes.Node, hidden: frozenset[str]) -> Iterator[str]:
+    match node:
+        case nodes.Identifier(parts=parts):
+            if len(parts) == 1 and parts[0] in hidden:
+                return
+            yield ".".join(parts)
+            yield parts[-1]
+            yield parts[0]
+        case nodes.Lambda(arguments=arguments, body=body):
+            yield from _identifiers(body, hidden | set(arguments))
+        case _:
+            for child in children(node):
+                yield from _identifiers(child, hidden)
+
+
+def _check_names(table: Table) -> None:
+    seen: set[str] = set()
+    for column in table.columns:
+        if column.name in seen:
+            raise DuplicateColumn(f"Column {column.name} appears twice.")
+        seen.add(column.name)
+    names = [name for name, _ in table.constraints]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise IllegalColumn(f"There are two constraints called {twice}.")
+    if not table.stored_columns:
+        raise EmptyListOfColumns(
+            f"{table.database}.{table.name} would have no column that is stored.",
+            hint="Give it one that is neither ALIAS nor EPHEMERAL.",
+        )
+    if all(c.default_kind in ("ALIAS", "MATERIALIZED") for c in table.columns):
+        raise EmptyListOfColumns(
+            f"{table.database}.{table.name} would have no column that can be inserted.",
+            hint="Give it one that is neither ALIAS nor MATERIALIZED.",
+        )
+
+
+def _check_keys(table: Table) -> None:
+    """Rows are sorted and split by what is stored."""
+    texts = [item.expression for item in table.sorting_key]
+    for text in (*texts, *((table.partition_key,) if table.partition_key else ())):
+        for name in sorted(names_in(text, table)):
+            column = table.column(name)
+            if column is not None and not column.stored:
+                raise UnknownIdentifier(
+                    f"The key {text} of {table.database}.{table.name} names {name}, which is"
+                    f" {column.default_kind} and not stored.",
+                    hint="Make the column MATERIALIZED, or write its expression into the key.",
+                )
+
+
+def _check_circles(table: Table) -> None:
+    """Defaults may use each other, but not in a circle."""
+    needs = {c.name: names_in(c.default, table) for c in table.columns if c.default}
+    open_columns = dict(needs)
+    while open_columns:
+        ready = [n for n, used in open_columns.items() if not used & open_columns.keys()]
+        if not ready:
+            names = ", ".join(sorted(open_columns))
+            raise CyclicAliases(
+                f"The default expressions of these columns need each other: {names}."
+            )
+        for name in ready:
+            del open_columns[name]
+
+
+def _check_default(table: Table, column: Column, scope: BindScope) -> None:
+    parsed = parse_expression(column.default)
+    if any(isinstance(node, nodes.Query) for node in walk(parsed)):
+        raise NoDefaultValue(
+            f"The {column.default_kind} of column {column.name} has a subquery.",
+            hint="A default is an expression over the row's own columns.",
+        )
+    bound = bind_expression(parsed, table, scope)
+    try:
+        _check_fits(bound, column, scope)
+    except DataError as error:
+        raise type(error)(
+            f"The {column.default_kind} of column {column.name} is no {column.type}:"
+            f" {error.message}",
+            hint=error.hint,
+        ) from error
+
+
+def _check_fits(bound: Expression, column: Column, scope: BindScope) -> None:
+    """A constant is converted here and now; for anything else there must be a conversion."""
+    environment = scope.environment
+    value: pa.Array = pa.array([], bound.type.arrow)
+    if not columns_of(bound) and not _is_volatile(bound):
+        row = pa.RecordBatch.from_arrays([pa.nulls(1)], names=["-"])
+        value = evaluate_array(bound, row, environment)
+    store_column(value, bound.type, column.type, environment)
+
+
+def _is_volatile(expression: Expression) -> bool:
+    return any(
+        isinstance(e, Call) and e.function.volatility != "pure" for e in walk_expression(expression)
+    )
+
+
+def _check_constraint(table: Table, name: str, text: str, scope: BindScope) -> None:
+    parsed = parse_expression(text)
+    if any(isinstance(node, nodes.Query) for node in walk(parsed)):
+        raise BadArguments(
+            f"Constraint {name} has a subquery.",
+            hint="A constraint is a condition over the row's own columns.",
+        )
+    bound = bind_expression(parsed, table, scope)
+    kind = plain(bound.type)
+    if not isinstance(kind, Boolean) and kind != Integer(8, False):
+        raise IllegalTypeOfArgument(
+            f"Constraint {name} is of type {bound.type}, not UInt8: {text}.",
+            hint="Write a comparison.",
+        )
+
+
+def constraint_of(definition: nodes.ConstraintDefinition) -> tuple[str, str]:
+    """(name, condition); an ASSUME is refused, as nobody would check it."""
+    if definition.kind == "ASSUME":
+        raise NotSupportedError(
+            f"Constraint {definition.name}: ASSUME is not supported.",
+            hint="Write CHECK: then it is true, and not assumed.", position=definition.position,
+        )  # fmt: skip
+    return definition.name, to_sql(definition.expression)

@@ -1,0 +1,434 @@
+"""What the actions of an ALTER TABLE make of a table's columns: Table to Table, nothing read or written.
+
+    draft = Draft(table)
+    draft.apply(AddColumn(…)); draft.apply(RenameColumn(…))
+    draft.finished()        the table of the next schema version
+
+Ids are never reused, so a column that is dropped and added again is a new one; what older parts
+call a column is kept in `Table.past` (see `olapdb.model.columns`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from olapdb.bind.syntax import rewrite
+from olapdb.dml.ttl import rules_of
+from olapdb.engine.layout import TableLayout
+from olapdb.errors import (
+    AlterOfColumnIsForbidden,
+    BadArguments,
+    DuplicateColumn,
+    IllegalColumn,
+    NoSuchColumn,
+    NotFoundColumnInBlock,
+    NotSupportedError,
+    UnknownIdentifier,
+)
+from olapdb.ingest.deduplication_key import renamed_key
+from olapdb.model.columns import next_column_id
+from olapdb.model.schema import Column, PastColumn, Table
+from olapdb.sql import nodes
+from olapdb.sql.format import to_sql
+from olapdb.sql.parser import parse_expression
+from olapdb.statements.ddl.column_checks import constraint_of, names_in
+from olapdb.storage.column_statistics import bounds_hold
+from olapdb.types import Array, DataType, is_nullable, make_nullable, plain
+
+Action = TypeVar("Action", bound=nodes.AlterAction)
+
+
+@dataclass
+class Draft:
+    """A table while it is altered; `before` is as it was. `renamed` are (old, new) in their order,
+    `renames` the table before and after each.
+
+    `nullable`: new columns are Nullable unless said otherwise (data_type_default_nullable)."""
+
+    before: Table
+    nullable: bool = False
+    renamed: list[tuple[str, str]] = field(default_factory=list)
+    renames: list[tuple[Table, Table]] = field(default_factory=list)
+    table: Table = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.table = self.before
+
+    @property
+    def version(self) -> int:
+        """Of the table to be."""
+        return self.before.version + 1
+
+    def is_new(self, column: Column) -> bool:
+        return all(column.id != one.id for one in self.before.columns)
+
+    def finished(self) -> Table:
+        """The table of the next version, which knows what older parts call its columns."""
+        kept = {column.id: column for column in self.table.columns}
+        past = [one for one in self.table.past if one.column_id in kept]
+        for old in self.before.stored_columns:
+            new = kept.get(old.id)
+            if new is None or not new.stored:
+                continue
+            holds = bounds_hold(old.type, new.type)
+            if old.name != new.name or old.type != new.type:
+                past.append(PastColumn(old.id, self.version, old.name, old.type.name, holds))
+        return replace(
+            self.table, past=tuple(past), version=self.version,
+            last_column_id=next_column_id(self.table) - 1,
+        )  # fmt: skip
+
+    # --- ADD and DROP
+
+    def add(self, action: nodes.AddColumn) -> None:
+        definition = action.column
+        if self.table.column(definition.name) is not None:
+            if action.if_not_exists:
+                return
+            raise DuplicateColumn(
+                f"Cannot add column {definition.name}: {self._where} has it already.",
+                hint="Say IF NOT EXISTS.", position=action.position,
+            )  # fmt: skip
+        if definition.type is None:
+            raise BadArguments(
+                f"Column {definition.name} needs a type to be added.", position=action.position
+            )
+        _refuse_ttl(definition)
+        made = Column(
+            next_column_id(self.table), definition.name,
+            make_nullable(definition.type) if self.nullable else definition.type,
+            definition.default_kind, _text(definition.default), definition.comment,
+            _codec(definition), self.version,
+        )  # fmt: skip
+        self._put(made, action.first, action.after, action)
+
+    def drop(self, action: nodes.DropColumn) -> None:
+        column = self._column(action.name, action.if_exists, "drop", action)
+        if column is None:
+            return
+        self._refuse_key(column, "DROP", action)
+        others = [c for c in self.table.columns if c.default and c.id != column.id]
+        user = next((c for c in others if column.name in names_in(c.default, self.table)), None)
+        if user is not None:
+            raise IllegalColumn(
+                f"Cannot drop column {column.name} of {self._where}: column {user.name} depends on"
+                " it.",
+                hint=f"Drop {user.name} first, or give it another default.",
+                position=action.position,
+            )
+        for what, text in self._expressions():
+            if column.name in names_in(text, self.table):
+                raise UnknownIdentifier(
+                    f"Cannot drop column {column.name} of {self._where}: {what} names it.",
+                    hint=f"Remove {what} first.", position=action.position,
+                )  # fmt: skip
+        left = tuple(c for c in self.table.columns if c.id != column.id)
+        if not left:
+            raise BadArguments(
+                f"Cannot drop all columns of {self._where}.", hint="DROP TABLE drops the table.",
+                position=action.position,
+            )  # fmt: skip
+        self.table = replace(
+            self.table, columns=left, last_column_id=next_column_id(self.table) - 1
+        )
+
+    # --- RENAME
+
+    def rename(self, action: nodes.RenameColumn) -> None:
+        self._check_structure(action)
+        column = self._column(action.name, action.if_exists, "rename", action)
+        if column is None:
+            return
+        self._refuse_key(column, "RENAME", action)
+        if self.table.column(action.new_name) is not None:
+            raise DuplicateColumn(
+                f"Cannot rename {action.name} to {action.new_name}: {self._where} has such a column.",
+                position=action.position,
+            )
+        if any(new == action.name for _, new in self.renamed):
+            raise NotSupportedError(
+                f"{action.name} got this name in the same ALTER.", hint="Rename it at once.",
+                position=action.position,
+            )  # fmt: skip
+
+        def text(expression: str) -> str:
+            return renamed_in(expression, self.table, action.name, action.new_name)
+
+        columns = tuple(
+            replace(
+                c,
+                name=action.new_name if c.id == column.id else c.name,
+                default=text(c.default) if c.default else "",
+            )
+            for c in self.table.columns
+        )
+        constraints = tuple((name, text(check)) for name, check in self.table.constraints)
+        indexes = tuple(
+            replace(
+                index,
+                expression=text(index.expression),
+                columns=tuple(
+                    sorted(action.new_name if c == action.name else c for c in index.columns)
+                ),
+            )
+            for index in self.table.indexes
+        )
+        settings = renamed_key(self.table.settings, action.name, action.new_name)
+        ttl = ", ".join(
+            text(to_sql(rule.expires))
+            + (f" WHERE {text(to_sql(rule.where))}" if rule.where else "")
+            for rule in rules_of(self.table)
+        )
+        had = self.table
+        self.table = replace(
+            had, columns=columns, constraints=constraints, indexes=indexes, settings=settings,
+            ttl=ttl,
+        )  # fmt: skip
+        self.renamed.append((action.name, action.new_name))
+        self.renames.append((had, self.table))
+
+    def _check_structure(self, action: nodes.RenameColumn) -> None:
+        """An array of a nested structure stays in it; the structure keeps its name."""
+        if nested_columns(self.table, action.name):
+            raise NotSupportedError(
+                f"Cannot rename the nested structure {action.name} of {self._where} as a whole.",
+                hint="CREATE a new table, INSERT … SELECT the rows, and EXCHANGE TABLES.",
+                position=action.position,
+            )
+        column = self.table.column(action.name)
+        old, new = (name.partition(".") for name in (action.name, action.new_name))
+        same = old[:2] == new[:2] or not (old[1] or new[1])
+        if column is None or not isinstance(column.type, Array) or same:
+            return
+        raise BadArguments(
+            f"Cannot rename {action.name} to {action.new_name}: a column of a nested structure stays"
+            " in it, and another one does not become one.",
+            position=action.position,
+        )
+
+    # --- MODIFY
+
+    def modify(self, action: nodes.ModifyColumn) -> None:
+        definition = action.column
+        old = self._column(definition.name, action.if_exists, "modify", action)
+        if old is None:
+            return
+        _refuse_ttl(definition)
+        new = self._removed(old, action) if action.remove else self._redefined(old, definition)
+        if new.type != old.type:
+            self._check_type(old, new, action)
+        if old.stored and not new.stored:
+            self._refuse_key(old, f"MODIFY to {new.default_kind}", action)
+        if new.stored and not old.stored:
+            # Older parts have no values of it, or those of before it was computed.
+            new = replace(new, id=next_column_id(self.table), since=self.version)
+        if action.first or action.after not in (None, old.name):
+            left = tuple(c for c in self.table.columns if c.id != old.id)
+            self.table = replace(self.table, columns=left, last_column_id=self._ids_so_far())
+            self._put(new, action.first, action.after, action)
+            return
+        columns = tuple(new if c.id == old.id else c for c in self.table.columns)
+        self.table = replace(self.table, columns=columns, last_column_id=self._ids_so_far())
+
+    def comment(self, action: nodes.CommentColumn) -> None:
+        column = self._column(action.name, action.if_exists, "comment", action)
+        if column is not None:
+            self._replace(replace(column, comment=action.comment))
+
+    def _redefined(self, old: Column, definition: nodes.ColumnDefinition) -> Column:
+        """What the definition says; the rest stays."""
+        new = replace(
+            old,
+            type=old.type if definition.type is None else definition.type,
+            comment=definition.comment or old.comment,
+            codec=_codec(definition) or old.codec,
+        )
+        if definition.default_kind:
+            new = replace(
+                new, default_kind=definition.default_kind, default=_text(definition.default)
+            )
+        return new
+
+    def _removed(self, old: Column, action: nodes.ModifyColumn) -> Column:
+        what = str(action.remove)
+        there = {"COMMENT": old.comment, "CODEC": old.codec, "TTL": "", "SETTINGS": ""}
+        if not there.get(what, old.default_kind == what):
+            raise BadArguments(
+                f"Column {old.name} of {self._where} has no {what}: it cannot be removed.",
+                position=action.position,
+            )
+        if what == "COMMENT":
+            return replace(old, comment="")
+        if what == "CODEC":
+            return replace(old, codec="")
+        return replace(old, default_kind="", default="")
+
+    def _check_type(self, old: Column, new: Column, action: nodes.AlterAction) -> None:
+        if old.name in self._keys() and not _same_order(old.type, new.type):
+            raise AlterOfColumnIsForbidden(
+                f"Cannot change the type of key column {old.name} of {self._where} from {old.type}"
+                f" to {new.type}: parts are sorted and split by it.",
+                hint="CREATE a new table, INSERT … SELECT the rows, and EXCHANGE TABLES.",
+                position=action.position,
+            )
+        if is_nullable(old.type) and not is_nullable(new.type) and not new.default:
+            raise BadArguments(
+                f"Cannot convert column {old.name} of {self._where} from {old.type} to {new.type}"
+                " without a value for NULL.",
+                hint=f"MODIFY COLUMN {old.name} {new.type} DEFAULT …: NULLs become that.",
+                position=action.position,
+            )
+
+    # --- constraints
+
+    def constraint(self, action: nodes.ConstraintAction) -> None:
+        known = dict(self.table.constraints)
+        if action.action == "DROP":
+            if action.name not in known:
+                if action.if_exists:
+                    return
+                raise BadArguments(
+                    f"{self._where} has no constraint {action.name}.",
+                    hint=f"It has {', '.join(known) or 'none'}.", position=action.position,
+                )  # fmt: skip
+            left = tuple(c for c in self.table.constraints if c[0] != action.name)
+            self.table = replace(self.table, constraints=left)
+            return
+        assert action.constraint is not None
+        if action.name in known and action.if_exists:
+            return
+        if action.name in known:
+            raise IllegalColumn(
+                f"Cannot add constraint {action.name}: {self._where} has one of this name.",
+                position=action.position,
+            )
+        made = constraint_of(action.constraint)
+        self.table = replace(self.table, constraints=(*self.table.constraints, made))
+
+    # --- helpers
+
+    @property
+    def _where(self) -> str:
+        return f"{self.before.database}.{self.before.name}"
+
+    def _column(
+        self, name: str, if_exists: bool, what: str, action: nodes.AlterAction
+    ) -> Column | None:
+        found = self.table.column(name)
+        if found is None and not if_exists:
+            raise NotFoundColumnInBlock(
+                f"There is no column {name} in {self._where} to {what}.",
+                hint=f"It has {', '.join(c.name for c in self.table.columns)}.",
+                position=action.position,
+            )
+        return found
+
+    def _replace(self, column: Column) -> None:
+        columns = tuple(column if c.id == column.id else c for c in self.table.columns)
+        self.table = replace(self.table, columns=columns)
+
+    def _put(
+        self, column: Column, first: bool, after: str | None, action: nodes.AlterAction
+    ) -> None:
+        columns = list(self.table.columns)
+        at = 0 if first else len(columns)
+        if after is not None:
+            names = [c.name for c in columns]
+            if after not in names:
+                raise NoSuchColumn(
+                    f"There is no column {after} in {self._where} to put {column.name} after.",
+                    hint=f"It has {', '.join(names)}.", position=action.position,
+                )  # fmt: skip
+            at = names.index(after) + 1
+        columns.insert(at, column)
+        self.table = replace(self.table, columns=tuple(columns))
+
+    def _ids_so_far(self) -> int:
+        return next_column_id(self.table) - 1
+
+    def _keys(self) -> frozenset[str]:
+        layout = TableLayout(self.table)
+        return layout.sorting_columns | layout.partition_columns
+
+    def _refuse_key(self, column: Column, what: str, action: nodes.AlterAction) -> None:
+        if column.name in self._keys():
+            raise AlterOfColumnIsForbidden(
+                f"Cannot {what} column {column.name} of {self._where}: it is part of its key.",
+                hint="CREATE a new table, INSERT … SELECT the rows, and EXCHANGE TABLES.",
+                position=action.position,
+            )
+        if column.name in self.table.engine.arguments:
+            raise AlterOfColumnIsForbidden(
+                f"Cannot {what} column {column.name} of {self._where}:"
+                f" {self.table.engine} combines rows by it.",
+                position=action.position,
+            )
+
+    def _expressions(self) -> Iterator[tuple[str, str]]:
+        for name, text in self.table.constraints:
+            yield f"constraint {name}", text
+        for index in self.table.indexes:
+            yield f"index {index.name}", index.expression
+        for rule in rules_of(self.table):
+            yield "the TTL", to_sql(rule.expires)
+            if rule.where is not None:
+                yield "the TTL", to_sql(rule.where)
+
+
+def nested_columns(table: Table, name: str) -> tuple[str, ...]:
+    """The columns of the nested structure of that name; none where a column has the name."""
+    if table.column(name) is not None:
+        return ()
+    return tuple(
+        c.name for c in table.columns
+        if c.name.startswith(f"{name}.") and isinstance(c.type, Array)
+    )  # fmt: skip
+
+
+def renamed_in(text: str, table: Table, old: str, new: str) -> str:
+    """An expression over the table's columns with one of them called otherwise."""
+    qualifiers = ((), (table.name,), (table.database, table.name))
+
+    def change(hidden: frozenset[str]) -> Callable[[nodes.Node], nodes.Node | None]:
+        def one(node: nodes.Node) -> nodes.Node | None:
+            match node:
+                case nodes.Identifier(parts=(*qualifier, name)) if (
+                    name == old and tuple(qualifier) in qualifiers
+                ):
+                    if not qualifier and name in hidden:
+                        return node
+                    return replace(node, parts=(*qualifier, new))
+                case nodes.Lambda(arguments=arguments, body=body):
+                    inner = change(hidden | set(arguments))
+                    return replace(node, body=rewrite(body, inner))
+                case _:
+                    return None
+
+        return one
+
+    parsed = parse_expression(text)
+    made = rewrite(parsed, change(frozenset()))
+    return text if made == parsed else to_sql(made)
+
+
+def _same_order(old: DataType, new: DataType) -> bool:
+    """Whether a key of the one type is a key of the other, value by value."""
+    return plain(old) == plain(new) and is_nullable(old) == is_nullable(new)
+
+
+def _text(expression: nodes.Expression | None) -> str:
+    return "" if expression is None else to_sql(expression)
+
+
+def _codec(definition: nodes.ColumnDefinition) -> str:
+    return ", ".join(to_sql(c) for c in definition.codec)
+
+
+def _refuse_ttl(definition: nodes.ColumnDefinition) -> None:
+    if definition.ttl is not None:
+        raise NotSupportedError(
+            f"Column {definition.name}: a column's TTL is not supported.",
+            hint="MODIFY TTL removes rows.", position=definition.position,
+        )  # fmt: skip

@@ -1,0 +1,264 @@
+"""CREATE DATABASE, TABLE and VIEW."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from olapdb.dml.attach_parts import cloned_parts, with_columns_of
+from olapdb.errors import (
+    BadArguments,
+    DatabaseAlreadyExists,
+    NotSupportedError,
+    TableAlreadyExists,
+)
+from olapdb.ingest.block_stager import StagedInsert, join_staged, stage_insert
+from olapdb.ingest.deduplicate import Admission
+from olapdb.ingest.read_parts import Pin, discard, discarding
+from olapdb.model.changes import (
+    Change,
+    CreateDatabase,
+    DatabaseExists,
+    DropObject,
+    NameIsFree,
+    NoDependents,
+    PutObject,
+    Requirement,
+    RevisionIs,
+    SchemaIs,
+)
+from olapdb.model.schema import Column, Database, SchemaObject, Table, View
+from olapdb.model.snapshot import Snapshot
+from olapdb.result import Result
+from olapdb.sql import nodes
+from olapdb.sql.format import to_sql
+from olapdb.statements.context import StatementContext, refuse_dependents
+from olapdb.statements.ddl.attempts import attempted, commit
+from olapdb.statements.ddl.replace import is_dimension_only, publish_successor, successor
+from olapdb.statements.ddl.table_definition import build_table, like_of
+from olapdb.statements.dml.insert import query_blocks
+from olapdb.statements.introspect.show import require_own_database
+from olapdb.statements.query import select
+from olapdb.system.registry import SYSTEM_DATABASES
+
+
+def create_database(statement: nodes.CreateDatabase, context: StatementContext) -> Result:
+    if statement.engine is not None and statement.engine.name not in ("Atomic", "Ordinary"):
+        raise NotSupportedError(
+            f"Database engine {statement.engine.name} is not supported.",
+            hint="Leave ENGINE out, or say Atomic.",
+            position=statement.position,
+        )
+    return attempted(context, partial(_create_database, statement, context))
+
+
+def _create_database(
+    statement: nodes.CreateDatabase, context: StatementContext, snapshot: Snapshot
+) -> Result:
+    if statement.name in snapshot.databases or statement.name in SYSTEM_DATABASES:
+        if statement.if_not_exists:
+            return Result()
+        raise DatabaseAlreadyExists(
+            f"Database {statement.name} exists.", hint="Say IF NOT EXISTS.",
+            position=statement.position,
+        )  # fmt: skip
+    made = Database(str(uuid.uuid4()), statement.name, statement.comment)
+    commit(context, "CREATE DATABASE", (), [CreateDatabase(made)])
+    return Result()
+
+
+def create_table(statement: nodes.CreateTable, context: StatementContext) -> Result:
+    """The table, and with AS SELECT its rows; both are there or neither is."""
+    if statement.temporary:
+        raise NotSupportedError(
+            "Temporary tables are not supported.",
+            hint="Make a table in a database of your own, and drop it.",
+            position=statement.position,
+        )
+    return attempted(context, partial(_create_table, statement, context))
+
+
+def _create_table(
+    statement: nodes.CreateTable, context: StatementContext, snapshot: Snapshot
+) -> Result:
+    existing = _existing(statement.table, statement, context, snapshot)
+    if existing is not None and statement.if_not_exists:
+        return Result()
+    table = build_table(statement, context, snapshot)
+    if statement.clone:
+        table = with_columns_of(table, like_of(statement, context, snapshot))
+    if isinstance(existing, Table) and is_dimension_only(snapshot, existing):
+        table = successor(table, existing, snapshot)
+    if statement.query is not None and not statement.empty:
+        return _create_filled(statement, table, existing, context, snapshot)
+    if statement.clone:
+        return _create_clone(statement, table, existing, context, snapshot)
+    _publish(table, existing, context, snapshot)
+    return Result()
+
+
+def _existing(
+    name: nodes.TableName, statement: nodes.CreateTable | nodes.CreateView,
+    context: StatementContext, snapshot: Snapshot,
+) -> SchemaObject | None:  # fmt: skip
+    existing = context.find(snapshot, name)
+    if existing is None or statement.if_not_exists:
+        return existing
+    if not statement.or_replace:
+        raise TableAlreadyExists(
+            f"{existing.database}.{existing.name} exists.",
+            hint="Say IF NOT EXISTS or CREATE OR REPLACE, or DROP it first.",
+            position=name.position,
+        )
+    if isinstance(statement, nodes.CreateTable) and not is_dimension_only(snapshot, existing):
+        refuse_dependents(snapshot, existing, "replace")
+    return existing
+
+
+def _publish(
+    made: Table | View, existing: SchemaObject | None, context: StatementContext,
+    snapshot: Snapshot, staged: Sequence[StagedInsert] = (), reads: Sequence[tuple[str, int]] = (),
+    keys: Sequence[Change] = (),
+) -> None:  # fmt: skip
+    """One commit: what had the name goes, the object comes, with its first rows and their keys.
+    `reads` are ids and revisions of what its text names."""
+    requirements: list[Requirement] = [DatabaseExists(made.database)]
+    requirements += [RevisionIs(*one) for one in reads]
+    changes: list[Change] = []
+    if isinstance(existing, Table) and isinstance(made, Table) and made.id == existing.id:
+        rows = join_staged(staged) if staged else None
+        publish_successor(
+            made, existing, context, snapshot, rows.requirements if rows else (),
+            [*rows.changes, *keys] if rows else (),
+        )  # fmt: skip
+        return
+    if existing is None:
+        requirements.append(NameIsFree(made.database, made.name))
+    else:
+        requirements.append(RevisionIs(existing.id, existing.revision))
+        requirements.append(NoDependents(existing.id))
+        changes.append(DropObject(existing.id))
+    changes.append(PutObject(made))
+    if staged:
+        rows = join_staged(staged)
+        own = SchemaIs(made.id, made.version)  # true only once this commit is made
+        requirements += [r for r in rows.requirements if r != own]
+        changes += [*rows.changes, *keys]
+    commit(context, f"CREATE {type(made).__name__.upper()}", requirements, changes)
+
+
+def _create_clone(
+    statement: nodes.CreateTable, table: Table, existing: SchemaObject | None,
+    context: StatementContext, snapshot: Snapshot,
+) -> Result:  # fmt: skip
+    """CLONE AS: the table and the other one's rows, by reference, in one commit."""
+    source = like_of(statement, context, snapshot)
+    assert source is not None
+    services = context.services
+    with Pin(services, snapshot.number):
+        staged, written = cloned_parts(
+            services, snapshot, source, table, context.text, context.query_id
+        )
+        with discarding(lambda: discard(services, written)):
+            _publish(table, existing, context, snapshot, [staged] if staged.rows else [])
+    services.notify_written(table.id)
+    return Result(affected_rows=staged.rows)
+
+
+def _create_filled(
+    statement: nodes.CreateTable, table: Table, existing: SchemaObject | None,
+    context: StatementContext, snapshot: Snapshot,
+) -> Result:  # fmt: skip
+    """AS SELECT: the rows are staged for a table that does not exist yet, and one commit makes the
+    table and all of them visible; a SELECT that fails leaves nothing."""
+    assert statement.query is not None
+    services = context.services
+    staged: list[StagedInsert] = []
+
+    def give_up() -> None:
+        discard(services, [path for one in staged for path in one.paths])
+
+    admission = Admission.of(services, table)
+    try:
+        for rows in query_blocks(table, None, statement.query, context, snapshot):
+            block = rows if admission is None else admission.admit(rows)
+            staged.append(
+                stage_insert(
+                    table, block, snapshot, services.store, services.lease_id,
+                    settings=context.settings, environment=context.environment,
+                    cache=services.cache, cancelled=context.cancelled,
+                )
+            )  # fmt: skip
+    except BaseException:
+        give_up()
+        raise
+    with discarding(give_up):
+        keys = admission.changes() if admission else ()
+        _publish(table, existing, context, snapshot, staged, keys=keys)
+    services.notify_written(table.id)
+    return Result(affected_rows=sum(one.rows for one in staged))
+
+
+def create_view(statement: nodes.CreateView, context: StatementContext) -> Result:
+    """A plain view: its SELECT is bound once to learn its columns, and frozen with full names."""
+    return attempted(context, partial(_create_view, statement, context))
+
+
+def _create_view(
+    statement: nodes.CreateView, context: StatementContext, snapshot: Snapshot
+) -> Result:
+    from olapdb.bind.analysis import qualify
+
+    database, name = context.locate(statement.name)
+    require_own_database(database, snapshot, statement.name.position)
+    existing = _existing(statement.name, statement, context, snapshot)
+    if existing is not None and statement.if_not_exists:
+        return Result()
+    if existing is not None and not isinstance(existing, View):
+        raise TableAlreadyExists(
+            f"{existing.database}.{existing.name} is not a view.", hint="DROP it first.",
+            position=statement.name.position,
+        )  # fmt: skip
+    plan = select.plan_query(statement.query, context, snapshot)
+    columns = tuple(Column(i, n, t) for i, (n, t) in enumerate(zip(plan.names, plan.types), 1))
+    if statement.columns:
+        columns = _named_columns(statement, columns)
+    made = View(
+        id=str(uuid.uuid4()),
+        database=database,
+        name=name,
+        columns=columns,
+        query=to_sql(qualify(statement.query, context.scope(snapshot))),
+        comment=statement.comment,
+        created_ms=context.services.clock_ms(),
+    )
+    if existing is not None and (existing.query, existing.columns) == (made.query, made.columns):
+        # The same view: what reads it needs not know, whoever makes its views anew every day.
+        same = replace(existing, comment=made.comment)
+        needed = [RevisionIs(existing.id, existing.revision)]
+        commit(context, "CREATE VIEW", needed, [PutObject(same)])
+        return Result()
+    if existing is not None:
+        refuse_dependents(snapshot, existing, "replace")
+    _publish(made, existing, context, snapshot, reads=plan.tables)
+    return Result()
+
+
+def _named_columns(statement: nodes.CreateView, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    if len(statement.columns) != len(columns):
+        raise BadArguments(
+            f"The view lists {len(statement.columns)} columns, its SELECT has {len(columns)}.",
+            position=statement.position,
+        )
+    named = []
+    for definition, column in zip(statement.columns, columns, strict=True):
+        if definition.name != column.name:
+            raise BadArguments(
+                f"The view's column {definition.name} is called {column.name} in its SELECT.",
+                hint="Use AS to give it that name.",
+                position=definition.position,
+            )
+        named.append(replace(column, comment=definition.comment))
+    return tuple(named)

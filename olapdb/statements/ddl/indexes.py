@@ -1,0 +1,225 @@
+"""Skip indexes: what CREATE TABLE and ALTER TABLE … INDEX say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from olapdb.dml.mutation_steps import RewriteStep
+from olapdb.errors import (
+    BadArguments,
+    IllegalColumn,
+    IllegalIndex,
+    IncorrectQuery,
+    NotSupportedError,
+)
+from olapdb.model.schema import IndexType, SkipIndex, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.plan.expressions import Call, Expression, columns_of, walk
+from olapdb.sql import nodes
+from olapdb.sql.format import to_sql
+from olapdb.statements.context import StatementContext
+from olapdb.statements.dml.partitions import find_partition
+from olapdb.storage.skip_indexes import DEFAULT_FALSE_POSITIVES
+from olapdb.types import (
+    UUID,
+    AggregateFunction,
+    Array,
+    Boolean,
+    DataType,
+    Date,
+    Date32,
+    DateTime,
+    DateTime64,
+    FixedString,
+    Integer,
+    Map,
+    String,
+    Tuple,
+    plain,
+)
+
+_TYPES: dict[str, IndexType] = {
+    "minmax": "minmax", "set": "set", "bloom_filter": "bloom_filter", "bloomfilter": "bloom_filter",
+}  # fmt: skip
+_HASHED = (Integer, String, FixedString, Date, Date32, DateTime, DateTime64, UUID, Boolean)
+
+
+def skip_index(
+    definition: nodes.IndexDefinition, table: Table, context: StatementContext, snapshot: Snapshot
+) -> SkipIndex:
+    """The index over the table's columns; errors as ClickHouse's."""
+    from olapdb.bind import bind_expression
+
+    kind = _TYPES.get(definition.type.name.lower())
+    if kind is None:
+        raise NotSupportedError(
+            f"INDEX … TYPE {definition.type.name} is not supported.",
+            hint="There are minmax, set(n) and bloom_filter.", position=definition.position,
+        )  # fmt: skip
+    bound = bind_expression(definition.expression, table, context.scope(snapshot))
+    _check_expression(definition, bound, table)
+    if kind == "bloom_filter":
+        _check_hashed(definition, bound.type)
+    if definition.granularity < 1:
+        raise BadArguments("GRANULARITY is at least 1.", position=definition.position)
+    return SkipIndex(
+        definition.name, to_sql(definition.expression), kind, tuple(sorted(columns_of(bound))),
+        _argument(definition, kind), definition.granularity,
+    )  # fmt: skip
+
+
+def add_indexes(
+    definitions: tuple[nodes.IndexDefinition, ...], table: Table, context: StatementContext,
+    snapshot: Snapshot,
+) -> Table:  # fmt: skip
+    """The table with these too; the names differ."""
+    for definition in definitions:
+        made = skip_index(definition, table, context, snapshot)
+        if any(known.name == made.name for known in table.indexes):
+            raise IllegalIndex(
+                f"The index {made.name} is there already.", hint="Choose another name.",
+                position=definition.position,
+            )  # fmt: skip
+        table = replace(table, indexes=(*table.indexes, made))
+    return table
+
+
+def alter_index(
+    action: nodes.IndexAction, table: Table, context: StatementContext, snapshot: Snapshot
+) -> Table:
+    """ADD and DROP INDEX: parts written from then on have it; MATERIALIZE INDEX and OPTIMIZE … FINAL
+    rewrite others."""
+    known = any(index.name == action.name for index in table.indexes)
+    match action.action:
+        case "ADD":
+            assert action.index is not None
+            if known and action.if_exists:
+                return table
+            if known:
+                raise IllegalColumn(
+                    f"The index {action.name} is there already.",
+                    hint="Choose another name, or say ADD INDEX IF NOT EXISTS.",
+                    position=action.position,
+                )
+            return _placed(add_indexes((action.index,), table, context, snapshot), action)
+        case "DROP":
+            if not known and not action.if_exists:
+                raise BadArguments(
+                    f"{table.database}.{table.name} has no index {action.name}.",
+                    hint="system.data_skipping_indices lists those there are.",
+                    position=action.position,
+                )
+            kept = tuple(index for index in table.indexes if index.name != action.name)
+            return replace(table, indexes=kept)
+        case "MATERIALIZE" | "CLEAR":
+            return table  # the parts are written anew, see `rewriting`
+
+
+def rewriting(
+    action: nodes.IndexAction, table: Table, context: StatementContext, snapshot: Snapshot
+) -> Sequence[RewriteStep]:
+    """MATERIALIZE INDEX writes the parts anew, CLEAR INDEX too, but without it, until a merge."""
+    if action.action not in ("MATERIALIZE", "CLEAR"):
+        return ()
+    partition = None
+    if action.partition is not None:
+        partition = find_partition(action.partition, table, context, snapshot)
+    if all(index.name != action.name for index in table.indexes):
+        if action.if_exists:
+            return ()
+        raise BadArguments(
+            f"{table.database}.{table.name} has no index {action.name} to {action.action.lower()}.",
+            hint="system.data_skipping_indices lists those there are.",
+            position=action.position,
+        )
+    return (RewriteStep(partition, action.name if action.action == "CLEAR" else ""),)
+
+
+def _placed(table: Table, action: nodes.IndexAction) -> Table:
+    """The table with its newest index FIRST or AFTER another one."""
+    *others, made = table.indexes
+    if action.first:
+        return replace(table, indexes=(made, *others))
+    if action.after is None:
+        return table
+    names = [index.name for index in others]
+    if action.after not in names:
+        raise BadArguments(
+            f"{table.database}.{table.name} has no index {action.after} to add {made.name} after.",
+            hint=f"It has {', '.join(names) or 'none'}.", position=action.position,
+        )  # fmt: skip
+    at = names.index(action.after) + 1
+    return replace(table, indexes=(*others[:at], made, *others[at:]))
+
+
+def _check_expression(definition: nodes.IndexDefinition, bound: Expression, table: Table) -> None:
+    used = columns_of(bound)
+    if not used:
+        raise IncorrectQuery(
+            f"The expression of the index {definition.name} names no column.",
+            position=definition.position,
+        )
+    if any(isinstance(e, Call) and e.function.volatility != "pure" for e in walk(bound)):
+        raise BadArguments(
+            f"The expression of the index {definition.name} gives another value each time.",
+            position=definition.position,
+        )
+    unstored = [c.name for c in table.columns if c.name in used and not c.stored]
+    if unstored:
+        raise IllegalColumn(
+            f"The index {definition.name} is over {unstored[0]}, which no part stores.",
+            hint="Write out what the ALIAS stands for.", position=definition.position,
+        )  # fmt: skip
+    if isinstance(plain(bound.type), AggregateFunction | Map | Tuple):
+        raise IllegalColumn(
+            f"An index cannot be over {bound.type}.",
+            hint="Declare an index for each of the expressions, or over an element of it.",
+            position=definition.position,
+        )
+    if (
+        isinstance(plain(bound.type), Array)
+        and _TYPES[definition.type.name.lower()] != "bloom_filter"
+    ):
+        raise IllegalColumn(
+            f"An index {definition.type.name} cannot be over {bound.type}.",
+            hint="bloom_filter can; it serves has().", position=definition.position,
+        )  # fmt: skip
+
+
+def _check_hashed(definition: nodes.IndexDefinition, data_type: DataType) -> None:
+    inner = plain(data_type)
+    if isinstance(inner, Array):
+        inner = plain(inner.inner)
+    if not isinstance(inner, _HASHED):
+        raise IllegalColumn(
+            f"An index bloom_filter cannot be over {data_type}.",
+            hint="Integers, texts, dates, times and UUIDs can, and arrays of them.",
+            position=definition.position,
+        )
+
+
+def _argument(definition: nodes.IndexDefinition, kind: IndexType) -> float:
+    values = [one.value for one in definition.type.arguments if isinstance(one, nodes.Literal)]
+    given = definition.type.arguments
+    if len(values) != len(given) or len(given) > (kind != "minmax"):
+        raise IncorrectQuery(
+            f"TYPE {definition.type.name} takes {'no argument' if kind == 'minmax' else 'one number'}.",
+            position=definition.position,
+        )
+    if kind == "minmax":
+        return 0.0
+    if kind == "set":
+        if len(values) != 1 or not isinstance(values[0], int) or values[0] < 0:
+            raise IncorrectQuery(
+                "set(n) takes the most values that a block may have, 0 for any number.",
+                position=definition.position,
+            )
+        return float(values[0])
+    rate = values[0] if values else DEFAULT_FALSE_POSITIVES
+    if not isinstance(rate, int | float) or not 0 < rate < 1:
+        raise BadArguments(
+            "bloom_filter(p) takes a rate of false positives between 0 and 1.",
+            position=definition.position,
+        )
+    return float(rate)

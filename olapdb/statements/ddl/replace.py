@@ -1,0 +1,135 @@
+"""CREATE OR REPLACE of a table that views join: it stays the same table, with other rows.
+
+A view knows its dimensions by identity, so a table in the old one's stead would leave it reading
+what nobody sees any more.  Where views read the table beside their source, and nothing else, the
+new definition takes over its identity; the rows that differ say which slices are stale.  This is
+what a dbt run does to the model of a dimension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from olapdb.errors import Error
+from olapdb.lineage.dimension_change import dimension_changed, dimension_views
+from olapdb.lineage.row_removal import raised
+from olapdb.model.changes import (
+    Change,
+    Commit,
+    NoDependents,
+    PartsOfPartitionAre,
+    PutObject,
+    RemoveParts,
+    Requirement,
+    RevisionIs,
+    SchemaIs,
+)
+from olapdb.model.columns import next_column_id
+from olapdb.model.part import detached_table
+from olapdb.model.schema import Column, MaterializedView, SchemaObject, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.plan.tree import columns_read
+from olapdb.statements.context import StatementContext
+from olapdb.views.definition.dependents import check_altered
+from olapdb.views.definition.judgement import bind_view, publish_rejudged
+
+
+def is_dimension_only(snapshot: Snapshot, item: SchemaObject) -> bool:
+    """Whether views read the table beside their source, and none as its source or target."""
+    if not isinstance(item, Table) or not dimension_views(snapshot, {item.id}):
+        return False
+    if item.setting("deduplicate_by", ""):
+        return False  # the keys of the old rows would keep the new ones out
+    return all(
+        item.id in one.dimension_ids and item.id not in (one.source_id, one.target_id)
+        for one in snapshot.objects()
+        if isinstance(one, MaterializedView) and one.needs(item.id)
+    )
+
+
+def successor(made: Table, existing: Table, snapshot: Snapshot) -> Table:
+    """The new definition with the old identity; columns of the same name and type stay the same.
+
+    AlterOfColumnIsForbidden where a view would not fit any more."""
+    newest = next_column_id(existing) - 1
+    columns: list[Column] = []
+    for column in made.columns:
+        old = existing.column(column.name)
+        if old is not None and old.type == column.type:
+            columns.append(replace(column, id=old.id))
+        else:
+            newest += 1
+            columns.append(replace(column, id=newest))
+    table = replace(
+        made, id=existing.id, columns=tuple(columns), version=existing.version + 1,
+        revision=existing.revision, last_column_id=newest,
+    )  # fmt: skip
+    check_altered(snapshot, table, "replace")
+    return table
+
+
+def publish_successor(
+    made: Table,
+    existing: Table,
+    context: StatementContext,
+    snapshot: Snapshot,
+    requirements: Sequence[Requirement],
+    changes: Sequence[Change],
+) -> None:
+    """One commit: the old rows go, detached ones too (they are of other keys, maybe), definition and
+    new rows (`changes`) come, and what of the views differs is stale."""
+    services = context.services
+    detached = detached_table(existing.id)
+    detached_ids = tuple(sorted(part.id for part in snapshot.parts(detached)))
+    parts = snapshot.parts(existing.id)
+    ids = tuple(sorted(part.id for part in parts))
+    rows = sum(part.rows for part in parts)
+    all_changes: list[Change] = [
+        RemoveParts(*one) for one in ((existing.id, ids), (detached, detached_ids)) if one[1]
+    ]
+    all_changes += [PutObject(made), *raised(existing, parts), *changes]
+    stale, needed = dimension_changed(
+        snapshot, {existing.id}, "DIMENSION CHANGE", context.text[:65_536], context.query_id, rows,
+        services.clock_ms(), services=services, changes=all_changes, settings=context.settings,
+        rejoined=_rejoined(made, existing, snapshot),
+    )  # fmt: skip
+    rejudged, unchanged = publish_rejudged(
+        services, snapshot, check_altered(snapshot, made, "replace"), context.query_id,
+        context.text[:65_536],
+    )  # fmt: skip
+    views = tuple(view.id for view in dimension_views(snapshot, {existing.id}))
+    own = SchemaIs(made.id, made.version)  # true only once this commit is made
+    commit = Commit(
+        (
+            RevisionIs(existing.id, existing.revision), NoDependents(existing.id, but=views),
+            PartsOfPartitionAre(existing.id, None, ids),
+            PartsOfPartitionAre(detached, None, detached_ids),
+            *(one for one in dict.fromkeys((*requirements, *needed, *unchanged)) if one != own),
+        ),
+        (*all_changes, *stale, *rejudged), "CREATE TABLE", context.query_id, context.text[:65_536],
+    )  # fmt: skip
+    services.catalog.apply(commit)
+    services.notify_written(made.id)
+
+
+def _rejoined(made: Table, existing: Table, snapshot: Snapshot) -> frozenset[str]:
+    """The views that read a column which is another one from now on: the new rows cannot be read as
+    the old table's, so nothing is compared for them."""
+    kept = {column.name: column.id for column in made.columns}
+    others = {one.name for one in existing.columns if kept.get(one.name) != one.id}
+    if _aliases(existing) - _aliases(made):  # a plan has their expressions, not their names
+        return frozenset(view.id for view in dimension_views(snapshot, {existing.id}))
+    found: set[str] = set()
+    for view in dimension_views(snapshot, {existing.id}) if others else ():
+        try:
+            read = columns_read(bind_view(view, snapshot).root, existing.id)
+        except Error:
+            read = frozenset(others)
+        if read & others:
+            found.add(view.id)
+    return frozenset(found)
+
+
+def _aliases(table: Table) -> set[tuple[str, str]]:
+    return {(one.name, one.default) for one in table.columns if one.default_kind == "ALIAS"}

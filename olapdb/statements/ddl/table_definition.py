@@ -1,0 +1,288 @@
+"""What a CREATE TABLE describes: its columns, engine, keys and settings, and what they must fit."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+
+from olapdb.config import SettingValue, is_deduplication, table_settings
+from olapdb.errors import (
+    BadArguments,
+    DataTypeCannotBeUsedInKey,
+    IllegalColumn,
+    IncorrectQuery,
+    NotSupportedError,
+)
+from olapdb.ingest.deduplication_key import check_deduplication
+from olapdb.model.columns import fresh_columns
+from olapdb.model.schema import Column, Engine, KeyItem, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.plan.expressions import Call, ColumnRef, Expression, walk
+from olapdb.sql import nodes
+from olapdb.sql.format import to_sql
+from olapdb.statements.context import StatementContext
+from olapdb.statements.ddl.column_checks import check_columns, constraint_of
+from olapdb.statements.ddl.engines import check_engine, engine_of, with_version
+from olapdb.statements.introspect.show import require_own_database
+from olapdb.statements.query import select
+from olapdb.types import (
+    AggregateFunction,
+    DataType,
+    Float,
+    LowCardinality,
+    Map,
+    Nothing,
+    SimpleAggregateFunction,
+    is_nullable,
+    make_nullable,
+    plain,
+)
+
+
+def build_table(
+    statement: nodes.CreateTable, context: StatementContext, snapshot: Snapshot
+) -> Table:
+    """The table that the statement describes, with fresh ids; nothing is published."""
+    database, name = context.locate(statement.table)
+    require_own_database(database, snapshot, statement.table.position)
+    for what, clause in (
+        ("PROJECTION", statement.projections),
+        ("SAMPLE BY", statement.storage.sample_by),
+    ):  # fmt: skip
+        if clause:
+            raise NotSupportedError(
+                f"{what} in CREATE TABLE is not supported yet.", hint="Leave the clause out.",
+                position=statement.position,
+            )  # fmt: skip
+    like = like_of(statement, context, snapshot)
+    columns = _columns(statement, like, context, snapshot)
+    storage = statement.storage
+    engine = engine_of(storage, like)
+    sorting_key, primary_key, partition_key = _keys(storage, like, engine)
+    given: dict[str, SettingValue | None] = {s.name: s.value for s in storage.settings}
+    settings = table_settings(given) if storage.settings else (like.settings if like else ())
+    if not engine.is_merge_tree:
+        settings = tuple(s for s in settings if engine.name == "Null" and is_deduplication(s[0]))
+    table = Table(
+        id=str(uuid.uuid4()),
+        database=database,
+        name=name,
+        engine=engine,
+        columns=columns,
+        sorting_key=sorting_key,
+        primary_key=primary_key,
+        partition_key=partition_key,
+        settings=settings,
+        comment=statement.comment,
+        created_ms=context.services.clock_ms(),
+        constraints=_constraints(statement, like),
+    )
+    check_table(table, context, snapshot)
+    table = replace(table, ttl=_ttl(statement, like, table, context, snapshot))
+    if statement.indexes:
+        from olapdb.statements.ddl.indexes import add_indexes
+
+        return add_indexes(statement.indexes, table, context, snapshot)
+    return table
+
+
+def _ttl(
+    statement: nodes.CreateTable, like: Table | None, table: Table, context: StatementContext,
+    snapshot: Snapshot,
+) -> str:  # fmt: skip
+    from olapdb.statements.ddl.ttl import ttl_text
+
+    items = statement.storage.ttl
+    if not items and like is not None and table.engine.is_merge_tree:
+        return like.ttl if statement.storage.engine is None else ""
+    return ttl_text(items, table, context.scope(snapshot))
+
+
+def check_table(table: Table, context: StatementContext, snapshot: Snapshot) -> None:
+    """Keys and defaults bind over the columns; key types can be keys; engine columns exist."""
+    from olapdb.bind import bind_expression
+    from olapdb.sql.parser import parse_expression
+
+    check_engine(table)
+    check_deduplication(table, snapshot)
+    scope = context.scope(snapshot)
+    nullable_ok = bool(dict(table.settings).get("allow_nullable_key", False))
+    for item in table.sorting_key:
+        written = parse_expression(item.expression)
+        bound = bind_expression(written, table, scope)
+        _check_key(item.expression, bound, "sorting key", nullable_ok)
+        reads = isinstance(written, nodes.Identifier)  # an ALIAS may stand for a constant
+        if not reads and not any(isinstance(e, ColumnRef) for e in walk(bound)):
+            raise IllegalColumn(
+                f"The sorting key cannot contain a constant, {item.expression}.",
+                hint="Leave it out; ORDER BY tuple() sorts by nothing.",
+            )
+    _check_distinct([item.expression for item in table.sorting_key])
+    if table.partition_key:
+        bound = bind_expression(parse_expression(table.partition_key), table, scope)
+        _check_key(table.partition_key, bound, "partition key", nullable_ok)
+        if isinstance(plain(bound.type), Float):
+            raise BadArguments(f"Partition key {table.partition_key} is a floating-point number.")
+    check_columns(table, scope)
+
+
+def _check_distinct(expressions: Sequence[str]) -> None:
+    for at, text in enumerate(expressions):
+        if text in expressions[:at]:
+            raise BadArguments(f"The sorting key has {text} twice.", hint="Leave one out.")
+
+
+def _check_key(text: str, bound: Expression, what: str, nullable_ok: bool) -> None:
+    data_type = bound.type
+    volatile = next(
+        (e.name for e in walk(bound) if isinstance(e, Call) and e.function.volatility != "pure"),
+        None,
+    )
+    if volatile is not None:
+        raise BadArguments(
+            f"The {what} contains {volatile}(), which gives another value each time.",
+            hint="A key is computed from the row's columns alone; store the value in one.",
+        )
+    if is_nullable(data_type) and not nullable_ok:
+        raise IllegalColumn(
+            f"The {what} contains {text}, which is Nullable.",
+            hint="Use assumeNotNull or a default, or SETTINGS allow_nullable_key = 1.",
+        )
+    if isinstance(data_type, AggregateFunction | SimpleAggregateFunction | Map | Nothing):
+        raise DataTypeCannotBeUsedInKey(f"{text} of type {data_type} cannot be in the {what}.")
+
+
+def like_of(
+    statement: nodes.CreateTable, context: StatementContext, snapshot: Snapshot
+) -> Table | None:
+    if statement.like is None:
+        return None
+    return context.require_table(snapshot, statement.like, "CREATE TABLE AS")
+
+
+def _columns(
+    statement: nodes.CreateTable, like: Table | None, context: StatementContext, snapshot: Snapshot
+) -> tuple[Column, ...]:
+    if statement.columns:
+        made = columns_of(statement.columns, context, snapshot)
+    elif like is not None:
+        return fresh_columns(like.columns)
+    elif statement.query is not None:
+        plan = select.plan_query(statement.query, context, snapshot)
+        made = tuple(
+            Column(i, n, _storable(t)) for i, (n, t) in enumerate(zip(plan.names, plan.types), 1)
+        )
+    else:
+        raise IncorrectQuery(
+            f"CREATE TABLE {statement.table} names no columns.",
+            hint="Give a column list, AS SELECT, or AS another table.",
+            position=statement.position,
+        )
+    seen: set[str] = set()
+    for column in made:
+        if column.name in seen:
+            raise IllegalColumn(f"Column {column.name} appears twice.", position=statement.position)
+        seen.add(column.name)
+    return made
+
+
+def _constraints(statement: nodes.CreateTable, like: Table | None) -> tuple[tuple[str, str], ...]:
+    if statement.constraints or like is None or statement.columns:
+        return tuple(constraint_of(one) for one in statement.constraints)
+    return like.constraints
+
+
+def _storable(data_type: DataType) -> DataType:
+    if isinstance(plain(data_type), Nothing):
+        raise BadArguments(
+            "A column of the SELECT is NULL only and has no type.", hint="CAST it to one."
+        )
+    return data_type
+
+
+def columns_of(
+    definitions: Sequence[nodes.ColumnDefinition], context: StatementContext, snapshot: Snapshot
+) -> tuple[Column, ...]:
+    """Columns as CREATE TABLE lists them; a missing type is that of the default expression."""
+    nullable = context.settings.boolean("data_type_default_nullable")
+    made: list[Column] = []
+    for number, definition in enumerate(definitions, 1):
+        if definition.ttl is not None:
+            raise NotSupportedError(
+                f"Column {definition.name}: a column's TTL is not supported.",
+                position=definition.position,
+            )
+        data_type = definition.type
+        if data_type is None:
+            data_type = _default_type(definition, made, context, snapshot)
+        elif nullable and not isinstance(data_type, LowCardinality):
+            data_type = make_nullable(data_type)
+        made.append(
+            Column(
+                number,
+                definition.name,
+                data_type,
+                definition.default_kind,
+                to_sql(definition.default) if definition.default is not None else "",
+                definition.comment,
+                ", ".join(to_sql(c) for c in definition.codec),
+            )
+        )
+    return tuple(made)
+
+
+def _default_type(
+    definition: nodes.ColumnDefinition, before: Sequence[Column], context: StatementContext,
+    snapshot: Snapshot,
+) -> DataType:  # fmt: skip
+    from olapdb.bind import bind_expression
+
+    if definition.default is None:
+        raise BadArguments(
+            f"Column {definition.name} has no type.", hint="Give a type or a DEFAULT expression.",
+            position=definition.position,
+        )  # fmt: skip
+    shell = Table("", context.database, "", Engine("Null"), tuple(before))
+    return bind_expression(definition.default, shell, context.scope(snapshot)).type
+
+
+def _keys(
+    storage: nodes.StorageClause, like: Table | None, engine: Engine
+) -> tuple[tuple[KeyItem, ...], int, str]:
+    given = storage.order_by is not None or storage.primary_key is not None
+    if not engine.is_merge_tree:
+        return (), 0, ""
+    if not given and storage.partition_by is None and like is not None:
+        return like.sorting_key, like.primary_key, like.partition_key
+    primary = tuple(to_sql(e) for e in _flat(storage.primary_key or ()))
+    if storage.order_by is None:
+        sorting = tuple(KeyItem(text) for text in primary)
+    else:
+        sorting = tuple(key_items(storage.order_by))
+    if primary and primary != tuple(i.expression for i in sorting[: len(primary)]):
+        raise BadArguments("The primary key must be a prefix of ORDER BY.")
+    partition = "" if storage.partition_by is None else to_sql(storage.partition_by)
+    if partition in ("tuple()", "()"):
+        partition = ""
+    return with_version(engine, sorting), len(primary) or len(sorting), partition
+
+
+def _flat(expressions: Sequence[nodes.Expression]) -> list[nodes.Expression]:
+    """`(a, b)` and `a, b` alike; `tuple()` is nothing."""
+    flat: list[nodes.Expression] = []
+    for e in expressions:
+        if isinstance(e, nodes.TupleLiteral):
+            flat.extend(e.elements)
+        elif not (isinstance(e, nodes.Function) and e.name == "tuple" and not e.arguments):
+            flat.append(e)
+    return flat
+
+
+def key_items(items: Sequence[nodes.OrderItem]) -> list[KeyItem]:
+    made: list[KeyItem] = []
+    for item in items:
+        if item.nulls_first is not None or item.collate is not None:
+            raise BadArguments("NULLS FIRST and COLLATE have no place in a table's ORDER BY.")
+        made.extend(KeyItem(to_sql(e), item.descending) for e in _flat([item.expression]))
+    return made

@@ -1,0 +1,164 @@
+"""TTL in CREATE TABLE and ALTER TABLE: what an expression may be, and MATERIALIZE TTL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from olapdb.bind.syntax import rewrite
+from olapdb.bind.syntax import walk as walk_syntax
+from olapdb.errors import (
+    BadArguments,
+    BadTtlExpression,
+    IllegalTypeOfColumnForFilter,
+    IncorrectQuery,
+    NotSupportedError,
+)
+from olapdb.model.schema import Table
+from olapdb.plan.expressions import Call, Expression, columns_of, walk
+from olapdb.result import Result
+from olapdb.sql import nodes
+from olapdb.sql.format import to_sql
+from olapdb.statements.context import StatementContext
+from olapdb.statements.dml.partitions import find_partition
+from olapdb.types import (
+    Boolean,
+    DataType,
+    Date,
+    Date32,
+    DateTime,
+    DateTime64,
+    Integer,
+    is_nullable,
+    plain,
+)
+
+if TYPE_CHECKING:
+    from olapdb.bind import BindScope
+
+
+def ttl_text(items: Sequence[nodes.TtlItem], table: Table, scope: BindScope) -> str:
+    """The rules as they are kept in `Table.ttl`, checked over the table's columns; "" for none.
+
+    Raises BadTtlExpression or BadArguments as ClickHouse does, NotSupportedError for TTL that does
+    something else than to delete rows, and the binder's errors.
+    """
+    if items and not table.engine.is_merge_tree:
+        raise BadArguments(
+            f"Engine {table.engine.name} has no TTL.",
+            hint="Use a table of the MergeTree family.", position=items[0].position,
+        )  # fmt: skip
+    for item in items:
+        _check(item, table, scope)
+    if sum(1 for item in items if item.where is None) > 1:
+        raise BadTtlExpression(
+            "More than one DELETE TTL expression without WHERE expression is not allowed.",
+            hint="Give all but one of them a WHERE.", position=items[-1].position,
+        )  # fmt: skip
+    return ", ".join(_text(item) for item in items)
+
+
+def _text(item: nodes.TtlItem) -> str:
+    text = to_sql(rewrite(item.expression, _interval_as_function))
+    if item.where is None:
+        return text
+    return f"{text} WHERE {to_sql(rewrite(item.where, _interval_as_function))}"
+
+
+def _interval_as_function(node: nodes.Node) -> nodes.Node | None:
+    """`INTERVAL 1 DAY` as ClickHouse shows it: toIntervalDay(1)."""
+    if isinstance(node, nodes.IntervalLiteral):
+        return nodes.Function(f"toInterval{node.unit}", (node.expression,))
+    return None
+
+
+def _check(item: nodes.TtlItem, table: Table, scope: BindScope) -> None:
+    from olapdb.bind import bind_expression
+
+    if item.action != "DELETE":
+        what = {"GROUP BY": "GROUP BY", "RECOMPRESS": "RECOMPRESS", "MOVE": f"TO {item.detail}"}
+        raise NotSupportedError(
+            f"TTL … {what[item.action]} is not supported: TTL deletes rows.",
+            hint="A materialized view keeps aggregates of rows that leave by TTL.",
+            position=item.position,
+        )
+    for expression in filter(None, (item.expression, item.where)):
+        if any(isinstance(one, nodes.Subquery | nodes.Query) for one in walk_syntax(expression)):
+            raise NotSupportedError(
+                "A subquery in TTL is not supported.",
+                hint="Decide by the row's own columns, or DELETE FROM … WHERE by a schedule.",
+                position=item.position,
+            )
+    bound = bind_expression(item.expression, table, scope)
+    text = to_sql(item.expression)
+    _check_pure(bound, text, item)
+    if not columns_of(bound):
+        raise BadArguments(
+            f"TTL expression {text} does not depend on any of the columns of the table.",
+            hint="Say from when on a row's time runs, as in TTL day + INTERVAL 1 MONTH.",
+            position=item.position,
+        )
+    if not _is_time(bound.type):
+        raise BadTtlExpression(
+            "TTL expression result column should have Date, Date32, DateTime or DateTime64 type,"
+            f" but has {bound.type}.",
+            hint="Say when a row expires, as in TTL day + INTERVAL 1 MONTH.",
+            position=item.position,
+        )
+    if item.where is not None:
+        where = bind_expression(item.where, table, scope)
+        _check_pure(where, to_sql(item.where), item)
+        if not isinstance(plain(where.type), Integer | Boolean):
+            raise IllegalTypeOfColumnForFilter(
+                f"TTL … WHERE {to_sql(item.where)} is of type {where.type}, not a condition.",
+                position=item.position,
+            )
+
+
+def _check_pure(bound: Expression, text: str, item: nodes.TtlItem) -> None:
+    for one in walk(bound):
+        if isinstance(one, Call) and one.function.volatility != "pure":
+            raise BadArguments(
+                "TTL expression cannot contain non-deterministic functions, but contains function"
+                f" {one.name}.",
+                hint=f"{text} has to follow from the row's own columns.", position=item.position,
+            )  # fmt: skip
+
+
+def _is_time(data_type: DataType) -> bool:
+    return not is_nullable(data_type) and isinstance(
+        plain(data_type), Date | Date32 | DateTime | DateTime64
+    )
+
+
+def modified_ttl(action: nodes.ModifyTtl, table: Table, scope: BindScope) -> str:
+    """MODIFY TTL and REMOVE TTL: the table's next TTL."""
+    if not action.ttl and not table.ttl:
+        raise BadArguments(
+            f"{table.database}.{table.name} doesn't have any table TTL expression, cannot remove.",
+            position=action.position,
+        )
+    return ttl_text(action.ttl, table, scope)
+
+
+def materialize_ttl(
+    name: nodes.TableName, partition: nodes.PartitionReference | None, context: StatementContext
+) -> Result:
+    """What has expired leaves now, in one commit; the rows that did."""
+    from olapdb.dml.ttl import apply_ttl
+
+    snapshot = context.snapshot()
+    table = context.require_table(snapshot, name, "MATERIALIZE TTL")
+    if not table.ttl:
+        raise IncorrectQuery(
+            f"Cannot MATERIALIZE TTL as there is no TTL set for table {table.database}.{table.name}.",
+            hint="ALTER TABLE … MODIFY TTL sets one.", position=name.position,
+        )  # fmt: skip
+    wanted = None
+    if partition is not None:
+        wanted = find_partition(partition, table, context, snapshot)
+    done = apply_ttl(
+        context.services, table.id, partition_id=wanted, query_id=context.query_id,
+        statement=context.text, settings=context.settings,
+    )  # fmt: skip
+    return Result(affected_rows=done.rows)

@@ -1,0 +1,62 @@
+"""UNDROP TABLE: a dropped table is there again, until vacuum has deleted its parts."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from olapdb.catalog.protocol import DroppedTable
+from olapdb.errors import TableAlreadyExists, UnknownTable
+from olapdb.model.changes import DatabaseExists, NameIsFree, UndropTable
+from olapdb.model.snapshot import Snapshot
+from olapdb.result import Result
+from olapdb.sql import nodes
+from olapdb.statements.context import StatementContext
+from olapdb.statements.ddl.attempts import attempted, commit
+from olapdb.statements.introspect.show import require_own_database
+
+
+def undrop(statement: nodes.Undrop, context: StatementContext) -> Result:
+    """The table that was dropped last under this name, or the one with the UUID: its rows, its id,
+    and which views' rows they are. Views that were dropped with it are created anew."""
+    attempted(context, partial(_undrop, statement, context))
+    return Result()
+
+
+def _undrop(statement: nodes.Undrop, context: StatementContext, snapshot: Snapshot) -> None:
+    database, name = context.locate(statement.name)
+    require_own_database(database, snapshot, statement.name.position)
+    if snapshot.find(database, name) is not None:
+        raise TableAlreadyExists(
+            f"{database}.{name} exists.", hint="RENAME it first; then the dropped one has the name.",
+            position=statement.name.position,
+        )  # fmt: skip
+    found = _choose(statement, context, database, name)
+    commit(
+        context, "UNDROP TABLE", [DatabaseExists(database), NameIsFree(database, name)],
+        [UndropTable(found.table.id)],
+    )  # fmt: skip
+
+
+def _choose(
+    statement: nodes.Undrop, context: StatementContext, database: str, name: str
+) -> DroppedTable:
+    known = [
+        one
+        for one in context.services.catalog.dropped_tables()
+        if (one.table.database, one.table.name) == (database, name)
+        and statement.uuid in (None, one.table.id)
+    ]
+    which = f"{database}.{name}" + (f" of UUID {statement.uuid}" if statement.uuid else "")
+    if not known:
+        raise UnknownTable(
+            f"No dropped table {which} is kept.",
+            hint="system.dropped_tables lists those there are. Views are not kept: create them anew.",
+            position=statement.name.position,
+        )
+    if not known[-1].complete:
+        raise UnknownTable(
+            f"The parts of {which} have been vacuumed: it cannot come back.",
+            hint="old_parts_lifetime is how many seconds they are kept.",
+            position=statement.name.position,
+        )
+    return known[-1]

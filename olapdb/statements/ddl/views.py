@@ -1,0 +1,155 @@
+"""CREATE MATERIALIZED VIEW, ATTACH and DETACH."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from olapdb.errors import NotSupportedError, TableAlreadyExists
+from olapdb.model.schema import Column, MaterializedView, Table
+from olapdb.result import Result
+from olapdb.sql import nodes
+from olapdb.statements.context import StatementContext, unknown_table
+from olapdb.statements.ddl.table_definition import build_table
+
+if TYPE_CHECKING:
+    from olapdb.views.jobs.executor import Executor
+    from olapdb.views.provability import Judgement
+
+
+def create_materialized_view(
+    statement: nodes.CreateMaterializedView, context: StatementContext
+) -> Result:
+    """The trigger is live from its commit on; older rows are its gap until they are backfilled."""
+    from olapdb.views.definition.create import create_view
+
+    context = context.with_settings(statement.settings, takes_engine=statement.populate)
+    created = create_view(
+        context.services, statement, database=context.database, settings=context.settings,
+        query_id=context.query_id, text=context.text, build_inner=_inner_builder(context),
+        executor=executor_of(context), progress=context.progress,
+    )  # fmt: skip
+    context.statistics.warnings += created.warnings
+    return Result()
+
+
+def judged_statement(
+    statement: nodes.CreateMaterializedView, context: StatementContext
+) -> Judgement:
+    """What CREATE would say of the definition; nothing is created."""
+    from olapdb.views.definition.create import judge_statement
+
+    context = context.with_settings(statement.settings)
+    return judge_statement(
+        context.services, statement, database=context.database, settings=context.settings,
+        build_inner=_inner_builder(context),
+    )  # fmt: skip
+
+
+def _inner_builder(
+    context: StatementContext,
+) -> Callable[[nodes.CreateMaterializedView, tuple[Column, ...], str], Table]:
+    def build(
+        statement: nodes.CreateMaterializedView, columns: tuple[Column, ...], name: str
+    ) -> Table:
+        definition = nodes.CreateTable(
+            table=nodes.TableName(name, statement.name.database),
+            columns=_inner_columns(statement.columns, columns),
+            storage=statement.storage or nodes.StorageClause(),
+            position=statement.position,
+        )
+        return build_table(definition, context, context.snapshot())
+
+    return build
+
+
+def _inner_columns(
+    declared: tuple[nodes.ColumnDefinition, ...], made: tuple[Column, ...]
+) -> tuple[nodes.ColumnDefinition, ...]:
+    """The statement's column list, which is the inner table's own; without one, what the query
+    makes.  A declared column without a type has the query's."""
+    types = {c.name: c.type for c in made}
+    if not declared:
+        return tuple(nodes.ColumnDefinition(n, t) for n, t in types.items())
+    return tuple(
+        replace(one, type=types[one.name])
+        if one.type is None and one.default is None and one.name in types
+        else one
+        for one in declared
+    )
+
+
+def attach_or_detach(statement: nodes.Attach | nodes.Detach, context: StatementContext) -> Result:
+    """DETACH VIEW stops the trigger, what comes in meanwhile is its gap; ATTACH starts it again.
+    Tables stay attached: there is no server whose memory they could leave."""
+    snapshot = context.snapshot()
+    attaches = isinstance(statement, nodes.Attach)
+    if statement.kind == "DATABASE":
+        raise _stays_attached(statement, f"database {statement.name}")
+    found = context.find(snapshot, statement.name)
+    if found is None and isinstance(statement, nodes.Detach) and statement.if_exists:
+        return Result()
+    if found is None and attaches:
+        database, name = context.locate(statement.name)
+        error = unknown_table(snapshot, database, name)
+        hint = "UNDROP TABLE brings a dropped table back; CREATE makes a view anew."
+        raise type(error)(error.message, hint=hint, position=statement.name.position)
+    view = context.require(snapshot, statement.name)
+    if isinstance(view, MaterializedView):
+        attach(view, attaches, context)
+        return Result()
+    if isinstance(statement, nodes.Attach):
+        if statement.if_not_exists:
+            return Result()
+        raise TableAlreadyExists(
+            f"{view.database}.{view.name} exists, and is attached.", hint="Say IF NOT EXISTS.",
+            position=statement.name.position,
+        )  # fmt: skip
+    raise _stays_attached(statement, f"{view.database}.{view.name}")
+
+
+def _stays_attached(statement: nodes.Attach | nodes.Detach, what: str) -> NotSupportedError:
+    verb = type(statement).__name__.upper()
+    return NotSupportedError(
+        f"{verb} is for materialized views; {what} is none, and every process that opens the"
+        " warehouse sees the same tables.",
+        hint="RENAME it into another database to put it away; DROP TABLE and UNDROP TABLE, while"
+        " old_parts_lifetime lasts; DETACH PARTITION ALL sets rows aside.",
+        position=statement.position,
+    )
+
+
+def attach(view: MaterializedView, attached: bool, context: StatementContext) -> None:
+    """Whether the view's trigger fires; SYSTEM STOP and START VIEW say the same."""
+    from olapdb.views.definition.create import set_attached
+
+    set_attached(
+        context.services, view.id, attached, query_id=context.query_id, statement=context.text
+    )
+
+
+def alter_query(statement: nodes.Alter, context: StatementContext) -> Result:
+    """ALTER TABLE view MODIFY QUERY: what the old query made is stale until it is replayed."""
+    from olapdb.views.definition.modify_query import modify_query
+
+    if len(statement.actions) > 1:
+        raise NotSupportedError(
+            "MODIFY QUERY stands alone in its ALTER TABLE.",
+            hint="Alter the target first, by its own name; then the view's query.",
+            position=statement.position,
+        )
+    (action,) = statement.actions
+    assert isinstance(action, nodes.ModifyQuery)
+    context = context.with_settings(statement.settings)
+    view = context.require_view(context.snapshot(), statement.table)
+    modify_query(
+        context.services, view.id, action.query, database=context.database,
+        settings=context.settings, query_id=context.query_id, statement=context.text,
+    )  # fmt: skip
+    return Result()
+
+
+def executor_of(context: StatementContext) -> Executor:
+    """Who computes chunks: SETTINGS engine says."""
+    return context.engine.executor(context.settings.text("engine"), context.settings)

@@ -1,0 +1,201 @@
+"""UPDATE, and the actions of ALTER TABLE that rewrite rows, as steps of a mutation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from olapdb.dml.mutation_steps import DeduplicateStep, DeleteStep, SetStep, Step, WriteDownStep
+from olapdb.dml.update import mutate
+from olapdb.engine.layout import TableLayout
+from olapdb.errors import (
+    AlterOfColumnIsForbidden,
+    BadArguments,
+    CannotUpdateColumn,
+    IncorrectQuery,
+    InternalError,
+    NoSuchColumn,
+    NotFoundColumnInBlock,
+    ThereIsNoColumn,
+)
+from olapdb.ingest.trigger import Surroundings
+from olapdb.model.schema import Column, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.result import Result
+from olapdb.sql import nodes
+from olapdb.statements.context import StatementContext
+from olapdb.statements.dml.partitions import find_partition
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def update(statement: nodes.Update, context: StatementContext) -> Result:
+    """UPDATE t SET a = x WHERE …: the rows are changed with the commit, and views that had seen
+    them know which of their slices are stale."""
+    context = context.with_settings(statement.settings)
+    snapshot = context.snapshot()
+    table = context.require_table(snapshot, statement.table, "UPDATE")
+    if statement.where is None:
+        raise IncorrectQuery(
+            "UPDATE needs a WHERE.", hint="WHERE 1 changes every row.",
+            position=statement.position,
+        )  # fmt: skip
+    result = mutate(
+        context.services, table.id, SetStep(statement.assignments, statement.where), kind="UPDATE",
+        around=surroundings(context, snapshot), query_id=context.query_id,
+        statement=context.text[:65_536], parameters=context.parameters,
+    )  # fmt: skip
+    return Result(affected_rows=result.rows)
+
+
+def deduplicate(
+    statement: nodes.Optimize, table: Table, partition_id: str | None, context: StatementContext,
+    snapshot: Snapshot,
+) -> None:  # fmt: skip
+    """OPTIMIZE … DEDUPLICATE [BY …]: of equal rows of a partition one stays; views are told, as
+    rows leave."""
+    step = DeduplicateStep(_compared(statement, table, context, snapshot), partition_id)
+    mutate(
+        context.services, table.id, step, kind="DEDUPLICATE",
+        around=surroundings(context, snapshot), query_id=context.query_id,
+        statement=context.text[:65_536], parameters=context.parameters,
+    )  # fmt: skip
+
+
+def _compared(
+    statement: nodes.Optimize, table: Table, context: StatementContext, snapshot: Snapshot
+) -> tuple[str, ...]:
+    """The columns of BY; all stored ones where there is none."""
+    if not statement.deduplicate_by:
+        return tuple(c.name for c in table.stored_columns)
+    for one in statement.deduplicate_by:
+        if isinstance(one, nodes.Identifier) and table.column(one.parts[-1]) is None:
+            raise _unknown(one.parts[-1], table, one)
+    from olapdb.statements.query.select import plan_query
+
+    query = nodes.Select(
+        columns=statement.deduplicate_by,
+        source=nodes.TableReference(nodes.TableName(table.name, table.database)),
+    )
+    names = plan_query(query, context, snapshot).names
+    stored = {c.name for c in table.stored_columns}
+    other = next((name for name in names if name not in stored), None)
+    if other is not None:
+        raise BadArguments(
+            f"DEDUPLICATE BY {other}: it is no stored column of {table.database}.{table.name}.",
+            position=statement.position,
+        )
+    missing = sorted(_keys(table) - set(names))
+    if missing:
+        raise ThereIsNoColumn(
+            f"DEDUPLICATE BY must name all columns of ORDER BY and PARTITION BY;"
+            f" {', '.join(missing)} is missing.",
+            position=statement.position,
+        )
+    return tuple(dict.fromkeys(names))
+
+
+def surroundings(context: StatementContext, snapshot: Snapshot) -> Surroundings:
+    services = context.services
+    return Surroundings(
+        snapshot, services.store, services.cache, context.settings, context.environment,
+        context.cancelled,
+    )  # fmt: skip
+
+
+def step_of(
+    action: nodes.AlterAction, table: Table, context: StatementContext, snapshot: Snapshot
+) -> Sequence[Step]:
+    """What the action does to the rows of `table`, as the actions before it leave it."""
+    match action:
+        case nodes.UpdateWhere():
+            partition = _partition(action.partition, table, context, snapshot)
+            return (SetStep(action.assignments, action.where, partition),)
+        case nodes.DeleteWhere():
+            partition = _partition(action.partition, table, context, snapshot)
+            return (DeleteStep(action.where, partition),)
+        case nodes.ClearColumn():
+            return _clear(action, table, context, snapshot)
+        case nodes.MaterializeColumn():
+            return _materialize(action, table, context, snapshot)
+        case _:
+            raise InternalError(f"No handler for the action {type(action).__name__}.")
+
+
+def _partition(
+    reference: nodes.PartitionReference | None, table: Table, context: StatementContext,
+    snapshot: Snapshot,
+) -> str | None:  # fmt: skip
+    if reference is None:
+        return None
+    return find_partition(reference, table, context, snapshot)
+
+
+def _clear(
+    action: nodes.ClearColumn, table: Table, context: StatementContext, snapshot: Snapshot
+) -> Sequence[Step]:
+    """CLEAR COLUMN: every row has the column's default again."""
+    if table.column(action.name) is None:
+        if action.if_exists:
+            return ()
+        raise NotFoundColumnInBlock(
+            f"There is no column {action.name} in {table.database}.{table.name} to clear.",
+            hint=f"It has {', '.join(c.name for c in table.columns)}.", position=action.position,
+        )  # fmt: skip
+    column = _stored(action.name, table, action)
+    if column.name in _keys(table) or column.name in table.engine.arguments:
+        raise AlterOfColumnIsForbidden(
+            f"Cannot CLEAR column {column.name} of {table.database}.{table.name}: it is part of its"
+            " key.",
+            position=action.position,
+        )
+    partition = _partition(action.partition, table, context, snapshot)
+    return (SetStep((), None, partition, recompute=(column.name,)),)
+
+
+def _materialize(
+    action: nodes.MaterializeColumn, table: Table, context: StatementContext, snapshot: Snapshot
+) -> Sequence[Step]:
+    """MATERIALIZE COLUMN: a DEFAULT is written down where parts lack it, so that it does not change
+    with the expression any more; a MATERIALIZED one is computed again for all rows."""
+    column = table.column(action.name)
+    if column is None:
+        raise _unknown(action.name, table, action)
+    if column.name in _keys(table):
+        raise CannotUpdateColumn(
+            f"Cannot materialize column {column.name}: it is part of the key, and rows are sorted"
+            " by it.",
+            position=action.position,
+        )
+    if not column.stored or not column.default:
+        reason = "is computed when it is read" if not column.stored else "has no default expression"
+        raise BadArguments(
+            f"Cannot materialize column {column.name}: it {reason}.", position=action.position
+        )
+    partition = _partition(action.partition, table, context, snapshot)
+    if column.default_kind == "MATERIALIZED":
+        return (SetStep((), None, partition, recompute=(column.name,)),)
+    return (WriteDownStep(column.name, partition),)
+
+
+def _stored(name: str, table: Table, action: nodes.AlterAction) -> Column:
+    column = table.column(name)
+    if column is None:
+        raise _unknown(name, table, action)
+    if not column.stored:
+        raise BadArguments(
+            f"Column {name} is {column.default_kind}: no part has it.", position=action.position
+        )
+    return column
+
+
+def _unknown(name: str, table: Table, action: nodes.Node) -> NoSuchColumn:
+    return NoSuchColumn(
+        f"There is no column {name} in {table.database}.{table.name}.",
+        hint=f"It has {', '.join(c.name for c in table.columns)}.", position=action.position,
+    )  # fmt: skip
+
+
+def _keys(table: Table) -> frozenset[str]:
+    layout = TableLayout(table)
+    return layout.sorting_columns | layout.partition_columns

@@ -1,0 +1,206 @@
+"""ALTER TABLE … PARTITION and PART: which parts are meant, and what is done with them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from olapdb.errors import (
+    InvalidPartitionValue,
+    NotSupportedError,
+    SupportIsDisabled,
+    UnsupportedMethod,
+)
+from olapdb.model.schema import Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.sql import nodes
+from olapdb.statements.context import StatementContext
+from olapdb.statements.dml.partition_values import (
+    partition_id_of,
+    partition_value,
+    refuse_arithmetic,
+)
+
+if TYPE_CHECKING:
+    from olapdb.dml.part_selection import Selection
+    from olapdb.lineage.row_removal import RowChange
+
+_WHOLE_TABLE = ("DROP", "DETACH", "ATTACH", "DROP DETACHED")
+_SINGLE_PARTS = ("DROP", "DETACH", "ATTACH", "DROP DETACHED", "MOVE")
+
+
+def find_partition(
+    reference: nodes.PartitionReference, table: Table, context: StatementContext, snapshot: Snapshot
+) -> str:
+    """The partition id that `PARTITION value` or `PARTITION ID 'x'` names; it need not exist.
+
+    Raises SupportIsDisabled for ALL, InvalidPartitionValue, TypeMismatch and ArgumentOutOfBound
+    for what no partition of the table can be, SyntaxError for arithmetic."""
+    if reference.kind == "ID":
+        return partition_id_of(reference)
+    if reference.kind == "ALL":
+        raise SupportIsDisabled(
+            "PARTITION ALL is not supported here.",
+            hint="Leave PARTITION out for the whole table; DROP, DETACH and ATTACH PARTITION take ALL.",
+            position=reference.position,
+        )
+    if reference.kind != "VALUE" or reference.value is None:
+        raise NotSupportedError(
+            f"PARTITION {reference.kind} is not supported here.",
+            hint="Name one partition by its value or by ID.",
+            position=reference.position,
+        )
+    given = reference.value
+    refuse_arithmetic(given)
+    if not table.partition_key:
+        if _is_empty_tuple(given):
+            return "all"
+        if not table.engine.is_merge_tree:
+            raise UnsupportedMethod(
+                f"{table.database}.{table.name} has no partitions: its engine is"
+                f" {table.engine.name}.",
+                hint="Use an engine of the MergeTree family.", position=reference.position,
+            )  # fmt: skip
+        raise InvalidPartitionValue(
+            f"{table.database}.{table.name} has no PARTITION BY.",
+            hint="Its one partition is tuple(), or ID 'all'.",
+            position=reference.position,
+        )
+    from olapdb.engine.layout import TableLayout, json_value, partition_id
+
+    types = [e.type for e in TableLayout(table, context.environment).partition_expressions]
+    elements = _elements(given)
+    if len(elements) != len(types):
+        raise InvalidPartitionValue(
+            f"PARTITION BY {table.partition_key} has {len(types)} elements, {len(elements)} are given.",
+            position=reference.position,
+        )
+    scope = context.scope(snapshot)
+    values = [
+        json_value(partition_value(e, t, scope)) for e, t in zip(elements, types, strict=True)
+    ]
+    return partition_id(values, types)
+
+
+def _elements(given: nodes.Expression) -> tuple[nodes.Expression, ...]:
+    if isinstance(given, nodes.TupleLiteral):
+        return given.elements
+    if isinstance(given, nodes.Function) and given.name == "tuple":
+        return given.arguments
+    return (given,)
+
+
+def _is_empty_tuple(given: nodes.Expression) -> bool:
+    is_tuple = isinstance(given, nodes.TupleLiteral) or (
+        isinstance(given, nodes.Function) and given.name == "tuple"
+    )
+    return is_tuple and not _elements(given)
+
+
+def find_selection(
+    reference: nodes.PartitionReference, table: Table, context: StatementContext, snapshot: Snapshot
+) -> Selection:
+    """The parts that a reference of any kind names."""
+    from olapdb.dml.part_selection import Selection
+
+    if reference.kind == "ALL":
+        return Selection()
+    if reference.kind == "PART":
+        return Selection(part=str(reference.id or _text(reference.value)))
+    return Selection(partition=find_partition(reference, table, context, snapshot))
+
+
+def _text(value: nodes.Expression | None) -> object:
+    return value.value if isinstance(value, nodes.Literal) else value
+
+
+def alter_partition(
+    statement: nodes.Alter, action: nodes.PartitionAction, context: StatementContext
+) -> int:
+    """One commit. The rows that left, or came where none left.
+
+    Raises what `olapdb.dml.move_parts` and `attach` raise; NotSupportedError for FREEZE and FETCH,
+    SupportIsDisabled for what ClickHouse disables."""
+    from olapdb.dml import attach_parts, move_parts
+
+    check_partition_action(action, context)
+    snapshot = context.snapshot()
+    table = context.require_table(snapshot, statement.table, f"{action.action} PARTITION")
+    selection = find_selection(action.partition, table, context, snapshot)
+    other = None
+    if action.table is not None:
+        other = context.require_table(snapshot, action.table, f"{action.action} PARTITION")
+    change = _change(action, context)
+    match action.action:
+        case "DROP":
+            return move_parts.drop_parts(change, table.id, selection).rows
+        case "DETACH":
+            return move_parts.detach_parts(change, table.id, selection).rows
+        case "ATTACH" if other is None:
+            return attach_parts.attach_detached(change, table.id, selection).rows
+        case "ATTACH":
+            assert other is not None
+            return attach_parts.attach_from(change, table.id, selection, other.id).rows
+        case "DROP DETACHED":
+            return attach_parts.drop_detached(change, table.id, selection).rows
+        case "MOVE":
+            assert other is not None
+            return move_parts.move_parts(change, table.id, selection, other.id).rows
+        case "REPLACE":
+            assert other is not None
+            return move_parts.replace_parts(
+                change, table.id, selection, other.id,
+                allow_empty=context.settings.boolean("allow_replace_partition_from_empty_source"),
+            ).rows  # fmt: skip
+        case _:
+            raise _unsupported(action)
+
+
+def check_partition_action(action: nodes.PartitionAction, context: StatementContext) -> None:
+    """Refuses by name what is not done, before anything is."""
+    if action.action in ("FREEZE", "FETCH"):
+        raise _unsupported(action)
+    kind = action.partition.kind
+    whole_table = action.action in _WHOLE_TABLE
+    if kind == "ALL" and not whole_table:
+        raise SupportIsDisabled(
+            f"{action.action} PARTITION ALL is not supported.",
+            hint="DROP, DETACH and ATTACH PARTITION ALL are; name the partitions one by one.",
+            position=action.position,
+        )
+    if kind == "PART" and (
+        action.action not in _SINGLE_PARTS or (action.action == "ATTACH" and action.table)
+    ):
+        raise SupportIsDisabled(
+            f"{action.action} PART … FROM is not supported.", hint="Name a partition.",
+            position=action.position,
+        )  # fmt: skip
+    if action.action == "DROP DETACHED" and not context.settings.boolean("allow_drop_detached"):
+        raise SupportIsDisabled(
+            "DROP DETACHED PARTITION deletes rows for good, and is disabled.",
+            hint="SETTINGS allow_drop_detached = 1 enables it.", position=action.position,
+        )  # fmt: skip
+
+
+def _unsupported(action: nodes.PartitionAction) -> NotSupportedError:
+    return NotSupportedError(
+        f"ALTER TABLE … {action.action} PARTITION is not supported.",
+        hint="SYSTEM BACKUP TO 'folder' copies a warehouse; ATTACH PARTITION … FROM shares parts"
+        " with another table.",
+        position=action.position,
+    )
+
+
+def _change(action: nodes.PartitionAction, context: StatementContext) -> RowChange:
+    from olapdb.lineage.row_removal import RowChange
+
+    causes = {
+        "DROP": "DROP PARTITION", "DETACH": "DETACH PARTITION", "ATTACH": "ATTACH PARTITION",
+        "MOVE": "MOVE PARTITION", "REPLACE": "REPLACE PARTITION",
+        "DROP DETACHED": "DROP DETACHED PARTITION",
+    }  # fmt: skip
+    return RowChange(
+        context.services, causes[action.action], context.query_id, context.text,  # type: ignore[arg-type]
+        context.settings, context.environment,
+        retain=context.settings.boolean("retain") and action.action in ("DROP", "DETACH", "MOVE"),
+        discard_retained=context.settings.boolean("discard_retained"),
+    )  # fmt: skip

@@ -1,0 +1,193 @@
+"""Python values to columns: what parameters of an INSERT and mappings of lists hold.
+
+A value means the same wherever it comes in, as one parameter, as one of thousands of
+executemany(), or in a mapping: it is cast as INSERT casts a literal of its type, and what the
+column cannot hold (an integer too large, a date out of range, a text that does not parse) is an
+error that names column and row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from functools import partial
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from olapdb.bind.parameters import python_array, type_of
+from olapdb.errors import BadArguments, CannotConvertType, DataError, NumberOfColumnsDoesntMatch
+from olapdb.functions import cast_column, store_column
+from olapdb.functions.base import Environment
+from olapdb.functions.casts.numbers import DIGITS_MAX
+from olapdb.ingest.block import type_of_arrow
+from olapdb.model.schema import Column, Table
+from olapdb.types import (
+    Array,
+    Boolean,
+    DataType,
+    Float,
+    Integer,
+    String,
+    Tuple,
+    make_nullable,
+    plain,
+)
+
+Cast: TypeAlias = Callable[[pa.Array, DataType, DataType, Environment], pa.Array]
+
+
+def python_column(
+    column: Column, values: Sequence[object], environment: Environment, *, lossy: bool = False
+) -> pa.Array:
+    """The values for `column`, of its type made Nullable; None is NULL (what that means for a
+    column that is not Nullable, the INSERT says). DataError, with its row, for what does not fit;
+    `lossy`: what converts by CAST fits."""
+    target = make_nullable(column.type)
+    cast = partial(cast_column, strict=True) if lossy else store_column
+    try:
+        array = _direct(values, column.type, target, lossy)
+        if array is None and _holds_records(column.type):
+            array = _records(values, target, environment, cast)
+        return _by_type(values, target, environment, cast) if array is None else array
+    except DataError as error:
+        place = f"Column {column.name}" + ("" if error.row is None else f", row {error.row + 1}")
+        error.message = f"{place}: {error.message}"
+        raise
+
+
+def mapping_columns(
+    table: Table, data: Mapping[str, Any], names: Sequence[str] | None, environment: Environment,
+    *, lossy: bool = False,
+) -> tuple[pa.Table, list[DataType]]:  # fmt: skip
+    """A mapping of columns and their types; lists are Python values, the rest is Arrow's or NumPy's.
+    `names` are the table's, by position, where the mapping's keys are not."""
+    if names is not None and len(names) != len(data):
+        raise NumberOfColumnsDoesntMatch(
+            f"The INSERT takes {len(names)} columns, its data have {len(data)}.",
+            hint="Name as many columns as the data have.",
+        )
+    arrays: list[pa.Array | pa.ChunkedArray] = []
+    types: list[DataType] = []
+    names = list(data) if names is None else list(names)
+    for name, values in zip(names, data.values(), strict=True):
+        column = table.column(name)
+        if isinstance(values, list | tuple) and column is not None:
+            arrays.append(python_column(column, values, environment, lossy=lossy))
+            types.append(make_nullable(column.type))
+            continue
+        arrays.append(_arrow_column(name, values))
+        types.append(type_of_arrow(arrays[-1].type))
+    lengths = {name: len(array) for name, array in zip(names, arrays, strict=True)}
+    if len(set(lengths.values())) > 1:
+        shown = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise BadArguments(f"The columns differ in their number of values: {shown}.")
+    return pa.Table.from_arrays(arrays, names=names), types
+
+
+def _arrow_column(name: str, values: Any) -> pa.Array | pa.ChunkedArray:
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    try:
+        return pa.array(values)
+    except (pa.ArrowException, TypeError, OverflowError, UnicodeError) as error:
+        raise BadArguments(
+            f"Column {name} cannot be read as Arrow: {error}.",
+            hint="Give a list, an Arrow or a NumPy array of values of one type.",
+        ) from error
+
+
+def _direct(
+    values: Sequence[object], column: DataType, target: DataType, lossy: bool
+) -> pa.Array | None:
+    """Values of just the column's own class; None where there are others."""
+    classes = frozenset(map(type, values)) - {type(None)}
+    if not classes:
+        return pa.nulls(len(values), target.arrow)
+    match plain(column):
+        case Integer() if classes == {int}:
+            try:
+                return pa.array(values, target.arrow)
+            except (pa.ArrowInvalid, OverflowError):
+                if lossy:
+                    return None
+                raise _out_of_range(values, column) from None
+        case Float(bits=64) if classes == {float}:
+            return pa.array(values, target.arrow)
+        case Boolean() if classes == {bool}:
+            return pa.array(values, target.arrow)
+        case String() if classes == {str}:
+            try:
+                return pa.array(values, target.arrow)
+            except UnicodeError:  # which value it is, the other way says
+                return None
+        case _:
+            return None
+
+
+def _out_of_range(values: Sequence[object], column: DataType) -> DataError:
+    """About the first value that is; only looked for where there is one."""
+    for row, value in enumerate(values):
+        try:
+            pa.array([value], column.arrow)
+        except (pa.ArrowInvalid, OverflowError):
+            return CannotConvertType(f"{value!r} is out of the range of {column}.").at_row(row)
+    return CannotConvertType(f"A value is out of the range of {column}.")
+
+
+def _holds_records(data_type: DataType) -> bool:
+    """A Tuple, or Arrays of one: its values may be dicts by field name."""
+    inner = plain(data_type)
+    return isinstance(inner, Tuple) or (isinstance(inner, Array) and _holds_records(inner.inner))
+
+
+def _records(
+    values: Sequence[object], target: DataType, environment: Environment, cast: Cast
+) -> pa.Array | None:
+    """Dicts by field name, as Arrow reads them; None where they are tuples."""
+    try:
+        array = pa.array(values)
+        source = type_of_arrow(array.type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeError, CannotConvertType):
+        return None
+    if not _holds_records(source):
+        return None
+    return cast(array, source, target, environment)
+
+
+def _exact(value: object) -> object:
+    """An integer of more than 64 bits, which as a literal is a Float64, as a Decimal."""
+    if type(value) is int and not -(2**63) <= value < 2**64 and abs(value) < 10**DIGITS_MAX:
+        return Decimal(value)
+    return value
+
+
+def _by_type(
+    values: Sequence[object], target: DataType, environment: Environment, cast: Cast
+) -> pa.Array:
+    """Each group of values of one type is cast at once, then all are put in order."""
+    groups: dict[DataType, list[int]] = {}
+    if not isinstance(plain(target), Float):
+        values = [_exact(value) for value in values]
+    for row, value in enumerate(values):
+        groups.setdefault(type_of(value), []).append(row)
+    pieces: list[pa.Array] = []
+    order: list[int] = []
+    for data_type, rows in groups.items():
+        if values[rows[0]] is None:
+            pieces.append(pa.nulls(len(rows), target.arrow))
+            order += rows
+            continue
+        try:
+            array = python_array([values[row] for row in rows], data_type, environment)
+            piece = cast(array, data_type, target, environment)
+        except DataError as error:
+            raise error.at_row(rows[error.row or 0]) from None
+        pieces.append(piece)
+        order += rows
+    if len(pieces) == 1:
+        return pieces[0]
+    places = [0] * len(order)
+    for at, row in enumerate(order):
+        places[row] = at
+    return pa.concat_arrays(pieces).take(pa.array(places, pa.int64()))

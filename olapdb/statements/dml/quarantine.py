@@ -1,0 +1,27 @@
+"""SYSTEM QUARANTINE PART 'part' ON t."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from olapdb.result import Result, from_columns
+from olapdb.sql import nodes
+from olapdb.statements.context import StatementContext
+from olapdb.types import STRING, UINT64
+
+
+def quarantine(statement: nodes.System, context: StatementContext) -> Result:
+    """A row that says what was set aside."""
+    from olapdb.dml.quarantine import quarantine_part
+    from olapdb.lineage.row_removal import RowChange
+
+    assert statement.table is not None
+    table = context.require_table(context.snapshot(), statement.table, "QUARANTINE PART")
+    change = RowChange(
+        context.services, "QUARANTINE PART", context.query_id, context.text, context.settings,
+        context.environment,
+    )  # fmt: skip
+    done = quarantine_part(change, table.id, statement.argument or "")
+    names = [field.name for field in fields(done)]
+    types = [STRING, STRING, STRING, UINT64, UINT64]
+    return from_columns(names, types, [[getattr(done, name)] for name in names])

@@ -1,0 +1,289 @@
+"""SHOW, DESCRIBE, EXISTS."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import replace
+
+from olapdb.config import lookup, setting_text
+from olapdb.errors import (
+    BadArguments,
+    InternalError,
+    Position,
+    UnknownDatabase,
+    UnknownTable,
+    UnsupportedMethod,
+)
+from olapdb.model.schema import Column, MaterializedView, SchemaObject, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.result import Result, from_columns
+from olapdb.sql import nodes
+from olapdb.statements.context import StatementContext
+from olapdb.statements.introspect.show_filters import (
+    Listing,
+    camel,
+    columns_of_table,
+    grants,
+    indexes_of_table,
+    names_of,
+    no_clusters,
+    no_indexes,
+    system_rows,
+)
+from olapdb.statements.query import select
+from olapdb.storage.codec import codec_text
+from olapdb.system.information_schema import information_tables
+from olapdb.system.registry import SYSTEM_DATABASES
+from olapdb.types import STRING, UINT8
+
+
+def require_database(name: str, snapshot: Snapshot, position: Position | None) -> None:
+    """UnknownDatabase with the nearest name, unless it exists."""
+    if name in snapshot.databases or name in SYSTEM_DATABASES:
+        return
+    near = difflib.get_close_matches(name, snapshot.databases, n=1)
+    hint = f"Did you mean {near[0]}?" if near else "SHOW DATABASES lists those there are."
+    raise UnknownDatabase(f"Database {name} does not exist.", hint=hint, position=position)
+
+
+def require_own_database(name: str, snapshot: Snapshot, position: Position | None) -> None:
+    """The same, for what is going to lie in it: UnsupportedMethod for those of the system tables."""
+    if name in SYSTEM_DATABASES:
+        raise UnsupportedMethod(
+            f"The database {name} has system tables only.", hint="Name another database.",
+            position=position,
+        )  # fmt: skip
+    require_database(name, snapshot, position)
+
+
+def show(statement: nodes.Show, context: StatementContext) -> Result:
+    """SHOW as ClickHouse answers it, from what the system tables show."""
+    snapshot = context.reading_snapshot()
+    match statement.kind:
+        case "CREATE" | "CREATE TABLE" | "CREATE VIEW" | "CREATE DATABASE":
+            return from_columns(["statement"], [STRING], [[_created(statement, context, snapshot)]])
+        case "SETTING":
+            assert statement.table is not None
+            value = context.settings[lookup(statement.table.name).name]
+            return from_columns(["value"], [STRING], [[setting_text(value)]])
+        case "TABLES" if statement.where is not None:
+            return _tables_where(statement, context)
+        case "MERGES":
+            return _merges(statement, context)
+        case "PROCESSLIST":
+            listing = system_rows("processes", None, "query", context, snapshot)
+        case _:
+            listing = _listed(statement, context, snapshot)
+    return listing.narrowed(statement, context, snapshot)
+
+
+def _listed(statement: nodes.Show, context: StatementContext, snapshot: Snapshot) -> Listing:
+    match statement.kind:
+        case "DATABASES":
+            shown = system_rows("databases", ["name"], "name", context, snapshot)
+            return names_of([str(name) for (name,) in shown.rows])
+        case "TABLES" | "VIEWS":
+            return _tables(statement, context, snapshot)
+        case "TEMPORARY TABLES" | "DICTIONARIES":
+            return names_of([])
+        case "COLUMNS":
+            assert statement.table is not None
+            table = _table(statement.table, context, snapshot)
+            return columns_of_table(_columns(statement.table, context), table, statement.full)
+        case "INDEXES":
+            assert statement.table is not None
+            table = _table(statement.table, context, snapshot)
+            return indexes_of_table(table) if table is not None else no_indexes()
+        case "SETTINGS":
+            fields = ["name", "type", "value", "changed"]
+            shown = system_rows("settings", fields, "name", context, snapshot)
+            rows = tuple(row[:3] for row in shown.rows if row[3] or not statement.changed)
+            return Listing(shown.fields[:3], rows)
+        case "FUNCTIONS":
+            return system_rows("functions", None, "name", context, snapshot).by_name()
+        case "GRANTS":
+            read_only = not context.services.lease_id
+            return grants(statement.named, read_only, statement.position)
+        case "CLUSTERS" | "CLUSTER":
+            return no_clusters(whole=statement.kind == "CLUSTER")
+        case "ENGINES":
+            return system_rows("table_engines", None, "name", context, snapshot).by_name()
+        case _:
+            raise InternalError(f"No handler for SHOW {statement.kind}.")
+
+
+def _tables(statement: nodes.Show, context: StatementContext, snapshot: Snapshot) -> Listing:
+    """SHOW [FULL] TABLES and VIEWS; FULL tells the engines."""
+    database = statement.database or context.database
+    require_database(database, snapshot, statement.position)
+    if database in SYSTEM_DATABASES[1:]:
+        engines = dict.fromkeys(information_tables(), "View")
+    elif database == "system":
+        engines = {name: f"System{camel(name)}" for name in context.engine.system}
+    else:
+        engines = {
+            o.name: o.engine.name if isinstance(o, Table) else type(o).__name__
+            for o in snapshot.objects(database)
+            if statement.kind == "TABLES" or not isinstance(o, Table)
+        }
+    if not statement.full:
+        return names_of(list(engines))
+    return Listing((("name", STRING), ("engine", STRING)), tuple(sorted(engines.items())))
+
+
+def _tables_where(statement: nodes.Show, context: StatementContext) -> Result:
+    """The condition is over the columns of system.tables."""
+    database = statement.database or context.database
+    require_database(database, context.reading_snapshot(), statement.position)
+    assert statement.where is not None
+    names = [nodes.Identifier((name,)) for name in ("name", "engine")]
+    of_database = nodes.Function(
+        "equals", (nodes.Identifier(("database",)), nodes.Literal(database))
+    )
+    query = nodes.Select(
+        columns=tuple(names if statement.full else names[:1]),
+        source=nodes.TableReference(nodes.TableName("tables", "system")),
+        where=nodes.Function("and", (of_database, statement.where)),
+        order_by=(nodes.OrderItem(names[0]),),
+        limit=None if statement.limit is None else nodes.Literal(statement.limit),
+        position=statement.position,
+    )  # fmt: skip
+    return select.run_query(query, context)
+
+
+_MERGES = """
+SELECT table, database, CAST(NULL, 'Nullable(Float64)') AS estimate_complete,
+    round(elapsed, 2) AS elapsed, nan AS progress, is_mutation,
+    formatReadableSize(total_size_bytes_compressed) AS size_compressed, '' AS memory_usage
+FROM system.merges ORDER BY elapsed DESC
+"""
+"""How far a merge is nobody knows until it is committed: its progress is NaN, the estimate NULL."""
+
+
+def _merges(statement: nodes.Show, context: StatementContext) -> Result:
+    """SHOW MERGES, the longest first; LIKE is about the table."""
+    from olapdb.sql.parser import parse_query
+
+    query = parse_query(_MERGES)
+    assert isinstance(query, nodes.Select)
+    if statement.like is not None:
+        like = "ilike" if statement.case_insensitive else "like"
+        where: nodes.Expression = nodes.Function(
+            like, (nodes.Identifier(("table",)), nodes.Literal(statement.like))
+        )
+        query = replace(
+            query, where=nodes.Function("not", (where,)) if statement.negated else where
+        )
+    if statement.limit is not None:
+        query = replace(query, limit=nodes.Literal(statement.limit))
+    return select.run_query(query, context)
+
+
+def _table(name: nodes.TableName, context: StatementContext, snapshot: Snapshot) -> Table | None:
+    """The stored table whose keys are shown: of a materialized view its target."""
+    if context.locate(name)[0] in SYSTEM_DATABASES:
+        _columns(name, context)  # it exists
+        return None
+    found: SchemaObject | None = context.require(snapshot, name)
+    if isinstance(found, MaterializedView):
+        found = snapshot.by_id(found.target_id)
+    return found if isinstance(found, Table) else None
+
+
+def _created(statement: nodes.Show, context: StatementContext, snapshot: Snapshot) -> str:
+    """The statement that makes it again."""
+    from olapdb.system.ddl import create_database, create_statement
+
+    if statement.kind == "CREATE DATABASE":
+        name = statement.database or context.database
+        require_database(name, snapshot, statement.position)
+        return create_database(name, snapshot.databases.get(name))
+    assert statement.table is not None
+    database = context.locate(statement.table)[0]
+    if database in SYSTEM_DATABASES:
+        columns = _columns(statement.table, context)
+        shown = ", ".join(f"`{c.name}` {c.type.name}" for c in columns)
+        name = statement.table.name
+        return f"CREATE TABLE {database}.{name} ({shown}) ENGINE = System{camel(name)}"
+    item = context.require(snapshot, statement.table)
+    if statement.kind == "CREATE VIEW" and isinstance(item, Table):
+        raise BadArguments(
+            f"{item.database}.{item.name} is not a view.", hint="Say SHOW CREATE TABLE.",
+            position=statement.table.position,
+        )  # fmt: skip
+    return create_statement(item, snapshot)
+
+
+_DESCRIBED = ("name", "type", "default_type", "default_expression", "comment",
+              "codec_expression", "ttl_expression")  # fmt: skip
+
+
+def describe(statement: nodes.Describe, context: StatementContext) -> Result:
+    """DESCRIBE TABLE t, or DESCRIBE (SELECT …); ClickHouse's seven columns, or as the settings
+    describe_… say."""
+    context = context.with_settings(statement.settings)
+    if statement.query is not None:
+        described = select.describe(statement.query, context)
+        rows: list[tuple[object, ...]] = [(n, t.name, "", "", "", "", "") for n, t in described]
+        virtual: list[tuple[object, ...]] = []
+    else:
+        assert statement.table is not None
+        rows = [_described(c) for c in _columns(statement.table, context)]
+        virtual = _virtual(statement.table, context)
+    shown = 2 if context.settings.boolean("describe_compact_output") else len(_DESCRIBED)
+    names, types = list(_DESCRIBED[:shown]), [STRING] * shown
+    columns = [[row[i] for row in (*rows, *virtual)] for i in range(shown)]
+    if context.settings.boolean("describe_include_virtual_columns"):
+        marks: list[int] = [0] * len(rows) + [1] * len(virtual)
+        columns.append(list(marks))
+        return from_columns([*names, "is_virtual"], [*types, UINT8], columns)
+    return from_columns(names, types, columns)
+
+
+def _virtual(name: nodes.TableName, context: StatementContext) -> list[tuple[object, ...]]:
+    """The virtual columns of the table, where DESCRIBE is to list them."""
+    if not context.settings.boolean("describe_include_virtual_columns"):
+        return []
+    from olapdb.bind.virtual import virtual_columns
+
+    table = _table(name, context, context.reading_snapshot())
+    if table is None:
+        return []
+    return [(v.name, v.type.name, "", "", v.comment, "", "") for v in virtual_columns(table)]
+
+
+def _columns(name: nodes.TableName, context: StatementContext) -> tuple[Column, ...]:
+    database, table = context.locate(name)
+    if database in SYSTEM_DATABASES:
+        found = context.system_table(database, table)
+        if found is None:
+            raise UnknownTable(
+                f"There is no system table {database}.{table}.",
+                hint=f"SHOW TABLES FROM {database} lists them.", position=name.position,
+            )  # fmt: skip
+        return tuple(Column(i, n, t) for i, (n, t) in enumerate(found.fields))
+    snapshot = context.reading_snapshot()
+    item = context.require(snapshot, name)
+    if isinstance(item, MaterializedView) and not item.columns:
+        target = snapshot.by_id(item.target_id)
+        return target.columns if target is not None else ()
+    return item.columns
+
+
+def _described(column: Column) -> tuple[object, ...]:
+    return (
+        column.name, column.type.name, column.default_kind, column.default, column.comment,
+        codec_text(column), "",
+    )  # fmt: skip
+
+
+def exists(statement: nodes.ExistsObject, context: StatementContext) -> Result:
+    """One row, `result`: 1 or 0."""
+    snapshot = context.reading_snapshot()
+    if statement.kind == "DATABASE":
+        name = statement.name.name
+        found = name in snapshot.databases or name in SYSTEM_DATABASES
+    else:
+        item = context.find(snapshot, statement.name)
+        found = item is not None and (statement.kind == "TABLE" or not isinstance(item, Table))
+    return from_columns(["result"], [UINT8], [[int(found)]])

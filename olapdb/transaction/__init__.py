@@ -1,1 +1,0 @@
-"""Stage, commit once, classify the outcome, retry, clean up."""

@@ -1,0 +1,1 @@
+"""Definitions of materialized views: create, judge, modify, detach, rename."""

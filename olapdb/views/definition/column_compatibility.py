@@ -1,0 +1,119 @@
+"""Whether a view's columns fit its target: names, and types as an INSERT would cast them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from olapdb.errors import (
+    BadTypeOfField,
+    CannotConvertType,
+    DataError,
+    IllegalColumn,
+    ThereIsNoColumn,
+    TypeMismatch,
+)  # fmt: skip
+from olapdb.functions import store_column
+from olapdb.functions.base import Environment
+from olapdb.ingest.deduplication_key import refused_target
+from olapdb.model.schema import Column, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.plan.nodes import Plan
+from olapdb.sql import nodes
+from olapdb.types import AggregateFunction, DataType, plain
+from olapdb.views.definition.query_shape import constants_of
+
+
+def check_columns(
+    name: str,
+    plan: Plan,
+    target: Table,
+    declared: tuple[nodes.ColumnDefinition, ...],
+    snapshot: Snapshot,
+    environment: Environment,
+) -> None:
+    """Raises ThereIsNoColumn, IllegalColumn, TypeMismatch or CannotConvertType; NotSupportedError
+    for a target that drops rows.
+
+    `declared` is the column list of the statement, "" types left out; it must say what the target
+    has, since that is what is stored.
+    """
+    if target.setting("deduplicate_by", ""):
+        raise refused_target(target)
+    for column, data_type in zip(plan.names, plan.types, strict=True):
+        wanted = target.column(column)
+        if wanted is None:
+            have = ", ".join(c.name for c in target.columns)
+            raise ThereIsNoColumn(
+                f"View {name} has a column {column}, which its target {target.database}."
+                f"{target.name} does not have.",
+                hint=f"Use AS to give it one of the target's names: {have}.",
+            )
+        check_column(name, column, data_type, wanted, environment)
+    for column, constant in constants_of(plan):
+        into = target.column(column)
+        if into is not None and constant.value.is_valid:
+            values = pa.array([constant.value.as_py()], constant.type.arrow)
+            check_column(name, column, constant.type, into, environment, values)
+    for one in declared:
+        wanted = target.column(one.name)
+        if wanted is None or one.name not in plan.names:
+            raise ThereIsNoColumn(
+                f"View {name} declares a column {one.name}, which its query or its target does"
+                " not have.",
+                hint="Leave the column list out; the target's types count.",
+            )
+        if one.type is not None and one.type != wanted.type:
+            raise BadTypeOfField(
+                f"View {name} declares column {one.name} as {one.type}, but {target.database}."
+                f"{target.name} stores {wanted.type}.",
+                hint="Leave the column list out; the target's types count.",
+            )
+
+
+def check_column(
+    name: str, column: str, have: DataType, wanted: Column, environment: Environment,
+    values: pa.Array | None = None,
+) -> None:  # fmt: skip
+    """Whether view `name` may write a column of type `have` into the target's `wanted`; raises as
+    `check_columns` does.  `values`, of that type, are what it would write where that is known."""
+    target = wanted.type
+    if wanted.default_kind in ("MATERIALIZED", "ALIAS"):
+        raise IllegalColumn(
+            f"View {name} writes column {column} of its target, which is {wanted.default_kind}.",
+            hint="Leave it out of the query; it is computed.",
+        )
+    if isinstance(plain(have), AggregateFunction) or isinstance(target, AggregateFunction):
+        _check_state(name, column, plain(have), target)
+        return
+    try:
+        if values is None:
+            values = pa.array([], have.arrow)
+        store_column(values, have, target, environment)
+    except DataError as error:
+        raise CannotConvertType(
+            f"View {name}: column {column} is {have} and cannot be stored as {target}:"
+            f" {error.message}",
+            hint=f"Cast it in the query: CAST({column}, '{target}') AS {column}.",
+        ) from error
+
+
+def _check_state(name: str, column: str, have: DataType, target: DataType) -> None:
+    if have == target:
+        return
+    if isinstance(have, AggregateFunction) and isinstance(target, AggregateFunction):
+        raise CannotConvertType(
+            f"View {name}: column {column} is {have}, the target stores {target}; states of"
+            " different functions or arguments cannot be converted.",
+            hint=f"Make the target's column {have}, or cast the arguments.",
+        )
+    if isinstance(target, AggregateFunction):
+        parameters = f"({', '.join(target.parameters)})" if target.parameters else ""
+        raise TypeMismatch(
+            f"View {name}: column {column} is the finished value {have}, the target stores the"
+            f" state {target}.",
+            hint=f"Use {target.function}State{parameters} in the query.",
+        )
+    raise TypeMismatch(
+        f"View {name}: column {column} is the state {have}, the target stores {target}.",
+        hint=f"Make the target's column {have}, in an AggregatingMergeTree.",
+    )

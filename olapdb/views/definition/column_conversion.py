@@ -1,0 +1,219 @@
+"""Whether a view's column may be stored as its target's: one table of types for all who ask.
+
+A trigger stores values as an INSERT does (`olapdb.functions.casts.lossless`), so a stored value is never
+another one than the query gave, but for the rounding to a float:
+
+| kind    | says |
+|---------|------|
+| exact   | every value of the source's type is a value of the target's |
+| checked | each value survives, or is an error of the INSERT that names column and value |
+| rounded | each value becomes the nearest float |
+| refused | the target would hold another answer than the query's, and no INSERT would fail |
+
+What becomes of stored values depends on what the target does with the column, its `use`:
+
+- `row`: rows stay as they are.  One value, one stored value, however rows were cut into blocks.
+- `group`: a key of the query's GROUP BY, by which the target joins rows.  Two keys that are stored
+  as one would join two groups, so each has to keep its own value.
+- a merging function, `sum` for a column that SummingMergeTree adds up.  Merging stored values has to
+  give what storing the merged value would give.  A sum outgrows its terms, so its column has to be
+  of a type that sums are of, and hold all that the query's sum may be.  Of minima and maxima the
+  conversion has to keep the order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from olapdb.errors import Error
+from olapdb.functions import resolve_aggregate
+from olapdb.functions.casts.lossless import keeps_all, rounds
+from olapdb.types import (
+    AggregateFunction,
+    Array,
+    Boolean,
+    DataType,
+    Date,
+    Date32,
+    DateTime,
+    DateTime64,
+    Decimal,
+    FixedString,
+    Float,
+    Integer,
+    Map,
+    Nothing,
+    String,
+    Tuple,
+    is_nullable,
+    plain,
+)
+
+Kind: TypeAlias = Literal["exact", "checked", "rounded", "refused"]
+
+_GROWING = ("sum", "sumWithOverflow", "sumMap")
+"""Merging functions whose result may be a value that none of their arguments has."""
+_NUMBERS = (Integer, Float, Decimal, Boolean)
+_MOMENTS = (Date, Date32, DateTime, DateTime64)
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """`reason` and `fix` are of one that is refused, else empty."""
+
+    kind: Kind
+    reason: str = ""
+    fix: str = ""
+
+    @property
+    def refused(self) -> bool:
+        return self.kind == "refused"
+
+
+def conversion(source: DataType, target: DataType, use: str = "row") -> Conversion:
+    """How values of the query's type `source` are stored in a column of type `target` that is put
+    to this `use`: "row", "group", or the name of the function that merges the column.
+
+    Types that do not convert at all are not told apart here: `views.fit` refuses them."""
+    kind = _kind(source, target)
+    if use == "row":
+        return Conversion(kind)
+    if use == "group":
+        if kind == "rounded" or not _keeps_apart(source, target):
+            return Conversion(
+                "refused",
+                f"it groups by {source}, of which several values may be stored as one {target}: their"
+                " groups would be one.",
+                f"Make the column {source.name}, or group by a value of type {target}.",
+            )
+        return Conversion(kind)
+    if use in _GROWING:
+        return _added(source, target, use, kind)
+    if not _keeps_order(source, target):
+        return Conversion(
+            "refused",
+            f"merges take the {use} of {target}, which orders values otherwise than {source}.",
+            f"Make the column {source.name}.",
+        )
+    return Conversion(kind)
+
+
+def _adds_up(data_type: DataType, merged: str = "sum") -> bool:
+    """Whether merging values of the type by this function gives values of the type that are none
+    the less for it: a UInt8 wraps at 256, a Float32 is rounded at each merge."""
+    try:
+        made = resolve_aggregate(merged, (), (data_type,)).result_type
+    except Error:  # no such function of the type: the engine says so
+        return False
+    return plain(made) == plain(data_type) and not _has_narrow_floats(data_type)
+
+
+def _added(source: DataType, target: DataType, merged: str, kind: Kind) -> Conversion:
+    if not _adds_up(target, merged):
+        wide = _sum_type(source, merged)
+        return Conversion(
+            "refused",
+            f"sums of {target} outgrow it: a merge of the target would wrap or round them, and"
+            " nobody would see it.",
+            f"Make the column {wide}.",
+        )
+    if _plain_kind(plain(source), plain(target)) != "exact":
+        return Conversion(
+            "refused",
+            f"it is {source}, which {target} cannot hold: a sum may not fit, or be rounded in each"
+            " block.",
+            f"Make the column {_sum_type(source, merged)}, or cast what is summed.",
+        )
+    return Conversion(kind)
+
+
+def _sum_type(source: DataType, merged: str) -> str:
+    try:
+        return resolve_aggregate(
+            "sum" if merged != "sumMap" else merged, (), (source,)
+        ).result_type.name
+    except Error:  # no such function of the type
+        return source.name
+
+
+def _has_narrow_floats(data_type: DataType) -> bool:
+    inner = plain(data_type)
+    if isinstance(inner, Map):
+        return _has_narrow_floats(inner.value)
+    if isinstance(inner, Array):
+        return _has_narrow_floats(inner.inner)
+    return inner == Float(32)
+
+
+# --- the table -----------------------------------------------------------------------------------
+
+
+def _kind(source: DataType, target: DataType) -> Kind:
+    kind = _plain_kind(plain(source), plain(target))
+    if kind == "exact" and is_nullable(source) and not is_nullable(target):
+        return "checked"
+    return kind
+
+
+def _plain_kind(source: DataType, target: DataType) -> Kind:
+    if source == target or isinstance(source, Nothing):
+        return "exact"
+    inside = _inside(source, target)
+    if inside is not None:
+        kinds = {_kind(have, want) for have, want in inside}
+        return next((k for k in _WORST_FIRST if k in kinds), "exact")
+    if isinstance(source, AggregateFunction) or isinstance(target, AggregateFunction):
+        return "refused"
+    if keeps_all(source, target):
+        return "exact"
+    return "rounded" if rounds(source, target) else "checked"
+
+
+_WORST_FIRST: tuple[Kind, ...] = ("refused", "rounded", "checked")
+
+
+def _inside(source: DataType, target: DataType) -> list[tuple[DataType, DataType]] | None:
+    """The types within two containers of one kind, pairwise; None for anything else."""
+    match source, target:
+        case (Array(), Array()):
+            return [(source.inner, target.inner)]
+        case (Map(), Map()):
+            return [(source.key, target.key), (source.value, target.value)]
+        case (Tuple(), Tuple()) if len(source.elements) == len(target.elements):
+            return list(zip(source.elements, target.elements, strict=True))
+        case _:
+            return None
+
+
+def _keeps_apart(source: DataType, target: DataType) -> bool:
+    """Whether values that differ, and are stored at all, are stored as values that differ."""
+    have, want = plain(source), plain(target)
+    if have == want or isinstance(have, Nothing):
+        return True
+    inside = _inside(have, want)
+    if inside is not None:
+        return all(_keeps_apart(*pair) for pair in inside)
+    if isinstance(want, String):
+        # A moment may be written twice when clocks are set back; zero bytes at the end are cut off.
+        return isinstance(have, Integer | Boolean | Decimal | Date | Date32)
+    return _of_one_family(have, want) and not rounds(have, want)
+
+
+def _keeps_order(source: DataType, target: DataType) -> bool:
+    have, want = plain(source), plain(target)
+    if have == want or isinstance(have, Nothing):
+        return True
+    inside = _inside(have, want)
+    if inside is not None:
+        return all(_keeps_order(*pair) for pair in inside)
+    if isinstance(have, FixedString) and isinstance(want, FixedString):
+        return True
+    return _of_one_family(have, want)
+
+
+def _of_one_family(source: DataType, target: DataType) -> bool:
+    """Both are numbers, or both moments: what is stored of them is the same number or moment."""
+    return any(
+        isinstance(source, family) and isinstance(target, family) for family in (_NUMBERS, _MOMENTS)
+    )

@@ -1,0 +1,187 @@
+"""Which views need a column of a table, and whether an altered table still serves its views.
+
+A view needs a column where its query reads it (of its source, of a dimension, through plain views
+too), where its query fails or reads other columns without it, or where it writes it.  The binder
+answers, so there is no second notion of names here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from olapdb.errors import AlterOfColumnIsForbidden, Error, TypeMismatch, ViewNotProvable
+from olapdb.functions.base import Environment
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.plan.nodes import Plan
+from olapdb.types import DataType, is_nullable
+from olapdb.views.definition.column_compatibility import check_columns
+from olapdb.views.definition.judgement import Rejudged, after_alter, bind_view, judgement_of
+from olapdb.views.definition.overlay_snapshot import Overlay
+from olapdb.views.definition.query_shape import scans
+
+Role: TypeAlias = Literal["source", "target", "dimension"]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnUse:
+    """`view` needs the column of the table that is its `role`."""
+
+    view: MaterializedView
+    role: Role
+
+    @property
+    def name(self) -> str:
+        return f"{self.view.database}.{self.view.name}"
+
+
+def views_needing_column(snapshot: Snapshot, table_id: str, column: str) -> tuple[ColumnUse, ...]:
+    """The materialized views that would break, or mean something else, without the column; by
+    (database, name). A view that is broken already needs nothing."""
+    table = snapshot.by_id(table_id)
+    if not isinstance(table, Table):
+        return ()
+    left = tuple(c for c in table.columns if c.name != column)
+    without = Overlay.of(snapshot, replace(table, columns=left))
+    found: list[ColumnUse] = []
+    for view in _views(snapshot):
+        role = _role(view, table_id)
+        if role is None:
+            continue
+        plan = _bound(view, snapshot)
+        if plan is None:
+            continue
+        if role == "target" and column in plan.names:
+            found.append(ColumnUse(view, role))
+        elif _reads(plan, table_id, column) or _bound(view, without) is None:
+            found.append(ColumnUse(view, "source" if role == "source" else "dimension"))
+    return tuple(found)
+
+
+def refuse_needed_column(
+    snapshot: Snapshot, table: Table, column: str, action: str = "DROP"
+) -> None:
+    """AlterOfColumnIsForbidden (524) where a materialized view needs the column, naming the views
+    and the way; `action` is what was asked: "DROP", "CLEAR"."""
+    uses = views_needing_column(snapshot, table.id, column)
+    if not uses:
+        return
+    first = uses[0]
+    does = "writes it" if first.role == "target" else f"reads it of its {first.role}"
+    raise AlterOfColumnIsForbidden(
+        f"Cannot {action} COLUMN {column} of {table.database}.{table.name}: {first.name} {does}"
+        f" (materialized views that need it: {', '.join(dict.fromkeys(u.name for u in uses))}).",
+        hint=f"ALTER TABLE {first.name} MODIFY QUERY to a SELECT without it, then {action} it; or"
+        f" DROP VIEW {first.name}.",
+    )
+
+
+def check_altered(snapshot: Snapshot, altered: Table, action: str) -> tuple[Rejudged, ...]:
+    """Whether every materialized view around the table still works once it is `altered`: its query
+    binds, and fits its target as at CREATE.  AlterOfColumnIsForbidden with the reason where not; a
+    view that is broken already does not count.
+
+    Returns the views that are provable before or after, and not both."""
+    after = Overlay.of(snapshot, altered)
+    found: list[Rejudged] = []
+    for view in _views(after):
+        before = _bound(view, snapshot)
+        if _role(view, altered.id) is None or before is None:
+            continue
+        name = f"{view.database}.{view.name}"
+        try:
+            plan = _checked_plan(view, name, after)
+            _refuse_new_nulls(view, name, (before, snapshot), (plan, after))
+            rejudged = _rejudged(view, name, (before, snapshot), (plan, after))
+        except Error as error:
+            raise AlterOfColumnIsForbidden(
+                f"Cannot {action} {altered.database}.{altered.name}: the materialized view {name}"
+                f" would not fit any more. {error.message}",
+                hint=f"ALTER TABLE {name} MODIFY QUERY first, or DROP VIEW {name}.",
+            ) from error
+        if rejudged is not None:
+            found.append(rejudged)
+    return tuple(found)
+
+
+def _checked_plan(view: MaterializedView, name: str, after: Snapshot) -> Plan:
+    target = after.by_id(view.target_id)
+    plan = bind_view(view, after)
+    if isinstance(target, Table):
+        check_columns(name, plan, target, (), after, Environment(zone=view.zone))
+    return plan
+
+
+def _rejudged(
+    view: MaterializedView, name: str, before: tuple[Plan, Snapshot], after: tuple[Plan, Snapshot]
+) -> Rejudged | None:
+    """ViewNotProvable where merges would corrupt the target from now on; a view of which that holds
+    already is unproven, and left so."""
+    now = judgement_of(view, after[1], after[0])
+    had = judgement_of(view, before[1], before[0])
+    if now is None:
+        return None
+    wrong = next((item for item in now.items if item.refused), None)
+    if wrong is not None and (had is None or not any(item.refused for item in had.items)):
+        raise ViewNotProvable(f"View {name} would go wrong: {wrong.because}", hint=wrong.fix)
+    return after_alter(view, had, now)
+
+
+def _refuse_new_nulls(
+    view: MaterializedView, name: str, before: tuple[Plan, Snapshot], after: tuple[Plan, Snapshot]
+) -> None:
+    """TypeMismatch for a column that might be NULL now, which the target's cannot be: the first
+    NULL would fail its INSERT. A view that was created so is left so."""
+    had = _homeless_nulls(view, *before)
+    for column, have, wanted in _homeless_nulls(view, *after):
+        if column not in {one for one, _, _ in had}:
+            raise TypeMismatch(
+                f"View {name}: column {column} would be {have}, the target stores {wanted}, and so"
+                " no NULL: an INSERT that brings one would fail.",
+                hint=f"Make the target's column {have}, or give ifNull({column}, …) in the query.",
+            )
+
+
+def _homeless_nulls(
+    view: MaterializedView, plan: Plan, snapshot: Snapshot
+) -> list[tuple[str, DataType, DataType]]:
+    """Columns of the view that are Nullable, of its target that are not, with both types."""
+    target = snapshot.by_id(view.target_id)
+    if not isinstance(target, Table):
+        return []
+    return [
+        (name, have, wanted.type) for name, have in zip(plan.names, plan.types, strict=True)
+        if (wanted := target.column(name)) is not None
+        and is_nullable(have) and not is_nullable(wanted.type)
+    ]  # fmt: skip
+
+
+def _bound(view: MaterializedView, snapshot: Snapshot) -> Plan | None:
+    try:
+        return bind_view(view, snapshot)
+    except Error:
+        return None
+
+
+def _reads(plan: Plan, table_id: str, column: str) -> bool:
+    return any(
+        column == name
+        for scan in scans(plan.root) if scan.table.id == table_id
+        for _, name in scan.columns
+    )  # fmt: skip
+
+
+def _role(view: MaterializedView, table_id: str) -> Role | None:
+    if table_id == view.source_id:
+        return "source"
+    if table_id == view.target_id:
+        return "target"
+    return "dimension" if table_id in view.dimension_ids else None
+
+
+def _views(snapshot: Snapshot) -> Iterator[MaterializedView]:
+    for item in snapshot.objects():
+        if isinstance(item, MaterializedView):
+            yield item

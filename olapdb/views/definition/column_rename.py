@@ -1,0 +1,354 @@
+"""What RENAME COLUMN does to the text of views: they go on meaning what they meant.
+
+The names in the text are changed where the text says so plainly, and the result is bound and
+compared with the old plan.  Where that gives another plan (an alias of the same name, USING, …)
+the table is read, or the query written, through a subquery that maps the one name:
+
+    SELECT k, sum(c) AS c FROM s GROUP BY k      c of s becomes d
+    SELECT k, sum(c) AS c FROM (SELECT k, d AS c FROM s) AS s GROUP BY k
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass, replace
+
+from olapdb.bind import BindScope, bind_query
+from olapdb.bind.syntax import rewrite, rewrite_children, walk
+from olapdb.errors import AlterOfColumnIsForbidden, Error
+from olapdb.functions.base import Environment
+from olapdb.model.schema import Column, MaterializedView, Table, View
+from olapdb.model.snapshot import Snapshot
+from olapdb.plan import nodes as plan_nodes
+from olapdb.plan.nodes import Plan
+from olapdb.sql import nodes
+from olapdb.sql.format import to_sql
+from olapdb.sql.parser import parse_query
+from olapdb.views.definition.judgement import bind_view
+from olapdb.views.definition.overlay_snapshot import Overlay
+
+Name = tuple[str, str]
+"""(database, table)"""
+
+
+def follow_column_rename(
+    snapshot: Snapshot, table: Table, old: str, new: str
+) -> tuple[MaterializedView | View, ...]:
+    """The views whose text changes when column `old` is called `new`; `table` is the table as it
+    will be.  For the commit of the ALTER: put them back with it.
+
+    A definition's version stays, since it means the same; what fired it meanwhile is told by the
+    table's own schema version.  A view that was broken before is left alone.  Raises
+    AlterOfColumnIsForbidden for a view that cannot follow.
+    """
+    after: Snapshot = Overlay.of(snapshot, table)
+    changed: dict[str, MaterializedView | View] = {}
+    # Plain views may read a materialized view, whose columns are its target's: those go last.
+    found = [item for item in snapshot.objects() if isinstance(item, MaterializedView | View)]
+    for item in sorted(found, key=lambda one: isinstance(one, View)):
+        moved = _followed(item, snapshot, after, table, old, new)
+        if moved is not None:
+            changed[item.id] = moved
+            after = Overlay.of(snapshot, table, *changed.values())
+    return tuple(changed.values())
+
+
+def _followed(
+    item: MaterializedView | View, before: Snapshot, after: Snapshot, table: Table, old: str,
+    new: str,
+) -> MaterializedView | View | None:  # fmt: skip
+    names = _names_of(before, table)
+    try:
+        had = _bind(item, before, item.query)
+    except Error:
+        return None
+    reads = any((one.scan.table.id, one.column) == (table.id, old) for one in _columns_read(had))
+    writes = isinstance(item, MaterializedView) and item.target_id == table.id
+    moved = item
+    if reads:
+        text = _with_input_renamed(item, had, after, names, table, old, new)
+        moved = replace(moved, query=text)
+    if isinstance(moved, MaterializedView) and writes and old in had.names:
+        moved = _with_output_renamed(moved, had, after, table, old, new)
+    return None if moved == item else moved
+
+
+def _names_of(snapshot: Snapshot, table: Table) -> frozenset[Name]:
+    """The table, and the materialized views in whose name it may be read."""
+    names = {(table.database, table.name)}
+    names |= {(view.database, view.name) for view in snapshot.views_into(table.id)}
+    found = snapshot.by_id(table.id)
+    return frozenset(names | ({(found.database, found.name)} if found is not None else set()))
+
+
+def _bind(item: MaterializedView | View, snapshot: Snapshot, query: str) -> Plan:
+    if isinstance(item, MaterializedView):
+        return bind_view(item, snapshot, query)
+    scope = BindScope(
+        snapshot=snapshot, database=item.database,
+        environment=Environment(database=item.database),
+    )  # fmt: skip
+    return bind_query(parse_query(query), scope)
+
+
+# --- a column that is read -----------------------------------------------------------------------
+
+
+def _with_input_renamed(
+    item: MaterializedView | View, had: Plan, after: Snapshot, names: frozenset[Name],
+    table: Table, old: str, new: str,
+) -> str:  # fmt: skip
+    query = parse_query(item.query)
+    wanted = _shape(had, table.id, {old: new})
+    for attempt in (item.query, to_sql(_renamed_plainly(query, names, old, new))):
+        found = _try(item, after, attempt)
+        if found is not None and _shape(found, table.id, {}) == wanted:
+            return attempt
+    through = to_sql(_read_through(query, names, table, old, new))
+    found = _try(item, after, through)
+    if found is not None and (found.names, found.types) == (had.names, had.types):
+        return through
+    raise _cannot_follow(item, table, old, new)
+
+
+def _try(item: MaterializedView | View, after: Snapshot, query: str) -> Plan | None:
+    try:
+        return _bind(item, after, query)
+    except Error:
+        return None
+
+
+def _cannot_follow(
+    item: MaterializedView | View, table: Table, old: str, new: str
+) -> AlterOfColumnIsForbidden:
+    name = f"{item.database}.{item.name}"
+    fix = (
+        f"ALTER TABLE {name} MODIFY QUERY to a SELECT without {old}, rename, then back"
+        if isinstance(item, MaterializedView)
+        else f"DROP VIEW {name}, rename, and create it anew"
+    )
+    return AlterOfColumnIsForbidden(
+        f"Cannot RENAME COLUMN {old} of {table.database}.{table.name} to {new}: the query of"
+        f" {name} cannot follow.",
+        hint=f"{fix}.",
+    )
+
+
+def _renamed_plainly(query: nodes.Query, names: frozenset[Name], old: str, new: str) -> nodes.Query:
+    """Every `old`, `t.old`, `db.t.old` of SELECTs that read the table in their own FROM."""
+
+    def change(node: nodes.Node) -> nodes.Node | None:
+        if not isinstance(node, nodes.Select):
+            return None
+        qualifiers = set(_qualifiers(node.source, names))
+        if not qualifiers:
+            return None
+        return _select_renamed(node, qualifiers, old, new, change)
+
+    return rewrite(query, change)
+
+
+def _select_renamed(
+    select: nodes.Select, qualifiers: set[tuple[str, ...]], old: str, new: str,
+    deeper: Callable[[nodes.Node], nodes.Node | None],
+) -> nodes.Select:  # fmt: skip
+    def change(node: nodes.Node) -> nodes.Node | None:
+        match node:
+            case nodes.Query():
+                return rewrite(node, deeper)
+            case nodes.Identifier(parts=(*qualifier, name)) if name == old and (
+                not qualifier or tuple(qualifier) in qualifiers
+            ):
+                return replace(node, parts=(*qualifier, new))
+            case _:
+                return None
+
+    columns = tuple(
+        nodes.Alias(rewrite(column, change), old)
+        if isinstance(column, nodes.Identifier) and change(column) is not None
+        else rewrite(column, change)
+        for column in select.columns
+    )
+    rest = rewrite_children(replace(select, columns=()), change)
+    return replace(rest, columns=columns)
+
+
+def _qualifiers(source: nodes.Relation | None, names: frozenset[Name]) -> Iterator[tuple[str, ...]]:
+    """What may stand before a column of the table, for each time that FROM names it."""
+    match source:
+        case nodes.TableReference(table=table) if (table.database, table.name) in names:
+            yield (table.name,)
+            yield (str(table.database), table.name)
+            if source.alias is not None:
+                yield (source.alias,)
+        case nodes.Join(left=left, right=right):
+            yield from _qualifiers(left, names)
+            yield from _qualifiers(right, names)
+        case nodes.ArrayJoin(source=inner):
+            yield from _qualifiers(inner, names)
+
+
+def _read_through(
+    query: nodes.Query, names: frozenset[Name], table: Table, old: str, new: str
+) -> nodes.Query:
+    """Each reference to the table becomes a subquery that gives the column its old name."""
+    written = {
+        part for node in walk(query)
+        for part in (
+            node.parts[-1:] if isinstance(node, nodes.Identifier)
+            else node.using if isinstance(node, nodes.Join) else ()
+        )
+    }  # fmt: skip
+    kept: list[nodes.Expression] = [
+        nodes.Identifier((column.name,)) for column in table.columns
+        if column.name in written - {old} and column.name != new
+        and column.default_kind != "EPHEMERAL"
+    ]  # fmt: skip
+    columns = (*kept, nodes.Alias(nodes.Identifier((new,)), old))
+
+    def change(node: nodes.Node) -> nodes.Node | None:
+        match node:
+            case nodes.TableReference(table=one) if (one.database, one.name) in names:
+                inner = nodes.Select(columns=columns, source=replace(node, alias=None))
+                return nodes.SubqueryRelation(inner, node.alias or one.name)
+            case nodes.Identifier(parts=(database, name, *rest)) if rest and (
+                (database, name) in names
+            ):
+                return replace(node, parts=(name, *rest))
+            case _:
+                return None
+
+    return rewrite(query, change)
+
+
+# --- a column that is written --------------------------------------------------------------------
+
+
+def _with_output_renamed(
+    view: MaterializedView, had: Plan, after: Snapshot, table: Table, old: str, new: str
+) -> MaterializedView:
+    """The view's column of that name is called as its target's is now."""
+    query = parse_query(view.query)
+    columns = tuple(replace(c, name=new) if c.name == old else c for c in view.columns)
+    outputs = tuple(new if name == old else name for name in had.names)
+    wanted = _shape(replace(had, output=_outputs(had, outputs)), table.id, {})
+    current = _try(view, after, view.query)
+    if current is not None:  # its input may have been renamed before, by this very ALTER
+        wanted = _shape(replace(current, output=_outputs(current, outputs)), table.id, {})
+    plainly = to_sql(_output_renamed_plainly(query, old, new))
+    found = _try(view, after, plainly)
+    if found is not None and _shape(found, table.id, {}) == wanted:
+        return replace(view, query=plainly, columns=columns)
+    around = to_sql(_written_through(query, had, old, new))
+    found = _try(view, after, around)
+    if found is not None and found.names == outputs and found.types == had.types:
+        return replace(view, query=around, columns=columns)
+    raise _cannot_follow(view, table, old, new)
+
+
+def _outputs(plan: Plan, names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    return tuple((unique, name) for (unique, _), name in zip(plan.output, names, strict=True))
+
+
+def _output_renamed_plainly(query: nodes.Query, old: str, new: str) -> nodes.Query:
+    if isinstance(query, nodes.SetOperation):
+        return replace(
+            query, left=_output_renamed_plainly(query.left, old, new),
+            right=_output_renamed_plainly(query.right, old, new),
+        )  # fmt: skip
+    assert isinstance(query, nodes.Select)
+    aliased = any(isinstance(c, nodes.Alias) and c.name == old for c in query.columns)
+
+    def change(node: nodes.Node) -> nodes.Node | None:
+        """Where the name is an alias, it is used by that elsewhere too."""
+        match node:
+            case nodes.Query():
+                return node
+            case nodes.Identifier(parts=(name,)) if aliased and name == old:
+                return replace(node, parts=(new,))
+            case _:
+                return None
+
+    columns = tuple(
+        replace(column, name=new) if isinstance(column, nodes.Alias) and column.name == old
+        else nodes.Alias(column, new)
+        if isinstance(column, nodes.Identifier) and column.parts[-1] == old
+        else rewrite(column, change)
+        for column in query.columns
+    )  # fmt: skip
+    rest = rewrite_children(replace(query, columns=()), change)
+    return replace(rest, columns=columns)
+
+
+def _written_through(query: nodes.Query, had: Plan, old: str, new: str) -> nodes.Query:
+    columns: tuple[nodes.Expression, ...] = tuple(
+        nodes.Alias(nodes.Identifier((name,)), new) if name == old else nodes.Identifier((name,))
+        for name in had.names
+    )
+    return nodes.Select(columns=columns, source=nodes.SubqueryRelation(query))
+
+
+# --- comparing plans -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    scan: plan_nodes.Scan
+    column: str
+
+
+def _columns_read(plan: Plan) -> Iterator[_Read]:
+    from olapdb.views.definition.query_shape import scans
+
+    for scan in scans(plan.root):
+        for _, name in scan.columns:
+            yield _Read(scan, name)
+
+
+def _shape(plan: Plan, table_id: str, renamed: dict[str, str]) -> object:
+    """The plan without what a name may change: unique names numbered as they come, tables by their
+    ids, the columns of table `table_id` under their new names."""
+    return _Shaper(table_id, renamed).plan(plan)
+
+
+class _Shaper:
+    def __init__(self, table_id: str, renamed: dict[str, str]) -> None:
+        self._table_id = table_id
+        self._renamed = renamed
+        self._numbers: dict[str, int] = {}
+        self._names: frozenset[str] = frozenset()
+
+    def plan(self, plan: Plan) -> object:
+        from olapdb.views.definition.query_shape import walk_plan
+
+        self._names = frozenset(
+            column.name
+            for node in walk_plan(plan.root) if isinstance(node, plan_nodes.Node)
+            for column in node.schema
+        )  # fmt: skip
+        root = self._shape(plan.root)
+        return root, tuple((self._shape(unique), name) for unique, name in plan.output)
+
+    def _shape(self, value: object) -> object:
+        match value:
+            case plan_nodes.Scan():
+                return self._scan(value)
+            case str() if value in self._names:
+                return self._numbers.setdefault(value, len(self._numbers))
+            case tuple() | list():
+                return tuple(self._shape(one) for one in value)
+            case Column() | Table():
+                return value.id
+            case _ if is_dataclass(value) and type(value).__module__.startswith("olapdb.plan"):
+                inside = tuple(
+                    self._shape(getattr(value, one.name)) for one in fields(value) if one.compare
+                )
+                return type(value).__name__, inside
+            case _:
+                return value
+
+    def _scan(self, scan: plan_nodes.Scan) -> object:
+        renamed = self._renamed if scan.table.id == self._table_id else {}
+        order = sorted(scan.columns, key=lambda one: renamed.get(one[1], one[1]))
+        columns = tuple((self._shape(u), renamed.get(name, name)) for u, name in order)
+        return "Scan", scan.table.id, columns, scan.final, self._shape(scan.predicate)

@@ -1,0 +1,267 @@
+"""CREATE MATERIALIZED VIEW: freezes what the definition means, checks it, opens its coverage.
+
+Coverage opens with the commit: triggers of later INSERTs write it, so every block that is there
+already is the view's first gap (rule 2).  POPULATE is a backfill of that gap before returning.
+
+OR REPLACE drops the view of that name and creates the new one in the same commit: INSERTs fire one
+or the other.  The new view is another one (rule 10): its coverage begins anew, and in a TO target
+the old one's rows are bypass.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from olapdb.bind.sources import SYSTEM_DATABASES
+from olapdb.errors import (
+    CommitConflict,
+    NotSupportedError,
+    QueryNotSupportedInMaterializedView,
+    TableAlreadyExists,
+    UnknownDatabase,
+    UnknownTable,
+    UnsupportedMethod,
+)  # fmt: skip
+from olapdb.model.changes import (
+    Change,
+    Commit,
+    DatabaseExists,
+    NameIsFree,
+    PutObject,
+    Requirement,
+)  # fmt: skip
+from olapdb.model.schema import Column, MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.plan.nodes import Plan
+from olapdb.runtime.services import Services
+from olapdb.sql import nodes
+from olapdb.views.definition.definition import columns_of_plan, define, draft
+from olapdb.views.definition.drop_attach import (
+    dependents,
+    drop_view,
+    dropping,
+    rewrite_references,
+    set_attached,
+)  # fmt: skip
+from olapdb.views.definition.overlay_snapshot import Overlay
+from olapdb.views.jobs.backfill import BackfillRow, backfill, refuse_incomplete
+from olapdb.views.jobs.executor import Executor
+from olapdb.views.jobs.job import Progress, readable_source
+from olapdb.views.provability import Judgement, judge
+
+__all__ = [
+    "BuildInner", "CreatedView", "create_view", "dependents", "drop_view", "rewrite_references",
+    "set_attached",
+]  # fmt: skip
+
+ATTEMPTS_MAX = 10
+
+BuildInner: TypeAlias = Callable[[nodes.CreateMaterializedView, tuple[Column, ...], str], Table]
+"""(statement, the query's columns, the inner table's name) -> the table, by statement.storage."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedView:
+    """`created` is False where IF NOT EXISTS found it there. `warnings` are worth showing."""
+
+    view: MaterializedView
+    target: Table
+    created: bool
+    warnings: tuple[str, ...] = ()
+    backfilled: tuple[BackfillRow, ...] = ()
+
+
+def create_view(
+    services: Services,
+    statement: nodes.CreateMaterializedView,
+    *,
+    database: str,
+    settings: Mapping[str, object] | None = None,
+    query_id: str = "",
+    text: str = "",
+    build_inner: BuildInner | None = None,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+    parameters: Sequence[object] | Mapping[str, object] = (),
+) -> CreatedView:
+    """Creates the view, with its inner table where there is no TO, in one commit.
+
+    Raises what binding the query raises; QueryNotSupportedInMaterializedView, ViewNotProvable,
+    ThereIsNoColumn, DuplicateColumn, TypeMismatch or CannotConvertType where it cannot be a
+    trigger into that target; TableAlreadyExists, UnknownTable, UnknownDatabase.
+    """
+    _refuse_clauses(statement, parameters)
+    for _ in range(ATTEMPTS_MAX):
+        snapshot = services.catalog.snapshot()
+        where = statement.name.database or database, statement.name.name
+        found = snapshot.find(*where)
+        replaced = found if statement.or_replace and isinstance(found, MaterializedView) else None
+        if found is not None and replaced is None:
+            return _already(snapshot, found, statement)
+        draft = _Draft(
+            services, snapshot, statement, database, dict(settings or {}), build_inner, replaced
+        )
+        view, target, requirements, changes = draft.make()
+        if statement.populate:  # before anything is created
+            readable_source(snapshot, view, "POPULATE")
+        commit = Commit(
+            tuple(requirements), tuple(changes), "CREATE MATERIALIZED VIEW", query_id, text
+        )
+        try:
+            services.catalog.apply(commit)
+        except CommitConflict:
+            continue
+        rows: tuple[BackfillRow, ...] = ()
+        if statement.populate:
+            rows = tuple(
+                backfill(services, view.id, executor=executor, progress=progress,
+                         query_id=query_id, statement=text, settings=settings)
+            )  # fmt: skip
+            refuse_incomplete(view, rows, query_id)
+        warnings = (f"It cannot be proven: {view.unprovable}",) if view.unprovable else ()
+        return CreatedView(view, target, True, warnings, rows)
+    raise CommitConflict(
+        f"The tables of view {statement.name} changed {ATTEMPTS_MAX} times meanwhile.",
+        hint="Nothing was created; run it again.",
+    )
+
+
+def judge_statement(
+    services: Services,
+    statement: nodes.CreateMaterializedView,
+    *,
+    database: str,
+    settings: Mapping[str, object] | None = None,
+    build_inner: BuildInner | None = None,
+) -> Judgement:
+    """What CREATE would say of the definition; nothing is created, and what merges would corrupt is
+    an item, not an error.  Raises what binding the query raises, UnknownTable."""
+    _refuse_clauses(statement, ())
+    drafting = _Draft(
+        services, services.catalog.snapshot(), statement, database, dict(settings or {}),
+        build_inner, None,
+    )  # fmt: skip
+    return drafting.judge()
+
+
+def _refuse_clauses(
+    statement: nodes.CreateMaterializedView, parameters: Sequence[object] | Mapping[str, object]
+) -> None:
+    if statement.refresh is not None:
+        raise NotSupportedError(
+            "REFRESH views are not supported.",
+            hint="Leave REFRESH out: the view is then kept up by every INSERT.",
+            position=statement.position,
+        )
+    if statement.target is not None and statement.storage is not None:
+        raise QueryNotSupportedInMaterializedView(
+            "A materialized view has either TO a table or an ENGINE of its own, not both.",
+            position=statement.position,
+        )
+    if parameters:
+        raise NotSupportedError(
+            "The query of a view takes no parameters.", hint="Write the values into it."
+        )
+
+
+def _already(
+    snapshot: Snapshot, found: object, statement: nodes.CreateMaterializedView
+) -> CreatedView:
+    if statement.if_not_exists and isinstance(found, MaterializedView):
+        target = snapshot.by_id(found.target_id)
+        if isinstance(target, Table):
+            return CreatedView(found, target, False)
+    what = " and is no materialized view" if statement.or_replace else ""
+    raise TableAlreadyExists(
+        f"{statement.name} exists already{what}.", hint="DROP it first, or choose another name.",
+        position=statement.name.position,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """One attempt at one snapshot; `replaced` is the view whose name it takes over."""
+
+    services: Services
+    snapshot: Snapshot
+    statement: nodes.CreateMaterializedView
+    database: str
+    settings: dict[str, object]
+    build_inner: BuildInner | None
+    replaced: MaterializedView | None
+
+    def make(self) -> tuple[MaterializedView, Table, list[Requirement], list[Change]]:
+        statement = self.statement
+        database = statement.name.database or self.database
+        if database in SYSTEM_DATABASES:
+            raise UnsupportedMethod(
+                f"The database {database} has system tables only.", hint="Name another database.",
+                position=statement.name.position,
+            )  # fmt: skip
+        if database not in self.snapshot.databases:
+            raise UnknownDatabase(
+                f"Database {database} does not exist.",
+                hint=f"CREATE DATABASE {database} makes it.", position=statement.name.position,
+            )  # fmt: skip
+        requirements: list[Requirement] = [DatabaseExists(database)]
+        changes: list[Change] = []
+        left = self.snapshot
+        if self.replaced is None:
+            requirements.append(NameIsFree(database, statement.name.name))
+        else:
+            needed, changes = dropping(self.snapshot, self.replaced)
+            requirements += needed
+            left = Overlay(self.snapshot, removed=frozenset((self.replaced.id,)))
+        view_id = str(uuid.uuid4())
+        definition = define(
+            left, f"{database}.{statement.name.name}", statement.query,
+            lambda plan: self._target(plan, view_id), database=self.database,
+            zone=self.services.zone, session_settings=self.settings, clauses=statement.settings,
+            declared=statement.columns, position=statement.position,
+        )  # fmt: skip
+        view = definition.applied_to(
+            MaterializedView(
+                id=view_id, database=database, name=statement.name.name, columns=(), query="",
+                source_id="", target_id="", inner=statement.target is None,
+                comment=statement.comment, created_ms=self.services.clock_ms(),
+                first_block=self.snapshot.next_block(definition.source),
+            )
+        )  # fmt: skip
+        if view.inner:
+            changes.append(PutObject(definition.target))
+        changes.append(PutObject(view))
+        return view, definition.target, [*requirements, *definition.requirements(left)], changes
+
+    def judge(self) -> Judgement:
+        statement = self.statement
+        database = statement.name.database or self.database
+        drafted = draft(
+            self.snapshot, f"{database}.{statement.name.name}", statement.query,
+            lambda plan: self._target(plan, "explained"), database=self.database,
+            zone=self.services.zone, session_settings=self.settings, clauses=statement.settings,
+            position=statement.position,
+        )  # fmt: skip
+        return judge(drafted.parts)
+
+    def _target(self, plan: Plan, view_id: str) -> Table:
+        statement = self.statement
+        if statement.target is None:
+            if self.build_inner is None:
+                raise NotSupportedError("Here a materialized view needs TO a table.")
+            return self.build_inner(statement, columns_of_plan(plan), f".inner_id.{view_id}")
+        name = statement.target
+        found = self.snapshot.find(name.database or self.database, name.name)
+        if isinstance(found, Table):
+            return found
+        if found is None:
+            raise UnknownTable(
+                f"The target {name} of view {statement.name} does not exist.",
+                hint="CREATE TABLE it first.", position=name.position,
+            )  # fmt: skip
+        raise QueryNotSupportedInMaterializedView(
+            f"The target {name} of view {statement.name} is a view: it stores no rows.",
+            hint="Write TO the table behind it.", position=name.position,
+        )  # fmt: skip

@@ -1,0 +1,344 @@
+"""What a view's SELECT means, frozen and checked against its source and its target.
+
+CREATE, MODIFY QUERY and REBUILD all make their definitions here, so what one refuses the others
+refuse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from olapdb.bind import BindScope, bind_query
+from olapdb.bind.analysis import source_of
+from olapdb.bind.qualify import qualify
+from olapdb.config import Settings, SettingValue
+from olapdb.errors import (
+    BadArguments,
+    DuplicateColumn,
+    Position,
+    QueryNotSupportedInMaterializedView,
+    TooDeepRecursion,
+    UnknownTable,
+)  # fmt: skip
+from olapdb.functions.base import Environment
+from olapdb.ingest.block_stager import CASCADE_DEPTH_MAX
+from olapdb.lineage.dimension_change import dimension_views
+from olapdb.model.changes import (
+    DimensionViewsAre,
+    Requirement,
+    RevisionIs,
+    SchemaIs,
+    ViewsAre,
+)  # fmt: skip
+from olapdb.model.schema import Column, MaterializedView, Table, View
+from olapdb.model.snapshot import Snapshot
+from olapdb.plan.nodes import Plan, SystemScan
+from olapdb.sql import nodes
+from olapdb.sql.format import to_sql
+from olapdb.views.definition.column_compatibility import check_columns
+from olapdb.views.definition.overlay_snapshot import Overlay
+from olapdb.views.definition.query_shape import scans, walk_plan
+from olapdb.views.provability import Parts, check_definition, circle_of, downstream
+
+MEANING = (
+    "join_use_nulls", "final", "union_default_mode", "except_default_mode",
+    "intersect_default_mode", "enable_positional_arguments", "prefer_column_name_to_alias",
+    "aggregate_functions_null_for_empty", "transform_null_in", "cast_keep_nullable",
+    "group_by_use_nulls", "data_type_default_nullable", "single_join_prefer_left_table",
+    "count_distinct_implementation", "dimensions", "asterisk_include_materialized_columns",
+    "asterisk_include_alias_columns",
+)  # fmt: skip
+"""Settings that change what a query means; the view keeps them as they are at CREATE."""
+
+ChooseTarget: TypeAlias = Callable[["Plan"], Table]
+"""The bound query -> the table that its rows go to, which need not exist yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A checked definition. `plan` is bound, not optimized; `unprovable` is "" or the reason;
+    `new_target` tells that the target is none of the snapshot's."""
+
+    query: str
+    plan: Plan
+    source: Table
+    target: Table
+    dimension_ids: tuple[str, ...]
+    references: tuple[str, ...]
+    settings: tuple[tuple[str, SettingValue], ...]
+    zone: str
+    unprovable: str
+    new_target: bool
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return columns_of_plan(self.plan)
+
+    def applied_to(self, view: MaterializedView) -> MaterializedView:
+        """The view with this definition; identity, names, version and state stay."""
+        return replace(
+            view, columns=self.columns, query=self.query, source_id=self.source.id,
+            target_id=self.target.id, dimension_ids=self.dimension_ids, references=self.references,
+            settings=self.settings, zone=self.zone, unprovable=self.unprovable,
+        )  # fmt: skip
+
+    def requirements(self, snapshot: Snapshot) -> list[Requirement]:
+        """All that it was checked against is as it was."""
+        # Its text names them: a RENAME or another definition of a plain view since makes it anew.
+        needed: dict[Requirement, None] = {RevisionIs(*one): None for one in self.plan.tables}
+        for table_id in (self.source.id, *self.dimension_ids):
+            found = snapshot.by_id(table_id)
+            if isinstance(found, Table):
+                needed[SchemaIs(table_id, found.version)] = None
+        if not self.new_target:
+            needed[SchemaIs(self.target.id, self.target.version)] = None
+            needed[RevisionIs(self.target.id, self.target.revision)] = None
+            # A view that is replaced by this one is there until the commit is made.
+            there = snapshot.below if isinstance(snapshot, Overlay) else snapshot
+            for table_id in downstream(snapshot, self.target.id):
+                views = (v for v in snapshot.views_on(table_id) if v.attached)
+                needed[ViewsAre(table_id, tuple((v.id, v.version) for v in views))] = None
+                joins = tuple((v.id, v.version) for v in dimension_views(there, {table_id}))
+                needed[DimensionViewsAre(table_id, joins)] = None
+        return list(needed)
+
+
+def define(
+    snapshot: Snapshot,
+    name: str,
+    query: nodes.Query,
+    target: ChooseTarget,
+    *,
+    database: str,
+    zone: str,
+    session_settings: Mapping[str, object],
+    clauses: Iterable[nodes.Setting] = (),
+    declared: tuple[nodes.ColumnDefinition, ...] = (),
+    position: Position | None = None,
+) -> Definition:
+    """Freezes and checks the query of view `name` ("database.view"), written in `database`.
+
+    Raises what binding the query raises; QueryNotSupportedInMaterializedView, ViewNotProvable,
+    ThereIsNoColumn, DuplicateColumn, TypeMismatch, CannotConvertType or TooDeepRecursion where it
+    cannot be a trigger into that target; UnknownTable.
+    """
+    drafted = draft(
+        snapshot, name, query, target, database=database, zone=zone,
+        session_settings=session_settings, clauses=clauses, position=position,
+    )  # fmt: skip
+    plan, source, chosen = drafted.parts.plan, drafted.parts.source, drafted.parts.target
+    check_columns(name, plan, chosen, declared, snapshot, drafted.parts.environment)
+    dimensions = _dimensions(plan, source, name)
+    _refuse_circle(snapshot, name, source, dimensions, chosen)
+    reason = check_definition(drafted.parts)
+    _refuse_depth(snapshot, name, source, chosen)
+    return Definition(
+        query=to_sql(drafted.query),
+        plan=plan,
+        source=source,
+        target=chosen,
+        dimension_ids=dimensions,
+        references=tuple(dict.fromkeys((source.id, *(i for i, _ in plan.tables), *dimensions))),
+        settings=tuple(sorted(drafted.settings.items())),
+        zone=zone,
+        unprovable=reason,
+        new_target=snapshot.by_id(chosen.id) is None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A definition that is bound, and not checked yet: its qualified query, its frozen settings,
+    and the parts that are judged."""
+
+    query: nodes.Query
+    settings: dict[str, SettingValue]
+    parts: Parts
+
+
+def draft(
+    snapshot: Snapshot,
+    name: str,
+    query: nodes.Query,
+    target: ChooseTarget,
+    *,
+    database: str,
+    zone: str,
+    session_settings: Mapping[str, object],
+    clauses: Iterable[nodes.Setting] = (),
+    position: Position | None = None,
+) -> Draft:
+    """Binds the query and freezes what it means. Raises what binding raises; UnknownTable, and
+    QueryNotSupportedInMaterializedView for a source that fires no view."""
+    frozen = frozen_settings(session_settings, (*clauses, *getattr(query, "settings", ())))
+    scope = BindScope(
+        snapshot=snapshot, database=database, settings=Settings(frozen),
+        environment=Environment(zone=zone, database=database),
+    )  # fmt: skip
+    qualified = qualify(_without_settings(query), scope)
+    source = _source(snapshot, name, qualified, database, position)
+    plan = bind_query(qualified, scope)
+    _check_names(name, plan)
+    parts = Parts(name, plan, source, target(plan), snapshot, frozen, scope.environment)
+    return Draft(qualified, frozen, parts)
+
+
+def kept_settings(view: MaterializedView, asked: Mapping[str, object]) -> dict[str, object]:
+    """The settings of another definition of the view: its own, but for those that are `asked` for,
+    by the statement or the session."""
+    changed = asked.changed if isinstance(asked, Settings) else asked
+    return {**dict(view.settings), **changed}
+
+
+_OF_THE_INSERT = frozenset((
+    "insert_allow_lossy_conversion", "insert_deduplicate", "insert_deduplication_token",
+    "materialized_views_ignore_errors", "max_view_memory_usage", "max_view_milliseconds",
+    "max_view_parts", "max_view_rows_expansion", "parallel_view_processing", "source_offsets",
+    "view_limits_mode",
+))  # fmt: skip
+"""Said in a view's query they would do nothing, silently."""
+
+
+def frozen_settings(
+    session: Mapping[str, object], clauses: Iterable[nodes.Setting]
+) -> dict[str, SettingValue]:
+    """Of the session's settings and the query's own those that change its meaning."""
+    given = Settings(dict(session)).changed if session else {}
+    chosen: dict[str, object] = {n: v for n, v in given.items() if n in MEANING}
+    for one in clauses:
+        if one.name in MEANING:
+            chosen[one.name] = one.value
+        elif one.name in _OF_THE_INSERT:
+            raise BadArguments(
+                f"{one.name} is a setting of the INSERT that fires a view, not of the view.",
+                hint=f"Leave it out of the query; SET {one.name} = {one.value}, or say it in the"
+                " SETTINGS of the INSERT.",
+            )
+        elif one.name == "snapshot":
+            raise BadArguments(
+                "A materialized view sees the blocks that are inserted, not a snapshot.",
+                hint="Leave SETTINGS snapshot out of its query.",
+            )
+        else:
+            Settings({one.name: one.value})  # an unknown setting or value is an error
+    return dict(Settings(chosen).changed)
+
+
+def columns_of_plan(plan: Plan) -> tuple[Column, ...]:
+    return tuple(
+        Column(number, name, data_type)
+        for number, (name, data_type) in enumerate(zip(plan.names, plan.types, strict=True), 1)
+    )
+
+
+def _without_settings(query: nodes.Query) -> nodes.Query:
+    """SETTINGS are frozen apart; FORMAT means nothing in a view."""
+    if isinstance(query, nodes.Select | nodes.SetOperation):
+        return replace(query, settings=(), format=None)
+    return query
+
+
+# --- what it reads -------------------------------------------------------------------------------
+
+
+def _source(
+    snapshot: Snapshot, view: str, query: nodes.Query, database: str, position: Position | None
+) -> Table:
+    """The left-most table: the one whose INSERTs fire the view."""
+    name = source_of(query)
+    if name is None:
+        raise QueryNotSupportedInMaterializedView(
+            f"View {view} reads no table, so nothing would ever fire it.",
+            hint="Select FROM a table; for constants use CREATE TABLE … AS SELECT.",
+            position=position,
+        )
+    found = snapshot.find(name.database or database, name.name)
+    match found:
+        case Table():
+            return found
+        case MaterializedView():
+            target = snapshot.by_id(found.target_id)
+            where = f"{target.database}.{target.name}" if target is not None else "its target"
+            raise QueryNotSupportedInMaterializedView(
+                f"View {view} reads FROM the materialized view {name}; INSERTs go into"
+                f" {where}, never into the view's name, so it would never fire.",
+                hint=f"Select FROM {where}.", position=name.position,
+            )  # fmt: skip
+        case View():
+            raise QueryNotSupportedInMaterializedView(
+                f"View {view} reads FROM the view {name}, into which nothing is inserted, so"
+                " it would never fire.",
+                hint=f"Select FROM the table that {name} reads, and write its query out.",
+                position=name.position,
+            )
+    if (name.database or database).lower() in ("system", "information_schema"):
+        raise QueryNotSupportedInMaterializedView(
+            f"View {view} reads FROM {name}, into which nothing is inserted.",
+            hint="Select FROM a stored table.", position=name.position,
+        )  # fmt: skip
+    raise UnknownTable(
+        f"Table {name} does not exist.", hint="The source must be there before the view.",
+        position=name.position,
+    )  # fmt: skip
+
+
+def _dimensions(plan: Plan, source: Table, name: str) -> tuple[str, ...]:
+    """Stored tables other than the source that the query reads, through plain views too."""
+    if any(isinstance(one, SystemScan) for one in walk_plan(plan.root)):
+        raise QueryNotSupportedInMaterializedView(
+            f"View {name} reads a system table, whose rows change without anybody's INSERT.",
+            hint="Copy what it needs into a table.",
+        )
+    ids = (one.table.id for one in scans(plan.root) if one.table.id != source.id)
+    return tuple(dict.fromkeys(ids))
+
+
+# --- where it writes -----------------------------------------------------------------------------
+
+
+def _check_names(name: str, plan: Plan) -> None:
+    seen: set[str] = set()
+    for column in plan.names:
+        if column in seen:
+            raise DuplicateColumn(
+                f"View {name} has two columns {column}.",
+                hint="Give one of them another name with AS.",
+            )
+        seen.add(column)
+
+
+def _refuse_circle(
+    snapshot: Snapshot, name: str, source: Table, dimensions: tuple[str, ...], target: Table
+) -> None:
+    """A view that reads what is made of its own target, its target itself too."""
+    joined = (snapshot.by_id(one) for one in dimensions)
+    inputs = [source, *(table for table in joined if isinstance(table, Table))]
+    circle = circle_of(snapshot, inputs, target)
+    if circle:
+        raise TooDeepRecursion(
+            f"View {name} would close a circle: {' -> '.join(circle)}.",
+            hint="A table cannot receive what is made of its own rows; use another target, or join"
+            " another table.",
+        )
+
+
+def _refuse_depth(snapshot: Snapshot, name: str, source: Table, target: Table) -> None:
+    """Every INSERT at the top would fail: better that the view is not there."""
+    above = _levels(source.id, lambda t: [view.source_id for view in snapshot.views_into(t)])
+    below = _levels(target.id, lambda t: [view.target_id for view in snapshot.views_on(t)])
+    if above + 1 + below > CASCADE_DEPTH_MAX:
+        raise TooDeepRecursion(
+            f"View {name} would be one of {above + 1 + below} that fire one after the other;"
+            f" {CASCADE_DEPTH_MAX} may.",
+            hint="Select from a table nearer to the first, or split the chain: INSERT … SELECT.",
+        )
+
+
+def _levels(table_id: str, neighbours: Callable[[str], list[str]]) -> int:
+    """The longest path of views from a table; there are no circles."""
+    levels, reached = 0, set(neighbours(table_id))
+    while reached and levels < CASCADE_DEPTH_MAX:
+        levels, reached = levels + 1, {n for one in reached for n in neighbours(one)}
+    return levels

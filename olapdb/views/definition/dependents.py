@@ -1,0 +1,107 @@
+"""What a change of a table reaches: the views that read it, what they write, and on from there."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from olapdb.bind.analysis import referenced_tables
+from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
+from olapdb.model.snapshot import Snapshot
+from olapdb.sql.parser import parse_query
+from olapdb.views.definition.column_dependencies import (
+    ColumnUse,
+    check_altered,
+    refuse_needed_column,
+    views_needing_column,
+)  # fmt: skip
+from olapdb.views.definition.column_rename import follow_column_rename
+
+__all__ = [
+    "ColumnUse", "Dependency", "Kind", "check_altered", "follow_column_rename", "impact_of",
+    "refuse_needed_column", "views_needing_column",
+]  # fmt: skip
+
+Kind: TypeAlias = Literal["table", "view", "materialized view", "dimension"]
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """`name` is reached from `reached_from` in the way that `how` says, `level` steps away.
+
+    A "dimension" is a table that a reached view reads as well: it is named, not followed.
+    """
+
+    level: int
+    kind: Kind
+    name: str
+    reached_from: str
+    how: str
+
+
+def impact_of(item: SchemaObject, snapshot: Snapshot) -> tuple[Dependency, ...]:
+    """Everything that a change of `item` reaches, by level; the item itself is level 0.
+
+    A thing that is reached twice is named at its first level only, and followed once.
+    """
+    found = [Dependency(0, _kind(item), _name(item), "", "")]
+    seen = {item.id}
+    waiting: deque[tuple[int, SchemaObject]] = deque([(0, item)])
+    while waiting:
+        level, one = waiting.popleft()
+        for kind, other, how in _reached(one, snapshot):
+            if other.id in seen and kind != "dimension":
+                continue
+            found.append(Dependency(level + 1, kind, _name(other), _name(one), how))
+            if kind != "dimension":
+                seen.add(other.id)
+                waiting.append((level + 1, other))
+    return tuple(sorted(found, key=lambda one: one.level))
+
+
+def _reached(item: SchemaObject, snapshot: Snapshot) -> Iterator[tuple[Kind, SchemaObject, str]]:
+    if isinstance(item, MaterializedView):
+        target = snapshot.by_id(item.target_id)
+        if target is not None:
+            yield "table", target, "is written by it"
+        for table_id in item.dimension_ids:
+            dimension = snapshot.by_id(table_id)
+            if dimension is not None:
+                yield "dimension", dimension, "is joined, or read in a subquery, by it"
+        return
+    for other in snapshot.objects():
+        match other:
+            case MaterializedView() if item.id == other.source_id:
+                how = (
+                    "fires on each INSERT" if other.attached else "is detached: misses each INSERT"
+                )
+                yield "materialized view", other, how
+            case MaterializedView() if item.id in other.dimension_ids:
+                yield "materialized view", other, "joins it: a change makes what it made stale"
+            case MaterializedView() if isinstance(item, View) and item.id in other.references:
+                yield "materialized view", other, "reads through it"
+            case View() if _reads(other, item):
+                yield "view", other, "reads it"
+
+
+def _reads(view: View, item: SchemaObject) -> bool:
+    return any(
+        (name.database or view.database, name.name) == (item.database, item.name)
+        for name in referenced_tables(parse_query(view.query))
+    )
+
+
+def _kind(item: SchemaObject) -> Kind:
+    match item:
+        case Table():
+            return "table"
+        case View():
+            return "view"
+        case MaterializedView():
+            return "materialized view"
+
+
+def _name(item: SchemaObject) -> str:
+    return f"{item.database}.{item.name}"

@@ -1,0 +1,156 @@
+"""The judgement of views that exist: of what their tables are now, or would be after an ALTER.
+
+`MaterializedView.unprovable` keeps the reason with the view.  Each commit that changes a table
+around a view judges the view anew (`after_alter`): a view that is no longer provable says so from
+the same commit on, and one that is provable again is stale from it, since nobody vouched for what
+was made meanwhile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from olapdb.bind import BindScope, bind_query
+from olapdb.config import Settings
+from olapdb.errors import CommitConflict, Error, QueryNotSupportedInMaterializedView
+from olapdb.functions.base import Environment
+from olapdb.model.changes import (
+    Change,
+    Commit,
+    Invalidate,
+    NothingCovered,
+    PutObject,
+    Requirement,
+    RevisionIs,
+)
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.model.view_state import Cause, Invalidation
+from olapdb.plan.nodes import Plan
+from olapdb.runtime.services import Services
+from olapdb.sql.parser import parse_query
+from olapdb.views.provability import Item, Judgement, Parts, judge
+
+
+def bind_view(view: MaterializedView, snapshot: Snapshot, query: str | None = None) -> Plan:
+    """The view's frozen query (or another text) bound as its trigger binds it, not optimized."""
+    scope = BindScope(
+        snapshot=snapshot, database=view.database, settings=Settings(dict(view.settings)),
+        environment=Environment(zone=view.zone, database=view.database),
+    )  # fmt: skip
+    return bind_query(parse_query(view.query if query is None else query), scope)
+
+
+def judgement_of(
+    view: MaterializedView, snapshot: Snapshot, plan: Plan | None = None
+) -> Judgement | None:
+    """The judgement of the view at the snapshot; None where a table is gone, or its query does not
+    bind any more."""
+    source, target = snapshot.by_id(view.source_id), snapshot.by_id(view.target_id)
+    if not isinstance(source, Table) or not isinstance(target, Table):
+        return None
+    try:
+        bound = bind_view(view, snapshot) if plan is None else plan
+        parts = Parts(
+            f"{view.database}.{view.name}", bound, source, target, snapshot, dict(view.settings),
+            Environment(zone=view.zone, database=view.database),
+        )  # fmt: skip
+        found = judge(parts)
+    except QueryNotSupportedInMaterializedView as error:
+        return Judgement((Item("query", False, error.message, error.hint or ""),))
+    except Error:
+        return None
+    return found
+
+
+def reason_of(view: MaterializedView, snapshot: Snapshot) -> str:
+    """Why the view is unproven, as it is kept or as its tables are now; "" for a provable one."""
+    if view.unprovable:
+        return view.unprovable
+    found = judgement_of(view, snapshot)
+    return "" if found is None else found.reason
+
+
+def judged_items(view: MaterializedView, snapshot: Snapshot) -> tuple[Item, ...]:
+    """The items of the view's judgement, and what is kept with it where that is older."""
+    found = judgement_of(view, snapshot)
+    if found is None:
+        why = "A table that it needs is gone, or its query does not fit it any more."
+        return (Item("query", False, why, "DROP VIEW, or ALTER TABLE … MODIFY QUERY."),)
+    if view.unprovable and found.provable:
+        fix = "ALTER TABLE … MODIFY QUERY with the same query judges it anew."
+        return (*found.items, Item("what it made so far", False, view.unprovable, fix))
+    return found.items
+
+
+# --- what an ALTER makes of it --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Rejudged:
+    """A view whose reason changes; `proves_again` tells that it was unproven and is not any more."""
+
+    view: MaterializedView
+    proves_again: bool
+
+
+def after_alter(
+    view: MaterializedView, before: Judgement | None, after: Judgement
+) -> Rejudged | None:
+    """What becomes of the view; None where it stays as it is."""
+    had = view.unprovable or ("" if before is None else before.reason)
+    if after.reason == view.unprovable and bool(had) == bool(after.reason):
+        return None
+    return Rejudged(replace(view, unprovable=after.reason), bool(had) and not after.reason)
+
+
+def publish_rejudged(
+    services: Services, snapshot: Snapshot, rejudged: tuple[Rejudged, ...], query_id: str,
+    statement: str,
+) -> tuple[list[Change], list[Requirement]]:  # fmt: skip
+    """The changes and requirements of the commit that alters the table."""
+    changes: list[Change] = []
+    requirements: list[Requirement] = []
+    for one in rejudged:
+        changes.append(PutObject(one.view))
+        requirements.append(RevisionIs(one.view.id, one.view.revision))
+        if one.proves_again:
+            stale, needed = all_stale(services, snapshot, one.view, "ALTER", query_id, statement)
+            changes += stale
+            requirements += needed
+    return changes, requirements
+
+
+def all_stale(
+    services: Services, snapshot: Snapshot, view: MaterializedView, cause: Cause, query_id: str,
+    statement: str,
+) -> tuple[list[Change], list[Requirement]]:  # fmt: skip
+    """All that the view made is stale. A view that has seen nothing yet made nothing, and the
+    commit requires that this stays so."""
+    coverage = snapshot.coverage(view.id)
+    if not coverage.everywhere and not any(coverage.by_partition.values()):
+        return [], [NothingCovered(view.id)]
+    rows = rows_made(snapshot, view)
+    mark = Invalidation(view.id, None, cause, statement, query_id, rows, services.clock_ms())
+    return [Invalidate(mark)], []
+
+
+def rows_made(snapshot: Snapshot, view: MaterializedView) -> int:
+    """The rows of its target that the view made."""
+    mine = frozenset((view.id,))
+    return sum(part.rows for part in snapshot.parts(view.target_id) if part.made_by(mine))
+
+
+def keep_reason(services: Services, view: MaterializedView, reason: str, query_id: str) -> None:
+    """Store the reason with a view that was made before the rule was known. A view that changes
+    meanwhile is judged anew the next time."""
+    if not reason or reason == view.unprovable:
+        return
+    commit = Commit(
+        (RevisionIs(view.id, view.revision),), (PutObject(replace(view, unprovable=reason)),),
+        "RECONCILE", query_id, "",
+    )  # fmt: skip
+    try:
+        services.catalog.apply(commit)
+    except CommitConflict:
+        return

@@ -1,0 +1,334 @@
+"""What a view's bound query does to its source's rows, read off the plan.
+
+The plan is not optimized here: it still has the clauses in the order of the query.
+
+    Project(k, n) <- Aggregate(keys k, aggregates count() n) <- Filter <- Scan(source)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, is_dataclass
+
+from olapdb.lineage.sorting_key import key_columns
+from olapdb.model.schema import Table
+from olapdb.plan import nodes
+from olapdb.plan.expressions import (
+    AggregateCall,
+    Call,
+    Cast,
+    ColumnRef,
+    Constant,
+    Expression,
+    columns_of,
+)  # fmt: skip
+from olapdb.types import DataType, Float, Integer, plain
+
+Source = tuple[str, str]
+"""(table id, column) that a plan's column is a copy of."""
+
+
+@dataclass(frozen=True)
+class OutputColumn:
+    """One column of the query: a group key, an aggregate (maybe cast), or computed from columns.
+
+    `key` is the group key's name in the plan; `aggregate` the call; neither for row-wise queries
+    and for expressions over them."""
+
+    name: str
+    key: str | None = None
+    aggregate: AggregateCall | None = None
+
+
+@dataclass(frozen=True)
+class Shape:
+    """`aggregations` counts the Aggregate nodes above the source; `above` names the clauses that
+    look at several rows (HAVING, LIMIT, …) between the result and the source; `joins` are the
+    kinds on the source's path; `selective` tells that rows may be lost before the aggregate."""
+
+    outputs: tuple[OutputColumn, ...]
+    aggregate: nodes.Aggregate | None
+    aggregations: int
+    above: tuple[str, ...]
+    joins: tuple[str, ...]
+    selective: bool
+
+
+def shape_of(plan: nodes.Plan) -> Shape:
+    """The shape along the path to the left-most table.
+
+    For a UNION ALL at the top, that of its first branch; each branch has its own, see
+    `branches`."""
+    walker = _Walker([(name, unique) for unique, name in plan.output])
+    walker.down(plan.root)
+    return walker.shape()
+
+
+def branches(plan: nodes.Plan) -> tuple[nodes.Plan, ...]:
+    """The plans of a top-level UNION ALL's inputs, or the plan itself."""
+    node = plan.root
+    projections: list[nodes.Project] = []
+    while isinstance(node, nodes.Project) and not isinstance(node.child, nodes.Scan):
+        projections.append(node)
+        node = node.child
+    if not isinstance(node, nodes.Union):
+        return (plan,)
+    made: list[nodes.Plan] = []
+    for one in node.inputs:
+        renamed = tuple(
+            (field.name, ColumnRef(field.type, mine.name))
+            for field, mine in zip(node.fields, one.schema, strict=True)
+        )
+        root: nodes.Node = nodes.Project(one, renamed)
+        for projection in reversed(projections):
+            root = nodes.Project(root, projection.expressions)
+        made += branches(nodes.Plan(root, plan.output, plan.tables))
+    return tuple(made)
+
+
+def constants_of(plan: nodes.Plan) -> Iterator[tuple[str, Constant]]:
+    """Output columns that are one literal, of each branch of a UNION ALL."""
+    for branch in branches(plan):
+        wanted, node = dict(branch.output), branch.root
+        while wanted and len(node.children()) == 1:
+            if isinstance(node, nodes.Project):
+                made = [(name, dict(node.expressions)[unique]) for unique, name in wanted.items()]
+                yield from ((name, one) for name, one in made if isinstance(one, Constant))
+                wanted = {one.name: name for name, one in made if isinstance(one, ColumnRef)}
+            elif not isinstance(node, nodes.Filter | nodes.Limit | nodes.LimitBy | nodes.Sort):
+                break
+            node = node.children()[0]
+
+
+@dataclass
+class _Walker:
+    """Follows each output column down to the aggregate that makes it."""
+
+    wanted: list[tuple[str, str]]
+    aggregate: nodes.Aggregate | None = None
+    aggregations: int = 0
+    above: list[str] = field(default_factory=list)
+    joins: list[str] = field(default_factory=list)
+    selective: bool = False
+    outputs: list[OutputColumn] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.at: dict[str, str | None] = dict(self.wanted)
+
+    def shape(self) -> Shape:
+        outputs = self.outputs or [OutputColumn(name) for name, _ in self.wanted]
+        return Shape(
+            tuple(outputs), self.aggregate, self.aggregations, tuple(self.above),
+            tuple(self.joins), self.selective,
+        )  # fmt: skip
+
+    def down(self, node: nodes.Node) -> None:
+        match node:
+            case nodes.Project(child=child, expressions=expressions):
+                if self.aggregate is None:
+                    self._through(dict(expressions))
+                self.down(child)
+            case nodes.Aggregate(child=child):
+                self.aggregations += 1
+                if node.sets:
+                    self.above.append("GROUPING SETS (ROLLUP, CUBE)")
+                if self.aggregate is None:
+                    self._arrive(node)
+                self.down(child)
+            case nodes.Filter(child=child):
+                if self._path_aggregates(child) and self.aggregate is None:
+                    self.above.append("HAVING")
+                else:
+                    self.selective = True
+                self.down(child)
+            case nodes.Limit(child=child):
+                self.above.append("LIMIT")
+                self.down(child)
+            case nodes.LimitBy(child=child):
+                self.above.append("LIMIT BY")
+                self.down(child)
+            case nodes.Distinct(child=child):
+                self.above.append("DISTINCT")
+                self.down(child)
+            case nodes.Sort(child=child):
+                self.down(child)
+            case nodes.Window(child=child):
+                self.above.append("a window function")
+                self.down(child)
+            case nodes.Join(left=left, kind=kind, strictness=strictness):
+                self.joins.append(f"{strictness} {kind}" if strictness != "ALL" else kind)
+                self.selective = self.selective or kind != "LEFT" or strictness != "ALL"
+                self._keep({f.name for f in left.schema})  # the other side's end here
+                self.down(left)
+            case nodes.ArrayJoin(child=child, kept=kept, left=left):
+                if self._path_aggregates(child) and self.aggregate is None:
+                    self.above.append("arrayJoin of a group")
+                self._keep({f.name for f in kept})
+                self.selective = self.selective or not left
+                self.down(child)
+            case nodes.Union(inputs=inputs):
+                self.above.append("UNION ALL in a subquery")
+                self._renamed(node.schema, inputs[0].schema)
+                self.down(inputs[0])
+            case nodes.SetDifference(left=left, operator=operator):
+                self.above.append(operator)
+                self._renamed(node.schema, left.schema)
+                self.down(left)
+            case nodes.Scan(predicate=predicate, final=final):
+                self.selective = self.selective or predicate is not None
+                if final:
+                    self.above.append("FINAL")
+            case _:
+                for child in node.children():
+                    self.down(child)
+
+    def _keep(self, names: set[str]) -> None:
+        """Stop following the columns that come from elsewhere than the path below."""
+        self.at = {n: u if u in names else None for n, u in self.at.items()}
+
+    def _renamed(self, names: nodes.Schema, input_names: nodes.Schema) -> None:
+        """Set operations name their columns anew; they are their inputs' by position."""
+        inside = {mine.name: its.name for mine, its in zip(names, input_names, strict=True)}
+        self.at = {n: None if u is None else inside.get(u) for n, u in self.at.items()}
+
+    def _through(self, expressions: dict[str, Expression]) -> None:
+        for name, unique in self.at.items():
+            if unique is None:
+                continue
+            expression = _without_casts(expressions[unique])
+            self.at[name] = expression.name if isinstance(expression, ColumnRef) else None
+
+    def _arrive(self, node: nodes.Aggregate) -> None:
+        self.aggregate = node
+        keys, calls = dict(node.keys), dict(node.aggregates)
+        for name, _ in self.wanted:
+            unique = self.at[name]
+            if unique is not None and unique in keys:
+                self.outputs.append(OutputColumn(name, key=unique))
+            elif unique is not None and unique in calls:
+                self.outputs.append(OutputColumn(name, aggregate=calls[unique]))
+            else:
+                self.outputs.append(OutputColumn(name))
+
+    def _path_aggregates(self, node: nodes.Node) -> bool:
+        """Whether an Aggregate lies directly below, with nothing but projections between."""
+        while isinstance(node, nodes.Project | nodes.Filter | nodes.Sort):
+            node = node.child
+        return isinstance(node, nodes.Aggregate)
+
+
+def _without_casts(expression: Expression) -> Expression:
+    """What is below conversions that keep distinct values distinct, and sums and extremes too."""
+    while True:
+        match expression:
+            case Cast(type=to, argument=argument) if _keeps(argument.type, to):
+                expression = argument
+            case Call(name=name, type=to, arguments=(argument,)) if name in (
+                "toInt64",
+                "toUInt64",
+                "toFloat64",
+            ) and _keeps(argument.type, to):
+                expression = argument
+            case _:
+                return expression
+
+
+def _keeps(source: DataType, target: DataType) -> bool:
+    have, want = plain(source), plain(target)
+    if have == want:
+        return True
+    if isinstance(have, Integer) and isinstance(want, Integer):
+        return want.bits == 64
+    return isinstance(have, Float) and want == Float(64)
+
+
+# --- tables --------------------------------------------------------------------------------------
+
+
+def scans(item: object) -> Iterator[nodes.Scan]:
+    """Every Scan below a plan, those in subqueries of its expressions too."""
+    for one in walk_plan(item):
+        if isinstance(one, nodes.Scan):
+            yield one
+
+
+def walk_plan(item: object) -> Iterator[object]:
+    """Every node and expression of a plan, in no promised order."""
+    if isinstance(item, tuple):
+        for one in item:
+            yield from walk_plan(one)
+    elif is_dataclass(item) and type(item).__module__.startswith("olapdb.plan"):
+        yield item
+        for one in fields(item):
+            yield from walk_plan(getattr(item, one.name))
+
+
+def occurrences(node: nodes.Node, table_id: str) -> int:
+    """How often a table is read in one branch: the inputs of a UNION ALL count apart."""
+    if isinstance(node, nodes.Union):
+        return max((occurrences(one, table_id) for one in node.inputs), default=0)
+    if isinstance(node, nodes.Scan):
+        inside = sum(1 for s in scans(_expressions(node)) if s.table.id == table_id)
+        return inside + (1 if node.table.id == table_id else 0)
+    here = sum(1 for s in scans(_expressions(node)) if s.table.id == table_id)
+    return here + sum(occurrences(child, table_id) for child in node.children())
+
+
+def _expressions(node: nodes.Node) -> tuple[object, ...]:
+    """What a node holds beside its children."""
+    children = {id(child) for child in node.children()}
+    held: list[object] = []
+    for one in fields(node):
+        value = getattr(node, one.name)
+        if id(value) not in children and not (
+            isinstance(value, tuple) and any(id(v) in children for v in value)
+        ):
+            held.append(value)
+    return tuple(held)
+
+
+def leftmost(node: nodes.Node) -> nodes.Node:
+    """The left-most, deepest leaf: what triggers."""
+    while node.children():
+        node = node.children()[0]
+    return node
+
+
+def volatile_functions(plan: nodes.Plan) -> tuple[str, ...]:
+    """Names of functions whose value is not that of their arguments (now(), rand()). throwIf is
+    evaluated for every row, as these are, but its value is always 0."""
+    found = (
+        one.name for one in walk_plan(plan.root)
+        if isinstance(one, Call) and one.function.volatility != "pure" and one.name != "throwIf"
+    )  # fmt: skip
+    return tuple(dict.fromkeys(found))
+
+
+def traced(node: nodes.Node, column: str) -> Source | None:
+    """The stored column that a plan's column is an unchanged copy of, or None."""
+    match node:
+        case nodes.Scan(table=table, columns=columns):
+            names = dict(columns)
+            return (table.id, names[column]) if column in names else None
+        case nodes.Project(child=child, expressions=expressions):
+            found = dict(expressions).get(column)
+            expression = None if found is None else _without_casts(found)
+            return traced(child, expression.name) if isinstance(expression, ColumnRef) else None
+        case nodes.Filter(child=child) | nodes.Sort(child=child):
+            return traced(child, column)
+        case nodes.ArrayJoin(child=child, kept=kept):
+            return traced(child, column) if any(f.name == column for f in kept) else None
+        case nodes.Join(left=left, right=right):
+            side = left if any(f.name == column for f in left.schema) else right
+            return traced(side, column)
+        case _:
+            return None
+
+
+def source_columns_of(node: nodes.Node, expression: Expression) -> set[Source | None]:
+    """Where the columns of an expression over `node` come from; None for a computed one."""
+    return {traced(node, name) for name in columns_of(expression)}
+
+
+def is_key_column(table: Table, column: str) -> bool:
+    return column in key_columns(table)

@@ -1,0 +1,389 @@
+"""ADOPT: rows that were put into a target by hand become the view's, once they are proven right.
+
+People fill a view's past by hand: a view on new rows, and an INSERT SELECT for the older ones.
+The ledger calls the first covered, the second a gap, and the rows by hand bypass (rule 7).
+
+    source parts   1..4 (gap)   5..9 (seen)      target parts   1..1 (bypass)   2..6 (view)
+    recomputed     from 1..9                     compared with  1..1 and 2..6, as merged
+    equal          the gap 1..4 is covered, part 1..1 is the view's, the target is proven
+    different      BypassRows names partition and keys, nothing is changed
+
+All rows of the target are compared with a recomputation from all source rows, those in the gap
+too, at one snapshot.  The commit requires that the definitions, the source partitions, the gap and
+the bypass parts are still what was compared; rows that triggers add meanwhile do not matter.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import NoReturn
+
+from olapdb.bind.syntax import walk
+from olapdb.errors import (
+    BypassRows,
+    CommitConflict,
+    Error,
+    RetainedRows,
+    ViewNotProvable,
+)  # fmt: skip
+from olapdb.ingest.block_stager import dimension_requirements, layout_of
+from olapdb.ingest.read_parts import Pin, discard, discarding, read_rows
+from olapdb.lineage.retention import FrozenKeys
+from olapdb.model.changes import (
+    AddCoverage,
+    AddPart,
+    Change,
+    Commit,
+    DataVersionIs,
+    LeaseLive,
+    NotCovered,
+    PartsLive,
+    RaiseDataVersion,
+    RecordCheck,
+    RemoveParts,
+    Requirement,
+    SchemaIs,
+    ViewIs,
+)  # fmt: skip
+from olapdb.model.part import Contribution, Part
+from olapdb.model.schema import MaterializedView
+from olapdb.model.snapshot import Snapshot
+from olapdb.model.view_state import Check, CoverageRow, Verdict
+from olapdb.runtime.failpoints import reach
+from olapdb.runtime.services import Services
+from olapdb.sql import nodes
+from olapdb.sql.parser import parse_query
+from olapdb.storage.writer import write_part
+from olapdb.views.jobs.chunk_planner import claimed_by
+from olapdb.views.jobs.executor import Executor
+from olapdb.views.jobs.job import ATTEMPTS_MAX, Job, Progress, find_view, view_name
+from olapdb.views.proof.coverage import GapSlice, covered_parts, gap, is_bypass, stores_rows
+from olapdb.views.proof.failed_repairs import OF_ROWS
+from olapdb.views.proof.recompute import Made, Recomputation, ReconcileRow
+from olapdb.views.proof.reconcile import verdict_changes
+from olapdb.views.proof.shared_targets import incomparable
+from olapdb.views.proof.verdicts import WHOLE_TARGET, adoption_fingerprint, counts
+
+
+@dataclass(frozen=True, slots=True)
+class AdoptRow:
+    """A partition of the target whose rows by hand are the view's now: `parts` of `rows` rows.
+    `source_rows` are those of the view's whole gap, which is covered now."""
+
+    partition: str
+    parts: int
+    rows: int
+    keys_compared: int
+    source_rows: int
+    commit: int
+
+
+def adopt(
+    services: Services,
+    view_id: str,
+    *,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+    query_id: str = "",
+    statement: str = "",
+    settings: Mapping[str, object] | None = None,
+    stop: threading.Event | None = None,
+) -> tuple[AdoptRow, ...]:
+    """A row for each partition that held bypass rows; none where there are none to adopt.
+
+    The view is proven afterwards.  Raises BypassRows where the target differs from a
+    recomputation (which is kept, for `system.views.mend`), ViewNotProvable for a view that cannot be compared with its source, and
+    CommitConflict where what was compared kept changing; then nothing was changed.
+    """
+    job = Job.of(services, "ADOPT", executor, progress, query_id, statement, settings, stop)
+    with job.recorded():
+        return _until_adopted(job, view_id)
+
+
+def _until_adopted(job: Job, view_id: str) -> tuple[AdoptRow, ...]:
+    for _ in range(ATTEMPTS_MAX):
+        snapshot = job.services.catalog.snapshot()
+        with Pin(job.services, snapshot.number):
+            view = find_view(snapshot, view_id)
+            _refuse_unverifiable(view, snapshot)
+            adoption = _Adoption(job, snapshot, view)
+            if not adoption.by_hand:
+                return ()
+            try:
+                return adoption.run()
+            except CommitConflict:
+                job.refuse_cancelled()
+    raise CommitConflict(
+        f"The rows by hand, or the source's, changed {ATTEMPTS_MAX} times while they were compared.",
+        hint="Nothing was changed; run it again, after SYSTEM STOP MERGES if need be.",
+    )
+
+
+def _refuse_unverifiable(view: MaterializedView, snapshot: Snapshot) -> None:
+    reason = incomparable(view, snapshot)
+    if reason:
+        raise ViewNotProvable(
+            f"ADOPT VIEW {view_name(view)}: what is in its target cannot be proven. {reason}",
+            hint=f"SYSTEM REPLAY VIEW {view_name(view)} DISCARD BYPASS removes the rows by hand."
+            if stores_rows(snapshot, view.source_id)
+            else "Rows by hand stay beside the view's; DELETE them from the target by their keys.",
+        )
+
+
+@dataclass(frozen=True)
+class _Adoption:
+    job: Job
+    snapshot: Snapshot
+    view: MaterializedView
+
+    @property
+    def by_hand(self) -> tuple[Part, ...]:
+        """The bypass parts, by partition and block."""
+        writers = frozenset(one.id for one in self.snapshot.views_into(self.view.target_id))
+        parts = self.snapshot.parts(self.view.target_id)
+        return tuple(part for part in parts if part.rows and is_bypass(part, writers))
+
+    def run(self) -> tuple[AdoptRow, ...]:
+        recomputation = Recomputation(
+            self.job, self.snapshot, self.view, gap_of=frozenset((self.view.id,))
+        )
+        try:
+            made = recomputation.expected()
+        except OF_ROWS as error:
+            self._refuse_failing(error)
+        rows = recomputation.compare(made)
+        self._refuse_different(rows)
+        self._refuse_frozen()
+        missed, target = gap(self.view, self.snapshot), recomputation.target
+        # A replay that is under way must not take the rows for some that it has recomputed.
+        raised = frozenset(part.partition_id for part in self.by_hand)
+        staged: list[AddPart] = []
+
+        def give_up() -> None:
+            discard(self.job.services, [one.part.path for one in staged if one.part.path])
+
+        with discarding(give_up):
+            staged.extend(
+                self._staged(recomputation, self._contributions(recomputation, made, missed))
+            )
+            changes: list[Change] = [
+                RemoveParts(target.id, tuple(sorted(p.id for p in self.by_hand))),
+                *staged,
+                *self._claimed(missed),
+                *(RaiseDataVersion(target.id, partition) for partition in raised),
+                *verdict_changes(
+                    self.job, self.snapshot, self.view, rows, complete=True, raised=raised
+                ),
+                *self.job.closing("compared"),
+            ]
+            reach("adopt.before_commit")
+            committed = self.job.services.catalog.apply(
+                Commit(tuple(self._requirements(missed)), tuple(changes), "ADOPT",
+                       self.job.query_id, self.job.statement)
+            )  # fmt: skip
+        self.job.record.ended()
+        reach("adopt.committed")
+        self.job.services.notify_written(target.id)
+        return tuple(self._rows(rows, missed, committed.number))
+
+    def _refuse_frozen(self) -> None:
+        """Rows by hand beside what retention froze cannot be compared with anything."""
+        frozen = FrozenKeys.of(self.snapshot, self.view.target_id)
+        for part in self.by_hand:
+            if frozen.holds(part.partition_id):
+                raise RetainedRows(
+                    f"ADOPT VIEW {view_name(self.view)}: source rows of partition"
+                    f" {part.partition_id} have left by retention, so rows by hand there cannot be"
+                    " proven.",
+                    hint=f"SYSTEM REPLAY VIEW {view_name(self.view)} PARTITION ID"
+                    f" '{part.partition_id}' DISCARD BYPASS removes them.",
+                )
+
+    # --- what is adopted
+
+    def _contributions(
+        self, recomputation: Recomputation, made: Sequence[Made], missed: Sequence[GapSlice]
+    ) -> dict[str, list[GapSlice]]:
+        """The slices of the gap by the first target partition that each reaches; what reaches none
+        that holds rows by hand (a filter leaves nothing of it) is booked with the first."""
+        slices = {one.partition: one for one in missed}
+        layout = layout_of(recomputation.target, recomputation.around())
+        holding = dict.fromkeys(part.partition_id for part in self.by_hand)
+        found: dict[str, list[GapSlice]] = {partition: [] for partition in holding}
+        for one in made:
+            if not one.in_gap:
+                continue
+            reached = {i for i, _, _ in layout.split(one.rows)} if one.rows.num_rows else set()
+            for partition in sorted(reached & found.keys()) or list(holding)[:1]:
+                found[partition].append(slices[one.partition])
+        return found
+
+    def _staged(
+        self, recomputation: Recomputation, sources: Mapping[str, Sequence[GapSlice]]
+    ) -> Iterator[AddPart]:
+        """The same rows of the same blocks, as parts of the view. Of several in a partition the
+        first bears the source blocks, so that no block is booked twice."""
+        around, target, services = recomputation.around(), recomputation.target, self.job.services
+        booked: set[str] = set()
+        for part in self.by_hand:
+            own = () if part.partition_id in booked else sources[part.partition_id]
+            booked.add(part.partition_id)
+            rows = read_rows(around, target, part)
+            made = write_part(
+                services.store, target, rows, partition_id=part.partition_id,
+                partition_value=part.partition_value, blocks=part.block_range,
+                lease_id=services.lease_id, contributions=self._book(part, own),
+                level=part.level, inline_bytes_max=rows.nbytes if part.inline else 0,
+                replaces=[part.id], index_values=layout_of(target, around).index_values(rows),
+            )  # fmt: skip
+            yield AddPart(made.part, made.inline_rows)
+
+    def _book(self, part: Part, slices: Sequence[GapSlice]) -> tuple[Contribution, ...]:
+        """The part's rows are counted once, with the first slice."""
+        view = self.view
+        if not slices:
+            return (Contribution(view.id, view.version, view.source_id, None, (), part.rows),)
+        return tuple(
+            Contribution(view.id, view.version, view.source_id, one.partition,
+                         claimed_by(self.snapshot, view, one), 0 if index else part.rows)
+            for index, one in enumerate(slices)
+        )  # fmt: skip
+
+    def _claimed(self, missed: Sequence[GapSlice]) -> Iterator[Change]:
+        for one in missed:
+            for claimed in claimed_by(self.snapshot, self.view, one):
+                yield AddCoverage(CoverageRow(self.view.id, one.partition, claimed))
+
+    def _requirements(self, missed: Sequence[GapSlice]) -> list[Requirement]:
+        needed: dict[Requirement, None] = {}
+        for view in self.snapshot.views_into(self.view.target_id):
+            read = {part.partition_id for part in covered_parts(view, self.snapshot)}
+            if view.id == self.view.id:
+                read.update(one.partition for one in missed)
+            for one in self.job.read_requirements(self.snapshot, view, sorted(read)):
+                needed[one] = None
+            for requirement, _ in dimension_requirements(view, self.snapshot):
+                needed[requirement] = None
+        for slice_ in missed:
+            needed[NotCovered(self.view.id, slice_.partition, slice_.blocks)] = None
+            # A merge may have joined them with parts that came later, which are not claimed.
+            ids = tuple(sorted(part.id for part in slice_.parts))
+            needed[PartsLive(self.view.source_id, ids)] = None
+        target = self.snapshot.by_id(self.view.target_id)
+        assert target is not None
+        needed[SchemaIs(target.id, target.version)] = None
+        for partition in sorted({p.partition_id for p in self.snapshot.parts(target.id)}):
+            version = self.snapshot.data_version(target.id, partition)
+            needed[DataVersionIs(target.id, partition, version)] = None
+        needed[PartsLive(target.id, tuple(sorted(p.id for p in self.by_hand)))] = None
+        return list(needed)
+
+    def _rows(
+        self, compared: Sequence[ReconcileRow], missed: Sequence[GapSlice], commit: int
+    ) -> Iterator[AdoptRow]:
+        source_rows = sum(one.rows for one in missed)
+        for row in compared:
+            own = [part for part in self.by_hand if part.partition_id == row.partition]
+            if own:
+                rows = sum(part.rows for part in own)
+                yield AdoptRow(
+                    row.partition, len(own), rows, row.keys_compared, source_rows, commit
+                )
+
+    # --- what is not
+
+    def _refuse_different(self, rows: Sequence[ReconcileRow]) -> None:
+        wrong = [row for row in rows if row.verdict not in ("equal", "retained")]
+        if not wrong:
+            return
+        self._record_different(wrong)
+        first, name = wrong[0], view_name(self.view)
+        others = len(wrong) - 1
+        more = f" So do {others} other partitions." if others else ""
+        if others == 1:
+            more = " So does another partition."
+        raise BypassRows(
+            f"ADOPT VIEW {name}: partition {first.partition} of its target differs from what the"
+            f" view makes of all rows of its source: {counts(first)} of {first.keys_compared} keys"
+            f" ({'; '.join(first.examples)}).{more} Nothing was changed.",
+            hint=self._advice(wrong, name),
+        )
+
+    def _refuse_failing(self, error: Error) -> NoReturn:
+        name = view_name(self.view)
+        self._record(self._refusal("unverifiable", (str(error),)))
+        raise BypassRows(
+            f"ADOPT VIEW {name}: its rows by hand cannot be compared, since the view fails on rows"
+            f" of its source: {error}",
+            hint=f"Mend the rows or the definition (ALTER TABLE {name} MODIFY QUERY …), and adopt"
+            f" then; or SYSTEM REPLAY VIEW {name} DISCARD BYPASS removes the rows by hand.",
+        ) from error
+
+    def _record_different(self, wrong: Sequence[ReconcileRow]) -> None:
+        self._record(
+            replace(
+                self._refusal("different", wrong[0].examples),
+                keys_compared=sum(row.keys_compared for row in wrong),
+                missing=sum(row.missing for row in wrong), extra=sum(row.extra for row in wrong),
+                differing=sum(row.differing for row in wrong),
+                largest_difference=max(row.largest_difference for row in wrong),
+            )
+        )  # fmt: skip
+
+    def _refusal(self, verdict: Verdict, examples: tuple[str, ...]) -> Check:
+        return Check(
+            view_id=self.view.id, target_partition=WHOLE_TARGET, snapshot=self.snapshot.number,
+            fingerprint=adoption_fingerprint(self.view, self.snapshot), verdict=verdict,
+            keys_compared=0, missing=0, extra=0, differing=0, largest_difference=0.0,
+            examples=examples, checked_ms=self.job.services.clock_ms(), mode="ADOPT",
+        )  # fmt: skip
+
+    def _record(self, check: Check) -> None:
+        """Keep that these rows by hand cannot be adopted, so that nobody is told to try again
+        (`system.views.mend`) until something of it moves on. Without a gap nobody is told to."""
+        if not gap(self.view, self.snapshot):
+            return
+        requirements = (
+            LeaseLive(self.job.services.lease_id), ViewIs(self.view.id, self.view.version),
+            *self.job.record.requirements(),
+        )  # fmt: skip
+        with suppress(CommitConflict):  # dropped or altered meanwhile, or the job was cancelled
+            self.job.services.catalog.apply(
+                Commit(requirements, (RecordCheck(check),), "ADOPT", self.job.query_id,
+                       self.job.statement)
+            )  # fmt: skip
+
+    def _advice(self, wrong: Sequence[ReconcileRow], name: str) -> str:
+        """By what is wrong: rows that the definition never makes, rows that nobody made, others."""
+        extra = any(row.extra for row in wrong)
+        if extra and _has_filter(self.view):
+            return (
+                f"The definition of {name} has a WHERE, and never makes the rows that it leaves"
+                " out: these stay bypass. To have them adopted, drop the view, create it TO the"
+                " same target without that condition, and adopt with the new one."
+            )
+        if extra or any(row.differing for row in wrong):
+            missed = bool(gap(self.view, self.snapshot))
+            then = f"; SYSTEM BACKFILL VIEW {name} fills the gap" if missed else ""
+            return (
+                "Rows that the view had made already may be there a second time, or others than"
+                f" its definition gives. SYSTEM REPLAY VIEW {name} DISCARD BYPASS removes the rows"
+                f" by hand{then}."
+            )
+        missing = ", ".join(one.partition for one in gap(self.view, self.snapshot)[:10])
+        return (
+            f"Not all of the gap was filled by hand. SYSTEM BACKFILL VIEW {name} PARTITION … fills"
+            f" those partitions of the source that were left out (the gap has {missing}); adopt"
+            " afterwards."
+        )
+
+
+def _has_filter(view: MaterializedView) -> bool:
+    """Whether the definition leaves rows out by a WHERE, at any depth."""
+    return any(
+        isinstance(node, nodes.Select) and (node.where or node.prewhere) is not None
+        for node in walk(parse_query(view.query))
+    )

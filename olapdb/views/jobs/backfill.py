@@ -1,0 +1,401 @@
+"""BACKFILL: fills a view's gap, chunk by chunk, each published in its own commit.
+
+A chunk's commit carries its rows, its coverage and the rows of all views further down (`publish`).
+So a backfill may be killed anywhere and run again, or run twice at once, while INSERTs go on: what
+is covered is done, what is not is the gap.
+
+Staged (`backfill_staging = 1`), chunks wait, invisible, until all are computed; one commit publishes
+them.  A chunk whose partition changed meanwhile is computed again, the others are kept.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Literal
+
+from olapdb.errors import BackfillIncomplete, BadArguments, CommitConflict, CommitUnknown, Error
+from olapdb.ingest.read_parts import Pin, discard
+from olapdb.ingest.view_failure import FAILED, NO_PARTITION
+from olapdb.model.changes import ClearInvalidations, Commit, LeaseLive, ViewIs
+from olapdb.model.schema import MaterializedView
+from olapdb.model.snapshot import Snapshot
+from olapdb.runtime.failpoints import reach
+from olapdb.runtime.services import Services
+from olapdb.views.jobs.backfill_commit import Prepared, prepare, publish
+from olapdb.views.jobs.chunk import FailedChunk, StagedChunk
+from olapdb.views.jobs.chunk_planner import Chunk, Limits, plan_chunks, replan
+from olapdb.views.jobs.executor import Executor
+from olapdb.views.jobs.job import (
+    ATTEMPTS_MAX,
+    ChunkEvent,
+    Job,
+    Progress,
+    find_view,
+    readable_source,
+    view_name,
+)  # fmt: skip
+from olapdb.views.proof.failed_repairs import OF_ROWS, note_failed
+from olapdb.views.proof.verdicts import failures
+
+FAILURES_NAMED_MAX = 5
+PASSES_MAX = 5
+"""How often partitions are planned anew whose rows came back in other blocks (a replay of a view
+that writes the source); each time as a job of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillRow:
+    """What became of one chunk. `error` is "" unless it failed; the others were published.
+
+    joined: a merge put its parts into another chunk's. gone: its blocks are there no more; what
+    came in their place follows as chunks of its own. not published: it was computed, but another
+    chunk of a staged backfill failed."""
+
+    chunk: int
+    partition: str
+    parts: int
+    rows: int
+    target_rows: int
+    status: Literal["published", "failed", "already covered", "joined", "gone", "not published"]
+    commit: int | None
+    elapsed_ms: int
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRow:
+    """A chunk that a backfill would compute now: of which parts, with which blocks of the source."""
+
+    chunk: int
+    partition: str
+    parts: int
+    rows: int
+    bytes: int
+    first_block: int
+    last_block: int
+
+
+def backfill_plan(
+    snapshot: Snapshot, view: MaterializedView, *, partition: str | None = None,
+    settings: Mapping[str, object] | None = None,
+) -> tuple[PlanRow, ...]:  # fmt: skip
+    """What BACKFILL would do; it changes and computes nothing. Raises what `backfill` raises."""
+    _check_partition(snapshot, view, partition)
+    return tuple(
+        PlanRow(one.index, one.partition, len(one.parts), one.rows, one.recorded().bytes,
+                one.blocks[0].first, one.blocks[-1].last)
+        for one in plan_chunks(view, snapshot, Limits.of(settings or {}), partition)
+    )  # fmt: skip
+
+
+def backfill(
+    services: Services,
+    view_id: str,
+    *,
+    partition: str | None = None,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+    query_id: str = "",
+    statement: str = "",
+    settings: Mapping[str, object] | None = None,
+    stop: threading.Event | None = None,
+) -> Iterator[BackfillRow]:
+    """Yields a row for each chunk once it is committed, or failed; consume it to the end.
+
+    No row: there was no gap.  A chunk that fails (its view raises on its rows) leaves its gap and
+    stops no other; one whose partition changed meanwhile is computed again, bounded.  Raises
+    UnknownTable, BadArguments for a partition that the source does not have,
+    QueryNotSupportedInMaterializedView for a source that keeps no rows, and QueryWasCancelled.
+    """
+    replaced: set[str] | None = None
+    for _ in range(PASSES_MAX):
+        job = Job.of(services, "BACKFILL", executor, progress, query_id, statement, settings, stop)
+        snapshot = services.catalog.snapshot()
+        view = find_view(snapshot, view_id)
+        if replaced is None:
+            _check_partition(snapshot, view, partition)
+        chunks = tuple(
+            one
+            for one in plan_chunks(view, snapshot, Limits.of(job.settings), partition)
+            if replaced is None or one.partition in replaced
+        )
+        run = _Run(job, view, len(chunks), {one.index: one for one in chunks})
+        with job.recorded():
+            job.record.plan(view, [one.recorded() for one in chunks])
+            for one in chunks:  # whoever is told can cancel what he is told of
+                _say(job, view, len(chunks), one, "planned")
+            reach("backfill.planned")
+            yield from run.rows(snapshot)
+        _forget_failures(job, view_id)
+        if partition is None and run.of_rows is not None and len(run.failed) == run.failed_of_rows:
+            note_failed(job, view_id, "BACKFILL", run.of_rows)
+        replaced = run.replaced
+        if not replaced:
+            return
+
+
+def refuse_incomplete(view: MaterializedView, rows: Sequence[BackfillRow], query_id: str) -> None:
+    """BackfillIncomplete, which names the chunks that failed and how to go on."""
+    failed = [row for row in rows if row.status == "failed"]
+    if not failed:
+        return
+    name = view_name(view)
+    published = sum(row.status == "published" for row in rows)
+    reasons = "; ".join(
+        f"chunk {row.chunk} of partition {row.partition}: {row.error}"
+        for row in failed[:FAILURES_NAMED_MAX]
+    )
+    more = len(failed) - FAILURES_NAMED_MAX
+    error = BackfillIncomplete(
+        f"{len(failed)} of {len(rows)} chunks of the backfill of {name} failed: {reasons}"
+        f"{f'; and {more} more' if more > 0 else ''}. {published} were published.",
+        hint=f"Mend the view or its source's rows, then SYSTEM BACKFILL VIEW {name} again: it does"
+        " only what is left. SELECT * FROM system.view_job_chunks WHERE query_id ="
+        f" '{query_id}' has all of them.",
+    )
+    error.rows = tuple(rows)
+    raise error
+
+
+def _forget_failures(job: Job, view_id: str) -> None:
+    """Removes the notes of failures once none of their blocks is in the gap any more."""
+    snapshot = job.services.catalog.snapshot()
+    view = snapshot.by_id(view_id)
+    if not isinstance(view, MaterializedView) or failures(view, snapshot):
+        return
+    if any(one.cause == FAILED for one in snapshot.invalidations(view_id)):
+        forget = ClearInvalidations(view_id, NO_PARTITION, snapshot.number)
+        requirements = (LeaseLive(job.services.lease_id), ViewIs(view_id, view.version))
+        with suppress(CommitConflict):  # dropped, or altered meanwhile: the next backfill does it
+            job.services.catalog.apply(
+                Commit(requirements, (forget,), "BACKFILL", job.query_id, job.statement)
+            )
+
+
+def _check_partition(snapshot: Snapshot, view: MaterializedView, partition: str | None) -> None:
+    source = readable_source(snapshot, view, "BACKFILL")
+    if partition is None:
+        return
+    known = sorted({part.partition_id for part in snapshot.parts(source.id) if part.rows})
+    if partition not in known:
+        raise BadArguments(
+            f"{source.database}.{source.name}, the source of {view_name(view)}, has no partition"
+            f" {partition}.",
+            hint=f"It has {', '.join(known[:20]) or 'none'}. BACKFILL takes a partition of the"
+            " source.",
+        )
+
+
+@dataclass
+class _Run:
+    """`pending` chunks are to be computed, `held` ones are computed and wait for their commit
+    (those of a staged backfill only), by number."""
+
+    job: Job
+    view: MaterializedView
+    total: int
+    pending: dict[int, Chunk]
+    held: dict[int, Prepared] = field(default_factory=dict)
+    failed: dict[int, BackfillRow] = field(default_factory=dict)
+    replaced: set[str] = field(default_factory=set)
+    of_rows: Error | None = None
+    failed_of_rows: int = 0
+    """The last error that a chunk's rows raise, and of how many chunks they raise one."""
+
+    @property
+    def staging(self) -> bool:
+        return bool(self.job.settings.get("backfill_staging", False))
+
+    def rows(self, snapshot: Snapshot) -> Iterator[BackfillRow]:
+        """Rounds: what a conflict undid is computed again from a newer snapshot."""
+        try:
+            for attempt in range(ATTEMPTS_MAX):
+                last = attempt == ATTEMPTS_MAX - 1
+                with Pin(self.job.services, snapshot.number):
+                    yield from self._round(snapshot, again=attempt > 0, last=last)
+                if self.staging and not self.pending:
+                    yield from self._publish_held(last=last)
+                if not self.pending and not self.held:
+                    return
+                snapshot = self.job.services.catalog.snapshot()
+        finally:
+            self._discard(*self.held.values())
+
+    # --- one round
+
+    def _round(self, snapshot: Snapshot, *, again: bool, last: bool) -> Iterator[BackfillRow]:
+        view = self.view = find_view(snapshot, self.view.id)
+        held = [one.chunk for one in self.held.values()]
+        if again:
+            left = {one.index: one for one in replan(view, snapshot, self.pending.values(), held)}
+            yield from self._gone(view, snapshot, left)
+            self.pending = left
+            for one in left.values():
+                self.job.record.revise(one.recorded())
+        chunks = dict(self.pending)
+        tasks = [
+            self.job.task(snapshot, view, one.partition, one.parts, one.index, "backfill",
+                          blocks=one.claimed)
+            for one in chunks.values()
+        ]  # fmt: skip
+        for outcome in self.job.executor.run(tasks, self.job.record.stop_requested):
+            row = self._computed(snapshot, view, chunks[outcome.index], outcome, last=last)
+            if row is not None:
+                self.pending.pop(outcome.index)
+                yield row
+
+    def _gone(
+        self, view: MaterializedView, snapshot: Snapshot, left: Mapping[int, Chunk]
+    ) -> Iterator[BackfillRow]:
+        """Rows of the chunks that nothing is left of, since others did it."""
+        coverage = snapshot.coverage(view.id)
+        for index, chunk in self.pending.items():
+            if index in left:
+                continue
+            covered = all(coverage.covers(chunk.partition, one) for one in chunk.blocks)
+            joined = not covered and any(
+                one.partition == chunk.partition and _overlap(one, chunk) for one in left.values()
+            )
+            status: Literal["joined", "gone", "already covered"] = (
+                "already covered" if covered else "joined" if joined else "gone"
+            )
+            if status == "gone":
+                self.replaced.add(chunk.partition)
+            self.job.record.note(index, status)
+            yield BackfillRow(index, chunk.partition, 0, 0, 0, status, None, 0)
+
+    def _computed(
+        self, snapshot: Snapshot, view: MaterializedView, chunk: Chunk,
+        outcome: StagedChunk | FailedChunk, *, last: bool,
+    ) -> BackfillRow | None:  # fmt: skip
+        """Publishes a computed chunk, or holds it (no row, but it is pending no more); None too
+        where it has to be computed again."""
+        if isinstance(outcome, FailedChunk):
+            _say(self.job, view, self.total, chunk, "failed")
+            if isinstance(outcome.error, OF_ROWS):
+                self.of_rows, self.failed_of_rows = outcome.error, self.failed_of_rows + 1
+            return self._fail(chunk, str(outcome.error), 0)
+        _say(self.job, view, self.total, chunk, "computed", outcome)
+        try:
+            prepared = prepare(self.job, snapshot, view, chunk, outcome)
+        except BaseException:
+            discard(self.job.services, outcome.staged.paths if outcome.staged else ())
+            raise
+        if self.staging:
+            self.held[chunk.index] = prepared
+            self.pending.pop(chunk.index)
+            self.job.record.note(
+                chunk.index, "computed", target_rows=outcome.target_rows,
+                elapsed_ms=outcome.elapsed_ms,
+            )  # fmt: skip
+            return None
+        ends = self.pending.keys() == {chunk.index} and not self.failed
+        try:
+            commit = publish(self.job, [prepared], last=ends)
+        except CommitConflict as conflict:
+            self._discard(prepared)
+            self.job.refuse_cancelled()
+            _say(self.job, view, self.total, chunk, "conflict", outcome)
+            return self._fail(chunk, _exhausted(conflict), outcome.elapsed_ms) if last else None
+        except CommitUnknown:
+            raise
+        except Error:  # an interrupt of a commit tells nothing of its outcome
+            self._discard(prepared)
+            raise
+        reach("backfill.chunk_published")
+        _say(self.job, view, self.total, chunk, "published", outcome, commit)
+        return _published(prepared, commit)
+
+    def _fail(self, chunk: Chunk, error: str, elapsed_ms: int) -> BackfillRow:
+        self.job.record.note(chunk.index, "failed", elapsed_ms=elapsed_ms, error=error)
+        row = BackfillRow(
+            chunk.index, chunk.partition, len(chunk.parts), chunk.rows, 0, "failed", None,
+            elapsed_ms, error,
+        )  # fmt: skip
+        self.failed[chunk.index] = row
+        return row
+
+    # --- all at once
+
+    def _publish_held(self, *, last: bool) -> Iterator[BackfillRow]:
+        """The one commit of a staged backfill; nothing of it where a chunk has failed."""
+        waiting = list(self.held.values())
+        if self.failed:
+            self._discard(*waiting)
+            self.held.clear()
+            yield from (_not_published(one) for one in waiting)
+            return
+        if not waiting:
+            return
+        held, self.held = self.held, {}  # whatever interrupts the commit deletes nothing
+        try:
+            commit = publish(self.job, waiting, last=True)
+        except CommitConflict as conflict:
+            self.held = held
+            self.job.refuse_cancelled()
+            if last:
+                yield from (self._fail(one.chunk, _exhausted(conflict), 0) for one in waiting)
+                self._discard(*waiting)
+                self.held.clear()
+            self._compute_again(waiting)
+            return
+        except CommitUnknown:
+            raise
+        except Error:
+            self._discard(*waiting)
+            raise
+        reach("backfill.chunk_published")
+        for one in waiting:
+            _say(self.job, self.view, self.total, one.chunk, "published", one, commit)
+            yield _published(one, commit)
+
+    def _compute_again(self, waiting: Sequence[Prepared]) -> None:
+        """Those whose requirements no longer hold; the others wait on."""
+        for one in waiting:
+            if one.chunk.index in self.held and self.job.services.catalog.violated(
+                one.requirements
+            ):
+                self._discard(self.held.pop(one.chunk.index))
+                self.pending[one.chunk.index] = one.chunk
+
+    def _discard(self, *prepared: Prepared) -> None:
+        for one in prepared:
+            discard(self.job.services, one.staged.paths)
+
+
+def _overlap(one: Chunk, other: Chunk) -> bool:
+    return any(a.overlaps(b) for a in one.blocks for b in other.blocks)
+
+
+def _exhausted(conflict: CommitConflict) -> str:
+    return f"{conflict.message} Its source changed {ATTEMPTS_MAX} times meanwhile."
+
+
+def _published(one: Prepared, commit: int) -> BackfillRow:
+    chunk = one.chunk
+    return BackfillRow(
+        chunk.index, chunk.partition, len(chunk.parts), chunk.rows, one.target_rows, "published",
+        commit, one.elapsed_ms,
+    )  # fmt: skip
+
+
+def _not_published(one: Prepared) -> BackfillRow:
+    chunk = one.chunk
+    return BackfillRow(
+        chunk.index, chunk.partition, len(chunk.parts), chunk.rows, 0, "not published", None,
+        one.elapsed_ms,
+    )  # fmt: skip
+
+
+def _say(
+    job: Job, view: MaterializedView, total: int, chunk: Chunk, phase: str,
+    outcome: StagedChunk | Prepared | None = None, commit: int | None = None,
+) -> None:  # fmt: skip
+    job.progress(
+        ChunkEvent(phase, "BACKFILL", view_name(view), chunk.index, total, chunk.partition,  # type: ignore[arg-type]
+                   len(chunk.parts), chunk.rows, outcome.target_rows if outcome else 0, commit,
+                   outcome.elapsed_ms if outcome else 0)
+    )  # fmt: skip

@@ -1,0 +1,112 @@
+"""The commit of backfill chunks: their rows, their coverage and the rows of all views further down.
+
+A commit requires that each partition holds what its chunk read, and that nobody covered it
+meanwhile (rule 3).  Usually a chunk is a commit of its own; a staged backfill publishes all chunks
+in one, with the requirements of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from olapdb.ingest.block_stager import dimension_requirements
+from olapdb.ingest.staged_insert import StagedInsert, join_staged
+from olapdb.ingest.view_failure import signed
+from olapdb.lineage.dimension_change import changed_tables, dimension_changed
+from olapdb.model.changes import (
+    AddBlock,
+    AddCoverage,
+    AddPart,
+    Change,
+    Commit,
+    NoPartStraddles,
+    NotCovered,
+    Requirement,
+)  # fmt: skip
+from olapdb.model.schema import MaterializedView
+from olapdb.model.snapshot import Snapshot
+from olapdb.model.view_state import CoverageRow
+from olapdb.runtime.failpoints import reach
+from olapdb.views.jobs.chunk import StagedChunk
+from olapdb.views.jobs.chunk_planner import Chunk
+from olapdb.views.jobs.job import Job
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A computed chunk and what publishing it takes, as of the snapshot that it was computed at."""
+
+    chunk: Chunk
+    staged: StagedInsert
+    target_rows: int
+    elapsed_ms: int
+    requirements: tuple[Requirement, ...]
+    changes: tuple[Change, ...]
+    """Beside what is staged: coverage."""
+    stale: tuple[Change, ...]
+    """Slices of views that join what is staged, as far as this chunk alone reaches them."""
+    stale_together: tuple[Change, ...]
+    """The same where other chunks come with it: what they reach together no lookup has told, and
+    views that fired on this chunk did not join what the others bring."""
+
+
+def prepare(
+    job: Job, snapshot: Snapshot, view: MaterializedView, chunk: Chunk, outcome: StagedChunk
+) -> Prepared:
+    """While the snapshot is pinned."""
+    staged = outcome.staged
+    assert staged is not None
+    requirements = job.read_requirements(snapshot, view, (chunk.partition,))
+    requirements += [NotCovered(view.id, chunk.partition, chunk.claimed), *staged.requirements]
+    requirements.append(NoPartStraddles(view.source_id, chunk.partition, chunk.claimed))
+    requirements += [requirement for requirement, _ in dimension_requirements(view, snapshot)]
+    written = {c.block.table_id for c in staged.changes if isinstance(c, AddBlock)}
+    now_ms = job.services.clock_ms()
+    fired = {c.row.view_id for c in staged.changes if isinstance(c, AddCoverage)}
+    brings = changed_tables(snapshot, staged.changes)
+    own = {view.id} if brings.intersection(view.dimension_ids) else set[str]()
+    stale, needed = dimension_changed(
+        snapshot, written, "DIMENSION CHANGE", job.statement, job.query_id, outcome.target_rows,
+        now_ms, services=job.services, changes=staged.changes, settings=job.settings,
+        unsettled=own | staged.unsettled,
+    )  # fmt: skip
+    together, _ = dimension_changed(
+        snapshot, written, "DIMENSION CHANGE", job.statement, job.query_id, outcome.target_rows,
+        now_ms, unsettled=own | fired,
+    )  # fmt: skip
+    coverage = [AddCoverage(CoverageRow(view.id, chunk.partition, one)) for one in chunk.claimed]
+    return Prepared(
+        chunk, staged, outcome.target_rows, outcome.elapsed_ms, (*requirements, *needed),
+        tuple(coverage), tuple(stale), tuple(together),
+    )  # fmt: skip
+
+
+def publish(job: Job, prepared: Sequence[Prepared], *, last: bool) -> int:
+    """One commit of all of them; its number. `last`: the job ends with it.
+
+    Raises CommitConflict where a requirement of one of them no longer holds, QueryWasCancelled
+    where the job was cancelled: then nothing was changed, and the files are the caller's still.
+    """
+    services = job.services
+    joined = join_staged([one.staged for one in prepared])
+    changes = signed(joined.changes, job.statement, job.query_id, services.clock_ms())
+    alone = len(prepared) == 1
+    changes += dict.fromkeys(
+        change for one in prepared
+        for change in (*one.changes, *(one.stale if alone else one.stale_together))
+    )  # fmt: skip
+    for one in prepared:
+        changes += job.record.published(one.chunk.index, one.target_rows, one.elapsed_ms)
+    if last:
+        changes += job.closing()
+    requirements = tuple(dict.fromkeys(r for one in prepared for r in one.requirements))
+    reach("backfill.before_commit")
+    committed = services.catalog.apply(
+        Commit(requirements, tuple(changes), "BACKFILL", job.query_id, job.statement)
+    )
+    if last:
+        job.record.ended()
+    for table_id in {c.part.table_id for c in joined.changes if isinstance(c, AddPart)}:
+        services.notify_written(table_id)
+    return committed.number

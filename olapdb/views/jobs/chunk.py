@@ -1,0 +1,325 @@
+"""A chunk of work on a view: some parts of its source, run through the view's own block function.
+
+A chunk is plain data, so that it can be computed in a thread or by a Spark task; what it stages is
+published by whoever made it, in one commit.  Source rows are read in blocks as large as an INSERT
+would cut them; what the blocks give is combined as it comes, so memory is bounded by a block and
+the chunk's distinct keys.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import pyarrow as pa
+
+from olapdb.engine.combine import combine
+from olapdb.errors import Error, InternalError, QueryWasCancelled, UnknownTable
+from olapdb.execute.operators.aggregate import coded_keys
+from olapdb.functions.base import Environment
+from olapdb.ingest.block import BLOCK_ROWS_MAX
+from olapdb.ingest.block_stager import BlockStager, layout_of
+from olapdb.ingest.read_parts import read_pieces
+from olapdb.ingest.staged_insert import StagedInsert
+from olapdb.ingest.trigger import BoundView, Surroundings, bound_view, fire
+from olapdb.lineage.retention import FrozenKeys
+from olapdb.model.frozen import FrozenSnapshot
+from olapdb.model.part import BlockRange, Contribution, Part, union_ranges
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.plan.nodes import Aggregate
+from olapdb.runtime.cache import Cache
+from olapdb.runtime.failpoints import reach
+from olapdb.storage.store import Store
+from olapdb.views.definition.query_shape import scans, walk_plan
+
+PIECE_ROWS = 131_072
+"""Rows read of a part at a time, in whole row groups."""
+BLOCK_BYTES_MAX = 268_402_944
+"""A chunk's block of source rows is as large as an INSERT's, but no larger than one is squashed to
+(min_insert_block_size_bytes), where rows are wide."""
+
+Purpose: TypeAlias = Literal["backfill", "replay", "rows"]
+"""backfill: stage parts of the target and fire its views; replay: stage, fire nothing; rows: give
+the rows back."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkTask:
+    """`part_ids` are parts of the view's source in `snapshot`, all of source partition
+    `partition`.  `target_partitions` None keeps all that the view makes, else just those.
+    `blocks` are the source blocks of the partition that the result stands for: the parts' own, and
+    those that have nothing to add."""
+
+    index: int
+    purpose: Purpose
+    snapshot: FrozenSnapshot
+    view_id: str
+    partition: str
+    part_ids: frozenset[str]
+    lease_id: str
+    settings: tuple[tuple[str, object], ...] = ()
+    environment: Environment = field(default_factory=Environment)
+    target_partitions: frozenset[str] | None = None
+    blocks: tuple[BlockRange, ...] = ()
+    frozen: FrozenKeys = field(default_factory=FrozenKeys)
+    """Keys of the target that a replay leaves as they are."""
+    swap: str = ""
+    """The replay's, which the parts' footers name."""
+
+    @property
+    def view(self) -> MaterializedView:
+        found = self.snapshot.by_id(self.view_id)
+        if not isinstance(found, MaterializedView):
+            raise InternalError(f"Chunk {self.index} has no view.")
+        return found
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        source = self.snapshot.parts(self.view.source_id)
+        return tuple(part for part in source if part.id in self.part_ids)
+
+    @property
+    def rows(self) -> int:
+        return sum(part.rows for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class StagedChunk:
+    """A computed chunk: `staged` for the commit, or `rows` (an Arrow IPC stream of the target's
+    stored columns) where the purpose was to have them."""
+
+    index: int
+    partition: str
+    staged: StagedInsert | None
+    rows: bytes | None
+    source_rows: int
+    target_rows: int
+    elapsed_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class FailedChunk:
+    index: int
+    partition: str
+    error: Error
+
+
+def compute_chunk(
+    task: ChunkTask,
+    store: Store,
+    cache: Cache | None = None,
+    cancelled: threading.Event | None = None,
+) -> StagedChunk:
+    """Runs the view over the chunk's rows and stages, or returns, what it makes.
+
+    Publishes nothing; staged files bear the task's lease.  Raises what the view raises, naming it,
+    and QueryWasCancelled once `cancelled` is set; then it has deleted what it had staged.
+    """
+    started = time.perf_counter_ns()
+    around = Surroundings(
+        task.snapshot, store, cache or Cache(), dict(task.settings), task.environment,
+        cancelled or threading.Event(),
+    )  # fmt: skip
+    bound = bound_view(task.view, around)
+    if task.purpose != "backfill":  # whose rows come in
+        bound = bound.unchecked()
+    sink = _Sink(task, around, bound)
+    source_rows = 0
+    try:
+        for block in _source_blocks(task, around, bound):
+            if around.cancelled.is_set():
+                raise QueryWasCancelled("The chunk was cancelled.")
+            source_rows += block.num_rows
+            sink.add(fire(bound, block, around))
+        staged, rows, target_rows = sink.finish()
+    except BaseException:
+        sink.discard()
+        raise
+    reach(f"{task.purpose}.chunk_computed")
+    elapsed_ms = (time.perf_counter_ns() - started) // 1_000_000
+    return StagedChunk(
+        task.index, task.partition, staged, rows, source_rows, target_rows, elapsed_ms
+    )
+
+
+def rows_of_chunk(chunk: StagedChunk) -> pa.Table:
+    """The rows that a chunk of purpose "rows" gave."""
+    if chunk.rows is None:
+        raise InternalError("The chunk was not computed for its rows.")
+    with pa.ipc.open_stream(chunk.rows) as reader:
+        return reader.read_all()
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def _source_blocks(task: ChunkTask, around: Surroundings, bound: BoundView) -> Iterator[pa.Table]:
+    """The chunk's source rows in blocks; only the columns that the view reads."""
+    source = task.snapshot.by_id(task.view.source_id)
+    if not isinstance(source, Table):
+        raise UnknownTable(f"The source of view {task.view.name} does not exist.")
+    columns = _columns_read(bound, source)
+    coded = _columns_grouped_by(bound, source)
+    rows_max = int(str(around.settings.get("max_insert_block_size", BLOCK_ROWS_MAX)))
+    bytes_max = int(str(around.settings.get("min_insert_block_size_bytes", 0))) or BLOCK_BYTES_MAX
+    held: list[pa.Table] = []
+    held_rows = held_bytes = 0
+    for part in task.parts:
+        for piece in read_pieces(around, source, part, min(rows_max, PIECE_ROWS), columns, coded):
+            full = held_rows + piece.num_rows > rows_max or held_bytes + piece.nbytes > bytes_max
+            if held and full:
+                yield _joined(held)
+                held, held_rows, held_bytes = [], 0, 0
+            held.append(piece)
+            held_rows += piece.num_rows
+            held_bytes += piece.nbytes
+    if held_rows:
+        yield _joined(held)
+
+
+def _columns_grouped_by(bound: BoundView, source: Table) -> frozenset[str]:
+    """Text columns that the view only groups by: they need not be made text for each row."""
+    root = bound.plan.root
+    found = [scan for scan in scans(root) if scan.table.id == source.id]
+    if len(found) != 1:
+        return frozenset()
+    (scan,) = found
+    for node in walk_plan(root):
+        if isinstance(node, Aggregate) and node.child is scan:
+            coded = coded_keys(node, scan)
+            return frozenset(name for unique, name in scan.columns if unique in coded)
+    return frozenset()
+
+
+def _joined(pieces: list[pa.Table]) -> pa.Table:
+    """As one table. A part has a column as dictionaries, another one not: then all are decoded."""
+    if any(not piece.schema.equals(pieces[0].schema) for piece in pieces):
+        pieces = [_decoded(piece) for piece in pieces]
+    return pa.concat_tables(pieces)
+
+
+def _decoded(piece: pa.Table) -> pa.Table:
+    plain = [
+        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        for column in piece.columns
+    ]
+    return pa.Table.from_arrays(plain, names=piece.column_names)
+
+
+def _columns_read(bound: BoundView, source: Table) -> list[str]:
+    """Stored columns of the source that the plan's scans of it name; at least one, so that a
+    block knows its rows."""
+    wanted: set[str] = set()
+    for scan in scans(bound.plan.root):
+        if scan.table.id == source.id:
+            wanted.update(name for _, name in scan.columns)
+            wanted.update(name for _, name, _ in scan.predicate_columns)
+    names = [c.name for c in source.stored_columns if c.name in wanted]
+    return names or [source.stored_columns[0].name]
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+
+class _Sink:
+    """Takes the view's blocks, combines them, and stages blocks of the target."""
+
+    def __init__(self, task: ChunkTask, around: Surroundings, bound: BoundView) -> None:
+        self._task, self._around, self._bound = task, around, bound
+        self._stager = BlockStager(around, task.lease_id, swap=task.swap)
+        self._held: list[pa.Table] = []
+        self._held_rows = 0
+        self._combine_at = BLOCK_ROWS_MAX
+        self._target_rows = 0
+        self._flushed = 0
+        self._booked: set[str] = set()
+
+    def add(self, made: pa.Table) -> None:
+        rows = self._chosen(made)
+        if rows.num_rows == 0:
+            return
+        self._held.append(rows)
+        self._held_rows += rows.num_rows
+        if self._held_rows < self._combine_at:
+            return
+        if self._bound.target.engine.combines:
+            self._hold(self._combined())
+            # Where keys hardly repeat, combining again at once would be quadratic.
+            self._combine_at = max(BLOCK_ROWS_MAX, 2 * self._held_rows)
+        if self._held_rows >= BLOCK_ROWS_MAX and self._task.purpose != "rows":
+            self._flush()
+
+    def finish(self) -> tuple[StagedInsert | None, bytes | None, int]:
+        if self._held and self._bound.target.engine.combines:
+            self._hold(self._combined())
+        if self._task.purpose == "rows":
+            rows = self._all()
+            return None, _ipc(rows), rows.num_rows
+        if self._held_rows or (self._task.purpose == "backfill" and not self._flushed):
+            self._flush()
+        staged = self._stager.staged(self._bound.target.id, self._target_rows)
+        return staged, None, self._target_rows
+
+    def discard(self) -> None:
+        """Deletes the files that were staged: no commit will name them."""
+        for path in self._stager.staged(self._bound.target.id, 0).paths:
+            self._around.store.delete(path)
+
+    def _chosen(self, made: pa.Table) -> pa.Table:
+        wanted, frozen = self._task.target_partitions, self._task.frozen
+        if (wanted is None and not frozen) or made.num_rows == 0:
+            return made
+        layout = layout_of(self._bound.target, self._around)
+        kept = [
+            frozen.outside(layout, partition, rows)
+            for partition, _, rows in layout.split(made)
+            if wanted is None or partition in wanted
+        ]
+        return pa.concat_tables(kept) if kept else made.slice(0, 0)
+
+    def _hold(self, rows: pa.Table) -> None:
+        self._held, self._held_rows = [rows], rows.num_rows
+
+    def _all(self) -> pa.Table:
+        if self._held:
+            return pa.concat_tables(self._held)
+        columns = self._bound.target.stored_columns
+        return pa.table({c.name: pa.array([], c.type.arrow) for c in columns})
+
+    def _combined(self) -> pa.Table:
+        return combined(self._bound.target, self._all(), self._around)
+
+    def _flush(self) -> None:
+        view, rows = self._task.view, self._all()
+        own = (part.block_range for part in self._task.parts)
+        contribution = Contribution(
+            view.id, view.version, view.source_id, self._task.partition,
+            union_ranges((*own, *self._task.blocks)), rows.num_rows,
+        )  # fmt: skip
+        self._stager.add_view_block(
+            self._bound.target, rows, (contribution,), "backfill", self._booked,
+            fires=self._task.purpose == "backfill",
+        )  # fmt: skip
+        self._target_rows += rows.num_rows
+        self._flushed += 1
+        self._held, self._held_rows = [], 0
+
+
+def combined(table: Table, rows: pa.Table, around: Surroundings) -> pa.Table:
+    """Rows as a full merge of each partition would leave them, sorted within each."""
+    layout = layout_of(table, around)
+    pieces = [layout.sort(piece) for _, _, piece in layout.split(rows)] if rows.num_rows else []
+    if table.engine.combines:
+        pieces = [combine(table, piece) for piece in pieces]
+    return pa.concat_tables(pieces) if pieces else rows
+
+
+def _ipc(rows: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    made: bytes = sink.getvalue().to_pybytes()
+    return made

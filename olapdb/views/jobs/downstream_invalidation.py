@@ -1,0 +1,98 @@
+"""Views on a target of which a replay swaps rows: what they made of them is stale.
+
+The recomputed rows are a new block of the target, which these views count as seen: it brings rows
+with their own replay only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from olapdb.ingest.block_stager import void_part
+from olapdb.ingest.read_parts import read_rows, read_staged
+from olapdb.ingest.trigger import Surroundings
+from olapdb.lineage.invalidation import StaleSlices, touched_parts, watchers_are
+from olapdb.lineage.retention import FrozenKeys, frozen_hit
+from olapdb.model.changes import AddBlock, AddCoverage, AddPart, Change, Covered, Requirement
+from olapdb.model.part import BlockRange, Contribution, NewBlock, Part
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.model.view_state import CoverageRow
+from olapdb.views.jobs.retained_rows import frozen_reached
+
+
+def downstream(
+    now: Snapshot, target: Table, removed: Iterable[Part], new: Sequence[Change],
+    around: Surroundings, statement: str, query_id: str, now_ms: int,
+) -> tuple[list[Change], list[Requirement]]:  # fmt: skip
+    """What the swap's commit must say of the views on the target: their stale slices, the new
+    blocks as seen, and what of them is frozen; and the requirements under which that is all.
+    `around` is as of `now`, the snapshot that the `removed` parts are of."""
+    changes: list[Change] = []
+    requirements: list[Requirement] = [watchers_are(now, target.id)]
+    with_rows = [part for part in removed if part.rows]
+    for view in now.views_on(target.id):
+        seen, unseen = touched_parts(view, with_rows, now)
+        requirements += unseen
+        if not seen:
+            continue
+        requirements += _still_seen(view, seen)
+        slices = StaleSlices.of(view)
+        for part in seen:
+            slices.add(around, read_rows(around, target, part))
+        for change in new:
+            if isinstance(change, AddPart) and change.part.rows:
+                slices.add(around, read_staged(around.store, target, change))
+            if isinstance(change, AddBlock) and change.block.table_id == target.id:
+                changes.append(AddCoverage(CoverageRow(view.id, None, change.block)))
+        changes += _frozen_below(view, target, seen, new, around)
+        changes += _booked_below(now, view, new, changes)
+        changes += slices.invalidations("UPSTREAM REPLAY", statement, query_id, now_ms)
+    return changes, requirements
+
+
+def _still_seen(view: MaterializedView, seen: Iterable[Part]) -> list[Requirement]:
+    """What the view has seen has not become its gap again, by TRUNCATE of its target or the like:
+    the new blocks would count as seen, and be none of it."""
+    ranges: dict[str, list[BlockRange]] = {}
+    for part in seen:
+        ranges.setdefault(part.partition_id, []).append(part.block_range)
+    return [Covered(view.id, partition, tuple(some)) for partition, some in ranges.items()]
+
+
+def _frozen_below(
+    view: MaterializedView, target: Table, seen: Iterable[Part], new: Iterable[Change],
+    around: Surroundings,
+) -> list[Change]:  # fmt: skip
+    """What is frozen of a view below is not what it was said to be where rows differ that reach
+    it; a replay that gives what was there leaves its verdict alone."""
+    frozen = FrozenKeys.of(around.snapshot, view.target_id)
+    if not frozen:
+        return []
+    before = [read_rows(around, target, part) for part in seen]
+    after = [
+        read_staged(around.store, target, one) for one in new
+        if isinstance(one, AddPart) and one.part.table_id == target.id and one.part.rows
+    ]  # fmt: skip
+    reached = frozen_reached(view, target, frozen, before, after, around)
+    return frozen_hit(view, around.snapshot, reached)
+
+
+def _booked_below(
+    now: Snapshot, view: MaterializedView, new: Iterable[Change], before: Iterable[Change]
+) -> list[Change]:
+    """A void part of the view's target that names the new blocks of its source: they count as
+    seen, and bring rows with the view's own replay only."""
+    blocks = tuple(
+        one.block for one in new
+        if isinstance(one, AddBlock) and one.block.table_id == view.source_id
+    )  # fmt: skip
+    target = now.by_id(view.target_id)
+    if not blocks or not isinstance(target, Table) or not target.engine.stores_rows:
+        return []
+    of_target = [
+        one for one in before if isinstance(one, AddBlock) and one.block.table_id == target.id
+    ]
+    number = NewBlock(target.id, len(of_target))
+    made = Contribution(view.id, view.version, view.source_id, None, blocks, 0)
+    return [AddBlock(number, 0, "backfill"), AddPart(void_part(target, number, (made,)))]

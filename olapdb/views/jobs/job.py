@@ -1,0 +1,256 @@
+"""What backfill, replay and reconciliation share: tasks made from a snapshot, and progress."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from olapdb.errors import QueryNotSupportedInMaterializedView, QueryWasCancelled, UnknownTable
+from olapdb.functions.base import Environment
+from olapdb.ingest.read_parts import discard
+from olapdb.ingest.view_guardrails import SETTINGS as GUARDRAILS
+from olapdb.model.changes import (
+    Change,
+    DataVersionIs,
+    LeaseLive,
+    Requirement,
+    SchemaIs,
+    ViewIs,
+)  # fmt: skip
+from olapdb.model.frozen import freeze
+from olapdb.model.job import ChunkState, JobChunk
+from olapdb.model.part import BlockRange, Part
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.runtime.services import Services
+from olapdb.sql.literals import quote_name
+from olapdb.views.jobs.chunk import ChunkTask, FailedChunk, Purpose, StagedChunk
+from olapdb.views.jobs.executor import Executor, InProcessExecutor, cancelled
+from olapdb.views.jobs.job_record import JobRecord
+
+ATTEMPTS_MAX = 8
+"""How often a chunk, or a replay, is computed anew because what it read changed meanwhile."""
+
+THREADS_DEFAULT_MAX = 4
+
+Operation: TypeAlias = Literal["BACKFILL", "REPLAY", "RECONCILE", "ADOPT"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkEvent:
+    """Progress of a backfill, replay or reconciliation; `total` chunks, of which this is one."""
+
+    phase: Literal["planned", "computed", "published", "conflict", "failed", "compared"]
+    operation: Operation
+    view: str
+    index: int = 0
+    total: int = 0
+    partition: str = ""
+    parts: int = 0
+    rows: int = 0
+    target_rows: int = 0
+    commit: int | None = None
+    elapsed_ms: int = 0
+
+
+Progress: TypeAlias = Callable[[ChunkEvent], None]
+
+
+def no_progress(event: ChunkEvent) -> None:
+    """For callers who do not listen."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One SYSTEM … VIEW statement: who runs it, for whom, and how it reports."""
+
+    services: Services
+    operation: Operation
+    executor: Executor
+    progress: Progress
+    record: JobRecord
+    query_id: str = ""
+    statement: str = ""
+    settings: Mapping[str, object] = field(default_factory=dict)
+    started: float = field(default_factory=time.monotonic)
+
+    @staticmethod
+    def of(
+        services: Services,
+        operation: Operation,
+        executor: Executor | None,
+        progress: Progress | None,
+        query_id: str,
+        statement: str,
+        settings: Mapping[str, object] | None,
+        stop: threading.Event | None = None,
+    ) -> Job:
+        """`stop` is set by whoever cancels the statement."""
+        chosen = settings or {}
+        record = JobRecord(
+            services, operation, query_id=query_id, statement=statement, cancelled=stop,
+            executor=str(chosen.get("engine", "in_process")),
+            staged=operation == "BACKFILL" and bool(chosen.get("backfill_staging", False)),
+        )  # fmt: skip
+        return Job(
+            services, operation, executor or default_executor(services, chosen),
+            progress or no_progress, record, query_id, statement, chosen,
+        )  # fmt: skip
+
+    def recorded(self) -> AbstractContextManager[None]:
+        """Ends the job's record with the block: done, failed or cancelled, as it goes."""
+        return self.record.recorded()
+
+    def plan(self, view: MaterializedView, tasks: Iterable[ChunkTask]) -> None:
+        """Records what the job is going to do. From here on it can be cancelled, so it comes before
+        anybody is told of the plan."""
+        self.record.plan(view, [planned_chunk(task) for task in tasks])
+
+    def run(self, tasks: Sequence[ChunkTask]) -> Iterator[StagedChunk | FailedChunk]:
+        """Computes planned chunks that are published together, or not at all; each is recorded as
+        it is computed. Raises QueryWasCancelled once somebody has cancelled the job."""
+        staged: list[str] = []
+        try:
+            for outcome in self.executor.run(tasks, self.record.stop_requested):
+                if isinstance(outcome, FailedChunk):
+                    self.record.note(outcome.index, "failed", error=str(outcome.error))
+                else:
+                    staged += outcome.staged.paths if outcome.staged is not None else ()
+                    self.record.note(
+                        outcome.index, "computed", target_rows=outcome.target_rows,
+                        elapsed_ms=outcome.elapsed_ms,
+                    )  # fmt: skip
+                yield outcome
+        except QueryWasCancelled:
+            discard(self.services, staged)
+            raise
+
+    def closing(self, state: ChunkState = "published") -> list[Change]:
+        """What the commit carries that ends the job."""
+        return self.record.closing(state)
+
+    def refuse_cancelled(self) -> None:
+        """Raises QueryWasCancelled where somebody has cancelled the job: why a commit that requires
+        it to run was refused."""
+        if self.record.stop_requested(now=True):
+            raise cancelled()
+
+    @property
+    def elapsed_ms(self) -> int:
+        return int((time.monotonic() - self.started) * 1000)
+
+    def environment(self) -> Environment:
+        return Environment(
+            zone=self.services.zone,
+            now_seconds=self.services.clock_ms() / 1000,
+            query_id=self.query_id,
+        )
+
+    def task(
+        self,
+        snapshot: Snapshot,
+        view: MaterializedView,
+        partition: str,
+        parts: Sequence[Part],
+        index: int,
+        purpose: Purpose,
+        target_partitions: frozenset[str] | None = None,
+        blocks: tuple[BlockRange, ...] = (),
+    ) -> ChunkTask:
+        """A chunk of these parts of the view's source, with all that computing it needs; `blocks`
+        are those that its rows are booked with."""
+        tables = (view.target_id,) if purpose == "backfill" else ()
+        frozen = freeze(snapshot, tables, parts={view.source_id: tuple(parts)}, view_ids=(view.id,))
+        return ChunkTask(
+            index, purpose, frozen, view.id, partition, frozenset(p.id for p in parts),
+            self.services.lease_id, _plain(self.settings), self.environment(), target_partitions,
+            blocks,
+        )  # fmt: skip
+
+    def read_requirements(
+        self, snapshot: Snapshot, view: MaterializedView, partitions: Iterable[str]
+    ) -> list[Requirement]:
+        """What was read must be unchanged: the definition, the source's schema, its partitions'
+        rows but for new blocks."""
+        source = snapshot.by_id(view.source_id)
+        needed: list[Requirement] = [
+            LeaseLive(self.services.lease_id), ViewIs(view.id, view.version),
+            *self.record.requirements(),
+        ]  # fmt: skip
+        if source is not None:
+            needed.append(SchemaIs(source.id, source.version))
+        needed += [
+            DataVersionIs(view.source_id, p, snapshot.data_version(view.source_id, p))
+            for p in partitions
+        ]
+        return needed
+
+
+def default_executor(services: Services, settings: Mapping[str, object]) -> Executor:
+    """Threads of this process: `backfill_threads`, or a few."""
+    threads = chunk_threads(int(str(settings.get("backfill_threads", 0))))
+    return InProcessExecutor(services.store, services.cache, threads)
+
+
+def chunk_threads(asked: int) -> int:
+    """How many chunks are computed at a time; 0 asks for one a core, at most four: each holds a
+    block of its source and what it makes of it."""
+    return asked or min(os.cpu_count() or 1, THREADS_DEFAULT_MAX)
+
+
+def planned_chunk(task: ChunkTask) -> JobChunk:
+    """The task as its job's record shows it."""
+    parts = task.parts
+    return JobChunk(
+        task.index, task.partition, len(parts), sum(part.rows for part in parts),
+        sum(part.bytes for part in parts),
+    )  # fmt: skip
+
+
+def _plain(settings: Mapping[str, object]) -> tuple[tuple[str, object], ...]:
+    """Guardrails are about INSERTs: a chunk may take its time."""
+    return tuple((name, settings[name]) for name in settings if name not in GUARDRAILS)
+
+
+def find_view(snapshot: Snapshot, view_id: str) -> MaterializedView:
+    """UnknownTable where it was dropped."""
+    found = snapshot.by_id(view_id)
+    if not isinstance(found, MaterializedView):
+        raise UnknownTable("The materialized view does not exist any more.")
+    return found
+
+
+def view_name(view: MaterializedView) -> str:
+    """Return "database.view" as SQL has it: statements in hints and in `mend` run as they stand."""
+    return f"{quote_name(view.database)}.{quote_name(view.name)}"
+
+
+def readable_source(snapshot: Snapshot, view: MaterializedView, operation: str) -> Table:
+    """The view's source, which must store its rows; an error that says what is missing."""
+    source = snapshot.by_id(view.source_id)
+    if not isinstance(source, Table):
+        raise UnknownTable(
+            f"{operation} VIEW {view_name(view)}: its source does not exist any more.",
+            hint=f"DROP VIEW {view_name(view)}, or create the source and the view anew.",
+        )
+    if source.engine.name == "Null":
+        raise QueryNotSupportedInMaterializedView(
+            f"{operation} VIEW {view_name(view)}: its source {source.database}.{source.name} is a"
+            " Null table, which keeps no rows to read again.",
+            hint="A view over a Null source is unverifiable; store the source in a MergeTree"
+            " table to have it backfilled and proven.",
+        )
+    return source
+
+
+def by_partition(parts: Iterable[Part]) -> dict[str, tuple[Part, ...]]:
+    """Parts by partition id, sorted."""
+    found: dict[str, list[Part]] = {}
+    for part in parts:
+        found.setdefault(part.partition_id, []).append(part)
+    return {p: tuple(found[p]) for p in sorted(found)}

@@ -1,0 +1,93 @@
+"""Source blocks that a view has seen, and that no part of its target would name after a swap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from olapdb.ingest.block_stager import VOID_PARTITION, void_part
+from olapdb.model.changes import AddBlock, AddPart, Change
+from olapdb.model.part import BlockRange, Contribution, NewBlock, Part, subtract_ranges
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.views.jobs.job import by_partition
+from olapdb.views.proof.coverage import covered_parts
+from olapdb.views.proof.ledger_check import booked, unbooked_parts
+
+
+def left_over(
+    views: Iterable[MaterializedView], snapshot: Snapshot, target: Table, removed: Iterable[Part],
+    live: Iterable[Part], new: Sequence[Change],
+) -> list[Change]:  # fmt: skip
+    """A void part that names the covered blocks which no part of the target names any more: they
+    have nothing to add, since rows were deleted, but they were seen. Where sums of zero are dropped,
+    void parts of slices too, which name what came to nothing there. Of the `live` parts the
+    `removed` ones go and those of `new` come; `snapshot` is what the swap was computed from."""
+    removed = tuple(removed)
+    gone = {part.id for part in removed}
+    left = [part for part in live if part.id not in gone]
+    left += [one.part for one in new if isinstance(one, AddPart)]
+    views = tuple(views)
+    blocks = [one.block for one in new if isinstance(one, AddBlock)]
+    number = NewBlock(target.id, sum(1 for one in blocks if one.table_id == target.id))
+    voids: list[Part] = []
+    if target.engine.drops_keys:
+        voids += _come_to_nothing(views, snapshot, target, number, removed, left)
+    orphaned = tuple(
+        Contribution(view.id, view.version, view.source_id, partition, blocks, 0)
+        for view in views
+        for partition, blocks in _unnamed(view, snapshot, removed, [*left, *voids]).items()
+    )
+    if orphaned:
+        voids.append(void_part(target, number, orphaned))
+    if not voids:
+        return []
+    return [AddBlock(number, 0, "backfill"), *map(AddPart, voids)]
+
+
+def _come_to_nothing(
+    views: Sequence[MaterializedView], snapshot: Snapshot, target: Table, number: NewBlock,
+    removed: Iterable[Part], left: Sequence[Part],
+) -> list[Part]:  # fmt: skip
+    """For each slice what the removed parts named there and none there names now: blocks of a chunk
+    whose rows may have cancelled each other out, as a merge leaves it."""
+    by_slice: dict[str, list[Part]] = {}
+    for part in removed:
+        by_slice.setdefault(part.partition_id, []).append(part)
+    found: list[Part] = []
+    for slice_, parts in by_slice.items():
+        if slice_ == VOID_PARTITION:
+            continue
+        stay = [part for part in left if part.partition_id == slice_]
+        contributions: list[Contribution] = []
+        for view in views:
+            before, after = booked(view.id, parts), booked(view.id, stay)
+            for partition in by_partition(covered_parts(view, snapshot)):
+                named = before.ranges(partition)
+                blocks = subtract_ranges(named, after.ranges(partition)) if named else ()
+                if blocks:
+                    contributions.append(
+                        Contribution(view.id, view.version, view.source_id, partition, blocks, 1)
+                    )
+        if contributions:
+            void = void_part(target, number, tuple(contributions))
+            value = parts[0].partition_value
+            found.append(replace(void, partition_id=slice_, partition_value=value))
+    return found
+
+
+def _unnamed(
+    view: MaterializedView, snapshot: Snapshot, removed: Iterable[Part], left: Iterable[Part]
+) -> dict[str, tuple[BlockRange, ...]]:
+    """By source partition, the blocks that a void part has to name: those of parts that are named
+    no more, and those that a removed part named for all partitions. The latter may have no rows in
+    a partition, and lie within a part of it once this is merged."""
+    named, before = booked(view.id, left), booked(view.id, removed)
+    found: dict[str, tuple[BlockRange, ...]] = {}
+    for partition in by_partition(covered_parts(view, snapshot)):
+        blocks = subtract_ranges(before.everywhere, named.ranges(partition))
+        if blocks:
+            found[partition] = blocks
+    for partition in by_partition(unbooked_parts(view, snapshot, named)):
+        found[partition] = snapshot.coverage(view.id).ranges(partition)
+    return found

@@ -1,0 +1,429 @@
+"""REPLAY: recomputes slices of a target from the source and swaps them in, in one commit.
+
+The fence (rule 6) is the target's last block F at the snapshot.  Rows of the slice from blocks up
+to F are the results of source blocks that the snapshot shows as covered: these are recomputed.
+Rows from later blocks (triggers and backfills that committed meanwhile) are kept.  A merge that
+joined rows of both sides makes the replay start again; any other merge does not matter.
+
+    target parts   1..4 (view)  5..5 (bypass)  6..6 (view)  | F = 6 |  7..7 (view)
+    the swap       removes 1..4 and 6..6, adds the recomputed part as block 8, keeps 5..5 and 7..7
+
+The recomputed rows are a new block of the target.  Views further down have seen what it replaces,
+so the commit says that they have seen it too, and that their slices are stale.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from olapdb.errors import BadArguments, BypassRows, CommitConflict
+from olapdb.functions.base import Environment
+from olapdb.ingest.block_stager import VOID_PARTITION, dimension_requirements
+from olapdb.ingest.read_parts import Pin, discard, discarding
+from olapdb.ingest.staged_insert import StagedInsert, join_staged
+from olapdb.ingest.trigger import Surroundings
+from olapdb.lineage.dimension_change import dimension_changed
+from olapdb.lineage.retention import FrozenKeys
+from olapdb.model.changes import (
+    AddPart,
+    Change,
+    ClearInvalidations,
+    Commit,
+    DataVersionIs,
+    PartsOfPartitionAre,
+    RaiseDataVersion,
+    RemoveParts,
+    Requirement,
+    SchemaIs,
+)  # fmt: skip
+from olapdb.model.part import BlockRange, Part
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.runtime.failpoints import reach
+from olapdb.runtime.services import Services
+from olapdb.views.jobs.chunk import ChunkTask, FailedChunk
+from olapdb.views.jobs.downstream_invalidation import downstream
+from olapdb.views.jobs.executor import Executor
+from olapdb.views.jobs.job import (
+    ATTEMPTS_MAX,
+    ChunkEvent,
+    Job,
+    Progress,
+    by_partition,
+    find_view,
+    readable_source,
+    view_name,
+)  # fmt: skip
+from olapdb.views.jobs.placeholder_parts import left_over
+from olapdb.views.jobs.replay_condition import KeyCondition, matching_partitions
+from olapdb.views.jobs.replay_manifest import Swap
+from olapdb.views.jobs.retained_rows import frozen_stale, kept_parts, refuse_retained, released
+from olapdb.views.jobs.source_pruning import reaching_parts
+from olapdb.views.proof.coverage import bypass, is_bypass, writers
+from olapdb.views.proof.failed_repairs import note_failed
+from olapdb.views.proof.shared_targets import recomputed
+from olapdb.views.proof.verdicts import stale_slices
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayRow:
+    """One partition of the target: rows of views before and after; `bypass_rows` were kept or
+    discarded, as `status` says.  `retained_rows` of those after are frozen: they were kept as they
+    were."""
+
+    partition: str
+    source_rows: int
+    rows_before: int
+    rows_after: int
+    bypass_rows: int
+    status: Literal["replayed", "bypass kept", "bypass discarded", "retained"]
+    commit: int
+    retained_rows: int = 0
+
+
+def replay(
+    services: Services,
+    view_id: str,
+    *,
+    partition: str | None = None,
+    stale: bool = False,
+    condition: KeyCondition | None = None,
+    discard_bypass: bool = False,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+    query_id: str = "",
+    statement: str = "",
+    settings: Mapping[str, object] | None = None,
+    stop: threading.Event | None = None,
+) -> tuple[ReplayRow, ...]:
+    """Recomputes a target partition, the stale slices, the partitions that a `condition` on the
+    target's key touches, or (none given) the whole target.
+
+    All views that write the target are replayed together, but for those whose source keeps no
+    rows: what these made stays.  Source rows in a view's gap stay its gap.  Rows that no view made are kept unless `discard_bypass`: an explicit `partition` that
+    holds such rows raises BypassRows, the other forms report them in their row.  Nothing to do
+    gives no row.  Frozen keys of slices whose source rows left by retention stay as they are; an
+    explicit `partition` of which nothing else is left raises RetainedRows; the setting
+    `discard_retained` recomputes them from what is left.  Raises CommitConflict when the source changed too often meanwhile, and
+    QueryWasCancelled.
+    """
+    job = Job.of(services, "REPLAY", executor, progress, query_id, statement, settings, stop)
+    with job.recorded():
+        return _until_swapped(job, view_id, partition, stale, condition, discard_bypass)
+
+
+def _until_swapped(
+    job: Job, view_id: str, partition: str | None, stale: bool, condition: KeyCondition | None,
+    discard_bypass: bool,
+) -> tuple[ReplayRow, ...]:  # fmt: skip
+    for _ in range(ATTEMPTS_MAX):
+        snapshot = job.services.catalog.snapshot()
+        with Pin(job.services, snapshot.number):
+            view = find_view(snapshot, view_id)
+            readable_source(snapshot, view, "REPLAY")
+            slices = _chosen(job, snapshot, view, partition, stale, condition)
+            if slices is not None and not slices:
+                return ()
+            if partition is not None and not discard_bypass:
+                _refuse_bypass(snapshot, view, partition)
+            try:
+                return _Replay(
+                    job, snapshot, view, slices, discard_bypass, partition is not None,
+                    _frozen_keys(job, snapshot, view), Swap(job.services, view.target_id),
+                ).run()  # fmt: skip
+            except CommitConflict:
+                job.refuse_cancelled()
+                job.progress(ChunkEvent("conflict", "REPLAY", view_name(view)))
+    raise CommitConflict(
+        f"The source or target of the view changed {ATTEMPTS_MAX} times while it was replayed.",
+        hint="Nothing was changed; run it again, after SYSTEM STOP MERGES if need be.",
+    )
+
+
+def _frozen_keys(job: Job, snapshot: Snapshot, view: MaterializedView) -> FrozenKeys:
+    if job.settings.get("discard_retained", False):
+        return FrozenKeys()
+    return FrozenKeys.of(snapshot, view.target_id)
+
+
+def _chosen(
+    job: Job, snapshot: Snapshot, view: MaterializedView, partition: str | None, stale: bool,
+    condition: KeyCondition | None,
+) -> frozenset[str] | None:  # fmt: skip
+    """The partitions to replay; None for all, whatever they turn out to be."""
+    if sum((partition is not None, stale, condition is not None)) > 1:
+        raise BadArguments("REPLAY VIEW takes one of PARTITION, WHERE, FROM and STALE.")
+    if condition is not None:
+        target = snapshot.by_id(view.target_id)
+        assert isinstance(target, Table)
+        return matching_partitions(
+            condition, target, snapshot, job.services, job.settings, job.environment()
+        )
+    if partition is not None:
+        return frozenset((partition,))
+    return stale_slices(snapshot, view) if stale else None
+
+
+def _refuse_bypass(snapshot: Snapshot, view: MaterializedView, partition: str) -> None:
+    rows = bypass(view, snapshot)
+    if rows.get(partition):
+        listed = ", ".join(f"{p or 'all'}: {n}" for p, n in rows.items())
+        raise BypassRows(
+            f"Partition {partition} of the target of {view_name(view)} holds rows that no view"
+            f" made (rows by partition: {listed}).",
+            hint=f"SYSTEM REPLAY VIEW {view_name(view)} PARTITION ID '{partition}' DISCARD BYPASS"
+            " removes them; SYSTEM REPLAY VIEW … STALE replays the rest and leaves them.",
+        )
+
+
+@dataclass(frozen=True)
+class _Replay:
+    job: Job
+    snapshot: Snapshot
+    view: MaterializedView
+    slices: frozenset[str] | None
+    discard_bypass: bool
+    explicit: bool
+    frozen: FrozenKeys
+    swap: Swap
+    kept_paths: list[str] = field(default_factory=list)
+
+    def run(self) -> tuple[ReplayRow, ...]:
+        views = list(recomputed(self.view, self.snapshot))
+        staged: StagedInsert | None = None
+
+        def give_up() -> None:
+            discard(self.job.services, (*(staged.paths if staged else ()), *self.kept_paths))
+            self.swap.forget()
+
+        with discarding(give_up):
+            self.swap.begin()
+            staged, source_rows = self._recompute(views)
+            reach("replay.before_commit")
+            return self._swap(views, staged, source_rows)
+
+    # --- recompute
+
+    def _read_parts(self, view: MaterializedView) -> tuple[Part, ...]:
+        return reaching_parts(view, self.snapshot, self.slices, self.job.services)
+
+    def _stands_for(self, view: MaterializedView, partition: str) -> tuple[BlockRange, ...]:
+        """The blocks of a source partition that a recomputed slice holds the results of: all that
+        the view has seen. Those that were not read have nothing to add."""
+        return self.snapshot.coverage(view.id).ranges(partition)
+
+    def _recompute(self, views: list[MaterializedView]) -> tuple[StagedInsert | None, int]:
+        tasks: list[ChunkTask] = []
+        for view in views:
+            readable_source(self.snapshot, view, "REPLAY")
+            for partition, parts in by_partition(self._read_parts(view)).items():
+                task = self.job.task(self.snapshot, view, partition, parts, len(tasks), "replay",
+                                     self.slices, self._stands_for(view, partition))  # fmt: skip
+                tasks.append(replace(task, frozen=self.frozen, swap=self.swap.id))
+        self.job.plan(self.view, tasks)
+        for task in tasks:
+            self._say("planned", task.index, len(tasks), task.partition, task.rows, 0)
+        done: dict[int, StagedInsert] = {}
+        source_rows = 0
+        failed: FailedChunk | None = None
+        for outcome in self.job.run(tasks):
+            if isinstance(outcome, FailedChunk):
+                failed = failed or outcome
+                continue
+            assert outcome.staged is not None
+            done[outcome.index] = outcome.staged
+            source_rows += outcome.source_rows
+            self._say("computed", outcome.index, len(tasks), outcome.partition,
+                      outcome.source_rows, outcome.target_rows)  # fmt: skip
+        if failed is not None:
+            for one in done.values():
+                discard(self.job.services, one.paths)
+            if self.slices is None or self.slices == stale_slices(self.snapshot, self.view):
+                note_failed(self.job, self.view.id, "REPLAY", failed.error)
+            raise failed.error
+        with_parts = [done[i] for i in sorted(done) if done[i].changes]
+        return (join_staged(with_parts) if with_parts else None), source_rows
+
+    def _say(
+        self, phase: str, index: int, total: int, partition: str, rows: int, target_rows: int
+    ) -> None:
+        self.job.progress(
+            ChunkEvent(phase, "REPLAY", view_name(self.view), index, total, partition, 0, rows,  # type: ignore[arg-type]
+                       target_rows, None, self.job.elapsed_ms)
+        )  # fmt: skip
+
+    # --- swap
+
+    def _swap(
+        self, views: list[MaterializedView], staged: StagedInsert | None, source_rows: int
+    ) -> tuple[ReplayRow, ...]:
+        target = self.snapshot.by_id(self.view.target_id)
+        assert isinstance(target, Table)
+        fence = self.snapshot.next_block(target) - 1
+        now = self.job.services.catalog.snapshot()
+        added = () if staged is None else staged.parts_of(target.id)
+        old = self._replaced(now, target, fence, {p.part.partition_id for p in added})
+        made_here = writers(self.view, self.snapshot)
+        others = made_here - {view.id for view in views}
+        removed = [
+            part for parts in old.values() for part in parts
+            if not self._stays(part, made_here) and not part.made_by(others)
+        ]  # fmt: skip
+        requirements = self._requirements(views, target, old, fence)
+        changes: list[Change] = []
+        if removed:
+            changes.append(RemoveParts(target.id, tuple(sorted(p.id for p in removed))))
+        new: list[Change] = [] if staged is None else list(staged.changes)
+        if staged is not None:
+            requirements += staged.requirements
+        with Pin(self.job.services, now.number):
+            kept, frozen_before = kept_parts(
+                target, self.frozen, [p for p in removed if not is_bypass(p, made_here)], new, now,
+                self._around(now), self.job.services.lease_id, self.kept_paths, self.swap.id,
+            )  # fmt: skip
+        new += kept
+        mine = {p: [one for one in parts if not one.made_by(others)] for p, parts in old.items()}
+        self._refuse_retained(mine, added, frozen_before, made_here)
+        new += left_over(views, self.snapshot, target, removed, now.parts(target.id), new)
+        changes += new
+        changes += [RaiseDataVersion(target.id, partition) for partition in sorted(old)]
+        if self.job.settings.get("discard_retained", False):
+            changes += released(views, self.slices, self.snapshot)
+        else:
+            changes += frozen_stale(views, self.slices, self.snapshot)
+        changes += self._cleared(views, sorted(old))
+        with Pin(self.job.services, now.number):
+            more, needed = downstream(
+                now, target, removed, new, self._around(now), self.job.statement,
+                self.job.query_id, self.job.services.clock_ms(),
+            )  # fmt: skip
+            changes += more
+            requirements += needed
+        more, needed = dimension_changed(
+            now, {target.id}, "DIMENSION CHANGE", self.job.statement, self.job.query_id,
+            sum(p.rows for p in removed), self.job.services.clock_ms(),
+            services=self.job.services, changes=changes, settings=self.job.settings,
+        )  # fmt: skip
+        changes += more
+        requirements += needed
+        changes += self.job.closing()
+        self.swap.complete(new, removed)
+        committed = self.job.services.catalog.apply(
+            Commit(tuple(requirements), tuple(changes), "REPLAY", self.job.query_id,
+                   self.job.statement)
+        )  # fmt: skip
+        self.job.record.ended()
+        reach("replay.committed")
+        self.job.services.notify_written(target.id)
+        return tuple(
+            self._row(partition, parts, added, made_here, source_rows, committed.number, kept)
+            for partition, parts in sorted(mine.items())
+        )
+
+    # --- what retention froze
+
+    def _stays(self, part: Part, made_here: frozenset[str]) -> bool:
+        """Rows that no view made, unless they are discarded; partitions that are frozen whole."""
+        if not part.rows:
+            return False
+        if is_bypass(part, made_here):
+            return not self.discard_bypass
+        return self.frozen.holds_all(part.partition_id)
+
+    def _refuse_retained(
+        self, old: Mapping[str, list[Part]], added: Iterable[AddPart],
+        frozen_before: Mapping[str, int], made_here: frozenset[str],
+    ) -> None:  # fmt: skip
+        """RetainedRows where one partition was asked for, and all of it is frozen."""
+        if not self.explicit or self.slices is None:
+            return
+        for partition in self.slices:
+            if not self.frozen.holds(partition):
+                continue
+            made = sum(p.rows for p in old[partition] if not is_bypass(p, made_here))
+            new = sum(a.part.rows for a in added if a.part.partition_id == partition)
+            if not new and (
+                self.frozen.holds_all(partition) or made == frozen_before.get(partition, 0)
+            ):
+                refuse_retained(self.view, partition)
+
+    def _around(self, snapshot: Snapshot) -> Surroundings:
+        return Surroundings(
+            snapshot, self.job.services.store, self.job.services.cache, self.job.settings,
+            Environment(zone=self.job.services.zone, query_id=self.job.query_id),
+        )  # fmt: skip
+
+    def _replaced(
+        self, now: Snapshot, target: Table, fence: int, more: set[str]
+    ) -> dict[str, list[Part]]:
+        """Live parts up to the fence, by chosen partition; CommitConflict where one straddles."""
+        found: dict[str, list[Part]] = {p: [] for p in more.union(self.slices or ())}
+        for part in now.parts(target.id):
+            chosen = self.slices is None or part.partition_id in self.slices
+            if not chosen or part.partition_id == VOID_PARTITION:
+                continue
+            if part.block_range.first > fence:
+                continue
+            if part.block_range.last > fence:
+                raise CommitConflict(
+                    f"A merge of {target.database}.{target.name} crossed the replay's fence."
+                )
+            found.setdefault(part.partition_id, []).append(part)
+        return found
+
+    def _requirements(
+        self, views: Iterable[MaterializedView], target: Table, old: Mapping[str, list[Part]],
+        fence: int,
+    ) -> list[Requirement]:  # fmt: skip
+        needed: dict[Requirement, None] = {SchemaIs(target.id, target.version): None}
+        for view in views:
+            partitions = by_partition(self._read_parts(view))
+            for one in self.job.read_requirements(self.snapshot, view, partitions):
+                needed[one] = None
+            for requirement, _ in dimension_requirements(view, self.snapshot):
+                needed[requirement] = None
+        whole = self.snapshot.data_version(target.id, VOID_PARTITION)
+        needed[DataVersionIs(target.id, VOID_PARTITION, whole)] = None
+        for partition, parts in old.items():
+            ids = tuple(sorted(part.id for part in parts))
+            needed[PartsOfPartitionAre(target.id, partition, ids, fence)] = None
+            version = self.snapshot.data_version(target.id, partition)
+            needed[DataVersionIs(target.id, partition, version)] = None
+        return list(needed)
+
+    def _cleared(
+        self, views: Iterable[MaterializedView], partitions: Iterable[str]
+    ) -> list[Change]:
+        up_to = self.snapshot.number
+        if self.slices is None:
+            return [ClearInvalidations(view.id, None, up_to) for view in views]
+        return [ClearInvalidations(v.id, p, up_to) for v in views for p in partitions]
+
+    def _row(
+        self, partition: str, old: list[Part], added: Iterable[AddPart],
+        made_here: frozenset[str], source_rows: int, commit: int, kept: Iterable[Change],
+    ) -> ReplayRow:  # fmt: skip
+        by_hand = sum(p.rows for p in old if is_bypass(p, made_here))
+        frozen = _rows_of(kept, partition)
+        if self.frozen.holds_all(partition):
+            frozen = sum(p.rows for p in old) - by_hand
+        after = sum(a.part.rows for a in added if a.part.partition_id == partition)
+        before = sum(p.rows for p in old) - by_hand
+        status: Literal["replayed", "bypass kept", "bypass discarded", "retained"] = "replayed"
+        if by_hand:
+            status = "bypass discarded" if self.discard_bypass else "bypass kept"
+        elif frozen and not after:
+            status = "retained"
+        return ReplayRow(
+            partition, source_rows, before, after + frozen, by_hand, status, commit, frozen
+        )
+
+
+def _rows_of(kept: Iterable[Change], partition: str) -> int:
+    return sum(
+        one.part.rows for one in kept
+        if isinstance(one, AddPart) and one.part.partition_id == partition
+    )  # fmt: skip

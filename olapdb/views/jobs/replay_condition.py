@@ -1,0 +1,120 @@
+"""REPLAY … WHERE and FROM: which partitions of the target a condition touches.
+
+A replay swaps whole partitions.  So the condition chooses those that may hold matching keys, by the
+bounds of their parts, and all of each is recomputed; a partition that the target does not have
+yet is not found in this way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from olapdb.bind import BindScope, bind_expression, bind_query
+from olapdb.config import Settings
+from olapdb.engine.layout import TableLayout
+from olapdb.errors import BadArguments
+from olapdb.execute import ExecutionContext
+from olapdb.execute.pruning.granule_selection import Selector
+from olapdb.functions.base import Environment
+from olapdb.model.schema import Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.optimize import optimize
+from olapdb.plan.expressions import columns_of
+from olapdb.plan.tree import all_scans
+from olapdb.runtime.services import Services
+from olapdb.sql import nodes
+from olapdb.types import Date, Date32, DateTime, DateTime64, plain
+
+Parameters = Sequence[object] | Mapping[str, object] | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyCondition:
+    """What stands behind WHERE, over the target's key columns; or (`since`) behind FROM, a value
+    of its date."""
+
+    expression: nodes.Expression
+    since: bool = False
+    parameters: Parameters = None
+
+
+def matching_partitions(
+    condition: KeyCondition, target: Table, snapshot: Snapshot, services: Services,
+    settings: Mapping[str, object], environment: Environment,
+) -> frozenset[str]:  # fmt: skip
+    """The target's partitions that may hold rows whose key fulfils the condition.
+
+    Raises BadArguments for a condition over other columns than those of ORDER BY and PARTITION
+    BY, and for FROM where the key has no date; the binder's errors for names and types.
+    """
+    scope = BindScope(
+        snapshot=snapshot, database=target.database, settings=Settings(dict(settings)),
+        environment=environment, parameters=condition.parameters,
+    )  # fmt: skip
+    layout = TableLayout(target, environment)
+    asked = condition.expression
+    if condition.since:
+        asked = nodes.Function(
+            "greaterOrEquals", (nodes.Identifier((_date_column(target, layout),)), asked)
+        )
+    _require_keys(asked, target, layout, scope)
+    query = nodes.Select(
+        columns=(nodes.Star(),),
+        source=nodes.TableReference(nodes.TableName(target.name, target.database)),
+        where=asked,
+    )
+    parts = [part for part in snapshot.parts(target.id) if part.rows]
+    context = ExecutionContext(
+        snapshot=snapshot, store=services.store, settings=settings, environment=environment
+    )
+    found: set[str] = set()
+    for scan in all_scans(optimize(bind_query(query, scope)).root):
+        if scan.table.id == target.id:
+            kept = Selector(scan, scan.predicate, layout, context).keep_parts(parts)
+            found.update(part.partition_id for part in kept)
+    return frozenset(found)
+
+
+def _require_keys(
+    asked: nodes.Expression, target: Table, layout: TableLayout, scope: BindScope
+) -> None:
+    used = columns_of(bind_expression(asked, target, scope))
+    keys = _keys(target, layout)
+    others = sorted(set(used) - set(keys))
+    if others:
+        raise BadArguments(
+            f"REPLAY … WHERE chooses by the key of {target.database}.{target.name};"
+            f" {', '.join(others)} is no part of it.",
+            hint=f"Its key has {', '.join(keys) or 'no column'}. SYSTEM REPLAY VIEW … STALE replays"
+            " what is known to be stale.",
+            position=asked.position,
+        )
+
+
+def _keys(target: Table, layout: TableLayout) -> list[str]:
+    """Columns of ORDER BY and PARTITION BY, in the table's order."""
+    names = layout.sorting_columns | layout.partition_columns
+    return [column.name for column in target.columns if column.name in names]
+
+
+def _date_column(target: Table, layout: TableLayout) -> str:
+    """The date that FROM is about: of PARTITION BY, else of ORDER BY, where just one is there."""
+    for names in (layout.partition_columns, layout.sorting_columns):
+        dates = _dates(target, names)
+        if len(dates) == 1:
+            return dates[0]
+    raise BadArguments(
+        f"REPLAY … FROM needs one date in the key of {target.database}.{target.name}, which has"
+        f" {', '.join(_dates(target, layout.sorting_columns)) or 'none'}.",
+        hint="Say it with WHERE, over the columns of its ORDER BY or PARTITION BY.",
+    )
+
+
+def _dates(target: Table, names: Iterable[str]) -> list[str]:
+    chosen = set(names)
+    return [
+        column.name for column in target.columns
+        if column.name in chosen
+        and isinstance(plain(column.type), Date | Date32 | DateTime | DateTime64)
+    ]  # fmt: skip

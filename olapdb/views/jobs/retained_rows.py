@@ -1,0 +1,220 @@
+"""What retention froze, as replay, reconciliation and status see it.
+
+A frozen key of a target is left as it is: neither compared nor replaced, see
+`olapdb.lineage.retention`.  What else its slice holds is compared and recomputed as ever.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from olapdb.engine.combine import combine
+from olapdb.errors import BadArguments, RetainedRows
+from olapdb.ingest.block_stager import layout_of
+from olapdb.ingest.read_parts import read_rows
+from olapdb.ingest.trigger import Surroundings
+from olapdb.ingest.view_failure import FAILED
+from olapdb.lineage.dimension_impact import difference
+from olapdb.lineage.retention import (
+    DISCARD_HINT,
+    TOLD_CAUSES,
+    FrozenKeys,
+    WatchedSlices,
+    frozen_hit,
+)
+from olapdb.maintenance.merger import joined_contributions
+from olapdb.model.changes import AddBlock, AddPart, Change, ReleaseRetained
+from olapdb.model.contributions import booked, without_names
+from olapdb.model.part import Blocks, Contribution, NewBlock, Part
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.model.view_state import FrozenVerdict
+from olapdb.storage.writer import write_part
+from olapdb.views.jobs.chunk import combined
+from olapdb.views.jobs.job import view_name
+
+SLICES_NAMED_MAX = 5
+
+
+def kept_parts(
+    target: Table, frozen: FrozenKeys, removed: Iterable[Part], new: Sequence[Change],
+    snapshot: Snapshot, around: Surroundings, lease_id: str, written: list[str], swap: str = "",
+) -> tuple[list[Change], Counter[str]]:  # fmt: skip
+    """The frozen rows among those of views that a replay replaces, as parts of their own: one for
+    each partition and the views that made them; and how many there were before they were merged,
+    by partition. The paths of files are added to `written` as they are made."""
+    groups: dict[tuple[str, frozenset[str]], list[Part]] = {}
+    for part in removed:
+        if part.rows and frozen.holds(part.partition_id):
+            makers = frozenset(c.view_id for c in part.contributions)
+            groups.setdefault((part.partition_id, makers), []).append(part)
+    found: list[Change] = []
+    before: Counter[str] = Counter()
+    index = sum(1 for one in new if isinstance(one, AddBlock) and one.block.table_id == target.id)
+    for (partition, _), parts in sorted(groups.items(), key=lambda one: one[0][0]):
+        rows, count = _frozen_rows(target, frozen, partition, parts, around)
+        before[partition] += count
+        if rows is None:
+            continue
+        number = NewBlock(target.id, index)
+        added = [
+            one.part for one in new
+            if isinstance(one, AddPart) and one.part.partition_id == partition
+        ]  # fmt: skip
+        made = _kept_part(target, rows, parts, number, added, snapshot, around, lease_id, swap)
+        if made.part.path:
+            written.append(made.part.path)
+        found += [AddBlock(number, rows.num_rows, "backfill"), made]
+        index += 1
+    return found, before
+
+
+def _frozen_rows(
+    table: Table, frozen: FrozenKeys, partition: str, parts: Iterable[Part], around: Surroundings
+) -> tuple[pa.Table | None, int]:
+    """The rows of these parts whose keys are frozen, as a merge would leave them (None where there
+    are none), and how many they are as they lie."""
+    layout = layout_of(table, around)
+    pieces = []
+    for part in parts:
+        rows = read_rows(around, table, part)
+        kept = rows.filter(frozen.inside(layout, partition, rows))
+        if kept.num_rows:
+            pieces.append(kept.replace_schema_metadata(None))
+    if not pieces:
+        return None, 0
+    rows = layout.sort(pa.concat_tables(pieces))
+    return (combine(table, rows) if table.engine.combines else rows), rows.num_rows
+
+
+def _kept_part(
+    table: Table, rows: pa.Table, of: Sequence[Part], number: Blocks, new: Iterable[Part],
+    snapshot: Snapshot, around: Surroundings, lease_id: str, swap: str = "",
+) -> AddPart:  # fmt: skip
+    """The frozen rows of the parts that a replay replaces, as a part of their own; it names what
+    those named and the recomputed parts do not."""
+    contributions = _names_left(of, new, snapshot, rows.num_rows)
+    staged = write_part(
+        around.store, table, rows, partition_id=of[0].partition_id,
+        partition_value=of[0].partition_value, blocks=number, lease_id=lease_id,
+        contributions=contributions, level=max(part.level for part in of),
+        inline_bytes_max=rows.nbytes if all(part.inline for part in of) else 0, swap=swap,
+        after=snapshot.next_block(table) - 1,
+        index_values=layout_of(table, around).index_values(rows),
+    )  # fmt: skip
+    return AddPart(staged.part, staged.inline_rows)
+
+
+def _names_left(
+    of: Sequence[Part], new: Iterable[Part], snapshot: Snapshot, rows: int
+) -> list[Contribution]:
+    added = list(new)
+    kept: list[Contribution] = []
+    for one in joined_contributions(of):
+        again = booked(one.view_id, added)
+        source = {p.partition_id for p in snapshot.parts(one.source_id) if p.rows}
+        left = [replace(one, rows=0)]
+        for partition, ranges in again.by_partition.items():
+            others = sorted(source - {partition})
+            left = [x for each in left for x in without_names(each, partition, ranges, others)]
+        kept += left or [replace(one, rows=0, blocks=())]
+    # Merges only ever join rows: what was brought is what is kept.
+    return [replace(kept[0], rows=rows), *kept[1:]]
+
+
+def frozen_reached(
+    view: MaterializedView, source: Table, frozen: FrozenKeys, before: Sequence[pa.Table],
+    after: Sequence[pa.Table], around: Surroundings,
+) -> frozenset[str | None]:  # fmt: skip
+    """The slices of the view (None: all) with frozen keys that rows of its source reach which one
+    side has and the other has not, both as a merge would leave them."""
+    slices = WatchedSlices(view, {}, {}, frozen)
+    had, has = (combined(source, _joined(source, one), around) for one in (before, after))
+    try:
+        slices.add(around, difference(had, has))
+    except pa.ArrowNotImplementedError:  # of types that do not compare
+        slices.add_all(0)
+    return frozenset(slices.hit)
+
+
+def _joined(table: Table, pieces: Iterable[pa.Table]) -> pa.Table:
+    """The pieces as one table of the stored columns, which may be empty."""
+    schema = pa.schema([pa.field(c.name, c.type.arrow) for c in table.stored_columns])
+    plain = (piece.select(schema.names).replace_schema_metadata(None) for piece in pieces)
+    return pa.concat_tables([schema.empty_table(), *(piece.cast(schema) for piece in plain)])
+
+
+def refuse_retained(view: MaterializedView, partition: str) -> None:
+    raise RetainedRows(
+        f"Partition {partition} of the target of {view_name(view)} holds what was made of source"
+        " rows that have left by retention; nothing else of it can be recomputed.",
+        hint=f"SYSTEM REPLAY VIEW {view_name(view)} PARTITION ID '{partition}' {DISCARD_HINT}",
+    )
+
+
+def released(
+    views: Iterable[MaterializedView], slices: frozenset[str] | None, snapshot: Snapshot
+) -> list[Change]:
+    """What was frozen of the slices is not any more (None: of all). Raises BadArguments for a
+    partition where it is not known which partitions the rows had reached."""
+    views = list(views)
+    if slices is None:
+        return [ReleaseRetained(view.id, None, snapshot.number) for view in views]
+    for view in views:
+        for one in snapshot.retained(view.id):
+            if any(s.partition is None for s in one.slices):
+                raise BadArguments(
+                    f"It is not known which slices of {view_name(view)} the retained rows reached.",
+                    hint=f"SYSTEM REPLAY VIEW {view_name(view)} {DISCARD_HINT}",
+                )
+    return [
+        ReleaseRetained(view.id, partition, snapshot.number)
+        for view in views for partition in sorted(slices)
+    ]  # fmt: skip
+
+
+def frozen_stale(
+    views: Iterable[MaterializedView], partitions: Iterable[str] | None, snapshot: Snapshot
+) -> list[Change]:
+    """Marks of these slices are about to be cleared, but what is frozen of them stays as it is:
+    where a change may have reached it, it is remembered as stale from now on."""
+    wanted = None if partitions is None else set(partitions)
+    changes: list[Change] = []
+    for view in views:
+        stale = {
+            one.target_partition for one in snapshot.invalidations(view.id)
+            if one.cause != FAILED and one.cause not in TOLD_CAUSES
+        }  # fmt: skip
+        if wanted is not None:
+            stale = set(wanted) if None in stale else stale & wanted
+        if stale:
+            changes += frozen_hit(view, snapshot, stale)
+    return changes
+
+
+def retained_words(view: MaterializedView, snapshot: Snapshot) -> str:
+    """What system.views says of retained slices; "" where there are none."""
+    kept = [one for one in snapshot.retained(view.id) if one.slices]
+    if not kept:
+        return ""
+    verdicts: dict[str, FrozenVerdict] = {}
+    order: tuple[FrozenVerdict, ...] = ("proven", "covered", "stale", "different")
+    for one in kept:
+        for s in one.slices:
+            known = verdicts.get(s.partition or "any", s.verdict)
+            verdicts[s.partition or "any"] = max(known, s.verdict, key=order.index)
+    listed = [f"{p} ({v})" for p, v in sorted(verdicts.items())[:SLICES_NAMED_MAX]]
+    more = len(verdicts) - len(listed)
+    causes = ", ".join(dict.fromkeys(one.cause for one in kept))
+    source = sum(one.rows for one in kept if one.side == "source")
+    target = sum(one.rows for one in kept if one.side == "target")
+    what = [f"{source} rows of its source"] if source else []
+    what += [f"{target} rows of its target"] if target else []
+    return (
+        f"{' and '.join(what) or 'Rows'} have left by retention ({causes}); frozen with their last"
+        f" verdict: {', '.join(listed)}{f' and {more} more' if more > 0 else ''}."
+    )

@@ -1,0 +1,174 @@
+"""Which source parts can reach a slice of the target.
+
+A slice is a partition of the target, so its rows fulfil `partition key = value`.  Asked of the
+view's own SELECT, that condition is one the optimizer pushes down as far as it is allowed to, and
+where it arrives at the scan of the source it prunes parts as in any query:
+
+    view     SELECT day, origin, count() FROM flights GROUP BY day, origin
+    target   PARTITION BY toYYYYMM(day), slice 201307
+    asked    SELECT * FROM (view) WHERE toYYYYMM(day) = 201307
+    pruned   flights' parts whose days lie outside July 2013
+
+Where nothing arrives (a key that is computed, a value that cannot be written down) nothing is
+pruned, which costs time and no correctness: what a chunk makes is filtered by slice anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import date, timedelta
+
+from olapdb.bind import BindScope, bind_query
+from olapdb.bind.syntax import walk
+from olapdb.config import Settings
+from olapdb.engine.layout import TableLayout
+from olapdb.execute import ExecutionContext
+from olapdb.execute.pruning.granule_selection import Selector
+from olapdb.functions.base import Environment
+from olapdb.model.part import Part
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.optimize import optimize
+from olapdb.plan.nodes import Scan
+from olapdb.plan.tree import all_scans
+from olapdb.runtime.services import Services
+from olapdb.sql import nodes
+from olapdb.sql.parser import parse_expression, parse_query
+from olapdb.types import DataType, Date, Date32, Integer, String, plain
+from olapdb.views.proof.coverage import covered_parts
+
+
+def reaching_parts(
+    view: MaterializedView, snapshot: Snapshot, slices: Iterable[str] | None, services: Services
+) -> tuple[Part, ...]:
+    """The covered parts of the view's source that may have made rows of these target partitions;
+    `slices` None: all of them. In the order of `covered_parts`."""
+    covered = covered_parts(view, snapshot)
+    if slices is None or view.unprovable:
+        return covered
+    target = snapshot.by_id(view.target_id)
+    if not isinstance(target, Table) or not target.partition_key:
+        return covered
+    environment = Environment(zone=view.zone, database=view.database)
+    if not _keeps_key(view, target, environment):
+        return covered
+    condition = _condition(target, snapshot, frozenset(slices), environment)
+    scan = None if condition is None else _narrowed(view, snapshot, condition, environment)
+    if scan is None:
+        return covered
+    rows = [part for part in covered if part.rows]
+    kept = {part.id for part in _kept(scan, rows, view, snapshot, services, environment)}
+    return tuple(part for part in covered if part.id in kept)
+
+
+def parts_reaching(
+    view: MaterializedView, target: Table, condition: nodes.Expression, snapshot: Snapshot,
+    services: Services,
+) -> tuple[Part, ...] | None:  # fmt: skip
+    """The parts of the view's source that may have made rows of the target which fulfil the
+    condition, over the target's columns; None where that cannot be told."""
+    environment = Environment(zone=view.zone, database=view.database)
+    used = {one.parts[0] for one in walk(condition) if isinstance(one, nodes.Identifier)}
+    if view.unprovable or not _keeps(view, target, used):
+        return None
+    scan = _narrowed(view, snapshot, condition, environment)
+    if scan is None:
+        return None
+    parts = [part for part in snapshot.parts(view.source_id) if part.rows]
+    return _kept(scan, parts, view, snapshot, services, environment)
+
+
+def _kept(
+    scan: Scan, parts: Sequence[Part], view: MaterializedView, snapshot: Snapshot,
+    services: Services, environment: Environment,
+) -> tuple[Part, ...]:  # fmt: skip
+    context = ExecutionContext(
+        snapshot=snapshot, store=services.store, settings=dict(view.settings),
+        environment=environment,
+    )  # fmt: skip
+    selector = Selector(scan, scan.predicate, TableLayout(scan.table, environment), context)
+    return tuple(selector.keep_parts(parts))
+
+
+def _keeps_key(view: MaterializedView, target: Table, environment: Environment) -> bool:
+    """Whether the partition key reads columns that the view gives, in the target's own types: a
+    cast on the way could move a row to another partition."""
+    return _keeps(view, target, TableLayout(target, environment).partition_columns)
+
+
+def _keeps(view: MaterializedView, target: Table, used: Iterable[str]) -> bool:
+    given = {c.name: plain(c.type) for c in view.columns}
+    columns = [target.column(name) for name in used]
+    return all(c is not None and given.get(c.name) == plain(c.type) for c in columns)
+
+
+def _condition(
+    target: Table, snapshot: Snapshot, slices: frozenset[str], environment: Environment
+) -> nodes.Expression | None:
+    """`partition key = value` of any of the slices, over the target's columns; None where a slice
+    has neither a part nor a number for an id to tell its value, or a value has no literal."""
+    key = parse_expression(target.partition_key)
+    keys = key.elements if isinstance(key, nodes.TupleLiteral) else (key,)
+    types = [e.type for e in TableLayout(target, environment).partition_expressions]
+    if len(keys) != len(types):
+        return None
+    values: dict[str, tuple[object, ...]] = {}
+    if len(types) == 1 and isinstance(types[0], Integer):
+        values = {one: (int(one),) for one in slices if one.removeprefix("-").isdecimal()}
+    values |= {
+        p.partition_id: p.partition_value
+        for p in snapshot.parts(target.id)
+        if p.partition_id in slices
+    }
+    if values.keys() != slices or not values:
+        return None
+    alternatives = []
+    for value in values.values():
+        literals = [_literal(v, t) for v, t in zip(value, types, strict=True)]
+        equalities = [
+            nodes.Function("equals", (k, literal))
+            for k, literal in zip(keys, literals, strict=True)
+            if literal is not None
+        ]
+        if len(equalities) != len(keys):
+            return None
+        alternatives.append(_joined("and", equalities))
+    return _joined("or", alternatives)
+
+
+def _joined(name: str, conditions: Sequence[nodes.Expression]) -> nodes.Expression:
+    return conditions[0] if len(conditions) == 1 else nodes.Function(name, tuple(conditions))
+
+
+def _literal(value: object, data_type: DataType) -> nodes.Expression | None:
+    match plain(data_type), value:
+        case Integer(), int():
+            return nodes.Literal(value, str(value))
+        case String(), str():
+            return nodes.Literal(value)
+        case Date() | Date32(), int():
+            day = date(1970, 1, 1) + timedelta(days=value)
+            return nodes.Function("toDate32", (nodes.Literal(day.isoformat()),))
+        case _:
+            return None
+
+
+def _narrowed(
+    view: MaterializedView, snapshot: Snapshot, condition: nodes.Expression,
+    environment: Environment,
+) -> Scan | None:  # fmt: skip
+    """The one scan of the view's source, with what arrived at it of the condition."""
+    asked = nodes.Select(
+        columns=(nodes.Star(),),
+        source=nodes.SubqueryRelation(parse_query(view.query), "made"),
+        where=condition,
+    )
+    scope = BindScope(
+        snapshot=snapshot, database=view.database, settings=Settings(dict(view.settings)),
+        environment=environment,
+    )  # fmt: skip
+    plan = optimize(bind_query(asked, scope))
+    scans = [s for s in all_scans(plan.root) if s.table.id == view.source_id]
+    if len(scans) != 1 or scans[0].predicate is None:
+        return None
+    return scans[0]

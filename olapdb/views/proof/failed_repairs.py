@@ -1,0 +1,103 @@
+"""Mends that failed because the view raises on its rows, kept so that nobody is told to try again.
+
+What was tried, and with which error, is a check of its own (mode BACKFILL, REPLAY, RECONCILE).  It
+lapses as soon as another outcome may be expected: another definition, source rows or dimension, or
+other slices and blocks to be done.  Errors of the machine (memory, disk, cancellation) are not kept:
+to run the statement again is right then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import suppress
+from typing import Literal, TypeAlias
+
+from olapdb.errors import CommitConflict, DataError, Error, NotSupportedError, ProgrammingError
+from olapdb.model.changes import Commit, LeaseLive, RecordCheck, ViewIs
+from olapdb.model.fingerprints import newest
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.model.view_state import Check
+from olapdb.views.jobs.job import Job
+from olapdb.views.proof.coverage import gap
+from olapdb.views.proof.shared_targets import recomputed
+from olapdb.views.proof.verdicts import (
+    adoption_fingerprint,
+    check_is_current,
+    raised_versions,
+    stale_slices,
+)  # fmt: skip
+
+Attempt: TypeAlias = Literal["BACKFILL", "REPLAY", "RECONCILE"]
+ATTEMPTS: tuple[Attempt, ...] = ("BACKFILL", "REPLAY", "RECONCILE")
+OF_ROWS = (DataError, ProgrammingError, NotSupportedError)
+"""Errors that the same definition raises on the same rows again."""
+REASON_LENGTH_MAX = 1_000
+
+
+def note_failed(job: Job, view_id: str, attempt: Attempt, error: Error) -> None:
+    """Keep that `attempt` failed with an error of the view's rows, as of now."""
+    snapshot = job.services.catalog.snapshot()
+    view = snapshot.by_id(view_id)
+    if not isinstance(error, OF_ROWS) or not isinstance(view, MaterializedView):
+        return
+    check = Check(
+        view_id=view.id, target_partition=attempt, snapshot=snapshot.number,
+        fingerprint=attempt_fingerprint(view, snapshot, attempt), verdict="unverifiable",
+        keys_compared=0, missing=0, extra=0, differing=0, largest_difference=0.0,
+        examples=(str(error)[:REASON_LENGTH_MAX],), checked_ms=job.services.clock_ms(),
+        mode=attempt,
+    )  # fmt: skip
+    requirements = (LeaseLive(job.services.lease_id), ViewIs(view.id, view.version))
+    with suppress(CommitConflict):  # dropped or altered meanwhile
+        job.services.catalog.apply(
+            Commit(requirements, (RecordCheck(check),), attempt, job.query_id, job.statement)
+        )
+
+
+def failed_attempt(view: MaterializedView, snapshot: Snapshot, attempt: Attempt) -> str:
+    """Return the error with which the newest such attempt failed, "" where another may succeed."""
+    for one in snapshot.checks(view.id):
+        if one.mode == attempt and one.fingerprint == attempt_fingerprint(view, snapshot, attempt):
+            return one.examples[0]
+    return ""
+
+
+def still_holds(check: Check, view: MaterializedView, snapshot: Snapshot) -> bool:
+    """Return whether what the check found is still so, of any mode."""
+    if check.mode == "ADOPT":
+        return check.fingerprint == adoption_fingerprint(view, snapshot)
+    if check.mode in ATTEMPTS:
+        return check.fingerprint == attempt_fingerprint(view, snapshot, check.mode)
+    return check_is_current(check, view, snapshot)
+
+
+def attempt_fingerprint(view: MaterializedView, snapshot: Snapshot, attempt: str) -> str:
+    """Return what the outcome depends on; new rows that triggers have seen are not among it."""
+    facts: list[object] = [attempt]
+    for one in recomputed(view, snapshot):
+        source = snapshot.by_id(one.source_id)
+        facts += [one.id, one.version, source.version if isinstance(source, Table) else 0]
+        facts.append(raised_versions(one.source_id, snapshot))
+        for table_id in one.dimension_ids:
+            table = snapshot.by_id(table_id)
+            facts += [table_id, table.version if isinstance(table, Table) else 0]
+            facts.append(newest(snapshot, table_id, None))
+    if attempt == "BACKFILL":  # its chunks fire the views below
+        facts.append([(one.partition, one.blocks) for one in gap(view, snapshot)])
+        facts.append(sorted(_below(view.target_id, snapshot)))
+    if attempt == "REPLAY":
+        stale = stale_slices(snapshot, view)
+        facts.append(None if stale is None else sorted(stale))
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:32]
+
+
+def _below(table_id: str, snapshot: Snapshot) -> set[tuple[str, int]]:
+    found: set[tuple[str, int]] = set()
+    waiting = [table_id]
+    while waiting:
+        for one in snapshot.views_on(waiting.pop()):
+            if one.attached and (one.id, one.version) not in found:
+                found.add((one.id, one.version))
+                waiting.append(one.target_id)
+    return found

@@ -1,0 +1,189 @@
+"""RECONCILE … METADATA: the ledger's own arithmetic, without reading a row.
+
+The ledger says three things about a view: which source blocks it has seen (coverage), which source
+blocks the target's parts were made from (contributions), and how many rows each made.  They must
+agree:
+
+    complete    what is covered is booked: some part of the target names each covered block
+    disjoint    within a partition of the target no two parts name the same block
+    honest      no part names a block that counts as the gap: a backfill would double it
+    preserved   no part has more rows than its contributions made: merges only ever join rows
+
+That they do says that the ledger is sound, and nothing about values: it is covered, not proven.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from olapdb.model.contributions import booked
+from olapdb.model.part import BlockRange, Contribution, Part, union_ranges
+from olapdb.model.schema import MaterializedView
+from olapdb.model.snapshot import Snapshot
+from olapdb.model.view_state import Coverage
+from olapdb.views.proof.coverage import covered_parts
+
+__all__ = ["LedgerRow", "booked", "check_ledger", "unbooked_parts"]
+
+PROBLEMS_MAX = 10
+"""Problems that a row names; it says how many more there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRow:
+    """One partition of the view's `table`, "source" or "target".
+
+    Of the source: its live parts and rows, those of the gap, and the covered ones that the target's
+    parts name (`booked_rows`).  Of the target: the parts and rows that the view made, and how many
+    rows its contributions brought before merges.  `verdict` "partial": there is a gap.
+    """
+
+    table: Literal["source", "target"]
+    partition: str
+    parts: int
+    rows: int
+    gap_rows: int
+    booked_rows: int
+    problems: tuple[str, ...]
+    verdict: Literal["covered", "partial", "broken"]
+
+
+def check_ledger(view: MaterializedView, snapshot: Snapshot) -> tuple[LedgerRow, ...]:
+    """A row for each partition of the source, then of the target; both must store their rows."""
+    target_parts = snapshot.parts(view.target_id)
+    books = booked(view.id, target_parts)
+    return (
+        *_source_rows(view, snapshot, books),
+        *_target_rows(view, [part for part in target_parts if part.rows]),
+    )
+
+
+def unbooked_parts(view: MaterializedView, snapshot: Snapshot, books: Coverage) -> tuple[Part, ...]:
+    """The covered source parts that the books do not name."""
+    return tuple(
+        part for part in covered_parts(view, snapshot)
+        if not books.covers(part.partition_id, part.block_range)
+    )  # fmt: skip
+
+
+def _contributions(view_id: str, parts: Iterable[Part]) -> Iterator[Contribution]:
+    return (one for part in parts for one in part.contributions if one.view_id == view_id)
+
+
+# --- the source ----------------------------------------------------------------------------------
+
+
+def _source_rows(
+    view: MaterializedView, snapshot: Snapshot, books: Coverage
+) -> Iterator[LedgerRow]:
+    coverage = snapshot.coverage(view.id)
+    live: dict[str, list[Part]] = {}
+    for part in snapshot.parts(view.source_id):
+        if part.rows:
+            live.setdefault(part.partition_id, []).append(part)
+    for partition, parts in sorted(live.items()):
+        yield _source_row(partition, parts, coverage, books)
+
+
+def _source_row(
+    partition: str, parts: Sequence[Part], coverage: Coverage, books: Coverage
+) -> LedgerRow:
+    gap_rows = booked_rows = 0
+    problems: list[str] = []
+    for part in parts:
+        blocks = part.block_range
+        if coverage.covers(partition, blocks):
+            if books.covers(partition, blocks):
+                booked_rows += part.rows
+            else:
+                problems.append(
+                    f"{_text(blocks)} ({part.rows} rows) are covered, but no part of the target"
+                    " was made from them"
+                )
+            continue
+        gap_rows += part.rows
+        if coverage.touches(partition, blocks):
+            problems.append(f"{_text(blocks)} are one part, but covered only in part")
+        if books.touches(partition, blocks):
+            problems.append(
+                f"{_text(blocks)} ({part.rows} rows) count as the gap, but a part of the target"
+                " was made from them"
+            )
+    rows = sum(part.rows for part in parts)
+    return LedgerRow(
+        "source", partition, len(parts), rows, gap_rows, booked_rows, _bounded(problems),
+        _verdict(problems, gap_rows),
+    )  # fmt: skip
+
+
+# --- the target ----------------------------------------------------------------------------------
+
+
+def _target_rows(view: MaterializedView, parts: Sequence[Part]) -> Iterator[LedgerRow]:
+    own: dict[str, list[Part]] = {}
+    for part in parts:
+        if part.made_by({view.id}):
+            own.setdefault(part.partition_id, []).append(part)
+    for partition, some in sorted(own.items()):
+        problems = [*_doubled(view.id, some), *_grown(some)]
+        brought = sum(one.rows for one in _contributions(view.id, some))
+        yield LedgerRow(
+            "target", partition, len(some), sum(part.rows for part in some), 0, brought,
+            _bounded(problems), _verdict(problems, 0),
+        )  # fmt: skip
+
+
+def _doubled(view_id: str, parts: Sequence[Part]) -> Iterator[str]:
+    """Blocks that two parts of one partition name. Ranges of all source partitions meet with
+    those of each single one."""
+    everywhere: list[BlockRange] = []
+    single: dict[str, list[BlockRange]] = {}
+    for part in parts:
+        of_part = booked(view_id, (part,))
+        everywhere += of_part.everywhere
+        for partition, ranges in of_part.by_partition.items():
+            single.setdefault(partition, []).extend(ranges)
+    for one in _overlaps(everywhere):
+        yield f"{_text(one)} of the source are in two parts"
+    for partition, own in sorted(single.items()):
+        for one in _overlaps([*own, *union_ranges(everywhere)]):
+            yield f"{_text(one)} of the source's partition {partition} are in two parts"
+
+
+def _overlaps(ranges: Sequence[BlockRange]) -> Iterator[BlockRange]:
+    reached = 0
+    for before, one in pairwise(sorted(ranges)):
+        reached = max(reached, before.last)
+        if one.first <= reached:
+            yield BlockRange(one.first, min(one.last, reached))
+
+
+def _grown(parts: Sequence[Part]) -> Iterator[str]:
+    for part in parts:
+        brought = sum(one.rows for one in part.contributions)
+        if part.rows > brought:
+            yield f"part {part.name} has {part.rows} rows, but only {brought} were brought to it"
+
+
+# --- words ---------------------------------------------------------------------------------------
+
+
+def _text(blocks: BlockRange) -> str:
+    if blocks.first == blocks.last:
+        return f"block {blocks.first}"
+    return f"blocks {blocks.first}..{blocks.last}"
+
+
+def _bounded(problems: Sequence[str]) -> tuple[str, ...]:
+    if len(problems) <= PROBLEMS_MAX:
+        return tuple(problems)
+    return (*problems[:PROBLEMS_MAX], f"and {len(problems) - PROBLEMS_MAX} more")
+
+
+def _verdict(problems: Sequence[str], gap_rows: int) -> Literal["covered", "partial", "broken"]:
+    if problems:
+        return "broken"
+    return "partial" if gap_rows else "covered"

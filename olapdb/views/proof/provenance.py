@@ -1,0 +1,172 @@
+"""From rows of a view's target back to the INSERTs that they were made from.
+
+    key  ->  parts of the target that hold it  ->  the source blocks these were made from
+         ->  of those, the blocks whose parts can reach the key  ->  the INSERTs that brought them
+
+The ledger knows blocks, not rows: each INSERT that is named may have contributed to the key, and
+none that is not named has.  Where the condition can be asked of the source (its columns come through
+the view unchanged) blocks whose parts lie elsewhere are left out.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from olapdb.bind.syntax import walk
+from olapdb.catalog.protocol import Catalog
+from olapdb.model.part import BlockRange, Contribution, Part, subtract_ranges, union_ranges
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.model.view_state import BlockInfo
+from olapdb.runtime.services import Services
+from olapdb.sql import nodes
+from olapdb.views.jobs.source_pruning import parts_reaching
+
+OLDER = "older"
+ORIGINS_MAX = 1_000
+"""INSERTs named for one part and view, the newest; a last row says how many older ones there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """`part` of the target holds rows of the key, `part_rows` in all. They were made by `view` from
+    blocks `first_block`..`last_block` of `source`, `rows` rows, which the commit `commit` brought.
+
+    Bypass rows have no view: the target's own blocks are named, with the statement that wrote them.
+    """
+
+    part: str
+    part_rows: int
+    view: str
+    source: str
+    first_block: int
+    last_block: int
+    rows: int
+    commit: int
+    kind: str
+    query_id: str
+    created_ms: int
+    statement: str
+
+
+def provenance(
+    target: Table,
+    parts: Iterable[Part],
+    condition: nodes.Expression | None,
+    snapshot: Snapshot,
+    services: Services,
+) -> tuple[Origin, ...]:
+    """Where the rows of these parts, of which those of the condition are asked for, come from."""
+    log = _Log(snapshot, services.catalog, {}, {})
+    found: list[Origin] = []
+    for part in parts:
+        if not part.contributions:
+            found += log.origins(target, part, "", target, (part.block_range,))
+        for (view_id, source_id), ranges in _blocks(part.contributions).items():
+            view, source = snapshot.by_id(view_id), snapshot.by_id(source_id)
+            name = "a view that was dropped"
+            if isinstance(view, MaterializedView):
+                name = f"{view.database}.{view.name}"
+                ranges = _narrowed(view, target, condition, ranges, snapshot, services)
+            if isinstance(source, Table):
+                found += log.origins(target, part, name, source, ranges)
+    return tuple(found)
+
+
+def _blocks(
+    contributions: Iterable[Contribution],
+) -> Mapping[tuple[str, str], tuple[BlockRange, ...]]:
+    found: dict[tuple[str, str], list[BlockRange]] = {}
+    for one in contributions:
+        known = found.setdefault((one.view_id, one.source_id), [])
+        known.extend(blocks for blocks in one.blocks if isinstance(blocks, BlockRange))
+    return {key: union_ranges(ranges) for key, ranges in found.items()}
+
+
+def _narrowed(
+    view: MaterializedView, target: Table, condition: nodes.Expression | None,
+    ranges: tuple[BlockRange, ...], snapshot: Snapshot, services: Services,
+) -> tuple[BlockRange, ...]:  # fmt: skip
+    """Without blocks all of whose live rows lie in parts that cannot reach the key."""
+    if condition is None or not _is_plain(condition):
+        return ranges
+    live = snapshot.parts(view.source_id)
+    kept = parts_reaching(view, target, condition, snapshot, services)
+    if kept is None:
+        return ranges
+    elsewhere = subtract_ranges(
+        (part.block_range for part in live if part.rows), (part.block_range for part in kept)
+    )
+    return subtract_ranges(ranges, elsewhere)
+
+
+def _number(block: BlockInfo) -> int:
+    return block.number
+
+
+def _is_plain(condition: nodes.Expression) -> bool:
+    """Whether the condition's names are bare columns: others mean something in their query only."""
+    return not any(
+        isinstance(one, nodes.Subquery)
+        or (isinstance(one, nodes.Identifier) and len(one.parts) > 1)
+        for one in walk(condition)
+    )
+
+
+@dataclass(frozen=True)
+class _Log:
+    """The block logs and commits that were looked at already."""
+
+    snapshot: Snapshot
+    catalog: Catalog
+    blocks: dict[str, tuple[BlockInfo, ...]]
+    statements: dict[int, str]
+
+    def origins(
+        self, target: Table, part: Part, view: str, source: Table, ranges: Iterable[BlockRange]
+    ) -> Iterator[Origin]:
+        """One for each commit, newest first; one more for all that are older than is listed."""
+        by_commit: dict[int, list[BlockInfo]] = {}
+        named = self._named(source, ranges)
+        for block in named:
+            if block.kind != OLDER:
+                by_commit.setdefault(block.commit, []).append(block)
+        newest = sorted(by_commit.items(), reverse=True)
+        for commit, blocks in newest[:ORIGINS_MAX]:
+            first, last = blocks[0], blocks[-1]
+            yield Origin(
+                part.name, part.rows, view, f"{source.database}.{source.name}", first.number,
+                last.number, sum(one.rows for one in blocks), commit, first.kind, first.query_id,
+                first.created_ms, self._statement(commit),
+            )  # fmt: skip
+        spans = [block for block in named if block.kind == OLDER]
+        rest = [*spans, *(block for _, blocks in newest[ORIGINS_MAX:] for block in blocks)]
+        if rest:
+            older = f"{len(newest[ORIGINS_MAX:])} older commits"
+            yield Origin(
+                part.name, part.rows, view, f"{source.database}.{source.name}",
+                min(block.range.first for block in rest), max(block.number for block in rest),
+                sum(block.rows for block in rest), 0, OLDER, "", 0,
+                "commits that are older than the log of blocks" if spans else older,
+            )  # fmt: skip
+
+    def _named(self, source: Table, ranges: Iterable[BlockRange]) -> list[BlockInfo]:
+        """The blocks, and spans of old ones, that overlap the ranges; in their order."""
+        if source.id not in self.blocks:
+            self.blocks[source.id] = self.snapshot.blocks(source.id)
+        log = self.blocks[source.id]
+        found: dict[int, BlockInfo] = {}
+        for one in union_ranges(ranges):
+            for block in log[bisect_left(log, one.first, key=_number) :]:
+                if block.range.first > one.last:
+                    break
+                found[block.number] = block
+        return list(found.values())
+
+    def _statement(self, commit: int) -> str:
+        if commit not in self.statements:
+            known = list(self.catalog.commits(since=commit, up_to=commit))
+            self.statements[commit] = known[0].statement if known else ""
+        return self.statements[commit]

@@ -1,0 +1,220 @@
+"""What a view's target should hold, recomputed from the source, and what it holds.
+
+Reconciliation and adoption share it.  What should be there comes from source rows through the
+view's own block function; what is there from the target's parts, as a full merge would leave them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from olapdb.engine.combine import combine
+from olapdb.ingest.block_stager import layout_of
+from olapdb.ingest.read_parts import read_rows
+from olapdb.ingest.trigger import Surroundings
+from olapdb.lineage.retention import FrozenKeys
+from olapdb.lineage.sorting_key import key_columns
+from olapdb.model.part import Part
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.model.view_state import Verdict
+from olapdb.views.jobs.chunk import ChunkTask, FailedChunk, rows_of_chunk
+from olapdb.views.jobs.job import ChunkEvent, Job, by_partition, view_name
+from olapdb.views.jobs.source_pruning import reaching_parts
+from olapdb.views.proof.compare import Difference, compare_keys, compare_rows
+from olapdb.views.proof.coverage import bypass, gap
+from olapdb.views.proof.shared_targets import compared_parts, peers
+
+NOTHING_THERE = "all"
+"""The partition that a verdict about an empty target is stored under."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReconcileRow:
+    """The verdict about one partition of the target.
+
+    `gap_rows` are source rows (of the whole view) that it has not seen; `causes` say why a slice
+    differs as far as the ledger knows; `examples` are keys with what is wrong with them.
+    `retained_rows` of the target were not compared: their source rows have left by retention;
+    verdict "retained" says that nothing else was there.
+    """
+
+    partition: str
+    snapshot: int
+    keys_compared: int
+    missing: int
+    extra: int
+    differing: int
+    largest_difference: float
+    examples: tuple[str, ...]
+    bypass_rows: int
+    gap_rows: int
+    causes: tuple[str, ...]
+    verdict: Verdict
+    retained_rows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a view makes of its source's rows of one partition: those it has seen, or (`in_gap`)
+    those it has not. `rows` are the target's stored columns."""
+
+    partition: str
+    in_gap: bool
+    rows: pa.Table
+
+
+@dataclass(frozen=True)
+class Recomputation:
+    """`slices` None: the whole target. The gap of a view in `gap_of` counts as seen: what should
+    be there if its rows were put there by hand."""
+
+    job: Job
+    snapshot: Snapshot
+    view: MaterializedView
+    slices: frozenset[str] | None = None
+    gap_of: frozenset[str] = frozenset()
+
+    @property
+    def target(self) -> Table:
+        found = self.snapshot.by_id(self.view.target_id)
+        assert isinstance(found, Table)
+        return found
+
+    def compare(self, made: Sequence[Made]) -> tuple[ReconcileRow, ...]:
+        """A verdict for each partition that one of both sides has; one whose rows cancel each other
+        out has parts all the same, until they are merged."""
+        target = self.target
+        expected = self._split(target, [one.rows for one in made])
+        actual = self._split(target, self._actual(target))
+        parts = () if self.slices is not None else compared_parts(self.view, self.snapshot)
+        asked = self.slices or {part.partition_id for part in parts}
+        partitions = sorted(expected.keys() | actual.keys() | asked)
+        empty = pa.table({c.name: pa.array([], c.type.arrow) for c in target.stored_columns})
+        found = []
+        gap_rows = sum(s.rows for s in gap(self.view, self.snapshot))
+        by_hand = bypass(self.view, self.snapshot)
+        frozen, layout = FrozenKeys.of(self.snapshot, target.id), layout_of(target, self.around())
+        for index, one in enumerate(partitions or [NOTHING_THERE]):
+            there = actual.get(one, empty)
+            comparable = frozen.outside(layout, one, there)
+            difference = _compare(
+                target, frozen.outside(layout, one, expected.get(one, empty)), comparable
+            )
+            row = self._row(one, difference, gap_rows, by_hand.get(one, 0))
+            if frozen.holds(one):
+                nothing = difference.equal and not difference.keys_compared
+                row = replace(
+                    row, retained_rows=there.num_rows - comparable.num_rows,
+                    verdict="retained" if nothing else row.verdict,
+                )  # fmt: skip
+            found.append(row)
+            self.job.progress(
+                ChunkEvent("compared", self.job.operation, view_name(self.view), index,
+                           max(len(partitions), 1), one, 0, difference.keys_compared,
+                           elapsed_ms=self.job.elapsed_ms)
+            )  # fmt: skip
+        return tuple(found)
+
+    def expected(self) -> list[Made]:
+        """The rows of the view and its peers, from the source rows that each has seen."""
+        tasks: list[ChunkTask] = []
+        in_gap: list[bool] = []
+        for view in peers(self.view, self.snapshot):
+            seen = reaching_parts(view, self.snapshot, self.slices, self.job.services)
+            unseen = gap(view, self.snapshot) if view.id in self.gap_of else ()
+            pieces = [(p, own, False) for p, own in by_partition(seen).items()]
+            pieces += [(one.partition, one.parts, True) for one in unseen]
+            for partition, parts, is_gap in pieces:
+                tasks.append(self._task(view, partition, parts, len(tasks)))
+                in_gap.append(is_gap)
+        found: list[Made] = []
+        self.job.plan(self.view, tasks)
+        for outcome in self.job.run(tasks):
+            if isinstance(outcome, FailedChunk):
+                raise outcome.error
+            found.append(Made(outcome.partition, in_gap[outcome.index], rows_of_chunk(outcome)))
+            self.job.progress(
+                ChunkEvent("computed", self.job.operation, view_name(self.view), outcome.index,
+                           len(tasks), outcome.partition, 0, outcome.source_rows,
+                           outcome.target_rows, None, outcome.elapsed_ms)
+            )  # fmt: skip
+        return found
+
+    def _task(
+        self, view: MaterializedView, partition: str, parts: Sequence[Part], index: int
+    ) -> ChunkTask:
+        return self.job.task(self.snapshot, view, partition, parts, index, "rows", self.slices)
+
+    def _actual(self, target: Table) -> list[pa.Table]:
+        around = self.around()
+        return [
+            read_rows(around, target, part) for part in compared_parts(self.view, self.snapshot)
+            if (self.slices is None or part.partition_id in self.slices)
+        ]  # fmt: skip
+
+    def _split(self, target: Table, tables: list[pa.Table]) -> dict[str, pa.Table]:
+        """Rows by partition, as a full merge would leave them."""
+        rows = [one for one in tables if one.num_rows]
+        if not rows:
+            return {}
+        around = self.around()
+        layout = layout_of(target, around)
+        plain = [one.replace_schema_metadata(None).cast(_schema(target)) for one in rows]
+        together = layout.sort(pa.concat_tables(plain))
+        if layout.keys_within_partitions:
+            merged = {i: piece for i, _, piece in layout.split(combine(target, together, layout))}
+        else:
+            pieces = layout.split(together)
+            merged = {i: combine(target, piece, layout) for i, _, piece in pieces}
+        return {i: piece for i, piece in merged.items() if piece.num_rows}
+
+    def around(self) -> Surroundings:
+        services = self.job.services
+        return Surroundings(
+            self.snapshot, services.store, services.cache, self.job.settings,
+            self.job.environment(),
+        )  # fmt: skip
+
+    def _row(
+        self, partition: str, difference: Difference, gap_rows: int, by_hand: int
+    ) -> ReconcileRow:
+        return ReconcileRow(
+            partition=partition,
+            snapshot=self.snapshot.number,
+            keys_compared=difference.keys_compared,
+            missing=difference.missing,
+            extra=difference.extra,
+            differing=difference.differing,
+            largest_difference=difference.largest_difference,
+            examples=difference.examples,
+            bypass_rows=by_hand,
+            gap_rows=gap_rows,
+            causes=() if difference.equal else tuple(self._causes(partition, by_hand)),
+            verdict="equal" if difference.equal else "different",
+        )
+
+    def _causes(self, partition: str, by_hand: int) -> Iterable[str]:
+        if by_hand:
+            yield f"{by_hand} rows that no view made"
+        for one in self.snapshot.invalidations(self.view.id):
+            if one.target_partition in (None, partition):
+                yield f"{one.cause}: {one.statement}" if one.statement else one.cause
+
+
+def _schema(table: Table) -> pa.Schema:
+    return pa.schema([pa.field(c.name, c.type.arrow) for c in table.stored_columns])
+
+
+def _compare(target: Table, expected: pa.Table, actual: pa.Table) -> Difference:
+    if not target.engine.combines:
+        return compare_rows(target, expected, actual)
+    keys = key_columns(target)
+    if None in keys:
+        return compare_rows(target, expected, actual)
+    if expected.equals(actual):  # both in the order of the keys, each key once
+        return Difference(keys_compared=expected.num_rows)
+    return compare_keys(target, [k for k in keys if k is not None], expected, actual)

@@ -1,0 +1,217 @@
+"""RECONCILE: compares a view's target with a recomputation from the source, at one snapshot.
+
+What should be there comes from the source rows that the view has seen (its gap is reported, not
+held against it), through the view's own block function; what is there from the target's parts, as
+a full merge would leave them.  The answer never comes from the ledger or from another view.
+
+A verdict is stored with a fingerprint of what it is about, and lapses with it (rule 9).
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Mapping
+
+from olapdb.errors import BadArguments, CommitConflict, ViewNotProvable
+from olapdb.ingest.read_parts import Pin
+from olapdb.model.changes import (
+    Change,
+    ClearInvalidations,
+    Commit,
+    LeaseLive,
+    RecordCheck,
+    Requirement,
+    ViewIs,
+)  # fmt: skip
+from olapdb.model.schema import MaterializedView
+from olapdb.model.snapshot import Snapshot
+from olapdb.model.view_state import Check
+from olapdb.runtime.services import Services
+from olapdb.views.definition.judgement import keep_reason, reason_of
+from olapdb.views.jobs.executor import Executor
+from olapdb.views.jobs.job import Job, Progress, find_view, readable_source, view_name
+from olapdb.views.jobs.retained_rows import frozen_stale
+from olapdb.views.proof.coverage import bypass, gap, stores_rows
+from olapdb.views.proof.failed_repairs import OF_ROWS, note_failed
+from olapdb.views.proof.recompute import NOTHING_THERE, Recomputation, ReconcileRow
+from olapdb.views.proof.shared_targets import incomparable, peers
+from olapdb.views.proof.verdicts import check_is_current, fingerprint, stale_slices
+
+
+def reconcile(
+    services: Services,
+    view_id: str,
+    *,
+    partition: str | None = None,
+    sample: int | None = None,
+    oldest: int | None = None,
+    stale: bool = False,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+    query_id: str = "",
+    statement: str = "",
+    settings: Mapping[str, object] | None = None,
+    record: bool = True,
+    stop: threading.Event | None = None,
+) -> tuple[ReconcileRow, ...]:
+    """Recomputes and compares target partitions: one, the stale ones, `sample` of them at random,
+    the `oldest` ones (never proven, or whose proof has lapsed or is oldest: for a schedule), or
+    all.
+
+    A view that cannot be proven gives one row of verdict "unverifiable" whose cause is the reason.
+    An equal verdict also clears older invalidations of its slice: the recomputation disproved
+    them.  `record` False stores nothing.  Raises QueryWasCancelled.
+    """
+    job = Job.of(services, "RECONCILE", executor, progress, query_id, statement, settings, stop)
+    with job.recorded():
+        return _compared(job, view_id, partition, sample, oldest, stale, record)
+
+
+def _compared(
+    job: Job, view_id: str, partition: str | None, sample: int | None, oldest: int | None,
+    stale: bool, record: bool,
+) -> tuple[ReconcileRow, ...]:  # fmt: skip
+    services = job.services
+    _judge_anew(services, view_id, job.query_id)
+    snapshot = services.catalog.snapshot()
+    with Pin(services, snapshot.number):
+        view = find_view(snapshot, view_id)
+        reason = incomparable(view, snapshot)
+        if reason:
+            return (_unverifiable(view, snapshot, reason),)
+        chosen = _chosen(job, view, snapshot, partition, sample, oldest, stale)
+        if chosen is not None and not chosen:
+            return ()
+        recomputation = Recomputation(job, snapshot, view, chosen)
+        try:
+            made = recomputation.expected()
+        except OF_ROWS as error:
+            if record and chosen is None:
+                note_failed(job, view.id, "RECONCILE", error)
+            raise
+        rows = recomputation.compare(made)
+        if record:
+            _record(job, snapshot, view, rows, complete=chosen is None)
+    return rows
+
+
+def _judge_anew(services: Services, view_id: str, query_id: str) -> None:
+    """Store why writers of the view's target cannot be proven, where that is not known yet: they are
+    left out of the comparison."""
+    snapshot = services.catalog.snapshot()
+    view = find_view(snapshot, view_id)
+    for one in snapshot.views_into(view.target_id):
+        keep_reason(services, one, reason_of(one, snapshot), query_id)
+
+
+def require_stored(view: MaterializedView, snapshot: Snapshot, operation: str) -> None:
+    """ViewNotProvable where the source, or the target, keeps no rows: there is no ledger of them."""
+    readable_source(snapshot, view, operation)
+    if not stores_rows(snapshot, view.target_id):
+        raise ViewNotProvable(
+            f"{operation} VIEW {view_name(view)}: its target keeps no rows, so nothing is known of"
+            " them.",
+            hint="Write into a MergeTree table to have it checked.",
+        )
+
+
+def _unverifiable(view: MaterializedView, snapshot: Snapshot, reason: str) -> ReconcileRow:
+    gap_rows = sum(s.rows for s in gap(view, snapshot)) if stores_rows(
+        snapshot, view.source_id
+    ) else 0  # fmt: skip
+    return ReconcileRow(
+        NOTHING_THERE, snapshot.number, 0, 0, 0, 0, 0.0, (), sum(bypass(view, snapshot).values()),
+        gap_rows, (reason,), "unverifiable",
+    )  # fmt: skip
+
+
+def _chosen(
+    job: Job, view: MaterializedView, snapshot: Snapshot, partition: str | None,
+    sample: int | None, oldest: int | None, stale: bool,
+) -> frozenset[str] | None:  # fmt: skip
+    """The partitions to compare; None for all."""
+    if sum((partition is not None, sample is not None, oldest is not None, stale)) > 1:
+        raise BadArguments("RECONCILE VIEW takes one of PARTITION, SAMPLE, OLDEST and STALE.")
+    if partition is not None:
+        return frozenset((partition,))
+    if stale:
+        return stale_slices(snapshot, view)
+    wanted = sample if sample is not None else oldest
+    if wanted is None:
+        return None
+    if wanted < 1:
+        word = "OLDEST" if sample is None else "SAMPLE"
+        raise BadArguments(f"{word} is the number of partitions to compare, at least 1.")
+    if sample is None:
+        return frozenset(_by_proof(view, snapshot)[:wanted])
+    there = sorted({p.partition_id for p in snapshot.parts(view.target_id) if p.rows})
+    drawn = random.Random(job.query_id or snapshot.number)
+    return frozenset(drawn.sample(there, min(wanted, len(there))))
+
+
+def _by_proof(view: MaterializedView, snapshot: Snapshot) -> list[str]:
+    """The target's partitions, those first that say least: never compared, then those whose
+    verdict has lapsed, then those proven longest ago."""
+    checks = {check.target_partition: check for check in snapshot.checks(view.id)}
+
+    def age(partition: str) -> tuple[int, int]:
+        check = checks.get(partition)
+        if check is None:
+            return 0, 0
+        return 1 + check_is_current(check, view, snapshot), check.checked_ms
+
+    there = sorted({p.partition_id for p in snapshot.parts(view.target_id) if p.rows})
+    return sorted(there, key=age)
+
+
+def _record(
+    job: Job, snapshot: Snapshot, view: MaterializedView, rows: tuple[ReconcileRow, ...],
+    complete: bool,
+) -> None:  # fmt: skip
+    writers = peers(view, snapshot)
+    requirements: list[Requirement] = [LeaseLive(job.services.lease_id)]
+    requirements += [ViewIs(one.id, one.version) for one in writers]
+    requirements += job.record.requirements()
+    changes = verdict_changes(job, snapshot, view, rows, complete) + job.closing("compared")
+    try:
+        job.services.catalog.apply(
+            Commit(tuple(requirements), tuple(changes), "RECONCILE", job.query_id, job.statement)
+        )
+        job.record.ended()
+    except CommitConflict:
+        job.refuse_cancelled()
+        # The definition changed since the snapshot: the verdict is true, but lapsed already.
+        return
+
+
+def verdict_changes(
+    job: Job, snapshot: Snapshot, view: MaterializedView, rows: tuple[ReconcileRow, ...],
+    complete: bool, raised: frozenset[str] = frozenset(),
+) -> list[Change]:  # fmt: skip
+    """Records the verdicts for the view and its peers; what is equal is stale no more.
+    `complete` tells that the rows are about all of the target; `raised` are the target's partitions
+    whose data version the same commit raises."""
+    writers = peers(view, snapshot)
+    changes: list[Change] = []
+    for row in rows:
+        print_of = fingerprint(view, snapshot, row.partition, raised)
+        for one in writers:
+            changes.append(RecordCheck(_check(job, one, row, print_of)))
+            if row.verdict in ("equal", "retained"):
+                changes.append(ClearInvalidations(one.id, row.partition, snapshot.number))
+    right = [row.partition for row in rows if row.verdict in ("equal", "retained")]
+    changes += frozen_stale(writers, right, snapshot)
+    if complete and len(right) == len(rows):
+        changes += [ClearInvalidations(one.id, None, snapshot.number) for one in writers]
+    return changes
+
+
+def _check(job: Job, view: MaterializedView, row: ReconcileRow, print_of: str) -> Check:
+    return Check(
+        view_id=view.id, target_partition=row.partition, snapshot=row.snapshot,
+        fingerprint=print_of, verdict=row.verdict, keys_compared=row.keys_compared,
+        missing=row.missing, extra=row.extra, differing=row.differing,
+        largest_difference=row.largest_difference, examples=row.examples,
+        checked_ms=job.services.clock_ms(), mode="FULL",
+    )  # fmt: skip

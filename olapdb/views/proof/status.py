@@ -1,0 +1,371 @@
+"""A view's health in one value: verdict, numbers behind it, and the statement that mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from olapdb.ingest.view_failure import FAILED
+from olapdb.lineage.retention import FrozenKeys
+from olapdb.model.part import subtract_ranges, union_ranges
+from olapdb.model.schema import MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.model.view_state import Check
+from olapdb.sql.literals import quote_name
+from olapdb.views.jobs.job import view_name
+from olapdb.views.jobs.retained_rows import retained_words
+from olapdb.views.proof.coverage import bypass, coverage_rows, gap, stores_rows
+from olapdb.views.proof.failed_repairs import ATTEMPTS, failed_attempt
+from olapdb.views.proof.shared_targets import compared_parts, incomparable, peers
+from olapdb.views.proof.verdicts import adoption_refused, check_is_current, counts, failures
+
+Health: TypeAlias = Literal[
+    "proven", "covered", "partial", "stale", "retained", "bypassed", "unproven", "unverifiable",
+    "broken",
+]  # fmt: skip
+"""broken: a table that it needs is gone. unverifiable: a part of its source, of a table that it
+joins or of its target cannot be read. stale: a slice is known to differ, or may since an input
+changed. bypassed: the target holds rows that no view made. partial: there is a gap. unproven: it
+cannot be proven. retained: rows of its source have left by retention, and what it made of them is
+frozen; nothing else is amiss. proven: every partition of the target was compared, equal, and nothing moved
+since. covered: none of these."""
+
+
+MENDED_PARTS_MAX = 100
+
+
+@dataclass(frozen=True, slots=True)
+class StaleSlice:
+    """`partition` None: all of the target."""
+
+    partition: str | None
+    cause: str
+    statement: str
+    query_id: str
+    rows: int
+    since_ms: int
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ViewStatus:
+    """`reason` says why the verdict is what it is, `mend` is SQL, both "" where all is well.
+
+    The view is `gap_blocks` blocks behind its source, the oldest of which came at `gap_since_ms`.
+    `last_check_ms` is when it was compared last, `last_proof_ms` when with an equal outcome that
+    still holds.  Times are 0 where there is none."""
+
+    view_id: str
+    verdict: Health
+    reason: str
+    covered_rows: int
+    gap_rows: int
+    gap_parts: int
+    bypass_rows: int
+    bypass: Mapping[str, int]
+    stale: tuple[StaleSlice, ...]
+    last_check_ms: int
+    mend: str
+    gap_blocks: int = 0
+    gap_since_ms: int = 0
+    retained_rows: int = 0
+    last_proof_ms: int = 0
+    stale_slices: int = 0
+    """Distinct slices among `stale`; where all of the target is, its partitions, at least one."""
+
+
+def view_status(view: MaterializedView, snapshot: Snapshot) -> ViewStatus:
+    """Arithmetic on the ledger, no row is read."""
+    broken = _broken(view, snapshot)
+    if broken:
+        drop = f"DROP VIEW {view_name(view)}"
+        return ViewStatus(view.id, "broken", broken, 0, 0, 0, 0, {}, (), 0, drop)
+    slices = coverage_rows(view, snapshot)
+    gaps = [s for s in slices if s.status == "gap"]
+    by_hand = bypass(view, snapshot)
+    checks = [c for c in snapshot.checks(view.id) if check_is_current(c, view, snapshot)]
+    stale = _stale(view, snapshot, checks)
+    gap_rows = sum(s.rows for s in gaps)
+    verdict, reason, mend = _unreadable(view, snapshot) or _verdict(
+        view, snapshot, gap_rows, by_hand, stale, checks
+    )
+    gap_blocks, gap_since_ms = _lag(view, snapshot) if gaps else (0, 0)
+    return ViewStatus(
+        view_id=view.id,
+        verdict=verdict,
+        reason=reason,
+        covered_rows=sum(s.rows for s in slices if s.status == "covered"),
+        gap_rows=gap_rows,
+        gap_parts=sum(s.parts for s in gaps),
+        bypass_rows=sum(by_hand.values()),
+        bypass=by_hand,
+        stale=stale,
+        last_check_ms=max(
+            (c.checked_ms for c in snapshot.checks(view.id) if c.mode not in ATTEMPTS), default=0
+        ),
+        mend=mend,
+        gap_blocks=gap_blocks,
+        gap_since_ms=gap_since_ms,
+        retained_rows=sum(s.rows for s in slices if s.status == "retained"),
+        last_proof_ms=max((c.checked_ms for c in checks if c.verdict == "equal"), default=0),
+        stale_slices=_distinct_slices(view, snapshot, stale),
+    )
+
+
+def _lag(view: MaterializedView, snapshot: Snapshot) -> tuple[int, int]:
+    """How many blocks of the source the view has not seen whole, and when the oldest came."""
+    missed = union_ranges(part.block_range for one in gap(view, snapshot) for part in one.parts)
+    missed = subtract_ranges(missed, snapshot.coverage(view.id).everywhere)
+    spans = [snapshot.block_span(view.source_id, one) for one in missed]
+    return sum(count for count, _ in spans), min((ms for _, ms in spans if ms), default=0)
+
+
+def _broken(view: MaterializedView, snapshot: Snapshot) -> str:
+    if not isinstance(snapshot.by_id(view.source_id), Table):
+        return "Its source does not exist any more."
+    if not isinstance(snapshot.by_id(view.target_id), Table):
+        return "Its target does not exist any more."
+    for table_id in view.dimension_ids:
+        if snapshot.by_id(table_id) is None:
+            return "A table that it joins does not exist any more."
+    return ""
+
+
+def _unreadable(view: MaterializedView, snapshot: Snapshot) -> tuple[Health, str, str] | None:
+    """Parts of what the view reads and writes that are damaged: nothing can be compared with them.
+    `mend` sets all of them aside, or the first ones of many."""
+    roles = {view.target_id: "its target", view.source_id: "its source"}
+    for table_id in view.dimension_ids:
+        roles.setdefault(table_id, "a table that it joins")
+    order = list(roles)
+    damaged = [one for one in snapshot.damaged() if one.table_id in roles]
+    if not damaged:
+        return None
+    damaged.sort(key=lambda one: (order.index(one.table_id), one.part))
+    names: dict[str, str] = {}
+    for one in damaged:
+        table = snapshot.by_id(one.table_id)
+        assert isinstance(table, Table)
+        names[one.table_id] = f"{quote_name(table.database)}.{quote_name(table.name)}"
+    first = damaged[0]
+    name = names[first.table_id]
+    more = f" {len(damaged) - 1} more parts are damaged." if len(damaged) > 1 else ""
+    reason = (
+        f"Part {first.part} of {roles[first.table_id]} {name} is damaged: {first.reason}{more}"
+        f" Restore its file and run CHECK TABLE {name}, or set the part aside (mend)."
+    )
+    mends = (
+        f"SYSTEM QUARANTINE PART '{one.part_id}' ON {names[one.table_id]}"
+        for one in damaged[:MENDED_PARTS_MAX]
+    )
+    return "unverifiable", reason, "; ".join(mends)
+
+
+def _stale(
+    view: MaterializedView, snapshot: Snapshot, checks: list[Check]
+) -> tuple[StaleSlice, ...]:
+    slices = [
+        StaleSlice(i.target_partition, i.cause, i.statement, i.query_id, i.rows, i.since_ms, i.keys)
+        for one in peers(view, snapshot) for i in snapshot.invalidations(one.id)
+        if i.cause != FAILED
+    ]  # fmt: skip
+    slices += [
+        StaleSlice(c.target_partition, "RECONCILE", "", "", c.missing + c.extra + c.differing,
+                   c.checked_ms, c.examples)
+        for c in checks if c.verdict == "different"
+    ]  # fmt: skip
+    return tuple(slices)
+
+
+def _distinct_slices(
+    view: MaterializedView, snapshot: Snapshot, stale: tuple[StaleSlice, ...]
+) -> int:
+    named = {one.partition for one in stale}
+    if None not in named:
+        return len(named)
+    there = {part.partition_id for part in snapshot.parts(view.target_id) if part.rows}
+    return max(len((named | there) - {None}), 1)
+
+
+def _verdict(
+    view: MaterializedView, snapshot: Snapshot, gap_rows: int, by_hand: Mapping[str, int],
+    stale: tuple[StaleSlice, ...], checks: list[Check],
+) -> tuple[Health, str, str]:  # fmt: skip
+    name = view_name(view)
+    why = incomparable(view, snapshot)
+    if not stores_rows(snapshot, view.source_id):
+        return "unproven", why + _lost(view, snapshot) + _for_good(by_hand, stale), ""
+    forgets = not stores_rows(snapshot, view.target_id)  # nothing there to be stale
+    amiss = _amiss(view, snapshot, gap_rows, by_hand, () if forgets else stale)
+    kept = retained_words(view, snapshot)
+    if why:  # What is amiss is named, and mended, all the same.
+        reason, mend = _told(amiss) if amiss else (kept, "")
+        return "unproven", f"{why} {reason}".rstrip(), mend
+    if amiss:
+        reason, mend = _told(amiss)
+        return (amiss[0].verdict if all(one.mend for one in amiss) else "unproven"), reason, mend
+    equal = {c.target_partition for c in checks if c.verdict in ("equal", "retained")}
+    there = {part.partition_id for part in compared_parts(view, snapshot)}
+    proven = bool(checks) and there <= equal
+    fails = "" if proven else failed_attempt(view, snapshot, "RECONCILE")
+    if fails:
+        return "unproven", f"{_failed_words('RECONCILE', fails, name)} {kept}".rstrip(), ""
+    if kept:
+        rest = " The rest is proven." if proven else ""
+        return "retained", kept + rest, "" if proven else f"SYSTEM RECONCILE VIEW {name}"
+    if proven:
+        return "proven", "", ""
+    return "covered", "", f"SYSTEM RECONCILE VIEW {name}"
+
+
+# --- what is amiss -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Amiss:
+    """Something that the ledger knows to be wrong; `mend` is "" where nothing can be done about it
+    before a person changes rows or the definition."""
+
+    verdict: Health
+    reason: str
+    mend: str
+
+
+def _told(amiss: Sequence[_Amiss]) -> tuple[str, str]:
+    """Return the words for what is amiss and the statement that is to be run first. What can be
+    mended is told the worst first, one at a time."""
+    hopeless = [one.reason for one in amiss if not one.mend]
+    mended = [one for one in amiss if one.mend][:1]
+    words = " ".join((*hopeless, *(one.reason for one in mended)))
+    return words, mended[0].mend if mended else ""
+
+
+def _amiss(
+    view: MaterializedView, snapshot: Snapshot, gap_rows: int, by_hand: Mapping[str, int],
+    stale: tuple[StaleSlice, ...],
+) -> list[_Amiss]:  # fmt: skip
+    """Return what the ledger knows to be wrong, the worst first: stale, bypassed, partial."""
+    name = view_name(view)
+    real = [s for s in stale if not (s.cause == "RECONCILE" and by_hand.get(s.partition or ""))]
+    never = failed_attempt(view, snapshot, "REPLAY") if real or by_hand else ""
+    never = _failed_words("REPLAY", never, name) if never else ""
+    error = failed_attempt(view, snapshot, "BACKFILL") if gap_rows else ""
+    missed = f"It has not seen {gap_rows} rows." if gap_rows else ""
+    found: list[_Amiss] = []
+    if real:
+        mend = f"SYSTEM REPLAY VIEW {name} STALE"
+        found.append(_either("stale", _stale_words(real), mend, never))
+    if by_hand:
+        one = _by_hand(view, snapshot, by_hand, bool(gap_rows), bool(error))
+        if real and one.mends_stale:
+            words = f"{_stale_words(real)} {one.reason} {missed}".rstrip()
+            found = [_either("stale", words, one.mend, never)]
+        else:
+            found.append(_either("bypassed", f"{one.reason} {missed}".rstrip(), one.mend, never))
+    if gap_rows:
+        fails = _failed_words("BACKFILL", error, name) if error else ""
+        words = missed + _why(view, snapshot, gap_rows)
+        found.append(_either("partial", words, f"SYSTEM BACKFILL VIEW {name}", fails))
+    return found
+
+
+def _either(verdict: Health, words: str, mend: str, never: str) -> _Amiss:
+    return _Amiss(verdict, f"{words} {never}".rstrip(), "" if never else mend)
+
+
+@dataclass(frozen=True, slots=True)
+class _ByHand:
+    """What to say of rows that no view made, and to do about them; `mends_stale` tells that the
+    statement is right for slices that are stale besides."""
+
+    reason: str
+    mend: str
+    mends_stale: bool = False
+
+
+def _by_hand(
+    view: MaterializedView, snapshot: Snapshot, by_hand: Mapping[str, int], missed: bool,
+    fails: bool,
+) -> _ByHand:  # fmt: skip
+    """Return what is to be done about rows that no view made.
+
+    Maybe they are what a view of the target missed, put there by hand: ADOPT finds out, if it can.
+    Where it says no, or nothing was missed, they go; `missed` is filled with that, unless a
+    backfill `fails`."""
+    name, reason = view_name(view), _bypass_words(by_hand)
+    discard = f"SYSTEM REPLAY VIEW {name} DISCARD BYPASS"
+    removes = "DISCARD BYPASS removes them."
+    if incomparable(view, snapshot) and missed and not fails:
+        return _ByHand(reason, f"SYSTEM BACKFILL VIEW {name}")
+    if incomparable(view, snapshot):
+        return _ByHand(f"{reason} {removes}", discard)
+    owner = next((one for one in peers(view, snapshot) if gap(one, snapshot)), None)
+    frozen = FrozenKeys.of(snapshot, view.target_id)
+    if owner is None or fails or failed_attempt(owner, snapshot, "BACKFILL"):
+        return _ByHand(f"{reason} {removes}", discard)
+    if missed:
+        discard = f"SYSTEM BACKFILL VIEW {name} DISCARD BYPASS"
+    if any(frozen.holds(partition) for partition in by_hand):
+        why = "They lie beside rows that retention froze, and cannot be adopted."
+        return _ByHand(f"{reason} {why} {removes}", discard, True)
+    refused = adoption_refused(owner, snapshot)
+    if refused is None:
+        return _ByHand(reason, f"SYSTEM ADOPT VIEW {view_name(owner)}", True)
+    found = f"They are not what it makes: {counts(refused)} keys, ADOPT found."
+    if refused.verdict == "unverifiable":
+        found = f"ADOPT cannot compare them: {refused.examples[0]}"
+    return _ByHand(f"{reason} {found} {removes}", discard, True)
+
+
+def _failed_words(attempt: str, error: str, name: str) -> str:
+    """Return why no statement mends it, and what a person has to do first."""
+    again = "" if attempt == "RECONCILE" else f", then SYSTEM {attempt} VIEW {name}"
+    again += " STALE" if attempt == "REPLAY" else ""
+    return (
+        f"{attempt} failed: {error} Change the rows that it fails on (ALTER TABLE … UPDATE, DELETE"
+        f" FROM), or the definition (ALTER TABLE {name} MODIFY QUERY …){again}."
+    )
+
+
+def _stale_words(stale: Sequence[StaleSlice]) -> str:
+    """ "Stale by DELETE, DIMENSION CHANGE."; the statement that set parts aside names them."""
+    causes = dict.fromkeys(
+        f"{one.cause} ({one.statement})" if one.cause == "QUARANTINE PART" else one.cause
+        for one in stale
+    )
+    return f"Stale by {', '.join(causes)}."
+
+
+def _bypass_words(by_hand: Mapping[str, int]) -> str:
+    where = ", ".join(list(by_hand)[:5])
+    return f"{sum(by_hand.values())} rows of the target (in {where}) were made by no view."
+
+
+def _for_good(by_hand: Mapping[str, int], stale: Sequence[StaleSlice]) -> str:
+    """What is amiss with a view whose source keeps no rows: nothing recomputes it."""
+    words = [_stale_words(stale)] if stale else []
+    words += [_bypass_words(by_hand)] if by_hand else []
+    return "".join(f" {one}" for one in words)
+
+
+def _lost(view: MaterializedView, snapshot: Snapshot) -> str:
+    """The failures on a source that keeps no rows: nothing brings these back."""
+    notes = [one for one in snapshot.invalidations(view.id) if one.cause == FAILED]
+    if not notes:
+        return ""
+    newest, rows = notes[-1], sum(one.rows for one in notes)
+    return (
+        f" It failed on {rows} rows, which it lacks for good, in INSERT {newest.query_id} at last:"
+        f" {newest.keys[0]}"
+    )
+
+
+def _why(view: MaterializedView, snapshot: Snapshot, gap_rows: int) -> str:
+    """The newest failure that left a gap (materialized_views_ignore_errors); some of the rows may
+    have left since."""
+    notes = failures(view, snapshot)
+    if not notes:
+        return ""
+    newest, rows = notes[-1], min(sum(one.rows for one in notes), gap_rows)
+    return f" It failed on {rows} of them, in INSERT {newest.query_id} at last: {newest.keys[0]}"

@@ -1,0 +1,108 @@
+"""Verdicts of reconciliation: what each is about, whether it still holds, which slices are stale."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Protocol
+
+from olapdb.ingest.view_failure import FAILED
+from olapdb.model.fingerprints import check_is_current, fingerprint
+from olapdb.model.part import BlockRange, union_ranges
+from olapdb.model.schema import MaterializedView
+from olapdb.model.snapshot import Snapshot
+from olapdb.model.view_state import Check, Invalidation
+from olapdb.views.proof.coverage import gap, is_bypass, writers
+
+__all__ = [
+    "adoption_fingerprint", "adoption_refused", "check_is_current", "counts", "failures",
+    "fingerprint", "raised_versions", "stale_slices",
+]  # fmt: skip
+
+
+class _Counted(Protocol):
+    """A comparison's outcome."""
+
+    @property
+    def missing(self) -> int: ...
+
+    @property
+    def extra(self) -> int: ...
+
+    @property
+    def differing(self) -> int: ...
+
+
+WHOLE_TARGET = ""
+"""The partition that the verdict of a refused ADOPT is kept under: it is about all of them."""
+
+
+def adoption_refused(view: MaterializedView, snapshot: Snapshot) -> Check | None:
+    """What the last ADOPT found different, while the same rows are by hand and the same are
+    missed."""
+    for one in snapshot.checks(view.id):
+        if one.mode == "ADOPT" and one.fingerprint == adoption_fingerprint(view, snapshot):
+            return one
+    return None
+
+
+def counts(found: _Counted) -> str:
+    """ "1 missing, 2 differing": those that are not zero."""
+    each = (("missing", found.missing), ("extra", found.extra), ("differing", found.differing))
+    return ", ".join(f"{count} {what}" for what, count in each if count)
+
+
+def adoption_fingerprint(view: MaterializedView, snapshot: Snapshot) -> str:
+    """What the outcome of ADOPT depends on. Rows that triggers bring are not among it: they are the
+    same on both sides."""
+    views = snapshot.views_into(view.target_id)
+    ids = writers(view, snapshot)
+    by_hand: dict[str, list[BlockRange]] = {}
+    for part in snapshot.parts(view.target_id):
+        if part.rows and is_bypass(part, ids):
+            by_hand.setdefault(part.partition_id, []).append(part.block_range)
+    facts = (
+        "ADOPT",
+        [(one.id, one.version, snapshot.data_version(one.source_id, "")) for one in views],
+        raised_versions(view.target_id, snapshot),
+        [(partition, union_ranges(ranges)) for partition, ranges in sorted(by_hand.items())],
+        [(one.partition, one.blocks) for one in gap(view, snapshot)],
+    )
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:32]
+
+
+def raised_versions(table_id: str, snapshot: Snapshot) -> list[tuple[str, int]]:
+    """Return the data versions of a table's partitions that were changed ever."""
+    partitions = {"", *(part.partition_id for part in snapshot.parts(table_id))}
+    versions = ((p, snapshot.data_version(table_id, p)) for p in sorted(partitions))
+    return [(partition, version) for partition, version in versions if version]
+
+
+def stale_slices(snapshot: Snapshot, view: MaterializedView) -> frozenset[str] | None:
+    """Partitions of the target that some writer's invalidation or failed check names; None: all."""
+    found: set[str] = set()
+    for view_id in writers(view, snapshot):
+        for one in snapshot.invalidations(view_id):
+            if one.cause == FAILED:
+                continue
+            if one.target_partition is None:
+                return None
+            found.add(one.target_partition)
+        for check in snapshot.checks(view_id):
+            if check.verdict == "different" and check_is_current(check, view, snapshot):
+                found.add(check.target_partition)
+    return frozenset(found)
+
+
+def failures(view: MaterializedView, snapshot: Snapshot) -> tuple[Invalidation, ...]:
+    """The INSERTs whose blocks are the view's gap because it failed on them, oldest first."""
+    notes = [one for one in snapshot.invalidations(view.id) if one.cause == FAILED]
+    if not notes:
+        return ()
+    missed = [part.block_range for one in gap(view, snapshot) for part in one.parts]
+    of_commit: dict[int, list[int]] = {}
+    for block in snapshot.blocks(view.source_id) if missed else ():
+        of_commit.setdefault(block.commit, []).append(block.number)
+    return tuple(
+        note for note in notes
+        if any(r.first <= n <= r.last for n in of_commit.get(note.commit, ()) for r in missed)
+    )  # fmt: skip

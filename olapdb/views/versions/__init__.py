@@ -1,0 +1,1 @@
+"""Versions of a view: rebuild beside the old one, swap, roll back."""

@@ -1,0 +1,87 @@
+"""Where a new version of a view cannot be made, or could not take its place."""
+
+from __future__ import annotations
+
+from olapdb.errors import BadArguments, RetainedRows, ViewNotProvable
+from olapdb.model.schema import MaterializedView
+from olapdb.model.snapshot import Snapshot
+from olapdb.views.definition.definition import Definition
+from olapdb.views.jobs.job import readable_source, view_name
+from olapdb.views.proof.coverage import stores_rows
+from olapdb.views.versions.versions import refuse_bypass, refuse_dependents
+
+
+def refuse_rebuild(
+    snapshot: Snapshot, view: MaterializedView, discard_retained: bool = False
+) -> None:
+    """Where another version could not take the view's place without losing something; what was
+    made of rows that left by retention may be given up by `discard_retained`."""
+    name = view_name(view)
+    if not view.attached:
+        raise BadArguments(
+            f"View {name} is detached: INSERTs do not fire it, but would fire its new version.",
+            hint=f"SYSTEM START VIEW {name} first.",
+        )
+    readable_source(snapshot, view, "REBUILD")
+    if not stores_rows(snapshot, view.target_id):
+        raise ViewNotProvable(
+            f"REBUILD VIEW {name}: its target keeps no rows that could be compared.",
+            hint=f"CREATE OR REPLACE MATERIALIZED VIEW {name} TO a table that stores rows.",
+        )
+    refuse_dependents(snapshot, view)
+    refuse_bypass(snapshot, view)
+    left = sum(one.rows for one in snapshot.retained(view.id) if one.side == "source")
+    if left and not discard_retained:
+        raise RetainedRows(
+            f"REBUILD VIEW {name}: {left} rows of its source have left by retention; a new version"
+            " could not be made of them.",
+            hint=f"ALTER TABLE {name} MODIFY QUERY and SYSTEM REPLAY VIEW {name} STALE keep what was"
+            " made of them; SETTINGS discard_retained = 1 builds a version without it.",
+        )
+
+
+def refuse_version(snapshot: Snapshot, view: MaterializedView) -> None:
+    """BadArguments where the view is itself a version of another one."""
+    if not view.standing:
+        return
+    beside = snapshot.by_id(view.stands_beside)
+    name = f"{beside.database}.{beside.name}" if beside is not None else "the view"
+    raise BadArguments(
+        f"{view_name(view)} is a version of {name}.", hint=f"SYSTEM REBUILD VIEW {name}."
+    )
+
+
+def refuse_unprovable(snapshot: Snapshot, view: MaterializedView, definition: Definition) -> None:
+    """ViewNotProvable where the new version could not be compared with its source."""
+    reason = definition.unprovable
+    if not reason and not stores_rows(snapshot, definition.source.id):
+        reason = "The source keeps no rows that could be read again."
+    if reason:
+        at_insert = dict(definition.settings).get("dimensions") == "at_insert"
+        instead = "SETTINGS dimensions = 'current' builds one that can be; " if at_insert else ""
+        raise ViewNotProvable(
+            f"REBUILD VIEW {view_name(view)}: the new version could not be proven. {reason}",
+            hint=f"{instead}CREATE OR REPLACE MATERIALIZED VIEW {view_name(view)} replaces it unproven.",
+        )
+
+
+def refuse_lost_rows(
+    snapshot: Snapshot, view: MaterializedView, candidate: MaterializedView
+) -> None:
+    """RetainedRows where source rows left by retention before the candidate had seen them."""
+    if view.source_id != candidate.source_id:
+        return
+    had, has = (_retained(snapshot, one) for one in (view, candidate))
+    lost = {partition: rows for partition, rows in had.items() if has.get(partition, 0) < rows}
+    if lost:
+        listed = ", ".join(f"{p or 'all'}: {n}" for p, n in sorted(lost.items()))
+        raise RetainedRows(
+            "Source rows left by retention before the new version had seen them (by partition:"
+            f" {listed}); only {view_name(view)} has what was made of them.",
+            hint="SETTINGS discard_retained = 1 swaps without it.",
+        )
+
+
+def _retained(snapshot: Snapshot, view: MaterializedView) -> dict[str, int]:
+    kept = (one for one in snapshot.retained(view.id) if one.side == "source")
+    return {one.partition: one.rows for one in kept}

@@ -1,0 +1,252 @@
+"""How a rebuild begins: what is asked for, and the commit that makes the new target and the new view.
+
+The new view is the candidate: attached, so INSERTs fire it from that commit on, with all older blocks
+as its gap.  A rebuild that was stopped finds it, and goes on.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
+
+from olapdb.errors import BadArguments, CommitConflict, Error, UnknownIdentifier
+from olapdb.functions.base import Environment
+from olapdb.model.changes import (
+    Change,
+    Commit,
+    DatabaseExists,
+    LeaseLive,
+    NameIsFree,
+    PutObject,
+    Requirement,
+    RevisionIs,
+    SchemaIs,
+    VersionsAre,
+)  # fmt: skip
+from olapdb.model.schema import Column, MaterializedView, Table
+from olapdb.model.snapshot import Snapshot
+from olapdb.plan.nodes import Plan
+from olapdb.runtime.failpoints import reach
+from olapdb.runtime.services import Services
+from olapdb.sql import nodes
+from olapdb.sql.parser import parse_query
+from olapdb.views.definition.definition import MEANING, Definition, define, kept_settings
+from olapdb.views.definition.drop_attach import versions_of
+from olapdb.views.jobs.executor import Executor
+from olapdb.views.jobs.job import Progress, find_view, view_name
+from olapdb.views.versions.rebuild_checks import refuse_rebuild, refuse_unprovable, refuse_version
+from olapdb.views.versions.target_columns import columns_for
+from olapdb.views.versions.versions import candidate_of, target_of, version_name
+
+ATTEMPTS_MAX = 10
+
+BuildTarget: TypeAlias = Callable[[Table, tuple[Column, ...], str], Table]
+"""(the old target, the columns, the new name) -> the new target, which is not published."""
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildRow:
+    """A step of a rebuild: of the whole, or of one partition (of the source in "backfill", of the
+    target in "replay" and "reconcile"). `rows` are source rows in "backfill", rows of the new
+    target after "replay", keys compared in "reconcile"."""
+
+    step: Literal["start", "resume", "backfill", "replay", "reconcile", "swap", "unchanged"]
+    view: str
+    target: str
+    partition: str
+    rows: int
+    status: str
+    commit: int | None
+
+
+@dataclass(frozen=True)
+class RebuildRequest:
+    """One SYSTEM REBUILD VIEW statement. `query` None: the view's own; `engine` is that of the new
+    target, "" for the old one's; `build_target` makes it."""
+
+    services: Services
+    view_id: str
+    build_target: BuildTarget
+    query: nodes.Query | None = None
+    engine: str = ""
+    reshaped: bool = False
+    """Whether the statement describes the new target."""
+    database: str = "default"
+    executor: Executor | None = None
+    progress: Progress | None = None
+    query_id: str = ""
+    statement: str = ""
+    settings: Mapping[str, object] | None = None
+    stop: threading.Event | None = None
+    named: Mapping[str, object] = field(default_factory=dict)
+    """The settings that the statement itself gives; without a query only these change a meaning."""
+
+    @property
+    def discards_retained(self) -> bool:
+        """Whether what was made of rows that left by retention may be given up."""
+        return bool((self.settings or {}).get("discard_retained", False))
+
+    @property
+    def _redefines(self) -> bool:
+        """Whether the statement says what the view is to mean."""
+        return self.query is not None or not self.named.keys().isdisjoint(MEANING)
+
+    def begin(self) -> tuple[RebuildRow, str]:
+        """Makes the candidate, or finds it ("resume"), and its id; "unchanged" and "" where the
+        view has the definition already. Raises what CREATE raises for the query, and what a rebuild refuses."""
+        for _ in range(ATTEMPTS_MAX):
+            snapshot = self.services.catalog.snapshot()
+            view = find_view(snapshot, self.view_id)
+            refuse_version(snapshot, view)
+            candidate = candidate_of(snapshot, view)
+            if candidate is not None:
+                return self._resume(snapshot, view, candidate), candidate.id
+            if self._is_there(snapshot, view):
+                row = row_of("unchanged", snapshot, view, "the view has this definition", None)
+                return row, ""
+            refuse_rebuild(snapshot, view, self.discards_retained)
+            try:
+                return self._start(snapshot, view)
+            except CommitConflict:
+                continue
+        raise CommitConflict(
+            f"The tables of view changed {ATTEMPTS_MAX} times meanwhile.",
+            hint="Nothing was changed; run it again.",
+        )
+
+    def _defined(
+        self, snapshot: Snapshot, view: MaterializedView, target: Callable[[Plan], Table]
+    ) -> Definition:
+        name = view_name(view)
+        if self.query is not None:
+            return define(
+                snapshot, name, self.query, target, database=self.database,
+                zone=self.services.zone,
+                session_settings=kept_settings(view, self.settings or {}),
+                position=self.query.position,
+            )  # fmt: skip
+        return define(
+            snapshot, name, parse_query(view.query), target, database=view.database,
+            zone=view.zone, session_settings=kept_settings(view, self.named),
+        )  # fmt: skip
+
+    def _means(self, snapshot: Snapshot, view: MaterializedView) -> bool:
+        """Whether the statement's query is the view's already."""
+        target = target_of(snapshot, view)
+        try:
+            wanted = self._defined(snapshot, view, lambda plan: target)
+        except Error:
+            return False
+        return wanted.applied_to(view) == view
+
+    def _has_shape(self, snapshot: Snapshot, view: MaterializedView) -> bool:
+        """Whether the view's target is as the statement describes it."""
+        there = target_of(snapshot, view)
+        if not self.reshaped:
+            return True
+        asked = self.build_target(there, there.columns, there.name)
+        return (asked.engine, asked.sorting_key, asked.primary_key, asked.partition_key) == (
+            there.engine, there.sorting_key, there.primary_key, there.partition_key
+        )  # fmt: skip
+
+    def _is_there(self, snapshot: Snapshot, view: MaterializedView) -> bool:
+        """What the statement asks for, where it asks for something in particular."""
+        if not self._redefines and not self.reshaped:
+            return False
+        same = not self._redefines or self._means(snapshot, view)
+        return same and self._has_shape(snapshot, view)
+
+    def _resume(
+        self, snapshot: Snapshot, view: MaterializedView, candidate: MaterializedView
+    ) -> RebuildRow:
+        same = not self._redefines or self._means(snapshot, candidate)
+        if not same or not self._has_shape(snapshot, candidate):
+            what = "target" if same else "query"
+            raise BadArguments(
+                f"A rebuild of {view_name(view)} with another {what} is under way:"
+                f" {candidate.query}",
+                hint=f"SYSTEM REBUILD VIEW {view_name(view)} goes on with it; SYSTEM CANCEL REBUILD"
+                f" VIEW {view_name(view)} gives it up.",
+            )
+        return row_of("resume", snapshot, candidate, "goes on", None)
+
+    def _start(self, snapshot: Snapshot, view: MaterializedView) -> tuple[RebuildRow, str]:
+        view_id, generation = str(uuid.uuid4()), _next_generation(snapshot, view)
+        old = target_of(snapshot, view)
+        name = f".inner_id.{view_id}" if view.inner else version_name(old.name, generation)
+
+        def target(plan: Plan) -> Table:
+            environment = Environment(zone=self.services.zone, database=self.database)
+            engine = self.engine or old.engine.name
+            columns = columns_for(view, old, engine, plan, environment)
+            try:
+                return self.build_target(old, columns, name)
+            except UnknownIdentifier as error:
+                raise UnknownIdentifier(
+                    f"REBUILD VIEW {view_name(view)}: the keys of the new target name a column that"
+                    f" the new query does not make. {error.message}",
+                    hint="What is not given is as in the old target: SYSTEM REBUILD VIEW"
+                    f" {view_name(view)} PARTITION BY … ORDER BY (…) AS SELECT … gives it.",
+                ) from error
+
+        definition = self._defined(snapshot, view, target)
+        refuse_unprovable(snapshot, view, definition)
+        candidate = definition.applied_to(
+            replace(
+                view, id=view_id, name=version_name(view.name, generation), version=1, revision=0,
+                attached=True, standing="candidate", stands_beside=view.id, generation=generation,
+                created_ms=self.services.clock_ms(),
+                first_block=snapshot.next_block(definition.source),
+            )
+        )  # fmt: skip
+        beside = versions_of(snapshot, view)
+        requirements: list[Requirement] = [
+            LeaseLive(self.services.lease_id), RevisionIs(view.id, view.revision),
+            VersionsAre(view.id, tuple(sorted(one.id for one in beside))),
+            DatabaseExists(view.database), DatabaseExists(definition.target.database),
+            SchemaIs(old.id, old.version),
+            NameIsFree(candidate.database, candidate.name),
+            NameIsFree(definition.target.database, name), *definition.requirements(snapshot),
+        ]  # fmt: skip
+        reach("rebuild.before_start")
+        done = self.apply(requirements, (PutObject(definition.target), PutObject(candidate)))
+        reach("rebuild.started")
+        target_name = f"{definition.target.database}.{definition.target.name}"
+        row = RebuildRow("start", view_name(candidate), target_name, "", 0, "attached", done)
+        return row, view_id
+
+    # --- the commit
+
+    def apply(self, requirements: Sequence[Requirement], changes: Sequence[Change]) -> int:
+        """One commit of the rebuild; its number."""
+        commit = Commit(
+            tuple(requirements), tuple(changes), "REBUILD VIEW", self.query_id, self.statement
+        )
+        return self.services.catalog.apply(commit).number
+
+
+def _next_generation(snapshot: Snapshot, view: MaterializedView) -> int:
+    """The number of the next version, whose names are free."""
+    target = target_of(snapshot, view)
+    number = 1 + max(one.generation for one in (view, *versions_of(snapshot, view)))
+    while (
+        snapshot.find(view.database, version_name(view.name, number)) is not None
+        or snapshot.find(target.database, version_name(target.name, number)) is not None
+    ):
+        number += 1
+    return number
+
+
+def row_of(
+    step: str, snapshot: Snapshot, view: MaterializedView, status: str, commit: int | None,
+    partition: str = "", rows: int = 0,
+) -> RebuildRow:  # fmt: skip
+    """A row about the view as it is in the snapshot."""
+    target = target_of(snapshot, view)
+    return RebuildRow(
+        step, view_name(view), f"{target.database}.{target.name}", partition, rows,  # type: ignore[arg-type]
+        status, commit,
+    )  # fmt: skip

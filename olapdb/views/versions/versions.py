@@ -1,0 +1,310 @@
+"""The versions of a view, and the one commit in which two of them change places.
+
+    before     v   -> t         v__v2 -> t__v2    candidate, equal to a recomputation
+    SWAP       v   -> t         v__v1 -> t__v1    previous: v and t are now what was built
+    ROLLBACK   v   -> t         v__v2 -> t__v2    the first again, at once
+
+Names change places, identities do not: each view keeps its target, its coverage and its verdicts,
+and all of them fire on every INSERT.  So the previous version has what came in since the swap, and
+whoever reads `t` reads one version, never both.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from olapdb.bind import BindScope, bind_query
+from olapdb.errors import (
+    BypassRows,
+    CommitConflict,
+    Error,
+    HaveDependentObjects,
+    InternalError,
+    UnknownTable,
+)  # fmt: skip
+from olapdb.functions.base import Environment
+from olapdb.model.changes import (
+    Change,
+    Commit,
+    DropObject,
+    LeaseLive,
+    NameIsFree,
+    NoBypass,
+    NoDependents,
+    NoViewSince,
+    PutObject,
+    Requirement,
+    RevisionIs,
+    VersionsAre,
+)  # fmt: skip
+from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
+from olapdb.model.snapshot import Snapshot
+from olapdb.runtime.failpoints import reach
+from olapdb.runtime.services import Services
+from olapdb.sql.parser import parse_query
+from olapdb.views.definition.drop_attach import dependents, rewrite_references, versions_of
+from olapdb.views.definition.overlay_snapshot import Overlay
+from olapdb.views.jobs.job import find_view, view_name
+from olapdb.views.proof.coverage import bypass
+from olapdb.views.proof.status import view_status
+
+ATTEMPTS_MAX = 20
+
+
+def version_name(name: str, generation: int) -> str:
+    """What a view, or its target, is called while another version has the name."""
+    return f"{name}__v{generation}"
+
+
+def candidate_of(snapshot: Snapshot, view: MaterializedView) -> MaterializedView | None:
+    """The version that a REBUILD is making."""
+    found = (one for one in versions_of(snapshot, view) if one.standing == "candidate")
+    return next(found, None)
+
+
+def previous_of(snapshot: Snapshot, view: MaterializedView) -> MaterializedView | None:
+    """The version that the last REBUILD replaced, while it is kept."""
+    found = (one for one in versions_of(snapshot, view) if one.standing == "previous")
+    return next(found, None)
+
+
+def target_of(snapshot: Snapshot, view: MaterializedView) -> Table:
+    found = snapshot.by_id(view.target_id)
+    if not isinstance(found, Table):
+        raise UnknownTable(
+            f"The target of view {view_name(view)} does not exist.",
+            hint=f"DROP VIEW {view_name(view)}, and create it anew.",
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """`old` has the name, `new` is to have it; `steps_back` tells a ROLLBACK from a swap."""
+
+    snapshot: Snapshot
+    old: MaterializedView
+    new: MaterializedView
+    steps_back: bool = False
+
+    def refuse(self) -> None:
+        """Raises HaveDependentObjects, BypassRows, or what a plain view would raise: where the
+        exchange would lose something."""
+        for view in (self.old, self.new):
+            refuse_dependents(self.snapshot, view)
+            refuse_bypass(self.snapshot, view)
+        gone = {i for one in self._superseded() for i in (one.id, one.target_id)}
+        refuse_broken_views(self.snapshot, self._changed(), gone)
+
+    def commit(self, requirements: Iterable[Requirement]) -> tuple[list[Requirement], list[Change]]:
+        """All that the exchange requires beside these, and its changes."""
+        old, new = self.old, self.new
+        if old.standing or new.stands_beside != old.id:
+            raise InternalError(f"{view_name(new)} is no version of {view_name(old)}.")
+        versions = versions_of(self.snapshot, old)
+        needed: list[Requirement] = [
+            RevisionIs(old.id, old.revision), RevisionIs(new.id, new.revision),
+            VersionsAre(old.id, tuple(sorted(one.id for one in versions))),
+            VersionsAre(new.id, ()), NoViewSince(self.snapshot.number), *requirements,
+        ]  # fmt: skip
+        for view in (old, new):
+            table = target_of(self.snapshot, view)
+            needed += [
+                RevisionIs(table.id, table.revision), NoDependents(view.id),
+                NoDependents(table.id, but=(view.id,)), NoBypass(table.id, (view.id,)),
+            ]  # fmt: skip
+        changes: list[Change] = []
+        for gone in self._superseded():
+            table = target_of(self.snapshot, gone)
+            needed += [RevisionIs(gone.id, gone.revision), NoDependents(gone.id)]
+            needed.append(NoDependents(table.id, but=(gone.id,)))
+            changes += [DropObject(gone.id), DropObject(table.id)]
+        changed = self._changed()
+        needed += [
+            NameIsFree(item.database, item.name) for item in changed
+            if self.snapshot.find(item.database, item.name) is None
+        ]  # fmt: skip
+        return needed, [*changes, *(PutObject(item) for item in changed)]
+
+    def _kept_name(self, database: str, name: str) -> str:
+        """What the old version, or its target, is called from now on: the name of its generation,
+        another one where somebody else has that."""
+        leaving = {i for gone in self._superseded() for i in (gone.id, gone.target_id)}
+        wanted = version_name(name, self.old.generation)
+        for number in itertools.count(2):
+            held = self.snapshot.find(database, wanted)
+            if held is None or held.id in leaving:
+                break
+            wanted = f"{version_name(name, self.old.generation)}_{number}"
+        return wanted
+
+    def _superseded(self) -> tuple[MaterializedView, ...]:
+        """A swap lets go of the version before the one that it replaces."""
+        if self.steps_back:
+            return ()
+        before = previous_of(self.snapshot, self.old)
+        return () if before is None else (before,)
+
+    def _changed(self) -> list[SchemaObject]:
+        """Views and targets under their new names; plain views that read the new one by its old
+        name follow it, those that read the name read what has it then."""
+        old, new = self.old, self.new
+        moved: list[SchemaObject] = [
+            replace(
+                new.renamed(old.database, old.name), standing="", stands_beside="",
+                comment=new.comment or old.comment,
+            ),
+            replace(
+                old.renamed(old.database, self._kept_name(old.database, old.name)),
+                standing="previous", stands_beside=new.id,
+            ),
+        ]  # fmt: skip
+        names = {(new.database, new.name): (old.database, old.name)}
+        if not new.inner:
+            had, gets = target_of(self.snapshot, old), target_of(self.snapshot, new)
+            names[gets.database, gets.name] = (had.database, had.name)
+            moved.append(gets.renamed(had.database, had.name))
+            moved.append(had.renamed(had.database, self._kept_name(had.database, had.name)))
+        known = {item.id for item in moved}
+        moved += [
+            replace(one, stands_beside=new.id)
+            for one in versions_of(self.snapshot, old)
+            if one.id not in known and one not in self._superseded()
+        ]
+        followers = rewrite_references(self.snapshot, names)
+        moved += [one for one in followers if isinstance(one, View)]
+        return moved
+
+
+# --- what is refused -----------------------------------------------------------------------------
+
+
+def refuse_dependents(snapshot: Snapshot, view: MaterializedView) -> None:
+    """HaveDependentObjects where other materialized views read the target, or write it: they go by
+    its identity, and would stay with the old rows."""
+    target = target_of(snapshot, view)
+    others = [one for one in dependents(snapshot, target.id) if one.id != view.id]
+    others += [one for one in dependents(snapshot, view.id) if one.id != view.id]
+    if not others:
+        return
+    name = f"{target.database}.{target.name}"
+    does = "writes" if others[0].target_id == target.id else "reads"
+    raise HaveDependentObjects(
+        f"{view_name(view)} cannot change places with another version: {view_name(others[0])}"
+        f" {does} its target {name}, and would stay with the old one.",
+        hint=f"ALTER TABLE {view_name(view)} MODIFY QUERY keeps the target, and SYSTEM REPLAY VIEW"
+        f" … STALE what is below it; or DROP VIEW {view_name(others[0])}, and create it afterwards.",
+    )
+
+
+def refuse_bypass(snapshot: Snapshot, view: MaterializedView) -> None:
+    """BypassRows where the target holds rows that only it has."""
+    by_hand = bypass(view, snapshot)
+    if not by_hand:
+        return
+    target = target_of(snapshot, view)
+    listed = ", ".join(f"{p or 'all'}: {n}" for p, n in by_hand.items())
+    raise BypassRows(
+        f"The target {target.database}.{target.name} of {view_name(view)} holds rows that no view"
+        f" made (rows by partition: {listed}); no other version has them.",
+        hint=f"SYSTEM ADOPT VIEW {view_name(view)} where they are what the view makes, SYSTEM REPLAY"
+        f" VIEW {view_name(view)} DISCARD BYPASS where they are not wanted.",
+    )
+
+
+def refuse_broken_views(
+    snapshot: Snapshot, changed: Iterable[SchemaObject], gone: Iterable[str] = ()
+) -> None:
+    """HaveDependentObjects where a plain view that works would not work any more, once these
+    objects are `changed` and those `gone`."""
+    after = Overlay(snapshot, {item.id: item for item in changed}, frozenset(gone))
+    for item in after.objects():
+        if not isinstance(item, View):
+            continue
+        before = snapshot.by_id(item.id)
+        if isinstance(before, View) and _fails(before, snapshot) is None:
+            error = _fails(item, after)
+            if error is not None:
+                name = f"{item.database}.{item.name}"
+                raise HaveDependentObjects(
+                    f"The view {name} would not work any more: {error.message}",
+                    hint=f"CREATE OR REPLACE VIEW {name} so that it fits both versions, or DROP it"
+                    " and create it afterwards.",
+                )
+
+
+def _fails(view: View, snapshot: Snapshot) -> Error | None:
+    scope = BindScope(
+        snapshot=snapshot, database=view.database,
+        environment=Environment(database=view.database),
+    )  # fmt: skip
+    try:
+        bind_query(parse_query(view.query), scope)
+    except Error as error:
+        return error
+    return None
+
+
+# --- rolling back --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RolledBack:
+    """`view` has its name back; `replaced` is the version that had it, and is kept. `verdict` and
+    `mend` are those of `view` now."""
+
+    view: str
+    replaced: str
+    target: str
+    kept_target: str
+    verdict: str
+    mend: str
+    commit: int
+
+
+def rollback(
+    services: Services, view_id: str, *, query_id: str = "", statement: str = ""
+) -> tuple[RolledBack, ...]:
+    """Gives the name back to the version that the last swap replaced: one commit, nothing is
+    computed. Rolled back once more it is forth again.
+
+    Raises UnknownTable where no previous version is kept; BypassRows, HaveDependentObjects where
+    something would be lost.
+    """
+    for _ in range(ATTEMPTS_MAX):
+        snapshot = services.catalog.snapshot()
+        old = find_view(snapshot, view_id)
+        new = previous_of(snapshot, old)
+        if new is None:
+            raise UnknownTable(
+                f"No previous version of {view_name(old)} is kept.",
+                hint="SYSTEM REBUILD VIEW keeps the version that it replaces, until it is dropped"
+                " or the next REBUILD replaces its successor.",
+            )
+        exchange = Exchange(snapshot, old, new, steps_back=True)
+        exchange.refuse()
+        requirements, changes = exchange.commit((LeaseLive(services.lease_id),))
+        reach("rollback.before_commit")
+        try:
+            done = services.catalog.apply(
+                Commit(tuple(requirements), tuple(changes), "ROLLBACK VIEW", query_id, statement)
+            )
+        except CommitConflict:
+            continue
+        return (_rolled_back(services.catalog.snapshot(), old.id, new.id, done.number),)
+    raise CommitConflict(
+        f"View {view_name(old)} was changed by others {ATTEMPTS_MAX} times meanwhile.",
+        hint="Nothing was changed; run it again.",
+    )
+
+
+def _rolled_back(snapshot: Snapshot, old_id: str, new_id: str, commit: int) -> RolledBack:
+    old, new = find_view(snapshot, old_id), find_view(snapshot, new_id)
+    status = view_status(new, snapshot)
+    had, has = target_of(snapshot, old), target_of(snapshot, new)
+    return RolledBack(
+        view_name(new), view_name(old), f"{has.database}.{has.name}", f"{had.database}.{had.name}",
+        status.verdict, status.mend, commit,
+    )  # fmt: skip
