@@ -183,9 +183,12 @@ class OlapdbAdapter(SQLAdapter):
 
     @available
     def swap_in(
-        self, new: OlapdbRelation, current: OlapdbRelation | None, backup: OlapdbRelation | None,
+        self,
+        new: OlapdbRelation,
+        current: OlapdbRelation | None,
+        backup: OlapdbRelation | None,
         release: bool = False,
-    ) -> str:  # fmt: skip
+    ) -> str:
         """`new` takes the name of `current`, which becomes `backup`: at once, so that readers see
         the one or the other.  A table that triggers join stays the same table and gets the rows of
         `new`, so that they go on with them; what differs says which of their slices are stale.
@@ -314,9 +317,13 @@ class OlapdbAdapter(SQLAdapter):
 
     @available.parse(lambda *a, **k: "")
     def reload_seed(
-        self, relation: OlapdbRelation, new: OlapdbRelation, agate_table: agate.Table,
-        overrides: Mapping[str, str], full_refresh: bool,
-    ) -> str:  # fmt: skip
+        self,
+        relation: OlapdbRelation,
+        new: OlapdbRelation,
+        agate_table: agate.Table,
+        overrides: Mapping[str, str],
+        full_refresh: bool,
+    ) -> str:
         """Loads the seed into `new`, and brings `relation` to it as far as they differ; `new` is
         gone then.  The statement that loading amounts to."""
         statement: str = self.load_seed(new, agate_table)
@@ -355,18 +362,24 @@ class OlapdbAdapter(SQLAdapter):
 
     @available.parse(lambda *a, **k: {})
     def run_incremental_mv(
-        self, relation: OlapdbRelation, sql: str, config: Mapping[str, Any], model: Mapping[str, Any],
+        self,
+        relation: OlapdbRelation,
+        sql: str,
+        config: Mapping[str, Any],
+        model: Mapping[str, Any],
         flags: Mapping[str, Any],
-    ) -> dict[str, Any]:  # fmt: skip
+    ) -> dict[str, Any]:
         """Brings target, trigger and read view to what the model says; see `runner.run`.
 
         Returns `message`, `rows_affected`, `code` (the SQL that was run) and `relations`, as
         (identifier, type)."""
         credentials = self.config.credentials
         outcome = runner.run(
-            self.warehouse(), Names(relation.schema or "", relation.identifier or ""), sql,
+            self.warehouse(),
+            Names(relation.schema or "", relation.identifier or ""),
+            sql,
             runner.settings_of(config, model, credentials, flags),
-        )  # fmt: skip
+        )
         for identifier, kind in outcome.relations:
             self.cache_added(self._sibling(relation, identifier, RelationType(kind)))
         return outcome.as_dict()
@@ -390,9 +403,12 @@ class OlapdbAdapter(SQLAdapter):
 
     @available.parse(lambda *a, **k: [])
     def incremental_mv_operation(
-        self, operation: str, nodes: Iterable[Mapping[str, Any]], models: Sequence[str] | str | None,
+        self,
+        operation: str,
+        nodes: Iterable[Mapping[str, Any]],
+        models: Sequence[str] | str | None,
         options: Mapping[str, Any],
-    ) -> list[str]:  # fmt: skip
+    ) -> list[str]:
         """`repair`, `backfill`, `reconcile` or `status` of the models, as lines to show."""
         engine = options.get("engine") or self.config.credentials.backfill_engine
         return operations.run(

@@ -32,9 +32,13 @@ class SeedChange:
 
 
 def between(
-    warehouse: Warehouse, new: OlapdbRelation, old: OlapdbRelation,
-    new_types: Mapping[str, str], old_types: Mapping[str, str], exact: Mapping[str, object],
-) -> SeedChange:  # fmt: skip
+    warehouse: Warehouse,
+    new: OlapdbRelation,
+    old: OlapdbRelation,
+    new_types: Mapping[str, str],
+    old_types: Mapping[str, str],
+    exact: Mapping[str, object],
+) -> SeedChange:
     """What makes the rows of `new` of those of `old`; types by column name, `exact` has the columns
     whose type is configured."""
     if set(new_types) != set(old_types):
@@ -49,9 +53,12 @@ def between(
 
 
 def bring_over(
-    warehouse: Warehouse, new: OlapdbRelation, old: OlapdbRelation, columns: list[str],
+    warehouse: Warehouse,
+    new: OlapdbRelation,
+    old: OlapdbRelation,
+    columns: list[str],
     change: SeedChange,
-) -> None:  # fmt: skip
+) -> None:
     """Changes the rows of `old` to those of `new`: triggers fire on rows that are added; where rows
     leave too all are written again, and what views made of the old ones is stale."""
     listed = ", ".join(map(quote, columns))

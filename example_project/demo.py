@@ -78,10 +78,12 @@ class Demo:
             rows = ingest(self.spark, self.connection, self.files, months=HISTORY, on_progress=show)
             for table in tasks:
                 bars.update(tasks[table], completed=1, total=1)
-        parts = dict(self.select(
-            "SELECT table, count() FROM system.parts WHERE active AND database = 'raw' "
-            "GROUP BY table"
-        ))  # fmt: skip
+        parts = dict(
+            self.select(
+                "SELECT table, count() FROM system.parts WHERE active AND database = 'raw' "
+                "GROUP BY table"
+            )
+        )
         self.screen.table(
             "Source tables: executors wrote the parts, one commit each",
             ("table", "rows", "parts"),
@@ -146,8 +148,10 @@ class Demo:
         self.require(not run.success, "dbt test did not notice the drift")
         self.require_named(run)
 
-        self.screen.say("[bold]dbt run-operation repair[/]: stale slices are replayed, and rows "
-                        "written by hand are listed and left.")  # fmt: skip
+        self.screen.say(
+            "[bold]dbt run-operation repair[/]: stale slices are replayed, and rows "
+            "written by hand are listed and left."
+        )
         run = self.dbt("run-operation", "repair", macro_arguments={})
         self.show_lines(run)
         self.require(run.success, "repair failed")
@@ -172,9 +176,8 @@ class Demo:
         self.screen.step(5, "The answer: the same question of the source and of the model")
         asked = {
             "raw.flights": "count() AS scheduled, sum(dep_delay) AS dep_delay_minutes",
-            f"{SCHEMA}.daily_departures":
-                "sum(scheduled) AS scheduled, sum(dep_delay_minutes) AS dep_delay_minutes",
-        }  # fmt: skip
+            f"{SCHEMA}.daily_departures": "sum(scheduled) AS scheduled, sum(dep_delay_minutes) AS dep_delay_minutes",
+        }
         answers, rows = [], []
         for table, columns in asked.items():
             sql = QUESTION.format(columns=columns, table=table)
@@ -186,8 +189,9 @@ class Demo:
             rows.append((table, cursor.statistics.rows_read, f"{elapsed:.1f} ms", len(answers[-1])))
         self.screen.table(
             "Departures and minutes of delay, by airport and month",
-            ("asked of", "rows read", "time", "rows of the answer"), rows,
-        )  # fmt: skip
+            ("asked of", "rows read", "time", "rows of the answer"),
+            rows,
+        )
         self.require(answers[0] == answers[1], "source and model disagree")
         self.screen.say("Both answers are the same.")
         flights = truth.read_flights(self.files["flights"], DELETED)
@@ -298,9 +302,11 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--check", action="store_true", help="assert every number; see above")
     parser.add_argument(
-        "--warehouse", type=Path, default=Path(__file__).parent / "warehouse",
+        "--warehouse",
+        type=Path,
+        default=Path(__file__).parent / "warehouse",
         help="a folder that is made anew (example_project/warehouse)",
-    )  # fmt: skip
+    )
     return parser.parse_args()
 
 

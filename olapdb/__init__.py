@@ -19,12 +19,35 @@ __version__ = "0.1.0"
 
 _ELSEWHERE = {"rebuild_catalog": "olapdb.maintenance.rebuild_catalog"}
 _PUBLIC = (
-    "BINARY", "Binary", "Connection", "Cursor", "DATETIME", "DataError", "DatabaseError", "Date",
-    "DateFromTicks", "Error", "IntegrityError", "InterfaceError", "InternalError", "NUMBER",
-    "NotSupportedError", "OperationalError", "ProgrammingError", "ROWID", "STRING", "Time",
-    "TimeFromTicks", "Timestamp", "TimestampFromTicks", "Warning", "apilevel", "connect",
-    "paramstyle", "threadsafety",
-)  # fmt: skip
+    "BINARY",
+    "Binary",
+    "Connection",
+    "Cursor",
+    "DATETIME",
+    "DataError",
+    "DatabaseError",
+    "Date",
+    "DateFromTicks",
+    "Error",
+    "IntegrityError",
+    "InterfaceError",
+    "InternalError",
+    "NUMBER",
+    "NotSupportedError",
+    "OperationalError",
+    "ProgrammingError",
+    "ROWID",
+    "STRING",
+    "Time",
+    "TimeFromTicks",
+    "Timestamp",
+    "TimestampFromTicks",
+    "Warning",
+    "apilevel",
+    "connect",
+    "paramstyle",
+    "threadsafety",
+)
 
 __all__ = ["__version__", *_ELSEWHERE, *_PUBLIC]
 

@@ -28,7 +28,7 @@ from olapdb.types import (
     SimpleAggregateFunction,
     Tuple,
     arrow_schema,
-)  # fmt: skip
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,9 +84,13 @@ class InsertedRows(int):
     commit: int | None
 
     def __new__(
-        cls, rows: int, *, duplicate: bool = False, duplicates_dropped: int = 0,
+        cls,
+        rows: int,
+        *,
+        duplicate: bool = False,
+        duplicates_dropped: int = 0,
         commit: int | None = None,
-    ) -> InsertedRows:  # fmt: skip
+    ) -> InsertedRows:
         made = super().__new__(cls, rows)
         made.duplicate, made.duplicates_dropped = duplicate, duplicates_dropped
         made.commit = commit
@@ -177,9 +181,8 @@ class Result:
         return self._drained(source, named)
 
     def _drained(
-        self, source: Iterator[pa.RecordBatch],
-        named: Callable[[pa.RecordBatch], pa.RecordBatch],
-    ) -> Iterator[pa.RecordBatch]:  # fmt: skip
+        self, source: Iterator[pa.RecordBatch], named: Callable[[pa.RecordBatch], pa.RecordBatch]
+    ) -> Iterator[pa.RecordBatch]:
         try:
             for batch in source:
                 if self.names:

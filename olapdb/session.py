@@ -37,14 +37,7 @@ from olapdb.sql import nodes
 from olapdb.statements.admin import check, kill, system_view
 from olapdb.statements.admin.readonly import refuse_if_readonly
 from olapdb.statements.context import Engine, Parameters, Progress, StatementContext
-from olapdb.statements.ddl import (
-    alter,
-    create,
-    drop,
-    rename,
-    undrop,
-    views,  # fmt: skip
-)
+from olapdb.statements.ddl import alter, create, drop, rename, undrop, views
 from olapdb.statements.dml import insert, mutations, optimize_truncate
 from olapdb.statements.introspect import show
 from olapdb.statements.query import explain, select
@@ -242,9 +235,14 @@ class Session:
         return Result(affected_rows=affected, query_id=result.query_id)
 
     def insert(
-        self, table: str, data: Any, *, columns: Sequence[str] | None, token: str | None,
+        self,
+        table: str,
+        data: Any,
+        *,
+        columns: Sequence[str] | None,
+        token: str | None,
         offsets: Mapping[str, Sequence[int]] | None = None,
-    ) -> InsertedRows:  # fmt: skip
+    ) -> InsertedRows:
         """Insert Arrow data into `table` ("name" or "database.name"); return the rows inserted."""
         return self.run_insert(
             f"INSERT INTO {table} FORMAT Arrow",
@@ -304,9 +302,13 @@ class Session:
     # --- helpers
 
     def _context(
-        self, text: str, parameters: Parameters, progress: Progress | None, *,
+        self,
+        text: str,
+        parameters: Parameters,
+        progress: Progress | None,
+        *,
         calls_others: bool = False,
-    ) -> StatementContext:  # fmt: skip
+    ) -> StatementContext:
         """Of a statement that begins: what results that were dropped left is done first."""
         if parameters is not None and not isinstance(parameters, Mapping | Sequence):
             raise BadArguments(

@@ -44,8 +44,9 @@ class Storage:
             return fired_type
         raise refuse(
             f"{to_sql(self.fired)} gives {fired_type}, which is no state,",
-            "so that it cannot be merged.", "Use an aggregate that has states.",
-        )  # fmt: skip
+            "so that it cannot be merged.",
+            "Use an aggregate that has states.",
+        )
 
     def reading(self, column: nodes.Expression) -> nodes.Function:
         """The finished value over the rows of a key."""

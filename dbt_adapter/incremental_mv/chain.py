@@ -41,8 +41,14 @@ class Upstream:
 
 FindUpstream: TypeAlias = Callable[[nodes.TableName], Upstream | None]
 
-_ONE_TO_ONE = {"sum": ("count", "sum"), "sumif": ("count", "sum"), "min": ("min",),
-               "minif": ("min",), "max": ("max",), "maxif": ("max",)}  # fmt: skip
+_ONE_TO_ONE = {
+    "sum": ("count", "sum"),
+    "sumif": ("count", "sum"),
+    "min": ("min",),
+    "minif": ("min",),
+    "max": ("max",),
+    "maxif": ("max",),
+}
 # these do not change when a row comes several times
 _IDEMPOTENT = frozenset({"min", "max", "any", "uniq", "uniqexact", "groupuniqarray"})
 
@@ -78,9 +84,11 @@ class _Attaching:
         return made, scope
 
     def _source(
-        self, relation: nodes.Relation, common: Mapping[str, nodes.Query],
+        self,
+        relation: nodes.Relation,
+        common: Mapping[str, nodes.Query],
         items: tuple[nodes.WithItem, ...],
-    ) -> tuple[nodes.Relation, _Scope | None, tuple[nodes.WithItem, ...]]:  # fmt: skip
+    ) -> tuple[nodes.Relation, _Scope | None, tuple[nodes.WithItem, ...]]:
         match relation:
             case nodes.SubqueryRelation(query=nodes.Select() as query):
                 inner, scope = self.select(query, common, top=False)
@@ -106,9 +114,12 @@ class _Attaching:
         return relation, None, items
 
     def _common(
-        self, relation: nodes.TableReference, name: str, common: Mapping[str, nodes.Query],
+        self,
+        relation: nodes.TableReference,
+        name: str,
+        common: Mapping[str, nodes.Query],
         items: tuple[nodes.WithItem, ...],
-    ) -> tuple[nodes.Relation, _Scope | None, tuple[nodes.WithItem, ...]]:  # fmt: skip
+    ) -> tuple[nodes.Relation, _Scope | None, tuple[nodes.WithItem, ...]]:
         query = common[name]
         assert isinstance(query, nodes.Select)
         below = {n: q for n, q in common.items() if n != name}
@@ -126,9 +137,10 @@ def without_unused(select: nodes.Select) -> nodes.Select:
     """Without the CTEs that nothing reads any more: what they read would count as read."""
     while True:
         used = {
-            n.table.name for n in walk(select)
+            n.table.name
+            for n in walk(select)
             if isinstance(n, nodes.TableReference) and n.table.database is None
-        }  # fmt: skip
+        }
         used |= {n.parts[0] for n in walk(select) if isinstance(n, nodes.Identifier)}
         kept = tuple(i for i in select.with_items if i.query is None or i.name in used)
         if kept == select.with_items:
@@ -209,9 +221,10 @@ def _is_alias(element: nodes.Identifier, select: nodes.Select) -> bool:
 
 def _partial(scope: _Scope, what: str) -> CompilationError:
     return refuse(
-        f"{what} of {scope.upstream.model}", "would be rows of partial states, not its answers.",
+        f"{what} of {scope.upstream.model}",
+        "would be rows of partial states, not its answers.",
         "Aggregate them (sum of a sum, min of a min, -Merge of a state), or make a view.",
-    )  # fmt: skip
+    )
 
 
 def _refuse_unknown(call: nodes.Function, column: str, scope: _Scope) -> None:
@@ -222,8 +235,9 @@ def _refuse_unknown(call: nodes.Function, column: str, scope: _Scope) -> None:
         if isinstance(node, nodes.Identifier) and not set(node.parts) & set(scope.facts):
             raise refuse(
                 f"column {column}: {to_sql(node)} is no column of {scope.upstream.model},",
-                f"which has {', '.join(scope.facts)}.", "",
-            )  # fmt: skip
+                f"which has {', '.join(scope.facts)}.",
+                "",
+            )
 
 
 def _check_call(call: nodes.Function, column: str, scope: _Scope) -> None:
@@ -236,9 +250,10 @@ def _check_call(call: nodes.Function, column: str, scope: _Scope) -> None:
             return
         raise refuse(
             f"column {column}: {to_sql(call)} would count the partial rows of "
-            f"{scope.upstream.model},", "which are more than its rows.",
+            f"{scope.upstream.model},",
+            "which are more than its rows.",
             "Use the sum of one of its counts or sums.",
-        )  # fmt: skip
+        )
     meaning, function = scope.fact(arguments[0]) or ("", "")
     others = [n for a in arguments[1:] for n in walk(a) if (scope.fact(n) or ("key",))[0] != "key"]
     plain = not others and call.filter is None and not call.distinct
@@ -248,8 +263,9 @@ def _check_call(call: nodes.Function, column: str, scope: _Scope) -> None:
         return
     raise refuse(
         f"column {column}: {to_sql(call)} over {scope.upstream.model}",
-        "is not what it would be over the states of that model.", _advice(arguments, scope),
-    )  # fmt: skip
+        "is not what it would be over the states of that model.",
+        _advice(arguments, scope),
+    )
 
 
 def _advice(arguments: tuple[nodes.Expression, ...], scope: _Scope) -> str:

@@ -42,9 +42,10 @@ def _source(warehouse: Warehouse, names: Names, select: nodes.Select) -> TableIn
     name = source_of(select)
     if name is None:
         raise refuse(
-            "the model's first FROM is no table,", "so nothing would fire it.",
+            "the model's first FROM is no table,",
+            "so nothing would fire it.",
             "Select from a source, a seed, a table or another incremental_mv.",
-        )  # fmt: skip
+        )
     source = warehouse.table(name, names.database)
     if source is None:
         raise refuse(
@@ -52,8 +53,9 @@ def _source(warehouse: Warehouse, names: Names, select: nodes.Select) -> TableIn
         )
     if source.engine in ("View", "MaterializedView"):
         raise refuse(
-            f"{name} is a {source.engine},", "which no INSERT goes to, so that nothing would fire.",
+            f"{name} is a {source.engine},",
+            "which no INSERT goes to, so that nothing would fire.",
             "Select from the table below it; a staging model may be ephemeral, its SQL is then "
             "part of this model.",
-        )  # fmt: skip
+        )
     return source

@@ -51,9 +51,16 @@ class Definition:
     def digest(self) -> str:
         """Of all that makes the stored rows what they are, and of how they are read."""
         parts = [
-            list(map(list, self.columns)), self.engine, self.order_by, self.partition_by,
-            self.settings, self.trigger, self.outputs, self.group_by, self.upstream,
-        ]  # fmt: skip
+            list(map(list, self.columns)),
+            self.engine,
+            self.order_by,
+            self.partition_by,
+            self.settings,
+            self.trigger,
+            self.outputs,
+            self.group_by,
+            self.upstream,
+        ]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     @property
@@ -89,9 +96,12 @@ class Definition:
 
 
 def define(
-    shape: Shape, types: Sequence[tuple[str, DataType]], source_partition_key: str,
-    config: ModelConfig, upstream: str = "",
-) -> Definition:  # fmt: skip
+    shape: Shape,
+    types: Sequence[tuple[str, DataType]],
+    source_partition_key: str,
+    config: ModelConfig,
+    upstream: str = "",
+) -> Definition:
     """The definition of a model of that shape. `types` are those of the trigger's columns;
     `upstream` changes when the model that it is chained on is rebuilt."""
     if not shape.aggregated:
@@ -118,15 +128,19 @@ def define(
 
 
 def _row_wise(
-    shape: Shape, types: Sequence[tuple[str, DataType]], source_partition_key: str,
-    config: ModelConfig, upstream: str,
-) -> Definition:  # fmt: skip
+    shape: Shape,
+    types: Sequence[tuple[str, DataType]],
+    source_partition_key: str,
+    config: ModelConfig,
+    upstream: str,
+) -> Definition:
     order_by = key(config.order_by, "order_by")
     if not order_by:
         raise refuse(
-            "the model aggregates nothing, so the order of its rows", "cannot be derived.",
+            "the model aggregates nothing, so the order of its rows",
+            "cannot be derived.",
             "Give config order_by, for example order_by=['origin', 'time'].",
-        )  # fmt: skip
+        )
     sorted_by = [
         t for n, t in types if quote(n) in order_by or n in order_by.strip("()").split(", ")
     ]
@@ -157,8 +171,9 @@ def _sorting(keys: list[str], config: ModelConfig) -> str:
         if set(bare) != set(keys):
             raise refuse(
                 f"config order_by ({', '.join(bare)}) and GROUP BY ({', '.join(keys)}) differ,",
-                "so that merges would join rows of different keys.", "Name the same columns.",
-            )  # fmt: skip
+                "so that merges would join rows of different keys.",
+                "Name the same columns.",
+            )
         keys = bare
     if not keys:
         return "tuple()"
@@ -174,10 +189,19 @@ def _settings(config: ModelConfig, key_types: Sequence[DataType]) -> str:
 
 # Functions of a time that keep its month, and those that keep its day
 _WITHIN_DAY = frozenset(
-    {"todate", "date", "tostartofday", "tostartofhour", "tostartofminute", "tostartofsecond",
-     "tostartoffiveminutes", "tostartoffiveminute", "tostartoftenminutes",
-     "tostartoffifteenminutes"}
-)  # fmt: skip
+    {
+        "todate",
+        "date",
+        "tostartofday",
+        "tostartofhour",
+        "tostartofminute",
+        "tostartofsecond",
+        "tostartoffiveminutes",
+        "tostartoffiveminute",
+        "tostartoftenminutes",
+        "tostartoffifteenminutes",
+    }
+)
 _WITHIN_MONTH = _WITHIN_DAY | {"tostartofmonth"}
 _OF_MONTH = frozenset({"toyyyymm", "tostartofmonth"})
 _OF_DAY = frozenset({"toyyyymmdd", "todate", "tostartofday"})

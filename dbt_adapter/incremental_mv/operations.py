@@ -30,9 +30,10 @@ def choose(nodes: Iterable[Mapping[str, Any]], models: Sequence[str] | str | Non
             names = ", ".join(sorted(n["name"] for n in known.values())) or "none"
             raise DbtRuntimeError(f"{name} is no incremental_mv model; there are: {names}.")
     chosen = [
-        n for n in _in_order(known, by_id)
+        n
+        for n in _in_order(known, by_id)
         if not wanted or any(w in (n["name"], n["unique_id"], n["alias"]) for w in wanted)
-    ]  # fmt: skip
+    ]
     return [Names(n["schema"], n["alias"]) for n in chosen]
 
 

@@ -35,11 +35,14 @@ class Finding:
         counts = ", ".join(
             f"{number} {name}"
             for number, name in (
-                (self.missing, "keys missing"), (self.extra, "keys extra"),
-                (self.differing, "keys differing"), (self.bypass_rows, "bypass rows"),
+                (self.missing, "keys missing"),
+                (self.extra, "keys extra"),
+                (self.differing, "keys differing"),
+                (self.bypass_rows, "bypass rows"),
                 (self.gap_rows, "source rows not seen"),
-            ) if number
-        )  # fmt: skip
+            )
+            if number
+        )
         keys = f"; keys {self.keys}" if self.keys else ""
         return f"{self.model}, {where}: {self.cause} ({counts}){keys}. Repair: {self.repair}"
 
@@ -97,9 +100,17 @@ def _repair(names: Names, row: Mapping[str, Any]) -> str:
 
 def _unfired(names: Names) -> Finding:
     return Finding(
-        names.model, "", f"the trigger {names.view} does not exist, so new rows are not seen", "",
-        0, 0, 0, 0, 0, f"dbt run --select {names.model}",
-    )  # fmt: skip
+        names.model,
+        "",
+        f"the trigger {names.view} does not exist, so new rows are not seen",
+        "",
+        0,
+        0,
+        0,
+        0,
+        0,
+        f"dbt run --select {names.model}",
+    )
 
 
 def findings_sql(found: Sequence[Finding]) -> str:

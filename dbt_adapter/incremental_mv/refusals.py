@@ -28,14 +28,16 @@ def refuse_clauses(select: nodes.Select) -> None:
     ):
         if given:
             raise refuse(
-                what, "would be answered for each inserted block by itself, not for the whole.",
+                what,
+                "would be answered for each inserted block by itself, not for the whole.",
                 _ON_TOP,
-            )  # fmt: skip
+            )
     if select.order_by:
         raise refuse(
-            "ORDER BY", "has no meaning for a model that is read as a table.",
+            "ORDER BY",
+            "has no meaning for a model that is read as a table.",
             "Remove it, or put it where the model is read; config order_by sorts the target.",
-        )  # fmt: skip
+        )
     _refuse_windows(select)
     _refuse_volatile(select)
     if select.source is None:
@@ -48,8 +50,9 @@ def _refuse_windows(select: nodes.Select) -> None:
         if isinstance(node, nodes.Function) and node.over is not None:
             raise refuse(
                 f"the window function {node.name}",
-                "would see the rows of one inserted block only.", _ON_TOP,
-            )  # fmt: skip
+                "would see the rows of one inserted block only.",
+                _ON_TOP,
+            )
 
 
 def _refuse_volatile(select: nodes.Select) -> None:
@@ -58,9 +61,10 @@ def _refuse_volatile(select: nodes.Select) -> None:
     if names:
         called = ", ".join(f"{name}()" for name in names)
         raise refuse(
-            called, "gives another value when the rows are recomputed.",
+            called,
+            "gives another value when the rows are recomputed.",
             "Store the value in a column of the source (DEFAULT now()) and read that.",
-        )  # fmt: skip
+        )
 
 
 def _refuse_sources(select: nodes.Select) -> None:
@@ -70,9 +74,10 @@ def _refuse_sources(select: nodes.Select) -> None:
         if isinstance(query, nodes.SetOperation):
             if query.operator != "UNION" or query.mode != "ALL":
                 raise refuse(
-                    f"{query.operator} {query.mode}".strip(), "in the way to the source compares "
-                    "rows of one inserted block only.", "Use UNION ALL, or a view on top.",
-                )  # fmt: skip
+                    f"{query.operator} {query.mode}".strip(),
+                    "in the way to the source compares rows of one inserted block only.",
+                    "Use UNION ALL, or a view on top.",
+                )
         elif isinstance(query, nodes.Select):
             _refuse_inner(query)
     assert select.source is not None
@@ -136,8 +141,9 @@ def _refuse_inner(select: nodes.Select) -> None:
         if given:
             raise refuse(
                 f"{what} in a subquery over the source",
-                "would be answered for each inserted block by itself.", _ON_TOP,
-            )  # fmt: skip
+                "would be answered for each inserted block by itself.",
+                _ON_TOP,
+            )
     _refuse_windows(select)
 
 

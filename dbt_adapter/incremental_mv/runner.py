@@ -50,15 +50,15 @@ class Outcome:
     def as_dict(self) -> dict[str, Any]:
         """For the macro."""
         code = ";\n".join(self.statements)
-        return {
-            "message": self.message, "rows_affected": self.rows_affected, "code": code,
-        }  # fmt: skip
+        return {"message": self.message, "rows_affected": self.rows_affected, "code": code}
 
 
 def settings_of(
-    config: Mapping[str, Any], model: Mapping[str, Any], credentials: OlapdbCredentials,
+    config: Mapping[str, Any],
+    model: Mapping[str, Any],
+    credentials: OlapdbCredentials,
     flags: Mapping[str, Any],
-) -> RunSettings:  # fmt: skip
+) -> RunSettings:
     """The model's settings, checked. CompilationError for values that mean nothing."""
     if config.get("engine"):
         raise CompilationError(
@@ -152,8 +152,9 @@ class _Run:
         chunks, rows = self._fill(new)
         moves = []
         for current, kept, built in (
-            (names.view, old.view, new.view), (names.target, old.target, new.target),
-        ):  # fmt: skip
+            (names.view, old.view, new.view),
+            (names.target, old.target, new.target),
+        ):
             if warehouse.table(names.table(current), names.database) is not None:
                 moves.append((current, kept))
             moves.append((built, current))
@@ -211,9 +212,11 @@ class _Run:
         names = self._names
         done = f" {chunks} chunks, {rows} rows" if chunks else ""
         return Outcome(
-            f"{what}{done}", rows, tuple(self._warehouse.statements),
+            f"{what}{done}",
+            rows,
+            tuple(self._warehouse.statements),
             ((names.model, "view"), (names.target, "table"), (names.view, "materialized_view")),
-        )  # fmt: skip
+        )
 
 
 def refuse_foreign(rebuilt: str, triggers: Mapping[str, ViewInfo]) -> None:

@@ -82,8 +82,9 @@ def _row_wise(select: nodes.Select) -> Shape:
     columns = tuple(_named(c) for c in select.columns)
     outputs = tuple(
         nodes.Alias(nodes.Identifier((output_name(c),)), output_name(c))
-        for c in columns if not isinstance(c, nodes.Star)
-    )  # fmt: skip
+        for c in columns
+        if not isinstance(c, nodes.Star)
+    )
     return Shape((), (), outputs, replace(select, columns=columns), aggregated=False)
 
 
@@ -102,9 +103,7 @@ def _named(column: nodes.Expression) -> nodes.Expression:
 def _expanded(select: nodes.Select) -> dict[str, nodes.Expression]:
     """The columns by name, with aliases of other columns (and of WITH) replaced by what they mean,
     as in ClickHouse; inside its own definition a name is the column's."""
-    aliases = {
-        i.name: i.expression for i in select.with_items if i.expression is not None
-    }  # fmt: skip
+    aliases = {i.name: i.expression for i in select.with_items if i.expression is not None}
     named: dict[str, nodes.Expression] = {}
     for column in select.columns:
         name = output_name(column)
@@ -199,9 +198,10 @@ class _Aggregation:
             if name in self._items:
                 return self._items[name]
         aliases = {
-            n: e for n, e in self._items.items()
+            n: e
+            for n, e in self._items.items()
             if not (isinstance(e, nodes.Identifier) and e.parts[-1] == n)
-        }  # fmt: skip
+        }
         return _without_aliases(element, aliases, frozenset())
 
     def _reading(self, name: str, expression: nodes.Expression) -> nodes.Expression:

@@ -58,9 +58,11 @@ class Warehouse:
     """Over the connection of the calling thread; errors are dbt's, with the engine's text."""
 
     def __init__(
-        self, connections: OlapdbConnectionManager, handle: Callable[[], Handle],
+        self,
+        connections: OlapdbConnectionManager,
+        handle: Callable[[], Handle],
         prepare: Callable[[str], None] = lambda engine: None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._connections = connections
         self._handle = handle
         self._prepare = prepare
@@ -147,9 +149,14 @@ class Warehouse:
                 self.run(f"DROP {kind} {self.sql_name(names, name)}")
 
     def slow(
-        self, action: str, names: Names, rest: str = "", *, engine: str = "in_process",
+        self,
+        action: str,
+        names: Names,
+        rest: str = "",
+        *,
+        engine: str = "in_process",
         progress: Callable[[Any], None] | None = None,
-    ) -> list[dict[str, Any]]:  # fmt: skip
+    ) -> list[dict[str, Any]]:
         """`SYSTEM <action> VIEW <trigger> <rest>`, in process or on Spark; its rows."""
         sql = f"SYSTEM {action} VIEW {self.sql_name(names, names.view)}"
         if rest:
@@ -172,9 +179,14 @@ def _view(row: Mapping[str, Any]) -> ViewInfo:
     for name, fact in body.get("columns", {}).items():
         facts[name] = _fact(fact)
     return ViewInfo(
-        row["database"], row["name"], row["target_database"], row["target"],
-        str(body.get("model", "")), str(body.get("definition", "")), facts,
-    )  # fmt: skip
+        row["database"],
+        row["name"],
+        row["target_database"],
+        row["target"],
+        str(body.get("model", "")),
+        str(body.get("definition", "")),
+        facts,
+    )
 
 
 def _fact(value: Sequence[str]) -> tuple[str, str]:

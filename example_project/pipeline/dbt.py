@@ -95,10 +95,19 @@ class Dbt:
 
         extra = ["--args", json.dumps(macro_arguments)] if macro_arguments is not None else []
         with _environment(self._variables):
-            answer = dbtRunner(callbacks=[listen]).invoke([
-                "--log-level", "none", "--no-use-colors",
-                *arguments, *extra, "--project-dir", str(PROJECT), "--profiles-dir", str(PROJECT),
-            ])  # fmt: skip
+            answer = dbtRunner(callbacks=[listen]).invoke(
+                [
+                    "--log-level",
+                    "none",
+                    "--no-use-colors",
+                    *arguments,
+                    *extra,
+                    "--project-dir",
+                    str(PROJECT),
+                    "--profiles-dir",
+                    str(PROJECT),
+                ]
+            )
         if answer.exception is not None:
             raise answer.exception
         run.success = answer.success

@@ -44,9 +44,12 @@ def ingest(
             frame = frame.where(f"month(flight_date) between {months.start} and {months.stop - 1}")
             token = f"{table}-2013-{months.start:02}-{months.stop - 1:02}"
         written = write_dataframe(
-            frame, connection, f"{DATABASE}.{table}", token=token,
+            frame,
+            connection,
+            f"{DATABASE}.{table}",
+            token=token,
             on_progress=lambda done, of, table=table: on_progress(table, done, of),
-        )  # fmt: skip
+        )
         rows[table] = written.rows
     return rows
 
@@ -60,9 +63,13 @@ def read_clean(spark: SparkSession, table: str, path: Path) -> DataFrame:
     from pyspark.sql import functions as F
 
     frame = spark.read.csv(
-        str(path), header=True, schema=CSV_SCHEMAS[table], nullValue="NA", mode="FAILFAST",
+        str(path),
+        header=True,
+        schema=CSV_SCHEMAS[table],
+        nullValue="NA",
+        mode="FAILFAST",
         timestampFormat="yyyy-MM-dd'T'HH:mm:ssX",
-    )  # fmt: skip
+    )
     date = F.make_date("year", "month", "day")
     if table == "flights":
         frame = frame.withColumn("flight_date", date).withColumnRenamed("time_hour", "scheduled_at")

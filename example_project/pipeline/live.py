@@ -18,10 +18,9 @@ def live_blocks(flights_csv: Path, months: range, rows: int = BLOCK_ROWS) -> Ite
     read = pa.csv.read_csv(
         flights_csv,
         convert_options=pa.csv.ConvertOptions(
-            null_values=["NA", ""], strings_can_be_null=True,
-            column_types={"tailnum": pa.string()},
+            null_values=["NA", ""], strings_can_be_null=True, column_types={"tailnum": pa.string()}
         ),
-    )  # fmt: skip
+    )
     wanted = pc.and_(
         pc.greater_equal(read["month"], months.start), pc.less(read["month"], months.stop)
     )

@@ -55,9 +55,12 @@ class Screen:
     def progress(self) -> Iterator[Progress]:
         """Bars for what is slow; they stay on the screen when they are done."""
         columns = (
-            SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
             TimeElapsedColumn(),
-        )  # fmt: skip
+        )
         with Progress(*columns, console=self.console) as bars:
             yield bars
 

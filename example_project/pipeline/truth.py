@@ -69,22 +69,28 @@ def models(flights: pd.DataFrame, airlines: pd.DataFrame) -> list[Model]:
     daily = _departures(flights, ["origin", "flight_date"])
     arrived = flights.dropna(subset=["arr_delay"]).groupby(["carrier", "flight_date"])["arr_delay"]
     delay = arrived.agg(
-        arrived="count", arr_delay_mean="mean", arr_delay_p90=lambda s: s.quantile(0.9),
+        arrived="count",
+        arr_delay_mean="mean",
+        arr_delay_p90=lambda s: s.quantile(0.9),
         arr_delay_max="max",
-    ).reset_index()  # fmt: skip
+    ).reset_index()
     month = flights["flight_date"].dt.to_period("M").dt.start_time
     aircraft = (
-        flights.assign(month=month).groupby(["carrier", "month"])["tailnum"].nunique()
+        flights.assign(month=month)
+        .groupby(["carrier", "month"])["tailnum"]
+        .nunique()
         .reset_index(name="aircraft_exact")
-    )  # fmt: skip
+    )
     aircraft["aircraft"] = aircraft["aircraft_exact"]
     named = flights.dropna(subset=["dep_time"]).merge(airlines, on="carrier", how="left")
     named = named.rename(columns={"name": "airline"})
     fleet = (
         aircraft.groupby("carrier")
         .agg(aircraft_in_best_month=("aircraft_exact", "max"), months=("aircraft_exact", "size"))
-        .reset_index().merge(airlines, on="carrier").rename(columns={"name": "airline"})
-    )  # fmt: skip
+        .reset_index()
+        .merge(airlines, on="carrier")
+        .rename(columns={"name": "airline"})
+    )
     by_weekday = daily.assign(weekday=daily["flight_date"].dt.dayofweek + 1)
     weekdays = by_weekday.groupby("weekday")[["scheduled", "departed"]].sum().reset_index()
     named_keys = ("flight_date", "hour", "origin", "dest", "flight", "airline")
@@ -107,9 +113,12 @@ def compare(connection: olapdb.Connection, schema: str, model: Model) -> list[Co
     found = connection.execute(sql).fetch_arrow_table().to_pandas()
     found, expected = _sorted(found, model), _sorted(model.expected, model)
     rows = Comparison(
-        model.name, "rows", len(found), len(expected),
+        model.name,
+        "rows",
+        len(found),
+        len(expected),
         len(found) == len(expected) and _same_keys(found, expected, model),
-    )  # fmt: skip
+    )
     made = [rows]
     for name in columns:
         if name in model.keys:

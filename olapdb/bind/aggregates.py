@@ -87,10 +87,14 @@ class Grouping:
     """
 
     def __init__(
-        self, names: NameAllocator, keys: Sequence[tuple[str, Expression]],
-        sets: Sequence[Sequence[Expression]] = (), environment: Environment | None = None,
-        *, standard: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        names: NameAllocator,
+        keys: Sequence[tuple[str, Expression]],
+        sets: Sequence[Sequence[Expression]] = (),
+        environment: Environment | None = None,
+        *,
+        standard: bool = True,
+    ) -> None:
         """`keys` are (wanted name, expression over the rows), `sets` those of ROLLUP and its like."""
         self._names = names
         self._sets = sets
@@ -178,7 +182,9 @@ def implicit_keys(expression: Expression) -> list[Expression]:
     largest parts that have none."""
     if isinstance(expression, AggregateRef | GroupingRef | LambdaParameter):
         return []
-    whole = not any(isinstance(e, AggregateRef | GroupingRef | WindowExpression) for e in walk(expression))
+    whole = not any(
+        isinstance(e, AggregateRef | GroupingRef | WindowExpression) for e in walk(expression)
+    )
     if whole and not free_parameters(expression):
         return [] if isinstance(expression, Constant) else [expression]
     return [key for child in expression.children() for key in implicit_keys(child)]

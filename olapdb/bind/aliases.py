@@ -38,7 +38,9 @@ def _alias_roots(select: sql.Select) -> Iterator[sql.Node]:
     yield from (i.expression for i in select.with_items if i.expression is not None)
     yield from select.columns
     yield from select.distinct_on
-    yield from (n for n in (select.prewhere, select.where, select.having, select.qualify) if n is not None)
+    yield from (
+        n for n in (select.prewhere, select.where, select.having, select.qualify) if n is not None
+    )
     for clause in (select.group_by, select.order_by):
         if isinstance(clause, tuple):
             yield from clause

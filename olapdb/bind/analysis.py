@@ -11,8 +11,14 @@ from olapdb.bind.syntax import children, rewrite, rewrite_children, walk
 from olapdb.functions import registry
 from olapdb.sql import nodes as sql
 
-__all__ = ["is_deterministic", "nondeterministic_functions", "qualify", "referenced_tables",
-           "rename_tables", "source_of"]  # fmt: skip
+__all__ = [
+    "is_deterministic",
+    "nondeterministic_functions",
+    "qualify",
+    "referenced_tables",
+    "rename_tables",
+    "source_of",
+]
 
 Name: TypeAlias = tuple[str, str]
 """(database, table)."""
@@ -20,16 +26,44 @@ Name: TypeAlias = tuple[str, str]
 _NONDETERMINISTIC = frozenset(
     name.lower()
     for name in (
-        "now", "now64", "nowInBlock", "current_timestamp", "today", "curdate", "current_date",
-        "yesterday", "UTCTimestamp", "UTC_timestamp", "rand", "rand32", "rand64", "randConstant",
-        "randCanonical", "randUniform", "randNormal", "randBernoulli", "randExponential",
-        "randomString", "randomFixedString", "randomPrintableASCII", "randomStringUTF8",
-        "generateUUIDv4", "generateUUIDv7", "generateSnowflakeID", "generateULID", "fuzzBits",
-        "rowNumberInAllBlocks", "rowNumberInBlock", "blockNumber", "queryID", "initialQueryID",
+        "now",
+        "now64",
+        "nowInBlock",
+        "current_timestamp",
+        "today",
+        "curdate",
+        "current_date",
+        "yesterday",
+        "UTCTimestamp",
+        "UTC_timestamp",
+        "rand",
+        "rand32",
+        "rand64",
+        "randConstant",
+        "randCanonical",
+        "randUniform",
+        "randNormal",
+        "randBernoulli",
+        "randExponential",
+        "randomString",
+        "randomFixedString",
+        "randomPrintableASCII",
+        "randomStringUTF8",
+        "generateUUIDv4",
+        "generateUUIDv7",
+        "generateSnowflakeID",
+        "generateULID",
+        "fuzzBits",
+        "rowNumberInAllBlocks",
+        "rowNumberInBlock",
+        "blockNumber",
+        "queryID",
+        "initialQueryID",
         "uptime",
-        "currentUser", "hostName",
+        "currentUser",
+        "hostName",
     )
-)  # fmt: skip
+)
 
 
 def nondeterministic_functions(query: sql.Query) -> tuple[str, ...]:

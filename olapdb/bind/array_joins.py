@@ -83,15 +83,20 @@ class _ArrayJoinBinding:
         """The columns `n.a`, `n.b` of a nested table n."""
         *qualifier, last = name.parts
         return [
-            c for c in self.source.columns
-            if c.name.startswith(f"{last}.") and element_type(c.type) is not None
+            c
+            for c in self.source.columns
+            if c.name.startswith(f"{last}.")
+            and element_type(c.type) is not None
             and (not qualifier or tuple(qualifier) in c.qualifiers)
-        ]  # fmt: skip
+        ]
 
     def _join(
-        self, array: Expression, alias: str | None, column: RelationColumn | None,
+        self,
+        array: Expression,
+        alias: str | None,
+        column: RelationColumn | None,
         node: sql.Expression,
-    ) -> None:  # fmt: skip
+    ) -> None:
         data_type = element_type(array.type)
         if data_type is None:
             raise TypeMismatch(
@@ -105,9 +110,14 @@ class _ArrayJoinBinding:
             self.added.append(RelationColumn(alias, data_type, element, starred=False))
         elif column is not None:
             self.replaced[column] = RelationColumn(
-                column.name, data_type, element, column.qualifiers, column.starred, column.bare,
+                column.name,
+                data_type,
+                element,
+                column.qualifiers,
+                column.starred,
+                column.bare,
                 column.shown_bare,
-            )  # fmt: skip
+            )
 
     def relation(self, left: bool) -> Relation:
         kept = [self.replaced.get(c, c) for c in self.source.columns]

@@ -54,12 +54,13 @@ def bind_expression(expression: sql.Expression, table: Table, scope: BindScope) 
         if column.default_kind == "ALIAS":
             columns.append(
                 RelationColumn(
-                    column.name, column.type,
+                    column.name,
+                    column.type,
                     lambda c=column: default_expression(  # type: ignore[misc]
                         queries, table, c, surroundings, lookup
                     ),
                 )
-            )  # fmt: skip
+            )
         else:
             columns.append(_plain_column(column.name, column.type))
     known = {c.name for c in table.columns}

@@ -70,9 +70,7 @@ if TYPE_CHECKING:
     from olapdb.bind.query import QueryBinder
     from olapdb.bind.scope import Surroundings
 
-_REFUSED = {
-    "untuple": "untuple is not supported yet; name the elements: t.1, t.2.",
-}
+_REFUSED = {"untuple": "untuple is not supported yet; name the elements: t.1, t.2."}
 _CASTS = frozenset({"cast", "_cast"})
 
 

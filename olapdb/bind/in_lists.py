@@ -68,9 +68,10 @@ def _query_of(binder: ExpressionBinder, right: sql.Expression) -> sql.Query | No
     database = right.parts[0] if len(right.parts) == 2 else None
     table = sql.TableName(right.parts[-1], database, position=right.position)
     return sql.Select(
-        (sql.Star(),), source=sql.TableReference(table, position=right.position),
+        (sql.Star(),),
+        source=sql.TableReference(table, position=right.position),
         position=right.position,
-    )  # fmt: skip
+    )
 
 
 def _elements(

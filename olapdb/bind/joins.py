@@ -35,9 +35,7 @@ if TYPE_CHECKING:
     from olapdb.bind.query import QueryBinder
     from olapdb.bind.scope import Surroundings
 
-BindSource = Callable[
-    ["QueryBinder", "sql.Relation | None", "Surroundings"], Relation
-]  # fmt: skip
+BindSource = Callable[["QueryBinder", "sql.Relation | None", "Surroundings"], Relation]
 Kind = Literal["INNER", "LEFT", "RIGHT", "FULL", "CROSS"]
 
 
@@ -176,8 +174,10 @@ class _JoinBinding:
     def _bind_on(self, on: sql.Expression) -> None:
         both = Relation(
             [*self.left.relation.columns, *self.right.relation.columns],
-            _unbuilt, "the join", self.left.relation.joins + self.right.relation.joins,
-        )  # fmt: skip
+            _unbuilt,
+            "the join",
+            self.left.relation.joins + self.right.relation.joins,
+        )
         binder = ExpressionBinder(self.queries, both, self.queries.below(self.surroundings))
         for condition in _conjuncts(on):
             bound = bind_condition(binder, condition, "JOIN ON")
@@ -251,10 +251,14 @@ class _JoinBinding:
 
         is_hidden = column.name in hidden and column.bare
         return RelationColumn(
-            column.name, data_type, make, column.qualifiers,
-            starred=column.starred and not is_hidden, bare=column.bare and not is_hidden,
+            column.name,
+            data_type,
+            make,
+            column.qualifiers,
+            starred=column.starred and not is_hidden,
+            bare=column.bare and not is_hidden,
             shown_bare=is_hidden and side is self.left and self.kind != "RIGHT",
-        )  # fmt: skip
+        )
 
     # --- the node
 
@@ -299,10 +303,15 @@ class _JoinBinding:
         if strictness in ("SEMI", "ANTI"):
             fields = one.schema
         return plan.Join(
-            one, other, kind, strictness,  # type: ignore[arg-type]
-            tuple(left.keys), tuple(right.keys),
-            _all_of(self.residual) if self.residual else None, fields,
-        )  # fmt: skip
+            one,
+            other,
+            kind,
+            strictness,  # type: ignore[arg-type]
+            tuple(left.keys),
+            tuple(right.keys),
+            _all_of(self.residual) if self.residual else None,
+            fields,
+        )
 
     def _fields(self, side: _Side, node: plan.Node) -> plan.Schema:
         if not (side.outer and self.nulls):
@@ -316,9 +325,15 @@ class _JoinBinding:
         self._refuse_residual(True)
         one, other = left.build(), plan.Distinct(right.build(), tuple(right.keys))
         joined = plan.Join(
-            one, other, "INNER", "ALL", tuple(left.keys), tuple(right.keys), None,
+            one,
+            other,
+            "INNER",
+            "ALL",
+            tuple(left.keys),
+            tuple(right.keys),
+            None,
             (*one.schema, *other.schema),
-        )  # fmt: skip
+        )
         fields = (*one.schema, *self._fields(right, other))
         if fields == joined.schema:
             return joined

@@ -84,9 +84,10 @@ def with_lambda(binder: ExpressionBinder, node: sql.Function) -> sql.Function:
         return node
     names = tuple(f"__function_ref_arg_{at}" for at in range(len(node.arguments) - 1))
     called = sql.Function(
-        name, tuple(sql.Identifier((n,), position=first.position) for n in names),
+        name,
+        tuple(sql.Identifier((n,), position=first.position) for n in names),
         position=first.position,
-    )  # fmt: skip
+    )
     given = sql.Lambda(names, called, position=first.position)
     return replace(node, arguments=(given, *node.arguments[1:]))
 

@@ -157,8 +157,22 @@ def type_of(value: object) -> DataType:
             )
 
 
-_KNOWN = (type(None), bool, int, float, str, bytes, decimal.Decimal, datetime.date, uuid.UUID,
-          list, tuple, dict, set, frozenset)  # fmt: skip
+_KNOWN = (
+    type(None),
+    bool,
+    int,
+    float,
+    str,
+    bytes,
+    decimal.Decimal,
+    datetime.date,
+    uuid.UUID,
+    list,
+    tuple,
+    dict,
+    set,
+    frozenset,
+)
 
 
 def _common(types: Sequence[DataType] | map[DataType]) -> DataType:

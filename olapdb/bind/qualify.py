@@ -36,9 +36,11 @@ class _Qualifying:
             case sql.SetOperation():
                 items, inner = self._with_items(query.with_items, surroundings)
                 return replace(
-                    query, with_items=items,
-                    left=self.query(query.left, inner), right=self.query(query.right, inner),
-                )  # fmt: skip
+                    query,
+                    with_items=items,
+                    left=self.query(query.left, inner),
+                    right=self.query(query.right, inner),
+                )
             case sql.Select():
                 return self._select(query, surroundings)
             case _:

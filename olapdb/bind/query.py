@@ -20,25 +20,27 @@ from olapdb.errors import (
     UnionStructuresMismatch,
 )
 from olapdb.plan import nodes as plan
-from olapdb.plan.expressions import (
-    AggregateCall,
-    Cast,
-    ColumnRef,
-    Expression,
-    ScalarSubquery,
-)
+from olapdb.plan.expressions import AggregateCall, Cast, ColumnRef, Expression, ScalarSubquery
 from olapdb.sql import nodes as sql
 from olapdb.types import UINT8, UINT64, DataType, Tuple, make_nullable
 
 _DEPTH_MAX = 100
 MEANING = frozenset(
     {
-        "join_use_nulls", "final", "union_default_mode", "except_default_mode",
-        "intersect_default_mode", "enable_positional_arguments", "prefer_column_name_to_alias",
-        "cast_keep_nullable", "single_join_prefer_left_table", "count_distinct_implementation",
-        "asterisk_include_materialized_columns", "asterisk_include_alias_columns",
+        "join_use_nulls",
+        "final",
+        "union_default_mode",
+        "except_default_mode",
+        "intersect_default_mode",
+        "enable_positional_arguments",
+        "prefer_column_name_to_alias",
+        "cast_keep_nullable",
+        "single_join_prefer_left_table",
+        "count_distinct_implementation",
+        "asterisk_include_materialized_columns",
+        "asterisk_include_alias_columns",
     }
-)  # fmt: skip
+)
 """The settings that the binder reads: what they change is what a query means."""
 
 
@@ -76,8 +78,7 @@ class QueryBinder:
         """One level deeper; `outer` is the ExpressionBinder whose constants are visible there."""
         if surroundings.depth >= _DEPTH_MAX:
             raise TooDeepRecursion(
-                f"Queries are nested more than {_DEPTH_MAX} deep.",
-                hint="A view that reads itself?",
+                f"Queries are nested more than {_DEPTH_MAX} deep.", hint="A view that reads itself?"
             )
         from olapdb.bind.expressions import ExpressionBinder
 
@@ -138,9 +139,12 @@ class QueryBinder:
         types = self._common_types((left, right), query)
         fields = self._fields(left, types)
         node = plan.SetDifference(
-            self.converted(left, types), self.converted(right, types),
-            query.operator, mode == "DISTINCT", fields,
-        )  # fmt: skip
+            self.converted(left, types),
+            self.converted(right, types),
+            query.operator,
+            mode == "DISTINCT",
+            fields,
+        )
         return BoundQuery(node, _outputs(left, fields))
 
     def _mode(self, query: sql.SetOperation, surroundings: Surroundings) -> str:
@@ -165,10 +169,12 @@ class QueryBinder:
         branches: list[sql.Query] = [query.right]
         left: sql.Query = query.left
         while (
-            isinstance(left, sql.SetOperation) and left.operator == "UNION"
-            and not left.with_items and not left.settings
+            isinstance(left, sql.SetOperation)
+            and left.operator == "UNION"
+            and not left.with_items
+            and not left.settings
             and self._mode(left, surroundings) == mode
-        ):  # fmt: skip
+        ):
             branches.append(left.right)
             left = left.left
         branches.append(left)

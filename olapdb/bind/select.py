@@ -72,9 +72,7 @@ def bind_select(queries: QueryBinder, select: sql.Select, surroundings: Surround
 
 
 def _refuse(select: sql.Select) -> None:
-    clauses: tuple[tuple[object, str], ...] = (
-        (select.with_totals, "WITH TOTALS"),
-    )
+    clauses: tuple[tuple[object, str], ...] = ((select.with_totals, "WITH TOTALS"),)
     for found, name in clauses:
         if found:
             raise NotSupportedError(f"{name} is not supported yet.", position=select.position)
@@ -136,17 +134,23 @@ class _SelectBinding:
         aggregated = keys is not None or any(
             needs_groups(e)
             for e in (
-                *expressions, *(o.expression for o in orders), *limit_by, *_some(having),
+                *expressions,
+                *(o.expression for o in orders),
+                *limit_by,
+                *_some(having),
                 *_some(qualify),
             )
-        )  # fmt: skip
+        )
         if aggregated:
             flag = self.binder.surroundings.flag
             sets = self._grouping_sets(keys or [])
             grouping = Grouping(
-                self.queries.names, keys or (), sets, self.binder.environment,
+                self.queries.names,
+                keys or (),
+                sets,
+                self.binder.environment,
                 standard=flag("force_grouping_standard_compatibility", True),
-            )  # fmt: skip
+            )
             items = [
                 replace(i, expression=grouping.over(i.expression, self._inner_position(i)))
                 for i in items
@@ -198,9 +202,10 @@ class _SelectBinding:
     def _with_columns(self, column: sql.Expression) -> list[sql.Expression]:
         """`COLUMNS('re') + 1` is one expression for each column that matches."""
         stars = [
-            n for n in walk(column, may_hold_aliases)
+            n
+            for n in walk(column, may_hold_aliases)
             if isinstance(n, sql.Star) and n.pattern is not None
-        ]  # fmt: skip
+        ]
         if not stars:
             return [column]
         if len({s.pattern for s in stars}) > 1:
@@ -332,10 +337,14 @@ class _SelectBinding:
         if grouping.set_name:
             sets = grouping.sets
             return plan.Aggregate(
-                node, keys, aggregates, sets=sets, set_name=grouping.set_name,
+                node,
+                keys,
+                aggregates,
+                sets=sets,
+                set_name=grouping.set_name,
                 nullable_keys=bool(self.binder.nullable_keys),
                 empty_without_rows=self.select.grouping != "SETS",
-            )  # fmt: skip
+            )
         only_constants = grouping.only_constants
         if only_constants and not aggregates:
             name = self.queries.names.unique("group")
@@ -469,8 +478,9 @@ def _filtered(
         if isinstance(node, plan.Scan) and not node.table.engine.is_merge_tree:
             raise IllegalPrewhere(
                 f"The engine {node.table.engine.name} does not support PREWHERE.",
-                hint="Use WHERE.", position=select.position,
-            )  # fmt: skip
+                hint="Use WHERE.",
+                position=select.position,
+            )
         node = with_prewhere(node, prewhere)
     if where is None:
         return node

@@ -271,8 +271,11 @@ class _TableScan:
         self, queries: QueryBinder, table: Table, final: bool, surroundings: Surroundings
     ) -> None:
         self.queries, self.table, self.final, self.surroundings = (
-            queries, table, final, surroundings
-        )  # fmt: skip
+            queries,
+            table,
+            final,
+            surroundings,
+        )
         self.used: dict[str, ColumnRef] = {}
         self.aliases: list[tuple[str, Expression]] = []
 

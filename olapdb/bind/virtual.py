@@ -51,9 +51,12 @@ def virtual_columns(table: Table) -> tuple[VirtualColumn, ...]:
 
 
 def with_names(
-    queries: QueryBinder, relation: Relation, database: str, name: str,
+    queries: QueryBinder,
+    relation: Relation,
+    database: str,
+    name: str,
     qualifiers: tuple[Qualifier, ...],
-) -> Relation:  # fmt: skip
+) -> Relation:
     """The relation with `_database` and `_table`, where it has no such columns of its own."""
     added: list[tuple[str, Expression]] = []
 

@@ -41,16 +41,7 @@ from olapdb.plan.expressions import (
     walk,
 )
 from olapdb.sql import nodes as sql
-from olapdb.types import (
-    Date,
-    Date32,
-    DateTime,
-    DateTime64,
-    Decimal,
-    Float,
-    Integer,
-    plain,
-)
+from olapdb.types import Date, Date32, DateTime, DateTime64, Decimal, Float, Integer, plain
 
 if TYPE_CHECKING:
     from olapdb.bind.expressions import ExpressionBinder
@@ -61,9 +52,12 @@ _Bounds = tuple[FrameBound, FrameBound]
 
 
 def bind_window(
-    binder: ExpressionBinder, node: sql.Function, name: str, arguments: tuple[Expression, ...],
+    binder: ExpressionBinder,
+    node: sql.Function,
+    name: str,
+    arguments: tuple[Expression, ...],
     parameters: tuple[Expression, ...],
-) -> WindowExpression:  # fmt: skip
+) -> WindowExpression:
     """The function over the window that the call names or spells out.
 
     Raises UnknownAggregateFunction for a function that is neither, BadArguments for a frame that
@@ -94,9 +88,14 @@ def bind_window(
             )
     return WindowExpression(
         function.type if isinstance(function, WindowFunction) else function.result_type,
-        _shown(name, parameters), arguments, partition_by, order_by,
-        tuple((item.descending, bool(item.nulls_first)) for _, item in order), frame, function,
-    )  # fmt: skip
+        _shown(name, parameters),
+        arguments,
+        partition_by,
+        order_by,
+        tuple((item.descending, bool(item.nulls_first)) for _, item in order),
+        frame,
+        function,
+    )
 
 
 def _shown(name: str, parameters: tuple[Expression, ...]) -> str:
@@ -105,9 +104,11 @@ def _shown(name: str, parameters: tuple[Expression, ...]) -> str:
 
 
 def _function(
-    node: sql.Function, name: str, arguments: tuple[Expression, ...],
+    node: sql.Function,
+    name: str,
+    arguments: tuple[Expression, ...],
     parameters: tuple[Expression, ...],
-) -> WindowFunction | Aggregate:  # fmt: skip
+) -> WindowFunction | Aggregate:
     given = [Argument(a.type, a.value if isinstance(a, Constant) else None) for a in arguments]
     edge = edge_definition(name, node.nulls == "RESPECT")
     if edge is not None:
@@ -185,9 +186,11 @@ WHOLE_PARTITION = WindowFrame("ROWS", _UNBOUNDED_BEFORE, _UNBOUNDED_AFTER)
 
 
 def _frame(
-    binder: ExpressionBinder, spec: sql.WindowSpec, function: WindowFunction | Aggregate,
+    binder: ExpressionBinder,
+    spec: sql.WindowSpec,
+    function: WindowFunction | Aggregate,
     order_by: tuple[Expression, ...],
-) -> WindowFrame:  # fmt: skip
+) -> WindowFrame:
     if spec.frame_unit is None:
         if isinstance(function, WindowFunction) and function.whole_partition:
             return WHOLE_PARTITION

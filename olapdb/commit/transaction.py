@@ -60,11 +60,20 @@ class Transaction:
         """`write_part` under the transaction's lease."""
         reach("stage.before_part")
         staged = write_part(
-            self._services.store, table, rows, partition_id=partition_id,
-            partition_value=partition_value, blocks=blocks, lease_id=self._services.lease_id,
-            contributions=contributions, level=level, inline_bytes_max=inline_bytes_max,
-            replaces=replaces, index_values=index_values, threads=threads,
-        )  # fmt: skip
+            self._services.store,
+            table,
+            rows,
+            partition_id=partition_id,
+            partition_value=partition_value,
+            blocks=blocks,
+            lease_id=self._services.lease_id,
+            contributions=contributions,
+            level=level,
+            inline_bytes_max=inline_bytes_max,
+            replaces=replaces,
+            index_values=index_values,
+            threads=threads,
+        )
         self.adopt(staged)
         reach("stage.part_staged")
         return staged
@@ -121,7 +130,9 @@ class Transaction:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
         traceback: TracebackType | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.discard()

@@ -34,9 +34,13 @@ if TYPE_CHECKING:
     from olapdb.storage.store import Store
 
 __all__ = [
-    "BATCH_ROWS", "ExecutionContext", "MemoryTracker", "QueryStatistics", "Subqueries",
+    "BATCH_ROWS",
+    "ExecutionContext",
+    "MemoryTracker",
+    "QueryStatistics",
+    "Subqueries",
     "SystemReader",
-]  # fmt: skip
+]
 
 BATCH_ROWS = 131_072
 """The most rows of a batch between operators."""

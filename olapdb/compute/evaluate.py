@@ -33,19 +33,25 @@ from olapdb.plan.expressions import (
     ScalarSubquery,
     inputs_of,
     walk,
-)  # fmt: skip
+)
 from olapdb.types import Boolean, DataType, Float, Integer, is_nullable, plain
 
 _COMPARISONS: dict[str, Callable[[object, object], pa.Array]] = {
-    "equals": pc.equal, "notEquals": pc.not_equal, "less": pc.less,
-    "lessOrEquals": pc.less_equal, "greater": pc.greater, "greaterOrEquals": pc.greater_equal,
-}  # fmt: skip
+    "equals": pc.equal,
+    "notEquals": pc.not_equal,
+    "less": pc.less,
+    "lessOrEquals": pc.less_equal,
+    "greater": pc.greater,
+    "greaterOrEquals": pc.greater_equal,
+}
 
 
 def evaluate(
-    expression: Expression, batch: pa.RecordBatch, environment: Environment,
+    expression: Expression,
+    batch: pa.RecordBatch,
+    environment: Environment,
     subqueries: Subqueries | None = None,
-) -> Column:  # fmt: skip
+) -> Column:
     """The expression's value for each row: an array of `batch.num_rows`, or a scalar.
 
     `subqueries` has the answers of the subqueries below it, see `olapdb.execute.operators.subqueries`.
@@ -81,18 +87,22 @@ def evaluate(
 
 
 def evaluate_array(
-    expression: Expression, batch: pa.RecordBatch, environment: Environment,
+    expression: Expression,
+    batch: pa.RecordBatch,
+    environment: Environment,
     subqueries: Subqueries | None = None,
-) -> pa.Array:  # fmt: skip
+) -> pa.Array:
     """As `evaluate`, constants repeated: always an array of the batch's length."""
     value = evaluate(expression, batch, environment, subqueries)
     return broadcast(value, batch.num_rows, expression.type)
 
 
 def evaluate_predicate(
-    expression: Expression, batch: pa.RecordBatch, environment: Environment,
+    expression: Expression,
+    batch: pa.RecordBatch,
+    environment: Environment,
     subqueries: Subqueries | None = None,
-) -> pa.BooleanArray:  # fmt: skip
+) -> pa.BooleanArray:
     """Which rows a condition keeps: true where it is not zero, else false or null."""
     value = _condition(expression, batch, environment, subqueries)
     if isinstance(value, pa.Scalar):
@@ -102,9 +112,11 @@ def evaluate_predicate(
 
 
 def _condition(
-    expression: Expression, batch: pa.RecordBatch, environment: Environment,
+    expression: Expression,
+    batch: pa.RecordBatch,
+    environment: Environment,
     subqueries: Subqueries | None,
-) -> Column:  # fmt: skip
+) -> Column:
     """The condition as Arrow booleans with Kleene's null; a scalar where it is constant."""
     match expression:
         case InValues():
@@ -138,9 +150,13 @@ def _is_condition(expression: Expression) -> bool:
 
 
 def _compare(
-    name: str, left: Expression, right: Expression, batch: pa.RecordBatch,
-    environment: Environment, subqueries: Subqueries | None,
-) -> Column | None:  # fmt: skip
+    name: str,
+    left: Expression,
+    right: Expression,
+    batch: pa.RecordBatch,
+    environment: Environment,
+    subqueries: Subqueries | None,
+) -> Column | None:
     """A comparison of equal Arrow types by Arrow itself; None where the kernel must do it."""
     if not _comparable(left.type, right.type):
         return None
@@ -192,18 +208,22 @@ def _call(
 ) -> Column:
     if needs_laziness(call):
         return evaluate_lazily(
-            call, batch, environment,
+            call,
+            batch,
+            environment,
             lambda argument, rows: evaluate(argument, rows, environment, subqueries),
-        )  # fmt: skip
+        )
     arguments = [evaluate(a, batch, environment, subqueries) for a in call.arguments]
     value = call.function.kernel(arguments, batch.num_rows, environment)
     return single_chunk(value) if isinstance(value, pa.ChunkedArray) else value
 
 
 def _lambda_function(
-    expression: LambdaFunction, batch: pa.RecordBatch, environment: Environment,
+    expression: LambdaFunction,
+    batch: pa.RecordBatch,
+    environment: Environment,
     subqueries: Subqueries | None,
-) -> Column:  # fmt: skip
+) -> Column:
     """Evaluate the arguments, and the body over their elements.
 
     The body sees the elements beside the columns that it reads, repeated for each element of their
@@ -229,9 +249,11 @@ def _varies(expression: Expression) -> bool:
 
 
 def _in_values(
-    expression: InValues, batch: pa.RecordBatch, environment: Environment,
+    expression: InValues,
+    batch: pa.RecordBatch,
+    environment: Environment,
     subqueries: Subqueries | None,
-) -> Column:  # fmt: skip
+) -> Column:
     argument = evaluate(expression.argument, batch, environment, subqueries)
     constant = isinstance(argument, pa.Scalar)
     column = broadcast(argument, 1 if constant else batch.num_rows, expression.argument.type)
@@ -246,9 +268,11 @@ def _in_values(
 
 
 def _in_subquery(
-    expression: InSubquery, batch: pa.RecordBatch, environment: Environment,
+    expression: InSubquery,
+    batch: pa.RecordBatch,
+    environment: Environment,
     subqueries: Subqueries | None,
-) -> Column:  # fmt: skip
+) -> Column:
     known = _answer(subqueries, id(expression.plan))
     if not isinstance(known, Lookup):
         raise InternalError("The set of an IN was run as a scalar subquery.")

@@ -133,9 +133,11 @@ def _all_equal(leaves: Sequence[pa.Array], order: np.ndarray, places: np.ndarray
 
 
 def _equal_rows(
-    ours: Sequence[pa.Array], our_rows: np.ndarray,
-    theirs: Sequence[pa.Array], their_rows: np.ndarray,
-) -> np.ndarray:  # fmt: skip
+    ours: Sequence[pa.Array],
+    our_rows: np.ndarray,
+    theirs: Sequence[pa.Array],
+    their_rows: np.ndarray,
+) -> np.ndarray:
     equal = np.ones(len(our_rows), bool)
     for one, other in zip(ours, theirs, strict=True):
         equal &= equal_values(one.take(pa.array(our_rows)), other.take(pa.array(their_rows)))

@@ -18,11 +18,13 @@ and stays in a processor's cache."""
 def can_be_hashed(leaves: Sequence[pa.Array]) -> bool:
     """Whether the columns (flat: see `codes.leaves_of`) are of types that `row_hashes` takes."""
     return all(
-        pa.types.is_primitive(leaf.type) or pa.types.is_decimal(leaf.type)
-        or pa.types.is_string(leaf.type) or pa.types.is_binary(leaf.type)
+        pa.types.is_primitive(leaf.type)
+        or pa.types.is_decimal(leaf.type)
+        or pa.types.is_string(leaf.type)
+        or pa.types.is_binary(leaf.type)
         or pa.types.is_fixed_size_binary(leaf.type)
         for leaf in leaves
-    )  # fmt: skip
+    )
 
 
 def row_hashes(leaves: Sequence[pa.Array], rows: int) -> np.ndarray:
@@ -57,6 +59,8 @@ def _hashes(leaf: pa.Array) -> np.ndarray:
 def is_told_by_hash(arrow: pa.DataType) -> bool:
     """Whether no two values have one hash: splitmix64 maps 64 bits one to one."""
     return bool(
-        pa.types.is_integer(arrow) or pa.types.is_date(arrow)
-        or pa.types.is_timestamp(arrow) or pa.types.is_floating(arrow)
-    )  # fmt: skip
+        pa.types.is_integer(arrow)
+        or pa.types.is_date(arrow)
+        or pa.types.is_timestamp(arrow)
+        or pa.types.is_floating(arrow)
+    )

@@ -25,17 +25,47 @@ from olapdb.plan.expressions import (
     InValues,
     ScalarSubquery,
     inputs_of,
-)  # fmt: skip
+)
 from olapdb.types import Boolean, DataType, Float, Integer, is_nullable, plain
 
 Evaluate = Callable[[Expression, pa.RecordBatch], Column]
 
 _SAFE = frozenset(
-    {"equals", "notEquals", "less", "lessOrEquals", "greater", "greaterOrEquals", "and", "or",
-     "not", "plus", "minus", "multiply", "divide", "isNull", "isNotNull", "if", "multiIf",
-     "ifNull", "coalesce", "empty", "notEmpty", "negate", "abs", "length", "assumeNotNull",
-     "toNullable", "toYear", "toMonth", "toYYYYMM", "toDayOfMonth", "toDayOfWeek", "toHour"}
-)  # fmt: skip
+    {
+        "equals",
+        "notEquals",
+        "less",
+        "lessOrEquals",
+        "greater",
+        "greaterOrEquals",
+        "and",
+        "or",
+        "not",
+        "plus",
+        "minus",
+        "multiply",
+        "divide",
+        "isNull",
+        "isNotNull",
+        "if",
+        "multiIf",
+        "ifNull",
+        "coalesce",
+        "empty",
+        "notEmpty",
+        "negate",
+        "abs",
+        "length",
+        "assumeNotNull",
+        "toNullable",
+        "toYear",
+        "toMonth",
+        "toYYYYMM",
+        "toDayOfMonth",
+        "toDayOfWeek",
+        "toHour",
+    }
+)
 """Functions that cannot fail on numbers and cost less than moving rows about."""
 
 
@@ -148,9 +178,11 @@ def _is_true(value: Column, rows: int) -> np.ndarray:
         return np.full(rows, bool(value.as_py()))
     if pa.types.is_null(value.type):
         return np.zeros(rows, bool)
-    as_bool = value if pa.types.is_boolean(value.type) else pc.not_equal(
-        value, pa.scalar(0, pa.int8()).cast(value.type)
-    )  # fmt: skip
+    as_bool = (
+        value
+        if pa.types.is_boolean(value.type)
+        else pc.not_equal(value, pa.scalar(0, pa.int8()).cast(value.type))
+    )
     made: np.ndarray = pc.fill_null(as_bool, False).to_numpy(zero_copy_only=False)
     return made
 

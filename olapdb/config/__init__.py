@@ -11,6 +11,13 @@ from olapdb.config.settings import Settings, lookup, setting_text, table_setting
 from olapdb.config.table import TABLE_SETTINGS, is_deduplication
 
 __all__ = [
-    "SESSION_SETTINGS", "TABLE_SETTINGS", "SettingDefinition", "SettingValue", "Settings",
-    "is_deduplication", "lookup", "setting_text", "table_settings",
-]  # fmt: skip
+    "SESSION_SETTINGS",
+    "TABLE_SETTINGS",
+    "SettingDefinition",
+    "SettingValue",
+    "Settings",
+    "is_deduplication",
+    "lookup",
+    "setting_text",
+    "table_settings",
+]

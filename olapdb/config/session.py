@@ -88,10 +88,16 @@ def _session() -> Iterable[SettingDefinition]:
         "What count(DISTINCT x) is.",
         only=("uniqExact", "uniq"),
     )
-    yield s("group_by_use_nulls", False,
-            "Keys that are not in a row's grouping set are NULL instead of their type's default.")
-    yield s("force_grouping_standard_compatibility", True,
-            "grouping() is 1 where the key is not in the row's set, as in the standard; else 0.")
+    yield s(
+        "group_by_use_nulls",
+        False,
+        "Keys that are not in a row's grouping set are NULL instead of their type's default.",
+    )
+    yield s(
+        "force_grouping_standard_compatibility",
+        True,
+        "grouping() is 1 where the key is not in the row's set, as in the standard; else 0.",
+    )
     yield s(
         "input_format_null_as_default",
         True,
@@ -328,22 +334,34 @@ def _session() -> Iterable[SettingDefinition]:
 
 
 _NEUTRAL: tuple[tuple[str, SettingValue], ...] = (
-    ("mutations_sync", 2), ("alter_sync", 2), ("insert_quorum", 0), ("log_queries", True),
-    ("insert_distributed_sync", False), ("distributed_foreground_insert", False),
-    ("select_sequential_consistency", True), ("replicated_deduplication_window", 0),
-    ("database_replicated_enforce_synchronous_settings", False), ("async_insert", False),
-    ("wait_for_async_insert", True), ("allow_nondeterministic_mutations", False),
-    ("allow_experimental_lightweight_delete", True), ("enable_lightweight_delete", True),
-    ("lightweight_deletes_sync", 2), ("allow_suspicious_low_cardinality_types", True),
-    ("use_query_cache", False), ("send_progress_in_http_headers", False),
+    ("mutations_sync", 2),
+    ("alter_sync", 2),
+    ("insert_quorum", 0),
+    ("log_queries", True),
+    ("insert_distributed_sync", False),
+    ("distributed_foreground_insert", False),
+    ("select_sequential_consistency", True),
+    ("replicated_deduplication_window", 0),
+    ("database_replicated_enforce_synchronous_settings", False),
+    ("async_insert", False),
+    ("wait_for_async_insert", True),
+    ("allow_nondeterministic_mutations", False),
+    ("allow_experimental_lightweight_delete", True),
+    ("enable_lightweight_delete", True),
+    ("lightweight_deletes_sync", 2),
+    ("allow_suspicious_low_cardinality_types", True),
+    ("use_query_cache", False),
+    ("send_progress_in_http_headers", False),
     ("deduplicate_blocks_in_dependent_materialized_views", True),
-)  # fmt: skip
+)
 
 _NEUTRAL_OF_VIEWS: tuple[tuple[str, SettingValue], ...] = (
     # The same whatever they say: plain views are always inlined, nothing has a definer, a target
     # cannot be dropped before its views, and there are no replicas and no REFRESH.
-    ("analyzer_inline_views", False), ("default_materialized_view_sql_security", "DEFINER"),
-    ("default_normal_view_sql_security", "INVOKER"), ("default_view_definer", "CURRENT_USER"),
+    ("analyzer_inline_views", False),
+    ("default_materialized_view_sql_security", "DEFINER"),
+    ("default_normal_view_sql_security", "INVOKER"),
+    ("default_view_definer", "CURRENT_USER"),
     ("ignore_materialized_views_with_dropped_target_table", False),
     ("materialized_views_squash_parallel_inserts", True),
     ("optimize_trivial_view_pushdown_to_distributed", True),
@@ -356,14 +374,17 @@ _NEUTRAL_OF_VIEWS: tuple[tuple[str, SettingValue], ...] = (
     ("allow_experimental_alter_materialized_view_structure", True),
     ("allow_experimental_live_view", False),
     ("allow_experimental_refreshable_materialized_view", True),
-    ("allow_experimental_window_view", False), ("live_view_heartbeat_interval", 15),
-    ("max_live_view_insert_blocks_before_refresh", 64), ("periodic_live_view_refresh", 60),
+    ("allow_experimental_window_view", False),
+    ("live_view_heartbeat_interval", 15),
+    ("max_live_view_insert_blocks_before_refresh", 64),
+    ("periodic_live_view_refresh", 60),
     ("temporary_live_view_timeout", 1),
     ("throw_if_deduplication_in_dependent_materialized_views_enabled_with_async_insert", False),
     ("update_insert_deduplication_token_in_dependent_materialized_views", False),
-    ("wait_for_window_view_fire_signal_timeout", 10), ("window_view_clean_interval", 60),
+    ("wait_for_window_view_fire_signal_timeout", 10),
+    ("window_view_clean_interval", 60),
     ("window_view_heartbeat_interval", 15),
-)  # fmt: skip
+)
 
 SESSION_SETTINGS: Mapping[str, SettingDefinition] = MappingProxyType(
     {d.name: d for d in _session()}

@@ -10,9 +10,13 @@ from olapdb.config.definition import SettingDefinition, SettingValue
 
 def _table() -> Iterable[SettingDefinition]:
     def s(
-        name: str, default: SettingValue, description: str, *, minimum: int | None = None,
+        name: str,
+        default: SettingValue,
+        description: str,
+        *,
+        minimum: int | None = None,
         neutral: bool = False,
-    ) -> SettingDefinition:  # fmt: skip
+    ) -> SettingDefinition:
         return SettingDefinition(
             name, default, description, scope="table", minimum=minimum, neutral=neutral
         )

@@ -60,8 +60,7 @@ class Views(Mapping[str, "ViewHandle"]):
         item = self._item(name, snapshot)
         if item is not None:
             raise UnknownTable(
-                f"{item.database}.{item.name} is not a materialized view.",
-                hint=_known(snapshot),
+                f"{item.database}.{item.name} is not a materialized view.", hint=_known(snapshot)
             )
         raise UnknownTable(f"There is no materialized view {name}.", hint=_known(snapshot))
 
@@ -187,8 +186,12 @@ class ViewHandle:
         """Recomputes one partition, the stale slices, those that a condition on the target's key
         touches (SQL, or a date in its key from which on), or everything, and swaps it in. What was
         made of rows that have left by retention stays, unless `discard_retained`."""
-        _one_of(partition=partition is not None, stale=stale, where=where is not None,
-                since=since is not None)  # fmt: skip
+        _one_of(
+            partition=partition is not None,
+            stale=stale,
+            where=where is not None,
+            since=since is not None,
+        )
         clause = _partition(partition) or ("STALE" if stale else "")
         if where is not None:
             clause = f"WHERE ({where})"
@@ -210,8 +213,12 @@ class ViewHandle:
     ) -> tuple[ReconcileRow, ...]:
         """Compares with a recomputation: one partition, `sample` of them at random, the `oldest`
         (never proven, or longest ago), the stale ones, or all. The verdicts are kept."""
-        _one_of(partition=partition is not None, sample=sample is not None,
-                oldest=oldest is not None, stale=stale)  # fmt: skip
+        _one_of(
+            partition=partition is not None,
+            sample=sample is not None,
+            oldest=oldest is not None,
+            stale=stale,
+        )
         clause = _partition(partition)
         if sample is not None:
             clause = f"SAMPLE {int(sample)}"
@@ -283,9 +290,14 @@ class ViewHandle:
             self._view_id = found.id
 
     def _run(
-        self, operation: str, clauses: str, engine: str | None, progress: Progress | None,
-        query: str = "", settings: Mapping[str, int] | None = None,
-    ) -> tuple[Any, ...]:  # fmt: skip
+        self,
+        operation: str,
+        clauses: str,
+        engine: str | None,
+        progress: Progress | None,
+        query: str = "",
+        settings: Mapping[str, int] | None = None,
+    ) -> tuple[Any, ...]:
         from olapdb.sql.literals import quote_string
 
         chosen = [f"{name} = {value}" for name, value in (settings or {}).items()]

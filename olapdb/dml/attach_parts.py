@@ -27,7 +27,7 @@ from olapdb.model.changes import (
     RemoveParts,
     Requirement,
     SchemaIs,
-)  # fmt: skip
+)
 from olapdb.model.columns import next_column_id, settled_version
 from olapdb.model.part import NewBlock, Part, detached_table, new_part_id
 from olapdb.model.schema import Table
@@ -84,10 +84,17 @@ class Incoming:
         """What the rows that come mean to views that join the target; last of all changes."""
         rows = sum(c.rows for c in self.changes if isinstance(c, AddBlock))
         more, needed = dimension_changed(
-            self.snapshot, {self.target.id}, "DIMENSION CHANGE", self.change.statement,
-            self.change.query_id, rows, self.change.services.clock_ms(),
-            services=self.change.services, changes=self.changes, settings=self.change.settings,
-        )  # fmt: skip
+            self.snapshot,
+            {self.target.id},
+            "DIMENSION CHANGE",
+            self.change.statement,
+            self.change.query_id,
+            rows,
+            self.change.services.clock_ms(),
+            services=self.change.services,
+            changes=self.changes,
+            settings=self.change.settings,
+        )
         self.changes += more
         self.requirements += needed
 
@@ -106,21 +113,34 @@ class Incoming:
             names = {column.name for column in self.target.stored_columns}
             bounds = {name: ends for name, ends in part.bounds.items() if name in names}
             made = replace(
-                part, id=new_part_id(), table_id=self.target.id, blocks=block, level=level,
-                bounds=bounds, contributions=(), schema_version=version, created_commit=0, detached_reason="",
+                part,
+                id=new_part_id(),
+                table_id=self.target.id,
+                blocks=block,
+                level=level,
+                bounds=bounds,
+                contributions=(),
+                schema_version=version,
+                created_commit=0,
+                detached_reason="",
                 created_ms=self.change.services.clock_ms(),
-            )  # fmt: skip
+            )
             return AddPart(made, self.snapshot.inline_rows(part) if part.inline else None)
         rows, _ = read_without_nulls(around, self.source, part, once_nullable(self.source, part))
         rows = rows.select([column.name for column in self.target.stored_columns])
         staged = write_part(
-            self.change.services.store, self.target, rows, partition_id=part.partition_id,
-            partition_value=part.partition_value, blocks=block,
-            lease_id=self.change.services.lease_id, level=level,
+            self.change.services.store,
+            self.target,
+            rows,
+            partition_id=part.partition_id,
+            partition_value=part.partition_value,
+            blocks=block,
+            lease_id=self.change.services.lease_id,
+            level=level,
             inline_bytes_max=rows.nbytes if part.inline else 0,
             after=self.snapshot.next_block(self.target) - 1,
             index_values=layout_of(self.target, around).index_values(rows),
-        )  # fmt: skip
+        )
         if staged.part.path:
             self.paths.append(staged.part.path)
         return AddPart(staged.part, staged.inline_rows)
@@ -231,9 +251,13 @@ def with_columns_of(table: Table, source: Table | None) -> Table:
 
 
 def cloned_parts(
-    services: Services, snapshot: Snapshot, source: Table, target: Table, statement: str,
+    services: Services,
+    snapshot: Snapshot,
+    source: Table,
+    target: Table,
+    statement: str,
     query_id: str,
-) -> tuple[StagedInsert, tuple[str, ...]]:  # fmt: skip
+) -> tuple[StagedInsert, tuple[str, ...]]:
     """All parts of the source, staged for a table that the same commit makes (CLONE AS); and the
     files that were written for it (`StagedInsert.paths` are the source's files too)."""
     if not source.engine.is_merge_tree:
@@ -251,9 +275,13 @@ def cloned_parts(
         incoming.discard()
         raise
     staged = StagedInsert(
-        target.id, snapshot.number, sum(part.rows for part in parts), len(parts),
-        tuple(incoming.requirements), tuple(incoming.changes),
-    )  # fmt: skip
+        target.id,
+        snapshot.number,
+        sum(part.rows for part in parts),
+        len(parts),
+        tuple(incoming.requirements),
+        tuple(incoming.changes),
+    )
     return staged, tuple(incoming.paths)
 
 

@@ -26,15 +26,7 @@ from olapdb.sql import nodes
 from olapdb.sql.parser import parse_expression
 from olapdb.storage.column_statistics import bounds_hold
 from olapdb.storage.reader import PartReader
-from olapdb.types import (
-    Decimal,
-    Float,
-    Integer,
-    String,
-    is_nullable,
-    make_nullable,
-    plain,
-)
+from olapdb.types import Decimal, Float, Integer, String, is_nullable, make_nullable, plain
 
 
 @dataclass
@@ -104,10 +96,13 @@ class Rereading:
         """The columns, and those that are computed from them where they are read."""
         while True:
             more = {
-                one.name for one in self.before.columns
-                if one.name not in names and one.default and _names(one.default) & names
+                one.name
+                for one in self.before.columns
+                if one.name not in names
+                and one.default
+                and _names(one.default) & names
                 and (one.default_kind == "ALIAS" or any(lacks(p, one) for p in parts))
-            }  # fmt: skip
+            }
             if not more:
                 return frozenset(names)
             names |= more

@@ -69,11 +69,15 @@ def delete_rows(
     """
     given = settings or {}
     change = RowChange(
-        services, "DELETE", query_id, statement, given,
+        services,
+        "DELETE",
+        query_id,
+        statement,
+        given,
         environment or Environment(zone=services.zone),
         discard_retained=bool(given.get("discard_retained", False)),
         cancelled=cancelled or threading.Event(),
-    )  # fmt: skip
+    )
 
     def attempt(snapshot: Snapshot) -> DeleteResult:
         table = stored_table(snapshot, table_id, "DELETE")
@@ -87,9 +91,14 @@ def delete_rows(
 
 
 def matching(
-    change: RowChange, snapshot: Snapshot, table: Table, condition: nodes.Expression,
-    partition_id: str | None, parameters: Parameters = None, among: Sequence[Part] | None = None,
-) -> list[tuple[Part, np.ndarray]]:  # fmt: skip
+    change: RowChange,
+    snapshot: Snapshot,
+    table: Table,
+    condition: nodes.Expression,
+    partition_id: str | None,
+    parameters: Parameters = None,
+    among: Sequence[Part] | None = None,
+) -> list[tuple[Part, np.ndarray]]:
     """Each part with matching rows, and their offsets in it; only of the parts `among`, where
     given."""
     if partition_id is not None:
@@ -103,14 +112,20 @@ def matching(
         where=condition,
     )
     scope = BindScope(
-        snapshot=snapshot, database=change.environment.database,
-        settings=change.settings, environment=change.environment, parameters=parameters or (),  # type: ignore[arg-type]
-    )  # fmt: skip
+        snapshot=snapshot,
+        database=change.environment.database,
+        settings=change.settings,
+        environment=change.environment,
+        parameters=parameters or (),  # type: ignore[arg-type]
+    )
     context = ExecutionContext(
-        snapshot=snapshot, store=change.services.store, settings=change.settings,
-        environment=change.environment, cancelled=change.cancelled,
+        snapshot=snapshot,
+        store=change.services.store,
+        settings=change.settings,
+        environment=change.environment,
+        cancelled=change.cancelled,
         parts={} if among is None else {table.id: tuple(among)},
-    )  # fmt: skip
+    )
     by_name = {part.name: part for part in snapshot.parts(table.id) if part.rows}
     offsets: dict[str, list[np.ndarray]] = {}
     for batch in run(optimize(bind_query(query, scope)), context).batches():
@@ -123,9 +138,11 @@ def matching(
 
 
 def rewrite(
-    change: RowChange, snapshot: Snapshot, table: Table,
+    change: RowChange,
+    snapshot: Snapshot,
+    table: Table,
     found: Sequence[tuple[Part, np.ndarray | None]],
-) -> DeleteResult:  # fmt: skip
+) -> DeleteResult:
     """One commit in which these rows of these parts leave (offsets None: all of the part's)."""
     parts = tuple(part for part, _ in found)
     leaving = Leaving(change, snapshot, table, parts)
@@ -166,13 +183,19 @@ def _staged(
     around: Surroundings, change: RowChange, table: Table, part: Part, rows: pa.Table
 ) -> AddPart:
     made = write_part(
-        change.services.store, table, rows,
-        partition_id=part.partition_id, partition_value=part.partition_value,
-        blocks=part.block_range, lease_id=change.services.lease_id,
-        contributions=part.contributions, level=part.level,
-        inline_bytes_max=rows.nbytes if part.inline else 0, replaces=[part.id],
+        change.services.store,
+        table,
+        rows,
+        partition_id=part.partition_id,
+        partition_value=part.partition_value,
+        blocks=part.block_range,
+        lease_id=change.services.lease_id,
+        contributions=part.contributions,
+        level=part.level,
+        inline_bytes_max=rows.nbytes if part.inline else 0,
+        replaces=[part.id],
         index_values=layout_of(table, around).index_values(rows),
-    )  # fmt: skip
+    )
     return AddPart(made.part, made.inline_rows)
 
 

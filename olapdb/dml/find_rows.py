@@ -29,9 +29,13 @@ Assignments: TypeAlias = Sequence[tuple[str, nodes.Expression]]
 
 
 def matching_rows(
-    table: Table, parts: Sequence[Part], where: nodes.Expression | None, assignments: Assignments,
-    around: Surroundings, parameters: Parameters,
-) -> Iterator[tuple[Part, pa.Table]]:  # fmt: skip
+    table: Table,
+    parts: Sequence[Part],
+    where: nodes.Expression | None,
+    assignments: Assignments,
+    around: Surroundings,
+    parameters: Parameters,
+) -> Iterator[tuple[Part, pa.Table]]:
     """Each of these parts with matching rows: their `_part_offset`, and the assigned values under
     the columns' names. Parts are asked together up to ROWS_AT_ONCE, which bounds what is held; all
     at once where the condition or a value reads the table in a subquery too."""
@@ -45,10 +49,12 @@ def matching_rows(
         where=where,
     )
     scope = BindScope(
-        snapshot=around.snapshot, database=around.environment.database,
-        settings=around.settings, environment=around.environment,  # type: ignore[arg-type]
+        snapshot=around.snapshot,
+        database=around.environment.database,
+        settings=around.settings,
+        environment=around.environment,  # type: ignore[arg-type]
         parameters=parameters or (),
-    )  # fmt: skip
+    )
     for _, value in assignments:
         bind_expression(value, table, scope)  # an aggregate is told as what it is
     plan = optimize(bind_query(query, scope))
@@ -56,10 +62,13 @@ def matching_rows(
     names = ["_part", "_part_offset", *(name for name, _ in assignments)]
     for some in _together(parts) if reads == 1 else [parts]:
         context = ExecutionContext(
-            snapshot=around.snapshot, store=around.store, settings=around.settings,
-            environment=around.environment, cancelled=around.cancelled,
+            snapshot=around.snapshot,
+            store=around.store,
+            settings=around.settings,
+            environment=around.environment,
+            cancelled=around.cancelled,
             parts={table.id: some} if reads == 1 else {},
-        )  # fmt: skip
+        )
         found = run(plan, context).read_all().rename_columns(names)
         found = _stored(found, table, dict(zip(names, plan.types, strict=True)), around)
         matched = set(pc.unique(found.column("_part")).to_pylist())

@@ -33,7 +33,7 @@ from olapdb.errors import (
     QueryWasCancelled,
     TableAltered,
     UnknownTable,
-)  # fmt: skip
+)
 from olapdb.functions.base import Environment
 from olapdb.ingest.block_stager import BlockStager
 from olapdb.ingest.deduplicate import Admission
@@ -53,7 +53,7 @@ from olapdb.model.changes import (
     Invalidate,
     LeaseLive,
     Requirement,
-)  # fmt: skip
+)
 from olapdb.model.frozen import FrozenSnapshot, freeze
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
@@ -114,8 +114,15 @@ def insert(
     delivery = Delivery.of(services, table, token, offsets)
     if delivery.came_before():
         return DUPLICATE
-    writer = _Writer(services, query_id, statement, delivery, settings or {},
-                     environment or Environment(zone=services.zone), cancelled)  # fmt: skip
+    writer = _Writer(
+        services,
+        query_id,
+        statement,
+        delivery,
+        settings or {},
+        environment or Environment(zone=services.zone),
+        cancelled,
+    )
     with writer.pinned(snapshot, table.id):
         return writer.insert(table, blocks, snapshot)
 
@@ -139,8 +146,16 @@ def commit_staged(
     snapshot = services.catalog.snapshot()
     table = _table(snapshot, joined.table_id)
     delivery = Delivery.of(services, table, token, ())
-    writer = _Writer(services, query_id, statement, delivery, settings or {},
-                     environment or Environment(zone=services.zone), None, owns_files=False)  # fmt: skip
+    writer = _Writer(
+        services,
+        query_id,
+        statement,
+        delivery,
+        settings or {},
+        environment or Environment(zone=services.zone),
+        None,
+        owns_files=False,
+    )
     with writer.pinned(snapshot, joined.table_id):
         if delivery.admission is not None:
             joined = writer.admit_staged(joined, table, delivery.admission, snapshot)
@@ -279,9 +294,12 @@ class _Writer:
             self._notify(staged)
             self._log(staged, snapshot, lands=True)
             return InsertResult(
-                staged.rows, staged.block_count, committed.number, views=staged.views,
+                staged.rows,
+                staged.block_count,
+                committed.number,
+                views=staged.views,
                 duplicates_dropped=self.delivery.dropped,
-            )  # fmt: skip
+            )
         self.discard(staged.paths)
         raise CommitConflict(
             f"The views of this INSERT's table changed {attempts_max} times while it ran.",
@@ -311,10 +329,18 @@ class _Writer:
             requirements += staged.requirements
         written = {c.block.table_id for c in staged.changes if isinstance(c, AddBlock)}
         more, needed = dimension_changed(
-            snapshot, written, "DIMENSION CHANGE", self.statement, self.query_id,
-            staged.rows, self.services.clock_ms(), services=None if give_in else self.services,
-            changes=staged.changes, settings=self.settings, unsettled=staged.unsettled,
-        )  # fmt: skip
+            snapshot,
+            written,
+            "DIMENSION CHANGE",
+            self.statement,
+            self.query_id,
+            staged.rows,
+            self.services.clock_ms(),
+            services=None if give_in else self.services,
+            changes=staged.changes,
+            settings=self.settings,
+            unsettled=staged.unsettled,
+        )
         changes += more
         requirements += needed
         changes += self.delivery.changes()
@@ -332,15 +358,27 @@ class _Writer:
         now = self.services.clock_ms()
         views = dict.fromkeys(view_id for view_id, _ in staged.dimensions)
         return [
-            Invalidate(Invalidation(view_id, None, "DIMENSION CHANGE", self.statement,
-                                    self.query_id, staged.rows, now))
+            Invalidate(
+                Invalidation(
+                    view_id,
+                    None,
+                    "DIMENSION CHANGE",
+                    self.statement,
+                    self.query_id,
+                    staged.rows,
+                    now,
+                )
+            )
             for view_id in views
-        ]  # fmt: skip
+        ]
 
     def _fire_again(
-        self, staged: StagedInsert, kept: list[pa.Table] | None, fired_on: Snapshot,
+        self,
+        staged: StagedInsert,
+        kept: list[pa.Table] | None,
+        fired_on: Snapshot,
         snapshot: Snapshot,
-    ) -> tuple[StagedInsert, list[pa.Table] | None]:  # fmt: skip
+    ) -> tuple[StagedInsert, list[pa.Table] | None]:
         """The same source parts with the cascade as the views are now; with the blocks, where they
         are in memory. A block with rows that came meanwhile from elsewhere is staged anew."""
         table, before = (_table(one, staged.table_id) for one in (snapshot, fired_on))
@@ -381,7 +419,7 @@ class _Writer:
 
     def _settle(
         self, staged: StagedInsert, kept: list[pa.Table] | None, snapshot: Snapshot
-    ) -> StagedInsert:  # fmt: skip
+    ) -> StagedInsert:
         """As staged, with a cascade that joins what the INSERT itself brings: see `settle`. Where
         the blocks cannot be read back, the views stay unsettled, and what they made is stale."""
         if not staged.unsettled:
@@ -395,9 +433,8 @@ class _Writer:
         return settled(staged, fire, snapshot, self.services.store, self.discard)
 
     def _fire_with(
-        self, joined: Brought, staged: StagedInsert, kept: list[pa.Table] | None,
-        snapshot: Snapshot,
-    ) -> StagedInsert:  # fmt: skip
+        self, joined: Brought, staged: StagedInsert, kept: list[pa.Table] | None, snapshot: Snapshot
+    ) -> StagedInsert:
         """The same source parts with a cascade that joins these staged parts."""
         table = _table(snapshot, staged.table_id)
         mine = staged.parts_of(table.id)
@@ -454,9 +491,13 @@ class _Writer:
 
     def _stager(self, snapshot: Snapshot, joined: Brought | None = None) -> BlockStager:
         around = Surroundings(
-            snapshot, self.services.store, self.services.cache, self.settings, self.environment,
+            snapshot,
+            self.services.store,
+            self.services.cache,
+            self.settings,
+            self.environment,
             self.cancelled or threading.Event(),
-        )  # fmt: skip
+        )
         return BlockStager(around, self.services.lease_id, joined=joined)
 
     def _log(self, staged: StagedInsert, snapshot: Snapshot, *, lands: bool) -> None:
@@ -472,14 +513,25 @@ class _Writer:
             target = snapshot.by_id(view.target_id)
             self.services.view_log.add(
                 ViewExecution(
-                    now_ms, one.elapsed_ns, self.query_id, view.id,
-                    f"{view.database}.{view.name}", view.query,
+                    now_ms,
+                    one.elapsed_ns,
+                    self.query_id,
+                    view.id,
+                    f"{view.database}.{view.name}",
+                    view.query,
                     "" if target is None else f"{target.database}.{target.name}",
-                    one.rows_read, one.bytes_read, one.rows_written, one.bytes_written,
-                    one.exception_code, one.exception, lands, one.parts, one.peak_bytes,
+                    one.rows_read,
+                    one.bytes_read,
+                    one.rows_written,
+                    one.bytes_written,
+                    one.exception_code,
+                    one.exception,
+                    lands,
+                    one.parts,
+                    one.peak_bytes,
                     one.warnings,
                 )
-            )  # fmt: skip
+            )
 
     def _notify(self, staged: StagedInsert) -> None:
         for table_id in {c.part.table_id for c in staged.changes if isinstance(c, AddPart)}:

@@ -100,17 +100,25 @@ def replace_parts(
 
 
 def _with_incoming(
-    incoming: Incoming, table: Table, selection: Selection, leaving: Sequence[Part],
+    incoming: Incoming,
+    table: Table,
+    selection: Selection,
+    leaving: Sequence[Part],
     coming: Sequence[Part],
-) -> MoveResult:  # fmt: skip
+) -> MoveResult:
     """`leaving` go from `table`, `coming` come to the target, in one commit."""
     with discarding(incoming.discard):
         if coming:
             incoming.bring(coming)
         done = _remove(
-            incoming.change, incoming.snapshot, table, selection, leaving, incoming.changes,
+            incoming.change,
+            incoming.snapshot,
+            table,
+            selection,
+            leaving,
+            incoming.changes,
             incoming.requirements,
-        )  # fmt: skip
+        )
         if done.commit is None and coming:  # nothing had to leave
             incoming.also_dimension()
             live = incoming.snapshot.parts(table.id)
@@ -122,9 +130,14 @@ def _with_incoming(
 
 
 def _remove(
-    change: RowChange, snapshot: Snapshot, table: Table, selection: Selection,
-    parts: Sequence[Part], also: Sequence[Change], needed: Sequence[Requirement] = (),
-) -> MoveResult:  # fmt: skip
+    change: RowChange,
+    snapshot: Snapshot,
+    table: Table,
+    selection: Selection,
+    parts: Sequence[Part],
+    also: Sequence[Change],
+    needed: Sequence[Requirement] = (),
+) -> MoveResult:
     if not parts:
         return NOTHING
     _refuse_frozen(change, snapshot, table, parts)
@@ -158,7 +171,11 @@ def _refuse_frozen(
 def set_aside(snapshot: Snapshot, table: Table, part: Part, reason: str = "") -> AddPart:
     """The part as a detached one: the same bytes, another owner, no claim on source blocks."""
     kept = replace(
-        part, id=new_part_id(), table_id=detached_table(table.id), contributions=(),
-        created_commit=0, detached_reason=reason,
-    )  # fmt: skip
+        part,
+        id=new_part_id(),
+        table_id=detached_table(table.id),
+        contributions=(),
+        created_commit=0,
+        detached_reason=reason,
+    )
     return AddPart(kept, snapshot.inline_rows(part) if part.inline else None)

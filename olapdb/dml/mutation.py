@@ -37,11 +37,7 @@ from olapdb.dml.mutation_steps import (
 from olapdb.dml.null_fill import read_without_nulls
 from olapdb.dml.rewritten_snapshot import Rewritten
 from olapdb.engine.column_defaults import DefaultColumns
-from olapdb.errors import (
-    CommitConflict,
-    HaveDependentObjects,
-    UnsupportedMethod,
-)
+from olapdb.errors import CommitConflict, HaveDependentObjects, UnsupportedMethod
 from olapdb.ingest.block_stager import (
     INLINE_BYTES_MAX,
     VOID_PARTITION,
@@ -165,10 +161,18 @@ class Mutation:
                     "UPDATE", self.statement, self.query_id, now
                 )
         more, needed = dimension_changed(
-            self.snapshot, {self.table.id}, "DIMENSION CHANGE", self.statement, self.query_id,
-            self.rows, now, services=self.services, changes=changes,
-            settings=self.settings_of.settings, rejoined=self._views.rejoined,
-        )  # fmt: skip
+            self.snapshot,
+            {self.table.id},
+            "DIMENSION CHANGE",
+            self.statement,
+            self.query_id,
+            self.rows,
+            now,
+            services=self.services,
+            changes=changes,
+            settings=self.settings_of.settings,
+            rejoined=self._views.rejoined,
+        )
         return [*requirements, *needed], [*changes, *more]
 
     def discard(self) -> None:
@@ -194,8 +198,11 @@ class Mutation:
             leaving = rows.take(pa.array(at))
             arriving = _with_columns(leaving, {n: found.column(n) for n in changed})
             if again:
-                kept = {n: single_chunk(arriving.column(n)) for n in arriving.column_names
-                        if n not in again}  # fmt: skip
+                kept = {
+                    n: single_chunk(arriving.column(n))
+                    for n in arriving.column_names
+                    if n not in again
+                }
                 around = self.settings_of.environment
                 full = defaults.complete(kept, len(at), around, again, storing=True)
                 arriving = _with_columns(arriving, {n: full[n] for n in again})
@@ -289,17 +296,25 @@ class Mutation:
         a version of the table that may never come to be."""
         base = self.settings_of
         return Surroundings(
-            self._visible(), self.services.store, self._cache, base.settings, base.environment,
+            self._visible(),
+            self.services.store,
+            self._cache,
+            base.settings,
+            base.environment,
             base.cancelled,
-        )  # fmt: skip
+        )
 
     def _before(self) -> Surroundings:
         """As of the snapshot: views are bound to the tables as they are."""
         base = self.settings_of
         return Surroundings(
-            self.snapshot, self.services.store, self.services.cache, base.settings,
-            base.environment, base.cancelled,
-        )  # fmt: skip
+            self.snapshot,
+            self.services.store,
+            self.services.cache,
+            base.settings,
+            base.environment,
+            base.cancelled,
+        )
 
     def _visible(self) -> Snapshot:
         return cast(Snapshot, Rewritten(self.snapshot, self.table, self.replaced))
@@ -322,9 +337,14 @@ class Mutation:
     # --- what comes of them
 
     def _stage(
-        self, part: Part, rows: pa.Table, count: int, *, changes_rows: bool = True,
+        self,
+        part: Part,
+        rows: pa.Table,
+        count: int,
+        *,
+        changes_rows: bool = True,
         without: str = "",
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`rows` stand for the part from now on; `part` is live, or staged by an earlier step."""
         self.settings_of.refuse_cancelled()
         origin, before = self._origin(part)
@@ -333,13 +353,19 @@ class Mutation:
         indexes.pop(without, None)
         if rows.num_rows or part.contributions:
             made = write_part(
-                self.services.store, self.table, rows,
-                partition_id=part.partition_id, partition_value=part.partition_value,
-                blocks=part.block_range, lease_id=self.services.lease_id,
-                contributions=part.contributions, level=part.level,
-                inline_bytes_max=INLINE_BYTES_MAX if part.inline else 0, replaces=[origin.id],
+                self.services.store,
+                self.table,
+                rows,
+                partition_id=part.partition_id,
+                partition_value=part.partition_value,
+                blocks=part.block_range,
+                lease_id=self.services.lease_id,
+                contributions=part.contributions,
+                level=part.level,
+                inline_bytes_max=INLINE_BYTES_MAX if part.inline else 0,
+                replaces=[origin.id],
                 index_values=indexes,
-            )  # fmt: skip
+            )
             staged = AddPart(made.part, made.inline_rows)
         self.replaced[origin.id] = staged
         if before is not None and before.part.path:

@@ -63,7 +63,7 @@ class DeduplicateStep:
 
 Step: TypeAlias = (
     SetStep | DeleteStep | DeduplicateStep | WriteDownStep | RewriteStep | FillNullsStep
-)  # fmt: skip
+)
 
 
 def check_assignments(table: Table, names: Sequence[str]) -> None:

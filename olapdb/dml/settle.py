@@ -57,16 +57,15 @@ def settled(
     return staged
 
 
-def _differing(
-    before: Brought, after: Brought, snapshot: Snapshot, store: Store
-) -> frozenset[str]:  # fmt: skip
+def _differing(before: Brought, after: Brought, snapshot: Snapshot, store: Store) -> frozenset[str]:
     """The tables of which the two do not bring the same rows."""
     return frozenset(
-        table_id for table_id in before.keys() | after.keys()
+        table_id
+        for table_id in before.keys() | after.keys()
         if not _same_rows(
             snapshot.by_id(table_id), before.get(table_id, ()), after.get(table_id, ()), store
         )
-    )  # fmt: skip
+    )
 
 
 def _same_rows(

@@ -25,7 +25,7 @@ from olapdb.model.changes import (
     RemoveParts,
     Requirement,
     SchemaIs,
-)  # fmt: skip
+)
 from olapdb.model.part import Part
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
@@ -33,9 +33,13 @@ from olapdb.runtime.services import Services
 
 
 def truncate(
-    services: Services, table_ids: Sequence[str], *, query_id: str = "", statement: str = "",
+    services: Services,
+    table_ids: Sequence[str],
+    *,
+    query_id: str = "",
+    statement: str = "",
     discard_retained: bool = False,
-) -> DeleteResult:  # fmt: skip
+) -> DeleteResult:
     """Removes all rows of these tables, in one commit.  In a view's target the coverage leaves with
     them (rule 5): everything is the view's gap again.  Views that read a table are stale as a whole,
     but for those whose target is emptied too.  What tells that rows were delivered before (keys,
@@ -117,9 +121,10 @@ class _Truncation:
         # A view whose target is empty as well has nothing left that could be stale.
         emptied = {v.id for table in self._emptied for v in self.snapshot.views_into(table.id)}
         self.changes += [
-            one for one in self._stale
+            one
+            for one in self._stale
             if not isinstance(one, Invalidate) or one.invalidation.view_id not in emptied
-        ]  # fmt: skip
+        ]
         commit = self.change.apply(self.requirements, self.changes)
         return DeleteResult(self.rows, self.parts, commit)
 
@@ -151,10 +156,16 @@ class _Truncation:
         if not held:
             return
         more, needed = dimension_changed(
-            self.snapshot, held, "DIMENSION CHANGE", self.change.statement, self.change.query_id,
-            self.rows, self.change.services.clock_ms(), services=self.change.services,
+            self.snapshot,
+            held,
+            "DIMENSION CHANGE",
+            self.change.statement,
+            self.change.query_id,
+            self.rows,
+            self.change.services.clock_ms(),
+            services=self.change.services,
             changes=self.changes,
-        )  # fmt: skip
+        )
         self._stale += more
         self.requirements += needed
 

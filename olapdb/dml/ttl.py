@@ -66,9 +66,14 @@ def rules_of(table: Table) -> tuple[TtlRule, ...]:
 
 
 def apply_ttl(
-    services: Services, table_id: str, *, partition_id: str | None = None, query_id: str = "",
-    statement: str = "", settings: Mapping[str, object] | None = None,
-) -> DeleteResult:  # fmt: skip
+    services: Services,
+    table_id: str,
+    *,
+    partition_id: str | None = None,
+    query_id: str = "",
+    statement: str = "",
+    settings: Mapping[str, object] | None = None,
+) -> DeleteResult:
     """Removes the rows that have expired by now, in one commit; `commit` None where none had.
 
     Raises CommitConflict where others kept changing the parts; nothing was changed then.
@@ -76,9 +81,14 @@ def apply_ttl(
     known = services.catalog.snapshot().by_id(table_id)
     retain = bool(known.setting("ttl_retain", True)) if isinstance(known, Table) else True
     change = RowChange(
-        services, "TTL", query_id, statement, settings or {}, Environment(zone=services.zone),
+        services,
+        "TTL",
+        query_id,
+        statement,
+        settings or {},
+        Environment(zone=services.zone),
         retain=retain,
-    )  # fmt: skip
+    )
 
     def attempt(snapshot: Snapshot) -> DeleteResult:
         table = stored_table(snapshot, table_id, "TTL")
@@ -121,9 +131,10 @@ class _Judge:
         )
         self._environment = Environment(zone=services.zone)
         scope = BindScope(
-            snapshot=services.catalog.snapshot(), database=table.database,
+            snapshot=services.catalog.snapshot(),
+            database=table.database,
             environment=self._environment,
-        )  # fmt: skip
+        )
         self._bound = [bind_expression(rule.expires, table, scope) for rule in self._rules]
         self._columns = PartColumns(table)
 

@@ -8,17 +8,10 @@ from olapdb.commit.fair_retry import ATTEMPTS_MAX, Turns
 from olapdb.dml.find_rows import Parameters
 from olapdb.dml.mutation import Mutation
 from olapdb.dml.mutation_steps import Step
-from olapdb.errors import (
-    CommitConflict,
-    UnknownTable,
-)
+from olapdb.errors import CommitConflict, UnknownTable
 from olapdb.ingest.read_parts import discarding
 from olapdb.ingest.trigger import Surroundings
-from olapdb.model.changes import (
-    Commit,
-    LeaseLive,
-    SchemaIs,
-)
+from olapdb.model.changes import Commit, LeaseLive, SchemaIs
 from olapdb.model.schema import Table
 from olapdb.runtime.failpoints import reach
 from olapdb.runtime.services import Services
@@ -71,10 +64,13 @@ def mutate(
                 with discarding(mutation.discard):
                     committed = services.catalog.apply(
                         Commit(
-                            (LeaseLive(services.lease_id), *requirements), tuple(changes), kind,
-                            query_id, statement,
+                            (LeaseLive(services.lease_id), *requirements),
+                            tuple(changes),
+                            kind,
+                            query_id,
+                            statement,
                         )
-                    )  # fmt: skip
+                    )
             except CommitConflict:
                 continue
             services.notify_written(table.id)

@@ -210,7 +210,10 @@ def _arrays_of_defaults(data_type: Array, like: pa.Array) -> pa.Array:
 
 
 def _value(
-    column: DefaultColumn, full: Mapping[str, pa.Array], rows: int, environment: Environment,
+    column: DefaultColumn,
+    full: Mapping[str, pa.Array],
+    rows: int,
+    environment: Environment,
     storing: bool,
 ) -> pa.Array:
     if column.expression is None:

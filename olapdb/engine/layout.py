@@ -18,17 +18,7 @@ from olapdb.errors import CannotConvertType
 from olapdb.functions.base import Environment
 from olapdb.model.schema import SkipIndex, Table
 from olapdb.plan.expressions import Call, ColumnRef, Expression, columns_of
-from olapdb.types import (
-    DataType,
-    Date,
-    Date32,
-    DateTime,
-    DateTime64,
-    Integer,
-    String,
-    Tuple,
-    plain,
-)
+from olapdb.types import DataType, Date, Date32, DateTime, DateTime64, Integer, String, Tuple, plain
 
 UNPARTITIONED = "all"
 
@@ -97,9 +87,10 @@ class TableLayout:
         """Whether rows of one sorting key are of one partition, whatever their values: then the rows
         of all partitions may be combined together."""
         exact = {
-            e.name for e in self.sorting_expressions
+            e.name
+            for e in self.sorting_expressions
             if isinstance(e, ColumnRef) and isinstance(plain(e.type), _EXACT)
-        }  # fmt: skip
+        }
         return self.partition_columns <= exact
 
     def sorting_keys(self, rows: pa.Table) -> list[pa.Array]:

@@ -52,8 +52,11 @@ def collapsing(layout: TableLayout, rows: pa.Table, groups: Groups) -> pa.Table:
     first_cancelling = np.minimum.reduceat(np.where(states, count, at), starts)
     kept = states[starts + groups.sizes - 1] | (stating != cancelling)
     chosen = np.concatenate(
-        (first_cancelling[kept & (stating <= cancelling)], last_stating[kept & (stating >= cancelling)])
-    )  # fmt: skip
+        (
+            first_cancelling[kept & (stating <= cancelling)],
+            last_stating[kept & (stating >= cancelling)],
+        )
+    )
     return _only(rows, np.sort(chosen))
 
 

@@ -8,9 +8,15 @@ from olapdb.errors.operational import MemoryLimitExceeded
 from olapdb.errors.tree import Error, InternalError, NotSupportedError
 
 FOREIGN = (
-    ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, NotImplementedError,
-    TypeError, ValueError,
-)  # fmt: skip
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    NotImplementedError,
+    TypeError,
+    ValueError,
+)
 """The classes of what a calculation raises, those of Arrow among them but for its capacity error.
 
 Those of the operating system are `system`'s."""

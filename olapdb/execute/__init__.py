@@ -7,12 +7,7 @@
 `evaluate` has expressions, `layout` and `combine` what tables and engines do with rows.
 """
 
-from olapdb.compute.context import (
-    ExecutionContext,
-    MemoryTracker,
-    QueryStatistics,
-    SystemReader,
-)
+from olapdb.compute.context import ExecutionContext, MemoryTracker, QueryStatistics, SystemReader
 from olapdb.execute.pruning.explain_indexes import explain_indexes
 from olapdb.execute.run import run, run_node
 

@@ -82,10 +82,15 @@ class Definition:
     def resolve(self, name: str, arguments: Sequence[Argument]) -> ScalarCall:
         count = len(arguments)
         if count < self.minimum or (self.maximum is not None and count > self.maximum):
-            wanted = str(self.minimum) if self.minimum == self.maximum else (
-                f"{self.minimum} to {self.maximum}" if self.maximum is not None
-                else f"at least {self.minimum}"
-            )  # fmt: skip
+            wanted = (
+                str(self.minimum)
+                if self.minimum == self.maximum
+                else (
+                    f"{self.minimum} to {self.maximum}"
+                    if self.maximum is not None
+                    else f"at least {self.minimum}"
+                )
+            )
             raise NumberOfArgumentsDoesntMatch(
                 f"Function {name} takes {wanted} argument(s), {count} given."
             )
@@ -113,11 +118,18 @@ def _telling(call: ScalarCall, doing: Callable[[], str]) -> ScalarCall:
 
 
 def define(
-    name: str, rule: TypeRule | DataType, kernel: Kernel | None = None, *,
-    count: int | tuple[int, int | None] = 1, aliases: tuple[str, ...] = (),
-    insensitive: bool = False, native: NativeKernel | None = None, monotonic: bool = False,
-    volatility: Volatility = "pure", keeps_constants: bool = False,
-) -> Definition:  # fmt: skip
+    name: str,
+    rule: TypeRule | DataType,
+    kernel: Kernel | None = None,
+    *,
+    count: int | tuple[int, int | None] = 1,
+    aliases: tuple[str, ...] = (),
+    insensitive: bool = False,
+    native: NativeKernel | None = None,
+    monotonic: bool = False,
+    volatility: Volatility = "pure",
+    keeps_constants: bool = False,
+) -> Definition:
     """A function with ClickHouse's usual treatment of NULL, LowCardinality and constants."""
     minimum, maximum = count if isinstance(count, tuple) else (count, count)
 
@@ -128,10 +140,15 @@ def define(
 
 
 def usual(
-    name: str, arguments: Sequence[Argument], rule: TypeRule | DataType, kernel: Kernel | None,
-    native: NativeKernel | None = None, monotonic: bool = False, volatility: Volatility = "pure",
+    name: str,
+    arguments: Sequence[Argument],
+    rule: TypeRule | DataType,
+    kernel: Kernel | None,
+    native: NativeKernel | None = None,
+    monotonic: bool = False,
+    volatility: Volatility = "pure",
     keeps_constants: bool = False,
-) -> ScalarCall:  # fmt: skip
+) -> ScalarCall:
     """The call, wrapped; see `define`."""
     types = tuple(plain(a.type) for a in arguments)
     if any(isinstance(t, Nothing) for t in types):
@@ -204,9 +221,13 @@ def _all_null(values: Sequence[Column], rows: int, environment: Environment) -> 
 
 
 def custom(
-    name: str, resolver: Resolver, *, count: int | tuple[int, int | None] = 1,
-    aliases: tuple[str, ...] = (), insensitive: bool = False,
-) -> Definition:  # fmt: skip
+    name: str,
+    resolver: Resolver,
+    *,
+    count: int | tuple[int, int | None] = 1,
+    aliases: tuple[str, ...] = (),
+    insensitive: bool = False,
+) -> Definition:
     """A function that treats NULL and types by itself."""
     minimum, maximum = count if isinstance(count, tuple) else (count, count)
     return Definition(name, resolver, minimum, maximum, aliases, insensitive)

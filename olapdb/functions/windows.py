@@ -153,9 +153,7 @@ def _ntile(name: str, arguments: Sequence[Argument]) -> WindowFunction:
         small, larger = size // buckets, size % buckets
         in_larger = larger * (small + 1)
         tile = np.where(
-            at < in_larger,
-            at // (small + 1),
-            larger + (at - in_larger) // np.maximum(small, 1),
+            at < in_larger, at // (small + 1), larger + (at - in_larger) // np.maximum(small, 1)
         )
         return columns.from_values(tile + 1, pa.uint64())
 

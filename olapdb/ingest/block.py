@@ -31,7 +31,7 @@ from olapdb.errors import (
     IllegalColumn,
     NoSuchColumn,
     NumberOfColumnsDoesntMatch,
-)  # fmt: skip
+)
 from olapdb.functions import cast_column, store_column
 from olapdb.functions.base import Environment
 from olapdb.ingest.arrays import one_array
@@ -113,8 +113,10 @@ class BlockMaker:
                 row = int(pc.index(pc.is_null(array), True).as_py())
                 raise _named(
                     CannotInsertNull(f"NULL is no value of {column.type}.").at_row(row),
-                    self.table, name, first_row,
-                )  # fmt: skip
+                    self.table,
+                    name,
+                    first_row,
+                )
             return array
         try:
             if self.lossy:
@@ -128,9 +130,10 @@ class BlockMaker:
     ) -> dict[str, pa.Array]:
         """NULLs of columns that are not Nullable replaced by the column's default."""
         holed = [
-            name for name, array in given.items()
+            name
+            for name, array in given.items()
             if array.null_count and not is_nullable(self._type(name))
-        ]  # fmt: skip
+        ]
         if not holed:
             return given
         rest = {name: array for name, array in given.items() if name not in holed}
@@ -177,8 +180,17 @@ def make_blocks(
     for rows in _cut(_tables(data), max_rows, min_rows, min_bytes):
         if maker is None:
             schema = rows.schema
-            key = ("maker", table.id, table.version, schema, names, tuple(types or ()),
-                   null_as_default, lossy, environment.zone)  # fmt: skip
+            key = (
+                "maker",
+                table.id,
+                table.version,
+                schema,
+                names,
+                tuple(types or ()),
+                null_as_default,
+                lossy,
+                environment.zone,
+            )
             maker = cache.get_or_make(
                 key, partial(_maker, table, schema, names, types, defaults, null_as_default, lossy)
             )
@@ -197,10 +209,14 @@ def _number(settings: Mapping[str, object] | None, name: str, default: int) -> i
 
 
 def _maker(
-    table: Table, schema: pa.Schema, names: tuple[str, ...] | None,
-    types: Sequence[DataType] | None, defaults: DefaultColumns, null_as_default: bool,
+    table: Table,
+    schema: pa.Schema,
+    names: tuple[str, ...] | None,
+    types: Sequence[DataType] | None,
+    defaults: DefaultColumns,
+    null_as_default: bool,
     lossy: bool,
-) -> BlockMaker:  # fmt: skip
+) -> BlockMaker:
     names = tuple(schema.names) if names is None else names
     if len(names) != len(schema):
         raise NumberOfColumnsDoesntMatch(
@@ -337,11 +353,21 @@ def type_of_arrow(kind: pa.DataType) -> DataType:
 
 
 _ARROW_NAMES = {
-    pa.int8(): "Int8", pa.int16(): "Int16", pa.int32(): "Int32", pa.int64(): "Int64",
-    pa.uint8(): "UInt8", pa.uint16(): "UInt16", pa.uint32(): "UInt32", pa.uint64(): "UInt64",
-    pa.float32(): "Float32", pa.float64(): "Float64", pa.bool_(): "Bool", pa.string(): "String",
-    pa.date32(): "Date32", pa.null(): "Nothing",
-}  # fmt: skip
+    pa.int8(): "Int8",
+    pa.int16(): "Int16",
+    pa.int32(): "Int32",
+    pa.int64(): "Int64",
+    pa.uint8(): "UInt8",
+    pa.uint16(): "UInt16",
+    pa.uint32(): "UInt32",
+    pa.uint64(): "UInt64",
+    pa.float32(): "Float32",
+    pa.float64(): "Float64",
+    pa.bool_(): "Bool",
+    pa.string(): "String",
+    pa.date32(): "Date32",
+    pa.null(): "Nothing",
+}
 _PRECISIONS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 

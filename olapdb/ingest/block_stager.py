@@ -33,14 +33,7 @@ from olapdb.ingest.own_rows import (
 )
 from olapdb.ingest.parallel_views import run_branches
 from olapdb.ingest.staged_insert import StagedInsert, ViewWrite, join_staged, join_views, shifted
-from olapdb.ingest.trigger import (
-    NO_LIMITS,
-    BoundView,
-    Surroundings,
-    bound_view,
-    fire,
-    pushing_to,
-)
+from olapdb.ingest.trigger import NO_LIMITS, BoundView, Surroundings, bound_view, fire, pushing_to
 from olapdb.ingest.view_failure import failure_note
 from olapdb.ingest.view_guardrails import Cost, ViewLimits
 from olapdb.model.changes import (
@@ -52,7 +45,7 @@ from olapdb.model.changes import (
     Requirement,
     SchemaIs,
     ViewsAre,
-)  # fmt: skip
+)
 from olapdb.model.part import Blocks, Contribution, NewBlock, Part, new_part_id
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
@@ -220,10 +213,16 @@ class BlockStager:
         return number
 
     def _write(
-        self, table: Table, block: pa.Table, number: Blocks,
-        contributions: tuple[Contribution, ...], into: list[Change] | None = None, *,
-        booked: set[str] | None = None, unique: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        table: Table,
+        block: pa.Table,
+        number: Blocks,
+        contributions: tuple[Contribution, ...],
+        into: list[Change] | None = None,
+        *,
+        booked: set[str] | None = None,
+        unique: bool = False,
+    ) -> None:
         """Stages the block's parts; `into` (None: our changes) has each one as it is written."""
         if table.engine.name == "Null":
             return
@@ -234,15 +233,20 @@ class BlockStager:
             inline_bytes_max = self._inline_bytes(table, rows)
             in_file = rows.nbytes > inline_bytes_max
             staged = write_part(
-                self.around.store, table, rows,
-                partition_id=partition_id, partition_value=partition_value, blocks=number,
+                self.around.store,
+                table,
+                rows,
+                partition_id=partition_id,
+                partition_value=partition_value,
+                blocks=number,
                 lease_id=self.lease_id,
                 contributions=_without_blocks(contributions) if again else contributions,
-                inline_bytes_max=inline_bytes_max, swap=self.swap,
+                inline_bytes_max=inline_bytes_max,
+                swap=self.swap,
                 after=self.around.snapshot.next_block(table) - 1 if in_file else None,
                 index_values=layout_of(table, self.around).index_values(rows),
                 threads=int(str(self.around.settings.get("max_threads", 0))),
-            )  # fmt: skip
+            )
             changes.append(AddPart(staged.part, staged.inline_rows))
             if booked is not None:
                 booked.add(partition_id)
@@ -317,9 +321,13 @@ class BlockStager:
             self._fire(view, block, number, depth, codes)
 
     def _fire_in_parallel(
-        self, views: tuple[MaterializedView, ...], block: pa.Table, number: NewBlock, depth: int,
+        self,
+        views: tuple[MaterializedView, ...],
+        block: pa.Table,
+        number: NewBlock,
+        depth: int,
         codes: SharedCodes | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Each view into a branch; what was staged and is not absorbed goes again."""
         branches = {
             view.id: BlockStager(self.around, self.lease_id, self.inline, False, tuple(self._views))
@@ -352,9 +360,13 @@ class BlockStager:
         self._views += branch._views
 
     def _fire(
-        self, view: MaterializedView, block: pa.Table, number: NewBlock, depth: int,
+        self,
+        view: MaterializedView,
+        block: pa.Table,
+        number: NewBlock,
+        depth: int,
         codes: SharedCodes | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         started = time.perf_counter_ns()
         mark = len(self._changes), dict(self._next_index)
         statistics = QueryStatistics()
@@ -363,9 +375,16 @@ class BlockStager:
             write = self._measured(view, block, made, mark[0], started, statistics)
         except Error as error:
             self._views.append(
-                ViewWrite(view.id, block.num_rows, 0, time.perf_counter_ns() - started,
-                          bytes_read=block.nbytes, exception=str(error), exception_code=error.code)
-            )  # fmt: skip
+                ViewWrite(
+                    view.id,
+                    block.num_rows,
+                    0,
+                    time.perf_counter_ns() - started,
+                    bytes_read=block.nbytes,
+                    exception=str(error),
+                    exception_code=error.code,
+                )
+            )
             if not self._ignores(view, error):
                 raise
             self._undo(*mark)
@@ -376,16 +395,27 @@ class BlockStager:
         self.cascade(target, made, new, depth + 1)
 
     def _measured(
-        self, view: MaterializedView, block: pa.Table, made: pa.Table, mark: int, started: int,
+        self,
+        view: MaterializedView,
+        block: pa.Table,
+        made: pa.Table,
+        mark: int,
+        started: int,
         statistics: QueryStatistics,
-    ) -> ViewWrite:  # fmt: skip
+    ) -> ViewWrite:
         """What the firing came to; ViewLimitExceeded where the view has cost the INSERT too much."""
         parts = sum(isinstance(c, AddPart) and c.part.rows > 0 for c in self._changes[mark:])
         peak_bytes = max(statistics.memory_peak_bytes, made.nbytes)
         write = ViewWrite(
-            view.id, block.num_rows, made.num_rows, time.perf_counter_ns() - started,
-            bytes_read=block.nbytes, bytes_written=made.nbytes, parts=parts, peak_bytes=peak_bytes,
-        )  # fmt: skip
+            view.id,
+            block.num_rows,
+            made.num_rows,
+            time.perf_counter_ns() - started,
+            bytes_read=block.nbytes,
+            bytes_written=made.nbytes,
+            parts=parts,
+            peak_bytes=peak_bytes,
+        )
         if self._limits == NO_LIMITS:
             return write
         before = [one for one in (*self.earlier, *self._views) if one.view_id == view.id]
@@ -396,9 +426,13 @@ class BlockStager:
         return replace(write, warnings=self._limits.check(view, cost))
 
     def _trigger(
-        self, view: MaterializedView, block: pa.Table, number: NewBlock,
-        statistics: QueryStatistics, codes: SharedCodes | None,
-    ) -> tuple[Table, pa.Table, NewBlock]:  # fmt: skip
+        self,
+        view: MaterializedView,
+        block: pa.Table,
+        number: NewBlock,
+        statistics: QueryStatistics,
+        codes: SharedCodes | None,
+    ) -> tuple[Table, pa.Table, NewBlock]:
         """Stages what the view makes of the block: its target, the rows, their block."""
         target = self._target(view)
         try:
@@ -419,9 +453,13 @@ class BlockStager:
         return target, made, new
 
     def _made(
-        self, view: MaterializedView, bound: BoundView, block: pa.Table,
-        statistics: QueryStatistics, codes: SharedCodes | None,
-    ) -> pa.Table:  # fmt: skip
+        self,
+        view: MaterializedView,
+        bound: BoundView,
+        block: pa.Table,
+        statistics: QueryStatistics,
+        codes: SharedCodes | None,
+    ) -> pa.Table:
         """What the view makes of the block; it joins what the commit brings to its dimensions."""
         around, parts = self.around, None
         late = self._late.intersection(view.dimension_ids)
@@ -434,9 +472,14 @@ class BlockStager:
             around = replace(around, snapshot=with_inline(around.snapshot, inline))
             self._joined += [Joined(view.id, one, len(staged.get(one, ()))) for one in late]
         return fire(
-            bound, block, around, parts=parts, limits=self._limits, statistics=statistics,
+            bound,
+            block,
+            around,
+            parts=parts,
+            limits=self._limits,
+            statistics=statistics,
             codes=codes,
-        )  # fmt: skip
+        )
 
     def _ignores(self, view: MaterializedView, error: Error) -> bool:
         """Whether the failure becomes a gap; that the statement was cancelled is no failure.
@@ -515,7 +558,14 @@ VOID_PARTITION = ""
 def void_part(table: Table, number: Blocks, contributions: tuple[Contribution, ...]) -> Part:
     """A part without rows, kept for what contributed nothing."""
     return Part(
-        id=new_part_id(), table_id=table.id, partition_id=VOID_PARTITION, partition_value=(),
-        rows=0, bytes=0, blocks=number, schema_version=table.version, contributions=contributions,
+        id=new_part_id(),
+        table_id=table.id,
+        partition_id=VOID_PARTITION,
+        partition_value=(),
+        rows=0,
+        bytes=0,
+        blocks=number,
+        schema_version=table.version,
+        contributions=contributions,
         created_ms=time.time_ns() // 1_000_000,
-    )  # fmt: skip
+    )

@@ -17,9 +17,13 @@ from olapdb.plan.expressions import columns_of
 
 
 def check_constraints(
-    constraints: tuple[CheckConstraint, ...], table: Table, columns: Mapping[str, pa.Array],
-    rows: int, environment: Environment, first_row: int,
-) -> None:  # fmt: skip
+    constraints: tuple[CheckConstraint, ...],
+    table: Table,
+    columns: Mapping[str, pa.Array],
+    rows: int,
+    environment: Environment,
+    first_row: int,
+) -> None:
     """Raises ViolatedConstraint for the first row that breaks one, with the values that it has in
     the columns that the condition names. `first_row` counts for the row's number."""
     for one in constraints:

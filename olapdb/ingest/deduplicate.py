@@ -208,10 +208,14 @@ class Admission:
         rule = self.rule
         return [
             RecordKeys(
-                self.table.id, rule.definition, self._accepted(), self.dropped, rule.window_rows,
+                self.table.id,
+                rule.definition,
+                self._accepted(),
+                self.dropped,
+                rule.window_rows,
                 rule.window_ms,
             )
-        ]  # fmt: skip
+        ]
 
     def _catch_up(self) -> None:
         """Looks at what was accepted while the INSERT ran, so that the commit, which other writers

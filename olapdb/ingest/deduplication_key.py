@@ -34,8 +34,17 @@ WINDOW_ROWS_MAX = 100_000_000
 """Of a table: about 2 GB of memory in each process that inserts into it, 1.6 GB in the catalog."""
 _WINDOW_ROWS = TABLE_SETTINGS["deduplicate_window_rows"].default
 _KEY_TYPES = (
-    Integer, String, FixedString, UUID, Date, Date32, DateTime, DateTime64, Decimal, Boolean,
-)  # fmt: skip
+    Integer,
+    String,
+    FixedString,
+    UUID,
+    Date,
+    Date32,
+    DateTime,
+    DateTime64,
+    Decimal,
+    Boolean,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,11 @@ Branch = TypeVar("Branch")
 
 
 def run_branches(
-    branches: Sequence[Branch], fire: Callable[[Branch], None], absorb: Callable[[Branch], None],
+    branches: Sequence[Branch],
+    fire: Callable[[Branch], None],
+    absorb: Callable[[Branch], None],
     settings: Mapping[str, object],
-) -> None:  # fmt: skip
+) -> None:
     """Fires all branches, then absorbs them in their order, up to and including the first that
     failed; its error is raised. The caller drops what the others have staged."""
     threads = int(str(settings.get("max_threads", 0))) or os.cpu_count() or 1

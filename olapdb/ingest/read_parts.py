@@ -54,9 +54,14 @@ def read_pieces(
 
 
 def _filled(
-    around: Surroundings, table: Table, reader: PartReader, names: list[str], groups: list[int],
-    count: int, coded: Collection[str],
-) -> pa.Table:  # fmt: skip
+    around: Surroundings,
+    table: Table,
+    reader: PartReader,
+    names: list[str],
+    groups: list[int],
+    count: int,
+    coded: Collection[str],
+) -> pa.Table:
     def defaults() -> DefaultColumns:
         return DefaultColumns.of(table, around.snapshot, around.environment, around.cache)
 

@@ -142,20 +142,24 @@ def join_views(writes: Iterable[ViewWrite]) -> tuple[ViewWrite, ...]:
     joined: dict[str, ViewWrite] = {}
     for one in writes:
         have = joined.get(one.view_id)
-        joined[one.view_id] = one if have is None else ViewWrite(
-            one.view_id,
-            have.rows_read + one.rows_read,
-            have.rows_written + one.rows_written,
-            have.elapsed_ns + one.elapsed_ns,
-            have.blocks + one.blocks,
-            have.bytes_read + one.bytes_read,
-            have.bytes_written + one.bytes_written,
-            have.exception or one.exception,
-            have.exception_code or one.exception_code,
-            have.parts + one.parts,
-            max(have.peak_bytes, one.peak_bytes),
-            _unique((*have.warnings, *one.warnings)),
-        )  # fmt: skip
+        joined[one.view_id] = (
+            one
+            if have is None
+            else ViewWrite(
+                one.view_id,
+                have.rows_read + one.rows_read,
+                have.rows_written + one.rows_written,
+                have.elapsed_ns + one.elapsed_ns,
+                have.blocks + one.blocks,
+                have.bytes_read + one.bytes_read,
+                have.bytes_written + one.bytes_written,
+                have.exception or one.exception,
+                have.exception_code or one.exception_code,
+                have.parts + one.parts,
+                max(have.peak_bytes, one.peak_bytes),
+                _unique((*have.warnings, *one.warnings)),
+            )
+        )
     return tuple(joined.values())
 
 

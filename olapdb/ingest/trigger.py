@@ -16,13 +16,7 @@ from olapdb.bind import BindScope, bind_query
 from olapdb.compute.shared_group_codes import SharedCodes
 from olapdb.config import Settings
 from olapdb.engine.column_defaults import DefaultColumns
-from olapdb.errors import (
-    Error,
-    InternalError,
-    MemoryLimitExceeded,
-    QueryWasCancelled,
-    UnknownTable,
-)
+from olapdb.errors import Error, InternalError, MemoryLimitExceeded, QueryWasCancelled, UnknownTable
 from olapdb.execute import ExecutionContext, run
 from olapdb.execute.run import is_plain, run_plain
 from olapdb.functions.base import Environment

@@ -15,8 +15,11 @@ from olapdb.errors import MemoryLimitExceeded, ViewLimitExceeded
 from olapdb.model.schema import MaterializedView
 
 SETTINGS = (
-    "max_view_milliseconds", "max_view_rows_expansion", "max_view_parts", "max_view_memory_usage",
-)  # fmt: skip
+    "max_view_milliseconds",
+    "max_view_rows_expansion",
+    "max_view_parts",
+    "max_view_memory_usage",
+)
 HINT = (
     "Let the view make less of a block, raise the setting (0 is no limit), or set view_limits_mode"
     " = 'warn'."

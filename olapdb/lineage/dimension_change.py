@@ -48,9 +48,10 @@ SLICES_MAX = 1_000
 def dimension_views(snapshot: Snapshot, table_ids: set[str]) -> list[MaterializedView]:
     """The views that read one of the tables beside their source."""
     return [
-        item for item in snapshot.objects()
+        item
+        for item in snapshot.objects()
         if isinstance(item, MaterializedView) and not table_ids.isdisjoint(item.dimension_ids)
-    ]  # fmt: skip
+    ]
 
 
 def dimension_changed(
@@ -191,10 +192,12 @@ class _Lookup:
     def _around(self) -> Surroundings:
         limits = {name: self.settings[name] for name in LIMITS if name in self.settings}
         return Surroundings(
-            self.snapshot, self.services.store, self.services.cache,
+            self.snapshot,
+            self.services.store,
+            self.services.cache,
             {**dict(self.view.settings), **limits},
             Environment(zone=self.view.zone, database=self.view.database),
-        )  # fmt: skip
+        )
 
 
 def _keeps_rows(source: Table) -> bool:

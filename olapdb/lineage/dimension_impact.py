@@ -189,9 +189,13 @@ class Reach:
         around = self.around
         snapshot = with_inline(around.snapshot, inline)
         return ExecutionContext(
-            snapshot=snapshot, store=around.store, settings=around.settings,
-            environment=around.environment, parts=parts, cancelled=around.cancelled,
-        )  # fmt: skip
+            snapshot=snapshot,
+            store=around.store,
+            settings=around.settings,
+            environment=around.environment,
+            parts=parts,
+            cancelled=around.cancelled,
+        )
 
 
 def difference(before: pa.Table, after: pa.Table, *, by_presence: bool = False) -> pa.Table:

@@ -219,9 +219,15 @@ def _with_partners(join: Join, met: pa.Table, keys: Mapping[int, pa.Array]) -> N
         right = right if of_right is None else Filter(right, of_right)
     partners = Values(join.right.schema, met)
     kept = Join(
-        left, partners, "LEFT", "SEMI", join.left_keys, join.right_keys, join.residual,
+        left,
+        partners,
+        "LEFT",
+        "SEMI",
+        join.left_keys,
+        join.right_keys,
+        join.residual,
         join.left.schema,
-    )  # fmt: skip
+    )
     return replace(join, left=kept, right=right)
 
 

@@ -20,13 +20,7 @@ from olapdb.ingest.arrays import one_array
 from olapdb.ingest.block_stager import VOID_PARTITION, layout_of
 from olapdb.ingest.trigger import Surroundings, bound_view, fire
 from olapdb.lineage.sorting_key import key_columns
-from olapdb.model.changes import (
-    Change,
-    Invalidate,
-    NotCovered,
-    Requirement,
-    WatchersAre,
-)  # fmt: skip
+from olapdb.model.changes import Change, Invalidate, NotCovered, Requirement, WatchersAre
 from olapdb.model.contributions import SharedBlocks, booked, brings_rows, meets
 from olapdb.model.part import Part
 from olapdb.model.schema import MaterializedView, Table
@@ -96,19 +90,28 @@ class StaleSlices:
         return [
             Invalidate(
                 Invalidation(
-                    self.view.id, partition, cause, statement, query_id, rows, since_ms,
+                    self.view.id,
+                    partition,
+                    cause,
+                    statement,
+                    query_id,
+                    rows,
+                    since_ms,
                     tuple(self.keys.get(partition, ())),
                 )
             )
             for partition, rows in self.rows.items()
-        ]  # fmt: skip
+        ]
 
 
 def one_of_each_key(target: Table, rows: pa.Table) -> pa.Table:
     """A row of each sorting key and partition; all rows of a target that has neither."""
     layout = TableLayout(target)
-    names = [c.name for c in target.stored_columns
-             if c.name in layout.sorting_columns | layout.partition_columns]  # fmt: skip
+    names = [
+        c.name
+        for c in target.stored_columns
+        if c.name in layout.sorting_columns | layout.partition_columns
+    ]
     if not names:
         return rows
     distinct = factorise([one_array(rows.column(name)) for name in names], rows.num_rows)
@@ -164,8 +167,11 @@ def reached_by_names(
     target = snapshot.by_id(view.target_id)
     if not isinstance(target, Table) or not target.engine.stores_rows:
         return None
-    stale = {one.target_partition for one in snapshot.invalidations(view.id)
-             if one.cause != "VIEW FAILED"}  # fmt: skip
+    stale = {
+        one.target_partition
+        for one in snapshot.invalidations(view.id)
+        if one.cause != "VIEW FAILED"
+    }
     if None in stale:
         return None
     if target.engine.drops_keys and SharedBlocks(snapshot.parts(view.source_id)).holds(part):
@@ -175,9 +181,10 @@ def reached_by_names(
         if brings_rows(one):
             by_slice.setdefault(one.partition_id, []).append(one)
     found = {
-        partition for partition, parts in by_slice.items()
+        partition
+        for partition, parts in by_slice.items()
         if meets(booked(view.id, parts).ranges(part.partition_id), part.block_range)
-    }  # fmt: skip
+    }
     if VOID_PARTITION in found:
         return None
     return frozenset(found.union(one for one in stale if one is not None))

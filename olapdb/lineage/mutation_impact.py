@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from olapdb.errors import (
-    Error,
-)
+from olapdb.errors import Error
 from olapdb.ingest.trigger import Surroundings, bound_view
 from olapdb.lineage.dimension_change import dimension_views
 from olapdb.lineage.invalidation import StaleSlices, touched_parts
@@ -48,9 +46,12 @@ class StaleViews:
         return found
 
     def told(
-        self, columns: frozenset[str], joined: frozenset[str], wider: frozenset[str],
+        self,
+        columns: frozenset[str],
+        joined: frozenset[str],
+        wider: frozenset[str],
         after: Surroundings,
-    ) -> list[MaterializedView]:  # fmt: skip
+    ) -> list[MaterializedView]:
         """The views on the table for which rows read otherwise in these columns tell; those for
         which the table's columns `joined` do are `rejoined`. `wider` are columns whose integers
         only got a wider type, `after` is as of the altered table."""
@@ -58,9 +59,10 @@ class StaleViews:
             if self._tells(view, joined, wider, after):
                 self.rejoined.add(view.id)
         return [
-            view for view in self.snapshot.views_on(self.table.id)
+            view
+            for view in self.snapshot.views_on(self.table.id)
             if self._tells(view, columns, wider, after)
-        ]  # fmt: skip
+        ]
 
     def all_of(self, views: Iterable[MaterializedView], parts: Sequence[Part]) -> None:
         """All slices of these views that have seen one of the parts."""
@@ -83,9 +85,12 @@ class StaleViews:
             slices.add(self.around, *changed)
 
     def _tells(
-        self, view: MaterializedView, columns: frozenset[str], wider: frozenset[str],
+        self,
+        view: MaterializedView,
+        columns: frozenset[str],
+        wider: frozenset[str],
         after: Surroundings,
-    ) -> bool:  # fmt: skip
+    ) -> bool:
         read = self._columns_of(view)
         if read & columns:
             return True

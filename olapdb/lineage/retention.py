@@ -185,11 +185,13 @@ class FrozenSlices(StaleSlices):
     def slices(self, snapshot: Snapshot) -> tuple[RetainedSlice, ...]:
         return tuple(
             RetainedSlice(
-                partition, rows, joined_bounds(self.bounds.get(partition, [None])),
+                partition,
+                rows,
+                joined_bounds(self.bounds.get(partition, [None])),
                 frozen_verdict(self.view, snapshot, partition),
             )
             for partition, rows in self.rows.items()
-        )  # fmt: skip
+        )
 
 
 @dataclass
@@ -219,9 +221,17 @@ class WatchedSlices(StaleSlices):
 
 
 TOLD_CAUSES: frozenset[Cause] = frozenset(
-    ("DELETE", "TTL", "DROP PARTITION", "DETACH PARTITION", "MOVE PARTITION", "REPLACE PARTITION",
-     "QUARANTINE PART", "UPSTREAM REPLAY")
-)  # fmt: skip
+    (
+        "DELETE",
+        "TTL",
+        "DROP PARTITION",
+        "DETACH PARTITION",
+        "MOVE PARTITION",
+        "REPLACE PARTITION",
+        "QUARANTINE PART",
+        "UPSTREAM REPLAY",
+    )
+)
 """Changes whose commit says itself which frozen keys it reached."""
 
 
@@ -232,10 +242,11 @@ def frozen_hit(
     changes: list[Change] = []
     for one in snapshot.retained(view.id):
         slices = tuple(
-            replace(s, rows=0, verdict="stale") for s in one.slices
+            replace(s, rows=0, verdict="stale")
+            for s in one.slices
             if s.verdict in ("proven", "covered")
             and (None in partitions or s.partition is None or s.partition in partitions)
-        )  # fmt: skip
+        )
         if slices:
             changes.append(Retain(replace(one, rows=0, bytes=0, parts=0, slices=slices)))
     return changes
@@ -252,20 +263,33 @@ def joined_bounds(several: Iterable[KeyBounds | None]) -> KeyBounds | None:
 
 
 def retained_of(
-    view: MaterializedView, side: str, parts: Iterable[Part], rows: int,
-    slices: tuple[RetainedSlice, ...], cause: Cause, statement: str, query_id: str, since_ms: int,
-) -> Retained:  # fmt: skip
+    view: MaterializedView,
+    side: str,
+    parts: Iterable[Part],
+    rows: int,
+    slices: tuple[RetainedSlice, ...],
+    cause: Cause,
+    statement: str,
+    query_id: str,
+    since_ms: int,
+) -> Retained:
     """One row for the ledger: what left of one partition."""
     some = list(parts)
     whole = sum(part.rows for part in some) or 1
     return Retained(
-        view.id, "target" if side == "target" else "source", some[0].partition_id, rows,
-        sum(part.bytes for part in some) * rows // whole, len(some),
-        BlockRange(
-            min(p.block_range.first for p in some), max(p.block_range.last for p in some)
-        ),
-        slices, cause, statement, query_id, since_ms,
-    )  # fmt: skip
+        view.id,
+        "target" if side == "target" else "source",
+        some[0].partition_id,
+        rows,
+        sum(part.bytes for part in some) * rows // whole,
+        len(some),
+        BlockRange(min(p.block_range.first for p in some), max(p.block_range.last for p in some)),
+        slices,
+        cause,
+        statement,
+        query_id,
+        since_ms,
+    )
 
 
 def made_otherwise(view: MaterializedView, snapshot: Snapshot) -> bool:

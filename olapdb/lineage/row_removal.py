@@ -23,12 +23,7 @@ from olapdb.ingest.block_stager import VOID_PARTITION, dimension_requirements
 from olapdb.ingest.read_parts import Pin
 from olapdb.ingest.trigger import Surroundings
 from olapdb.lineage.dimension_change import dimension_changed
-from olapdb.lineage.invalidation import (
-    StaleSlices,
-    reached_by_names,
-    touched_parts,
-    watchers_are,
-)
+from olapdb.lineage.invalidation import StaleSlices, reached_by_names, touched_parts, watchers_are
 from olapdb.lineage.retention import (
     FrozenKeys,
     FrozenSlices,
@@ -47,7 +42,7 @@ from olapdb.model.changes import (
     Requirement,
     Retain,
     SchemaIs,
-)  # fmt: skip
+)
 from olapdb.model.part import Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
@@ -78,9 +73,13 @@ class RowChange:
 
     def around(self, snapshot: Snapshot) -> Surroundings:
         return Surroundings(
-            snapshot, self.services.store, self.services.cache, self.settings, self.environment,
+            snapshot,
+            self.services.store,
+            self.services.cache,
+            self.settings,
+            self.environment,
             self.cancelled,
-        )  # fmt: skip
+        )
 
     def apply(self, requirements: Sequence[Requirement], changes: Sequence[Change]) -> int:
         """The number of the commit."""
@@ -129,17 +128,21 @@ class Leaving:
         self._removed = 0
         self._unread = False
         self.requirements: list[Requirement] = [
-            SchemaIs(table.id, table.version), watchers_are(snapshot, table.id),
-        ]  # fmt: skip
+            SchemaIs(table.id, table.version),
+            watchers_are(snapshot, table.id),
+        ]
         self._watching = [
             one for view in snapshot.views_on(table.id) if (one := self._watch(view)) is not None
         ]
         self._target: TargetRows | None = None
         if snapshot.views_into(table.id):
             self._target = TargetRows(
-                snapshot, table, self._around, change.retain or change.cause == "TTL",
+                snapshot,
+                table,
+                self._around,
+                change.retain or change.cause == "TTL",
                 change.discard_retained,
-            )  # fmt: skip
+            )
 
     def _watch(self, view: MaterializedView) -> _Watching | None:
         seen, unseen = touched_parts(view, self._parts, self._snapshot)
@@ -212,11 +215,17 @@ class Leaving:
             )
             needed += asked
         more, asked = dimension_changed(
-            self._snapshot, {self._table.id}, "DIMENSION CHANGE", change.statement,
-            change.query_id, self._removed, now_ms,
-            services=None if self._unread else change.services, changes=made,
+            self._snapshot,
+            {self._table.id},
+            "DIMENSION CHANGE",
+            change.statement,
+            change.query_id,
+            self._removed,
+            now_ms,
+            services=None if self._unread else change.services,
+            changes=made,
             settings=change.settings,
-        )  # fmt: skip
+        )
         commit = change.apply([*needed, *asked], [*made, *more])
         change.services.notify_written(self._table.id)
         return commit
@@ -235,12 +244,18 @@ class Leaving:
             told.append(
                 Retain(
                     retained_of(
-                        watching.view, "source", watching.parts[partition],
-                        watching.rows[partition], slices.slices(self._snapshot), change.cause,
-                        change.statement, change.query_id, now_ms,
+                        watching.view,
+                        "source",
+                        watching.parts[partition],
+                        watching.rows[partition],
+                        slices.slices(self._snapshot),
+                        change.cause,
+                        change.statement,
+                        change.query_id,
+                        now_ms,
                     )
                 )
-            )  # fmt: skip
+            )
         return told
 
 

@@ -53,7 +53,7 @@ from olapdb.model.changes import (
     Retain,
     SchemaIs,
     ViewIs,
-)  # fmt: skip
+)
 from olapdb.model.contributions import SharedBlocks, booked, brings_rows, meets, without_names
 from olapdb.model.part import BlockRange, Contribution, Part, new_part_id, union_ranges
 from olapdb.model.schema import MaterializedView, Table
@@ -137,13 +137,15 @@ class TargetRows:
                 changes += frozen_hit(view, self.snapshot, self._frozen_lost)
             if self.discard_retained:
                 changes += [
-                    ReleaseRetained(view.id, p, self.snapshot.number) for p in partitions
+                    ReleaseRetained(view.id, p, self.snapshot.number)
+                    for p in partitions
                     if self._empties(view, p)
-                ]  # fmt: skip
+                ]
             changes += [
-                ClearInvalidations(view.id, p, self.snapshot.number) for p in partitions
+                ClearInvalidations(view.id, p, self.snapshot.number)
+                for p in partitions
                 if self._empties(view, p) and self._right_when_empty(view, p)
-            ]  # fmt: skip
+            ]
             gaps, stale, read = self._reached(view, own)
             requirements += read
             lost[view.id] = gaps
@@ -152,11 +154,18 @@ class TargetRows:
                 requirements.append(NoPartStraddles(view.source_id, partition, blocks))
             changes += [
                 Invalidate(
-                    Invalidation(view.id, p, "TARGET CHANGED", statement, query_id,
-                                 sum(self._rows[x.id] for x in own if x.partition_id == p), since_ms)
+                    Invalidation(
+                        view.id,
+                        p,
+                        "TARGET CHANGED",
+                        statement,
+                        query_id,
+                        sum(self._rows[x.id] for x in own if x.partition_id == p),
+                        since_ms,
+                    )
                 )
                 for p in stale
-            ]  # fmt: skip
+            ]
         more, live = self._renamed(lost)
         return [*self._named_as_left(made, lost), *changes, *more], [*requirements, *live]
 
@@ -168,9 +177,10 @@ class TargetRows:
         """Whether the marks of the slice mean nothing once all of it is a gap: they are about source
         rows that left. Any other may be the only one who knows of rows that no part here names."""
         return all(
-            one.cause in ROWS_LEFT for one in self.snapshot.invalidations(view.id)
+            one.cause in ROWS_LEFT
+            for one in self.snapshot.invalidations(view.id)
             if one.target_partition == partition
-        )  # fmt: skip
+        )
 
     def _gone(self, part: Part) -> bool:
         return self._rows.get(part.id) == part.rows
@@ -178,9 +188,10 @@ class TargetRows:
     def _empties(self, view: MaterializedView, partition: str) -> bool:
         """Whether nothing that the view made is left in the partition."""
         return all(
-            self._gone(part) for part in self._all
+            self._gone(part)
+            for part in self._all
             if part.rows and part.partition_id == partition and part.made_by({view.id})
-        )  # fmt: skip
+        )
 
     # --- gap or stale
 
@@ -301,12 +312,14 @@ class TargetRows:
             for partition, blocks in gaps.items():
                 others = sorted(partitions - {partition})
                 kept = [
-                    left for one in kept
+                    left
+                    for one in kept
                     for left in (
                         without_names(one, partition, blocks, others)
-                        if one.view_id == view_id else [one]
+                        if one.view_id == view_id
+                        else [one]
                     )
-                ]  # fmt: skip
+                ]
         if part.rows == 0:
             return tuple(kept)
         if self._gone(part):
@@ -321,9 +334,14 @@ class TargetRows:
     # --- retention
 
     def _frozen(
-        self, view: MaterializedView, own: Iterable[Part], cause: Cause, statement: str,
-        query_id: str, since_ms: int,
-    ) -> list[Change]:  # fmt: skip
+        self,
+        view: MaterializedView,
+        own: Iterable[Part],
+        cause: Cause,
+        statement: str,
+        query_id: str,
+        since_ms: int,
+    ) -> list[Change]:
         by_partition: dict[str, list[Part]] = {}
         for part in own:
             by_partition.setdefault(part.partition_id, []).append(part)
@@ -331,9 +349,11 @@ class TargetRows:
         for partition, parts in by_partition.items():
             rows = sum(self._rows[part.id] for part in parts)
             slice_ = RetainedSlice(
-                partition, rows, joined_bounds(self._bounds.get(partition, [None])),
+                partition,
+                rows,
+                joined_bounds(self._bounds.get(partition, [None])),
                 frozen_verdict(view, self.snapshot, partition),
-            )  # fmt: skip
+            )
             found.append(
                 Retain(
                     retained_of(

@@ -23,9 +23,10 @@ _TELL_WIDTHS_AGGREGATED = frozenset({"sumWithOverflow"})
 def only_wider(before: DataType, after: DataType) -> bool:
     """Integers of a wider type: alike, but for the few functions that `width_tells` looks for."""
     return (
-        isinstance(plain(before), Integer) and plain(before) != plain(after)
+        isinstance(plain(before), Integer)
+        and plain(before) != plain(after)
         and alike(before, after, joined=False)
-    )  # fmt: skip
+    )
 
 
 def alike(before: DataType, after: DataType, *, joined: bool) -> bool:

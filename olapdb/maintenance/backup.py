@@ -127,9 +127,13 @@ def _with_files(parts: tuple[Part, ...]) -> tuple[Part, ...]:
 
 
 def _copy_parts(
-    source: Store, target: Store, parts: tuple[Part, ...], folder: str, number: int,
+    source: Store,
+    target: Store,
+    parts: tuple[Part, ...],
+    folder: str,
+    number: int,
     progress: Progress | None,
-) -> CopyReport:  # fmt: skip
+) -> CopyReport:
     there = {file.path: file.bytes for file in target.list(f"{DATA_FOLDER}/")}
     missing = {part.path for part in parts if there.get(part.path) != part.bytes}
     for part in parts:

@@ -56,9 +56,13 @@ def merge_some(
         inline = first[1]
         alike = [first[0], *(parts for parts, one in chosen if one == inline)]
         return merge_batch(
-            services, snapshot, table, next(_batches(alike)), inline=inline,
+            services,
+            snapshot,
+            table,
+            next(_batches(alike)),
+            inline=inline,
             threads=BACKGROUND_THREADS,
-        )  # fmt: skip
+        )
 
 
 def _chosen(
@@ -111,9 +115,16 @@ def optimize(
             try:
                 for batch in _batches(planned):
                     results += merge_batch(
-                        services, snapshot, table, batch, inline=False, kind="OPTIMIZE",
-                        query_id=query_id, statement=statement, cancelled=cancelled,
-                    )  # fmt: skip
+                        services,
+                        snapshot,
+                        table,
+                        batch,
+                        inline=False,
+                        kind="OPTIMIZE",
+                        query_id=query_id,
+                        statement=statement,
+                        cancelled=cancelled,
+                    )
             except CommitConflict:
                 continue  # a merge or an INSERT's commit came between: plan anew
     raise CommitConflict(
@@ -128,9 +139,13 @@ def limits_of(table: Table) -> MergeLimits:
 
 
 def _plan(
-    snapshot: Snapshot, table: Table, partition_id: str | None, final: bool, limits: MergeLimits,
+    snapshot: Snapshot,
+    table: Table,
+    partition_id: str | None,
+    final: bool,
+    limits: MergeLimits,
     up_to: int,
-) -> list[list[Part]]:  # fmt: skip
+) -> list[list[Part]]:
     """The merges of one round, of parts of blocks `up_to` this one: those of different runs, which do not get in each other's way."""
     state = table_state(snapshot, table)
     planned = []

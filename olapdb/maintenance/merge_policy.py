@@ -178,9 +178,13 @@ def _windows(values: Sequence[int], width: int) -> np.ndarray:
 
 
 def _worth(
-    total: np.ndarray, largest: np.ndarray, count: np.ndarray, age_seconds: np.ndarray,
-    partition_parts: int, limits: MergeLimits,
-) -> np.ndarray:  # fmt: skip
+    total: np.ndarray,
+    largest: np.ndarray,
+    count: np.ndarray,
+    age_seconds: np.ndarray,
+    partition_parts: int,
+    limits: MergeLimits,
+) -> np.ndarray:
     """Whether the largest part is a small enough share of the merge; less and less is asked of
     old parts and of crowded partitions."""
     size = _unit(np.log1p(total), _LOG_SMALL, _LOG_LARGE)

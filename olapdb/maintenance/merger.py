@@ -17,16 +17,9 @@ from olapdb.commit.transaction import Transaction
 from olapdb.engine.column_defaults import DefaultColumns, read_filled
 from olapdb.engine.combine import combine
 from olapdb.engine.layout import TableLayout
-from olapdb.errors import (
-    CommitConflict,
-    InternalError,
-    QueryWasCancelled,
-)
+from olapdb.errors import CommitConflict, InternalError, QueryWasCancelled
 from olapdb.functions.base import Environment
-from olapdb.maintenance.merge_policy import (
-    TableState,
-    hull,
-)
+from olapdb.maintenance.merge_policy import TableState, hull
 from olapdb.model.changes import (
     AddPart,
     Change,
@@ -95,9 +88,17 @@ def merge_parts(
     changed, where a part or its coverage changed meanwhile.
     """
     (done,) = merge_batch(
-        services, snapshot, table, [parts], inline=inline, kind=kind, query_id=query_id,
-        statement=statement, layout=layout, threads=threads,
-    )  # fmt: skip
+        services,
+        snapshot,
+        table,
+        [parts],
+        inline=inline,
+        kind=kind,
+        query_id=query_id,
+        statement=statement,
+        layout=layout,
+        threads=threads,
+    )
     return done
 
 
@@ -127,9 +128,12 @@ def merge_batch(
             raise QueryWasCancelled("OPTIMIZE was cancelled; what was merged stays merged.")
         return _stage_piece(services, transaction, snapshot, layout, parts, inline, threads)
 
-    with ExitStack() as running, Transaction(
-        services, attempts_max=1 if len(merges) == 1 else BATCH_ATTEMPTS_MAX
-    ) as transaction:  # fmt: skip
+    with (
+        ExitStack() as running,
+        Transaction(
+            services, attempts_max=1 if len(merges) == 1 else BATCH_ATTEMPTS_MAX
+        ) as transaction,
+    ):
         for parts in merges:
             running.enter_context(services.activity.merging(_shown(table, parts)))
         pieces = _staged_pieces(stage, merges)
@@ -144,9 +148,12 @@ def _shown(table: Table, parts: Sequence[Part]) -> RunningMerge:
     if any(p.partition_id != partition_id for p in parts):
         raise InternalError("A merge of several partitions.")
     return RunningMerge(
-        table.id, partition_id, tuple(p.name for p in parts), sum(p.rows for p in parts),
+        table.id,
+        partition_id,
+        tuple(p.name for p in parts),
+        sum(p.rows for p in parts),
         sum(p.bytes for p in parts),
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,9 +227,14 @@ class _Batch:
 
 
 def _stage_piece(
-    services: Services, transaction: Transaction, snapshot: Snapshot, layout: TableLayout,
-    parts: Sequence[Part], inline: bool, threads: int,
-) -> _Piece:  # fmt: skip
+    services: Services,
+    transaction: Transaction,
+    snapshot: Snapshot,
+    layout: TableLayout,
+    parts: Sequence[Part],
+    inline: bool,
+    threads: int,
+) -> _Piece:
     reach("merge.started")
     ordered = tuple(sorted(parts, key=lambda p: (p.block_range.first, p.block_range.last)))
     rows = _merged_rows(services, snapshot, layout, ordered, threads)
@@ -271,9 +283,8 @@ def joined_contributions(parts: Sequence[Part]) -> tuple[Contribution, ...]:
 
 
 def _merged_rows(
-    services: Services, snapshot: Snapshot, layout: TableLayout, parts: Sequence[Part],
-    threads: int,
-) -> pa.Table:  # fmt: skip
+    services: Services, snapshot: Snapshot, layout: TableLayout, parts: Sequence[Part], threads: int
+) -> pa.Table:
     """All rows in the order of the sorting key, equal keys in the order of their blocks, combined
     where the engine does."""
     table = layout.table
@@ -310,9 +321,13 @@ def _stored_schema(table: Table) -> pa.Schema:
 
 
 def _stage(
-    transaction: Transaction, layout: TableLayout, parts: Sequence[Part], rows: pa.Table,
-    inline: bool, threads: int,
-) -> StagedPart | None:  # fmt: skip
+    transaction: Transaction,
+    layout: TableLayout,
+    parts: Sequence[Part],
+    rows: pa.Table,
+    inline: bool,
+    threads: int,
+) -> StagedPart | None:
     table = layout.table
     contributions = joined_contributions(parts)
     if rows.num_rows == 0 and not contributions:
@@ -320,9 +335,15 @@ def _stage(
     with_rows = next((p for p in parts if p.rows), parts[0])
     limit = int(table.setting("inline_bytes_max", MERGED_INLINE_BYTES_MAX))
     return transaction.stage(
-        table, rows, partition_id=with_rows.partition_id,
-        partition_value=with_rows.partition_value, blocks=hull(parts),
-        contributions=contributions, level=max(p.level for p in parts) + 1,
+        table,
+        rows,
+        partition_id=with_rows.partition_id,
+        partition_value=with_rows.partition_value,
+        blocks=hull(parts),
+        contributions=contributions,
+        level=max(p.level for p in parts) + 1,
         inline_bytes_max=limit if inline and all(p.inline or not p.rows for p in parts) else 0,
-        replaces=[part.id for part in parts], index_values=layout.index_values(rows), threads=threads,
-    )  # fmt: skip
+        replaces=[part.id for part in parts],
+        index_values=layout.index_values(rows),
+        threads=threads,
+    )

@@ -105,9 +105,13 @@ def _write_catalog(root: Path, new: Path) -> tuple[RebuildReport, list[str]]:
     stays = {facts.part.path for facts in kept}
     aside = [facts.part.path for facts in found if facts.part.path not in stays]
     report = RebuildReport(
-        tuple(sorted(f"{t.database}.{t.name}" for t in named.values())), len(kept),
-        sum(facts.part.rows for facts in kept), len(aside), (*unreadable, *torn), renamed,
-    )  # fmt: skip
+        tuple(sorted(f"{t.database}.{t.name}" for t in named.values())),
+        len(kept),
+        sum(facts.part.rows for facts in kept),
+        len(aside),
+        (*unreadable, *torn),
+        renamed,
+    )
     return report, [*aside, *(note.path for note in notes)]
 
 
@@ -187,10 +191,14 @@ def _read(store: Store, path: str, size: int) -> FooterFacts:
             pass
         compressed, uncompressed = column_bytes(file.metadata, facts.table)
         part = replace(
-            facts.part, bytes=size, path=path, checksum=checksum_of_file(source),
-            granules=file.metadata.num_row_groups, compressed_bytes=compressed,
+            facts.part,
+            bytes=size,
+            path=path,
+            checksum=checksum_of_file(source),
+            granules=file.metadata.num_row_groups,
+            compressed_bytes=compressed,
             uncompressed_bytes=uncompressed,
-        )  # fmt: skip
+        )
     return replace(facts, part=part)
 
 

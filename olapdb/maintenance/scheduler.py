@@ -54,9 +54,12 @@ class MergeScheduler:
     """
 
     def __init__(
-        self, services: Services, *, sweep_seconds: float = SWEEP_SECONDS,
+        self,
+        services: Services,
+        *,
+        sweep_seconds: float = SWEEP_SECONDS,
         expire: Callable[[Services, str], object] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`expire` removes what of a table has expired by its TTL."""
         self._services = services
         self._expire = expire

@@ -90,8 +90,9 @@ def _swapped(
                 units |= dict.fromkeys(new, frozenset(new))
     whole = [
         replace(facts, replaces=(*facts.replaces, *stands_for.get(facts.part.id, ())))
-        for facts in found if facts.part.id not in absent
-    ]  # fmt: skip
+        for facts in found
+        if facts.part.id not in absent
+    ]
     return whole, units
 
 

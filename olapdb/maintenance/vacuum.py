@@ -49,9 +49,11 @@ class VacuumBacklog:
 
 
 def vacuum(
-    services: Services, *, lifetime_seconds: int | None = None,
+    services: Services,
+    *,
+    lifetime_seconds: int | None = None,
     wanted: Callable[[], bool] = lambda: True,
-) -> VacuumReport:  # fmt: skip
+) -> VacuumReport:
     """Forget all that has had its time, and give its space back.
 
     `lifetime_seconds` overrides every table's `old_parts_lifetime`.  `wanted` is asked between two
@@ -62,9 +64,11 @@ def vacuum(
     default_seconds = OLD_PARTS_LIFETIME_SECONDS if lifetime_seconds is None else lifetime_seconds
     until_ms = _until(now_ms, default_seconds)
     parts, files = _dropped(
-        services, until_ms, {} if lifetime_seconds is not None else _until_of(services, now_ms),
+        services,
+        until_ms,
+        {} if lifetime_seconds is not None else _until_of(services, now_ms),
         wanted,
-    )  # fmt: skip
+    )
     revoked = catalog.revoke_dead_leases()
     reach("vacuum.revoked")
     orphans, unknown = _orphans(services)

@@ -25,9 +25,11 @@ class VacuumThread:
     tries again."""
 
     def __init__(
-        self, services: Services, failed: Callable[[Exception], object],
+        self,
+        services: Services,
+        failed: Callable[[Exception], object],
         round_seconds: float = ROUND_SECONDS,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._services = services
         self._failed = failed
         self._round_seconds = round_seconds

@@ -270,13 +270,36 @@ class DatabaseIsEmpty:
 
 
 Requirement: TypeAlias = (
-    LeaseLive | SchemaIs | ViewsAre | WatchersAre | DimensionViewsAre | NothingCovered
+    LeaseLive
+    | SchemaIs
+    | ViewsAre
+    | WatchersAre
+    | DimensionViewsAre
+    | NothingCovered
     | SeenUpTo
-    | NoPartStraddles | ViewIs | DataVersionIs | PartsLive | PartsOfPartitionAre
-    | NotCovered | Covered | CoverageCommon | TokenIsNew | OffsetIs | KeysAreNew | NameIsFree
-    | RevisionIs | NoDependents | NoViewSince | VersionsAre | NothingMissed | NothingStale
-    | NoBypass | JobRuns | DatabaseExists | DatabaseIsEmpty
-)  # fmt: skip
+    | NoPartStraddles
+    | ViewIs
+    | DataVersionIs
+    | PartsLive
+    | PartsOfPartitionAre
+    | NotCovered
+    | Covered
+    | CoverageCommon
+    | TokenIsNew
+    | OffsetIs
+    | KeysAreNew
+    | NameIsFree
+    | RevisionIs
+    | NoDependents
+    | NoViewSince
+    | VersionsAre
+    | NothingMissed
+    | NothingStale
+    | NoBypass
+    | JobRuns
+    | DatabaseExists
+    | DatabaseIsEmpty
+)
 
 # --- changes --------------------------------------------------------------------------------------
 
@@ -454,11 +477,29 @@ class UndropTable:
 
 
 Change: TypeAlias = (
-    AddBlock | AddPart | RemoveParts | RaiseDataVersion | AddCoverage | RemoveCoverage | Invalidate
-    | ClearInvalidations | RecordCheck | RecordToken | RecordOffset | RecordKeys | ForgetDeliveries
-    | NoteChunks | CloseJob | CreateDatabase | DropDatabase | PutObject | DropObject
-    | UndropTable | Retain | ReleaseRetained
-)  # fmt: skip
+    AddBlock
+    | AddPart
+    | RemoveParts
+    | RaiseDataVersion
+    | AddCoverage
+    | RemoveCoverage
+    | Invalidate
+    | ClearInvalidations
+    | RecordCheck
+    | RecordToken
+    | RecordOffset
+    | RecordKeys
+    | ForgetDeliveries
+    | NoteChunks
+    | CloseJob
+    | CreateDatabase
+    | DropDatabase
+    | PutObject
+    | DropObject
+    | UndropTable
+    | Retain
+    | ReleaseRetained
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,7 @@ def settled_version(table: Table) -> int:
     """Parts of this schema version or a newer one are as if they had been written today: all
     columns there, under their names, of their types."""
     return max(
-        1,
-        *(column.since for column in table.stored_columns),
-        *(past.before for past in table.past),
+        1, *(column.since for column in table.stored_columns), *(past.before for past in table.past)
     )
 
 

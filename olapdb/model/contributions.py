@@ -67,9 +67,8 @@ def meets(ranges: Sequence[BlockRange], one: BlockRange) -> bool:
 
 
 def without_names(
-    contribution: Contribution, partition: str, gone: Sequence[BlockRange],
-    others: Iterable[str],
-) -> list[Contribution]:  # fmt: skip
+    contribution: Contribution, partition: str, gone: Sequence[BlockRange], others: Iterable[str]
+) -> list[Contribution]:
     """The contribution without these blocks of one source partition; what names the blocks of all
     partitions goes on to name those of the `others`.
 

@@ -103,10 +103,16 @@ def decode_blocks(value: Json) -> Blocks:
 
 def encode_contributions(contributions: Iterable[Contribution]) -> Json:
     return [
-        [c.view_id, c.view_version, c.source_id, c.source_partition,
-         [encode_blocks(b) for b in c.blocks], c.rows]
+        [
+            c.view_id,
+            c.view_version,
+            c.source_id,
+            c.source_partition,
+            [encode_blocks(b) for b in c.blocks],
+            c.rows,
+        ]
         for c in contributions
-    ]  # fmt: skip
+    ]
 
 
 def decode_contributions(value: Iterable[list[Any]]) -> tuple[Contribution, ...]:
@@ -122,37 +128,78 @@ def decode_contributions(value: Iterable[list[Any]]) -> tuple[Contribution, ...]
 def encode_part_rest(part: Part) -> str:
     """What of a part has no column of its own in the catalog; contributions with numbers."""
     return dumps(
-        [encode_value(part.partition_value), part.schema_version, part.checksum, dict(part.bounds),
-         dict(part.uncompressed_bytes), dict(part.compressed_bytes), part.granules,
-         encode_contributions(part.contributions), part.created_ms,
-         *([part.detached_reason] if part.detached_reason else [])]
-    )  # fmt: skip
+        [
+            encode_value(part.partition_value),
+            part.schema_version,
+            part.checksum,
+            dict(part.bounds),
+            dict(part.uncompressed_bytes),
+            dict(part.compressed_bytes),
+            part.granules,
+            encode_contributions(part.contributions),
+            part.created_ms,
+            *([part.detached_reason] if part.detached_reason else []),
+        ]
+    )
 
 
 def decode_part(
-    id: str, table_id: str, partition_id: str, first: int, last: int, level: int, rows: int,
-    bytes: int, path: str, inline: int, created_commit: int, rest: str,
-) -> Part:  # fmt: skip
-    (value, schema_version, checksum, bounds, uncompressed, compressed, granules, contributions,
-     created_ms, *reason) = json.loads(rest)  # fmt: skip
+    id: str,
+    table_id: str,
+    partition_id: str,
+    first: int,
+    last: int,
+    level: int,
+    rows: int,
+    bytes: int,
+    path: str,
+    inline: int,
+    created_commit: int,
+    rest: str,
+) -> Part:
+    (
+        value,
+        schema_version,
+        checksum,
+        bounds,
+        uncompressed,
+        compressed,
+        granules,
+        contributions,
+        created_ms,
+        *reason,
+    ) = json.loads(rest)
     return Part(
-        id=id, table_id=table_id, partition_id=partition_id,
+        id=id,
+        table_id=table_id,
+        partition_id=partition_id,
         partition_value=decode_value(value),  # type: ignore[arg-type]
-        rows=rows, bytes=bytes, blocks=BlockRange(first, last), level=level, path=path,
-        inline=bool(inline), schema_version=schema_version, checksum=checksum,
+        rows=rows,
+        bytes=bytes,
+        blocks=BlockRange(first, last),
+        level=level,
+        path=path,
+        inline=bool(inline),
+        schema_version=schema_version,
+        checksum=checksum,
         bounds={name: tuple(one) for name, one in bounds.items()},
-        uncompressed_bytes=uncompressed, compressed_bytes=compressed, granules=granules,
+        uncompressed_bytes=uncompressed,
+        compressed_bytes=compressed,
+        granules=granules,
         contributions=decode_contributions(contributions) if contributions else (),
-        created_ms=created_ms, created_commit=created_commit,
+        created_ms=created_ms,
+        created_commit=created_commit,
         detached_reason=reason[0] if reason else "",
-    )  # fmt: skip
+    )
 
 
 # --- schema ---------------------------------------------------------------------------------------
 
 _KINDS: dict[str, type[Table] | type[View] | type[MaterializedView]] = {
-    "table": Table, "view": View, "materialized_view": MaterializedView,
-}  # fmt: skip
+    "table": Table,
+    "view": View,
+    "materialized_view": MaterializedView,
+}
 
 
 def object_kind(schema_object: SchemaObject) -> str:
@@ -236,9 +283,12 @@ FOOTER_FORMAT = 1
 
 
 def encode_footer(
-    part: Part, table: Table, replaces: tuple[str, ...] = (), swap: str = "",
+    part: Part,
+    table: Table,
+    replaces: tuple[str, ...] = (),
+    swap: str = "",
     after: int | None = None,
-) -> str:  # fmt: skip
+) -> str:
     """Everything that a lost catalog would need of a part but for what the file itself tells.
     `replaces`: ids of the parts whose rows it holds now; `swap`: the id of the replay that wrote it;
     `after`: a block of the table that came before its own, whose number is not known yet."""
@@ -284,12 +334,18 @@ def decode_footer(text: bytes, parse_type: ParseType) -> FooterFacts:
     if not isinstance(table, Table):
         raise ValueError("The footer is of no table.")
     part = Part(
-        id=facts["id"], table_id=facts["table_id"], partition_id=facts["partition_id"],
+        id=facts["id"],
+        table_id=facts["table_id"],
+        partition_id=facts["partition_id"],
         partition_value=decode_value(facts["partition_value"]),  # type: ignore[arg-type]
-        rows=facts["rows"], bytes=0, blocks=decode_blocks(facts["blocks"]), level=facts["level"],
-        schema_version=table.version, created_ms=facts["created_ms"],
+        rows=facts["rows"],
+        bytes=0,
+        blocks=decode_blocks(facts["blocks"]),
+        level=facts["level"],
+        schema_version=table.version,
+        created_ms=facts["created_ms"],
         bounds={name: tuple(one) for name, one in facts["bounds"].items()},
-    )  # fmt: skip
+    )
     return FooterFacts(
         table, part, tuple(facts.get("replaces", ())), facts.get("swap", ""), facts.get("after")
     )

@@ -10,9 +10,11 @@ from olapdb.model.view_state import Check
 
 
 def fingerprint(
-    view: MaterializedView, snapshot: Snapshot, target_partition: str,
+    view: MaterializedView,
+    snapshot: Snapshot,
+    target_partition: str,
     raised: frozenset[str] = frozenset(),
-) -> str:  # fmt: skip
+) -> str:
     """What a verdict about the partition depends on; equal as long as none of it moved.
 
     New source blocks matter only through what they add to the partition (or to the gap, which no
@@ -60,9 +62,7 @@ def _newest_blocks(snapshot: Snapshot, table_id: str) -> dict[str, int]:
     return newest
 
 
-def newest(
-    snapshot: Snapshot, table_id: str, partition: str | None
-) -> tuple[int, tuple[int, ...]]:
+def newest(snapshot: Snapshot, table_id: str, partition: str | None) -> tuple[int, tuple[int, ...]]:
     """Return the newest block and the data versions: merges change neither."""
     blocks = _newest_blocks(snapshot, table_id)
     if partition is not None:

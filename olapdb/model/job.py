@@ -17,8 +17,8 @@ JobState: TypeAlias = Literal["running", "done", "failed", "cancelled"]
 """As it is stored. Whoever shows a running job whose process has ended calls it dead."""
 
 ChunkState: TypeAlias = Literal[
-    "planned", "computed", "published", "compared", "failed", "already covered", "joined", "gone",
-]  # fmt: skip
+    "planned", "computed", "published", "compared", "failed", "already covered", "joined", "gone"
+]
 """computed: its rows are there, invisible; published: a commit has made them visible; compared: a
 reconciliation has used them; joined: a merge put its parts into another chunk's; gone:
 its blocks are there no more."""

@@ -93,9 +93,14 @@ class KeyRun:
         ordered = SortedKeys.of(keys)
         ends = np.cumsum(segments["count"])
         return cls(
-            first, first + len(keys), ordered.high, ordered.low, ordered.rows.astype(np.uint32),
-            ends - segments["count"], segments["accepted_ms"].astype(np.int64),
-        )  # fmt: skip
+            first,
+            first + len(keys),
+            ordered.high,
+            ordered.low,
+            ordered.rows.astype(np.uint32),
+            ends - segments["count"],
+            segments["accepted_ms"].astype(np.int64),
+        )
 
     def __len__(self) -> int:
         return len(self.high)
@@ -139,9 +144,14 @@ class KeyRun:
         times = np.concatenate((self.segment_ms, later.segment_ms))
         skipped = max(int(np.searchsorted(starts, oldest - self.first, "right")) - 1, 0)
         return KeyRun(
-            self.first, later.end, high[order], low[order], offsets[order], starts[skipped:],
+            self.first,
+            later.end,
+            high[order],
+            low[order],
+            offsets[order],
+            starts[skipped:],
             times[skipped:],
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True, slots=True)

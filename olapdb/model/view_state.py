@@ -9,11 +9,24 @@ from typing import Any, Literal, TypeAlias
 from olapdb.model.part import BlockRange, Blocks, covers, union_ranges
 
 Cause: TypeAlias = Literal[
-    "DELETE", "UPDATE", "DROP PARTITION", "REPLACE PARTITION", "TTL", "DIMENSION CHANGE",
-    "MODIFY QUERY", "UPSTREAM REPLAY", "TRUNCATE", "TARGET CHANGED", "VIEW FAILED",
-    "DETACH PARTITION", "MOVE PARTITION", "ATTACH PARTITION", "DROP DETACHED PARTITION",
-    "QUARANTINE PART", "ALTER",
-]  # fmt: skip
+    "DELETE",
+    "UPDATE",
+    "DROP PARTITION",
+    "REPLACE PARTITION",
+    "TTL",
+    "DIMENSION CHANGE",
+    "MODIFY QUERY",
+    "UPSTREAM REPLAY",
+    "TRUNCATE",
+    "TARGET CHANGED",
+    "VIEW FAILED",
+    "DETACH PARTITION",
+    "MOVE PARTITION",
+    "ATTACH PARTITION",
+    "DROP DETACHED PARTITION",
+    "QUARANTINE PART",
+    "ALTER",
+]
 """VIEW FAILED is no stale slice but the reason of a gap, see `olapdb.ingest.view_failure`."""
 
 Verdict: TypeAlias = Literal["equal", "different", "unverifiable", "retained"]

@@ -8,14 +8,7 @@ import pyarrow as pa
 
 from olapdb import functions
 from olapdb.functions.base import Argument
-from olapdb.plan.expressions import (
-    Call,
-    ColumnRef,
-    Constant,
-    Expression,
-    transform,
-    walk,
-)
+from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression, transform, walk
 
 
 def conjuncts(predicate: Expression) -> list[Expression]:

@@ -37,9 +37,11 @@ def _with_keys(node: Filter, join: Join) -> Node:
     if not keys:
         return node
     inner = replace(
-        join, kind="INNER",
-        left_keys=tuple(one for one, _ in keys), right_keys=tuple(other for _, other in keys),
-    )  # fmt: skip
+        join,
+        kind="INNER",
+        left_keys=tuple(one for one, _ in keys),
+        right_keys=tuple(other for _, other in keys),
+    )
     return replace(node, child=inner, predicate=all_of(rest)) if rest else inner
 
 

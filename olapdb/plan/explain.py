@@ -52,10 +52,21 @@ from olapdb.types import DataType, Date, DateTime, String, plain
 Annotate = Callable[[Node], Iterable[str]]
 _VALUES_SHOWN = 5
 _INFIX = {
-    "equals": "=", "notEquals": "!=", "less": "<", "greater": ">", "lessOrEquals": "<=",
-    "greaterOrEquals": ">=", "plus": "+", "minus": "-", "multiply": "*", "divide": "/",
-    "modulo": "%", "and": "AND", "or": "OR", "like": "LIKE",
-}  # fmt: skip
+    "equals": "=",
+    "notEquals": "!=",
+    "less": "<",
+    "greater": ">",
+    "lessOrEquals": "<=",
+    "greaterOrEquals": ">=",
+    "plus": "+",
+    "minus": "-",
+    "multiply": "*",
+    "divide": "/",
+    "modulo": "%",
+    "and": "AND",
+    "or": "OR",
+    "like": "LIKE",
+}
 
 
 def explain(plan: Plan, annotate: Annotate | None = None) -> list[str]:

@@ -43,9 +43,16 @@ def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
         return node
     match node:
         case (
-            Filter() | Project() | ArrayJoin() | Aggregate() | Sort() | Limit() | LimitBy()
-            | Distinct() | Window()
-        ):  # fmt: skip
+            Filter()
+            | Project()
+            | ArrayJoin()
+            | Aggregate()
+            | Sort()
+            | Limit()
+            | LimitBy()
+            | Distinct()
+            | Window()
+        ):
             return replace(node, child=inputs[0])
         case Join() | SetDifference():
             return replace(node, left=inputs[0], right=inputs[1])

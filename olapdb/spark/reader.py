@@ -215,9 +215,11 @@ def _file_arrow(column: Column) -> pa.DataType:
 def _spark_arrow(kind: pa.DataType, column: str) -> pa.DataType:
     """The Arrow type that Spark reads a column of `kind` as."""
     widened = {
-        pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(),
+        pa.uint8(): pa.int16(),
+        pa.uint16(): pa.int32(),
+        pa.uint32(): pa.int64(),
         pa.uint64(): pa.decimal128(20, 0),
-    }  # fmt: skip
+    }
     if kind in widened:
         return widened[kind]
     if pa.types.is_timestamp(kind):

@@ -64,9 +64,13 @@ def stage_batches(task: InsertTask, batches: Iterable[pa.RecordBatch]) -> Staged
     around = Surroundings(task.snapshot, store, cache, task.settings, task.environment)
     stager = BlockStager(around, task.lease_id)
     blocks = make_blocks(
-        task.table, _filled(batches), snapshot=task.snapshot, environment=task.environment,
-        settings=task.settings, cache=cache,
-    )  # fmt: skip
+        task.table,
+        _filled(batches),
+        snapshot=task.snapshot,
+        environment=task.environment,
+        settings=task.settings,
+        cache=cache,
+    )
     rows = 0
     for block in blocks:
         stager.add_block(task.table, block)

@@ -24,14 +24,7 @@ from olapdb.ingest.staged_insert import StagedInsert
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.spark.folder import marked_folder, verify_staged
-from olapdb.spark.items import (
-    Cancellation,
-    Job,
-    failure_of,
-    is_final,
-    raise_failure,
-    task_attempts,
-)
+from olapdb.spark.items import Cancellation, Job, failure_of, is_final, raise_failure, task_attempts
 from olapdb.spark.tasks import InsertTask, stage_batches, with_seed
 from olapdb.statements.context import StatementContext
 
@@ -138,9 +131,13 @@ def _write(
         staged = _stage(frame.select(*chosen), task, context.query_id, on_progress, cancelled)
         verify_staged(services.store, address, staged)
         return commit_staged(
-            services, staged, query_id=context.query_id, token=token, settings=task.settings,
+            services,
+            staged,
+            query_id=context.query_id,
+            token=token,
+            settings=task.settings,
             statement=f"INSERT INTO {table.database}.{table.name} (a Spark DataFrame)",
-        )  # fmt: skip
+        )
 
 
 def _stage(

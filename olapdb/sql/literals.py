@@ -11,10 +11,16 @@ from olapdb.sql.parser.keywords import MUST_QUOTE
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _ESCAPES = str.maketrans(
     {
-        "\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b",
-        "\f": "\\f", "\0": "\\0",
+        "\\": "\\\\",
+        "'": "\\'",
+        "\n": "\\n",
+        "\t": "\\t",
+        "\r": "\\r",
+        "\b": "\\b",
+        "\f": "\\f",
+        "\0": "\\0",
     }
-)  # fmt: skip
+)
 
 
 def quote_string(text: str) -> str:

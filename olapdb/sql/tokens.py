@@ -41,9 +41,23 @@ _QUOTED_OR_COMMENT = re.compile(
 )
 _ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{2}|.)|''|\"\"|``", re.DOTALL)
 _ESCAPED = {
-    "a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
-    "0": "\0", "N": "", "\\": "\\", "'": "'", '"': '"', "`": "`", "/": "/", "=": "=",
-}  # fmt: skip
+    "a": "\a",
+    "b": "\b",
+    "e": "\x1b",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "v": "\v",
+    "0": "\0",
+    "N": "",
+    "\\": "\\",
+    "'": "'",
+    '"': '"',
+    "`": "`",
+    "/": "/",
+    "=": "=",
+}
 
 
 class Token(NamedTuple):
@@ -156,9 +170,12 @@ def tokenize(source: SourceText, start: int = 0, end: int | None = None) -> list
             case TokenType.PLACEHOLDER:
                 tokens.append(Token("operator", "?", "?", start + at, start + after))
             case (
-                TokenType.NATIONAL_STRING | TokenType.IDENTIFIER | TokenType.BACKSLASH
-                | TokenType.HASH | TokenType.PARAMETER
-            ):  # fmt: skip
+                TokenType.NATIONAL_STRING
+                | TokenType.IDENTIFIER
+                | TokenType.BACKSLASH
+                | TokenType.HASH
+                | TokenType.PARAMETER
+            ):
                 raise SyntaxError(
                     f"Unrecognized token {piece[at:after][:20]!r}.",
                     position=source.position(start + at),

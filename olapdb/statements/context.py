@@ -279,9 +279,10 @@ def unknown_table(
 def refuse_dependents(snapshot: Snapshot, item: SchemaObject, action: str) -> None:
     """HAVE_DEPENDENT_OBJECTS where a materialized view reads or writes the object."""
     dependents = [
-        v for v in snapshot.objects() if isinstance(v, MaterializedView) and v.id != item.id
-        and v.needs(item.id)
-    ]  # fmt: skip
+        v
+        for v in snapshot.objects()
+        if isinstance(v, MaterializedView) and v.id != item.id and v.needs(item.id)
+    ]
     if dependents:
         names = [f"{v.database}.{v.name}" for v in dependents]
         depend = "depends" if len(names) == 1 else "depend"

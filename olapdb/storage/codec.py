@@ -35,10 +35,18 @@ _STEP = re.compile(r"\s*([A-Za-z0-9]+)\s*(?:\(([^)]*)\))?\s*")
 _ZSTD_LEVEL_MAX = 22
 _CODECS = "Use NONE, LZ4, LZ4HC, ZSTD(level), Delta, DoubleDelta, Gorilla, FPC, GCD or T64."
 _SPELT = {
-    "none": "NONE", "lz4": "LZ4", "lz4hc": "LZ4HC", "zstd": "ZSTD", "default": "Default",
-    "delta": "Delta", "doubledelta": "DoubleDelta", "gorilla": "Gorilla", "fpc": "FPC",
-    "t64": "T64", "gcd": "GCD",
-}  # fmt: skip
+    "none": "NONE",
+    "lz4": "LZ4",
+    "lz4hc": "LZ4HC",
+    "zstd": "ZSTD",
+    "default": "Default",
+    "delta": "Delta",
+    "doubledelta": "DoubleDelta",
+    "gorilla": "Gorilla",
+    "fpc": "FPC",
+    "t64": "T64",
+    "gcd": "GCD",
+}
 _TRANSFORMING = ("delta", "doubledelta", "gorilla", "fpc", "t64", "gcd")
 _WIDTHS = ("1", "2", "4", "8")
 _OF_NO_FIXED_SIZE = (String, Array, Map, Tuple)

@@ -38,8 +38,7 @@ _WORD = re.compile(r"\w+")
 def has_bounds(data_type: DataType) -> bool:
     """Whether values of the type have an order that bounds can carry as JSON."""
     return isinstance(
-        plain(data_type),
-        Integer | Float | Boolean | String | Date | Date32 | DateTime | DateTime64,
+        plain(data_type), Integer | Float | Boolean | String | Date | Date32 | DateTime | DateTime64
     )
 
 

@@ -83,9 +83,13 @@ class PartReader:
     """
 
     def __init__(
-        self, store: Store, snapshot: InlineRows, part: Part, table: Table,
+        self,
+        store: Store,
+        snapshot: InlineRows,
+        part: Part,
+        table: Table,
         environment: Environment | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`environment` (the zone) counts where values are cast to or from text only."""
         self._store = store
         self._snapshot = snapshot
@@ -132,9 +136,11 @@ class PartReader:
         wanted = [self._column(name) for name in columns]
         if self._part.rows == 0:
             return pa.table({c.name: pa.array([], c.type.arrow) for c in wanted})
-        found = self._inline(wanted) if self._part.inline else self._file(
-            wanted, row_groups, use_threads, coded
-        )  # fmt: skip
+        found = (
+            self._inline(wanted)
+            if self._part.inline
+            else self._file(wanted, row_groups, use_threads, coded)
+        )
         if row_groups is not None and self._part.inline and 0 not in row_groups:
             return found.slice(0, 0)
         return found
@@ -215,9 +221,10 @@ class PartReader:
         return self._as_asked(
             [
                 (c, table.column(positions[c.id]), _type_name(table.schema.field(positions[c.id])))
-                for c in wanted if c.id in positions
+                for c in wanted
+                if c.id in positions
             ]
-        )  # fmt: skip
+        )
 
     def _inline_table(self) -> pa.Table:
         cache = self._store.cache.inline
@@ -237,9 +244,12 @@ class PartReader:
     # --- files
 
     def _file(
-        self, wanted: Sequence[Column], row_groups: Sequence[int] | None, use_threads: bool,
+        self,
+        wanted: Sequence[Column],
+        row_groups: Sequence[int] | None,
+        use_threads: bool,
         coded: Collection[str],
-    ) -> pa.Table:  # fmt: skip
+    ) -> pa.Table:
         footer = self._footer()
         stored = [(c, footer.columns[c.id]) for c in wanted if c.id in footer.columns]
         if not stored:
@@ -255,9 +265,12 @@ class PartReader:
             if source.size() != self._part.bytes:
                 raise mismatch(self._part, f"has {source.size()} bytes now")
             file = pq.ParquetFile(
-                source, metadata=footer.metadata, page_checksum_verification=True,
-                pre_buffer=False, read_dictionary=as_dictionaries,
-            )  # fmt: skip
+                source,
+                metadata=footer.metadata,
+                page_checksum_verification=True,
+                pre_buffer=False,
+                read_dictionary=as_dictionaries,
+            )
             rows = file.reader.read_row_groups(
                 list(groups), column_indices=leaves, use_threads=use_threads
             )

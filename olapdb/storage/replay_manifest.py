@@ -78,9 +78,11 @@ def swap_path(folder: str, table_id: str, lease_id: str, swap_id: str) -> str:
 
 def write_swap_note(store: Store, note: SwapNote) -> None:
     """Writes the note, or the one of that name anew. Raises the Store's errors."""
-    slices = None if note.slices is None else [
-        {"new": list(one.new), "gone": list(one.gone)} for one in note.slices
-    ]  # fmt: skip
+    slices = (
+        None
+        if note.slices is None
+        else [{"new": list(one.new), "gone": list(one.gone)} for one in note.slices]
+    )
     data = json.dumps({"slices": slices}).encode()
 
     def write(sink: pa.NativeFile) -> None:

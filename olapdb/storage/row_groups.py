@@ -85,9 +85,13 @@ class RowGroupsWriter:
     """The same for one `write_table`, on `threads` threads."""
 
     def __init__(
-        self, sink: pa.NativeFile, schema: pa.Schema, options: Mapping[str, object], threads: int,
+        self,
+        sink: pa.NativeFile,
+        schema: pa.Schema,
+        options: Mapping[str, object],
+        threads: int,
         stretch_rows: int = STRETCH_ROWS,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._stretch_rows = stretch_rows
         self._sink = sink
         self._crc = 0
@@ -178,9 +182,14 @@ class RowGroupsWriter:
 
 @contextmanager
 def parquet_writer(
-    sink: pa.NativeFile, schema: pa.Schema, options: Mapping[str, object], *,
-    rows: int, row_group_size: int, threads: int,
-) -> Iterator[OneThreadWriter | RowGroupsWriter]:  # fmt: skip
+    sink: pa.NativeFile,
+    schema: pa.Schema,
+    options: Mapping[str, object],
+    *,
+    rows: int,
+    row_group_size: int,
+    threads: int,
+) -> Iterator[OneThreadWriter | RowGroupsWriter]:
     """The writer for a table of `rows`; its `close` is the caller's last call in the `with`."""
     threads = min(threads, -(-rows // STRETCH_ROWS))
     writer: OneThreadWriter | RowGroupsWriter
@@ -239,9 +248,11 @@ def _stretch(file: pa.Buffer) -> _Stretch:
     start = footer_end - length
     footer = parse_footer(file[start:footer_end].to_pybytes())
     indexes = [
-        number.value for template in footer.row_groups for number in _numbers(template)
+        number.value
+        for template in footer.row_groups
+        for number in _numbers(template)
         if number.field.endswith("index's offset")
-    ]  # fmt: skip
+    ]
     end = min(indexes, default=start)
     return _Stretch(file[len(_MAGIC) : end], file[end:start].to_pybytes(), end, footer)
 

@@ -92,9 +92,16 @@ def place_of(
     index: SkipIndex, table: Table, arrow: pa.DataType, offset: int, data: bytes
 ) -> IndexPlace:
     return IndexPlace(
-        offset, len(data), zlib.crc32(data), column_ids(index, table), str(arrow),
-        index.expression, index.type, index.argument, index.granularity,
-    )  # fmt: skip
+        offset,
+        len(data),
+        zlib.crc32(data),
+        column_ids(index, table),
+        str(arrow),
+        index.expression,
+        index.type,
+        index.argument,
+        index.granularity,
+    )
 
 
 def parse_index(place: IndexPlace, data: bytes) -> pa.RecordBatch:

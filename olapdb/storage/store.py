@@ -19,13 +19,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from olapdb.errors import (
-    BadArguments,
-    FileDoesntExist,
-    OperationalError,
-    ReadOnly,
-    system_error,
-)
+from olapdb.errors import BadArguments, FileDoesntExist, OperationalError, ReadOnly, system_error
 from olapdb.model.failpoint import Durability, Reach, reach_nothing
 from olapdb.storage.cache import PartCache
 
@@ -85,9 +79,13 @@ class LocalStore:
     """A folder of the local file system."""
 
     def __init__(
-        self, root: str | os.PathLike[str], durability: Durability = "full", *,
-        read_only: bool = False, reach: Reach = reach_nothing,
-    ) -> None:  # fmt: skip
+        self,
+        root: str | os.PathLike[str],
+        durability: Durability = "full",
+        *,
+        read_only: bool = False,
+        reach: Reach = reach_nothing,
+    ) -> None:
         if durability not in ("full", "process"):
             raise BadArguments(f"durability is 'full' or 'process', not {durability!r}.")
         self.root = Path(root)

@@ -28,15 +28,7 @@ from olapdb.storage.row_groups import cores, parquet_writer
 from olapdb.storage.skip_indexes import METADATA_PREFIX, build_index, place_of
 from olapdb.storage.store import Store, storage_error
 from olapdb.threads import ThreadPool
-from olapdb.types import (
-    AggregateFunction,
-    Date,
-    Date32,
-    DateTime,
-    DateTime64,
-    Integer,
-    is_nullable,
-)  # fmt: skip
+from olapdb.types import AggregateFunction, Date, Date32, DateTime, DateTime64, Integer, is_nullable
 
 ROW_GROUP_ROWS = 65_536
 DATA_FOLDER = "data"
@@ -102,10 +94,16 @@ def write_part(
     footer = partial(encode_footer, table=table, replaces=tuple(replaces), swap=swap, after=after)
     return StagedPart(
         _file_part(
-            store, part, _layout(store, table), rows, lease_id, footer, index_values or {},
+            store,
+            part,
+            _layout(store, table),
+            rows,
+            lease_id,
+            footer,
+            index_values or {},
             threads or cores(),
         )
-    )  # fmt: skip
+    )
 
 
 def part_path(table_id: str, lease_id: str, part_id: str) -> str:
@@ -211,9 +209,15 @@ def _bytes(values: pa.ChunkedArray) -> int:
 
 
 def _file_part(
-    store: Store, part: Part, layout: _Layout, rows: pa.Table, lease_id: str,
-    footer: Callable[[Part], str], index_values: Mapping[str, pa.Array], threads: int,
-) -> Part:  # fmt: skip
+    store: Store,
+    part: Part,
+    layout: _Layout,
+    rows: pa.Table,
+    lease_id: str,
+    footer: Callable[[Part], str],
+    index_values: Mapping[str, pa.Array],
+    threads: int,
+) -> Part:
     table = layout.table
     part = replace(
         part,
@@ -230,10 +234,14 @@ def _file_part(
         with (
             _meanwhile(rows.num_rows, table_bounds, table, rows) as found,
             parquet_writer(
-                sink, shaped.schema, options, rows=rows.num_rows, row_group_size=size,
+                sink,
+                shaped.schema,
+                options,
+                rows=rows.num_rows,
+                row_group_size=size,
                 threads=threads,
             ) as writer,
-        ):  # fmt: skip
+        ):
             writer.write_table(shaped, size)
             for index in table.indexes:
                 if index.name in index_values:

@@ -58,10 +58,21 @@ def _processes(context: SystemContext) -> Iterator[Row]:
     for one in context.services.activity.running():
         read = one.statistics
         yield (
-            1, one.query_id, one.elapsed_seconds, int(one.cancelled.is_set()), read.rows_read,
-            read.bytes_read, read.rows_written, read.memory_peak_bytes, one.query, one.kind,
-            one.database, _settings_text(one.settings), one.query_id, read.memory_peak_bytes,
-        )  # fmt: skip
+            1,
+            one.query_id,
+            one.elapsed_seconds,
+            int(one.cancelled.is_set()),
+            read.rows_read,
+            read.bytes_read,
+            read.rows_written,
+            read.memory_peak_bytes,
+            one.query,
+            one.kind,
+            one.database,
+            _settings_text(one.settings),
+            one.query_id,
+            read.memory_peak_bytes,
+        )
 
 
 def _query_log(context: SystemContext) -> Iterator[Row]:
@@ -69,20 +80,40 @@ def _query_log(context: SystemContext) -> Iterator[Row]:
         ended_ms = one.started_ms + one.duration_seconds * 1000
         yield (
             "ExceptionWhileProcessing" if one.exception else "QueryFinish",
-            moment(ended_ms).date(), moment(ended_ms), moment(ended_ms), moment(one.started_ms),
-            int(one.duration_seconds * 1000), one.read_rows, one.read_bytes, one.written_rows,
-            one.memory_peak_bytes, one.database, one.query, one.kind, one.exception_code,
-            one.exception, one.query_id, _settings_text(one.settings), moment(one.started_ms),
-            1, one.query_id, moment(one.started_ms),
-        )  # fmt: skip
+            moment(ended_ms).date(),
+            moment(ended_ms),
+            moment(ended_ms),
+            moment(one.started_ms),
+            int(one.duration_seconds * 1000),
+            one.read_rows,
+            one.read_bytes,
+            one.written_rows,
+            one.memory_peak_bytes,
+            one.database,
+            one.query,
+            one.kind,
+            one.exception_code,
+            one.exception,
+            one.query_id,
+            _settings_text(one.settings),
+            moment(one.started_ms),
+            1,
+            one.query_id,
+            moment(one.started_ms),
+        )
 
 
 def _errors(context: SystemContext) -> Iterator[Row]:
     for one in sorted(context.services.activity.errors(), key=lambda e: e.name):
         yield (
-            one.name, one.code, one.count, moment(one.last_ms), one.last_message,
-            one.last_query_id, 0,
-        )  # fmt: skip
+            one.name,
+            one.code,
+            one.count,
+            moment(one.last_ms),
+            one.last_message,
+            one.last_query_id,
+            0,
+        )
 
 
 def _events(context: SystemContext) -> Iterator[Row]:
@@ -103,11 +134,14 @@ def _metrics(context: SystemContext) -> Iterator[Row]:
         ("AttachedTable", len(tables), "Tables, those inside of views too."),
         ("PartsActive", len(parts), "Parts with rows that the newest snapshot has."),
         ("PartsInline", sum(part.inline for part in parts), "Those that lie in the catalog."),
-        ("VacuumBacklogParts", behind.parts,
-         "Dropped parts older than old_parts_lifetime that vacuum has not forgotten yet."),
+        (
+            "VacuumBacklogParts",
+            behind.parts,
+            "Dropped parts older than old_parts_lifetime that vacuum has not forgotten yet.",
+        ),
         ("VacuumBacklogSeconds", math.ceil(behind.seconds), "The work that they are, in seconds."),
         ("Lease", sum(one.state == "live" for one in leases), "Live leases of all processes."),
-    ):  # fmt: skip
+    ):
         yield name, value, description, name
 
 
@@ -128,12 +162,22 @@ def _part_log(context: SystemContext) -> Iterator[Row]:
         event = _part_event(change)
         rewritten = event in ("MergeParts", "MutatePart")
         yield (
-            change.commit.query_id, event, moment(change.commit.time_ms).date(),
-            moment(change.commit.time_ms), database, name, change.part.table_id, change.part.name,
-            change.part.partition_id, change.part.rows, change.part.bytes,
-            merged.get(change.commit.number, []) if rewritten else [], change.part.path,
-            change.commit.kind, change.commit.number,
-        )  # fmt: skip
+            change.commit.query_id,
+            event,
+            moment(change.commit.time_ms).date(),
+            moment(change.commit.time_ms),
+            database,
+            name,
+            change.part.table_id,
+            change.part.name,
+            change.part.partition_id,
+            change.part.rows,
+            change.part.bytes,
+            merged.get(change.commit.number, []) if rewritten else [],
+            change.part.path,
+            change.commit.kind,
+            change.commit.number,
+        )
 
 
 def _part_event(change: PartChange) -> str:
@@ -151,42 +195,77 @@ def _merges(context: SystemContext) -> Iterator[Row]:
         table = context.snapshot.by_id(one.table_id)
         if isinstance(table, Table):
             yield (
-                table.database, table.name, one.elapsed_seconds, len(one.part_names),
-                list(one.part_names), one.partition_id, 0, one.rows, one.bytes, "Regular",
-            )  # fmt: skip
+                table.database,
+                table.name,
+                one.elapsed_seconds,
+                len(one.part_names),
+                list(one.part_names),
+                one.partition_id,
+                0,
+                one.rows,
+                one.bytes,
+                "Regular",
+            )
 
 
 TABLES = (
     SystemTable(
         "processes",
         (
-            ("is_initial_query", UINT8), ("query_id", STRING), ("elapsed", FLOAT64),
-            ("is_cancelled", UINT8), ("read_rows", UINT64), ("read_bytes", UINT64),
-            ("written_rows", UINT64), ("peak_memory_usage", INT64), ("query", STRING),
-            ("query_kind", STRING), ("current_database", STRING), ("Settings", _SETTINGS),
-            ("initial_query_id", STRING), ("memory_usage", INT64),
+            ("is_initial_query", UINT8),
+            ("query_id", STRING),
+            ("elapsed", FLOAT64),
+            ("is_cancelled", UINT8),
+            ("read_rows", UINT64),
+            ("read_bytes", UINT64),
+            ("written_rows", UINT64),
+            ("peak_memory_usage", INT64),
+            ("query", STRING),
+            ("query_kind", STRING),
+            ("current_database", STRING),
+            ("Settings", _SETTINGS),
+            ("initial_query_id", STRING),
+            ("memory_usage", INT64),
         ),
         _processes,
     ),
     SystemTable(
         "query_log",
         (
-            ("type", STRING), ("event_date", DATE), ("event_time", DATETIME),
-            ("event_time_microseconds", _MOMENT), ("query_start_time", DATETIME),
-            ("query_duration_ms", UINT64), ("read_rows", UINT64), ("read_bytes", UINT64),
-            ("written_rows", UINT64), ("memory_usage", UINT64), ("current_database", STRING),
-            ("query", STRING), ("query_kind", STRING), ("exception_code", INT32),
-            ("exception", STRING), ("query_id", STRING), ("Settings", _SETTINGS),
-            ("query_start_time_microseconds", _MOMENT), ("is_initial_query", UINT8),
-            ("initial_query_id", STRING), ("initial_query_start_time", DATETIME),
+            ("type", STRING),
+            ("event_date", DATE),
+            ("event_time", DATETIME),
+            ("event_time_microseconds", _MOMENT),
+            ("query_start_time", DATETIME),
+            ("query_duration_ms", UINT64),
+            ("read_rows", UINT64),
+            ("read_bytes", UINT64),
+            ("written_rows", UINT64),
+            ("memory_usage", UINT64),
+            ("current_database", STRING),
+            ("query", STRING),
+            ("query_kind", STRING),
+            ("exception_code", INT32),
+            ("exception", STRING),
+            ("query_id", STRING),
+            ("Settings", _SETTINGS),
+            ("query_start_time_microseconds", _MOMENT),
+            ("is_initial_query", UINT8),
+            ("initial_query_id", STRING),
+            ("initial_query_start_time", DATETIME),
         ),
         _query_log,
     ),
     SystemTable(
         "errors",
         (
-            ("name", STRING), ("code", INT32), ("value", UINT64), ("last_error_time", DATETIME),
-            ("last_error_message", STRING), ("query_id", STRING), ("remote", UINT8),
+            ("name", STRING),
+            ("code", INT32),
+            ("value", UINT64),
+            ("last_error_time", DATETIME),
+            ("last_error_message", STRING),
+            ("query_id", STRING),
+            ("remote", UINT8),
         ),
         _errors,
     ),
@@ -203,21 +282,38 @@ TABLES = (
     SystemTable(
         "part_log",
         (
-            ("query_id", STRING), ("event_type", STRING), ("event_date", DATE),
-            ("event_time", DATETIME), ("database", STRING), ("table", STRING),
-            ("table_uuid", STRING), ("part_name", STRING), ("partition_id", STRING),
-            ("rows", UINT64), ("size_in_bytes", UINT64), ("merged_from", _NAMES),
-            ("path_on_disk", STRING), ("commit_kind", STRING), ("commit", UINT64),
+            ("query_id", STRING),
+            ("event_type", STRING),
+            ("event_date", DATE),
+            ("event_time", DATETIME),
+            ("database", STRING),
+            ("table", STRING),
+            ("table_uuid", STRING),
+            ("part_name", STRING),
+            ("partition_id", STRING),
+            ("rows", UINT64),
+            ("size_in_bytes", UINT64),
+            ("merged_from", _NAMES),
+            ("path_on_disk", STRING),
+            ("commit_kind", STRING),
+            ("commit", UINT64),
         ),
         _part_log,
     ),
     SystemTable(
         "merges",
         (
-            ("database", STRING), ("table", STRING), ("elapsed", FLOAT64), ("num_parts", UINT64),
-            ("source_part_names", _NAMES), ("partition_id", STRING), ("is_mutation", UINT8),
-            ("rows_read", UINT64), ("total_size_bytes_compressed", UINT64), ("merge_type", STRING),
+            ("database", STRING),
+            ("table", STRING),
+            ("elapsed", FLOAT64),
+            ("num_parts", UINT64),
+            ("source_part_names", _NAMES),
+            ("partition_id", STRING),
+            ("is_mutation", UINT8),
+            ("rows_read", UINT64),
+            ("total_size_bytes_compressed", UINT64),
+            ("merge_type", STRING),
         ),
         _merges,
     ),
-)  # fmt: skip
+)

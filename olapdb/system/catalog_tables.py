@@ -71,7 +71,9 @@ def _tables(context: SystemContext) -> Iterator[Row]:
         views = snapshot.views_on(item.id) if table else ()
         statement = create_statement(item, snapshot)
         yield (
-            item.database, item.name, item.id,
+            item.database,
+            item.name,
+            item.id,
             table.engine.name if table else type(item).__name__,
             engine_full(table) if table else "",
             statement,
@@ -79,29 +81,91 @@ def _tables(context: SystemContext) -> Iterator[Row]:
             table.partition_key if table else "",
             key_list(table.sorting_key) if table else "",
             key_list(table.sorting_key[: table.primary_key]) if table else "",
-            rows, size, item.comment, moment(item.created_ms), 0,
-            [v.database for v in views], [v.name for v in views],
-            target.database if target else "", target.name if target else "",
-            "", int(table is not None), *_part_counts(context, table),
-            table.revision if table else 0, sorted({i.type for i in table.indexes} if table else ()),
+            rows,
+            size,
+            item.comment,
+            moment(item.created_ms),
+            0,
+            [v.database for v in views],
+            [v.name for v in views],
+            target.database if target else "",
+            target.name if target else "",
+            "",
+            int(table is not None),
+            *_part_counts(context, table),
+            table.revision if table else 0,
+            sorted({i.type for i in table.indexes} if table else ()),
             "default" if table and table.engine.is_merge_tree else "",
             [f"{root}data/{table.id}/"] if root and table else [],
-        )  # fmt: skip
+        )
     from olapdb.system.information_schema import DATABASE, information_tables
     from olapdb.system.registry import tables
 
     for name in information_tables():
         yield (
-            DATABASE, name, "", "View", "", "", "", "", "", "", None, None, "", moment(0), 0,
-            [], [], "", "", "", 0, None, None, None, None, 0, [], "", [],
-        )  # fmt: skip
+            DATABASE,
+            name,
+            "",
+            "View",
+            "",
+            "",
+            "",
+            "",
+            "",
+            "",
+            None,
+            None,
+            "",
+            moment(0),
+            0,
+            [],
+            [],
+            "",
+            "",
+            "",
+            0,
+            None,
+            None,
+            None,
+            None,
+            0,
+            [],
+            "",
+            [],
+        )
 
     for name, known in tables().items():
         yield (
-            "system", name, "", f"System{name.title().replace('_', '')}", "", "", "", "", "", "",
-            None, None, known.comment, moment(0), 0, [], [], "", "", "", 0, None, None, None,
-            None, 0, [], "", [],
-        )  # fmt: skip
+            "system",
+            name,
+            "",
+            f"System{name.title().replace('_', '')}",
+            "",
+            "",
+            "",
+            "",
+            "",
+            "",
+            None,
+            None,
+            known.comment,
+            moment(0),
+            0,
+            [],
+            [],
+            "",
+            "",
+            "",
+            0,
+            None,
+            None,
+            None,
+            None,
+            0,
+            [],
+            "",
+            [],
+        )
 
 
 def _part_counts(
@@ -112,9 +176,11 @@ def _part_counts(
         return None, None, None, None
     parts = live_parts(context, table)
     return (
-        len(parts), len(parts), sum(part.granules for part in parts),
+        len(parts),
+        len(parts),
+        sum(part.granules for part in parts),
         sum(sum(part.uncompressed_bytes.values()) for part in parts),
-    )  # fmt: skip
+    )
 
 
 def _columns(context: SystemContext) -> Iterator[Row]:
@@ -129,24 +195,49 @@ def _columns(context: SystemContext) -> Iterator[Row]:
         sorting, primary = set(keys), set(keys[: table.primary_key] if table else [])
         for position, column in enumerate(item.columns, 1):
             yield (
-                item.database, item.name, column.name, column.type.name, position,
-                column.default_kind, column.default,
+                item.database,
+                item.name,
+                column.name,
+                column.type.name,
+                position,
+                column.default_kind,
+                column.default,
                 sum(known.sizes(p, p.compressed_bytes, column) for p in parts) if known else 0,
                 sum(known.sizes(p, p.uncompressed_bytes, column) for p in parts) if known else 0,
                 column.comment,
                 int(table is not None and column.name in table.partition_key),
-                int(column.name in sorting), codec_clause(column),
+                int(column.name in sorting),
+                codec_clause(column),
                 parquet_text(column, table) if table is not None and column.stored else "",
-                int(column.name in primary), 0, 0, *_precision(column.type),
-            )  # fmt: skip
+                int(column.name in primary),
+                0,
+                0,
+                *_precision(column.type),
+            )
     known_tables = [("system", one) for one in tables().values()]
     known_tables += [(DATABASE, one) for one in information_tables().values()]
     for database, system_table in known_tables:
         for position, (name, data_type) in enumerate(system_table.fields, 1):
             yield (
-                database, system_table.name, name, data_type.name, position,
-                "", "", 0, 0, "", 0, 0, "", "", 0, 0, 0, *_precision(data_type),
-            )  # fmt: skip
+                database,
+                system_table.name,
+                name,
+                data_type.name,
+                position,
+                "",
+                "",
+                0,
+                0,
+                "",
+                0,
+                0,
+                "",
+                "",
+                0,
+                0,
+                0,
+                *_precision(data_type),
+            )
 
 
 def _precision(data_type: DataType) -> tuple[int | None, ...]:
@@ -174,42 +265,66 @@ def _indexes(context: SystemContext) -> Iterator[Row]:
     for item in context.snapshot.objects():
         for index in item.indexes if isinstance(item, Table) else ():
             yield (
-                item.database, item.name, index.name, index.type, index.type_full,
-                index.expression, index.granularity, "Explicit",
-            )  # fmt: skip
+                item.database,
+                item.name,
+                index.name,
+                index.type,
+                index.type_full,
+                index.expression,
+                index.granularity,
+                "Explicit",
+            )
 
 
 def _snapshots(context: SystemContext) -> Iterator[Row]:
     for entry in context.services.catalog.commits(up_to=context.snapshot.number):
         yield (
-            entry.number, entry.kind, entry.query_id, entry.statement, moment(entry.time_ms),
+            entry.number,
+            entry.kind,
+            entry.query_id,
+            entry.statement,
+            moment(entry.time_ms),
             entry.process_id,
-        )  # fmt: skip
+        )
 
 
 def _dropped_tables(context: SystemContext) -> Iterator[Row]:
     for index, one in enumerate(context.services.catalog.dropped_tables()):
         table = one.table
         yield (
-            index, table.database, table.name, table.id, table.engine.name,
-            moment(one.dropped_ms), int(one.complete),
-        )  # fmt: skip
+            index,
+            table.database,
+            table.name,
+            table.id,
+            table.engine.name,
+            moment(one.dropped_ms),
+            int(one.complete),
+        )
 
 
 TABLES = (
     SystemTable(
         "databases",
         (
-            ("name", STRING), ("engine", STRING), ("uuid", STRING), ("comment", STRING),
-            ("data_path", STRING), ("is_external", UINT8),
+            ("name", STRING),
+            ("engine", STRING),
+            ("uuid", STRING),
+            ("comment", STRING),
+            ("data_path", STRING),
+            ("is_external", UINT8),
         ),
         _databases,
     ),
     SystemTable(
         "dropped_tables",
         (
-            ("index", UINT32), ("database", STRING), ("table", STRING), ("uuid", STRING),
-            ("engine", STRING), ("table_dropped_time", DATETIME), ("complete", UINT8),
+            ("index", UINT32),
+            ("database", STRING),
+            ("table", STRING),
+            ("uuid", STRING),
+            ("engine", STRING),
+            ("table_dropped_time", DATETIME),
+            ("complete", UINT8),
         ),
         _dropped_tables,
         "What UNDROP TABLE may bring back, while its parts are complete",
@@ -217,31 +332,62 @@ TABLES = (
     SystemTable(
         "tables",
         (
-            ("database", STRING), ("name", STRING), ("uuid", STRING), ("engine", STRING),
-            ("engine_full", STRING), ("create_table_query", STRING), ("as_select", STRING),
-            ("partition_key", STRING), ("sorting_key", STRING), ("primary_key", STRING),
-            ("total_rows", _MAYBE_COUNT), ("total_bytes", _MAYBE_COUNT), ("comment", STRING),
-            ("metadata_modification_time", DATETIME), ("is_temporary", UINT8),
-            ("dependencies_database", _STRINGS), ("dependencies_table", _STRINGS),
-            ("target_database", STRING), ("target_table", STRING), ("sampling_key", STRING),
-            ("has_own_data", UINT8), ("parts", _MAYBE_COUNT), ("active_parts", _MAYBE_COUNT),
-            ("total_marks", _MAYBE_COUNT), ("total_bytes_uncompressed", _MAYBE_COUNT),
-            ("metadata_version", INT32), ("skipping_indices_types", _STRINGS),
-            ("storage_policy", STRING), ("data_paths", _STRINGS),
+            ("database", STRING),
+            ("name", STRING),
+            ("uuid", STRING),
+            ("engine", STRING),
+            ("engine_full", STRING),
+            ("create_table_query", STRING),
+            ("as_select", STRING),
+            ("partition_key", STRING),
+            ("sorting_key", STRING),
+            ("primary_key", STRING),
+            ("total_rows", _MAYBE_COUNT),
+            ("total_bytes", _MAYBE_COUNT),
+            ("comment", STRING),
+            ("metadata_modification_time", DATETIME),
+            ("is_temporary", UINT8),
+            ("dependencies_database", _STRINGS),
+            ("dependencies_table", _STRINGS),
+            ("target_database", STRING),
+            ("target_table", STRING),
+            ("sampling_key", STRING),
+            ("has_own_data", UINT8),
+            ("parts", _MAYBE_COUNT),
+            ("active_parts", _MAYBE_COUNT),
+            ("total_marks", _MAYBE_COUNT),
+            ("total_bytes_uncompressed", _MAYBE_COUNT),
+            ("metadata_version", INT32),
+            ("skipping_indices_types", _STRINGS),
+            ("storage_policy", STRING),
+            ("data_paths", _STRINGS),
         ),
         _tables,
     ),
     SystemTable(
         "columns",
         (
-            ("database", STRING), ("table", STRING), ("name", STRING), ("type", STRING),
-            ("position", UINT64), ("default_kind", STRING), ("default_expression", STRING),
-            ("data_compressed_bytes", UINT64), ("data_uncompressed_bytes", UINT64),
-            ("comment", STRING), ("is_in_partition_key", UINT8), ("is_in_sorting_key", UINT8),
-            ("compression_codec", STRING), ("parquet_codec", STRING),
-            ("is_in_primary_key", UINT8), ("marks_bytes", UINT64), ("is_in_sampling_key", UINT8),
-            ("character_octet_length", _MAYBE_COUNT), ("numeric_precision", _MAYBE_COUNT),
-            ("numeric_precision_radix", _MAYBE_COUNT), ("numeric_scale", _MAYBE_COUNT),
+            ("database", STRING),
+            ("table", STRING),
+            ("name", STRING),
+            ("type", STRING),
+            ("position", UINT64),
+            ("default_kind", STRING),
+            ("default_expression", STRING),
+            ("data_compressed_bytes", UINT64),
+            ("data_uncompressed_bytes", UINT64),
+            ("comment", STRING),
+            ("is_in_partition_key", UINT8),
+            ("is_in_sorting_key", UINT8),
+            ("compression_codec", STRING),
+            ("parquet_codec", STRING),
+            ("is_in_primary_key", UINT8),
+            ("marks_bytes", UINT64),
+            ("is_in_sampling_key", UINT8),
+            ("character_octet_length", _MAYBE_COUNT),
+            ("numeric_precision", _MAYBE_COUNT),
+            ("numeric_precision_radix", _MAYBE_COUNT),
+            ("numeric_scale", _MAYBE_COUNT),
             ("datetime_precision", _MAYBE_COUNT),
         ),
         _columns,
@@ -249,8 +395,13 @@ TABLES = (
     SystemTable(
         "data_skipping_indices",
         (
-            ("database", STRING), ("table", STRING), ("name", STRING), ("type", STRING),
-            ("type_full", STRING), ("expr", STRING), ("granularity", UINT64),
+            ("database", STRING),
+            ("table", STRING),
+            ("name", STRING),
+            ("type", STRING),
+            ("type_full", STRING),
+            ("expr", STRING),
+            ("granularity", UINT64),
             ("creation", STRING),
         ),
         _indexes,
@@ -258,10 +409,14 @@ TABLES = (
     SystemTable(
         "snapshots",
         (
-            ("number", UINT64), ("kind", STRING), ("query_id", STRING), ("statement", STRING),
-            ("time", DateTime64(3)), ("process_id", UINT64),
+            ("number", UINT64),
+            ("kind", STRING),
+            ("query_id", STRING),
+            ("statement", STRING),
+            ("time", DateTime64(3)),
+            ("process_id", UINT64),
         ),
         _snapshots,
     ),
     SystemTable("one", (("dummy", UINT8),), lambda context: [(0,)]),
-)  # fmt: skip
+)

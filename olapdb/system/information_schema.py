@@ -7,16 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from olapdb.system.registry import Row, SystemContext, SystemTable, tables
-from olapdb.types import (
-    DATETIME,
-    INT32,
-    INT64,
-    STRING,
-    UINT32,
-    UINT64,
-    DataType,
-    Nullable,
-)
+from olapdb.types import DATETIME, INT32, INT64, STRING, UINT32, UINT64, DataType, Nullable
 
 DATABASE = "information_schema"
 _COLLATION = "utf8mb4_0900_ai_ci"
@@ -55,9 +46,12 @@ def _system(name: str, context: SystemContext) -> Iterator[dict[str, object]]:
 def _schemata(context: SystemContext) -> Iterator[Entry]:
     for one in _system("databases", context):
         yield {
-            "catalog_name": one["name"], "schema_name": one["name"], "schema_owner": "default",
-            "default_collation_name": _COLLATION, "default_encryption": "NO",
-        }  # fmt: skip
+            "catalog_name": one["name"],
+            "schema_name": one["name"],
+            "schema_owner": "default",
+            "default_collation_name": _COLLATION,
+            "default_encryption": "NO",
+        }
 
 
 def _table_type(engine: str, has_own_data: object) -> str:
@@ -73,11 +67,17 @@ def _tables(context: SystemContext) -> Iterator[Entry]:
         engine = str(one["engine"])
         kind = _table_type(engine, one["has_own_data"])
         yield {
-            "table_catalog": one["database"], "table_schema": one["database"],
-            "table_name": one["name"], "table_type": kind, "table_rows": one["total_rows"],
-            "data_length": one["total_bytes"], "index_length": 0, "table_collation": _COLLATION,
-            "table_comment": one["comment"], "engine": None if kind.endswith("VIEW") else engine,
-        }  # fmt: skip
+            "table_catalog": one["database"],
+            "table_schema": one["database"],
+            "table_name": one["name"],
+            "table_type": kind,
+            "table_rows": one["total_rows"],
+            "data_length": one["total_bytes"],
+            "index_length": 0,
+            "table_collation": _COLLATION,
+            "table_comment": one["comment"],
+            "engine": None if kind.endswith("VIEW") else engine,
+        }
 
 
 def _views(context: SystemContext) -> Iterator[Entry]:
@@ -85,13 +85,17 @@ def _views(context: SystemContext) -> Iterator[Entry]:
         if not str(one["engine"]).endswith("View"):
             continue
         yield {
-            "table_catalog": one["database"], "table_schema": one["database"],
-            "table_name": one["name"], "view_definition": one["as_select"],
-            "check_option": "NONE", "is_updatable": "NO",
+            "table_catalog": one["database"],
+            "table_schema": one["database"],
+            "table_name": one["name"],
+            "view_definition": one["as_select"],
+            "check_option": "NONE",
+            "is_updatable": "NO",
             "is_insertable_into": "YES" if _inner_view(one) else "NO",
-            "is_trigger_updatable": "NO", "is_trigger_deletable": "NO",
+            "is_trigger_updatable": "NO",
+            "is_trigger_deletable": "NO",
             "is_trigger_insertable_into": "NO",
-        }  # fmt: skip
+        }
 
 
 def _inner_view(one: Entry) -> bool:
@@ -100,29 +104,38 @@ def _inner_view(one: Entry) -> bool:
 
 
 _EXTRA = {
-    "DEFAULT": "DEFAULT_GENERATED", "MATERIALIZED": "STORED GENERATED",
+    "DEFAULT": "DEFAULT_GENERATED",
+    "MATERIALIZED": "STORED GENERATED",
     "ALIAS": "VIRTUAL GENERATED",
-}  # fmt: skip
+}
 
 
 def _columns(context: SystemContext) -> Iterator[Entry]:
     for one in _system("columns", context):
         kind = str(one["default_kind"])
         yield {
-            "table_catalog": one["database"], "table_schema": one["database"],
-            "table_name": one["table"], "column_name": one["name"],
-            "ordinal_position": one["position"], "column_default": one["default_expression"],
+            "table_catalog": one["database"],
+            "table_schema": one["database"],
+            "table_name": one["table"],
+            "column_name": one["name"],
+            "ordinal_position": one["position"],
+            "column_default": one["default_expression"],
             "is_nullable": str(int(str(one["type"]).startswith(_NULLABLE))),
-            "data_type": one["type"], "character_octet_length": one["character_octet_length"],
+            "data_type": one["type"],
+            "character_octet_length": one["character_octet_length"],
             "numeric_precision": one["numeric_precision"],
             "numeric_precision_radix": one["numeric_precision_radix"],
             "numeric_scale": one["numeric_scale"],
-            "datetime_precision": one["datetime_precision"], "extra": _EXTRA.get(kind, ""),
-            "column_comment": one["comment"], "column_type": one["type"],
-            "column_key": "PRI" if one["is_in_primary_key"] else "", "privileges": "",
-            "generation_expression":
-                one["default_expression"] if kind in ("MATERIALIZED", "ALIAS") else "",
-        }  # fmt: skip
+            "datetime_precision": one["datetime_precision"],
+            "extra": _EXTRA.get(kind, ""),
+            "column_comment": one["comment"],
+            "column_type": one["type"],
+            "column_key": "PRI" if one["is_in_primary_key"] else "",
+            "privileges": "",
+            "generation_expression": one["default_expression"]
+            if kind in ("MATERIALIZED", "ALIAS")
+            else "",
+        }
 
 
 _NULLABLE = ("Nullable(", "LowCardinality(Nullable(")
@@ -132,11 +145,15 @@ def _key_column_usage(context: SystemContext) -> Iterator[Entry]:
     for one in _system("columns", context):
         if one["is_in_primary_key"]:
             yield {
-                "constraint_catalog": "def", "constraint_schema": one["database"],
-                "constraint_name": "PRIMARY", "table_catalog": "def",
-                "table_schema": one["database"], "table_name": one["table"],
-                "column_name": one["name"], "ordinal_position": 1,
-            }  # fmt: skip
+                "constraint_catalog": "def",
+                "constraint_schema": one["database"],
+                "constraint_name": "PRIMARY",
+                "table_catalog": "def",
+                "table_schema": one["database"],
+                "table_name": one["table"],
+                "column_name": one["name"],
+                "ordinal_position": 1,
+            }
 
 
 def _engines(context: SystemContext) -> Iterator[Entry]:
@@ -154,83 +171,149 @@ _Definition = tuple[Fields, Callable[[SystemContext], Iterator[Entry]]]
 _DEFINITIONS: Mapping[str, _Definition] = {
     "schemata": (
         (
-            ("catalog_name", STRING), ("schema_name", STRING), ("schema_owner", STRING),
-            ("default_character_set_catalog", _TEXT), ("default_character_set_schema", _TEXT),
-            ("default_character_set_name", _TEXT), ("sql_path", _TEXT),
-            ("default_collation_name", STRING), ("default_encryption", STRING),
+            ("catalog_name", STRING),
+            ("schema_name", STRING),
+            ("schema_owner", STRING),
+            ("default_character_set_catalog", _TEXT),
+            ("default_character_set_schema", _TEXT),
+            ("default_character_set_name", _TEXT),
+            ("sql_path", _TEXT),
+            ("default_collation_name", STRING),
+            ("default_encryption", STRING),
         ),
         _schemata,
     ),
     "tables": (
         (
-            ("table_catalog", STRING), ("table_schema", STRING), ("table_name", STRING),
-            ("table_type", STRING), ("table_rows", _COUNT), ("data_length", _COUNT),
-            ("index_length", _COUNT), ("table_collation", _TEXT), ("table_comment", _TEXT),
-            ("engine", _TEXT), ("version", _COUNT), ("row_format", _TEXT),
-            ("avg_row_length", _COUNT), ("max_data_length", _COUNT), ("data_free", _COUNT),
-            ("auto_increment", _COUNT), ("create_time", _TIME), ("update_time", _TIME),
-            ("check_time", _TIME), ("checksum", _NUMBER), ("create_options", _TEXT),
+            ("table_catalog", STRING),
+            ("table_schema", STRING),
+            ("table_name", STRING),
+            ("table_type", STRING),
+            ("table_rows", _COUNT),
+            ("data_length", _COUNT),
+            ("index_length", _COUNT),
+            ("table_collation", _TEXT),
+            ("table_comment", _TEXT),
+            ("engine", _TEXT),
+            ("version", _COUNT),
+            ("row_format", _TEXT),
+            ("avg_row_length", _COUNT),
+            ("max_data_length", _COUNT),
+            ("data_free", _COUNT),
+            ("auto_increment", _COUNT),
+            ("create_time", _TIME),
+            ("update_time", _TIME),
+            ("check_time", _TIME),
+            ("checksum", _NUMBER),
+            ("create_options", _TEXT),
         ),
         _tables,
     ),
     "columns": (
         (
-            ("table_catalog", STRING), ("table_schema", STRING), ("table_name", STRING),
-            ("column_name", STRING), ("ordinal_position", UINT64), ("column_default", STRING),
-            ("is_nullable", STRING), ("data_type", STRING),
-            ("character_maximum_length", _COUNT), ("character_octet_length", _COUNT),
-            ("numeric_precision", _COUNT), ("numeric_precision_radix", _COUNT),
-            ("numeric_scale", _COUNT), ("datetime_precision", _COUNT),
-            ("character_set_catalog", _TEXT), ("character_set_schema", _TEXT),
-            ("character_set_name", _TEXT), ("collation_catalog", _TEXT),
-            ("collation_schema", _TEXT), ("collation_name", _TEXT), ("domain_catalog", _TEXT),
-            ("domain_schema", _TEXT), ("domain_name", _TEXT), ("extra", _TEXT),
-            ("column_comment", STRING), ("column_type", STRING), ("column_key", STRING),
-            ("privileges", STRING), ("generation_expression", STRING),
+            ("table_catalog", STRING),
+            ("table_schema", STRING),
+            ("table_name", STRING),
+            ("column_name", STRING),
+            ("ordinal_position", UINT64),
+            ("column_default", STRING),
+            ("is_nullable", STRING),
+            ("data_type", STRING),
+            ("character_maximum_length", _COUNT),
+            ("character_octet_length", _COUNT),
+            ("numeric_precision", _COUNT),
+            ("numeric_precision_radix", _COUNT),
+            ("numeric_scale", _COUNT),
+            ("datetime_precision", _COUNT),
+            ("character_set_catalog", _TEXT),
+            ("character_set_schema", _TEXT),
+            ("character_set_name", _TEXT),
+            ("collation_catalog", _TEXT),
+            ("collation_schema", _TEXT),
+            ("collation_name", _TEXT),
+            ("domain_catalog", _TEXT),
+            ("domain_schema", _TEXT),
+            ("domain_name", _TEXT),
+            ("extra", _TEXT),
+            ("column_comment", STRING),
+            ("column_type", STRING),
+            ("column_key", STRING),
+            ("privileges", STRING),
+            ("generation_expression", STRING),
             ("srs_id", Nullable(UINT32)),
         ),
         _columns,
     ),
     "views": (
         (
-            ("table_catalog", STRING), ("table_schema", STRING), ("table_name", STRING),
-            ("view_definition", STRING), ("check_option", STRING), ("is_updatable", STRING),
-            ("is_insertable_into", STRING), ("is_trigger_updatable", STRING),
-            ("is_trigger_deletable", STRING), ("is_trigger_insertable_into", STRING),
+            ("table_catalog", STRING),
+            ("table_schema", STRING),
+            ("table_name", STRING),
+            ("view_definition", STRING),
+            ("check_option", STRING),
+            ("is_updatable", STRING),
+            ("is_insertable_into", STRING),
+            ("is_trigger_updatable", STRING),
+            ("is_trigger_deletable", STRING),
+            ("is_trigger_insertable_into", STRING),
         ),
         _views,
     ),
     "key_column_usage": (
         (
-            ("constraint_catalog", STRING), ("constraint_schema", STRING),
-            ("constraint_name", _TEXT), ("table_catalog", STRING), ("table_schema", STRING),
-            ("table_name", STRING), ("column_name", _TEXT), ("ordinal_position", UINT32),
+            ("constraint_catalog", STRING),
+            ("constraint_schema", STRING),
+            ("constraint_name", _TEXT),
+            ("table_catalog", STRING),
+            ("table_schema", STRING),
+            ("table_name", STRING),
+            ("column_name", _TEXT),
+            ("ordinal_position", UINT32),
             ("position_in_unique_constraint", Nullable(UINT32)),
-            ("referenced_table_schema", _TEXT), ("referenced_table_name", _TEXT),
+            ("referenced_table_schema", _TEXT),
+            ("referenced_table_name", _TEXT),
             ("referenced_column_name", _TEXT),
         ),
         _key_column_usage,
     ),
     "referential_constraints": (
         (
-            ("constraint_catalog", STRING), ("constraint_schema", STRING),
-            ("constraint_name", _TEXT), ("unique_constraint_catalog", STRING),
-            ("unique_constraint_schema", STRING), ("unique_constraint_name", _TEXT),
-            ("match_option", STRING), ("update_rule", STRING), ("delete_rule", STRING),
-            ("table_name", STRING), ("referenced_table_name", STRING),
+            ("constraint_catalog", STRING),
+            ("constraint_schema", STRING),
+            ("constraint_name", _TEXT),
+            ("unique_constraint_catalog", STRING),
+            ("unique_constraint_schema", STRING),
+            ("unique_constraint_name", _TEXT),
+            ("match_option", STRING),
+            ("update_rule", STRING),
+            ("delete_rule", STRING),
+            ("table_name", STRING),
+            ("referenced_table_name", STRING),
         ),
         _none,
     ),
     "statistics": (
         (
-            ("table_catalog", STRING), ("table_schema", STRING), ("table_name", STRING),
-            ("non_unique", INT32), ("index_schema", STRING), ("index_name", _TEXT),
-            ("seq_in_index", UINT32), ("column_name", _TEXT), ("collation", _TEXT),
-            ("cardinality", _NUMBER), ("sub_part", _NUMBER), ("packed", _TEXT),
-            ("nullable", STRING), ("index_type", STRING), ("comment", STRING),
-            ("index_comment", STRING), ("is_visible", STRING), ("expression", _TEXT),
+            ("table_catalog", STRING),
+            ("table_schema", STRING),
+            ("table_name", STRING),
+            ("non_unique", INT32),
+            ("index_schema", STRING),
+            ("index_name", _TEXT),
+            ("seq_in_index", UINT32),
+            ("column_name", _TEXT),
+            ("collation", _TEXT),
+            ("cardinality", _NUMBER),
+            ("sub_part", _NUMBER),
+            ("packed", _TEXT),
+            ("nullable", STRING),
+            ("index_type", STRING),
+            ("comment", STRING),
+            ("index_comment", STRING),
+            ("is_visible", STRING),
+            ("expression", _TEXT),
         ),
         _none,
     ),
     "engines": ((("engine", STRING), ("support", STRING)), _engines),
-}  # fmt: skip
+}

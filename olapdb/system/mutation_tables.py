@@ -32,11 +32,28 @@ def _mutations(context: SystemContext) -> Iterator[Row]:
             last[part.partition_id] = max(last.get(part.partition_id, 0), part.block_range.last)
         at = moment(commit.time_ms)
         yield (
-            item.database if item is not None else "", item.name if item is not None else "",
-            f"mutation_{number}.txt", commit.statement, at, at,
-            list(last), list(last.values()), [], [], 0, 1, 0, "", _NEVER, "", "",
-            len(replaced), commit.query_id, number, {},
-        )  # fmt: skip
+            item.database if item is not None else "",
+            item.name if item is not None else "",
+            f"mutation_{number}.txt",
+            commit.statement,
+            at,
+            at,
+            list(last),
+            list(last.values()),
+            [],
+            [],
+            0,
+            1,
+            0,
+            "",
+            _NEVER,
+            "",
+            "",
+            len(replaced),
+            commit.query_id,
+            number,
+            {},
+        )
 
 
 _NEVER = moment(0)
@@ -46,16 +63,28 @@ TABLES = (
     SystemTable(
         "mutations",
         (
-            ("database", STRING), ("table", STRING), ("mutation_id", STRING), ("command", STRING),
-            ("create_time", DATETIME), ("finish_time", DATETIME),
-            ("block_numbers.partition_id", _NAMES), ("block_numbers.number", _NUMBERS),
-            ("parts_in_progress_names", _NAMES), ("parts_to_do_names", _NAMES),
-            ("parts_to_do", INT64), ("is_done", UINT8), ("is_killed", UINT8),
-            ("latest_failed_part", STRING), ("latest_fail_time", DATETIME),
-            ("latest_fail_reason", STRING), ("latest_fail_error_code_name", STRING),
-            ("parts_done", UINT64), ("query_id", STRING), ("commit", UINT64),
+            ("database", STRING),
+            ("table", STRING),
+            ("mutation_id", STRING),
+            ("command", STRING),
+            ("create_time", DATETIME),
+            ("finish_time", DATETIME),
+            ("block_numbers.partition_id", _NAMES),
+            ("block_numbers.number", _NUMBERS),
+            ("parts_in_progress_names", _NAMES),
+            ("parts_to_do_names", _NAMES),
+            ("parts_to_do", INT64),
+            ("is_done", UINT8),
+            ("is_killed", UINT8),
+            ("latest_failed_part", STRING),
+            ("latest_fail_time", DATETIME),
+            ("latest_fail_reason", STRING),
+            ("latest_fail_error_code_name", STRING),
+            ("parts_done", UINT64),
+            ("query_id", STRING),
+            ("commit", UINT64),
             ("parts_postpone_reasons", _REASONS),
         ),
         _mutations,
     ),
-)  # fmt: skip
+)

@@ -90,10 +90,15 @@ TABLES = (
     SystemTable(
         "table_engines",
         (
-            ("name", STRING), ("supports_settings", UINT8), ("supports_skipping_indices", UINT8),
-            ("supports_projections", UINT8), ("supports_sort_order", UINT8),
-            ("supports_ttl", UINT8), ("supports_replication", UINT8),
-            ("supports_deduplication", UINT8), ("supports_parallel_insert", UINT8),
+            ("name", STRING),
+            ("supports_settings", UINT8),
+            ("supports_skipping_indices", UINT8),
+            ("supports_projections", UINT8),
+            ("supports_sort_order", UINT8),
+            ("supports_ttl", UINT8),
+            ("supports_replication", UINT8),
+            ("supports_deduplication", UINT8),
+            ("supports_parallel_insert", UINT8),
             ("description", STRING),
         ),
         _table_engines,
@@ -117,11 +122,11 @@ TABLES = (
         _formats,
         "Formats that statements may name; results are Arrow",
     ),
+    SystemTable("time_zones", (("time_zone", STRING),), _time_zones, "The names of time zones"),
     SystemTable(
-        "time_zones", (("time_zone", STRING),), _time_zones, "The names of time zones"
-    ),
-    SystemTable(
-        "build_options", (("name", STRING), ("value", STRING)), _build_options,
+        "build_options",
+        (("name", STRING), ("value", STRING)),
+        _build_options,
         "The release and what it runs on",
     ),
-)  # fmt: skip
+)

@@ -77,9 +77,15 @@ def tables() -> Mapping[str, SystemTable]:
     )
 
     made = (
-        *activity_tables.TABLES, *catalog_tables.TABLES, *job_tables.TABLES,
-        *mutation_tables.TABLES, *part_tables.TABLES, *reference_tables.TABLES,
-        *settings_tables.TABLES, *source_tables.TABLES, *storage_tables.TABLES,
+        *activity_tables.TABLES,
+        *catalog_tables.TABLES,
+        *job_tables.TABLES,
+        *mutation_tables.TABLES,
+        *part_tables.TABLES,
+        *reference_tables.TABLES,
+        *settings_tables.TABLES,
+        *source_tables.TABLES,
+        *storage_tables.TABLES,
         *view_tables.TABLES,
-    )  # fmt: skip
+    )
     return {t.name: t for t in made}

@@ -24,19 +24,38 @@ def _settings(context: SystemContext) -> Iterator[Row]:
     changed = context.settings.changed
     for name, definition in sorted(SESSION_SETTINGS.items()):
         yield (
-            name, _text(context.settings[name]), _text(definition.default), int(name in changed),
-            definition.description, definition.type, int(definition.neutral),
-            _minimum(definition), None, [], 0, "", 0,
-        )  # fmt: skip
+            name,
+            _text(context.settings[name]),
+            _text(definition.default),
+            int(name in changed),
+            definition.description,
+            definition.type,
+            int(definition.neutral),
+            _minimum(definition),
+            None,
+            [],
+            0,
+            "",
+            0,
+        )
 
 
 def _table_settings(context: SystemContext) -> Iterator[Row]:
     for name, definition in sorted(TABLE_SETTINGS.items()):
         default = _text(definition.default)
         yield (
-            name, default, definition.description, definition.type, default, 0,
-            _minimum(definition), None, [], 0, 0,
-        )  # fmt: skip
+            name,
+            default,
+            definition.description,
+            definition.type,
+            default,
+            0,
+            _minimum(definition),
+            None,
+            [],
+            0,
+            0,
+        )
 
 
 def _functions(context: SystemContext) -> Iterator[Row]:
@@ -56,28 +75,49 @@ TABLES = (
     SystemTable(
         "settings",
         (
-            ("name", STRING), ("value", STRING), ("default", STRING), ("changed", UINT8),
-            ("description", STRING), ("type", STRING), ("is_neutral", UINT8), ("min", _TEXT),
-            ("max", _TEXT), ("disallowed_values", _TEXTS), ("readonly", UINT8),
-            ("alias_for", STRING), ("is_obsolete", UINT8),
+            ("name", STRING),
+            ("value", STRING),
+            ("default", STRING),
+            ("changed", UINT8),
+            ("description", STRING),
+            ("type", STRING),
+            ("is_neutral", UINT8),
+            ("min", _TEXT),
+            ("max", _TEXT),
+            ("disallowed_values", _TEXTS),
+            ("readonly", UINT8),
+            ("alias_for", STRING),
+            ("is_obsolete", UINT8),
         ),
         _settings,
     ),
     SystemTable(
         "merge_tree_settings",
         (
-            ("name", STRING), ("value", STRING), ("description", STRING), ("type", STRING),
-            ("default", STRING), ("changed", UINT8), ("min", _TEXT), ("max", _TEXT),
-            ("disallowed_values", _TEXTS), ("readonly", UINT8), ("is_obsolete", UINT8),
+            ("name", STRING),
+            ("value", STRING),
+            ("description", STRING),
+            ("type", STRING),
+            ("default", STRING),
+            ("changed", UINT8),
+            ("min", _TEXT),
+            ("max", _TEXT),
+            ("disallowed_values", _TEXTS),
+            ("readonly", UINT8),
+            ("is_obsolete", UINT8),
         ),
         _table_settings,
     ),
     SystemTable(
         "functions",
         (
-            ("name", STRING), ("is_aggregate", UINT8), ("case_insensitive", UINT8),
-            ("alias_to", STRING), ("create_query", STRING), ("origin", STRING),
+            ("name", STRING),
+            ("is_aggregate", UINT8),
+            ("case_insensitive", UINT8),
+            ("alias_to", STRING),
+            ("create_query", STRING),
+            ("origin", STRING),
         ),
         _functions,
     ),
-)  # fmt: skip
+)

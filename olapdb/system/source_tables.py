@@ -19,9 +19,14 @@ def _source_offsets(context: SystemContext) -> Iterator[Row]:
     for table in _tables(context):
         for one in context.services.catalog.source_offsets(table.id, context.snapshot.number):
             yield (
-                table.database, table.name, one.stream, one.position, one.commit,
-                moment(one.time_ms), one.token,
-            )  # fmt: skip
+                table.database,
+                table.name,
+                one.stream,
+                one.position,
+                one.commit,
+                moment(one.time_ms),
+                one.token,
+            )
 
 
 def _deduplication(context: SystemContext) -> Iterator[Row]:
@@ -39,19 +44,30 @@ def _deduplication(context: SystemContext) -> Iterator[Row]:
         if ledger.definition not in ("", rule.definition):
             held = 0  # keys of other columns: the next INSERT forgets them
         yield (
-            table.database, table.name, list(rule.columns), held, ledger.dropped,
-            rule.window_rows, rule.window_ms // 1_000,
-            moment(oldest_ms) if held else None, moment(ledger.newest_ms) if held else None,
+            table.database,
+            table.name,
+            list(rule.columns),
+            held,
+            ledger.dropped,
+            rule.window_rows,
+            rule.window_ms // 1_000,
+            moment(oldest_ms) if held else None,
+            moment(ledger.newest_ms) if held else None,
             catalog.held_key_bytes(table.id),
-        )  # fmt: skip
+        )
 
 
 TABLES = (
     SystemTable(
         "source_offsets",
         (
-            ("database", STRING), ("table", STRING), ("stream", STRING), ("position", UINT64),
-            ("commit", UINT64), ("time", DateTime64(3)), ("token", STRING),
+            ("database", STRING),
+            ("table", STRING),
+            ("stream", STRING),
+            ("position", UINT64),
+            ("commit", UINT64),
+            ("time", DateTime64(3)),
+            ("token", STRING),
         ),
         _source_offsets,
         "How far each table has come in the streams that feed it",
@@ -59,12 +75,18 @@ TABLES = (
     SystemTable(
         "deduplication",
         (
-            ("database", STRING), ("table", STRING), ("columns", Array(STRING)),
-            ("keys_held", UINT64), ("rows_dropped", UINT64), ("window_rows", UINT64),
-            ("window_seconds", UINT64), ("oldest", Nullable(DateTime64(3))),
-            ("newest", Nullable(DateTime64(3))), ("bytes", UINT64),
+            ("database", STRING),
+            ("table", STRING),
+            ("columns", Array(STRING)),
+            ("keys_held", UINT64),
+            ("rows_dropped", UINT64),
+            ("window_rows", UINT64),
+            ("window_seconds", UINT64),
+            ("oldest", Nullable(DateTime64(3))),
+            ("newest", Nullable(DateTime64(3))),
+            ("bytes", UINT64),
         ),
         _deduplication,
         "The keys of accepted rows that tables with deduplicate_by remember",
     ),
-)  # fmt: skip
+)

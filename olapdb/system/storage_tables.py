@@ -22,9 +22,7 @@ def _disks(context: SystemContext) -> Iterator[Row]:
         usage = shutil.disk_usage(store.root)
         path, kind, read_only = f"{store.root.absolute()}/", "Local", int(store.read_only)
         free, total = usage.free, usage.total
-    yield (
-        "default", path, free, total, free, 0, kind, "None", "None", 0, read_only, 0, 0, 0, "",
-    )  # fmt: skip
+    yield ("default", path, free, total, free, 0, kind, "None", "None", 0, read_only, 0, 0, 0, "")
 
 
 def _storage_policies(context: SystemContext) -> Iterator[Row]:
@@ -44,9 +42,12 @@ def _asynchronous_metrics(context: SystemContext) -> Iterator[Row]:
         ("TotalPartsOfMergeTreeTables", len(parts), "Parts of MergeTree tables."),
         ("TotalRowsOfMergeTreeTables", sum(p.rows for p in parts), "Their rows."),
         ("TotalBytesOfMergeTreeTables", sum(p.bytes for p in parts), "Their bytes."),
-        ("MaxPartCountForPartition", max(per_partition.values(), default=0),
-         "The most parts that a partition has."),
-    ):  # fmt: skip
+        (
+            "MaxPartCountForPartition",
+            max(per_partition.values(), default=0),
+            "The most parts that a partition has.",
+        ),
+    ):
         yield name, float(value), description
 
 
@@ -54,11 +55,21 @@ TABLES = (
     SystemTable(
         "disks",
         (
-            ("name", STRING), ("path", STRING), ("free_space", UINT64), ("total_space", UINT64),
-            ("unreserved_space", UINT64), ("keep_free_space", UINT64), ("type", STRING),
-            ("object_storage_type", STRING), ("metadata_type", STRING), ("is_encrypted", UINT8),
-            ("is_read_only", UINT8), ("is_write_once", UINT8), ("is_remote", UINT8),
-            ("is_broken", UINT8), ("cache_path", STRING),
+            ("name", STRING),
+            ("path", STRING),
+            ("free_space", UINT64),
+            ("total_space", UINT64),
+            ("unreserved_space", UINT64),
+            ("keep_free_space", UINT64),
+            ("type", STRING),
+            ("object_storage_type", STRING),
+            ("metadata_type", STRING),
+            ("is_encrypted", UINT8),
+            ("is_read_only", UINT8),
+            ("is_write_once", UINT8),
+            ("is_remote", UINT8),
+            ("is_broken", UINT8),
+            ("cache_path", STRING),
         ),
         _disks,
         "Where the warehouse lies",
@@ -66,10 +77,16 @@ TABLES = (
     SystemTable(
         "storage_policies",
         (
-            ("policy_name", STRING), ("volume_name", STRING), ("volume_priority", UINT64),
-            ("disks", _NAMES), ("volume_type", STRING), ("max_data_part_size", UINT64),
-            ("move_factor", FLOAT32), ("prefer_not_to_merge", UINT8),
-            ("perform_ttl_move_on_insert", UINT8), ("load_balancing", STRING),
+            ("policy_name", STRING),
+            ("volume_name", STRING),
+            ("volume_priority", UINT64),
+            ("disks", _NAMES),
+            ("volume_type", STRING),
+            ("max_data_part_size", UINT64),
+            ("move_factor", FLOAT32),
+            ("prefer_not_to_merge", UINT8),
+            ("perform_ttl_move_on_insert", UINT8),
+            ("load_balancing", STRING),
         ),
         _storage_policies,
         "The one policy: all parts lie on the one disk",
@@ -80,4 +97,4 @@ TABLES = (
         _asynchronous_metrics,
         "Sizes of the warehouse",
     ),
-)  # fmt: skip
+)

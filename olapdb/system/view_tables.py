@@ -24,7 +24,7 @@ from olapdb.types import (
     DateTime64,
     Map,
     Nullable,
-)  # fmt: skip
+)
 from olapdb.views.jobs.job_listing import running_jobs
 from olapdb.views.proof.coverage import coverage_rows, stores_rows
 from olapdb.views.proof.failed_repairs import still_holds
@@ -54,15 +54,34 @@ def _views(context: SystemContext) -> Iterator[Row]:
         source, target = snapshot.by_id(view.source_id), snapshot.by_id(view.target_id)
         oldest = min((s.since_ms for s in status.stale), default=0)
         yield (
-            view.database, view.name, view.id, *_names(source), *_names(target), view.query,
-            view.version, int(view.attached), status.verdict, status.reason, status.covered_rows,
-            status.gap_rows, status.gap_parts, status.bypass_rows, status.stale_slices,
-            moment_if_any(oldest), moment_if_any(status.last_check_ms), status.mend, view.comment,
-            status.gap_blocks, moment_if_any(status.gap_since_ms),
+            view.database,
+            view.name,
+            view.id,
+            *_names(source),
+            *_names(target),
+            view.query,
+            view.version,
+            int(view.attached),
+            status.verdict,
+            status.reason,
+            status.covered_rows,
+            status.gap_rows,
+            status.gap_parts,
+            status.bypass_rows,
+            status.stale_slices,
+            moment_if_any(oldest),
+            moment_if_any(status.last_check_ms),
+            status.mend,
+            view.comment,
+            status.gap_blocks,
+            moment_if_any(status.gap_since_ms),
             max(0, now_ms - status.gap_since_ms) // 1_000 if status.gap_since_ms else 0,
-            status.retained_rows, moment_if_any(status.last_proof_ms), running.get(view.id, []),
-            view.standing, _full_name(context.snapshot.by_id(view.stands_beside)),
-        )  # fmt: skip
+            status.retained_rows,
+            moment_if_any(status.last_proof_ms),
+            running.get(view.id, []),
+            view.standing,
+            _full_name(context.snapshot.by_id(view.stands_beside)),
+        )
 
 
 def _full_name(item: SchemaObject | None) -> str:
@@ -74,18 +93,33 @@ def _coverage(context: SystemContext) -> Iterator[Row]:
     for view in _views_of(context):
         for piece in coverage_rows(view, context.snapshot):
             yield (
-                view.database, view.name, piece.partition, piece.status, piece.parts, piece.rows,
-                piece.bytes, piece.first_block, piece.last_block,
-            )  # fmt: skip
+                view.database,
+                view.name,
+                piece.partition,
+                piece.status,
+                piece.parts,
+                piece.rows,
+                piece.bytes,
+                piece.first_block,
+                piece.last_block,
+            )
 
 
 def _invalidations(context: SystemContext) -> Iterator[Row]:
     for view in _views_of(context):
         for one in _marks(view, context.snapshot):
             yield (
-                view.database, view.name, one.target_partition, one.cause, one.statement,
-                one.query_id, one.commit, moment_if_any(one.since_ms), one.rows, list(one.keys),
-            )  # fmt: skip
+                view.database,
+                view.name,
+                one.target_partition,
+                one.cause,
+                one.statement,
+                one.query_id,
+                one.commit,
+                moment_if_any(one.since_ms),
+                one.rows,
+                list(one.keys),
+            )
 
 
 def _marks(view: MaterializedView, snapshot: Snapshot) -> Iterator[Invalidation]:
@@ -101,11 +135,21 @@ def _checks(context: SystemContext) -> Iterator[Row]:
     for view in _views_of(context):
         for one in context.snapshot.checks(view.id):
             yield (
-                view.database, view.name, one.target_partition, one.snapshot, one.mode,
-                one.verdict, int(still_holds(one, view, context.snapshot)),
-                one.keys_compared, one.missing, one.extra, one.differing, one.largest_difference,
-                list(one.examples), moment_if_any(one.checked_ms),
-            )  # fmt: skip
+                view.database,
+                view.name,
+                one.target_partition,
+                one.snapshot,
+                one.mode,
+                one.verdict,
+                int(still_holds(one, view, context.snapshot)),
+                one.keys_compared,
+                one.missing,
+                one.extra,
+                one.differing,
+                one.largest_difference,
+                list(one.examples),
+                moment_if_any(one.checked_ms),
+            )
 
 
 def _dependencies(context: SystemContext) -> Iterator[Row]:
@@ -123,27 +167,59 @@ def _log(context: SystemContext) -> Iterator[Row]:
         at = moment(one.time_ms)
         status = "ExceptionWhileProcessing" if one.exception else "QueryFinish"
         yield (
-            at.date(), at.replace(microsecond=0), at, one.duration_ns // 1_000_000, one.query_id,
-            one.view_name, one.view_id, "Materialized", one.view_query, one.target_name,
-            one.rows_read, one.bytes_read, one.rows_written, one.bytes_written,
-            one.peak_bytes, {}, status, one.exception_code, one.exception, "", int(one.lands),
-            one.parts, list(one.warnings),
-        )  # fmt: skip
+            at.date(),
+            at.replace(microsecond=0),
+            at,
+            one.duration_ns // 1_000_000,
+            one.query_id,
+            one.view_name,
+            one.view_id,
+            "Materialized",
+            one.view_query,
+            one.target_name,
+            one.rows_read,
+            one.bytes_read,
+            one.rows_written,
+            one.bytes_written,
+            one.peak_bytes,
+            {},
+            status,
+            one.exception_code,
+            one.exception,
+            "",
+            int(one.lands),
+            one.parts,
+            list(one.warnings),
+        )
 
 
 TABLES = (
     SystemTable(
         "query_views_log",
         (
-            ("event_date", Date()), ("event_time", DateTime()),
-            ("event_time_microseconds", DateTime64(6)), ("view_duration_ms", UINT64),
-            ("initial_query_id", STRING), ("view_name", STRING), ("view_uuid", STRING),
-            ("view_type", STRING), ("view_query", STRING), ("view_target", STRING),
-            ("read_rows", UINT64), ("read_bytes", UINT64), ("written_rows", UINT64),
-            ("written_bytes", UINT64), ("peak_memory_usage", INT64),
-            ("ProfileEvents", Map(STRING, UINT64)), ("status", STRING), ("exception_code", INT32),
-            ("exception", STRING), ("stack_trace", STRING), ("insert_landed", UINT8),
-            ("written_parts", UINT64), ("warnings", Array(STRING)),
+            ("event_date", Date()),
+            ("event_time", DateTime()),
+            ("event_time_microseconds", DateTime64(6)),
+            ("view_duration_ms", UINT64),
+            ("initial_query_id", STRING),
+            ("view_name", STRING),
+            ("view_uuid", STRING),
+            ("view_type", STRING),
+            ("view_query", STRING),
+            ("view_target", STRING),
+            ("read_rows", UINT64),
+            ("read_bytes", UINT64),
+            ("written_rows", UINT64),
+            ("written_bytes", UINT64),
+            ("peak_memory_usage", INT64),
+            ("ProfileEvents", Map(STRING, UINT64)),
+            ("status", STRING),
+            ("exception_code", INT32),
+            ("exception", STRING),
+            ("stack_trace", STRING),
+            ("insert_landed", UINT8),
+            ("written_parts", UINT64),
+            ("warnings", Array(STRING)),
         ),
         _log,
         "What views did in INSERTs of this process, the newest 10,000, in memory.",
@@ -151,24 +227,49 @@ TABLES = (
     SystemTable(
         "views",
         (
-            ("database", STRING), ("name", STRING), ("uuid", STRING),
-            ("source_database", STRING), ("source_table", STRING),
-            ("target_database", STRING), ("target_table", STRING), ("as_select", STRING),
-            ("definition_version", UINT64), ("attached", UINT8), ("verdict", STRING),
-            ("reason", STRING), ("covered_rows", UINT64), ("gap_rows", UINT64),
-            ("gap_parts", UINT64), ("bypass_rows", UINT64), ("stale_slices", UINT64),
-            ("oldest_stale", _MAYBE_TIME), ("last_check", _MAYBE_TIME), ("mend", STRING),
-            ("comment", STRING), ("lag_blocks", UINT64), ("lag_since", _MAYBE_TIME),
-            ("lag_seconds", UINT64), ("retained_rows", UINT64), ("last_proof", _MAYBE_TIME),
-            ("running_jobs", Array(STRING)), ("standing", STRING), ("version_of", STRING),
+            ("database", STRING),
+            ("name", STRING),
+            ("uuid", STRING),
+            ("source_database", STRING),
+            ("source_table", STRING),
+            ("target_database", STRING),
+            ("target_table", STRING),
+            ("as_select", STRING),
+            ("definition_version", UINT64),
+            ("attached", UINT8),
+            ("verdict", STRING),
+            ("reason", STRING),
+            ("covered_rows", UINT64),
+            ("gap_rows", UINT64),
+            ("gap_parts", UINT64),
+            ("bypass_rows", UINT64),
+            ("stale_slices", UINT64),
+            ("oldest_stale", _MAYBE_TIME),
+            ("last_check", _MAYBE_TIME),
+            ("mend", STRING),
+            ("comment", STRING),
+            ("lag_blocks", UINT64),
+            ("lag_since", _MAYBE_TIME),
+            ("lag_seconds", UINT64),
+            ("retained_rows", UINT64),
+            ("last_proof", _MAYBE_TIME),
+            ("running_jobs", Array(STRING)),
+            ("standing", STRING),
+            ("version_of", STRING),
         ),
         _views,
     ),
     SystemTable(
         "view_coverage",
         (
-            ("database", STRING), ("view", STRING), ("partition_id", STRING), ("status", STRING),
-            ("parts", UINT64), ("rows", UINT64), ("bytes", UINT64), ("first_block", UINT64),
+            ("database", STRING),
+            ("view", STRING),
+            ("partition_id", STRING),
+            ("status", STRING),
+            ("parts", UINT64),
+            ("rows", UINT64),
+            ("bytes", UINT64),
+            ("first_block", UINT64),
             ("last_block", UINT64),
         ),
         _coverage,
@@ -176,19 +277,35 @@ TABLES = (
     SystemTable(
         "view_invalidations",
         (
-            ("database", STRING), ("view", STRING), ("partition_id", Nullable(STRING)),
-            ("cause", STRING), ("statement", STRING), ("query_id", STRING), ("commit", UINT64),
-            ("since", _MAYBE_TIME), ("rows", UINT64), ("keys", Array(STRING)),
+            ("database", STRING),
+            ("view", STRING),
+            ("partition_id", Nullable(STRING)),
+            ("cause", STRING),
+            ("statement", STRING),
+            ("query_id", STRING),
+            ("commit", UINT64),
+            ("since", _MAYBE_TIME),
+            ("rows", UINT64),
+            ("keys", Array(STRING)),
         ),
         _invalidations,
     ),
     SystemTable(
         "view_checks",
         (
-            ("database", STRING), ("view", STRING), ("partition_id", STRING),
-            ("snapshot", UINT64), ("mode", STRING), ("verdict", STRING), ("is_current", UINT8),
-            ("keys_compared", UINT64), ("missing", UINT64), ("extra", UINT64),
-            ("differing", UINT64), ("largest_difference", FLOAT64), ("examples", Array(STRING)),
+            ("database", STRING),
+            ("view", STRING),
+            ("partition_id", STRING),
+            ("snapshot", UINT64),
+            ("mode", STRING),
+            ("verdict", STRING),
+            ("is_current", UINT8),
+            ("keys_compared", UINT64),
+            ("missing", UINT64),
+            ("extra", UINT64),
+            ("differing", UINT64),
+            ("largest_difference", FLOAT64),
+            ("examples", Array(STRING)),
             ("checked", _MAYBE_TIME),
         ),
         _checks,
@@ -196,9 +313,13 @@ TABLES = (
     SystemTable(
         "view_dependencies",
         (
-            ("database", STRING), ("view", STRING), ("kind", STRING),
-            ("depends_on_database", STRING), ("depends_on", STRING), ("mode", STRING),
+            ("database", STRING),
+            ("view", STRING),
+            ("kind", STRING),
+            ("depends_on_database", STRING),
+            ("depends_on", STRING),
+            ("mode", STRING),
         ),
         _dependencies,
     ),
-)  # fmt: skip
+)

@@ -7,15 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from olapdb.types.base import DataType, quote_identifier
-from olapdb.types.scalars import (
-    Boolean,
-    Decimal,
-    ExactFloat,
-    Float,
-    Integer,
-    Nothing,
-    WideInteger,
-)
+from olapdb.types.scalars import Boolean, Decimal, ExactFloat, Float, Integer, Nothing, WideInteger
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -58,26 +58,86 @@ _BY_NAME: dict[str, DataType] = {
     **{t.name: t for t in (UUID_TYPE, NOTHING)},
 }
 _ALIASES: dict[str, DataType] = {
-    "INT": INT32, "INTEGER": INT32, "BIGINT": INT64, "SMALLINT": INT16, "TINYINT": INT8,
-    "SIGNED": INT64, "UNSIGNED": UINT64, "DOUBLE": FLOAT64, "REAL": FLOAT32, "FLOAT": FLOAT32,
-    "DOUBLE PRECISION": FLOAT64, "VARCHAR": STRING, "TEXT": STRING, "CHAR": STRING,
-    "BLOB": STRING, "LONGTEXT": STRING, "CHARACTER": STRING, "BOOL": BOOL, "BOOLEAN": BOOL,
-    "TIMESTAMP": DATETIME, "DATE": DATE, "DATETIME": DATETIME, "UUID": UUID_TYPE,
-}  # fmt: skip
+    "INT": INT32,
+    "INTEGER": INT32,
+    "BIGINT": INT64,
+    "SMALLINT": INT16,
+    "TINYINT": INT8,
+    "SIGNED": INT64,
+    "UNSIGNED": UINT64,
+    "DOUBLE": FLOAT64,
+    "REAL": FLOAT32,
+    "FLOAT": FLOAT32,
+    "DOUBLE PRECISION": FLOAT64,
+    "VARCHAR": STRING,
+    "TEXT": STRING,
+    "CHAR": STRING,
+    "BLOB": STRING,
+    "LONGTEXT": STRING,
+    "CHARACTER": STRING,
+    "BOOL": BOOL,
+    "BOOLEAN": BOOL,
+    "TIMESTAMP": DATETIME,
+    "DATE": DATE,
+    "DATETIME": DATETIME,
+    "UUID": UUID_TYPE,
+}
 _WRAPPED = (Nullable, LowCardinality)
-_UNITS = ("Nanosecond", "Microsecond", "Millisecond", "Second", "Minute", "Hour", "Day", "Week",
-          "Month", "Quarter", "Year")  # fmt: skip
+_UNITS = (
+    "Nanosecond",
+    "Microsecond",
+    "Millisecond",
+    "Second",
+    "Minute",
+    "Hour",
+    "Day",
+    "Week",
+    "Month",
+    "Quarter",
+    "Year",
+)
 _LATER = frozenset(
-    {"Int128", "UInt128", "Int256", "UInt256", "IPv4", "IPv6", "JSON", "Variant", "Dynamic",
-     "Time", "Time64", "BFloat16", "Enum8", "Enum16", "Enum", "Nested", "Point", "Ring",
-     "Polygon", "MultiPolygon", "QBit", "Object"}
-)  # fmt: skip
+    {
+        "Int128",
+        "UInt128",
+        "Int256",
+        "UInt256",
+        "IPv4",
+        "IPv6",
+        "JSON",
+        "Variant",
+        "Dynamic",
+        "Time",
+        "Time64",
+        "BFloat16",
+        "Enum8",
+        "Enum16",
+        "Enum",
+        "Nested",
+        "Point",
+        "Ring",
+        "Polygon",
+        "MultiPolygon",
+        "QBit",
+        "Object",
+    }
+)
 
 _PARAMETRIC = (
-    "AggregateFunction", "Array", "DateTime64", "Decimal32", "Decimal64", "Decimal128",
-    "Decimal256", "FixedString", "LowCardinality", "Map", "Nullable", "SimpleAggregateFunction",
+    "AggregateFunction",
+    "Array",
+    "DateTime64",
+    "Decimal32",
+    "Decimal64",
+    "Decimal128",
+    "Decimal256",
+    "FixedString",
+    "LowCardinality",
+    "Map",
+    "Nullable",
+    "SimpleAggregateFunction",
     "Tuple",
-)  # fmt: skip
+)
 
 
 def type_families() -> tuple[tuple[str, int, str], ...]:

@@ -137,8 +137,12 @@ def _measured(
                     times.setdefault((case, engine is ours), []).append(spent)
         if not number:
             for case in wanted:
-                check(case.name, dict.fromkeys((OLAPDB, CHDB), case.answer()),
-                      {OLAPDB: ours, CHDB: theirs}, 1e-9)  # fmt: skip
+                check(
+                    case.name,
+                    dict.fromkeys((OLAPDB, CHDB), case.answer()),
+                    {OLAPDB: ours, CHDB: theirs},
+                    1e-9,
+                )
     for case in wanted:
         mine, other = (_extra(times, none, case, whose) for whose in (True, False))
         each = [m / o for m, o in zip(mine, other) if o > 0]

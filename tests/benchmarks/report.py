@@ -63,7 +63,7 @@ class Report:
 
     def row(self, name: str, ratios: dict[str, Ratio]) -> None:
         self.rows.append(
-            {"name": name, **{other: ratio.as_json() for other, ratio in ratios.items()}},
+            {"name": name, **{other: ratio.as_json() for other, ratio in ratios.items()}}
         )
         progress("")
         shown = "".join(str(ratios[other]) for other in self.others if other in ratios)
@@ -83,4 +83,10 @@ def progress(text: str) -> None:
 
 
 def _short(value: float) -> str:
-    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"  # fmt: skip
+    return (
+        f"{value:.0f}"
+        if abs(value) >= 100
+        else f"{value:.1f}"
+        if abs(value) >= 10
+        else f"{value:.2f}"
+    )

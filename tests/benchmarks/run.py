@@ -121,20 +121,45 @@ def arguments() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("--only", nargs="+", choices=ORDER, default=ORDER, metavar="GROUP",
-        help="these groups: " + ", ".join(ORDER))  # fmt: skip
-    add("--case", default="", metavar="TEXT",
-        help="the measurements whose names have this text")  # fmt: skip
+    add(
+        "--only",
+        nargs="+",
+        choices=ORDER,
+        default=ORDER,
+        metavar="GROUP",
+        help="these groups: " + ", ".join(ORDER),
+    )
+    add("--case", default="", metavar="TEXT", help="the measurements whose names have this text")
     add("--rounds", type=_positive, default=5, metavar="N", help="that count; default 5")
-    add("--rows", type=_rows, default=3_000_000, metavar="N",
+    add(
+        "--rows",
+        type=_rows,
+        default=3_000_000,
+        metavar="N",
         help="of the tables that are read or backfilled, at least 1,000; larger INSERTs are left out; "
-        "default 3,000,000")  # fmt: skip
-    add("--beside", nargs="+", choices=(CHDB, DUCKDB), default=(CHDB, DUCKDB), metavar="ENGINE",
-        help="chdb, duckdb or both, the default")  # fmt: skip
-    add("--threads", type=int, default=0, metavar="N",
-        help="of each engine; default: as it comes, the number of cores")  # fmt: skip
-    add("--clock", choices=("wall", "cpu"), default="wall",
-        help="cpu: processor time of all threads, for a machine that does other things")  # fmt: skip
+        "default 3,000,000",
+    )
+    add(
+        "--beside",
+        nargs="+",
+        choices=(CHDB, DUCKDB),
+        default=(CHDB, DUCKDB),
+        metavar="ENGINE",
+        help="chdb, duckdb or both, the default",
+    )
+    add(
+        "--threads",
+        type=int,
+        default=0,
+        metavar="N",
+        help="of each engine; default: as it comes, the number of cores",
+    )
+    add(
+        "--clock",
+        choices=("wall", "cpu"),
+        default="wall",
+        help="cpu: processor time of all threads, for a machine that does other things",
+    )
     add("--json", type=Path, metavar="FILE", help="write the ratios there too")
     given = parser.parse_args()
     missing = [module for module in (OLAPDB, *given.beside) if not importlib.util.find_spec(module)]

@@ -23,8 +23,11 @@ class Worker:
         script = Path(__file__).with_name("worker.py")
         self.process = subprocess.Popen(
             [sys.executable, str(script), engine, clock, str(threads), str(files)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8",
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+        )
         self.about = str(self._ask({"about": True}))
 
     def seconds(self, statements: Sequence[str]) -> float:
@@ -41,9 +44,11 @@ class Worker:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
         traceback: TracebackType | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.close()
@@ -74,7 +79,9 @@ def started(
         }
 
 
-def check(name: str, queries: Mapping[str, str], workers: Mapping[str, Worker], tolerance: float) -> None:  # fmt: skip
+def check(
+    name: str, queries: Mapping[str, str], workers: Mapping[str, Worker], tolerance: float
+) -> None:
     """Ends the run where an engine's rows are not those of the first."""
     answers = {engine: workers[engine].rows(sql) for engine, sql in queries.items()}
     (first, expected), *others = answers.items()

@@ -22,16 +22,31 @@ from tests.harness.typed_table import COLUMNS
 
 ARCHIVE, EXPECTED = "warehouse.tar.xz", "expected.json"
 MORE_TYPES: Mapping[str, tuple[str, list[str | None]]] = {
-    "d32": ("Date32", ["1900-01-01", "2299-12-31", "2024-02-29", "1970-01-01", "2000-01-01", "1969-12-31"]),
+    "d32": (
+        "Date32",
+        ["1900-01-01", "2299-12-31", "2024-02-29", "1970-01-01", "2000-01-01", "1969-12-31"],
+    ),
     "us": ("DateTime64(6, 'Europe/Paris')", ["2024-05-06 07:08:09.123456"] * 6),
-    "tu": ("Tuple(a UInt8, b String)", ["(1,'x')", "(2,'')", "(0,'y')", "(255,'z')", "(7,'7')", "(1,'1')"]),
-    "m": ("Map(String, UInt64)", ["{}", "{'a':1}", "{'a':1,'b':2}", "{'':0}", "{'x':9}", "{'y':3}"]),
-    "d38": ("Decimal(38, 10)", ["0", "1.5", "-0.0000000001", "1234567890123456789012345678.0123456789", "2", "3"]),
+    "tu": (
+        "Tuple(a UInt8, b String)",
+        ["(1,'x')", "(2,'')", "(0,'y')", "(255,'z')", "(7,'7')", "(1,'1')"],
+    ),
+    "m": (
+        "Map(String, UInt64)",
+        ["{}", "{'a':1}", "{'a':1,'b':2}", "{'':0}", "{'x':9}", "{'y':3}"],
+    ),
+    "d38": (
+        "Decimal(38, 10)",
+        ["0", "1.5", "-0.0000000001", "1234567890123456789012345678.0123456789", "2", "3"],
+    ),
     "nested.a": ("Array(UInt8)", ["[]", "[1]", "[1,2]", "[3]", "[]", "[4]"]),
     "nested.b": ("Array(String)", ["[]", "['x']", "['y','z']", "['']", "[]", "['w']"]),
     "ln": ("LowCardinality(Nullable(String))", ["x", None, "y", "", None, "x"]),
-    "aa": ("Array(Array(String))", ["[]", "[[]]", "[['a'],['b','c']]", "[['']]", "[['x']]", "[['y'],[]]"]),
-}  # fmt: skip
+    "aa": (
+        "Array(Array(String))",
+        ["[]", "[[]]", "[['a'],['b','c']]", "[['']]", "[['x']]", "[['y'],[]]"],
+    ),
+}
 TYPES = {**COLUMNS, **MORE_TYPES}
 PLAIN = "(d Date, k String, n Int64)"
 PARTS = "ENGINE = {} PARTITION BY toYYYYMM(d) ORDER BY k"
@@ -62,8 +77,11 @@ STATEMENTS: tuple[str, ...] = (
     " SELECT toStartOfMonth(d) AS d, k, sum(plain.n) AS n FROM plain GROUP BY d, k",
     "CREATE VIEW read AS SELECT d, countMerge(events) AS events, sumMerge(total) AS total,"
     " avgMerge(mean) AS mean, uniqExactMerge(exact) AS exact FROM daily GROUP BY d",
-    *(f"INSERT INTO {table} VALUES ('2024-0{month}-01', 'a', {month}), ('2024-0{month}-02', 'b', 2)"
-      for table in ("plain", "memory", "log", "tiny", "stripe", "nothing") for month in (1, 2, 3)),
+    *(
+        f"INSERT INTO {table} VALUES ('2024-0{month}-01', 'a', {month}), ('2024-0{month}-02', 'b', 2)"
+        for table in ("plain", "memory", "log", "tiny", "stripe", "nothing")
+        for month in (1, 2, 3)
+    ),
     "INSERT INTO plain SETTINGS inline_bytes_max = 262144 VALUES ('2024-01-05', 'inline', 5)",
     "INSERT INTO replacing VALUES ('a', 1, 1, 0), ('b', 2, 1, 0)",
     "INSERT INTO replacing VALUES ('a', 3, 2, 0), ('b', 2, 2, 1)",
@@ -95,7 +113,7 @@ STATEMENTS: tuple[str, ...] = (
     "INSERT INTO keyed VALUES (2, 2), (3, 3)",
     "CREATE TABLE places (p UInt8, q String, n Int64) ENGINE = MergeTree PARTITION BY (p, q) ORDER BY n",
     "INSERT INTO places VALUES (1, 'x', 1), (1, 'y', 2), (2, 'x', 3)",
-)  # fmt: skip
+)
 QUERIES: Mapping[str, str] = {
     "types": "SELECT * FROM types ORDER BY u64",
     "plain": "SELECT * FROM plain ORDER BY d, k",
@@ -112,18 +130,18 @@ QUERIES: Mapping[str, str] = {
     "keyed": "SELECT * FROM keyed ORDER BY id",
     "places": "SELECT * FROM places ORDER BY n",
     "tables": "SELECT database, name, engine, total_rows FROM system.tables"
-              " WHERE database IN ('default', 'other') AND name NOT LIKE '.inner%' ORDER BY database, name",
+    " WHERE database IN ('default', 'other') AND name NOT LIKE '.inner%' ORDER BY database, name",
     "types of columns": "SELECT database, table, name, type, default_kind, default_expression"
-                        " FROM system.columns WHERE database IN ('default', 'other')"
-                        " AND table NOT LIKE '.inner%' ORDER BY database, table, position",
+    " FROM system.columns WHERE database IN ('default', 'other')"
+    " AND table NOT LIKE '.inner%' ORDER BY database, table, position",
     "views": "SELECT name, attached, verdict, gap_rows, stale_slices, bypass_rows FROM system.views ORDER BY name",
     "coverage": "SELECT view, partition_id, status, rows FROM system.view_coverage"
-                " ORDER BY view, partition_id, status",
+    " ORDER BY view, partition_id, status",
     "invalidations": "SELECT view, partition_id, cause FROM system.view_invalidations"
-                     " ORDER BY view, partition_id",
+    " ORDER BY view, partition_id",
     "detached": "SELECT table, partition_id, name, rows, reason FROM system.detached_parts ORDER BY table, name",
     "snapshots": "SELECT count(), max(number) FROM system.snapshots",
-}  # fmt: skip
+}
 
 
 def literal(text: str | None) -> str:

@@ -88,7 +88,7 @@ def answers(connection: Connection, trusted: set[str]) -> dict[str, list[list[An
         said = [
             f"finalizeAggregation({c.name})" if isinstance(c.type, AggregateFunction) else c.name
             for c in target.stored_columns
-        ]  # fmt: skip
+        ]
         final = " FINAL" if target.engine.combines else ""
         rows = connection.execute(f"SELECT {', '.join(said)} FROM {target.name}{final}").fetchall()
         kinds = [c.type.name for c in target.stored_columns]

@@ -28,11 +28,22 @@ class History:
         self.chance, self.definition = chance, definition
         self.columns = 0
         self.kinds: tuple[tuple[Callable[[], list[str]], int], ...] = (
-            (self.insert, 30), (self.insert_dimension, 15), (self.optimize, 20), (self.delete, 6),
-            (self.update, 5), (self.add_column, 7), (self.change_column, 5), (self.partition, 6),
-            (self.table_settings, 3), (self.by_hand, 3), (self.about_view, 18), (self.mend, 6),
-            (self.replace_dimension, 2), (self.modify_query, 3), (self.copy_rows, 2),
-        )  # fmt: skip
+            (self.insert, 30),
+            (self.insert_dimension, 15),
+            (self.optimize, 20),
+            (self.delete, 6),
+            (self.update, 5),
+            (self.add_column, 7),
+            (self.change_column, 5),
+            (self.partition, 6),
+            (self.table_settings, 3),
+            (self.by_hand, 3),
+            (self.about_view, 18),
+            (self.mend, 6),
+            (self.replace_dimension, 2),
+            (self.modify_query, 3),
+            (self.copy_rows, 2),
+        )
 
     def step(self) -> list[str]:
         kinds, weights = zip(*self.kinds, strict=True)
@@ -128,12 +139,14 @@ class History:
             return [
                 f"CREATE TABLE {copy} AS {table.name}",
                 f"ALTER TABLE {copy} ATTACH PARTITION {which} FROM {table.name}",
-                self.chance.choice((
-                    f"ALTER TABLE {table.name} REPLACE PARTITION {which} FROM {copy}",
-                    f"ALTER TABLE {table.name} MOVE PARTITION {which} TO TABLE {copy}",
-                    f"ALTER TABLE {table.name} ATTACH PARTITION {which} FROM {copy}",
-                )),
-            ]  # fmt: skip
+                self.chance.choice(
+                    (
+                        f"ALTER TABLE {table.name} REPLACE PARTITION {which} FROM {copy}",
+                        f"ALTER TABLE {table.name} MOVE PARTITION {which} TO TABLE {copy}",
+                        f"ALTER TABLE {table.name} ATTACH PARTITION {which} FROM {copy}",
+                    )
+                ),
+            ]
         said = [f"ALTER TABLE {table.name} {action} PARTITION {which}"]
         if self.chance.random() < 0.1 and action == "DROP":
             said[0] += " SETTINGS retain = 1"
@@ -211,7 +224,7 @@ class History:
             f"CREATE TABLE {target} ({key}, m SimpleAggregateFunction({function}, {kind})) ENGINE = AggregatingMergeTree ORDER BY {key.split()[0]}{nullable}",
             f"CREATE MATERIALIZED VIEW {name} TO {target} AS {query}",
             f"SYSTEM BACKFILL VIEW {name}",
-        ]  # fmt: skip
+        ]
 
     def change_column(self) -> list[str]:
         table = self.chance.choice(list(self.definition.tables.values()))
@@ -286,12 +299,24 @@ class History:
 
     def about_view(self) -> list[str]:
         view = self.chance.choice(list(self.definition.views) or ["v1"])
-        return [self.chance.choices(
-            (f"SYSTEM RECONCILE VIEW {view}", f"SYSTEM BACKFILL VIEW {view}", f"SYSTEM REPLAY VIEW {view}", f"SYSTEM REPLAY VIEW {view} STALE",
-             f"SYSTEM ADOPT VIEW {view}", f"DETACH VIEW {view}", f"ATTACH VIEW {view}", f"SYSTEM RECONCILE VIEW {view} METADATA",
-             f"SYSTEM REBUILD VIEW {view}", f"SYSTEM REPLAY VIEW {view} DISCARD BYPASS", f"SYSTEM ROLLBACK VIEW {view}"),
-            (30, 14, 14, 14, 6, 4, 8, 3, 5, 3, 1),
-        )[0]]  # fmt: skip
+        return [
+            self.chance.choices(
+                (
+                    f"SYSTEM RECONCILE VIEW {view}",
+                    f"SYSTEM BACKFILL VIEW {view}",
+                    f"SYSTEM REPLAY VIEW {view}",
+                    f"SYSTEM REPLAY VIEW {view} STALE",
+                    f"SYSTEM ADOPT VIEW {view}",
+                    f"DETACH VIEW {view}",
+                    f"ATTACH VIEW {view}",
+                    f"SYSTEM RECONCILE VIEW {view} METADATA",
+                    f"SYSTEM REBUILD VIEW {view}",
+                    f"SYSTEM REPLAY VIEW {view} DISCARD BYPASS",
+                    f"SYSTEM ROLLBACK VIEW {view}",
+                ),
+                (30, 14, 14, 14, 6, 4, 8, 3, 5, 3, 1),
+            )[0]
+        ]
 
     def modify_query(self) -> list[str]:
         if not self.definition.views:

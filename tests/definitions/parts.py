@@ -19,9 +19,12 @@ class Parts:
     """The parts of one query over a source. `reads` and `features` tell what it came to use."""
 
     def __init__(
-        self, chance: random.Random, source: TableDraft, others: Sequence[TableDraft],
+        self,
+        chance: random.Random,
+        source: TableDraft,
+        others: Sequence[TableDraft],
         plain_views: Sequence[tuple[str, TableDraft]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.chance, self.source, self.others, self.plain_views = (
             chance,
             source,
@@ -65,9 +68,20 @@ class Parts:
         ):
             return ""
         kind = self.chance.choices(
-            ("INNER JOIN", "LEFT JOIN", "ANY LEFT JOIN", "SEMI LEFT JOIN", "ANTI LEFT JOIN", "LEFT ANY JOIN", "CROSS JOIN", "RIGHT JOIN", "FULL JOIN", "ASOF JOIN"),
+            (
+                "INNER JOIN",
+                "LEFT JOIN",
+                "ANY LEFT JOIN",
+                "SEMI LEFT JOIN",
+                "ANTI LEFT JOIN",
+                "LEFT ANY JOIN",
+                "CROSS JOIN",
+                "RIGHT JOIN",
+                "FULL JOIN",
+                "ASOF JOIN",
+            ),
             (40, 32, 5, 5, 4, 2, 3, 2, 2, 1),
-        )[0]  # fmt: skip
+        )[0]
         self.features.append(kind)
         numbers = table.of_role("number", "text", "more")
         relation, alias = name, "j"
@@ -260,14 +274,18 @@ class Parts:
                 f"{function}({at.text})",
                 "Date" if function != "toStartOfHour" else "DateTime('UTC')",
             )
-        return chance.choice([
-            Expression(f"toString({found.text})", "String"),
-            Expression(f"ifNull(toString({found.text}), '-')", "String"),
-            Expression(f"length(toString({found.text}))", "UInt64"),
-            Expression(f"upper(ifNull(toString({found.text}), ''))", "String"),
-            Expression(f"if(ifNull(toString({found.text}), '') = 'a', 'first', 'rest')", "String"),
-            Expression(f"intHash64(length(ifNull(toString({found.text}), ''))) % 3", "UInt64"),
-        ])  # fmt: skip
+        return chance.choice(
+            [
+                Expression(f"toString({found.text})", "String"),
+                Expression(f"ifNull(toString({found.text}), '-')", "String"),
+                Expression(f"length(toString({found.text}))", "UInt64"),
+                Expression(f"upper(ifNull(toString({found.text}), ''))", "String"),
+                Expression(
+                    f"if(ifNull(toString({found.text}), '') = 'a', 'first', 'rest')", "String"
+                ),
+                Expression(f"intHash64(length(ifNull(toString({found.text}), ''))) % 3", "UInt64"),
+            ]
+        )
 
     def number(self) -> Expression:
         numbers = self.columns("number") or [Expression("1", "UInt8")]

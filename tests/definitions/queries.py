@@ -39,9 +39,13 @@ class QueryDraft:
 
 
 def draw_query(
-    chance: random.Random, source: TableDraft, others: Sequence[TableDraft],
-    plain_views: Sequence[tuple[str, TableDraft]], merging: bool, prefix: str = "",
-) -> QueryDraft:  # fmt: skip
+    chance: random.Random,
+    source: TableDraft,
+    others: Sequence[TableDraft],
+    plain_views: Sequence[tuple[str, TableDraft]],
+    merging: bool,
+    prefix: str = "",
+) -> QueryDraft:
     """A query over the source first; `merging` tells that its target joins rows, so most of the
     time it groups by what it gives."""
     drawing = _Drawing(chance, source, others, plain_views)
@@ -59,24 +63,63 @@ class _Drawing(Parts):
         if summing or (merging and self.lot(0.45)):
             kind, lot = plain_of(x.type), chance.random()
             if summing or lot < 0.6:
-                text, type_, function = chance.choice([
-                    ("count()", "UInt64", "sum"), (f"sum({x.text})", wide(x.type), "sum"),
-                    (f"sum({x.text})", wide(x.type), "sum"), (f"countIf(toInt64({x.text}) > 0)" if "Nullable" not in x.type else "count()", "UInt64", "sum"),
-                    (f"sumIf({x.text}, {self.flag()})", wide(x.type), "sum"), (f"sum({x.text})", wide(x.type), "sum"), (f"sumIfOrNull({x.text}, {self.flag()})" if self.lot(0.3) else f"sum({x.text})", f"Nullable({plain_of(wide(x.type))})", "sum"),
-                ])  # fmt: skip
+                text, type_, function = chance.choice(
+                    [
+                        ("count()", "UInt64", "sum"),
+                        (f"sum({x.text})", wide(x.type), "sum"),
+                        (f"sum({x.text})", wide(x.type), "sum"),
+                        (
+                            f"countIf(toInt64({x.text}) > 0)"
+                            if "Nullable" not in x.type
+                            else "count()",
+                            "UInt64",
+                            "sum",
+                        ),
+                        (f"sumIf({x.text}, {self.flag()})", wide(x.type), "sum"),
+                        (f"sum({x.text})", wide(x.type), "sum"),
+                        (
+                            f"sumIfOrNull({x.text}, {self.flag()})"
+                            if self.lot(0.3)
+                            else f"sum({x.text})",
+                            f"Nullable({plain_of(wide(x.type))})",
+                            "sum",
+                        ),
+                    ]
+                )
             else:
                 function = chance.choice(("min", "max", "any", "min", "max", "any", "anyLast"))
                 text, type_ = f"{function}({x.text})", x.type
             del kind
             return Output(name, text, type_, form="simple", function=function)
         if merging and self.lot(0.75):
-            function, arguments = chance.choice([
-                ("uniqExact", [x]), ("avg", [x]), ("uniq", [x]), ("quantile(0.5)", [x]), ("groupUniqArray", [x]),
-                ("sum", [x]), ("count", []), ("max", [x]), ("argMax", [x, self.number()]), ("groupArray", [x]),
-                ("stddevPop", [x]), ("any", [x]), ("anyLast", [x]), ("avgWeighted", [x, self.number()]), ("argMin", [x, self.number()]),
-                ("sumOrNull", [x]), ("avgOrNull", [x]), ("covarPop", [x, self.number()]), ("median", [x]), ("groupBitOr", [x]),
-                ("quantileExact", [x]), ("quantilesExact(0.1, 0.9)", [x]), ("first_value", [x]), ("covarPop", [x, self.number()]),
-            ])  # fmt: skip
+            function, arguments = chance.choice(
+                [
+                    ("uniqExact", [x]),
+                    ("avg", [x]),
+                    ("uniq", [x]),
+                    ("quantile(0.5)", [x]),
+                    ("groupUniqArray", [x]),
+                    ("sum", [x]),
+                    ("count", []),
+                    ("max", [x]),
+                    ("argMax", [x, self.number()]),
+                    ("groupArray", [x]),
+                    ("stddevPop", [x]),
+                    ("any", [x]),
+                    ("anyLast", [x]),
+                    ("avgWeighted", [x, self.number()]),
+                    ("argMin", [x, self.number()]),
+                    ("sumOrNull", [x]),
+                    ("avgOrNull", [x]),
+                    ("covarPop", [x, self.number()]),
+                    ("median", [x]),
+                    ("groupBitOr", [x]),
+                    ("quantileExact", [x]),
+                    ("quantilesExact(0.1, 0.9)", [x]),
+                    ("first_value", [x]),
+                    ("covarPop", [x, self.number()]),
+                ]
+            )
             plain, bracket, parameters = function.partition("(")
             said = ", ".join(a.text for a in arguments)
             types = "".join(f", {a.type}" for a in arguments)
@@ -95,13 +138,24 @@ class _Drawing(Parts):
                 form="state",
                 function=plain,
             )
-        text, type_ = chance.choice([
-            (f"avg({x.text})", "Float64"), ("count()", "UInt64"), (f"uniqExact({x.text})", "UInt64"),
-            (f"sum({x.text})", wide(x.type)), (f"max({x.text})", x.type), (f"groupUniqArray(toString({x.text}))", "Array(String)"),
-            (f"sum({x.text}) + 1", "Int64"), (f"count(DISTINCT {x.text})", "UInt64"), (f"quantile({x.text})", "Float64"),
-            (f"sum(DISTINCT {x.text})", wide(x.type)), (f"any({x.text})", x.type), ("sum(1)", "UInt64"),
-            (f"varSamp({x.text})", "Float64"), (f"toInt32(sum({x.text}))", "Int32"),
-        ])  # fmt: skip
+        text, type_ = chance.choice(
+            [
+                (f"avg({x.text})", "Float64"),
+                ("count()", "UInt64"),
+                (f"uniqExact({x.text})", "UInt64"),
+                (f"sum({x.text})", wide(x.type)),
+                (f"max({x.text})", x.type),
+                (f"groupUniqArray(toString({x.text}))", "Array(String)"),
+                (f"sum({x.text}) + 1", "Int64"),
+                (f"count(DISTINCT {x.text})", "UInt64"),
+                (f"quantile({x.text})", "Float64"),
+                (f"sum(DISTINCT {x.text})", wide(x.type)),
+                (f"any({x.text})", x.type),
+                ("sum(1)", "UInt64"),
+                (f"varSamp({x.text})", "Float64"),
+                (f"toInt32(sum({x.text}))", "Int32"),
+            ]
+        )
         return Output(name, text, type_, form="value", function="")
 
     def sum_of_sums(self, name: str) -> Output:
@@ -210,9 +264,12 @@ class _Drawing(Parts):
             number = self.number()
             outputs.append(Output(f"m{at}", number.text, number.type, form="row"))
         shown = [
-            f for f in self.source.fields
-            if f.role in ("sign", "version", "deleted", "text") and f.kind != "EPHEMERAL" and self.lot(0.5)
-        ]  # fmt: skip
+            f
+            for f in self.source.fields
+            if f.role in ("sign", "version", "deleted", "text")
+            and f.kind != "EPHEMERAL"
+            and self.lot(0.5)
+        ]
         dot = f"{self.alias}." if self.alias else ""
         outputs += [Output(f.name, f"{dot}{f.name}", f.type, form=f.role) for f in shown]
         if self.joined and self.lot(0.25):  # columns of the joined table alone

@@ -13,20 +13,44 @@ from tests.definitions.steps import MEND, Script, Step, arrow_data, script_of
 
 RUNS_MAX = 600
 CLAUSES = (
-    r" PARTITION BY (?:\([^()]*\)|[^ ]+(?: [%+] \d+)?)(?= ORDER)", r" TTL .*?(?= SETTINGS|$)", r", CONSTRAINT \w+ CHECK [^,]*(?=\) ENGINE)",
-    r" SETTINGS max_insert_block_size = \d+", r" SETTINGS .*$", r" UNION ALL .*$", r" WHERE .*?(?= GROUP BY| LIMIT| UNION|\)|$)",
-    r" HAVING .*?(?= UNION|\)|$)", r" (?:LEFT )?ARRAY JOIN arr AS el", r"DISTINCT ", r" FINAL", r" LIMIT .*$", r" ORDER BY ALL",
-    r" AS s (?:\w+ )+JOIN .*? ON s\.\w+ = j\.\w+", r" (?:DEFAULT|MATERIALIZED|ALIAS) [^,()]*(?:\([^()]*(?:\([^()]*\)[^()]*)*\))?[^,()]*(?=,|\))",
+    r" PARTITION BY (?:\([^()]*\)|[^ ]+(?: [%+] \d+)?)(?= ORDER)",
+    r" TTL .*?(?= SETTINGS|$)",
+    r", CONSTRAINT \w+ CHECK [^,]*(?=\) ENGINE)",
+    r" SETTINGS max_insert_block_size = \d+",
+    r" SETTINGS .*$",
+    r" UNION ALL .*$",
+    r" WHERE .*?(?= GROUP BY| LIMIT| UNION|\)|$)",
+    r" HAVING .*?(?= UNION|\)|$)",
+    r" (?:LEFT )?ARRAY JOIN arr AS el",
+    r"DISTINCT ",
+    r" FINAL",
+    r" LIMIT .*$",
+    r" ORDER BY ALL",
+    r" AS s (?:\w+ )+JOIN .*? ON s\.\w+ = j\.\w+",
+    r" (?:DEFAULT|MATERIALIZED|ALIAS) [^,()]*(?:\([^()]*(?:\([^()]*\)[^()]*)*\))?[^,()]*(?=,|\))",
     r", (?:MODIFY|ADD) .*$",
-)  # fmt: skip
+)
 REWRITES = (
-    (r"(?:toString|ifNull|upper|toInt64|toFloat64|abs|negate|length)\(([\w.]+)(?:, '[^']*')?\)", r"\1"),
-    (r" \* 0\.5", ""), (r"SimpleAggregateFunction\(\w+, (\w+)\)", r"\1"), (r"Nullable\((\w+)\)", r"\1"),
-    (r"LowCardinality\(String\)", "String"), (r"FixedString\(\d\)", "String"), (r"\b(?:anyLast|stddevPop|uniqExact|avg|median)State\(", "sumState("),
-    (r"ReplacingMergeTree\(ver, gone\)", "ReplacingMergeTree(ver)"), (r"ReplacingMergeTree\(\w+\)", "ReplacingMergeTree"),
-    (r"(?:INNER|LEFT|ANY LEFT|LEFT ANY) JOIN", "JOIN"), (r"\(SELECT \* FROM (\w+)[^()]*\)", r"\1"), (r"ENGINE = (?:Memory|Log)\b", "ENGINE = MergeTree ORDER BY tuple()"),
-    (r" \+ [01]\b", ""), (r"ORDER BY \((\w+), \w+\)", r"ORDER BY \1"), (r"ORDER BY \(\w+, (\w+)\)", r"ORDER BY \1"), (r"ORDER BY \((\w+)\)", r"ORDER BY \1"),
-)  # fmt: skip
+    (
+        r"(?:toString|ifNull|upper|toInt64|toFloat64|abs|negate|length)\(([\w.]+)(?:, '[^']*')?\)",
+        r"\1",
+    ),
+    (r" \* 0\.5", ""),
+    (r"SimpleAggregateFunction\(\w+, (\w+)\)", r"\1"),
+    (r"Nullable\((\w+)\)", r"\1"),
+    (r"LowCardinality\(String\)", "String"),
+    (r"FixedString\(\d\)", "String"),
+    (r"\b(?:anyLast|stddevPop|uniqExact|avg|median)State\(", "sumState("),
+    (r"ReplacingMergeTree\(ver, gone\)", "ReplacingMergeTree(ver)"),
+    (r"ReplacingMergeTree\(\w+\)", "ReplacingMergeTree"),
+    (r"(?:INNER|LEFT|ANY LEFT|LEFT ANY) JOIN", "JOIN"),
+    (r"\(SELECT \* FROM (\w+)[^()]*\)", r"\1"),
+    (r"ENGINE = (?:Memory|Log)\b", "ENGINE = MergeTree ORDER BY tuple()"),
+    (r" \+ [01]\b", ""),
+    (r"ORDER BY \((\w+), \w+\)", r"ORDER BY \1"),
+    (r"ORDER BY \(\w+, (\w+)\)", r"ORDER BY \1"),
+    (r"ORDER BY \((\w+)\)", r"ORDER BY \1"),
+)
 
 
 class Shrinking:

@@ -38,10 +38,27 @@ TIME_TYPES = {
     "DateTime64(3, 'UTC')": ["'2024-01-01 00:00:00.001'", "'2024-01-31 23:59:59.999'"],
 }
 VOLATILE = (
-    "rand()", "now()", "now64(3)", "generateUUIDv4()", "rand64()", "today()", "hostName()", "queryID()",
-    "uptime()", "toUnixTimestamp(now())", "rand() % 7", "currentDatabase()", "timezone()", "version()",
-    "toUInt8(rand(1))", "yesterday()", "serverUUID()", "initialQueryID()", "currentUser()", "randUniform(0, 9)",
-)  # fmt: skip
+    "rand()",
+    "now()",
+    "now64(3)",
+    "generateUUIDv4()",
+    "rand64()",
+    "today()",
+    "hostName()",
+    "queryID()",
+    "uptime()",
+    "toUnixTimestamp(now())",
+    "rand() % 7",
+    "currentDatabase()",
+    "timezone()",
+    "version()",
+    "toUInt8(rand(1))",
+    "yesterday()",
+    "serverUUID()",
+    "initialQueryID()",
+    "currentUser()",
+    "randUniform(0, 9)",
+)
 
 
 @dataclass(frozen=True)
@@ -111,9 +128,19 @@ class TableDraft:
 def draw_source(chance: random.Random, name: str, key_type: str) -> TableDraft:
     """A source: what the engine combines by must be among the columns that it has."""
     engine = chance.choices(
-        ("MergeTree", "Summing", "Aggregating", "Replacing", "Collapsing", "Versioned", "Memory", "Log", "Null"),
+        (
+            "MergeTree",
+            "Summing",
+            "Aggregating",
+            "Replacing",
+            "Collapsing",
+            "Versioned",
+            "Memory",
+            "Log",
+            "Null",
+        ),
         (58, 12, 6, 7, 4, 3, 4, 2, 4),
-    )[0]  # fmt: skip
+    )[0]
     fields = [
         Field("k", key_type, tuple(KEY_TYPES[key_type]), role="key"),
         Field("g", "UInt8", ("0", "1", "2"), role="key"),
@@ -125,9 +152,18 @@ def draw_source(chance: random.Random, name: str, key_type: str) -> TableDraft:
 
 def draw_dimension(chance: random.Random, name: str, key_type: str) -> TableDraft:
     engine = chance.choices(
-        ("MergeTree", "Summing", "Aggregating", "Replacing", "Collapsing", "Memory", "Log", "Versioned"),
+        (
+            "MergeTree",
+            "Summing",
+            "Aggregating",
+            "Replacing",
+            "Collapsing",
+            "Memory",
+            "Log",
+            "Versioned",
+        ),
         (40, 14, 8, 18, 6, 6, 4, 3),
-    )[0]  # fmt: skip
+    )[0]
     fields = [
         Field("k", key_type, tuple(KEY_TYPES[key_type]), role="key"),
         replace(_number(chance, "w"), role="number"),
@@ -152,9 +188,14 @@ def _finished(
     table = TableDraft(name, engine, fields)
     if engine == "Aggregating":
         table.fields = [
-            replace(f, type=f"SimpleAggregateFunction({chance.choice(('sum', 'max', 'min', 'any'))}, {_wide(f.type)})")
-            if f.role == "number" else f for f in fields
-        ]  # fmt: skip
+            replace(
+                f,
+                type=f"SimpleAggregateFunction({chance.choice(('sum', 'max', 'min', 'any'))}, {_wide(f.type)})",
+            )
+            if f.role == "number"
+            else f
+            for f in fields
+        ]
     elif engine not in ("Summing", "Aggregating"):
         table.fields += _more_fields(chance, volatile)
     if engine == "Replacing":

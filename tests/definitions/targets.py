@@ -8,19 +8,34 @@ from tests.definitions.queries import Output, QueryDraft
 from tests.definitions.tables import VOLATILE, Field, TableDraft, plain_of, wide
 
 NARROWER = {
-    "UInt64": ("UInt8", "UInt16", "UInt32", "Int64", "Int8"), "Int64": ("Int8", "Int32", "UInt64", "UInt8"),
-    "Float64": ("Float32", "Int64", "Int32"), "Int32": ("Int8", "UInt8", "Int16"), "UInt16": ("UInt8",),
-    "UInt32": ("UInt8",), "Int8": ("UInt8",), "Float32": ("Int32",), "Decimal(38, 2)": ("Decimal(9, 2)", "Decimal(9, 0)", "Int64"),
-    "UInt8": ("Int8",), "String": ("FixedString(2)", "UInt8"), "DateTime('UTC')": ("Date",),
-    "Decimal(9, 2)": ("Decimal(9, 0)",), "DateTime64(3, 'UTC')": ("DateTime('UTC')", "Date"),
-}  # fmt: skip
+    "UInt64": ("UInt8", "UInt16", "UInt32", "Int64", "Int8"),
+    "Int64": ("Int8", "Int32", "UInt64", "UInt8"),
+    "Float64": ("Float32", "Int64", "Int32"),
+    "Int32": ("Int8", "UInt8", "Int16"),
+    "UInt16": ("UInt8",),
+    "UInt32": ("UInt8",),
+    "Int8": ("UInt8",),
+    "Float32": ("Int32",),
+    "Decimal(38, 2)": ("Decimal(9, 2)", "Decimal(9, 0)", "Int64"),
+    "UInt8": ("Int8",),
+    "String": ("FixedString(2)", "UInt8"),
+    "DateTime('UTC')": ("Date",),
+    "Decimal(9, 2)": ("Decimal(9, 0)",),
+    "DateTime64(3, 'UTC')": ("DateTime('UTC')", "Date"),
+}
 WIDER = {
-    "UInt8": ("UInt32", "UInt64", "Int64", "Nullable(UInt8)"), "Int8": ("Int64", "Float64"), "UInt16": ("UInt64",),
-    "Int32": ("Int64", "Float64", "Nullable(Int64)"), "UInt64": ("Float64", "Nullable(UInt64)"),
-    "Int64": ("Float64", "Nullable(Int64)"), "Float32": ("Float64",), "Float64": ("Nullable(Float64)",),
-    "String": ("LowCardinality(String)", "Nullable(String)"), "Date": ("DateTime('UTC')", "Date32"),
+    "UInt8": ("UInt32", "UInt64", "Int64", "Nullable(UInt8)"),
+    "Int8": ("Int64", "Float64"),
+    "UInt16": ("UInt64",),
+    "Int32": ("Int64", "Float64", "Nullable(Int64)"),
+    "UInt64": ("Float64", "Nullable(UInt64)"),
+    "Int64": ("Float64", "Nullable(Int64)"),
+    "Float32": ("Float64",),
+    "Float64": ("Nullable(Float64)",),
+    "String": ("LowCardinality(String)", "Nullable(String)"),
+    "Date": ("DateTime('UTC')", "Date32"),
     "Decimal(9, 2)": ("Decimal(18, 4)", "Float64"),
-}  # fmt: skip
+}
 
 
 def draw_target(chance: random.Random, name: str, query: QueryDraft, merging: bool) -> TableDraft:
@@ -31,8 +46,9 @@ def draw_target(chance: random.Random, name: str, query: QueryDraft, merging: bo
     table = TableDraft(name, engine, fields)
     if engine.startswith("AggregatingMergeTree"):
         table.fields = [
-            Field(f.name, _stored(o, f.type), role=f.role) for f, o in zip(fields, query.outputs, strict=True)
-        ]  # fmt: skip
+            Field(f.name, _stored(o, f.type), role=f.role)
+            for f, o in zip(fields, query.outputs, strict=True)
+        ]
     order = [o.name for o in keys]
     if not query.grouped and chance.random() < 0.4:
         order = [

@@ -23,9 +23,12 @@ from tests.definitions.values import hashable, is_nothing, normal, same
 
 TRUSTED = ("covered", "proven")
 FROZEN_SETTINGS = (
-    "join_use_nulls", "transform_null_in", "final", "group_by_use_nulls",
+    "join_use_nulls",
+    "transform_null_in",
+    "final",
+    "group_by_use_nulls",
     "aggregate_functions_null_for_empty",
-)  # fmt: skip
+)
 KEYLESS = "the only row"
 
 
@@ -63,12 +66,15 @@ def fingerprint(connection: Connection, seen: Mapping[str, Status]) -> object:
     snapshot = connection.database.services.catalog.snapshot()
     tables = tuple(
         (one.id, one.version, tuple(part.id for part in snapshot.parts(one.id)))
-        for one in snapshot.objects("default") if isinstance(one, Table)
-    )  # fmt: skip
+        for one in snapshot.objects("default")
+        if isinstance(one, Table)
+    )
     return tables, tuple((s.name, s.verdict) for s in seen.values())
 
 
-def untruths(connection: Connection, seen: Mapping[str, Status], counts: Counter[str]) -> Iterator[Untruth]:  # fmt: skip
+def untruths(
+    connection: Connection, seen: Mapping[str, Status], counts: Counter[str]
+) -> Iterator[Untruth]:
     """Each view that is trusted though its target is not what its query gives."""
     snapshot = connection.database.services.catalog.snapshot()
     views = {o.name: o for o in snapshot.objects("default") if isinstance(o, MaterializedView)}
@@ -227,9 +233,12 @@ class Comparison:
             raise NotComparable
         by = f" GROUP BY {', '.join(keys)}" if keys else ""
         actual = self.rows(
-            "SELECT " + ", ".join(c.name if c.name in keys else f"{self.merged(c)} AS m_{c.name}" for c in shown)
+            "SELECT "
+            + ", ".join(
+                c.name if c.name in keys else f"{self.merged(c)} AS m_{c.name}" for c in shown
+            )
             + f" FROM {self.target.name} FINAL{by}"
-        )  # fmt: skip
+        )
         query = self.union()
         for name in keys:
             if name not in written:  # a key that the target fills itself
@@ -239,8 +248,9 @@ class Comparison:
                 break
         inner = [
             f"CAST({c.name} AS {c.type.name}) AS {c.name}" if c.name in keys else c.name
-            for c in self.target.columns if c.name in written or c.name in keys
-        ]  # fmt: skip
+            for c in self.target.columns
+            if c.name in written or c.name in keys
+        ]
         # A GROUP BY over no rows gives no row; without keys it gives one, of nothing.
         said = [f"{k} AS o_{k}" for k in keys]
         said += [
@@ -258,13 +268,17 @@ class Comparison:
         sides = [
             self._keyed(rows, at, sums, boxes, [i for i, n in enumerate(names) if n not in has])
             for rows in (expected, actual)
-        ]  # fmt: skip
+        ]
         return self._apart(sides[0], sides[1], shown)
 
     def _keyed(
-        self, rows: Sequence[tuple[Any, ...]], at: Sequence[int], sums: Sequence[int],
-        boxes: Sequence[tuple[Any, Any]], filled: Sequence[int],
-    ) -> dict[Any, tuple[Any, ...]]:  # fmt: skip
+        self,
+        rows: Sequence[tuple[Any, ...]],
+        at: Sequence[int],
+        sums: Sequence[int],
+        boxes: Sequence[tuple[Any, Any]],
+        filled: Sequence[int],
+    ) -> dict[Any, tuple[Any, ...]]:
         found = {}
         for row in rows:
             key = tuple(hashable(row[i]) for i in at) or KEYLESS
@@ -279,9 +293,11 @@ class Comparison:
         return found
 
     def _apart(
-        self, expected: Mapping[Any, Sequence[Any]], actual: Mapping[Any, Sequence[Any]],
+        self,
+        expected: Mapping[Any, Sequence[Any]],
+        actual: Mapping[Any, Sequence[Any]],
         columns: Sequence[Column],
-    ) -> str:  # fmt: skip
+    ) -> str:
         wrong, coarse = [], self.coarse
         for key in sorted({*expected, *actual}, key=repr):
             due, there = expected.get(key), actual.get(key)
@@ -307,15 +323,20 @@ class Comparison:
             if c.name in written or dict(self._defaults(written)).get(c.name)
         ]
         finish = [
-            f"finalizeAggregation({c.name}) AS {c.name}" if isinstance(c.type, AggregateFunction) else c.name
+            f"finalizeAggregation({c.name}) AS {c.name}"
+            if isinstance(c.type, AggregateFunction)
+            else c.name
             for c in shown
-        ]  # fmt: skip
+        ]
         actual = self.rows(f"SELECT {', '.join(finish)} FROM {self.target.name}")
         names = [c.name for c in shown]
         finished = [
-            f"finalizeAggregation({c.name}) AS {c.name}" if isinstance(c.type, AggregateFunction) else c.name
-            for c in self.target.columns if c.name in written
-        ]  # fmt: skip
+            f"finalizeAggregation({c.name}) AS {c.name}"
+            if isinstance(c.type, AggregateFunction)
+            else c.name
+            for c in self.target.columns
+            if c.name in written
+        ]
         query = self._with_defaults(
             f"SELECT {', '.join(finished)} FROM ({self.union()})", names, written
         )
@@ -349,8 +370,12 @@ class Comparison:
         if engine.sign is not None:
             if engine.sign not in written:
                 raise NotComparable
-            due = self.rows(f"SELECT {cast}, sum({engine.sign}) FROM ({self.union()}) GROUP BY {cs}{self.settings()}")  # fmt: skip
-            there = self.rows(f"SELECT {by}, sum({engine.sign}) FROM {self.target.name} FINAL GROUP BY {by}")  # fmt: skip
+            due = self.rows(
+                f"SELECT {cast}, sum({engine.sign}) FROM ({self.union()}) GROUP BY {cs}{self.settings()}"
+            )
+            there = self.rows(
+                f"SELECT {by}, sum({engine.sign}) FROM {self.target.name} FINAL GROUP BY {by}"
+            )
             found = [
                 {tuple(map(hashable, r[:-1])): r[-1] for r in side if r[-1]}
                 for side in (due, there)
@@ -365,8 +390,12 @@ class Comparison:
                 if left == right
                 else f"keys {sorted(right, key=repr)} instead of {sorted(left, key=repr)}"
             )
-        due = self.rows(f"SELECT {cast}, max({engine.version}) FROM ({self.union()}) GROUP BY {cs}{self.settings()}")  # fmt: skip
-        there = self.rows(f"SELECT {by}, max({engine.version}) FROM {self.target.name} GROUP BY {by}")  # fmt: skip
+        due = self.rows(
+            f"SELECT {cast}, max({engine.version}) FROM ({self.union()}) GROUP BY {cs}{self.settings()}"
+        )
+        there = self.rows(
+            f"SELECT {by}, max({engine.version}) FROM {self.target.name} GROUP BY {by}"
+        )
         found = [{tuple(map(hashable, r[:-1])): r[-1] for r in side} for side in (due, there)]
         return "" if found[0] == found[1] else f"{found[1]} instead of {found[0]}"
 

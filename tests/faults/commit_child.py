@@ -27,10 +27,12 @@ def prepare(folder: str) -> None:
         " SETTINGS inline_bytes_max = 0",
         "CREATE MATERIALIZED VIEW v TO t AS SELECT k, sum(s.n) AS n FROM s GROUP BY k",
         "CREATE MATERIALIZED VIEW w TO u AS SELECT sum(t.n) AS n, count() AS c FROM t",
-        *(f"INSERT INTO s VALUES ('2024-01-0{i}', 'a', {i}), ('2024-02-0{i}', 'b', 1)"
-          for i in range(1, 5)),
+        *(
+            f"INSERT INTO s VALUES ('2024-01-0{i}', 'a', {i}), ('2024-02-0{i}', 'b', 1)"
+            for i in range(1, 5)
+        ),
         "OPTIMIZE TABLE u FINAL",
-    ):  # fmt: skip
+    ):
         connection.cursor().execute(text)
     connection.close()
 

@@ -27,9 +27,11 @@ PREPARED = (
     "CREATE TABLE t (p UInt8, k String, n Int64) ENGINE = SummingMergeTree PARTITION BY p"
     " ORDER BY (p, k)",
     "CREATE MATERIALIZED VIEW v TO t AS SELECT p, k, sum(n) AS n FROM s GROUP BY p, k",
-    *[f"INSERT INTO s SELECT number % 2, toString(number * 7919 % 100003), number FROM numbers({ROWS})"]
+    *[
+        f"INSERT INTO s SELECT number % 2, toString(number * 7919 % 100003), number FROM numbers({ROWS})"
+    ]
     * 4,
-)  # fmt: skip
+)
 INSERT = "INSERT INTO s SELECT number % 2, toString(rand() % 100003), number FROM numbers(100000)"
 SELECT = "SELECT k, count(), sum(n) FROM s GROUP BY k ORDER BY k"
 
@@ -100,9 +102,15 @@ def own_threads(connection: Connection) -> None:
 
 
 WORK: dict[str, Callable[[Connection], None]] = {
-    "merges": merges, "selects": selects, "inserts": inserts, "optimizes": optimizes,
-    "reconciles": reconciles, "replays": replays, "results": results, "own threads": own_threads,
-}  # fmt: skip
+    "merges": merges,
+    "selects": selects,
+    "inserts": inserts,
+    "optimizes": optimizes,
+    "reconciles": reconciles,
+    "replays": replays,
+    "results": results,
+    "own threads": own_threads,
+}
 
 
 def fork_that_exits(connection: Connection, code: int) -> None:

@@ -64,9 +64,10 @@ def failing(services: Services, fault: Fault | None) -> Iterator[Calls]:
     calls = Calls(fault, [], threading.Lock())
     catalog, store = services.catalog, services.store
     names = [
-        name for name, member in vars(type(catalog)).items()
+        name
+        for name, member in vars(type(catalog)).items()
         if not name.startswith("_") and callable(member) and name not in _NO_CALLS
-    ]  # fmt: skip
+    ]
     for name in names:
         setattr(catalog, name, _counted(f"catalog.{name}", getattr(catalog, name), calls))
     kind = type(store)

@@ -74,9 +74,7 @@ def _vacuum(connection: Connection) -> None:
 
 OPERATIONS = {
     "insert": Operation("INSERT INTO s VALUES (1, 'a', 5), (4, 'd', 6)"),
-    "merge": Operation(
-        "OPTIMIZE TABLE s PARTITION 1 FINAL", ("INSERT INTO s VALUES (1, 'd', 7)",)
-    ),
+    "merge": Operation("OPTIMIZE TABLE s PARTITION 1 FINAL", ("INSERT INTO s VALUES (1, 'd', 7)",)),
     "delete": Operation("DELETE FROM s WHERE k = 'a'"),
     "update": Operation("ALTER TABLE s UPDATE n = n * 2 WHERE k = 'a'"),
     "replace partition": Operation("ALTER TABLE s REPLACE PARTITION 1 FROM other"),
@@ -92,26 +90,27 @@ OPERATIONS = {
     ),
     "alter": Operation(
         "ALTER TABLE s ADD COLUMN extra Int64 DEFAULT n + 1, RENAME COLUMN old TO new,"
-        " MODIFY COLUMN n DEFAULT 7", ("ALTER TABLE s ADD COLUMN old String DEFAULT k",),
+        " MODIFY COLUMN n DEFAULT 7",
+        ("ALTER TABLE s ADD COLUMN old String DEFAULT k",),
     ),
     "modify column": Operation(
         "ALTER TABLE other MODIFY COLUMN n Int64 DEFAULT 5",
-        ("ALTER TABLE other MODIFY COLUMN n Nullable(Int64)",
-         "INSERT INTO other VALUES (1, 'q', NULL), (3, 'q', NULL)"),
+        (
+            "ALTER TABLE other MODIFY COLUMN n Nullable(Int64)",
+            "INSERT INTO other VALUES (1, 'q', NULL), (3, 'q', NULL)",
+        ),
     ),
     "move partition": Operation("ALTER TABLE s MOVE PARTITION 1 TO TABLE other"),
     "truncate": Operation("TRUNCATE TABLE s"),
     "drop table": Operation("DROP TABLE junk"),
     "undrop": Operation("UNDROP TABLE junk", ("DROP TABLE junk",)),
-    "staged backfill": Operation(
-        f"SYSTEM BACKFILL VIEW x SETTINGS {SMALL}, backfill_staging = 1"
-    ),
+    "staged backfill": Operation(f"SYSTEM BACKFILL VIEW x SETTINGS {SMALL}, backfill_staging = 1"),
     "rebuild": Operation(REBUILD),
     "rollback": Operation("SYSTEM ROLLBACK VIEW x", (REBUILD,)),
     "adopt": Operation("SYSTEM ADOPT VIEW x", (BY_HAND,)),
     "vacuum": Operation(one_commit=False, work=_vacuum),
     "backup": Operation("SYSTEM BACKUP TO '{backup}'", one_commit=False),
-}  # fmt: skip
+}
 
 
 def prepare(folder: Path, operation: Operation | None = None) -> None:
@@ -208,9 +207,12 @@ def check_backup(folder: Path, before: Any, where: str) -> None:
 
 
 def verify(
-    folder: Path, operation: Operation, states: tuple[dict[str, Any], dict[str, Any]],
-    acknowledged: bool, where: str,
-) -> bool:  # fmt: skip
+    folder: Path,
+    operation: Operation,
+    states: tuple[dict[str, Any], dict[str, Any]],
+    acknowledged: bool,
+    where: str,
+) -> bool:
     """Opens the warehouse as after a crash; whether the operation happened.  What was acknowledged
     is there, nothing by halves, views are true, and recovery ends."""
     before, after = states

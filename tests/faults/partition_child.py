@@ -46,15 +46,17 @@ def prepare(folder: str) -> None:
             "CREATE MATERIALIZED VIEW w TO u AS SELECT toYYYYMM(d) AS m, sum(t.n) AS n FROM t GROUP BY m",
             "INSERT INTO s VALUES ('2023-12-01', 'r', 100)",
             "ALTER TABLE s DROP PARTITION 202312 SETTINGS retain = 1",
-            *(f"INSERT INTO s VALUES ('2024-01-0{i}', 'a', {i}), ('2024-02-0{i}', 'b', 1)"
-              for i in range(1, 4)),
+            *(
+                f"INSERT INTO s VALUES ('2024-01-0{i}', 'a', {i}), ('2024-02-0{i}', 'b', 1)"
+                for i in range(1, 4)
+            ),
             "INSERT INTO s VALUES ('2024-03-01', 'c', 50)",
             "ALTER TABLE s DETACH PARTITION 202403",
             "SYSTEM REPLAY VIEW v STALE",
             "SYSTEM REPLAY VIEW w STALE",
             "INSERT INTO o VALUES ('2024-01-09', 'o', 1000)",
             "INSERT INTO wide VALUES (10000, 'w', '2024-01-09')",
-        ):  # fmt: skip
+        ):
             connection.execute(text)
 
 

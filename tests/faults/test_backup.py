@@ -57,9 +57,10 @@ def content(folder: Path) -> tuple[object, ...]:
     with olapdb.connect(str(folder), read_only=True) as backup:
         assert {row[3] for row in ask(backup, "CHECK ALL TABLES")} <= {1}
         return (
-            *ask(backup, "SELECT count() FROM t")[0], *ask(backup, "SELECT sum(n) FROM sums")[0],
+            *ask(backup, "SELECT count() FROM t")[0],
+            *ask(backup, "SELECT sum(n) FROM sums")[0],
             *ask(backup, "SELECT verdict FROM system.views")[0],
-        )  # fmt: skip
+        )
 
 
 def test_only_new_parts_are_copied(connection: Connection, tmp_path: Path) -> None:
@@ -129,8 +130,11 @@ def test_a_backup_under_load_is_one_state(connection: Connection, tmp_path: Path
 def test_a_damaged_part_leaves_the_earlier_backup(connection: Connection, tmp_path: Path) -> None:
     back_up(connection, tmp_path / "backup")
     add(connection)
-    path = ask(connection, "SELECT path FROM system.parts WHERE table = 't' AND commit ="
-               " (SELECT max(commit) FROM system.parts)")[0][0]  # fmt: skip
+    path = ask(
+        connection,
+        "SELECT path FROM system.parts WHERE table = 't' AND commit ="
+        " (SELECT max(commit) FROM system.parts)",
+    )[0][0]
     file = tmp_path / "warehouse" / str(path)
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 0xFF
@@ -163,11 +167,16 @@ def test_what_is_no_backup_is_left_alone(connection: Connection, tmp_path: Path)
 @pytest.mark.parametrize(
     ("stage", "count"),
     [
-        ("backup.catalog_copied", 1), ("store.written", 1), ("store.flushed", 2),
-        ("store.renamed", 1), ("store.renamed", 2), ("store.synced", 1),
-        ("backup.parts_copied", 1), ("backup.published", 1),
+        ("backup.catalog_copied", 1),
+        ("store.written", 1),
+        ("store.flushed", 2),
+        ("store.renamed", 1),
+        ("store.renamed", 2),
+        ("store.synced", 1),
+        ("backup.parts_copied", 1),
+        ("backup.published", 1),
     ],
-)  # fmt: skip
+)
 def test_killed_anywhere_there_is_the_earlier_or_the_new_one(
     connection: Connection, tmp_path: Path, stage: str, count: int
 ) -> None:
@@ -185,8 +194,7 @@ def test_killed_anywhere_there_is_the_earlier_or_the_new_one(
 
 
 @pytest.mark.parametrize(
-    ("stage", "count"),
-    [("store.renamed", 1), ("store.written", 2), ("restore.parts_copied", 1)],
+    ("stage", "count"), [("store.renamed", 1), ("store.written", 2), ("restore.parts_copied", 1)]
 )
 def test_a_killed_restore_is_run_again(
     connection: Connection, tmp_path: Path, stage: str, count: int
@@ -202,10 +210,22 @@ def test_a_killed_restore_is_run_again(
 
 def die(warehouse: Path, folder: Path, work: str, stage: str, count: int) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.faults.kill_backup", str(warehouse), str(folder), work,
-         stage, str(count)],
-        capture_output=True, text=True, timeout=120, check=False, cwd=Path(__file__).parents[2],
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "tests.faults.kill_backup",
+            str(warehouse),
+            str(folder),
+            work,
+            stage,
+            str(count),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        cwd=Path(__file__).parents[2],
+    )
     assert done.returncode == -signal.SIGKILL, (done.stdout, done.stderr[-2000:])
 
 

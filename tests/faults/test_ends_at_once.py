@@ -27,8 +27,11 @@ def test_a_process_does_not_wait_for_idle_threads(tmp_path: Path, stored: bool) 
     """The child waits for threads for ever; only those that work would keep it."""
     folder = [str(tmp_path / "w")] if stored else []
     done = subprocess.run(
-        [sys.executable, "-c", CHILD, *folder], capture_output=True, text=True, timeout=200,
+        [sys.executable, "-c", CHILD, *folder],
+        capture_output=True,
+        text=True,
+        timeout=200,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )  # fmt: skip
+    )
     assert done.stdout == "(100000,)\n", done.stderr
     assert done.returncode == 0, done.stderr

@@ -20,9 +20,17 @@ from olapdb.maintenance.vacuum import vacuum
 from tests.faults.exit_child import PREPARED, WORK
 
 ENDINGS = {
-    "end": 0, "exit": 3, "error": 1, "interrupt": -signal.SIGINT, "before atexit": 0, "fork": 0,
-    "fork and leave": 0, "multiprocessing fork": 0, "multiprocessing spawn": 0, "thread exits": 3,
-}  # fmt: skip
+    "end": 0,
+    "exit": 3,
+    "error": 1,
+    "interrupt": -signal.SIGINT,
+    "before atexit": 0,
+    "fork": 0,
+    "fork and leave": 0,
+    "multiprocessing fork": 0,
+    "multiprocessing spawn": 0,
+    "thread exits": 3,
+}
 CHILD_SECONDS_MAX = 600
 """Far above what a child takes, on a machine that does other work too."""
 
@@ -42,9 +50,11 @@ def end(prepared: Path, folder: Path, work: str, ending: str, delay: float) -> N
     child = Path(__file__).with_name("exit_child.py")
     done = subprocess.run(
         [sys.executable, "-X", "faulthandler", str(child), str(folder), work, ending, str(delay)],
-        capture_output=True, text=True, timeout=CHILD_SECONDS_MAX,
+        capture_output=True,
+        text=True,
+        timeout=CHILD_SECONDS_MAX,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )  # fmt: skip
+    )
     where = f"{work}, {ending}, after {delay} s: {done.stderr[-6_000:]}"
     assert done.stdout == "at work\n", where
     assert done.returncode == ENDINGS[ending], where

@@ -111,10 +111,14 @@ def replay(template: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     shutil.copytree(template / "warehouse", folder)
     with olapdb.connect(str(folder)) as connection, traced(monkeypatch) as events:
         connection.execute("SYSTEM REPLAY VIEW v SETTINGS inline_bytes_max = 0")
-    notes = [at for at, (what, name) in enumerate(events)
-             if what == "rename" and name.endswith(".swap")]  # fmt: skip
-    parts = [at for at, (what, name) in enumerate(events)
-             if what == "rename" and name.endswith(".parquet")]  # fmt: skip
+    notes = [
+        at for at, (what, name) in enumerate(events) if what == "rename" and name.endswith(".swap")
+    ]
+    parts = [
+        at
+        for at, (what, name) in enumerate(events)
+        if what == "rename" and name.endswith(".parquet")
+    ]
     assert parts
     assert len(notes) == 2, "when it begins, and when it knows"
     of_target = ("flush", os.path.dirname(events[notes[0]][1]))

@@ -29,10 +29,13 @@ COLUMNS = (
     " ADD COLUMN fee Int64 DEFAULT cents FIRST, MODIFY COLUMN code UInt16"
 )
 CASES = [
-    *((UPDATE, stage) for stage in ("update.before_commit", "update.part_rewritten", *CATALOG, *STORE)),
+    *(
+        (UPDATE, stage)
+        for stage in ("update.before_commit", "update.part_rewritten", *CATALOG, *STORE)
+    ),
     *((MIXED, stage) for stage in ("update.part_rewritten", "store.renamed")),
     *((COLUMNS, stage) for stage in ("alter.before_commit", "update.part_rewritten", *CATALOG)),
-]  # fmt: skip
+]
 
 
 def prepared(folder: Path) -> Path:
@@ -69,10 +72,21 @@ def direct(connection: Connection) -> str:
 
 def killed(folder: Path, statement: str, stage: str, count: int) -> bool:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.faults.kill_alter", str(folder), statement, stage, str(count)],
-        capture_output=True, text=True, timeout=120, check=False,
+        [
+            sys.executable,
+            "-m",
+            "tests.faults.kill_alter",
+            str(folder),
+            statement,
+            stage,
+            str(count),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
         cwd=Path(__file__).parents[2],
-    )  # fmt: skip
+    )
     assert done.returncode in (0, -signal.SIGKILL), done.stderr[-2000:]
     return done.returncode != 0
 

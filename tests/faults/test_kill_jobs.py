@@ -21,10 +21,17 @@ from tests.faults.kill_views import values
 from tests.unit.views.warehouse import DIRECT, READ, VIEW, dicts, make, rows, verdict
 
 STAGES = [
-    ("store.written", 2), ("store.renamed", 4), ("store.synced", 1), ("catalog.checked", 1),
-    ("catalog.before_commit", 1), ("catalog.committed", 1), ("backfill.planned", 1),
-    ("backfill.chunk_computed", 3), ("backfill.before_commit", 1), ("backfill.chunk_published", 1),
-]  # fmt: skip
+    ("store.written", 2),
+    ("store.renamed", 4),
+    ("store.synced", 1),
+    ("catalog.checked", 1),
+    ("catalog.before_commit", 1),
+    ("catalog.committed", 1),
+    ("backfill.planned", 1),
+    ("backfill.chunk_computed", 3),
+    ("backfill.before_commit", 1),
+    ("backfill.chunk_published", 1),
+]
 
 
 def prepare(folder: Path) -> int:
@@ -42,9 +49,12 @@ def prepare(folder: Path) -> int:
 def killed(folder: Path, work: str, stage: str, count: int) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.faults.kill_jobs", str(folder), work, stage, str(count)],
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
         cwd=Path(__file__).parents[2],
-    )  # fmt: skip
+    )
     assert done.returncode == -signal.SIGKILL, (stage, done.stdout, done.stderr[-2000:])
 
 

@@ -22,14 +22,23 @@ STORE = ["store.written", "store.flushed", "store.renamed", "store.synced"]
 CATALOG = ["catalog.checked", "catalog.before_commit", "catalog.committed"]
 STAGES = {
     "rebuild": [
-        *STORE, *CATALOG, "backfill.planned", "backfill.chunk_computed", "backfill.before_commit",
-        "backfill.chunk_published", "rows.chunk_computed", "rebuild.before_start",
-        "rebuild.started", "rebuild.backfilled", "rebuild.reconciled", "rebuild.before_swap",
+        *STORE,
+        *CATALOG,
+        "backfill.planned",
+        "backfill.chunk_computed",
+        "backfill.before_commit",
+        "backfill.chunk_published",
+        "rows.chunk_computed",
+        "rebuild.before_start",
+        "rebuild.started",
+        "rebuild.backfilled",
+        "rebuild.reconciled",
+        "rebuild.before_swap",
         "rebuild.swapped",
     ],
     "rollback": [*CATALOG, "rollback.before_commit"],
     "modify": [*CATALOG, "modify.before_commit"],
-}  # fmt: skip
+}
 SEVERAL = {*STORE, *CATALOG, "backfill.chunk_computed", "rows.chunk_computed"}
 TOTALS = "SELECT day, kind, sum(total) FROM {} GROUP BY day, kind ORDER BY day, kind"
 TRUTH = "SELECT day, kind, sum({} * amount) FROM events GROUP BY day, kind ORDER BY day, kind"
@@ -48,9 +57,12 @@ def killed(folder: Path, work: str, stage: str, count: int) -> bool:
     """Whether it came to the stage for the `count`-th time, and died there."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.faults.kill_rebuild", str(folder), work, stage, str(count)],
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
         cwd=Path(__file__).parents[2],
-    )  # fmt: skip
+    )
     if done.returncode == 0 and count > 1:
         return False
     assert done.returncode == -signal.SIGKILL, (stage, count, done.stdout, done.stderr[-2000:])

@@ -55,7 +55,10 @@ class Case:
 
 
 CASES = {
-    "adopt": Case("SYSTEM ADOPT VIEW v", (f"INSERT INTO sums {QUERY.replace('s GROUP', 's WHERE s.n < 10 GROUP')}",)),
+    "adopt": Case(
+        "SYSTEM ADOPT VIEW v",
+        (f"INSERT INTO sums {QUERY.replace('s GROUP', 's WHERE s.n < 10 GROUP')}",),
+    ),
     "insert": Case("INSERT INTO s VALUES (1, 'a', 5), (4, 'd', 6)"),
     "insert by hand": Case("INSERT INTO sums VALUES (1, 'a', 5)"),
     "delete": Case("DELETE FROM s WHERE k = 'a'"),
@@ -77,12 +80,16 @@ CASES = {
     "rename": Case("RENAME TABLE s TO s1"),
     "exchange": Case("EXCHANGE TABLES s AND other"),
     "create view": Case(f"CREATE MATERIALIZED VIEW x TO more AS {QUERY}"),
-    "create table as": Case(f"CREATE TABLE copy {COLUMNS} SETTINGS inline_bytes_max = 0 AS SELECT * FROM s"),
+    "create table as": Case(
+        f"CREATE TABLE copy {COLUMNS} SETTINGS inline_bytes_max = 0 AS SELECT * FROM s"
+    ),
     "replay": Case("SYSTEM REPLAY VIEW v SETTINGS inline_bytes_max = 0"),
     "replay stale": Case("SYSTEM REPLAY VIEW v STALE", ("DELETE FROM s WHERE k = 'a'",)),
     "reconcile": Case("SYSTEM RECONCILE VIEW v", ("SYSTEM BACKFILL VIEW v",)),
-    "optimize": Case("OPTIMIZE TABLE other FINAL", ("INSERT INTO other VALUES (1, 'y', 1), (3, 'y', 2)",)),
-}  # fmt: skip
+    "optimize": Case(
+        "OPTIMIZE TABLE other FINAL", ("INSERT INTO other VALUES (1, 'y', 1), (3, 'y', 2)",)
+    ),
+}
 
 
 @pytest.fixture(scope="module")

@@ -27,14 +27,22 @@ from tests.schedules.operation import Answer
 
 INSERTS = 40
 SMALL = (
-    (compaction, "BLOCKS_KEPT_MAX", 4), (compaction, "BLOCKS_A_STEP", 9),
-    (vacuuming, "PARTS_A_STEP", 25), (vacuuming, "COMMITS_KEPT", 5),
-    (free_space, "SLACK_BYTES", 16 << 10), (free_space, "PAGES_A_STEP", 8),
-)  # fmt: skip
+    (compaction, "BLOCKS_KEPT_MAX", 4),
+    (compaction, "BLOCKS_A_STEP", 9),
+    (vacuuming, "PARTS_A_STEP", 25),
+    (vacuuming, "COMMITS_KEPT", 5),
+    (free_space, "SLACK_BYTES", 16 << 10),
+    (free_space, "PAGES_A_STEP", 8),
+)
 STAGES = (
-    "vacuum.marked", "vacuum.forgotten", "vacuum.file_deleted", "vacuum.revoked",
-    "vacuum.history_forgotten", "vacuum.blocks_compacted", "vacuum.space_given_back",
-)  # fmt: skip
+    "vacuum.marked",
+    "vacuum.forgotten",
+    "vacuum.file_deleted",
+    "vacuum.revoked",
+    "vacuum.history_forgotten",
+    "vacuum.blocks_compacted",
+    "vacuum.space_given_back",
+)
 
 
 def make_small() -> None:
@@ -85,10 +93,11 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def state(connection: Connection) -> dict[str, Any]:
     """What must not change."""
     queries = {
-        "s": "SELECT k, n, t FROM s ORDER BY ALL", "f": "SELECT k, n FROM f ORDER BY ALL",
+        "s": "SELECT k, n, t FROM s ORDER BY ALL",
+        "f": "SELECT k, n FROM f ORDER BY ALL",
         "sums": "SELECT k, sum(n) FROM sums GROUP BY k ORDER BY k",
         "views": "SELECT name, verdict, gap_rows, lag_blocks FROM system.views",
-    }  # fmt: skip
+    }
     return {name: connection.execute(query).fetchall() for name, query in queries.items()}
 
 

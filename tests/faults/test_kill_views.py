@@ -25,15 +25,31 @@ STORE = ["store.written", "store.flushed", "store.renamed", "store.synced"]
 CATALOG = ["catalog.checked", "catalog.before_commit", "catalog.committed"]
 STAGES = {
     "insert": [
-        *STORE, *CATALOG, "insert.source_staged", "insert.view_fired", "insert.staged",
-        "insert.before_commit", "insert.committed",
+        *STORE,
+        *CATALOG,
+        "insert.source_staged",
+        "insert.view_fired",
+        "insert.staged",
+        "insert.before_commit",
+        "insert.committed",
     ],
     "backfill": [
-        *STORE, *CATALOG, "backfill.planned", "backfill.chunk_computed", "insert.view_fired",
-        "backfill.before_commit", "backfill.chunk_published",
+        *STORE,
+        *CATALOG,
+        "backfill.planned",
+        "backfill.chunk_computed",
+        "insert.view_fired",
+        "backfill.before_commit",
+        "backfill.chunk_published",
     ],
-    "replay": [*STORE, *CATALOG, "replay.chunk_computed", "replay.before_commit", "replay.committed"],
-}  # fmt: skip
+    "replay": [
+        *STORE,
+        *CATALOG,
+        "replay.chunk_computed",
+        "replay.before_commit",
+        "replay.committed",
+    ],
+}
 ONCE = ("backfill.planned", "replay.before_commit", "replay.committed")
 MONTHLY = (
     "CREATE MATERIALIZED VIEW monthly_mv TO monthly AS"
@@ -64,9 +80,12 @@ def killed(folder: Path, work: str, stage: str, count: int) -> list[int] | None:
     ended before it came to the stage for the `count`-th time."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.faults.kill_views", str(folder), work, stage, str(count)],
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
         cwd=Path(__file__).parents[2],
-    )  # fmt: skip
+    )
     if done.returncode == 0 and count > 1:
         return None
     assert done.returncode == -signal.SIGKILL, (stage, count, done.stdout, done.stderr[-2000:])

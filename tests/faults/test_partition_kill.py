@@ -47,9 +47,16 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 AROUND_THE_COMMIT = frozenset(
-    ("store.renamed", "attach.part_staged", "move.rows_asked", "delete.before_commit",
-     "replay.before_commit", "catalog.before_commit", "catalog.committed")
-)  # fmt: skip
+    (
+        "store.renamed",
+        "attach.part_staged",
+        "move.rows_asked",
+        "delete.before_commit",
+        "replay.before_commit",
+        "catalog.before_commit",
+        "catalog.committed",
+    )
+)
 
 
 @pytest.mark.slow
@@ -132,9 +139,21 @@ def run(
     folder: Path, operation: str, stage: str = "-", count: int = 0
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "tests.faults.partition_child", str(folder), operation, stage, str(count)],
-        capture_output=True, text=True, timeout=120, check=False, cwd=ROOT,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "tests.faults.partition_child",
+            str(folder),
+            operation,
+            stage,
+            str(count),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        cwd=ROOT,
+    )
 
 
 def copied(template: Path, folder: Path) -> Path:

@@ -294,31 +294,50 @@ def test_a_backup_goes_on_and_keeps_the_sound_file(
 
 
 MEETINGS = {
-    "its part is merged": (QUARANTINE, ("INSERT INTO events VALUES ('2024-02-09', 'a', 1, 1)", "OPTIMIZE TABLE events FINAL")),
+    "its part is merged": (
+        QUARANTINE,
+        ("INSERT INTO events VALUES ('2024-02-09', 'a', 1, 1)", "OPTIMIZE TABLE events FINAL"),
+    ),
     "rows of it are deleted": (QUARANTINE, ("ALTER TABLE events DELETE WHERE amount = 30",)),
     "the view means another thing": (
-        QUARANTINE, ("ALTER TABLE daily_mv MODIFY QUERY SELECT addMonths(day, 1) AS day, kind, sum(amount) AS total"
-                     " FROM events GROUP BY day, kind", "SYSTEM REPLAY VIEW daily_mv"),
+        QUARANTINE,
+        (
+            "ALTER TABLE daily_mv MODIFY QUERY SELECT addMonths(day, 1) AS day, kind, sum(amount) AS total"
+            " FROM events GROUP BY day, kind",
+            "SYSTEM REPLAY VIEW daily_mv",
+        ),
     ),
     "its slice is emptied and replayed": (
-        QUARANTINE, ("ALTER TABLE daily DROP PARTITION 202402", "SYSTEM BACKFILL VIEW daily_mv"),
+        QUARANTINE,
+        ("ALTER TABLE daily DROP PARTITION 202402", "SYSTEM BACKFILL VIEW daily_mv"),
     ),
-    "all is replayed": (QUARANTINE, ("SYSTEM REPLAY VIEW daily_mv", "SYSTEM REPLAY VIEW totals_mv")),
+    "all is replayed": (
+        QUARANTINE,
+        ("SYSTEM REPLAY VIEW daily_mv", "SYSTEM REPLAY VIEW totals_mv"),
+    ),
     "another view comes and is filled": (
-        QUARANTINE, ("CREATE MATERIALIZED VIEW late_mv ENGINE = SummingMergeTree ORDER BY kind POPULATE AS"
-                     " SELECT kind, count() AS n FROM events GROUP BY kind",),
+        QUARANTINE,
+        (
+            "CREATE MATERIALIZED VIEW late_mv ENGINE = SummingMergeTree ORDER BY kind POPULATE AS"
+            " SELECT kind, count() AS n FROM events GROUP BY kind",
+        ),
     ),
     "an INSERT comes": (QUARANTINE, ("INSERT INTO events VALUES ('2024-02-09', 'a', 1, 1)",)),
     "the table is truncated": (QUARANTINE, ("TRUNCATE TABLE events",)),
     "a replay is about to commit": ("SYSTEM REPLAY VIEW daily_mv", (QUARANTINE,)),
     "a replay of stale slices is about to commit": (
-        "SYSTEM REPLAY VIEW daily_mv STALE", (QUARANTINE,),
+        "SYSTEM REPLAY VIEW daily_mv STALE",
+        (QUARANTINE,),
     ),
     "a target's part goes while it is replayed": (
-        "SYSTEM REPLAY VIEW daily_mv", ("SYSTEM QUARANTINE PART '202402_2_2_0' ON daily",),
+        "SYSTEM REPLAY VIEW daily_mv",
+        ("SYSTEM QUARANTINE PART '202402_2_2_0' ON daily",),
     ),
-    "a merge is about to commit": ("OPTIMIZE TABLE daily FINAL", ("SYSTEM QUARANTINE PART '202402_2_2_0' ON daily",)),
-}  # fmt: skip
+    "a merge is about to commit": (
+        "OPTIMIZE TABLE daily FINAL",
+        ("SYSTEM QUARANTINE PART '202402_2_2_0' ON daily",),
+    ),
+}
 
 
 @pytest.mark.parametrize("what", MEETINGS)

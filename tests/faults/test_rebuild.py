@@ -354,16 +354,17 @@ REPLAYS = {
     "of merged parts": ("OPTIMIZE TABLE sums FINAL", "SYSTEM REPLAY VIEW v"),
     "merged since": ("SYSTEM REPLAY VIEW v", "OPTIMIZE TABLE sums FINAL"),
     "and rows that came since": (
-        "SYSTEM REPLAY VIEW v", "INSERT INTO s VALUES (0, 'new', 0, 5)",
-        "OPTIMIZE TABLE sums FINAL", "SYSTEM REPLAY VIEW v",
+        "SYSTEM REPLAY VIEW v",
+        "INSERT INTO s VALUES (0, 'new', 0, 5)",
+        "OPTIMIZE TABLE sums FINAL",
+        "SYSTEM REPLAY VIEW v",
     ),
-    "beside a row by hand": (
-        "INSERT INTO sums VALUES ('hand', 0, 3)", "SYSTEM REPLAY VIEW v",
-    ),
+    "beside a row by hand": ("INSERT INTO sums VALUES ('hand', 0, 3)", "SYSTEM REPLAY VIEW v"),
     "without the row by hand": (
-        "INSERT INTO sums VALUES ('hand', 0, 3)", "SYSTEM REPLAY VIEW v DISCARD BYPASS",
+        "INSERT INTO sums VALUES ('hand', 0, 3)",
+        "SYSTEM REPLAY VIEW v DISCARD BYPASS",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("what", REPLAYS)

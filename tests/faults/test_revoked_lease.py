@@ -29,15 +29,17 @@ MORE = {
     ),
     "insert by keys": Operation(
         "INSERT INTO keyed VALUES (1, 2)",
-        ("CREATE TABLE keyed (k UInt64, n UInt64) ENGINE = MergeTree ORDER BY k"
-         " SETTINGS deduplicate_by = 'k'",),
+        (
+            "CREATE TABLE keyed (k UInt64, n UInt64) ENGINE = MergeTree ORDER BY k"
+            " SETTINGS deduplicate_by = 'k'",
+        ),
     ),
     "alter delete": Operation("ALTER TABLE s DELETE WHERE k = 'a'"),
     "drop partition": Operation("ALTER TABLE s DROP PARTITION 1"),
     "reconcile": Operation("SYSTEM RECONCILE VIEW v"),
     "replay of a partition": Operation("SYSTEM REPLAY VIEW v PARTITION ID '1'"),
     "rebuild that goes on": Operation(f"SYSTEM REBUILD VIEW x SETTINGS {SMALL}"),
-}  # fmt: skip
+}
 ALL = {**{n: o for n, o in OPERATIONS.items() if n not in CATALOG_ONLY}, **MORE}
 
 

@@ -24,8 +24,16 @@ from tests.faults.operations import OPERATIONS, expected, prepare_all, verify
 
 ROOT = Path(__file__).parents[2]
 CALLS = (
-    "fsync", "fdatasync", "pwrite64", "write", "rename", "openat", "unlink", "ftruncate", "pread64",
-)  # fmt: skip
+    "fsync",
+    "fdatasync",
+    "pwrite64",
+    "write",
+    "rename",
+    "openat",
+    "unlink",
+    "ftruncate",
+    "pread64",
+)
 ERRORS = ("ENOSPC", "EIO")
 SECONDS = 15.0
 ATTACH_SECONDS_MAX = 20.0
@@ -57,8 +65,10 @@ class Child:
         self._line.settimeout(120)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.faults.strace_child", str(theirs.fileno()), durability],
-            pass_fds=[theirs.fileno()], cwd=ROOT, stderr=subprocess.PIPE,
-        )  # fmt: skip
+            pass_fds=[theirs.fileno()],
+            cwd=ROOT,
+            stderr=subprocess.PIPE,
+        )
         theirs.close()
 
     def say(self, text: str) -> None:
@@ -163,8 +173,11 @@ def one_case(child: Child, template: Path, folder: Path, case: Case) -> None:
     states: Any = eval((template / f"{case.operation}.states").read_text())
     copied(template, folder, case.operation)
     outcome = child.run(
-        folder, case.operation, ["-e", f"trace={case.call}", "-e", case.injection], Path("/dev/null")
-    )  # fmt: skip
+        folder,
+        case.operation,
+        ["-e", f"trace={case.call}", "-e", case.injection],
+        Path("/dev/null"),
+    )
     assert not outcome.startswith("raw"), f"{case}: {outcome}"
     crashed = folder.with_name(f"{folder.name}-crashed")
     shutil.copytree(folder, crashed)

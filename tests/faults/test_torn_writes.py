@@ -29,15 +29,18 @@ from tests.faults.torn import Disk, Mode
 
 FIRST_PARTS = Operation(
     "INSERT INTO empty VALUES (1, 'a', 1), (2, 'b', 2)",
-    ("CREATE TABLE empty (p UInt8, k String, n Int64) ENGINE = MergeTree PARTITION BY p ORDER BY k"
-     " SETTINGS inline_bytes_max = 0",
-     "CREATE MATERIALIZED VIEW first TO sums AS SELECT p, k, sum(empty.n) AS n FROM empty GROUP BY p, k"),
-)  # fmt: skip
+    (
+        "CREATE TABLE empty (p UInt8, k String, n Int64) ENGINE = MergeTree PARTITION BY p ORDER BY k"
+        " SETTINGS inline_bytes_max = 0",
+        "CREATE MATERIALIZED VIEW first TO sums AS SELECT p, k, sum(empty.n) AS n FROM empty GROUP BY p, k",
+    ),
+)
 """Into a table that has no folder yet."""
 LAST_PARTS = Operation(
     before=("INSERT INTO junk VALUES (1, 'c', 1)", "TRUNCATE TABLE junk"),
-    one_commit=False, work=OPERATIONS["vacuum"].work,
-)  # fmt: skip
+    one_commit=False,
+    work=OPERATIONS["vacuum"].work,
+)
 """After the vacuum there is no file left of a writer that has ended: its lease is forgotten."""
 CASES = {**OPERATIONS, "first parts": FIRST_PARTS, "last parts": LAST_PARTS}
 CASES.pop("backup")

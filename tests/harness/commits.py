@@ -53,10 +53,17 @@ def rows_of(*pairs: tuple[str, int]) -> pa.Table:
 def make_part(table_id: str, index: int = 0, **more: object) -> Part:
     """A part without a file: the catalog does not look."""
     facts = {
-        "id": f"{table_id}-{next(_ids)}", "table_id": table_id, "partition_id": "all",
-        "partition_value": (), "rows": 10, "bytes": 100, "blocks": NewBlock(table_id, index),
-        "uncompressed_bytes": {"k": 60, "n": 40}, "checksum": "x", **more,
-    }  # fmt: skip
+        "id": f"{table_id}-{next(_ids)}",
+        "table_id": table_id,
+        "partition_id": "all",
+        "partition_value": (),
+        "rows": 10,
+        "bytes": 100,
+        "blocks": NewBlock(table_id, index),
+        "uncompressed_bytes": {"k": 60, "n": 40},
+        "checksum": "x",
+        **more,
+    }
     facts.setdefault("path", f"data/{table_id}/lease-{facts['id']}.parquet")
     return Part(**facts)  # type: ignore[arg-type]
 
@@ -70,19 +77,28 @@ def create_all(catalog: Catalog) -> Committed:
 
 
 def insert(
-    catalog: Catalog, lease_id: str, *requirements: Requirement, more: tuple[Change, ...] = (),
+    catalog: Catalog,
+    lease_id: str,
+    *requirements: Requirement,
+    more: tuple[Change, ...] = (),
     part: Part | None = None,
-) -> Committed:  # fmt: skip
+) -> Committed:
     """One INSERT into `s` with its view into `t`."""
     source, target = NewBlock("s", 0), NewBlock("t", 0)
     made = Contribution("v", 1, "s", None, (source,), 3)
     needed = (
-        LeaseLive(lease_id), SchemaIs("s", 1), SchemaIs("t", 1), ViewsAre("s", (("v", 1),)),
+        LeaseLive(lease_id),
+        SchemaIs("s", 1),
+        SchemaIs("t", 1),
+        ViewsAre("s", (("v", 1),)),
         *requirements,
-    )  # fmt: skip
+    )
     changes = (
-        AddBlock(source, 10), AddPart(part or make_part("s")),
-        AddBlock(target, 3), AddPart(make_part("t", contributions=(made,))),
-        AddCoverage(CoverageRow("v", None, source)), *more,
-    )  # fmt: skip
+        AddBlock(source, 10),
+        AddPart(part or make_part("s")),
+        AddBlock(target, 3),
+        AddPart(make_part("t", contributions=(made,))),
+        AddCoverage(CoverageRow("v", None, source)),
+        *more,
+    )
     return catalog.apply(Commit(needed, changes, "INSERT", "q", "INSERT INTO s"))

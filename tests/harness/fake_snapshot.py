@@ -95,7 +95,11 @@ def table(
     if isinstance(columns, Mapping):
         columns = [Column(i, n, t) for i, (n, t) in enumerate(columns.items(), start=1)]
     return Table(
-        id=f"{database}.{name}", database=database, name=name, engine=Engine(engine),
-        columns=tuple(columns), sorting_key=tuple(KeyItem(k) for k in order_by),
+        id=f"{database}.{name}",
+        database=database,
+        name=name,
+        engine=Engine(engine),
+        columns=tuple(columns),
+        sorting_key=tuple(KeyItem(k) for k in order_by),
         primary_key=len(tuple(order_by)),
-    )  # fmt: skip
+    )

@@ -86,9 +86,11 @@ class Oracle:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
         traceback: TracebackType | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.close()
 
     def _ask(self, sql: str, output_format: str) -> bytes:
@@ -110,9 +112,12 @@ class Oracle:
         if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, str(Path(__file__).resolve()), "--serve"],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8",
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                encoding="utf-8",
                 env={**os.environ, "TZ": "UTC"},
-            )  # fmt: skip
+            )
         return self._process
 
 

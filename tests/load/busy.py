@@ -81,21 +81,25 @@ def inserts(chance: random.Random) -> Iterator[str]:
 def deletes(chance: random.Random) -> Iterator[str]:
     while True:
         p, k = chance.randrange(PARTITIONS), chance.randrange(KEYS)
-        yield chance.choice((
-            f"DELETE FROM s WHERE p = {p} AND k >= {k // 2}",
-            f"DELETE FROM s WHERE k % 3 = {k % 3}",
-            f"ALTER TABLE s DROP PARTITION {p}",
-        ))  # fmt: skip
+        yield chance.choice(
+            (
+                f"DELETE FROM s WHERE p = {p} AND k >= {k // 2}",
+                f"DELETE FROM s WHERE k % 3 = {k % 3}",
+                f"ALTER TABLE s DROP PARTITION {p}",
+            )
+        )
 
 
 def dimension(chance: random.Random) -> Iterator[str]:
     while True:
         k = chance.randrange(KEYS)
-        yield chance.choice((
-            f"ALTER TABLE d UPDATE w = {chance.randint(-3, 3)} WHERE k = {k}",
-            f"DELETE FROM d WHERE k = {k}",
-            f"INSERT INTO d VALUES ({k}, {chance.randint(-3, 3)})",
-        ))  # fmt: skip
+        yield chance.choice(
+            (
+                f"ALTER TABLE d UPDATE w = {chance.randint(-3, 3)} WHERE k = {k}",
+                f"DELETE FROM d WHERE k = {k}",
+                f"INSERT INTO d VALUES ({k}, {chance.randint(-3, 3)})",
+            )
+        )
 
 
 def merges(chance: random.Random) -> Iterator[str]:
@@ -110,10 +114,14 @@ def replays(chance: random.Random) -> Iterator[str]:
         p = chance.randrange(PARTITIONS)
         for one in VIEWS:
             yield f"SYSTEM REPLAY VIEW {one} STALE"
-        yield chance.choice((
-            f"SYSTEM REPLAY VIEW {view} PARTITION {p}", f"SYSTEM REPLAY VIEW {view}",
-            f"SYSTEM RECONCILE VIEW {view}", f"SYSTEM RECONCILE VIEW {view} OLDEST 1",
-        ))  # fmt: skip
+        yield chance.choice(
+            (
+                f"SYSTEM REPLAY VIEW {view} PARTITION {p}",
+                f"SYSTEM REPLAY VIEW {view}",
+                f"SYSTEM RECONCILE VIEW {view}",
+                f"SYSTEM RECONCILE VIEW {view} OLDEST 1",
+            )
+        )
 
 
 def backfills(chance: random.Random) -> Iterator[str]:
@@ -127,8 +135,14 @@ def backfills(chance: random.Random) -> Iterator[str]:
 
 
 ROLES: tuple[Callable[[random.Random], Iterator[str]], ...] = (
-    inserts, inserts, deletes, dimension, merges, replays, backfills,
-)  # fmt: skip
+    inserts,
+    inserts,
+    deletes,
+    dimension,
+    merges,
+    replays,
+    backfills,
+)
 
 
 @contextmanager

@@ -27,7 +27,7 @@ DIFFERENCES = {
     "joined_mv": "SELECT p, k, sum(n), sum(x) FROM (SELECT p, k, n, x FROM joined UNION ALL"
     " SELECT s.p AS p, s.k AS k, -toInt64(count()), -sum(s.x * d.w) FROM s JOIN d ON s.k = d.k"
     " GROUP BY s.p, s.k) GROUP BY p, k HAVING sum(n) != 0 OR sum(x) != 0",
-}  # fmt: skip
+}
 
 
 @dataclass

@@ -10,15 +10,7 @@ import pytest
 import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.maintenance.check import check_database
-from tests.load.inserts import (
-    HEADER,
-    ROWS,
-    Inserts,
-    insert_for,
-    mend,
-    prepare,
-    views_changing,
-)
+from tests.load.inserts import HEADER, ROWS, Inserts, insert_for, mend, prepare, views_changing
 from tests.unit.views.warehouse import dicts
 
 

@@ -23,8 +23,11 @@ def watch(folder: str, checks: int, seed: int) -> None:
     with busy(folder, seed) as seen:
         process = subprocess.run(
             [sys.executable, "-m", "tests.load.second", folder, str(checks)],
-            cwd=ROOT, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     print(f"\n{process.stdout}{dict(seen.done)}\nrefused: {dict(seen.refused)}")
     assert process.returncode == 0, process.stdout + process.stderr[-3000:]
     assert not seen.broken, seen.broken[:3]

@@ -40,8 +40,12 @@ class Child:
         self.output = tempfile.TemporaryFile("w+")  # noqa: SIM115  (it lives as long as the child)
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.load.six", str(folder), *role.split()],
-            stdin=subprocess.PIPE, stdout=self.output, stderr=subprocess.STDOUT, text=True, cwd=ROOT,
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=self.output,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=ROOT,
+        )
 
     def has_begun(self) -> bool:
         """It has said something, or nothing will come."""
@@ -138,9 +142,12 @@ def figures(
 ) -> tuple[str, float]:
     """What was done, in words, and the longest wait of a writer in seconds."""
     took = sorted(
-        one for role, texts in said.items() if role.startswith("writer")
-        for text in texts for one in waits(text, still)
-    )  # fmt: skip
+        one
+        for role, texts in said.items()
+        if role.startswith("writer")
+        for text in texts
+        for one in waits(text, still)
+    )
     rounds = {role: sum(t.count("round") for t in said[role]) for role in ("reader", "keeper")}
     kills = sum(text.count("killed ") for texts in said.values() for text in texts)
     told = (

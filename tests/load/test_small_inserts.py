@@ -30,9 +30,7 @@ BACKLOG_SECONDS_MAX = 120
 
 def check_growth(first: Window, last: Window) -> None:
     for share in (0.5, 0.99):
-        for before, after in (
-            (first.statements, last.statements), (first.counts, last.counts),
-        ):  # fmt: skip
+        for before, after in ((first.statements, last.statements), (first.counts, last.counts)):
             limit = GROWTH_MAX * first.quantile(before, share)
             assert last.quantile(after, share) <= limit, (share, first.line(), last.line())
     assert last.live_parts <= GROWTH_MAX * first.live_parts + 8, last.line()

@@ -64,9 +64,13 @@ class Comparison:
         alike = outcome in ("same", "both_refuse")
         rule = "" if alike else explanation(typed or statement, ours, theirs)
         return Verdict(
-            "explained" if rule else outcome, rule, str(ours)[:400], str(theirs)[:400],
-            isinstance(ours, Answer), isinstance(theirs, Answer),
-        )  # fmt: skip
+            "explained" if rule else outcome,
+            rule,
+            str(ours)[:400],
+            str(theirs)[:400],
+            isinstance(ours, Answer),
+            isinstance(theirs, Answer),
+        )
 
     def _ours(self, statement: str) -> Answer | Refusal:
         try:
@@ -151,8 +155,11 @@ def _as_flags(rows: Rows, flags: Sequence[bool]) -> Rows:
     def flag(value: str | None) -> str | None:
         if value is None:
             return None
-        return re.sub(r"\b\d+\b", lambda m: str(int(m.group() != "0")),
-                      value.replace("true", "1").replace("false", "0"))  # fmt: skip
+        return re.sub(
+            r"\b\d+\b",
+            lambda m: str(int(m.group() != "0")),
+            value.replace("true", "1").replace("false", "0"),
+        )
 
     return [tuple(flag(v) if one else v for v, one in zip(row, flags, strict=True)) for row in rows]
 
@@ -162,7 +169,11 @@ def _rounded(rows: Rows, floats: Sequence[bool]) -> Rows:
 
     def key(row: tuple[str | None, ...]) -> str:
         exact = [value for value, inexact in zip(row, floats, strict=True) if not inexact]
-        near = [_NUMBER.sub(_short, value or "") for value, inexact in zip(row, floats, strict=True) if inexact]  # fmt: skip
+        near = [
+            _NUMBER.sub(_short, value or "")
+            for value, inexact in zip(row, floats, strict=True)
+            if inexact
+        ]
         return str((exact, near))
 
     return sorted(rows, key=key)

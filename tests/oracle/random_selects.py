@@ -16,19 +16,56 @@ from tests.oracle.random_values import Column, Table, random_table
 
 ORDERED = ("int", "bool", "string", "date", "datetime", "datetime64", "decimal", "fixed", "uuid")
 _AGGREGATES: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("count", ("int",)), ("sum", ("int",)), ("sum", ("decimal",)), ("min", ("int",)),
-    ("max", ("string",)), ("min", ("datetime",)), ("max", ("date",)), ("avg", ("int",)),
-    ("avg", ("decimal",)), ("uniqExact", ("string",)), ("uniqExact", ("int",)), ("uniq", ("int",)),
-    ("groupBitAnd", ("int",)), ("groupBitOr", ("int",)), ("groupBitXor", ("int",)),
-    ("argMin", ("string", "int")), ("argMax", ("int", "date")), ("quantileExact", ("int",)),
-    ("sumWithOverflow", ("int",)), ("median", ("int",)), ("stddevPop", ("decimal",)), ("min", ("decimal",)),
-    ("max", ("datetime64",)), ("varSamp", ("int",)), ("max", ("fixed",)), ("min", ("uuid",)),
-    ("corr", ("int", "int")), ("covarPop", ("int", "int")), ("sum", ("bool",)), ("max", ("bool",)),
-)  # fmt: skip
+    ("count", ("int",)),
+    ("sum", ("int",)),
+    ("sum", ("decimal",)),
+    ("min", ("int",)),
+    ("max", ("string",)),
+    ("min", ("datetime",)),
+    ("max", ("date",)),
+    ("avg", ("int",)),
+    ("avg", ("decimal",)),
+    ("uniqExact", ("string",)),
+    ("uniqExact", ("int",)),
+    ("uniq", ("int",)),
+    ("groupBitAnd", ("int",)),
+    ("groupBitOr", ("int",)),
+    ("groupBitXor", ("int",)),
+    ("argMin", ("string", "int")),
+    ("argMax", ("int", "date")),
+    ("quantileExact", ("int",)),
+    ("sumWithOverflow", ("int",)),
+    ("median", ("int",)),
+    ("stddevPop", ("decimal",)),
+    ("min", ("decimal",)),
+    ("max", ("datetime64",)),
+    ("varSamp", ("int",)),
+    ("max", ("fixed",)),
+    ("min", ("uuid",)),
+    ("corr", ("int", "int")),
+    ("covarPop", ("int", "int")),
+    ("sum", ("bool",)),
+    ("max", ("bool",)),
+)
 _COMBINATORS = (
-    "", "", "", "If", "OrNull", "OrDefault", "IfOrNull", "OrNullIf", "IfOrDefault", "OrDefaultIf",
-    "Distinct", "DistinctIf", "Array", "ArrayIf", "IfState", "State", "DistinctIfOrNull",
-)  # fmt: skip
+    "",
+    "",
+    "",
+    "If",
+    "OrNull",
+    "OrDefault",
+    "IfOrNull",
+    "OrNullIf",
+    "IfOrDefault",
+    "OrDefaultIf",
+    "Distinct",
+    "DistinctIf",
+    "Array",
+    "ArrayIf",
+    "IfState",
+    "State",
+    "DistinctIfOrNull",
+)
 _JOINS = ("INNER JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN")
 _SETS = (
     "UNION ALL",
@@ -61,9 +98,22 @@ class Statements:
         )
 
     def statement(self) -> str:
-        shapes = (self._rows, self._rows, self._groups, self._groups, self._whole, self._join,
-                  self._set, self._distinct, self._limit_by, self._subquery, self._common,
-                  self._membership, self._array_join, self._merged)  # fmt: skip
+        shapes = (
+            self._rows,
+            self._rows,
+            self._groups,
+            self._groups,
+            self._whole,
+            self._join,
+            self._set,
+            self._distinct,
+            self._limit_by,
+            self._subquery,
+            self._common,
+            self._membership,
+            self._array_join,
+            self._merged,
+        )
         return self.draw.choice(shapes)()
 
     def _over(self, columns: Sequence[Column]) -> Expressions:

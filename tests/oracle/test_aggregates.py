@@ -27,8 +27,26 @@ CASES: list[Case] = [
     *_over("count", "", "u8", "n8", "ns"),
     *_over("sum avg", "u8", "u64", "i64", "i8", "num", "f64", "d9", "d18", "b", "n8", "ni", "nf"),
     *_over("sum", "s", "d", "au"),
-    *_over("min max", "u8", "i64", "num", "f64", "d9", "s", "d", "dt", "ms", "b", "n8", "ns", "nd",
-           "lc", "fs", "id", "nf"),
+    *_over(
+        "min max",
+        "u8",
+        "i64",
+        "num",
+        "f64",
+        "d9",
+        "s",
+        "d",
+        "dt",
+        "ms",
+        "b",
+        "n8",
+        "ns",
+        "nd",
+        "lc",
+        "fs",
+        "id",
+        "nf",
+    ),
     *_over("sumWithOverflow groupBitAnd groupBitOr groupBitXor", "u8", "i16", "n8"),
     *_over("argMin argMax", "s i32", "u8 s", "ns u8", "n8 ni", "d num", "lc dt", "s ns"),
     *_over("uniq uniqExact", "u8", "s", "ns", "lc", "d", "u8 s", "d9", "n8 ni", "num", "au"),
@@ -48,7 +66,7 @@ CASES: list[Case] = [
     *_over("sumOrNullIf sumIfOrNull", "u8 b"),
     *_over("sumDistinct countDistinct avgDistinct", "i8", "n8"),
     *_over("SUM Count MAX any_value", "small"),
-]  # fmt: skip
+]
 
 KNOWN_DIFFERENCES = {
     "min f64": "as ClickHouse, but the sign of NaN is not printed",
@@ -73,8 +91,11 @@ def _groups(kind: str) -> tuple[Groups, np.ndarray]:
     rows = np.arange(typed_table.ROWS)
     if kind == "grouped":
         return Groups(rows % 3, 3), rows
-    return (Groups(np.zeros(len(rows), np.int64), 1), rows) if kind == "whole" else (
-        Groups(np.zeros(0, np.int64), 1), rows[:0])  # fmt: skip
+    return (
+        (Groups(np.zeros(len(rows), np.int64), 1), rows)
+        if kind == "whole"
+        else (Groups(np.zeros(0, np.int64), 1), rows[:0])
+    )
 
 
 def _sql(case: Case, kind: str, table: str) -> str:
@@ -146,16 +167,26 @@ def _sorted_lists(shown: object) -> list[list[str]]:
 @pytest.mark.parametrize(
     ("name", "parameters", "types"),
     [
-        ("sumState", (), "UInt8"), ("avgState", (), "Nullable(UInt8)"), ("countState", (), ""),
-        ("sumIfState", (), "UInt8 UInt8"), ("sumStateIf", (), "UInt8 UInt8"),
-        ("uniqState", (), "String"), ("uniqExactState", (), "UInt8 String"),
-        ("quantileState", (0.9,), "Float64"), ("quantilesState", (0.5, 0.9), "UInt64"),
-        ("medianState", (), "UInt64"), ("argMaxState", (), "String DateTime"),
-        ("maxSimpleState", (), "UInt64"), ("sumSimpleState", (), "UInt8"),
-        ("sumOrNullState", (), "UInt8"), ("anyLastState", (), "UInt8"), ("any_valueState", (), "UInt8"),
-        ("avgSimpleState", (), "UInt8"), ("countIfState", (), "UInt8"),
+        ("sumState", (), "UInt8"),
+        ("avgState", (), "Nullable(UInt8)"),
+        ("countState", (), ""),
+        ("sumIfState", (), "UInt8 UInt8"),
+        ("sumStateIf", (), "UInt8 UInt8"),
+        ("uniqState", (), "String"),
+        ("uniqExactState", (), "UInt8 String"),
+        ("quantileState", (0.9,), "Float64"),
+        ("quantilesState", (0.5, 0.9), "UInt64"),
+        ("medianState", (), "UInt64"),
+        ("argMaxState", (), "String DateTime"),
+        ("maxSimpleState", (), "UInt64"),
+        ("sumSimpleState", (), "UInt8"),
+        ("sumOrNullState", (), "UInt8"),
+        ("anyLastState", (), "UInt8"),
+        ("any_valueState", (), "UInt8"),
+        ("avgSimpleState", (), "UInt8"),
+        ("countIfState", (), "UInt8"),
     ],
-)  # fmt: skip
+)
 def test_state_types_have_clickhouse_names(
     oracle: Oracle, name: str, parameters: tuple[object, ...], types: str
 ) -> None:

@@ -275,7 +275,7 @@ SCRIPTS: dict[str, str] = {
         OPTIMIZE TABLE T FINAL
         SELECT * FROM T ORDER BY k
     """,
-}  # fmt: skip
+}
 
 
 @pytest.fixture

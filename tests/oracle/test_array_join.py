@@ -123,7 +123,7 @@ QUERIES = (
     "SELECT countIf(arrayJoin(arr) > 1), max(arrayJoin(arr)) FROM aj",
     "SELECT u.id, arrayJoin(u.arr) AS x FROM aj AS l INNER JOIN aj AS u ON l.id = u.id ORDER BY u.id, x",
     "SELECT a, arrayJoin([10, 20]) AS x FROM aj ARRAY JOIN arr AS a ORDER BY a, x",
-)  # fmt: skip
+)
 
 ERRORS = (
     "SELECT id, a, x FROM aj ARRAY JOIN arr AS a, [1, 2] AS x",

@@ -12,10 +12,14 @@ from tests.harness.oracle import Oracle
 
 TEXTS = 600
 CALLS = (
-    "parseDateTimeBestEffortOrNull(s)", "parseDateTime64BestEffortOrNull(s, 6)",
-    "parseDateTimeBestEffortUSOrNull(s, 'Asia/Kolkata')", "parseDateTime64BestEffortUSOrNull(s, 3, 'Asia/Tokyo')",
-    "parseDateTimeBestEffortOrZero(s)", "CAST(s AS Nullable(DateTime))", "CAST(s AS Nullable(DateTime64(9)))",
-)  # fmt: skip
+    "parseDateTimeBestEffortOrNull(s)",
+    "parseDateTime64BestEffortOrNull(s, 6)",
+    "parseDateTimeBestEffortUSOrNull(s, 'Asia/Kolkata')",
+    "parseDateTime64BestEffortUSOrNull(s, 3, 'Asia/Tokyo')",
+    "parseDateTimeBestEffortOrZero(s)",
+    "CAST(s AS Nullable(DateTime))",
+    "CAST(s AS Nullable(DateTime64(9)))",
+)
 MONTHS = (
     "Jan",
     "Feb",
@@ -31,8 +35,27 @@ MONTHS = (
     "Sept",
 )
 WEEKDAYS = ("Mon", "Tue", "Wednesday", "thu", "FRI", "Saturday", "Sun", "Mond")
-OFFSETS = ("", "", "Z", " UTC", " GMT", " MSK", "+03:00", " +0300", "-0530", "+3", "+330", " +3:30",
-           " EST", "+123456", "+12345", "PM", " pm", " AM", "+3-0530")  # fmt: skip
+OFFSETS = (
+    "",
+    "",
+    "Z",
+    " UTC",
+    " GMT",
+    " MSK",
+    "+03:00",
+    " +0300",
+    "-0530",
+    "+3",
+    "+330",
+    " +3:30",
+    " EST",
+    "+123456",
+    "+12345",
+    "PM",
+    " pm",
+    " AM",
+    "+3-0530",
+)
 MARKS = "-/.-/. :_xT,;年"
 
 
@@ -56,8 +79,14 @@ class Texts:
         if kind < 0.85:
             day, clock, offset = self._day(), self._clock(), draw.choice(OFFSETS)
             mark = draw.choice((" ", " ", " ", "T", ", ", ",", "  ", "", ":", "-"))
-            made = draw.choice((day + mark + clock + offset, day + mark + clock + offset,
-                                day + offset, clock + mark + day + offset))  # fmt: skip
+            made = draw.choice(
+                (
+                    day + mark + clock + offset,
+                    day + mark + clock + offset,
+                    day + offset,
+                    clock + mark + day + offset,
+                )
+            )
         else:
             pieces = (
                 "1",
@@ -85,21 +114,37 @@ class Texts:
         month = draw.choice((f"{draw.randint(0, 13)}", f"{draw.randint(1, 12):02d}"))
         day = draw.choice((f"{draw.randint(0, 32)}", f"{draw.randint(1, 28):02d}"))
         name, weekday = draw.choice(MONTHS), draw.choice(WEEKDAYS)
-        return draw.choice((
-            f"{year}{mark}{month}{mark}{day}", f"{day}{mark}{month}{mark}{year}",
-            f"{day}/{month}/{draw.randint(0, 99):02d}", f"{day} {name} {year}", f"{name} {day}, {year}",
-            f"{day}{mark}{name}{mark}{year}", f"{weekday}, {day} {name} {year}", f"{year} {name} {day}",
-            f"{year}{int(month):02d}{int(day):02d}", f"{year}{int(month):02d}", year, f"{year}{mark}{month}",
-        ))  # fmt: skip
+        return draw.choice(
+            (
+                f"{year}{mark}{month}{mark}{day}",
+                f"{day}{mark}{month}{mark}{year}",
+                f"{day}/{month}/{draw.randint(0, 99):02d}",
+                f"{day} {name} {year}",
+                f"{name} {day}, {year}",
+                f"{day}{mark}{name}{mark}{year}",
+                f"{weekday}, {day} {name} {year}",
+                f"{year} {name} {day}",
+                f"{year}{int(month):02d}{int(day):02d}",
+                f"{year}{int(month):02d}",
+                year,
+                f"{year}{mark}{month}",
+            )
+        )
 
     def _clock(self) -> str:
         draw = self.draw
         hour, minute, second = draw.randint(0, 25), draw.randint(0, 61), draw.randint(0, 61)
         fraction = draw.choice(("", "5", "123456", "123456789", "1234567890123456789012"))
-        return draw.choice((
-            f"{hour:02d}:{minute:02d}:{second:02d}", f"{hour}:{minute}:{second}", f"{hour}:{minute}",
-            f"{hour:02d}:{minute:02d}:{second:02d}.{fraction}", f"{hour:02d}{minute:02d}{second:02d}", f"{hour}",
-        ))  # fmt: skip
+        return draw.choice(
+            (
+                f"{hour:02d}:{minute:02d}:{second:02d}",
+                f"{hour}:{minute}:{second}",
+                f"{hour}:{minute}",
+                f"{hour:02d}:{minute:02d}:{second:02d}.{fraction}",
+                f"{hour:02d}{minute:02d}{second:02d}",
+                f"{hour}",
+            )
+        )
 
 
 def literal(text: str) -> str:
@@ -120,9 +165,11 @@ def test_random_texts(connection: olapdb.Connection, oracle: Oracle, call: str) 
     years = (this_year, str(int(this_year) - 1))
     read = 0
     for text, expected, found in zip(drawn, there, here, strict=True):
-        yearless = expected is not None and expected.startswith(years) and not any(
-            year in text for year in years
-        )  # fmt: skip
+        yearless = (
+            expected is not None
+            and expected.startswith(years)
+            and not any(year in text for year in years)
+        )
         if not yearless:
             assert found == expected, text
             read += found is not None
@@ -130,10 +177,27 @@ def test_random_texts(connection: olapdb.Connection, oracle: Oracle, call: str) 
 
 
 WRONG = (
-    "", "abc", "2020-01-02 xyz", "2020-01-02 @", "1600000000.5", "1600000000123 ", "12345", "-1600000000",
-    "2020-02-30", "2020-13-01", "2020-01-02 10:00:00 Married", "1:2:3 4:5:6 2020", "Mon Tue 2020,", "2020/01",
-    "02/Jan/2020:10:00:00 +0300", "32/32/2020", "2020 aM pm x", "1.1.1.2020", "Tuesday", "2020-01-02,",
-)  # fmt: skip
+    "",
+    "abc",
+    "2020-01-02 xyz",
+    "2020-01-02 @",
+    "1600000000.5",
+    "1600000000123 ",
+    "12345",
+    "-1600000000",
+    "2020-02-30",
+    "2020-13-01",
+    "2020-01-02 10:00:00 Married",
+    "1:2:3 4:5:6 2020",
+    "Mon Tue 2020,",
+    "2020/01",
+    "02/Jan/2020:10:00:00 +0300",
+    "32/32/2020",
+    "2020 aM pm x",
+    "1.1.1.2020",
+    "Tuesday",
+    "2020-01-02,",
+)
 
 
 @pytest.mark.parametrize("text", WRONG)
@@ -142,24 +206,45 @@ def test_wrong_texts(connection: olapdb.Connection, oracle: Oracle, text: str) -
         assert_same(connection, oracle, f"SELECT {call} AS v")
 
 
-@pytest.mark.parametrize("expression", [
-    "parseDateTimeBestEffort('2020-01-02', 3)", "parseDateTimeBestEffort('2020-1-2', 3, 'Asia/Tokyo')",
-    "parseDateTime32BestEffort('2020-01-02', 'Asia/Tokyo')", "parseDateTime64BestEffort('2020-01-02')",
-    "parseDateTime32BestEffortOrNull('x')", "parseDateTime64BestEffortUSOrZero('1/2/2020 3:4', 3)",
-    "parseDateTimeBestEffort(toFixedString('2020-01-02', 12))", "parseDateTimeBestEffortOrZero(toNullable('x'))",
-    "parseDateTimeBestEffortOrNull(NULL)",
-    "parseDateTime64BestEffort(NULL, 3)", "parseDateTimeBestEffort(5)", "parseDateTimeBestEffort([''])",
-    "parseDateTime64BestEffort('2020-01-02', 10)", "parseDateTime64BestEffort('2020-01-02', 'UTC')",
-    "parseDateTime64BestEffort('2020-01-02', materialize(3))", "parseDateTimeBestEffortUS('2020-01-02', 4)",
-    "parseDateTimeBestEffort('2020-01-02', 'Nope')", "parseDateTime32BestEffort('2020-01-02', 'UTC', 1)",
-    "parseDateTime64BestEffort('2299-12-31 23:59:59.25', 9)", "toDateTime64('2299-12-31 23:59:59.25', 9)",
-    "parseDateTime64BestEffortOrNull('2299-12-31 23:59:59.25', 9)", "toDateTime64('1850-01-02 10:00:00.25', 3)",
-    "toDateTime('2020-03-29 02:30:00', 'Europe/Berlin')", "toDateTime('2018-11-04 00:30:00', 'America/Sao_Paulo')",
-    "toDateTimeOrNull('12/31/20 5:06 PM')", "toDateTimeOrNull('2020-1-2')", "toDateTimeOrNull('2020/01/02 03:04:05')",
-    "toDateTimeOrZero('123456')", "toDateTime64OrNull('-1600000000.25', 3)", "toDateTime64OrNull('1600000000123', 3)",
-    "toDateTimeOrNull('2020-01-02 03:04:05.5')", "toDateTime64OrNull('2020-01-02 03:04:05.5', 3)",
-    "toDateTimeOrDefault('1 Jan 2020')", "toDateTime('2020-01-02') = '2 Jan 2020'",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "parseDateTimeBestEffort('2020-01-02', 3)",
+        "parseDateTimeBestEffort('2020-1-2', 3, 'Asia/Tokyo')",
+        "parseDateTime32BestEffort('2020-01-02', 'Asia/Tokyo')",
+        "parseDateTime64BestEffort('2020-01-02')",
+        "parseDateTime32BestEffortOrNull('x')",
+        "parseDateTime64BestEffortUSOrZero('1/2/2020 3:4', 3)",
+        "parseDateTimeBestEffort(toFixedString('2020-01-02', 12))",
+        "parseDateTimeBestEffortOrZero(toNullable('x'))",
+        "parseDateTimeBestEffortOrNull(NULL)",
+        "parseDateTime64BestEffort(NULL, 3)",
+        "parseDateTimeBestEffort(5)",
+        "parseDateTimeBestEffort([''])",
+        "parseDateTime64BestEffort('2020-01-02', 10)",
+        "parseDateTime64BestEffort('2020-01-02', 'UTC')",
+        "parseDateTime64BestEffort('2020-01-02', materialize(3))",
+        "parseDateTimeBestEffortUS('2020-01-02', 4)",
+        "parseDateTimeBestEffort('2020-01-02', 'Nope')",
+        "parseDateTime32BestEffort('2020-01-02', 'UTC', 1)",
+        "parseDateTime64BestEffort('2299-12-31 23:59:59.25', 9)",
+        "toDateTime64('2299-12-31 23:59:59.25', 9)",
+        "parseDateTime64BestEffortOrNull('2299-12-31 23:59:59.25', 9)",
+        "toDateTime64('1850-01-02 10:00:00.25', 3)",
+        "toDateTime('2020-03-29 02:30:00', 'Europe/Berlin')",
+        "toDateTime('2018-11-04 00:30:00', 'America/Sao_Paulo')",
+        "toDateTimeOrNull('12/31/20 5:06 PM')",
+        "toDateTimeOrNull('2020-1-2')",
+        "toDateTimeOrNull('2020/01/02 03:04:05')",
+        "toDateTimeOrZero('123456')",
+        "toDateTime64OrNull('-1600000000.25', 3)",
+        "toDateTime64OrNull('1600000000123', 3)",
+        "toDateTimeOrNull('2020-01-02 03:04:05.5')",
+        "toDateTime64OrNull('2020-01-02 03:04:05.5', 3)",
+        "toDateTimeOrDefault('1 Jan 2020')",
+        "toDateTime('2020-01-02') = '2 Jan 2020'",
+    ],
+)
 def test_calls(connection: olapdb.Connection, oracle: Oracle, expression: str) -> None:
     assert_same(connection, oracle, f"SELECT {expression} AS v")
 

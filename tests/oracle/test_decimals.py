@@ -20,8 +20,17 @@ from tests.harness.oracle import Oracle, OracleError
 CASES = 300
 OVERFLOWS, OUT_OF_BOUND = 407, 69
 DIGITS = {32: 9, 64: 18, 128: 38, 256: 76}
-OPERATIONS = ("divide", "divide", "intDiv", "intDivOrZero", "plus", "minus", "multiply", "modulo",
-              "positiveModulo")  # fmt: skip
+OPERATIONS = (
+    "divide",
+    "divide",
+    "intDiv",
+    "intDivOrZero",
+    "plus",
+    "minus",
+    "multiply",
+    "modulo",
+    "positiveModulo",
+)
 
 
 @pytest.fixture(scope="module")
@@ -135,14 +144,19 @@ def _is_long(query: str, *values: Fraction) -> bool:
 
 
 REFUSED = (
-    "toDecimal64(5, 2) / toDecimal64(0, 2)", "toDecimal64(5, 2) / 0", "intDiv(toDecimal128(5, 2), 0)",
-    "materialize(toDecimal256(5, 2)) % toDecimal256(0, 3)", "toInt8(5) / materialize(toDecimal32(0, 1))",
-    "toDecimal32(200000, 4) / toDecimal32('0.5', 1)", "toDecimal32(99999, 1) * toDecimal32(2200, 1)",
-    "toDecimal64('999999999999999999', 0) * 10", "toDecimal32(536870912, 0) * toDecimal32(4, 0)",
+    "toDecimal64(5, 2) / toDecimal64(0, 2)",
+    "toDecimal64(5, 2) / 0",
+    "intDiv(toDecimal128(5, 2), 0)",
+    "materialize(toDecimal256(5, 2)) % toDecimal256(0, 3)",
+    "toInt8(5) / materialize(toDecimal32(0, 1))",
+    "toDecimal32(200000, 4) / toDecimal32('0.5', 1)",
+    "toDecimal32(99999, 1) * toDecimal32(2200, 1)",
+    "toDecimal64('999999999999999999', 0) * 10",
+    "toDecimal32(536870912, 0) * toDecimal32(4, 0)",
     "CAST(toDecimal256('2202757978230861784136134766810189950387921114750700496990884683884319.1', 1) AS Decimal(76, 9))",
     "CAST(toDecimal128('2202757978230861784136134766810189950.1', 1) AS Decimal(76, 50))",
     "toInt64(1) / toDecimal256('0.1', 76)",
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("expression", REFUSED)
@@ -153,13 +167,16 @@ def test_what_has_no_result_is_refused(connection: olapdb.Connection, expression
 
 
 WITHIN_BITS = (
-    "toDecimal64('999999999999999999', 0) * 9", "toDecimal32(99999999, 1) + toDecimal32(99999999, 1)",
-    "-(toDecimal64('999999999999999999', 0) * 9)", "toDecimal64('999999999999999999', 0) * 9 / 9",
-    "intDivOrZero(toDecimal64('0.9', 1), toDecimal64('0', 1))", "toInt64(0) / toDecimal256('0.1', 76)",
+    "toDecimal64('999999999999999999', 0) * 9",
+    "toDecimal32(99999999, 1) + toDecimal32(99999999, 1)",
+    "-(toDecimal64('999999999999999999', 0) * 9)",
+    "toDecimal64('999999999999999999', 0) * 9 / 9",
+    "intDivOrZero(toDecimal64('0.9', 1), toDecimal64('0', 1))",
+    "toInt64(0) / toDecimal256('0.1', 76)",
     "intDiv(toDecimal64('-7', 4), toInt64(-9223372036854775808))",
     "toDecimal32(-536870912, 0) * toDecimal32(4, 0)",
     "materialize(toDecimal64(-2305843009213693952, 0)) * toDecimal64(4, 0)",
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("expression", WITHIN_BITS)
@@ -189,8 +206,10 @@ def test_quotients_of_76_digits() -> None:
 
 def test_blocks_of_every_width(connection: olapdb.Connection) -> None:
     """Rows, constants and NULL in one pass are what they are one by one."""
-    connection.execute("CREATE TABLE widths (k UInt64, a Decimal(9, 2), b Nullable(Decimal(18, 4)),"
-                       " c Decimal(38, 10), d Decimal(76, 20)) ORDER BY k")  # fmt: skip
+    connection.execute(
+        "CREATE TABLE widths (k UInt64, a Decimal(9, 2), b Nullable(Decimal(18, 4)),"
+        " c Decimal(38, 10), d Decimal(76, 20)) ORDER BY k"
+    )
     connection.execute(
         "INSERT INTO widths SELECT number, round(number / 7 - 5, 2), if(number % 5 = 0, NULL, number + 0.5),"
         " toDecimal128(number + 1, 10) * 3 - 100, toDecimal256(number + 1, 20) / 7 FROM numbers(200)"

@@ -26,7 +26,7 @@ VALUES: Mapping[str, Make] = {
     "DateTime64(3)": lambda r: f"'1969-12-31 23:59:59.99{r.randint(8, 9)}'",
     "Float64": lambda r: r.choice(("nan", "-inf", "inf", "0", "-0.0", "-1.5", "-2.5", "2.5")),
     "Float32": lambda r: r.choice(("nan", "-inf", "0", "-0.0", "-1.5", "1e30")),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ CASES = (
     Case("VersionedCollapsingMergeTree(s, v)", {**KEY, "s": SIGN, "v": ("Date", VALUES["Date"])}),
     Case("VersionedCollapsingMergeTree(s, v)", {**KEY, "s": SIGN, "v": SMALL}, order_by="(v, k)"),
     Case("VersionedCollapsingMergeTree(s, v)", {**KEY, "s": SIGN, "v": SMALL}, order_by="tuple()"),
-)  # fmt: skip
+)
 
 _DATABASES = count(1)
 
@@ -218,25 +218,49 @@ def test_columns_that_are_not_stored_stand_beside_aggregates(both: Both) -> None
 
 COLUMNS = "(k UInt32, v UInt64, s Int8, d UInt8, n Nullable(UInt8), t String, a UInt8 ALIAS 1)"
 REFUSED = (
-    "ReplacingMergeTree(nope) ORDER BY k", "ReplacingMergeTree(v, nope) ORDER BY k",
-    "ReplacingMergeTree(a) ORDER BY k", "ReplacingMergeTree(v, v) ORDER BY k",
-    "ReplacingMergeTree(v, d, k) ORDER BY k", "ReplacingMergeTree(v + 1) ORDER BY k",
-    "ReplacingMergeTree('v') ORDER BY k", "ReplacingMergeTree((v, d)) ORDER BY k",
-    "ReplacingMergeTree(t) ORDER BY k", "ReplacingMergeTree(n) ORDER BY k",
-    "ReplacingMergeTree(v, s) ORDER BY k", "ReplacingMergeTree(v, n) ORDER BY k",
-    "ReplacingMergeTree(v)", "CollapsingMergeTree ORDER BY k", "CollapsingMergeTree() ORDER BY k",
-    "CollapsingMergeTree(nope) ORDER BY k", "CollapsingMergeTree(s, v) ORDER BY k",
-    "CollapsingMergeTree(v) ORDER BY k", "CollapsingMergeTree(d) ORDER BY k",
-    "CollapsingMergeTree(s)", "VersionedCollapsingMergeTree ORDER BY k",
-    "VersionedCollapsingMergeTree(s) ORDER BY k", "VersionedCollapsingMergeTree(v, s) ORDER BY k",
-    "VersionedCollapsingMergeTree(s, s) ORDER BY k", "VersionedCollapsingMergeTree(s, t) ORDER BY k",
+    "ReplacingMergeTree(nope) ORDER BY k",
+    "ReplacingMergeTree(v, nope) ORDER BY k",
+    "ReplacingMergeTree(a) ORDER BY k",
+    "ReplacingMergeTree(v, v) ORDER BY k",
+    "ReplacingMergeTree(v, d, k) ORDER BY k",
+    "ReplacingMergeTree(v + 1) ORDER BY k",
+    "ReplacingMergeTree('v') ORDER BY k",
+    "ReplacingMergeTree((v, d)) ORDER BY k",
+    "ReplacingMergeTree(t) ORDER BY k",
+    "ReplacingMergeTree(n) ORDER BY k",
+    "ReplacingMergeTree(v, s) ORDER BY k",
+    "ReplacingMergeTree(v, n) ORDER BY k",
+    "ReplacingMergeTree(v)",
+    "CollapsingMergeTree ORDER BY k",
+    "CollapsingMergeTree() ORDER BY k",
+    "CollapsingMergeTree(nope) ORDER BY k",
+    "CollapsingMergeTree(s, v) ORDER BY k",
+    "CollapsingMergeTree(v) ORDER BY k",
+    "CollapsingMergeTree(d) ORDER BY k",
+    "CollapsingMergeTree(s)",
+    "VersionedCollapsingMergeTree ORDER BY k",
+    "VersionedCollapsingMergeTree(s) ORDER BY k",
+    "VersionedCollapsingMergeTree(v, s) ORDER BY k",
+    "VersionedCollapsingMergeTree(s, s) ORDER BY k",
+    "VersionedCollapsingMergeTree(s, t) ORDER BY k",
     "VersionedCollapsingMergeTree(s, nope) ORDER BY k",
-    "VersionedCollapsingMergeTree(s, v, k) ORDER BY k", "MergeTree(k) ORDER BY k",
-    "AggregatingMergeTree(k) ORDER BY k", "SummingMergeTree(nope) ORDER BY k",
-    "SummingMergeTree(v, d) ORDER BY k", "SummingMergeTree(k) ORDER BY k", "SummingMergeTree(v)",
-    "Memory(k)", "Log(1)", "Null(1)", "Memory ORDER BY k", "Log PARTITION BY k",
-    "TinyLog PRIMARY KEY k", "Nonsense", "memory", "ReplicatedMemory",
-)  # fmt: skip
+    "VersionedCollapsingMergeTree(s, v, k) ORDER BY k",
+    "MergeTree(k) ORDER BY k",
+    "AggregatingMergeTree(k) ORDER BY k",
+    "SummingMergeTree(nope) ORDER BY k",
+    "SummingMergeTree(v, d) ORDER BY k",
+    "SummingMergeTree(k) ORDER BY k",
+    "SummingMergeTree(v)",
+    "Memory(k)",
+    "Log(1)",
+    "Null(1)",
+    "Memory ORDER BY k",
+    "Log PARTITION BY k",
+    "TinyLog PRIMARY KEY k",
+    "Nonsense",
+    "memory",
+    "ReplicatedMemory",
+)
 
 
 @pytest.mark.parametrize("engine", REFUSED)
@@ -245,13 +269,14 @@ def test_refused_with_the_same_error(both: Both, engine: str) -> None:
 
 
 SORTED = (
-    "ReplacingMergeTree(v, d) ORDER BY k", "CollapsingMergeTree(s) ORDER BY (k, s)",
+    "ReplacingMergeTree(v, d) ORDER BY k",
+    "CollapsingMergeTree(s) ORDER BY (k, s)",
     "VersionedCollapsingMergeTree(s, v) ORDER BY k",
     "VersionedCollapsingMergeTree(s, v) ORDER BY (k, v)",
     "VersionedCollapsingMergeTree(s, v) PRIMARY KEY v ORDER BY (v, k)",
     "VersionedCollapsingMergeTree(s, v) ORDER BY tuple()",
     "VersionedCollapsingMergeTree(s, k) ORDER BY k",
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("engine", SORTED)

@@ -27,7 +27,7 @@ KEYS = {
     "tuples": "(number % 300, toString(number % 70)) AS k",
     "two keys": "intHash64(number % 9000) AS k, toString(number % 4) AS k2",
     "nullable and text": "if(number % 3 = 0, NULL, number % 7000) AS k, toString(number % 5) AS k2",
-}  # fmt: skip
+}
 QUERIES = (
     "SELECT count(), sum(l.n), sum(r.n), sum(l.n * r.n) FROM {left} l {kind} JOIN {right} r ON {on}",
     "SELECT count(), sum(l.n), sum(r.n) FROM {left} l {kind} JOIN {right} r ON {on}"

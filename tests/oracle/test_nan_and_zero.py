@@ -72,10 +72,22 @@ EXPRESSIONS = (
 )
 
 COLUMNS = (
-    "a = b", "a != b", "hasAny(a, b)", "hasAll(a, [1, v])", "has(b, v)", "indexOf(b, v)", "a IN ([nan], [-0.0, 1])",
-    "v IN (nan, 0.0)", "sign(v)", "greatest(v, w)", "least(v, w)", "arrayReverseSort(b)", "[a, b] = [b, a]",
-    "hasAny(b, [nan, 2])", "(v, 1) = (w, 1)",
-)  # fmt: skip
+    "a = b",
+    "a != b",
+    "hasAny(a, b)",
+    "hasAll(a, [1, v])",
+    "has(b, v)",
+    "indexOf(b, v)",
+    "a IN ([nan], [-0.0, 1])",
+    "v IN (nan, 0.0)",
+    "sign(v)",
+    "greatest(v, w)",
+    "least(v, w)",
+    "arrayReverseSort(b)",
+    "[a, b] = [b, a]",
+    "hasAny(b, [nan, 2])",
+    "(v, 1) = (w, 1)",
+)
 TABLE = (
     "SELECT arrayJoin([nan, 0.0, -0.0, 1, inf]) AS v, arrayJoin([nan, -0.0, 1, NULL]) AS w,"
     " [v, 1] AS a, arrayJoin([[nan, 1], [-0.0, 1], [], [NULL, 1], [1, 0.0, 1]]) AS b"

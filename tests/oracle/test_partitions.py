@@ -54,20 +54,22 @@ def statement(chance: random.Random) -> str:
     table, other = chance.sample(["a", "b"], 2)
     name = chance.choice([str(month), f"ID '{month}'", f"'{month}'"])
     day = f"2024-0{month % 100}-0{chance.randint(1, 5)}"
-    return chance.choice((
-        f"INSERT INTO {table} VALUES ('{day}', 'x', {chance.randint(1, 99)})",
-        f"INSERT INTO {table} VALUES ('{day}', 'y', 1), ('2024-02-09', 'z', {chance.randint(1, 9)})",
-        f"ALTER TABLE {table} DROP PARTITION {name}",
-        f"ALTER TABLE {table} DETACH PARTITION {name}",
-        f"ALTER TABLE {table} ATTACH PARTITION {name}",
-        f"ALTER TABLE {table} ATTACH PARTITION {name} FROM {other}",
-        # Without the setting ClickHouse answers by empty parts that it has not cleaned up yet.
-        f"ALTER TABLE {table} REPLACE PARTITION {name} FROM {other}"
-        " SETTINGS allow_replace_partition_from_empty_source = 1",
-        f"ALTER TABLE {table} MOVE PARTITION {name} TO TABLE {other}",
-        f"ALTER TABLE {table} ATTACH PARTITION ALL",
-        f"OPTIMIZE TABLE {table} FINAL",
-    ))  # fmt: skip
+    return chance.choice(
+        (
+            f"INSERT INTO {table} VALUES ('{day}', 'x', {chance.randint(1, 99)})",
+            f"INSERT INTO {table} VALUES ('{day}', 'y', 1), ('2024-02-09', 'z', {chance.randint(1, 9)})",
+            f"ALTER TABLE {table} DROP PARTITION {name}",
+            f"ALTER TABLE {table} DETACH PARTITION {name}",
+            f"ALTER TABLE {table} ATTACH PARTITION {name}",
+            f"ALTER TABLE {table} ATTACH PARTITION {name} FROM {other}",
+            # Without the setting ClickHouse answers by empty parts that it has not cleaned up yet.
+            f"ALTER TABLE {table} REPLACE PARTITION {name} FROM {other}"
+            " SETTINGS allow_replace_partition_from_empty_source = 1",
+            f"ALTER TABLE {table} MOVE PARTITION {name} TO TABLE {other}",
+            f"ALTER TABLE {table} ATTACH PARTITION ALL",
+            f"OPTIMIZE TABLE {table} FINAL",
+        )
+    )
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -145,14 +147,16 @@ def test_how_partitions_are_shown(
 ) -> None:
     oracle.execute("DROP TABLE IF EXISTS p")
     both(
-        connection, oracle,
+        connection,
+        oracle,
         f"CREATE TABLE p (d Date, s String, n UInt64) ENGINE = MergeTree PARTITION BY {key} ORDER BY n",
-    )  # fmt: skip
+    )
     both(connection, oracle, f"INSERT INTO p VALUES {rows}")
     same(
-        connection, oracle,
+        connection,
+        oracle,
         "SELECT partition FROM system.parts WHERE table = 'p' AND active ORDER BY partition",
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(
@@ -197,24 +201,32 @@ def test_how_ttl_is_shown(connection: Connection, oracle: Oracle, ttl: str) -> N
         str(asked.split("TTL ")[1].split(" SETTINGS")[0])
         for query in ["SELECT engine_full FROM system.tables WHERE name = 'w'"]
         for asked in (
-            str(connection.execute(query).fetchall()[0][0]), str(oracle.query(query).value),
+            str(connection.execute(query).fetchall()[0][0]),
+            str(oracle.query(query).value),
         )
-    ]  # fmt: skip
+    ]
     assert shown[0] == shown[1]
 
 
 NAMED = [
-    ("UInt32", "(5), (7), (9), (4294967293)", "5 | 5.0 | 5.5 | -3 | 4294967301 | NULL | (1, 2) |"
-     " tuple(7) | '' | '7x' | '-3' | '4294967301' | ' 7' | '7.0' | [7] | true | ID '' | ID 'a/../b' |"
-     " ID '9_9' | ID 'é' | ID '4294967302' | ID '9'"),
-    ("Date", "('2024-01-05'), ('2024-10-04'), ('1970-01-01')",
-     "'2024-01-05 00:00:00' | '2024-01-99' | 20240105 | 20000 | -1 | 'x' | '' | 2.5 | '2024-1-5' |"
-     " '1970-01-01'"),
+    (
+        "UInt32",
+        "(5), (7), (9), (4294967293)",
+        "5 | 5.0 | 5.5 | -3 | 4294967301 | NULL | (1, 2) |"
+        " tuple(7) | '' | '7x' | '-3' | '4294967301' | ' 7' | '7.0' | [7] | true | ID '' | ID 'a/../b' |"
+        " ID '9_9' | ID 'é' | ID '4294967302' | ID '9'",
+    ),
+    (
+        "Date",
+        "('2024-01-05'), ('2024-10-04'), ('1970-01-01')",
+        "'2024-01-05 00:00:00' | '2024-01-99' | 20240105 | 20000 | -1 | 'x' | '' | 2.5 | '2024-1-5' |"
+        " '1970-01-01'",
+    ),
     ("DateTime", "('2024-01-05 00:00:00'), (5), (9)", "'2024-01-05' | 5 | 'x' | 4294967296"),
     ("String", "('5'), ('5.5'), ('x')", "5 | NULL | 'X' | 5.5"),
     ("Nullable(Int8)", "(5), (NULL), (44), (-5)", "300 | NULL | -5 | '44'"),
     ("Decimal(9, 2)", "(5), (2.5)", "5 | '2.5'"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("key", "rows", "named"), NAMED)
@@ -224,9 +236,10 @@ def test_a_value_that_the_key_cannot_hold_names_no_partition(
     oracle.execute("DROP TABLE IF EXISTS n")
     nullable = " SETTINGS allow_nullable_key = 1" if "Nullable" in key else ""
     both(
-        connection, oracle,
+        connection,
+        oracle,
         f"CREATE TABLE n (k {key}) ENGINE = MergeTree PARTITION BY k ORDER BY k{nullable}",
-    )  # fmt: skip
+    )
     both(connection, oracle, f"INSERT INTO n VALUES {rows}")
     for name in named.split(" | "):
         for action in ("DETACH", "ATTACH", "DROP"):
@@ -242,16 +255,21 @@ def test_partitions_that_other_actions_name(
 ) -> None:
     oracle.execute("DROP TABLE IF EXISTS i")
     both(
-        connection, oracle,
+        connection,
+        oracle,
         "CREATE TABLE i (k UInt8, d Date, v UInt8 DEFAULT k, INDEX x v TYPE minmax)"
         " ENGINE = MergeTree PARTITION BY (k, toYYYYMM(d)) ORDER BY k TTL d + INTERVAL 90 YEAR",
-    )  # fmt: skip
+    )
     both(connection, oracle, "INSERT INTO i (k, d) VALUES (1, '2024-01-05'), (2, '2024-01-05')")
     for text in (
-        "CLEAR INDEX x IN", "CLEAR INDEX IF EXISTS none IN", "MATERIALIZE INDEX x IN",
-        "MATERIALIZE INDEX IF EXISTS none IN", "CLEAR COLUMN v IN", "MATERIALIZE COLUMN v IN",
+        "CLEAR INDEX x IN",
+        "CLEAR INDEX IF EXISTS none IN",
+        "MATERIALIZE INDEX x IN",
+        "MATERIALIZE INDEX IF EXISTS none IN",
+        "CLEAR COLUMN v IN",
+        "MATERIALIZE COLUMN v IN",
         "MATERIALIZE TTL IN",
-    ):  # fmt: skip
+    ):
         both(connection, oracle, f"ALTER TABLE i {text} PARTITION {where}")
     both(connection, oracle, f"ALTER TABLE i UPDATE v = 3 IN PARTITION {where} WHERE 1")
     both(connection, oracle, f"ALTER TABLE i DELETE IN PARTITION {where} WHERE 1")
@@ -277,15 +295,17 @@ def test_partition_value(connection: Connection, oracle: Oracle, key: str, value
     partitions = f"PARTITION BY {key}" if key else ""
     oracle.execute("DROP TABLE IF EXISTS v")
     both(
-        connection, oracle,
+        connection,
+        oracle,
         "CREATE TABLE v (k UInt32, d Date, t DateTime, n Nullable(Int8), `a b` Int8) ENGINE ="
         f" MergeTree {partitions} ORDER BY k SETTINGS allow_nullable_key = 1",
-    )  # fmt: skip
+    )
     both(
-        connection, oracle,
+        connection,
+        oracle,
         "INSERT INTO v VALUES (1, '2024-02-05', '2024-02-05 10:00:00', 5, 7),"
         " (2, '2024-03-05', '2024-03-05 10:00:00', NULL, 8), (3, '2024-02-05', '2024-02-05 11:00:00', 5, 7)",
-    )  # fmt: skip
+    )
     for query in (
         "SELECT toString(_partition_value), toTypeName(_partition_value) FROM v ORDER BY k",
         f"SELECT k FROM v WHERE _partition_value = {value} ORDER BY k",

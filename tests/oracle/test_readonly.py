@@ -48,8 +48,11 @@ def test_the_same_is_refused(level: int) -> None:
     oracle = Oracle()
     try:
         with olapdb.connect() as connection:
-            for text in ("CREATE DATABASE wrong", "USE wrong",
-                         "CREATE TABLE r (a Int8) ENGINE = MergeTree ORDER BY a"):  # fmt: skip
+            for text in (
+                "CREATE DATABASE wrong",
+                "USE wrong",
+                "CREATE TABLE r (a Int8) ENGINE = MergeTree ORDER BY a",
+            ):
                 oracle.execute(text)
                 connection.execute(text)
             for template in STATEMENTS:

@@ -15,34 +15,82 @@ from tests.harness.oracle import Oracle, OracleError
 RUN_SECONDS, QUERIES_PER_PAIR = 20, 40
 DATABASE = "random_reads"
 COLUMNS: Mapping[str, str] = {
-    "i": "Int32", "u": "UInt8", "n": "Nullable(Int32)", "s": "String", "ns": "Nullable(String)",
-    "f": "Float64", "d": "Date", "lc": "LowCardinality(String)", "nd": "Nullable(Date)",
-    "ln": "LowCardinality(Nullable(String))", "dec": "Decimal(9, 2)", "a": "Array(Int32)",
-    "tp": "Tuple(Int32, Nullable(String))", "dt": "DateTime", "u64": "UInt64", "b": "Bool",
-}  # fmt: skip
+    "i": "Int32",
+    "u": "UInt8",
+    "n": "Nullable(Int32)",
+    "s": "String",
+    "ns": "Nullable(String)",
+    "f": "Float64",
+    "d": "Date",
+    "lc": "LowCardinality(String)",
+    "nd": "Nullable(Date)",
+    "ln": "LowCardinality(Nullable(String))",
+    "dec": "Decimal(9, 2)",
+    "a": "Array(Int32)",
+    "tp": "Tuple(Int32, Nullable(String))",
+    "dt": "DateTime",
+    "u64": "UInt64",
+    "b": "Bool",
+}
 VALUES: Mapping[str, Sequence[str]] = {
-    "Int32": ("-3", "-1", "0", "1", "2", "3"), "UInt8": ("0", "1", "2", "3"),
-    "String": ("''", "'a'", "'b'", "'ab'", "'B'"), "Float64": ("0", "1.5", "-1.5", "2", "nan", "inf"),
-    "Date": ("'2024-01-01'", "'2024-01-02'", "'2024-02-01'"), "Bool": ("true", "false"),
-    "Decimal(9, 2)": ("0", "1.5", "-1.25", "2"), "Array(Int32)": ("[]", "[1]", "[2, 1]", "[0, 0, 3]"),
+    "Int32": ("-3", "-1", "0", "1", "2", "3"),
+    "UInt8": ("0", "1", "2", "3"),
+    "String": ("''", "'a'", "'b'", "'ab'", "'B'"),
+    "Float64": ("0", "1.5", "-1.5", "2", "nan", "inf"),
+    "Date": ("'2024-01-01'", "'2024-01-02'", "'2024-02-01'"),
+    "Bool": ("true", "false"),
+    "Decimal(9, 2)": ("0", "1.5", "-1.25", "2"),
+    "Array(Int32)": ("[]", "[1]", "[2, 1]", "[0, 0, 3]"),
     "Tuple(Int32, Nullable(String))": ("(1, 'a')", "(1, NULL)", "(0, 'b')"),
     "DateTime": ("'2024-01-01 00:00:00'", "'2024-01-01 10:00:00'"),
     "UInt64": ("0", "1", "2", "18446744073709551615"),
-}  # fmt: skip
+}
 KEYS = (
-    ("i", "i"), ("i", "n"), ("n", "n"), ("s", "s"), ("s", "ns"), ("ns", "ns"), ("lc", "s"), ("ln", "ns"),
-    ("ln", "ln"), ("d", "d"), ("d", "nd"), ("u", "i"), ("u", "n"), ("u64", "u"), ("i", "u64"),
-    ("dec", "dec"), ("tp", "tp"), ("f", "f"), ("dt", "dt"), ("d", "dt"), ("i", "f"), ("dec", "i"),
-)  # fmt: skip
-JOINS = (
-    "INNER", "LEFT", "RIGHT", "FULL", "LEFT SEMI", "LEFT ANTI", "RIGHT SEMI", "RIGHT ANTI",
-)  # fmt: skip
+    ("i", "i"),
+    ("i", "n"),
+    ("n", "n"),
+    ("s", "s"),
+    ("s", "ns"),
+    ("ns", "ns"),
+    ("lc", "s"),
+    ("ln", "ns"),
+    ("ln", "ln"),
+    ("d", "d"),
+    ("d", "nd"),
+    ("u", "i"),
+    ("u", "n"),
+    ("u64", "u"),
+    ("i", "u64"),
+    ("dec", "dec"),
+    ("tp", "tp"),
+    ("f", "f"),
+    ("dt", "dt"),
+    ("d", "dt"),
+    ("i", "f"),
+    ("dec", "i"),
+)
+JOINS = ("INNER", "LEFT", "RIGHT", "FULL", "LEFT SEMI", "LEFT ANTI", "RIGHT SEMI", "RIGHT ANTI")
 AGGREGATES = (
-    "count()", "count({n})", "sum({n})", "min({any})", "max({any})", "avg({i})", "uniqExact({any})",
-    "countIf({where})", "sumIf({i}, {where})", "arraySort(groupArray({i}))", "minIf({i}, {where})",
-    "count(DISTINCT {any})", "sum(DISTINCT {i})", "maxOrNull({i})", "avgOrNull({n})",
-    "sum({i}) FILTER (WHERE {where})", "uniqExact({i}, {s})", "sumArray({a})", "groupBitOr({u})",
-)  # fmt: skip
+    "count()",
+    "count({n})",
+    "sum({n})",
+    "min({any})",
+    "max({any})",
+    "avg({i})",
+    "uniqExact({any})",
+    "countIf({where})",
+    "sumIf({i}, {where})",
+    "arraySort(groupArray({i}))",
+    "minIf({i}, {where})",
+    "count(DISTINCT {any})",
+    "sum(DISTINCT {i})",
+    "maxOrNull({i})",
+    "avgOrNull({n})",
+    "sum({i}) FILTER (WHERE {where})",
+    "uniqExact({i}, {s})",
+    "sumArray({a})",
+    "groupBitOr({u})",
+)
 
 
 class Queries:
@@ -69,9 +117,18 @@ class Queries:
         return f"{self.draw.choice(sides)}.{self.draw.choice(names or tuple(COLUMNS))}"
 
     def number(self, sides: Sequence[str], depth: int = 0) -> str:
-        shapes = ("{i}", "{i}", "{m} + 1", "if({where}, {i}, {n})", "coalesce({n}, {i})", "{m} * -1",
-                  "nullIf({i}, 1)", "CASE WHEN {where} THEN {i} WHEN {i} > 0 THEN {n} END",
-                  "CASE {n} WHEN 1 THEN 10 WHEN 2 THEN NULL ELSE 30 END", "length({s})")  # fmt: skip
+        shapes = (
+            "{i}",
+            "{i}",
+            "{m} + 1",
+            "if({where}, {i}, {n})",
+            "coalesce({n}, {i})",
+            "{m} * -1",
+            "nullIf({i}, 1)",
+            "CASE WHEN {where} THEN {i} WHEN {i} > 0 THEN {n} END",
+            "CASE {n} WHEN 1 THEN 10 WHEN 2 THEN NULL ELSE 30 END",
+            "length({s})",
+        )
         return self.fill(self.draw.choice(shapes if depth < 2 else shapes[:2]), sides, depth)
 
     def shown(self, sides: Sequence[str]) -> str:
@@ -80,14 +137,26 @@ class Queries:
 
     def where(self, sides: Sequence[str], depth: int = 0) -> str:
         simple = (
-            "{m} > 0", "{i} = {n}", "{any} IS NULL", "{any} IS NOT NULL", "{n} IN (0, 1, NULL)",
-            "{n} NOT IN (1, NULL)", "{s} NOT IN ('a', NULL)", "{s} LIKE 'a%'", "{s} >= 'a'",
-            "({n}, {s}) IN ((1, 'a'), (NULL, 'b'))", "({i}, {s}) NOT IN ((1, 'a'), (2, NULL))",
-            "({n}, {s}) < (1, 'a')", "({i}, {n}) != ({n}, {i})", "{n} NOT IN (SELECT n FROM two)",
-            "{i} IN (SELECT n FROM two WHERE i > 0)", "({n}, {s}) NOT IN (SELECT i, ns FROM two)",
-            "({i}, {s}) IN (SELECT n, s FROM two)", "{i} >= (SELECT min(n) FROM two)",
+            "{m} > 0",
+            "{i} = {n}",
+            "{any} IS NULL",
+            "{any} IS NOT NULL",
+            "{n} IN (0, 1, NULL)",
+            "{n} NOT IN (1, NULL)",
+            "{s} NOT IN ('a', NULL)",
+            "{s} LIKE 'a%'",
+            "{s} >= 'a'",
+            "({n}, {s}) IN ((1, 'a'), (NULL, 'b'))",
+            "({i}, {s}) NOT IN ((1, 'a'), (2, NULL))",
+            "({n}, {s}) < (1, 'a')",
+            "({i}, {n}) != ({n}, {i})",
+            "{n} NOT IN (SELECT n FROM two)",
+            "{i} IN (SELECT n FROM two WHERE i > 0)",
+            "({n}, {s}) NOT IN (SELECT i, ns FROM two)",
+            "({i}, {s}) IN (SELECT n, s FROM two)",
+            "{i} >= (SELECT min(n) FROM two)",
             "{dt} > 1704067200",
-        )  # fmt: skip
+        )
         several = ("({where} AND {where})", "({where} OR {where})", "NOT ({where})")
         deep = depth < 2 and self.draw.random() < 0.35
         return self.fill(self.draw.choice(several if deep else simple), sides, depth + 1)
@@ -95,9 +164,14 @@ class Queries:
     def fill(self, shape: str, sides: Sequence[str], depth: int) -> str:
         made = shape
         for name, names in (
-            ("i", ("i", "u", "n")), ("n", ("n",)), ("s", ("s", "ns")), ("a", ("a",)), ("u", ("u",)),
-            ("dt", ("dt",)), ("any", ("i", "n", "s", "ns", "d", "nd", "dec", "ln", "dt", "u64")),
-        ):  # fmt: skip
+            ("i", ("i", "u", "n")),
+            ("n", ("n",)),
+            ("s", ("s", "ns")),
+            ("a", ("a",)),
+            ("u", ("u",)),
+            ("dt", ("dt",)),
+            ("any", ("i", "n", "s", "ns", "d", "nd", "dec", "ln", "dt", "u64")),
+        ):
             while f"{{{name}}}" in made:
                 made = made.replace(f"{{{name}}}", self.column(sides, *names), 1)
         while "{m}" in made:
@@ -263,10 +337,12 @@ SAME = (
     "SELECT number, z FROM numbers(1) LEFT ARRAY JOIN [1, 2] AS z WHERE number > 5",
     "SELECT x.c, z FROM (SELECT 1 AS a, [1] AS c) AS x LEFT SEMI JOIN (SELECT 2 AS a) AS y"
     " ON x.a = y.a LEFT ARRAY JOIN [1, 2] AS z",
-)  # fmt: skip
+)
 REFUSED = (
-    "SELECT 1 WHERE toDecimal32(1.5, 1)", "SELECT (1, 2) = (1, 2, 3)", "SELECT tuple() = tuple()",
-)  # fmt: skip
+    "SELECT 1 WHERE toDecimal32(1.5, 1)",
+    "SELECT (1, 2) = (1, 2, 3)",
+    "SELECT tuple() = tuple()",
+)
 
 
 @pytest.mark.parametrize("query", SAME)

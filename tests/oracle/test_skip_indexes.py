@@ -27,19 +27,45 @@ COLUMNS = (
     " d Date, tags Array(UInt16)"
 )
 INDEXES = (
-    "INDEX ib b TYPE minmax", "INDEX ib2 b * 2 TYPE minmax GRANULARITY 3", "INDEX inn n TYPE set(20)",
-    "INDEX iset s TYPE set(40) GRANULARITY 2", "INDEX ifl f TYPE minmax", "INDEX ifs f TYPE set(0)",
-    "INDEX ibloom s TYPE bloom_filter(0.1)", "INDEX ilow lower(l) TYPE bloom_filter",
-    "INDEX idate toMonth(d) TYPE set(12)", "INDEX itags tags TYPE bloom_filter GRANULARITY 2",
+    "INDEX ib b TYPE minmax",
+    "INDEX ib2 b * 2 TYPE minmax GRANULARITY 3",
+    "INDEX inn n TYPE set(20)",
+    "INDEX iset s TYPE set(40) GRANULARITY 2",
+    "INDEX ifl f TYPE minmax",
+    "INDEX ifs f TYPE set(0)",
+    "INDEX ibloom s TYPE bloom_filter(0.1)",
+    "INDEX ilow lower(l) TYPE bloom_filter",
+    "INDEX idate toMonth(d) TYPE set(12)",
+    "INDEX itags tags TYPE bloom_filter GRANULARITY 2",
     "INDEX inb n TYPE bloom_filter",
-)  # fmt: skip
+)
 CONDITIONS = (
-    "b = {i}", "b * 2 > {i}", "b * 2 = {i}", "n = {i}", "n IS NULL", "n IN ({i}, {j})", "n != {i}",
-    "s = 'v{i}'", "s IN ('v{i}', 'v{j}')", "s LIKE 'v{i}%'", "s > 'v{i}'", "s != 'v{i}'",
-    "lower(l) = 'x{i}'", "lower(l) IN ('x{i}', 'nothing')", "toMonth(d) = {m}", "toMonth(d) IN ({m}, 1)",
-    "has(tags, {i})", "f > {i}", "f = {i}", "isNaN(f)", "s = 'v{i}' OR b = {j}", "NOT (n = {i})",
-    "intDiv(10, b) = 1", "b = {i} AND s = 'v{i}' AND has(tags, {j})", "n = {i} OR n IS NULL",
-)  # fmt: skip
+    "b = {i}",
+    "b * 2 > {i}",
+    "b * 2 = {i}",
+    "n = {i}",
+    "n IS NULL",
+    "n IN ({i}, {j})",
+    "n != {i}",
+    "s = 'v{i}'",
+    "s IN ('v{i}', 'v{j}')",
+    "s LIKE 'v{i}%'",
+    "s > 'v{i}'",
+    "s != 'v{i}'",
+    "lower(l) = 'x{i}'",
+    "lower(l) IN ('x{i}', 'nothing')",
+    "toMonth(d) = {m}",
+    "toMonth(d) IN ({m}, 1)",
+    "has(tags, {i})",
+    "f > {i}",
+    "f = {i}",
+    "isNaN(f)",
+    "s = 'v{i}' OR b = {j}",
+    "NOT (n = {i})",
+    "intDiv(10, b) = 1",
+    "b = {i} AND s = 'v{i}' AND has(tags, {j})",
+    "n = {i} OR n IS NULL",
+)
 
 
 def ask(connection: Connection, query: str) -> list[tuple[object, ...]]:
@@ -88,10 +114,14 @@ def test_no_row_is_lost(tables: Connection, condition: str) -> None:
 @pytest.mark.parametrize(
     ("condition", "index", "granules"),
     [
-        ("b * 2 = 14", "ib2", 3), ("s = 'v7'", "iset", 2), ("lower(l) = 'x7'", "ilow", 4),
-        ("toMonth(d) = 12", "idate", 14), ("has(tags, 20)", "itags", 5), ("s = 'nothing'", "iset", 0),
+        ("b * 2 = 14", "ib2", 3),
+        ("s = 'v7'", "iset", 2),
+        ("lower(l) = 'x7'", "ilow", 4),
+        ("toMonth(d) = 12", "idate", 14),
+        ("has(tags, 20)", "itags", 5),
+        ("s = 'nothing'", "iset", 0),
     ],
-)  # fmt: skip
+)
 def test_granules_are_skipped(
     tables: Connection, condition: str, index: str, granules: int
 ) -> None:

@@ -18,54 +18,80 @@ _DATABASES = count(1)
 CASES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "decimals beyond their precision": (
         "k UInt8, a Decimal(4, 1), b Decimal(9, 2), c Decimal(18, 2), d Decimal(38, 0), "
-        "e Decimal(50, 1), n Nullable(Decimal(5, 1))", "",
-        2 * (f"(1, 999.9, 9999999.99, 9999999999999999.99, {'6' * 38}, 1.5, 9999.9)",
-             "(2, -999.9, -9999999.99, -9999999999999999.99, 1, 1, NULL)"),
+        "e Decimal(50, 1), n Nullable(Decimal(5, 1))",
+        "",
+        2
+        * (
+            f"(1, 999.9, 9999999.99, 9999999999999999.99, {'6' * 38}, 1.5, 9999.9)",
+            "(2, -999.9, -9999999.99, -9999999999999999.99, 1, 1, NULL)",
+        ),
     ),
     "zeros": (
-        "k UInt8, v Int8, f Float64, d Decimal(9, 2), b Bool, s String", "",
-        ("(1, 1, 1, 1, false, 'x'), (2, 0, 0, 0, false, 'y'), (3, 0, 0, 0, true, 'z')",
-         "(1, -1, -1, -1, false, 'x'), (4, 0, -0.0, 0, false, 'y')"),
+        "k UInt8, v Int8, f Float64, d Decimal(9, 2), b Bool, s String",
+        "",
+        (
+            "(1, 1, 1, 1, false, 'x'), (2, 0, 0, 0, false, 'y'), (3, 0, 0, 0, true, 'z')",
+            "(1, -1, -1, -1, false, 'x'), (4, 0, -0.0, 0, false, 'y')",
+        ),
     ),
     "zero is not NULL": (
-        "k UInt8, n Nullable(Int32)", "",
+        "k UInt8, n Nullable(Int32)",
+        "",
         ("(1, NULL), (2, 0), (3, 1), (4, NULL), (5, 1)", "(2, 0), (3, -1), (4, 0), (1, NULL)"),
     ),
     "a state or a simple state keeps its row": (
-        "k UInt8, v Int8, s SimpleAggregateFunction(sum, Int64)", "", ("(1, 0, 0), (2, 1, 1)",) * 2,
+        "k UInt8, v Int8, s SimpleAggregateFunction(sum, Int64)",
+        "",
+        ("(1, 0, 0), (2, 1, 1)",) * 2,
     ),
     "a state keeps its row, named columns or not": (
-        "k UInt8, v Int8, s SimpleAggregateFunction(max, Int64)", "v", ("(1, 0, 0), (2, 1, 1)",) * 2,
+        "k UInt8, v Int8, s SimpleAggregateFunction(max, Int64)",
+        "v",
+        ("(1, 0, 0), (2, 1, 1)",) * 2,
     ),
     "a nested map": (
-        "k UInt8, v UInt8, `aMap.id` Array(UInt32), `aMap.v` Array(UInt64)", "",
-        ("(1, 0, [1, 2], [10, 20]), (2, 0, [1], [0]), (3, 0, [], []), (4, 1, [3, 3], [1, 2])",
-         "(1, 0, [2, 1], [0, 5]), (5, 0, [1, 2], [1, 0]), (6, 0, [7], [1])", "(6, 0, [7, 0], [255, 3])"),
+        "k UInt8, v UInt8, `aMap.id` Array(UInt32), `aMap.v` Array(UInt64)",
+        "",
+        (
+            "(1, 0, [1, 2], [10, 20]), (2, 0, [1], [0]), (3, 0, [], []), (4, 1, [3, 3], [1, 2])",
+            "(1, 0, [2, 1], [0, 5]), (5, 0, [1, 2], [1, 0]), (6, 0, [7], [1])",
+            "(6, 0, [7, 0], [255, 3])",
+        ),
     ),
     "named keys, in any place": (
-        "k UInt8, `aMap.x` Array(String), `aMap.yID` Array(UInt8), `aMap.v` Array(Int16)", "",
+        "k UInt8, `aMap.x` Array(String), `aMap.yID` Array(UInt8), `aMap.v` Array(Int16)",
+        "",
         ("(1, ['a'], [1], [10])", "(1, ['a', 'b'], [1, 2], [1, 2])"),
     ),
     "several keys": (
-        "k UInt8, `aMap.x` Array(UInt8), `aMap.y` Array(UInt8), `aMap.zKey` Array(String)", "",
+        "k UInt8, `aMap.x` Array(UInt8), `aMap.y` Array(UInt8), `aMap.zKey` Array(String)",
+        "",
         ("(1, [1], [2], ['a'])", "(1, [1], [2], ['b'])", "(1, [1], [2], ['a'])"),
     ),
     "no values: an array like any other": (
-        "k UInt8, `aMap.x` Array(String), `aMap.y` Array(String)", "", ("(1, ['a'], ['b'])",) * 2,
+        "k UInt8, `aMap.x` Array(String), `aMap.y` Array(String)",
+        "",
+        ("(1, ['a'], ['b'])",) * 2,
     ),
     "maps are summed although others are named": (
-        "k UInt8, v UInt32, w UInt32, `aMap.x` Array(String), `aMap.y` Array(UInt8)", "v",
+        "k UInt8, v UInt32, w UInt32, `aMap.x` Array(String), `aMap.y` Array(UInt8)",
+        "v",
         ("(1, 1, 1, ['a'], [200])", "(1, 1, 1, ['a'], [100])"),
     ),
     "a map by its name": (
-        "k UInt8, v UInt32, `aMap.x` Array(String), `aMap.y` Array(Float64)", "aMap",
+        "k UInt8, v UInt32, `aMap.x` Array(String), `aMap.y` Array(Float64)",
+        "aMap",
         ("(1, 1, ['b', 'a'], [1, 0.5])", "(1, 1, ['a'], [2])"),
     ),
     "dates, floats, nulls": (
-        "k UInt8, `aMap.x` Array(Date), `aMap.y` Array(Float32), `aMap.n` Array(Int8)", "",
-        ("(1, ['2024-01-01', '2023-01-01'], [200, 1], [100, 1])", "(1, ['2024-01-01'], [0.5], [100])"),
+        "k UInt8, `aMap.x` Array(Date), `aMap.y` Array(Float32), `aMap.n` Array(Int8)",
+        "",
+        (
+            "(1, ['2024-01-01', '2023-01-01'], [200, 1], [100, 1])",
+            "(1, ['2024-01-01'], [0.5], [100])",
+        ),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("inline", [True, False], ids=["inline", "files"])
@@ -139,9 +165,7 @@ def test_arrays_of_a_nested_structure_have_one_length(oracle: Oracle) -> None:
         assert shown(connection, "SELECT count() FROM sizes") == [("0",)]
 
 
-def test_a_decimal_that_outgrew_its_precision_is_copied(
-    oracle: Oracle, tmp_path: Path
-) -> None:
+def test_a_decimal_that_outgrew_its_precision_is_copied(oracle: Oracle, tmp_path: Path) -> None:
     """A sum beyond Decimal(4, 1): merged, copied, read again."""
     with olapdb.connect(str(tmp_path / "w")) as connection:
         for statement in (

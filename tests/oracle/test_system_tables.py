@@ -13,16 +13,27 @@ from tests.harness.beside import assert_same
 from tests.harness.oracle import Oracle
 
 OTHER_TYPES = {
-    ("databases", "uuid"), ("tables", "uuid"), ("parts", "uuid"), ("parts_columns", "uuid"),
-    ("dropped_tables", "uuid"), ("processes", "Settings"),
-    ("key_column_usage", "CONSTRAINT_SCHEMA"), ("key_column_usage", "CONSTRAINT_CATALOG"),
-}  # fmt: skip
+    ("databases", "uuid"),
+    ("tables", "uuid"),
+    ("parts", "uuid"),
+    ("parts_columns", "uuid"),
+    ("dropped_tables", "uuid"),
+    ("processes", "Settings"),
+    ("key_column_usage", "CONSTRAINT_SCHEMA"),
+    ("key_column_usage", "CONSTRAINT_CATALOG"),
+}
 """UUIDs and LowCardinality are plain texts, Enums too, see `_settled`; the last two are Nullable in
 upper case only."""
 INFORMATION = (
-    "schemata", "tables", "columns", "views", "key_column_usage", "referential_constraints",
-    "statistics", "engines",
-)  # fmt: skip
+    "schemata",
+    "tables",
+    "columns",
+    "views",
+    "key_column_usage",
+    "referential_constraints",
+    "statistics",
+    "engines",
+)
 
 
 @pytest.fixture

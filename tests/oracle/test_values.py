@@ -93,20 +93,35 @@ SAME = (
     "SELECT countDistinctMerge(s) FROM (SELECT number % 2 AS k, countDistinctState(number % 3) AS s FROM numbers(10) GROUP BY k)",
     "SELECT countDistinctMerge(s) FROM (SELECT number % 2 AS k, countDistinctState(toFloat64(number % 3)) AS s FROM numbers(10) GROUP BY k)",
     "SELECT countDistinctOrNull(number), countDistinctIf(number, number > 1), countDistinct(number, 1) FROM numbers(3)",
-)  # fmt: skip
+)
 OURS = (
     ("SELECT toUInt64(1) AS x EXCEPT SELECT toInt64(1)", []),
     ("SELECT toUInt64(1) AS x INTERSECT SELECT toInt64(1)", ["1"]),
-    ("SELECT toTypeName(if(number = 0, toUInt64(1), toInt64(-1))) FROM numbers(1)", ["Decimal(20, 0)"]),
+    (
+        "SELECT toTypeName(if(number = 0, toUInt64(1), toInt64(-1))) FROM numbers(1)",
+        ["Decimal(20, 0)"],
+    ),
     ("SELECT if(number = 0, toUInt64(7), toInt64(-7)) / 2 FROM numbers(2)", ["3.5", "-3.5"]),
-    ("SELECT sum(x) / 2 FROM (SELECT if(number = 0, toUInt64(7), toInt64(-6)) AS x FROM numbers(2))", ["0.5"]),
-    ("SELECT x FROM (SELECT toUInt64(1) AS x UNION ALL SELECT toInt64(-1)) ORDER BY x", ["-1", "1"]),
+    (
+        "SELECT sum(x) / 2 FROM (SELECT if(number = 0, toUInt64(7), toInt64(-6)) AS x FROM numbers(2))",
+        ["0.5"],
+    ),
+    (
+        "SELECT x FROM (SELECT toUInt64(1) AS x UNION ALL SELECT toInt64(-1)) ORDER BY x",
+        ["-1", "1"],
+    ),
     ("SELECT count() FROM (SELECT toUInt64(1) AS x UNION DISTINCT SELECT toInt64(1))", ["1"]),
-    ("SELECT (sum(x), min(x), max(x)) FROM (SELECT if(number = 0, toUInt64(5), toInt8(-2)) AS x FROM numbers(3))", ["(1,-2,5)"]),
+    (
+        "SELECT (sum(x), min(x), max(x)) FROM (SELECT if(number = 0, toUInt64(5), toInt8(-2)) AS x FROM numbers(3))",
+        ["(1,-2,5)"],
+    ),
     ("SELECT toTypeName(if(number = 0, toInt64(1), 1.5)) FROM numbers(1)", ["Float64"]),
-    ("SELECT sumIfOrNullMerge(s) FROM (SELECT sumIfOrNullState(number, number > 5) AS s FROM numbers(3))", [None]),
+    (
+        "SELECT sumIfOrNullMerge(s) FROM (SELECT sumIfOrNullState(number, number > 5) AS s FROM numbers(3))",
+        [None],
+    ),
     ("SELECT finalizeAggregation(sumIfOrNullState(number, number > 1)) FROM numbers(3)", ["2"]),
-)  # fmt: skip
+)
 
 
 @pytest.fixture(scope="module")

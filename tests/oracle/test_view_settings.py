@@ -19,9 +19,10 @@ def test_each_is_known_with_its_default() -> None:
     ours = {name: SESSION_SETTINGS.get(name) for name, _ in there.rows if name}
     assert [name for name, definition in ours.items() if definition is None] == []
     other = {
-        name for name, default in there.rows
+        name
+        for name, default in there.rows
         if name and (one := ours[name]) is not None and one.parse(default) != one.default
-    }  # fmt: skip
+    }
     assert other == set()
 
 

@@ -37,16 +37,24 @@ SOURCES = (
     "MergeTree PARTITION BY p ORDER BY (p, k) TTL t + INTERVAL 1 DAY SETTINGS ttl_retain = 0",
     "ReplacingMergeTree PARTITION BY p ORDER BY (p, k)",
     "CollapsingMergeTree(sign) PARTITION BY p ORDER BY (p, k)",
-    "Memory", "Log", "Null",
-)  # fmt: skip
+    "Memory",
+    "Log",
+    "Null",
+)
 KEYED = (
     "SummingMergeTree(v) PARTITION BY p ORDER BY (p, k)",
     "SummingMergeTree(v) ORDER BY (p, k)",
     "SummingMergeTree(v) PARTITION BY intDiv(p, 2) ORDER BY (p, k)",
     "SummingMergeTree(v) PARTITION BY k ORDER BY (p, k) TTL toDateTime(0) + toIntervalYear(v)",
 )
-LOOSE = ("MergeTree PARTITION BY p ORDER BY k", "Memory", "Log", "Null",
-         "ReplacingMergeTree ORDER BY (p, k)", "CollapsingMergeTree(sign) ORDER BY (p, k)")  # fmt: skip
+LOOSE = (
+    "MergeTree PARTITION BY p ORDER BY k",
+    "Memory",
+    "Log",
+    "Null",
+    "ReplacingMergeTree ORDER BY (p, k)",
+    "CollapsingMergeTree(sign) ORDER BY (p, k)",
+)
 BAD = 13
 """A value that a failing view cannot digest."""
 
@@ -153,10 +161,12 @@ class _History:
 
     def create(self, view: str) -> str:
         source, target = {
-            "v1": ("s", "t1"), "v2": ("t1", "t2"), "`v 3`": ("t2", "`t'3`"),
+            "v1": ("s", "t1"),
+            "v2": ("t1", "t2"),
+            "`v 3`": ("t2", "`t'3`"),
             "beside": (self.chance.choice(("s", "`o ther`")), "t1"),
             "late": ("s", self.chance.choice(("t1", "t2"))),
-        }[view]  # fmt: skip
+        }[view]
         created = " SETTINGS dimensions = 'at_insert'" if self.chance.random() < 0.05 else ""
         full = self.names.full
         self.created.append(view)
@@ -170,9 +180,8 @@ class _History:
         if source not in ("s", "`o ther`") and self.chance.random() < 0.8:  # what can be proven
             query, e, where = SUMS, "x.v", self.chance.choice(("", "WHERE x.k != 1"))
         return query.format(
-            e=e, where=where,
-            source=self.names.full(source), d=self.names.full("d"),
-        ).replace("  ", " ")  # fmt: skip
+            e=e, where=where, source=self.names.full(source), d=self.names.full("d")
+        ).replace("  ", " ")
 
     # --- rows
 
@@ -180,10 +189,13 @@ class _History:
         value = [-7, -5, 0, 1, 5, 7, BAD]  # which cancel each other out now and then
         weights = [2, 2, 2, 3, 3, 3, bad * 10]
         rows = [
-            (self.chance.randint(0, 3), self.chance.randint(1, 3),
-             self.chance.choices(value, weights)[0])
+            (
+                self.chance.randint(0, 3),
+                self.chance.randint(1, 3),
+                self.chance.choices(value, weights)[0],
+            )
             for _ in range(self.chance.randint(1, 4))
-        ]  # fmt: skip
+        ]
         return ", ".join(map(str, rows))
 
     def insert(self) -> str:
@@ -217,44 +229,65 @@ class _History:
         source, target = full(chance.choice(("s", "`o ther`"))), full(chance.choice(("t1", "t2")))
         p, k = chance.randint(0, 3), chance.randint(1, 3)
         retain = chance.choice(("", " SETTINGS retain = 1"))
-        return chance.choice((
-            self.insert, self.insert, self.insert, self.insert, self.by_hand, self.by_hand,
-            lambda: self.create(
-                chance.choice([v for v in self.names.views if v not in self.created] or ["v1"])
-            ),
-            lambda: f"{chance.choice(('DETACH', 'ATTACH'))} VIEW {view}",
-            lambda: f"DELETE FROM {table} WHERE k = {k}",
-            lambda: f"ALTER TABLE {source} UPDATE v = {chance.choice((3, 4, BAD))} WHERE k = {k}",
-            lambda: f"ALTER TABLE {table} DROP PARTITION ID '{chance.choice((p, 'all'))}'{retain}",
-            lambda: f"TRUNCATE TABLE {table}",
-            lambda: f"ALTER TABLE {table} {chance.choice(('DETACH', 'ATTACH'))} PARTITION ID '{p}'",
-            lambda: f"ALTER TABLE {full('s')} {chance.choice(('REPLACE', 'ATTACH'))} PARTITION {p}"
-                    f" FROM {full('`o ther`')}",
-            lambda: f"ALTER TABLE {full('s')} MOVE PARTITION {p} TO TABLE {full('`o ther`')}",
-            lambda: f"EXCHANGE TABLES {source} AND {full(chance.choice(('s', '`o ther`', 't1')))}",
-            lambda: f"SYSTEM QUARANTINE PART @{table}",
-            lambda: f"ALTER TABLE {source} MATERIALIZE TTL",
-            lambda: f"ALTER TABLE {source} MODIFY COLUMN v {chance.choice(('Int32', 'Float64'))}",
-            lambda: f"ALTER TABLE {source} ADD COLUMN c{k} UInt8 DEFAULT {p}",
-            lambda: f"INSERT INTO {full('d')} VALUES ({k}, {p})",
-            lambda: f"ALTER TABLE {full('d')} UPDATE w = {p} WHERE k = {k}",
-            lambda: f"ALTER TABLE {view} MODIFY QUERY {self.query(chance.choice(('s', 't1')))}",
-            lambda: f"OPTIMIZE TABLE {table} FINAL",
-            lambda: f"SYSTEM RECONCILE VIEW {view}",
-            lambda: f"SYSTEM RECONCILE VIEW {view} PARTITION ID '{p}'",
-            lambda: f"SYSTEM ADOPT VIEW {view}",
-            lambda: f"SYSTEM BACKFILL VIEW {view}",
-            lambda: f"SYSTEM BACKFILL VIEW {view} PARTITION ID '{p}'",
-            lambda: f"SYSTEM REPLAY VIEW {view}{chance.choice(('', ' STALE', ' DISCARD BYPASS'))}",
-            lambda: f"SYSTEM REPLAY VIEW {view} SETTINGS discard_retained = 1",
-            lambda: f"SYSTEM REBUILD VIEW {view}",
-            lambda: f"SYSTEM REBUILD VIEW {view} AS {self.query('s')}",
-            lambda: f"SYSTEM CANCEL REBUILD VIEW {view}",
-            lambda: f"SYSTEM ROLLBACK VIEW {view}",
-            lambda: f"DROP VIEW {view}",
-            lambda: f"DROP TABLE {table}" if loose else self.insert(),
-            lambda: f"TRUNCATE TABLE {target}",
-        ))()  # fmt: skip
+        return chance.choice(
+            (
+                self.insert,
+                self.insert,
+                self.insert,
+                self.insert,
+                self.by_hand,
+                self.by_hand,
+                lambda: self.create(
+                    chance.choice([v for v in self.names.views if v not in self.created] or ["v1"])
+                ),
+                lambda: f"{chance.choice(('DETACH', 'ATTACH'))} VIEW {view}",
+                lambda: f"DELETE FROM {table} WHERE k = {k}",
+                lambda: (
+                    f"ALTER TABLE {source} UPDATE v = {chance.choice((3, 4, BAD))} WHERE k = {k}"
+                ),
+                lambda: (
+                    f"ALTER TABLE {table} DROP PARTITION ID '{chance.choice((p, 'all'))}'{retain}"
+                ),
+                lambda: f"TRUNCATE TABLE {table}",
+                lambda: (
+                    f"ALTER TABLE {table} {chance.choice(('DETACH', 'ATTACH'))} PARTITION ID '{p}'"
+                ),
+                lambda: (
+                    f"ALTER TABLE {full('s')} {chance.choice(('REPLACE', 'ATTACH'))} PARTITION {p}"
+                    f" FROM {full('`o ther`')}"
+                ),
+                lambda: f"ALTER TABLE {full('s')} MOVE PARTITION {p} TO TABLE {full('`o ther`')}",
+                lambda: (
+                    f"EXCHANGE TABLES {source} AND {full(chance.choice(('s', '`o ther`', 't1')))}"
+                ),
+                lambda: f"SYSTEM QUARANTINE PART @{table}",
+                lambda: f"ALTER TABLE {source} MATERIALIZE TTL",
+                lambda: (
+                    f"ALTER TABLE {source} MODIFY COLUMN v {chance.choice(('Int32', 'Float64'))}"
+                ),
+                lambda: f"ALTER TABLE {source} ADD COLUMN c{k} UInt8 DEFAULT {p}",
+                lambda: f"INSERT INTO {full('d')} VALUES ({k}, {p})",
+                lambda: f"ALTER TABLE {full('d')} UPDATE w = {p} WHERE k = {k}",
+                lambda: f"ALTER TABLE {view} MODIFY QUERY {self.query(chance.choice(('s', 't1')))}",
+                lambda: f"OPTIMIZE TABLE {table} FINAL",
+                lambda: f"SYSTEM RECONCILE VIEW {view}",
+                lambda: f"SYSTEM RECONCILE VIEW {view} PARTITION ID '{p}'",
+                lambda: f"SYSTEM ADOPT VIEW {view}",
+                lambda: f"SYSTEM BACKFILL VIEW {view}",
+                lambda: f"SYSTEM BACKFILL VIEW {view} PARTITION ID '{p}'",
+                lambda: (
+                    f"SYSTEM REPLAY VIEW {view}{chance.choice(('', ' STALE', ' DISCARD BYPASS'))}"
+                ),
+                lambda: f"SYSTEM REPLAY VIEW {view} SETTINGS discard_retained = 1",
+                lambda: f"SYSTEM REBUILD VIEW {view}",
+                lambda: f"SYSTEM REBUILD VIEW {view} AS {self.query('s')}",
+                lambda: f"SYSTEM CANCEL REBUILD VIEW {view}",
+                lambda: f"SYSTEM ROLLBACK VIEW {view}",
+                lambda: f"DROP VIEW {view}",
+                lambda: f"DROP TABLE {table}" if loose else self.insert(),
+                lambda: f"TRUNCATE TABLE {target}",
+            )
+        )()
 
 
 # --- running -------------------------------------------------------------------------------------
@@ -309,10 +342,12 @@ class Run:
         if not at:
             return step
         parts = [
-            one["name"] for one in dicts(
+            one["name"]
+            for one in dicts(
                 self.connection, "SELECT database, table, name FROM system.parts WHERE active"
-            ) if one["table"] in table
-        ]  # fmt: skip
+            )
+            if one["table"] in table
+        ]
         return f"{head}'{self.chance.choice(parts) if parts else 'none'}' ON {table}"
 
     def _views(self) -> list[dict[str, Any]]:

@@ -30,7 +30,7 @@ VALUES: dict[str, st.SearchStrategy[object]] = {
     "String": st.one_of(st.sampled_from(["", "a", "b", "ab", "ä"]), st.text(max_size=20)),
     "Date": st.dates(datetime.date(1970, 1, 1), datetime.date(2100, 1, 1)),
     "Bool": st.booleans(),
-}  # fmt: skip
+}
 _NUMBERS = ("UInt8", "Int64", "UInt64", "Float64", "Decimal(38, 2)", "Nullable(Int64)")
 _ANY = (
     "Int64",
@@ -43,34 +43,63 @@ _ANY = (
 )
 
 CASES: list[tuple[str, tuple[object, ...], tuple[str, ...]]] = [
-    ("count", (), ()), ("count", (), ("Nullable(Int64)",)),
-    *(("sum", (), (t,)) for t in _NUMBERS), *(("avg", (), (t,)) for t in _NUMBERS),
+    ("count", (), ()),
+    ("count", (), ("Nullable(Int64)",)),
+    *(("sum", (), (t,)) for t in _NUMBERS),
+    *(("avg", (), (t,)) for t in _NUMBERS),
     *((n, (), (t,)) for n in ("min", "max", "any") for t in _ANY),
-    *((n, (), a) for n in ("argMin", "argMax") for a in (
-        ("String", "Int64"), ("Int64", "Float64"), ("Nullable(String)", "Nullable(Int64)"),
-        ("Date", "String"))),
+    *(
+        (n, (), a)
+        for n in ("argMin", "argMax")
+        for a in (
+            ("String", "Int64"),
+            ("Int64", "Float64"),
+            ("Nullable(String)", "Nullable(Int64)"),
+            ("Date", "String"),
+        )
+    ),
     *((n, (), (t,)) for n in ("uniqExact", "uniq") for t in _ANY),
-    ("uniqExact", (), ("String", "Int64")), ("uniq", (), ("String", "Int64")),
-    ("groupUniqArray", (), ("Int64",)), ("groupUniqArray", (3,), ("String",)),
-    ("quantile", (0.9,), ("Float64",)), ("quantiles", (0.0, 0.5, 1.0), ("Int64",)),
-    ("quantile", (), ("Nullable(Int64)",)), ("quantile", (), ("Date",)),
-    ("stddevPop", (), ("UInt8",)), ("varSamp", (), ("Nullable(Int64)",)),
-    ("anyLast", (), ("String",)), ("first_value", (), ("Nullable(Int64)",)),
-    ("groupArray", (), ("String",)), ("groupArray", (2,), ("Int64",)),
-    ("groupBitXor", (), ("UInt64",)), ("sumWithOverflow", (), ("UInt8",)),
-    ("sumIf", (), ("Int64", "UInt8")), ("argMaxIf", (), ("String", "Int64", "UInt8")),
-    ("avgIf", (), ("Nullable(Int64)", "UInt8")), ("quantileIf", (0.5,), ("Float64", "UInt8")),
-    ("sumOrNull", (), ("Int64",)), ("minOrDefault", (), ("Nullable(Int64)",)),
-    ("sumOrNullIf", (), ("Int64", "UInt8")), ("sumDistinct", (), ("Int64",)),
+    ("uniqExact", (), ("String", "Int64")),
+    ("uniq", (), ("String", "Int64")),
+    ("groupUniqArray", (), ("Int64",)),
+    ("groupUniqArray", (3,), ("String",)),
+    ("quantile", (0.9,), ("Float64",)),
+    ("quantiles", (0.0, 0.5, 1.0), ("Int64",)),
+    ("quantile", (), ("Nullable(Int64)",)),
+    ("quantile", (), ("Date",)),
+    ("stddevPop", (), ("UInt8",)),
+    ("varSamp", (), ("Nullable(Int64)",)),
+    ("anyLast", (), ("String",)),
+    ("first_value", (), ("Nullable(Int64)",)),
+    ("groupArray", (), ("String",)),
+    ("groupArray", (2,), ("Int64",)),
+    ("groupBitXor", (), ("UInt64",)),
+    ("sumWithOverflow", (), ("UInt8",)),
+    ("sumIf", (), ("Int64", "UInt8")),
+    ("argMaxIf", (), ("String", "Int64", "UInt8")),
+    ("avgIf", (), ("Nullable(Int64)", "UInt8")),
+    ("quantileIf", (0.5,), ("Float64", "UInt8")),
+    ("sumOrNull", (), ("Int64",)),
+    ("minOrDefault", (), ("Nullable(Int64)",)),
+    ("sumOrNullIf", (), ("Int64", "UInt8")),
+    ("sumDistinct", (), ("Int64",)),
     ("countDistinct", (), ("String", "Int64")),
-    ("sumArgMin", (), ("Int64", "Float64")), ("avgArgMax", (), ("Nullable(Int64)", "String")),
-    ("groupUniqArrayArgMin", (), ("String", "Nullable(Int64)")), ("countArgMax", (), ("Date",)),
-    *(("quantilesExact", (0.0, 0.3, 1.0), (t,)) for t in ("Int64", "Float64", "Decimal(38, 2)", "Date")),
-    ("quantileExact", (0.9,), ("Nullable(Int64)",)), ("sumCount", (), ("Nullable(Int64)",)),
-    ("sumCount", (), ("UInt8",)), ("avgWeighted", (), ("UInt8", "Float64")),
-    ("covarPop", (), ("UInt8", "Int64")), ("corr", (), ("Nullable(Int64)", "UInt8")),
+    ("sumArgMin", (), ("Int64", "Float64")),
+    ("avgArgMax", (), ("Nullable(Int64)", "String")),
+    ("groupUniqArrayArgMin", (), ("String", "Nullable(Int64)")),
+    ("countArgMax", (), ("Date",)),
+    *(
+        ("quantilesExact", (0.0, 0.3, 1.0), (t,))
+        for t in ("Int64", "Float64", "Decimal(38, 2)", "Date")
+    ),
+    ("quantileExact", (0.9,), ("Nullable(Int64)",)),
+    ("sumCount", (), ("Nullable(Int64)",)),
+    ("sumCount", (), ("UInt8",)),
+    ("avgWeighted", (), ("UInt8", "Float64")),
+    ("covarPop", (), ("UInt8", "Int64")),
+    ("corr", (), ("Nullable(Int64)", "UInt8")),
     ("maxArgMinIf", (), ("String", "Int64", "UInt8")),
-]  # fmt: skip
+]
 
 
 @dataclass(frozen=True)
@@ -155,8 +184,11 @@ def test_no_cut_and_no_merge_tree_shows(
     @settings(max_examples=25)
     @given(_rows(types))
     def check(drawn: Drawn) -> None:
-        whole = aggregate.state(drawn.columns, Groups(drawn.codes, GROUPS)) if types else (
-            aggregate.state([], Groups(drawn.codes, GROUPS)))  # fmt: skip
+        whole = (
+            aggregate.state(drawn.columns, Groups(drawn.codes, GROUPS))
+            if types
+            else (aggregate.state([], Groups(drawn.codes, GROUPS)))
+        )
         cut = _merged_by_tree(aggregate, _states(aggregate, drawn), drawn.order)
         if aggregate.merge_class == "float":
             magnitude = _all_finite_and_small(drawn.columns)
@@ -222,10 +254,13 @@ def test_uniq_is_exact_to_its_sample_and_within_two_percent_beyond(distinct: int
 
 
 _ACERO = [
-    case for case in CASES
+    case
+    for case in CASES
     if functions.resolve_aggregate(
-        case[0], case[1], [functions.parse_type(t) for t in case[2]]).acero() is not None
-]  # fmt: skip
+        case[0], case[1], [functions.parse_type(t) for t in case[2]]
+    ).acero()
+    is not None
+]
 
 
 @pytest.mark.parametrize(("name", "parameters", "type_names"), _ACERO)
@@ -247,10 +282,13 @@ def test_acero_computes_the_very_same_state(
         names = [str(i) for i in range(len(drawn.columns))]
         table = pa.table([*drawn.columns, pa.array(codes.reshape(-1))], names=[*names, "key"])
         wanted = [
-            ([] if leaf.argument is None else str(leaf.argument), leaf.function.removeprefix("hash_"),
-             leaf.options)
+            (
+                [] if leaf.argument is None else str(leaf.argument),
+                leaf.function.removeprefix("hash_"),
+                leaf.options,
+            )
             for leaf in leaves
-        ]  # fmt: skip
+        ]
         made = pa.TableGroupBy(table, "key", use_threads=False).aggregate(wanted).sort_by("key")
         computed = [made.column(i + 1).combine_chunks() for i in range(len(leaves))]
         assert aggregate.from_acero(computed).equals(state)

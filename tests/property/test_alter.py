@@ -15,13 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-)
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import olapdb
 from olapdb.maintenance.check import check_database
@@ -113,8 +107,9 @@ class Alters(RuleBasedStateMachine):
         given = [{"k": k, "v": v} for k, v in rows]
         if not all(
             fits(column, DEFAULTS[column.default](row))
-            for column in self.columns.values() for row in given
-        ):  # fmt: skip
+            for column in self.columns.values()
+            for row in given
+        ):
             with pytest.raises(olapdb.DataError, match="Default of column"):
                 self.run(statement)
             return
@@ -126,8 +121,12 @@ class Alters(RuleBasedStateMachine):
                 self.parts.append(part)
 
     @precondition(lambda self: len(self.columns) < 3)
-    @rule(name=st.sampled_from(NAMES), type=st.sampled_from(NUMBERS), default=st.sampled_from(sorted(DEFAULTS)),
-          first=st.booleans())  # fmt: skip
+    @rule(
+        name=st.sampled_from(NAMES),
+        type=st.sampled_from(NUMBERS),
+        default=st.sampled_from(sorted(DEFAULTS)),
+        first=st.booleans(),
+    )
     def add(self, name: str, type: str, default: str, first: bool) -> None:
         if name in self.columns:
             return
@@ -242,8 +241,9 @@ class Alters(RuleBasedStateMachine):
         shown = self.run(f"SELECT {', '.join(['k', 'v', *names])} FROM t")
         wanted = [
             (row[0], row[1], *(self.read(row, self.columns[name]) for name in names))
-            for part in self.parts for row in part.rows
-        ]  # fmt: skip
+            for part in self.parts
+            for row in part.rows
+        ]
         assert sorted(shown) == sorted(wanted)
         for name in names:  # pruning never loses a row
             values = [row[2 + names.index(name)] for row in wanted]
@@ -275,6 +275,7 @@ class Alters(RuleBasedStateMachine):
 
 TestAlters = Alters.TestCase
 TestAlters.settings = settings(
-    max_examples=25, stateful_step_count=20,
+    max_examples=25,
+    stateful_step_count=20,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)  # fmt: skip
+)

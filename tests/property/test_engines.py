@@ -93,11 +93,14 @@ class Kind:
         name, _, arguments = self.engine.partition("(")
         key = ("k", "v") if name.startswith("Versioned") else ("k",)
         return Table(
-            id="t", database="default", name="t",
+            id="t",
+            database="default",
+            name="t",
             engine=Engine(name, tuple(a for a in arguments.rstrip(")").split(", ") if a)),
             columns=tuple(Column(i, n, t) for i, (n, t) in enumerate(COLUMNS, 1)),
-            sorting_key=tuple(KeyItem(k) for k in key), primary_key=1,
-        )  # fmt: skip
+            sorting_key=tuple(KeyItem(k) for k in key),
+            primary_key=1,
+        )
 
     def final(self, rows: Iterable[Row]) -> list[Row]:
         return [row for row in self.merged(rows) if self.shown(row)]

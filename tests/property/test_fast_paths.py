@@ -30,17 +30,68 @@ from tests.harness.commits import make_part, make_table
 # --- literal rows
 
 _TYPES = [
-    "UInt8", "Int64", "UInt64", "Float64", "Float32", "String", "Date", "DateTime", "Bool",
-    "Nullable(Int32)", "LowCardinality(String)", "Decimal(10, 2)", "Array(Int8)", "UUID",
+    "UInt8",
+    "Int64",
+    "UInt64",
+    "Float64",
+    "Float32",
+    "String",
+    "Date",
+    "DateTime",
+    "Bool",
+    "Nullable(Int32)",
+    "LowCardinality(String)",
+    "Decimal(10, 2)",
+    "Array(Int8)",
+    "UUID",
     "FixedString(3)",
-]  # fmt: skip
+]
 _LITERALS = [
-    "1", "-1", "-0", "0", "01", "1.5", "1e3", "1e999", "-0.0", ".5", "1.", "+3",
-    "18446744073709551615", "99999999999999999999999", "9007199254740993", "NULL", "null", "true",
-    "false", "NaN", "inf", "'a'", "''", "'it''s'", r"'a\nb'", "'a\nb'", "'(x)'", "'[x]'", "'a,b'",
-    "'\"'", "'2024-01-05'", "'null'", "[1, 2]", "now()", "(1, 2)", "{'a': 1}", "'é'", '"q"', "'--'",
-    "1 -- c\n", "DEFAULT", "'''x'", "'x'''", "''''",
-]  # fmt: skip
+    "1",
+    "-1",
+    "-0",
+    "0",
+    "01",
+    "1.5",
+    "1e3",
+    "1e999",
+    "-0.0",
+    ".5",
+    "1.",
+    "+3",
+    "18446744073709551615",
+    "99999999999999999999999",
+    "9007199254740993",
+    "NULL",
+    "null",
+    "true",
+    "false",
+    "NaN",
+    "inf",
+    "'a'",
+    "''",
+    "'it''s'",
+    r"'a\nb'",
+    "'a\nb'",
+    "'(x)'",
+    "'[x]'",
+    "'a,b'",
+    "'\"'",
+    "'2024-01-05'",
+    "'null'",
+    "[1, 2]",
+    "now()",
+    "(1, 2)",
+    "{'a': 1}",
+    "'é'",
+    '"q"',
+    "'--'",
+    "1 -- c\n",
+    "DEFAULT",
+    "'''x'",
+    "'x'''",
+    "''''",
+]
 
 
 @st.composite
@@ -130,10 +181,15 @@ def test_the_best_merge(
     facts: list[tuple[int, int]], parts_max: int, now_ms: int, partition_parts: int
 ) -> None:
     run = [
-        make_part("s", blocks=BlockRange(n, n), bytes=size, created_ms=born_ms,
-                  uncompressed_bytes={"k": 2 * size})
+        make_part(
+            "s",
+            blocks=BlockRange(n, n),
+            bytes=size,
+            created_ms=born_ms,
+            uncompressed_bytes={"k": 2 * size},
+        )
         for n, (size, born_ms) in enumerate(facts, 1)
-    ]  # fmt: skip
+    ]
     limits = MergeLimits(parts_max=parts_max)
     expected = _chosen(run, limits, now_ms, partition_parts)
     assert choose(run, limits, now_ms, partition_parts) == expected
@@ -149,11 +205,17 @@ _DAYS = [
 @pytest.mark.parametrize(
     ("key", "type_name"),
     [
-        ("toYYYYMM(x)", "Date"), ("x", "Date"), ("toStartOfMonth(x)", "DateTime"),
-        ("toDate(x)", "DateTime('America/New_York')"), ("intDiv(x, 100)", "UInt64"), ("x", "Int8"),
-        ("toYear(x)", "Nullable(Date)"), ("(toYYYYMM(x), x)", "Date"), ("x % 3", "UInt64"),
+        ("toYYYYMM(x)", "Date"),
+        ("x", "Date"),
+        ("toStartOfMonth(x)", "DateTime"),
+        ("toDate(x)", "DateTime('America/New_York')"),
+        ("intDiv(x, 100)", "UInt64"),
+        ("x", "Int8"),
+        ("toYear(x)", "Nullable(Date)"),
+        ("(toYYYYMM(x), x)", "Date"),
+        ("x % 3", "UInt64"),
     ],
-)  # fmt: skip
+)
 @given(
     st.integers(0, 2**63),
     st.sampled_from([1, 2, 40, 200, 10**6]),
@@ -200,9 +262,11 @@ def _plain(column: pa.Array) -> list[object]:
     """As the catalog keeps partition values: days, ticks."""
     if pa.types.is_date(column.type):
         return column.view(pa.int32()).to_pylist()
-    return column.view(pa.int64()).to_pylist() if pa.types.is_timestamp(column.type) else (
-        column.to_pylist()
-    )  # fmt: skip
+    return (
+        column.view(pa.int64()).to_pylist()
+        if pa.types.is_timestamp(column.type)
+        else (column.to_pylist())
+    )
 
 
 # --- functions
@@ -225,9 +289,12 @@ def test_few_integers_as_text(kind: pa.DataType, start: int, span: int, with_nul
 
 
 _NAMES = {
-    pa.int8(): "Int8", pa.uint8(): "UInt8", pa.int32(): "Int32", pa.uint64(): "UInt64",
+    pa.int8(): "Int8",
+    pa.uint8(): "UInt8",
+    pa.int32(): "Int32",
+    pa.uint64(): "UInt64",
     pa.int64(): "Int64",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("divisor", [1, 2, 28, 255, 256, 2**32, 2**63, 2**64 - 1])

@@ -20,26 +20,81 @@ from tests.harness import typed_table
 RUN_SECONDS, LONG_SECONDS, CALLS_LEAST = 12, 600, 200
 WAITING = frozenset({"throwIf", "sleep", "sleepEachRow"})
 CONSTANTS = (
-    "0", "1", "-1", "3", "255", "-128", "65536", "-9223372036854775808", "18446744073709551615", "0.5",
-    "1e20", "1e308", "nan", "-inf", "true", "NULL", "toDecimal32(1.5, 2)", "toDecimal64(-3, 4)",
+    "0",
+    "1",
+    "-1",
+    "3",
+    "255",
+    "-128",
+    "65536",
+    "-9223372036854775808",
+    "18446744073709551615",
+    "0.5",
+    "1e20",
+    "1e308",
+    "nan",
+    "-inf",
+    "true",
+    "NULL",
+    "toDecimal32(1.5, 2)",
+    "toDecimal64(-3, 4)",
     "toDecimal256('99999999999999999999999999999999999999999999999999999999.5', 20)",
-    "toDecimal128('9999999999999999999999999999.0000000001', 10)", "toInt8(-128)", "toFloat32(0.1)",
-    "''", "'a'", "'ÄÖ'", "','", "'%'", "'('", "'x*'", "'[a-z]'", "'UTC'", "'day'", "'2024-01-01'",
-    "'%Y-%m'", "'UInt8'", "'Nullable(String)'", "unhex('ff00')", "toFixedString('ab', 3)",
-    "toDate('2149-06-06')", "toDateTime(4294967295)", "toDate32('1900-01-01')",
-    "toDateTime64('2299-12-31 23:59:59.999', 3)", "toDateTime64('1900-01-01 00:00:00', 9, 'UTC')",
-    "INTERVAL 1 MONTH", "INTERVAL -3 HOUR", "[]", "[1, NULL]", "[[]]", "[nan]", "['a', 'b']",
-    "[(1, 'a')]", "tuple()", "(1, NULL)", "map()", "map('a', 1)", "materialize(NULL)",
-    "toUUID('00010203-0405-0607-0809-0a0b0c0d0e0f')", "toLowCardinality('x')",
-)  # fmt: skip
+    "toDecimal128('9999999999999999999999999999.0000000001', 10)",
+    "toInt8(-128)",
+    "toFloat32(0.1)",
+    "''",
+    "'a'",
+    "'ÄÖ'",
+    "','",
+    "'%'",
+    "'('",
+    "'x*'",
+    "'[a-z]'",
+    "'UTC'",
+    "'day'",
+    "'2024-01-01'",
+    "'%Y-%m'",
+    "'UInt8'",
+    "'Nullable(String)'",
+    "unhex('ff00')",
+    "toFixedString('ab', 3)",
+    "toDate('2149-06-06')",
+    "toDateTime(4294967295)",
+    "toDate32('1900-01-01')",
+    "toDateTime64('2299-12-31 23:59:59.999', 3)",
+    "toDateTime64('1900-01-01 00:00:00', 9, 'UTC')",
+    "INTERVAL 1 MONTH",
+    "INTERVAL -3 HOUR",
+    "[]",
+    "[1, NULL]",
+    "[[]]",
+    "[nan]",
+    "['a', 'b']",
+    "[(1, 'a')]",
+    "tuple()",
+    "(1, NULL)",
+    "map()",
+    "map('a', 1)",
+    "materialize(NULL)",
+    "toUUID('00010203-0405-0607-0809-0a0b0c0d0e0f')",
+    "toLowCardinality('x')",
+)
 COMBINATORS = (
-    "", "If", "OrNull", "OrDefault", "Distinct", "Array", "State", "ArgMin", "ForEach", "Resample",
-    "ArrayIf", "SimpleState",
-)  # fmt: skip
+    "",
+    "If",
+    "OrNull",
+    "OrDefault",
+    "Distinct",
+    "Array",
+    "State",
+    "ArgMin",
+    "ForEach",
+    "Resample",
+    "ArrayIf",
+    "SimpleState",
+)
 PARAMETERS = ("", "", "(0.5)", "(3)", "(18446744073709551615)", "('a')", "(0, 10, 3)", "(nan)")
-READS = (
-    "FROM typed", "FROM typed WHERE u8 > 255", "FROM typed CROSS JOIN numbers(200) AS n", "",
-)  # fmt: skip
+READS = ("FROM typed", "FROM typed WHERE u8 > 255", "FROM typed CROSS JOIN numbers(200) AS n", "")
 
 
 class Calls:
@@ -115,13 +170,24 @@ def test_any_call_for_long(connection: olapdb.Connection) -> None:
     run(connection, time.time_ns(), LONG_SECONDS)
 
 
-EXCEPTIONS = (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid"), pa.ArrowInvalid("Invalid UTF8"),
-              MemoryError(), pa.ArrowNotImplementedError("no kernel"), ZeroDivisionError("by zero"),
-              pa.ArrowInvalid("Decimal value does not fit in precision 37"), KeyError("x"))  # fmt: skip
+EXCEPTIONS = (
+    UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid"),
+    pa.ArrowInvalid("Invalid UTF8"),
+    MemoryError(),
+    pa.ArrowNotImplementedError("no kernel"),
+    ZeroDivisionError("by zero"),
+    pa.ArrowInvalid("Decimal value does not fit in precision 37"),
+    KeyError("x"),
+)
 NAMES = (
-    "CANNOT_CONVERT_TYPE", "CANNOT_CONVERT_TYPE", "MEMORY_LIMIT_EXCEEDED", "NOT_IMPLEMENTED",
-    "LOGICAL_ERROR", "DECIMAL_OVERFLOW", "LOGICAL_ERROR",
-)  # fmt: skip
+    "CANNOT_CONVERT_TYPE",
+    "CANNOT_CONVERT_TYPE",
+    "MEMORY_LIMIT_EXCEEDED",
+    "NOT_IMPLEMENTED",
+    "LOGICAL_ERROR",
+    "DECIMAL_OVERFLOW",
+    "LOGICAL_ERROR",
+)
 
 
 @pytest.mark.parametrize(("error", "name"), [*zip(EXCEPTIONS, NAMES, strict=True)])

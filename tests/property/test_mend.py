@@ -18,9 +18,17 @@ from tests.property.mending import Case, Stuck, run_case, run_seed
 SEEDS = 100
 SOAK_SEEDS = 10_000
 MET = (
-    "covered RECONCILE", "partial BACKFILL", "stale REPLAY", "bypassed ADOPT", "bypassed REPLAY",
-    "bypassed BACKFILL", "unproven", "unproven BACKFILL", "unproven REPLAY", "proven",
-)  # fmt: skip
+    "covered RECONCILE",
+    "partial BACKFILL",
+    "stale REPLAY",
+    "bypassed ADOPT",
+    "bypassed REPLAY",
+    "bypassed BACKFILL",
+    "unproven",
+    "unproven BACKFILL",
+    "unproven REPLAY",
+    "proven",
+)
 """What the seeds have to reach, or they try nothing."""
 
 
@@ -46,12 +54,15 @@ def test_mend_ends_for_long() -> None:
 
 STALE = Case(
     (
-        "CREATE DATABASE wh", "CREATE TABLE wh.s (k UInt8) ENGINE = MergeTree ORDER BY k",
+        "CREATE DATABASE wh",
+        "CREATE TABLE wh.s (k UInt8) ENGINE = MergeTree ORDER BY k",
         "CREATE TABLE wh.t (k UInt8) ENGINE = MergeTree ORDER BY k",
         "CREATE MATERIALIZED VIEW wh.v TO wh.t AS SELECT k FROM wh.s",
     ),
-    ("INSERT INTO wh.s VALUES (1)", "DELETE FROM wh.s WHERE k = 1"), 0, "wh",
-)  # fmt: skip
+    ("INSERT INTO wh.s VALUES (1)", "DELETE FROM wh.s WHERE k = 1"),
+    0,
+    "wh",
+)
 
 
 def test_a_mend_that_changes_nothing_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:

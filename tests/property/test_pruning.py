@@ -27,9 +27,32 @@ TABLES_PER_RUN, CONDITIONS_PER_TABLE = 60, 40
 RUN_SECONDS = 20
 
 WORDS = (
-    "", "a", "ab", "abc", "abd", "b", "ba", "Z", "z", "é", "éa", "%", "_", "a%", "a_b", "a\\\\b",
-    "k1", "k10", "k2", "\U0010ffff", "\uffff", " ", "0", "10", "2024-01-05",
-)  # fmt: skip
+    "",
+    "a",
+    "ab",
+    "abc",
+    "abd",
+    "b",
+    "ba",
+    "Z",
+    "z",
+    "é",
+    "éa",
+    "%",
+    "_",
+    "a%",
+    "a_b",
+    "a\\\\b",
+    "k1",
+    "k10",
+    "k2",
+    "\U0010ffff",
+    "\uffff",
+    " ",
+    "0",
+    "10",
+    "2024-01-05",
+)
 
 
 def _time(draw: Draw, place: int) -> str:
@@ -53,61 +76,150 @@ VALUES: Mapping[str, Callable[[Draw, int], str]] = {
         [str((place - 20) / 2)] * 6 + ["nan", "inf", "-inf", "-0.0", "0.0"]
     ),
     "Decimal(9, 2)": lambda draw, place: str((place - 20) * draw.choice((1, 0.5))),
-    "String": lambda draw, place: "'" + draw.choice(
-        (WORDS[place * (len(WORDS) - 1) // PLACES], "a" * place * 3, f"k{place:02}")
-    ) + "'",
-    "Date": lambda draw, place: f"'{2001 + place}-{draw.randint(1, 12):02}-{draw.randint(1, 28):02}'",
-    "Date32": lambda draw, place: f"'{draw.choice((1900 + place * 9, 2024))}-02-{draw.randint(1, 28):02}'",
+    "String": lambda draw, place: (
+        "'"
+        + draw.choice((WORDS[place * (len(WORDS) - 1) // PLACES], "a" * place * 3, f"k{place:02}"))
+        + "'"
+    ),
+    "Date": lambda draw, place: (
+        f"'{2001 + place}-{draw.randint(1, 12):02}-{draw.randint(1, 28):02}'"
+    ),
+    "Date32": lambda draw, place: (
+        f"'{draw.choice((1900 + place * 9, 2024))}-02-{draw.randint(1, 28):02}'"
+    ),
     "DateTime": _time,
     "DateTime('America/New_York')": _time,
     "DateTime64(3)": _moment,
     "Bool": lambda draw, place: draw.choice(("true", "false")),
-    "Array(Int32)": lambda draw, place: str([place + draw.randint(-1, 1) for _ in range(place % 3)]),
-}  # fmt: skip
+    "Array(Int32)": lambda draw, place: str(
+        [place + draw.randint(-1, 1) for _ in range(place % 3)]
+    ),
+}
 TYPES = (
-    *VALUES, "Nullable(Int32)", "Nullable(Float64)", "Nullable(String)", "LowCardinality(String)",
-    "LowCardinality(Nullable(String))", "Nullable(Date)", "Nullable(Decimal(9, 2))",
-)  # fmt: skip
+    *VALUES,
+    "Nullable(Int32)",
+    "Nullable(Float64)",
+    "Nullable(String)",
+    "LowCardinality(String)",
+    "LowCardinality(Nullable(String))",
+    "Nullable(Date)",
+    "Nullable(Decimal(9, 2))",
+)
 _COUNTED = (
-    "{c}", "-{c}", "{c} + 1", "{c} * -3", "100 - {c}", "intDiv({c}, 3)", "{c} % 7", "abs({c})",
-    "toInt8({c})", "toInt64({c})", "toUInt64({c})", "toDate({c})", "toDate32({c})", "toDateTime({c})",
-    "toString({c})", "round({c}, -1)", "if({c} > 3, {c}, -{c})", "CAST({c} AS Nullable(Int64))",
-)  # fmt: skip
+    "{c}",
+    "-{c}",
+    "{c} + 1",
+    "{c} * -3",
+    "100 - {c}",
+    "intDiv({c}, 3)",
+    "{c} % 7",
+    "abs({c})",
+    "toInt8({c})",
+    "toInt64({c})",
+    "toUInt64({c})",
+    "toDate({c})",
+    "toDate32({c})",
+    "toDateTime({c})",
+    "toString({c})",
+    "round({c}, -1)",
+    "if({c} > 3, {c}, -{c})",
+    "CAST({c} AS Nullable(Int64))",
+)
 _DATES = (
-    "{c}", "toYear({c})", "toYYYYMM({c})", "toYYYYMMDD({c})", "toStartOfMonth({c})", "toMonday({c})",
-    "toStartOfWeek({c}, 1)", "toDayOfWeek({c})", "{c} + 3", "{c} - INTERVAL 1 YEAR", "toDate({c})",
-    "addDays({c}, 100000)", "addMonths({c}, -13)", "toDateTime({c})", "toRelativeDayNum({c})",
-    "toStartOfInterval({c}, INTERVAL 10 DAY)", "dateTrunc('month', {c})", "toInt32({c})",
-)  # fmt: skip
+    "{c}",
+    "toYear({c})",
+    "toYYYYMM({c})",
+    "toYYYYMMDD({c})",
+    "toStartOfMonth({c})",
+    "toMonday({c})",
+    "toStartOfWeek({c}, 1)",
+    "toDayOfWeek({c})",
+    "{c} + 3",
+    "{c} - INTERVAL 1 YEAR",
+    "toDate({c})",
+    "addDays({c}, 100000)",
+    "addMonths({c}, -13)",
+    "toDateTime({c})",
+    "toRelativeDayNum({c})",
+    "toStartOfInterval({c}, INTERVAL 10 DAY)",
+    "dateTrunc('month', {c})",
+    "toInt32({c})",
+)
 EXPRESSIONS: Mapping[str, Sequence[str]] = {
     "Int": _COUNTED,
-    "Float": ("{c}", "-{c}", "floor({c})", "{c} * 2", "abs({c})", "toString({c})", "ifNull({c}, 0)"),
+    "Float": (
+        "{c}",
+        "-{c}",
+        "floor({c})",
+        "{c} * 2",
+        "abs({c})",
+        "toString({c})",
+        "ifNull({c}, 0)",
+    ),
     "Decimal": ("{c}", "-{c}", "{c} * 2", "floor({c})", "toFloat64({c})", "toInt32({c})"),
     "String": (
-        "{c}", "{c}", "lower({c})", "length({c})", "reverse({c})", "concat('a', {c})",
-        "substring({c}, 1, 2)", "ifNull({c}, 'a')", "toFixedString(substring({c}, 1, 1), 4)",
+        "{c}",
+        "{c}",
+        "lower({c})",
+        "length({c})",
+        "reverse({c})",
+        "concat('a', {c})",
+        "substring({c}, 1, 2)",
+        "ifNull({c}, 'a')",
+        "toFixedString(substring({c}, 1, 1), 4)",
     ),
     "Date": _DATES,
     "DateTime": (
-        *_DATES, "toHour({c})", "toStartOfHour({c})", "toYYYYMMDDhhmmss({c}, 'America/New_York')",
-        "toStartOfInterval({c}, INTERVAL 6 HOUR, 'America/New_York')", "addHours({c}, 3)",
-        "toStartOfDay({c}, 'Asia/Tokyo')", "toUnixTimestamp({c})", "toTimezone({c}, 'Asia/Kolkata')",
+        *_DATES,
+        "toHour({c})",
+        "toStartOfHour({c})",
+        "toYYYYMMDDhhmmss({c}, 'America/New_York')",
+        "toStartOfInterval({c}, INTERVAL 6 HOUR, 'America/New_York')",
+        "addHours({c}, 3)",
+        "toStartOfDay({c}, 'Asia/Tokyo')",
+        "toUnixTimestamp({c})",
+        "toTimezone({c}, 'Asia/Kolkata')",
     ),
     "Bool": ("{c}", "not {c}"),
     "Array": ("length({c})", "{c}[1]"),
-}  # fmt: skip
+}
 CONSTANTS: Mapping[str, Sequence[str]] = {
     "number": (
-        "0", "-0.0", "1", "-1", "5", "10", "-20", "255", "65536", "0.5", "nan", "inf", "NULL", "2024",
-        "202403", "'5'", "18446744073709551615", "toDecimal64(1.5, 2)",
+        "0",
+        "-0.0",
+        "1",
+        "-1",
+        "5",
+        "10",
+        "-20",
+        "255",
+        "65536",
+        "0.5",
+        "nan",
+        "inf",
+        "NULL",
+        "2024",
+        "202403",
+        "'5'",
+        "18446744073709551615",
+        "toDecimal64(1.5, 2)",
     ),
     "text": ("''", "'a'", "'ab'", "'k1'", "'é'", "'%'", "NULL", "toFixedString('ab', 3)"),
     "time": (
-        "'2024-03-10'", "toDate('2024-03-05')", "'2024-11-03 01:30:00'", "toDate32('1960-05-05')",
-        "toDateTime('2024-11-03 01:30:00', 'America/New_York')", "NULL", "'1969-01-01'", "19800",
-        "toDateTime64('2024-11-03 01:30:00.5', 3)", "202403", "2024", "10",
+        "'2024-03-10'",
+        "toDate('2024-03-05')",
+        "'2024-11-03 01:30:00'",
+        "toDate32('1960-05-05')",
+        "toDateTime('2024-11-03 01:30:00', 'America/New_York')",
+        "NULL",
+        "'1969-01-01'",
+        "19800",
+        "toDateTime64('2024-11-03 01:30:00.5', 3)",
+        "202403",
+        "2024",
+        "10",
     ),
-}  # fmt: skip
+}
 PATTERNS = ("'a%'", "'%a'", "'a_b'", "'a\\\\%%'", "'é%'", "'%'", "''", "'k1%'", "'\U0010ffff%'")
 
 
@@ -269,11 +381,19 @@ def test_no_row_is_lost_for_long() -> None:
         ("Int8", "1, 1, 2, 3", "c != nan"),
         ("UInt64", "5, 5, 18446744073709551615, 9223372036854775808", "toInt64(c) BETWEEN 1 AND 9"),
         ("UInt64", "100, 65535, 65536, 2000000000", "toDate(c) > '2100-01-01'"),
-        ("DateTime64(0)", "'1960-01-01', '1975-01-01', '2024-01-01', '2200-01-01'", "toDate(c) < '2000-01-01'"),
-        ("DateTime", "5, 7, '2024-01-01 00:00:00', '2030-01-01 00:00:00'", "addHours(c, -1) > '2100-01-01'"),
+        (
+            "DateTime64(0)",
+            "'1960-01-01', '1975-01-01', '2024-01-01', '2200-01-01'",
+            "toDate(c) < '2000-01-01'",
+        ),
+        (
+            "DateTime",
+            "5, 7, '2024-01-01 00:00:00', '2030-01-01 00:00:00'",
+            "addHours(c, -1) > '2100-01-01'",
+        ),
         ("Nullable(Int32)", "NULL, NULL, 1, 2", "(c, c) > (-16, 5)"),
     ],
-)  # fmt: skip
+)
 def test_bounds_that_said_too_much(data_type: str, values: str, where: str) -> None:
     rows = ", ".join(f"({at}, {v})" for at, v in enumerate(values.split(", ")))
     for index in ("", ", INDEX i c TYPE minmax", ", INDEX i c TYPE set(0)"):

@@ -25,10 +25,28 @@ from olapdb.types import DataType, Float
 from olapdb.views.definition.column_conversion import conversion
 
 NAMES = (
-    "Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Bool", "Float32",
-    "Float64", "Decimal(9, 2)", "Decimal(18, 6)", "Decimal(38, 0)", "Date", "Date32", "DateTime",
-    "DateTime64(0)", "DateTime64(3)", "DateTime64(6)", "String",
-)  # fmt: skip
+    "Int8",
+    "Int16",
+    "Int32",
+    "Int64",
+    "UInt8",
+    "UInt16",
+    "UInt32",
+    "UInt64",
+    "Bool",
+    "Float32",
+    "Float64",
+    "Decimal(9, 2)",
+    "Decimal(18, 6)",
+    "Decimal(38, 0)",
+    "Date",
+    "Date32",
+    "DateTime",
+    "DateTime64(0)",
+    "DateTime64(3)",
+    "DateTime64(6)",
+    "String",
+)
 TYPES = {name: parse_type(name) for name in NAMES}
 DAY_ONE = datetime.date(1970, 1, 1)
 MOMENT_ONE = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -66,8 +84,22 @@ def values(name: str) -> st.SearchStrategy[Any]:
         return (_integers(-(10**9), 10**10) | _integers(0, 50_000).map(lambda n: n * 86_400)).map(
             lambda n: MOMENT_ONE + datetime.timedelta(microseconds=n * tick)
         )
-    written = st.sampled_from(["7", "300", "-1", "1.5", "1.005", "x", "", "2024-01-05", "1e39",
-                               "2024-01-05 06:07:08.123456", "2300-01-01", "true"])  # fmt: skip
+    written = st.sampled_from(
+        [
+            "7",
+            "300",
+            "-1",
+            "1.5",
+            "1.005",
+            "x",
+            "",
+            "2024-01-05",
+            "1e39",
+            "2024-01-05 06:07:08.123456",
+            "2300-01-01",
+            "true",
+        ]
+    )
     return written | st.integers(-(10**20), 10**20).map(str)
 
 
@@ -129,7 +161,11 @@ def _as_text(given_value: Any, stored: Any) -> bool:
         case datetime.datetime():
             shown = other.replace(tzinfo=None).isoformat(" ")
             digits = text.replace(".000000", "")
-            return digits == shown or datetime.datetime.fromisoformat(text) == other.replace(tzinfo=None) or _unix(text) == meaning(other)  # fmt: skip
+            return (
+                digits == shown
+                or datetime.datetime.fromisoformat(text) == other.replace(tzinfo=None)
+                or _unix(text) == meaning(other)
+            )
         case _:
             return datetime.datetime.fromisoformat(text).date() == other
 

@@ -76,9 +76,11 @@ class Tables(RuleBasedStateMachine):
     def taking(self, number: int) -> tuple[str, str] | None:
         """A table, and another one that its partitions may go to."""
         pairs = [
-            (one, other) for one in sorted(self.tables) for other in sorted(self.tables)
+            (one, other)
+            for one in sorted(self.tables)
+            for other in sorted(self.tables)
             if one != other and self.tables[other].may_take(self.tables[one])
-        ]  # fmt: skip
+        ]
         return pairs[number % len(pairs)] if pairs else None
 
     def columns(self) -> list[tuple[str, str]]:
@@ -408,9 +410,10 @@ class ManyTables(Tables):
 
 def _settings(examples: int, steps: int) -> settings:
     return settings(
-        max_examples=examples, stateful_step_count=steps,
+        max_examples=examples,
+        stateful_step_count=steps,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    )  # fmt: skip
+    )
 
 
 TestTables = Tables.TestCase

@@ -50,16 +50,23 @@ class Model:
             if row.covered:
                 groups[row.day, row.kind].append(row)
         return [
-            (day, kind, len(found), sum(r.amount for r in found), len({r.user for r in found}),
-             sum(r.amount for r in found) / len(found))
+            (
+                day,
+                kind,
+                len(found),
+                sum(r.amount for r in found),
+                len({r.user for r in found}),
+                sum(r.amount for r in found) / len(found),
+            )
             for (day, kind), found in sorted(groups.items())
-        ]  # fmt: skip
+        ]
 
 
 new_rows = st.lists(
     st.tuples(st.sampled_from(DAYS), st.sampled_from(KINDS), st.integers(0, 3), st.integers(-5, 5)),
-    min_size=1, max_size=6,
-)  # fmt: skip
+    min_size=1,
+    max_size=6,
+)
 
 
 class Views(RuleBasedStateMachine):
@@ -93,9 +100,15 @@ class Views(RuleBasedStateMachine):
         columns = list(zip(*given, strict=True))
         self.connection.insert(
             "events",
-            pa.table({"day": pa.array(columns[0], pa.date32()), "kind": list(columns[1]),
-                      "user": list(columns[2]), "amount": list(columns[3])}),
-        )  # fmt: skip
+            pa.table(
+                {
+                    "day": pa.array(columns[0], pa.date32()),
+                    "kind": list(columns[1]),
+                    "user": list(columns[2]),
+                    "amount": list(columns[3]),
+                }
+            ),
+        )
         self.model.rows += [Row(*one, covered=self.attached) for one in given]
 
     @precondition(lambda self: not self.there)
@@ -180,9 +193,10 @@ class Views(RuleBasedStateMachine):
         if not hasattr(self, "connection"):
             return
         trusted = [
-            r for r in rows(self.connection, READ)
+            r
+            for r in rows(self.connection, READ)
             if r[1] != "hand" and month(r[0]) not in self.model.stale
-        ]  # fmt: skip
+        ]
         expected = self.model.expected() if self.there else []
         assert trusted == [r for r in expected if month(r[0]) not in self.model.stale]
 
@@ -207,6 +221,5 @@ class Views(RuleBasedStateMachine):
 
 TestViews = Views.TestCase
 TestViews.settings = settings(
-    max_examples=25, stateful_step_count=15,
-    suppress_health_check=list(HealthCheck),
-)  # fmt: skip
+    max_examples=25, stateful_step_count=15, suppress_health_check=list(HealthCheck)
+)

@@ -87,9 +87,12 @@ def connection() -> olapdb.Connection:
 
 @given(rows=ROWS, unit=UNITS, bounds=st.tuples(BOUNDS, BOUNDS), descending=st.booleans())
 def test_frames_are_those_of_a_loop(
-    rows: list[Row], unit: str, bounds: tuple[Bound, Bound], descending: bool,
+    rows: list[Row],
+    unit: str,
+    bounds: tuple[Bound, Bound],
+    descending: bool,
     connection: olapdb.Connection,
-) -> None:  # fmt: skip
+) -> None:
     start, end = sorted(bounds, key=_signed)
     if start == ("FOLLOWING", None) or end == ("PRECEDING", None):
         start, end = ("PRECEDING", None), ("FOLLOWING", None)
@@ -98,9 +101,13 @@ def test_frames_are_those_of_a_loop(
         columns = list(zip(*rows, strict=True))
         connection.insert(
             "r",
-            {"id": list(range(len(rows))), "p": list(columns[0]), "o": list(columns[1]),
-             "v": list(columns[2])},
-        )  # fmt: skip
+            {
+                "id": list(range(len(rows))),
+                "p": list(columns[0]),
+                "o": list(columns[1]),
+                "v": list(columns[2]),
+            },
+        )
     direction = "DESC" if descending else "ASC"
     # Rows of equal order come in any order, so what depends on it is ordered by id as well; a RANGE
     # or GROUPS frame has whole groups of peers.

@@ -366,9 +366,8 @@ def _change(world: World, change: Change, new: list[int]) -> World:
             return world._replace(catalog=c._replace(invalid=c.invalid | {row_}))
         case "Clear":  # the view, its slice or None, up to which commit
             left = frozenset(
-                i for i in c.invalid
-                if not (i[0] == f[0] and f[1] in (None, i[1]) and i[2] <= f[2])
-            )  # fmt: skip
+                i for i in c.invalid if not (i[0] == f[0] and f[1] in (None, i[1]) and i[2] <= f[2])
+            )
             return world._replace(catalog=c._replace(invalid=left))
         case "RecordCheck":
             checks = {one for one in c.checks if one[:2] != f[:2]}
@@ -402,9 +401,12 @@ def _drop_view(world: World, view: View) -> World:
         checks=frozenset(one for one in c.checks if one[0] != view.id),
     )
     rows = {
-        (p.table, atom) for p in parts_of(c, view.target) if view.id in p.made
-        for atom in p.content if atom[0] == view.definition
-    }  # fmt: skip
+        (p.table, atom)
+        for p in parts_of(c, view.target)
+        if view.id in p.made
+        for atom in p.content
+        if atom[0] == view.definition
+    }
     return world._replace(
         catalog=left,
         kept=world.kept | rows,

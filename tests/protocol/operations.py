@@ -153,10 +153,21 @@ class ChangeView(NamedTuple):
         number = turn.catalog.number + 1
         own = turn.protocol.on("10.identity")
         view_id = f"{self.name}#{number}" if own else self.name
-        yield Change("PutView", (
-            View(view_id, self.name, 1, f"{self.name}@{number}", self.source, self.target, True,
-                 self.reads_dimension),
-        ))  # fmt: skip
+        yield Change(
+            "PutView",
+            (
+                View(
+                    view_id,
+                    self.name,
+                    1,
+                    f"{self.name}@{number}",
+                    self.source,
+                    self.target,
+                    True,
+                    self.reads_dimension,
+                ),
+            ),
+        )
         if not turn.protocol.on("2.coverage_opens"):
             for part in parts_of(turn.catalog, self.source):
                 yield Change("Cover", (view_id, part.partition, tuple(blocks_of(part))))
@@ -314,10 +325,7 @@ class Backfill(NamedTuple):
         snapshot = draft.snapshot
         version = data_version(snapshot, view.source, self.partition)
         draft.require("3.view", "ViewIs", view.id, view.version)
-        draft.require(
-            "3.data_version", "DataVersionIs", view.source, self.partition,
-            version,
-        )  # fmt: skip
+        draft.require("3.data_version", "DataVersionIs", view.source, self.partition, version)
         draft.require("3.not_covered", "NotCovered", view.id, self.partition, blocks)
         draft.require("3.no_straddle", "NoPartStraddles", view.source, self.partition, blocks)
         if view.reads_dimension:
@@ -367,10 +375,14 @@ class Merge(NamedTuple):
 def hull_of(turn: Turn, left: Part, right: Part) -> Part:
     made = left.made | right.made
     return Part(
-        turn.file(0, 0), left.table, left.partition, min(left.first, right.first),
-        max(left.last, right.last), ordered((*left.content, *right.content)),
+        turn.file(0, 0),
+        left.table,
+        left.partition,
+        min(left.first, right.first),
+        max(left.last, right.last),
+        ordered((*left.content, *right.content)),
         made if turn.protocol.on("8.contributions") else frozenset(),
-    )  # fmt: skip
+    )
 
 
 def may_merge(turn: Turn, left: Part, right: Part, hull: Part) -> bool:

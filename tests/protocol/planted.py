@@ -56,9 +56,12 @@ class Fault:
 
 
 def lost(
-    guard: str, kind: str, *types: type[Any], where: Callable[[Any, Snapshot], bool] = lambda r, s: True,
+    guard: str,
+    kind: str,
+    *types: type[Any],
+    where: Callable[[Any, Snapshot], bool] = lambda r, s: True,
     patches: Mapping[str, Any] | None = None,
-) -> Fault:  # fmt: skip
+) -> Fault:
     """Requirements of these types are not asked in commits of the kind ("" for all)."""
 
     def edit(commit: Commit, snapshot: Snapshot) -> Commit:
@@ -78,9 +81,13 @@ def forgotten(
 ) -> Fault:
     """Changes of the type are left out of commits of the kind."""
     return rewritten(
-        guard, kind, f"{kind} leaves out `{of.__name__}`",
-        lambda change, snapshot: [] if isinstance(change, of) and where(change, snapshot) else [change],
-    )  # fmt: skip
+        guard,
+        kind,
+        f"{kind} leaves out `{of.__name__}`",
+        lambda change, snapshot: (
+            [] if isinstance(change, of) and where(change, snapshot) else [change]
+        ),
+    )
 
 
 def rewritten(
@@ -177,9 +184,12 @@ def _remove_what_is_there(self: Any, table_id: str, part_ids: Sequence[str]) -> 
     from olapdb.catalog.sqlite import statements as sql
 
     sql.drop_parts(
-        self._connection, part_ids=json.dumps(list(part_ids)), of_table=table_id,
-        number=self._number, now_ms=self._now_ms,
-    )  # fmt: skip
+        self._connection,
+        part_ids=json.dumps(list(part_ids)),
+        of_table=table_id,
+        number=self._number,
+        now_ms=self._now_ms,
+    )
     self.removed.setdefault(table_id, []).extend(part_ids)
 
 
@@ -209,7 +219,9 @@ def _without_views(commit: Commit, snapshot: Snapshot) -> Commit:
 
 _add_view_block = BlockStager.add_view_block
 _recompute = _Replay._recompute
-_UNCHECKED = {"olapdb.catalog.sqlite.apply_changes.Application._remove_parts": _remove_what_is_there}
+_UNCHECKED = {
+    "olapdb.catalog.sqlite.apply_changes.Application._remove_parts": _remove_what_is_there
+}
 
 
 def _any_kind(state: Any, part: Any) -> object:
@@ -290,10 +302,18 @@ FAULTS: Mapping[str, Fault] = {
         lost("1.views", "INSERT", c.ViewsAre),
         Fault("1.one_commit", "what views make is not in the INSERT's commit", _without_views),
         lost("1.dimension", "INSERT", _PARTITION, where=_is_dimension),
-        Fault("1.own_dimension", "views join what was there before the INSERT", None,
-              {"olapdb.ingest.own_rows.Cascade.late_tables": lambda self, table_id: frozenset()}),
-        rewritten("2.coverage_opens", "CREATE MATERIALIZED VIEW",
-                  "a new view claims what is there already", _covered_at_once),
+        Fault(
+            "1.own_dimension",
+            "views join what was there before the INSERT",
+            None,
+            {"olapdb.ingest.own_rows.Cascade.late_tables": lambda self, table_id: frozenset()},
+        ),
+        rewritten(
+            "2.coverage_opens",
+            "CREATE MATERIALIZED VIEW",
+            "a new view claims what is there already",
+            _covered_at_once,
+        ),
         lost("3.view", "BACKFILL", c.ViewIs),
         lost("3.data_version", "BACKFILL", _VERSION),
         lost("3.not_covered", "BACKFILL", c.NotCovered),
@@ -323,11 +343,18 @@ FAULTS: Mapping[str, Fault] = {
         lost("6.data_version", "REPLAY", _VERSION, where=_is_source),
         lost("6.dimension", "REPLAY", _PARTITION, where=_is_dimension),
         lost("6.whole_target", "REPLAY", _VERSION, where=_whole),
-        both("6.fence", "a replay takes what came after its snapshot",
-             lost("", "REPLAY", _PARTITION),
-             Fault("", "", None, {"olapdb.views.jobs.replay._Replay._replaced": _takes_all})),
-        Fault("6.straddle", "a replay takes a part across its fence", None,
-              {"olapdb.views.jobs.replay._Replay._replaced": _takes_straddling}),
+        both(
+            "6.fence",
+            "a replay takes what came after its snapshot",
+            lost("", "REPLAY", _PARTITION),
+            Fault("", "", None, {"olapdb.views.jobs.replay._Replay._replaced": _takes_all}),
+        ),
+        Fault(
+            "6.straddle",
+            "a replay takes a part across its fence",
+            None,
+            {"olapdb.views.jobs.replay._Replay._replaced": _takes_straddling},
+        ),
         lost("6.parts", "REPLAY", _PARTITION, patches=_UNCHECKED),
         Fault(
             "6.all_writers",
@@ -340,22 +367,36 @@ FAULTS: Mapping[str, Fault] = {
         lost("6.watchers", "REPLAY", c.WatchersAre),
         lost("6.downstream_not_covered", "REPLAY", c.NotCovered),
         rewritten("6.clear_up_to", "REPLAY", "a replay clears marks of whenever", _endless),
-        patched("6.bypass_stays", "a replay takes rows that no view made",
-                olapdb__views__replay__is_bypass=lambda part, views: False),
-        Fault("7.bypass_apart", "rows by hand merge with a view's", None,
-              {"olapdb.maintenance.merge_policy._kind": _any_kind}),
-        Fault("7.makers_apart", "rows of two views merge", None,
-              {"olapdb.maintenance.merge_policy._kind": _any_kind}),
+        patched(
+            "6.bypass_stays",
+            "a replay takes rows that no view made",
+            olapdb__views__replay__is_bypass=lambda part, views: False,
+        ),
+        Fault(
+            "7.bypass_apart",
+            "rows by hand merge with a view's",
+            None,
+            {"olapdb.maintenance.merge_policy._kind": _any_kind},
+        ),
+        Fault(
+            "7.makers_apart",
+            "rows of two views merge",
+            None,
+            {"olapdb.maintenance.merge_policy._kind": _any_kind},
+        ),
         lost("8.parts_live", "OPTIMIZE", c.PartsLive, patches=_UNCHECKED),
         lost("8.coverage_common", "OPTIMIZE", c.CoverageCommon),
         rewritten("8.contributions", "OPTIMIZE", "a merged part is nobody's", _of_nobody),
         _fingerprint("9.definition", "the view's definition", views_into=_views_of_one_version),
-        _fingerprint("9.data_version", "the source's data versions",
-                     data_version=_versions_without_sources),
+        _fingerprint(
+            "9.data_version", "the source's data versions", data_version=_versions_without_sources
+        ),
         _fingerprint("9.dimension", "the dimension", parts=_parts_without("dimension")),
         _fingerprint("9.newest_block", "the target's newest block", parts=_parts_without("target")),
         rewritten("9.clear_up_to", "RECONCILE", "a verdict clears marks of whenever", _endless),
-        rewritten("10.identity", "CREATE MATERIALIZED VIEW", "a view's id is its name", _named_by_name),
+        rewritten(
+            "10.identity", "CREATE MATERIALIZED VIEW", "a view's id is its name", _named_by_name
+        ),
         forgotten("11.stale", "MODIFY QUERY", c.Invalidate),
         both(
             "12.token",
@@ -365,4 +406,4 @@ FAULTS: Mapping[str, Fault] = {
         ),
         lost("13.lease", "", c.LeaseLive),
     )
-}  # fmt: skip
+}

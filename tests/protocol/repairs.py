@@ -277,9 +277,10 @@ class Vacuum(NamedTuple):
         world = turn.world
         dead = {(i, a.operation) for i, a in enumerate(world.actors) if a.dead}
         slow = {
-            (i, a.operation) for i, a in enumerate(world.actors)
+            (i, a.operation)
+            for i, a in enumerate(world.actors)
             if i != turn.number and a.step and not a.dead
-        }  # fmt: skip
+        }
         choices = [dead] + ([dead | slow] if self.suspects and slow else [])
         for leases in choices:
             ended = world.ended | leases if turn.protocol.on("13.revoke_first") else world.ended

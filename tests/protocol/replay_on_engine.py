@@ -188,8 +188,9 @@ class Performance:
             self.owed |= {
                 (view.id, number)
                 for block, number in committed.blocks
-                for view in snapshot.views_on(block.table_id) if view.attached
-            }  # fmt: skip
+                for view in snapshot.views_on(block.table_id)
+                if view.attached
+            }
 
     def _missed(self) -> Iterator[str]:
         snapshot = self._checker.database.services.catalog.snapshot()
@@ -352,15 +353,18 @@ def _expected(
     for view in views:
         coverage = snapshot.coverage(view.id)
         seen_parts = {
-            p.name for p in snapshot.parts(view.source_id)
+            p.name
+            for p in snapshot.parts(view.source_id)
             if p.rows and coverage.covers(p.partition_id, p.block_range)
-        }  # fmt: skip
+        }
         found_name = re.search(r"'(\w+@\d+)'", view.query)
         assert found_name is not None
         definition = found_name.group(1)
         source = snapshot.by_id(view.source_id)
         assert source is not None
-        columns = "id, p" if source.name == "s" else "concat(made, '(', id, ', ', toString(seen), ')'), p"  # fmt: skip
+        columns = (
+            "id, p" if source.name == "s" else "concat(made, '(', id, ', ', toString(seen), ')'), p"
+        )
         query = f"SELECT {columns}, _part FROM {source.name}"
         seen = count if view.dimension_ids else 0
         for id_, p, part in connection.execute(query).fetchall():
@@ -392,8 +396,9 @@ def _stale(
     named = _partition_ids(snapshot, target, slice_)
     return any(
         one.target_partition is None or one.target_partition in named
-        for view in views for one in snapshot.invalidations(view.id)
-    )  # fmt: skip
+        for view in views
+        for one in snapshot.invalidations(view.id)
+    )
 
 
 def _proven(
@@ -401,10 +406,12 @@ def _proven(
 ) -> bool:
     named = _partition_ids(snapshot, target, slice_)
     return any(
-        one.verdict == "equal" and one.target_partition in named
+        one.verdict == "equal"
+        and one.target_partition in named
         and check_is_current(one, view, snapshot)
-        for view in views for one in snapshot.checks(view.id)
-    )  # fmt: skip
+        for view in views
+        for one in snapshot.checks(view.id)
+    )
 
 
 def _partition_ids(snapshot: Snapshot, target: Table, slice_: str) -> frozenset[str]:
@@ -418,5 +425,6 @@ def performable(programs: Sequence[Program]) -> bool:
     return not any(
         (isinstance(one, Vacuum) and one.suspects)
         or (isinstance(one, Insert) and (one.token or one.unknown))
-        for program in programs for one in program
-    )  # fmt: skip
+        for program in programs
+        for one in program
+    )

@@ -74,9 +74,12 @@ _needs(
     "6.data_version", (CREATE_W, by_hand("a9")), (Truncate("t"),), (Replay("u"),), (Replay("u"),)
 )
 _needs(
-    "6.dimension", (A1, CREATE_VD, B1, CREATE_W, dimension("b7")),
-    (dimension("a7"),), (REPLAY,), (REPLAY,),
-)  # fmt: skip
+    "6.dimension",
+    (A1, CREATE_VD, B1, CREATE_W, dimension("b7")),
+    (dimension("a7"),),
+    (REPLAY,),
+    (REPLAY,),
+)
 _needs("6.whole_target", (CREATE_VD, A1, dimension("a7")), (REPLAY,), (Truncate("t"), FILL_A))
 _needs("5.raise_whole", (CREATE_VD, A1, dimension("a7")), (REPLAY,), (Truncate("t"), FILL_A))
 _needs("6.fence", (CREATE_V, A1), (REPLAY,), (A2,))
@@ -85,8 +88,9 @@ _needs("6.parts", (CREATE_V, A1, A2), (REPLAY,), (Merge("t"),))
 _needs("6.target_version", (CREATE_V, A1), (REPLAY,), (REPLAY,))
 _needs("6.all_writers", (CREATE_V, CREATE_V2, A1), (REPLAY,))
 _needs("6.bypass_stays", (CREATE_V, A1, by_hand("a9")), (REPLAY,))
-_needs("6.clear_up_to", (CREATE_V, DETACH_V, B1, ATTACH_V, A1), (REPLAY,),
-       (FILL_B, Delete(("b1",))))  # fmt: skip
+_needs(
+    "6.clear_up_to", (CREATE_V, DETACH_V, B1, ATTACH_V, A1), (REPLAY,), (FILL_B, Delete(("b1",)))
+)
 _needs("6.watchers", (CREATE_V, A1), (REPLAY,), (CREATE_W, Backfill("w", "a")))
 _needs("6.downstream_not_covered", (CREATE_V, A1, CREATE_W), (REPLAY,), (Backfill("w", "a"),))
 _needs("6.downstream_stale", (CREATE_VD, CREATE_W, A1, dimension("a7")), (REPLAY,))
@@ -126,11 +130,28 @@ HISTORIES: dict[str, Program] = {
     "stale": (CREATE_V, CREATE_W, A1, B1, Delete(("a1",))),
 }
 MENU: tuple[Operation, ...] = (
-    insert("a3", "b3"), by_hand("a8"), dimension("a7"), Delete(("a1",)), Truncate("t"),
-    ChangeView("CREATE", "v", "s", "t", True), DETACH_V, ATTACH_V, DROP_V, MODIFY_V,
-    FILL_A, Backfill("w", "a"), REPLAY, REPLAY_A, Replay("t", None, True), Replay("u"),
-    Merge("s"), Merge("t"), Reconcile("t"), Vacuum(suspects=True), Read(),
-)  # fmt: skip
+    insert("a3", "b3"),
+    by_hand("a8"),
+    dimension("a7"),
+    Delete(("a1",)),
+    Truncate("t"),
+    ChangeView("CREATE", "v", "s", "t", True),
+    DETACH_V,
+    ATTACH_V,
+    DROP_V,
+    MODIFY_V,
+    FILL_A,
+    Backfill("w", "a"),
+    REPLAY,
+    REPLAY_A,
+    Replay("t", None, True),
+    Replay("u"),
+    Merge("s"),
+    Merge("t"),
+    Reconcile("t"),
+    Vacuum(suspects=True),
+    Read(),
+)
 
 
 def together(count: int, crashes: int = 0) -> Iterator[Scenario]:

@@ -20,9 +20,20 @@ from tests.protocol.scenarios import GUARDS, NAMED, sequences, together
 SHORTCUTS = ("9.target_version",)
 """Guards that the model has, and that can be left out: see docs/protocol.md."""
 NOT_MODELLED = {
-    "4.altered", "4.dimension_seen", "6.downstream_covered", "10.dependents", "10.homeless", "10.put",
-    "10.references", "10.revision", "10.undrop", "10.views_since", "8.batch", "13.head", "13.spans",
-}  # fmt: skip
+    "4.altered",
+    "4.dimension_seen",
+    "6.downstream_covered",
+    "10.dependents",
+    "10.homeless",
+    "10.put",
+    "10.references",
+    "10.revision",
+    "10.undrop",
+    "10.views_since",
+    "8.batch",
+    "13.head",
+    "13.spans",
+}
 """Guards about names, columns, single slices, truncated targets, batches of merges and what vacuum
 joins or forgets, which the model does not have: raced on the engine, by
 tests/protocol/test_names_on_engine.py and tests/unit."""
@@ -96,7 +107,9 @@ def test_any_two_pairs_of_operations_at_once() -> None:
 def test_every_guard_is_in_the_model_and_in_the_documentation() -> None:
     """The ids that the code asks for are the ids that are tried, and told."""
     here = Path(__file__).parent
-    sources = "".join((here / f"{one}.py").read_text() for one in ("turn", "operations", "repairs", "model"))  # fmt: skip
+    sources = "".join(
+        (here / f"{one}.py").read_text() for one in ("turn", "operations", "repairs", "model")
+    )
     asked = set(re.findall(r'"(\d+\.[a-z_]+)"', sources))
     assert asked == {*GUARDS, *SHORTCUTS}
     told = re.findall(r"^\| `(\d+\.[a-z_]+)`", (ROOT / "docs/protocol.md").read_text(), re.M)

@@ -16,12 +16,7 @@ from olapdb.catalog.sqlite.apply_changes import Application
 from olapdb.errors import Error
 from olapdb.maintenance.check import check_database
 from olapdb.maintenance.vacuum import vacuum
-from olapdb.model.changes import (
-    NoDependents,
-    NoViewSince,
-    PartsOfPartitionAre,
-    RevisionIs,
-)
+from olapdb.model.changes import NoDependents, NoViewSince, PartsOfPartitionAre, RevisionIs
 from olapdb.runtime.failpoints import watching
 from tests.harness.race import Race
 from tests.unit.views.warehouse import VIEW, add, make
@@ -196,9 +191,14 @@ def test_a_database_that_a_new_view_needs_is_not_dropped(race: Race) -> None:
     assert race.ask("SELECT x FROM t") == [(1,)]
 
 
-@pytest.mark.parametrize("statement", ["CREATE TABLE shop.t (x Int8) ENGINE = Memory",
-                                       "CREATE VIEW shop.t AS SELECT 1 AS x",
-                                       "RENAME TABLE t TO shop.t"])  # fmt: skip
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE shop.t (x Int8) ENGINE = Memory",
+        "CREATE VIEW shop.t AS SELECT 1 AS x",
+        "RENAME TABLE t TO shop.t",
+    ],
+)
 def test_nothing_is_created_in_a_database_that_is_dropped(race: Race, statement: str) -> None:
     race.first.execute("CREATE DATABASE shop")
     race.first.execute("CREATE TABLE t (x Int8) ENGINE = Memory")

@@ -99,9 +99,11 @@ def test_13_lease(connection: Connection, fault: bool) -> None:
     fired = mock.Mock(side_effect=block_stager.fire)
     refused = pytest.raises(Aborted, match="lease of this process was revoked")
     with (
-        planted(connection, "13.lease", fault), at("insert.before_commit", take_for_dead),
-        mock.patch.object(block_stager, "fire", fired), nullcontext() if fault else refused,
-    ):  # fmt: skip
+        planted(connection, "13.lease", fault),
+        at("insert.before_commit", take_for_dead),
+        mock.patch.object(block_stager, "fire", fired),
+        nullcontext() if fault else refused,
+    ):
         connection.execute(INSERT)
     assert fired.call_count == 1
     assert bool(problems(connection)) == fault

@@ -36,8 +36,7 @@ CHANGES = (
 
 
 @pytest.mark.parametrize(
-    ("statement", "fault"),
-    [*((one, False) for one in CHANGES), *((one, True) for one in DELETES)],
+    ("statement", "fault"), [*((one, False) for one in CHANGES), *((one, True) for one in DELETES)]
 )
 def test_keys_that_are_frozen_meanwhile_are_known_as_stale(
     race: Race, statement: str, fault: bool

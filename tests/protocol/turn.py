@@ -102,9 +102,14 @@ class Draft:
         self._brought = 0
 
     def block(
-        self, table: str, content: tuple[Atom, ...], kind: str, made: frozenset[str] = frozenset(),
-        *, fires: bool = True,
-    ) -> int:  # fmt: skip
+        self,
+        table: str,
+        content: tuple[Atom, ...],
+        kind: str,
+        made: frozenset[str] = frozenset(),
+        *,
+        fires: bool = True,
+    ) -> int:
         """A new block of a table, split by partition, and what the views on it make of it."""
         index = self._blocks
         self._blocks += 1

@@ -220,9 +220,7 @@ def test_a_million_rows_to_get_started_word_for_word(connection: Connection) -> 
     ] * 10
 
 
-def test_rows_that_slip_between_cutoff_and_backfill_are_not_adopted(
-    connection: Connection,
-) -> None:
+def test_rows_that_slip_between_cutoff_and_backfill_are_not_adopted(connection: Connection) -> None:
     """A late reading of 2018 arrives after the INSERT by hand: the view's WHERE drops it."""
     _load_history(connection)
     _create_view(connection, where=CUTOFF)
@@ -324,9 +322,15 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
 
 @pytest.mark.parametrize(
     "interval",
-    ["toStartOfDay", "toStartOfWeek", "toMonday", "toStartOfMonth", "toStartOfQuarter",
-     "toStartOfYear"],
-)  # fmt: skip
+    [
+        "toStartOfDay",
+        "toStartOfWeek",
+        "toMonday",
+        "toStartOfMonth",
+        "toStartOfQuarter",
+        "toStartOfYear",
+    ],
+)
 def test_the_daily_view_answers_for_longer_intervals(warehouse: Connection, interval: str) -> None:
     daily = _rows(
         warehouse,

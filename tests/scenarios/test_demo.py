@@ -29,9 +29,13 @@ def output(warehouse: Path) -> str:
     """What the demo printed; it ended well."""
     done = subprocess.run(
         [sys.executable, "example_project/demo.py", "--check", "--warehouse", str(warehouse)],
-        cwd=ROOT, env={**os.environ, "COLUMNS": "160", "NO_COLOR": "1"},
-        capture_output=True, text=True, timeout=SECONDS_MAX, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        env={**os.environ, "COLUMNS": "160", "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS_MAX,
+        check=False,
+    )
     assert done.returncode == 0, f"{done.stdout[-6000:]}\n{done.stderr[-6000:]}"
     return done.stdout
 
@@ -46,8 +50,13 @@ def test_history_is_the_nine_months_of_the_file(output: str) -> None:
 
 
 def test_nine_chunks_are_published_for_each_view(output: str) -> None:
-    for model in ("hourly_departures", "daily_carrier_delay", "monthly_carrier_aircraft",
-                  "departures_named", "daily_departures"):  # fmt: skip
+    for model in (
+        "hourly_departures",
+        "daily_carrier_delay",
+        "monthly_carrier_aircraft",
+        "departures_named",
+        "daily_departures",
+    ):
         chunks = re.findall(rf"{model}: chunk \d of 9, partition (\d+)", output)
         assert sorted(chunks) == [f"2013{month:02}" for month in range(1, 10)], model
 
@@ -80,5 +89,16 @@ def test_the_warehouse_that_it_leaves_is_sound(output: str, warehouse: Path) -> 
             "GROUP BY month ORDER BY month"
         ).fetchall()
     assert [rows for _, rows in months] == [
-        27004, 24951, 28834, 28330, 28796, 28243, 29394, 29327, 27574, 28889, 27268, 28135,
-    ]  # fmt: skip
+        27004,
+        24951,
+        28834,
+        28330,
+        28796,
+        28243,
+        29394,
+        29327,
+        27574,
+        28889,
+        27268,
+        28135,
+    ]

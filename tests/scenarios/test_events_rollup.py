@@ -261,14 +261,11 @@ def test_populate_loses_nothing(connection: Connection, populate: str) -> None:
         target = "events_by_country_mv"
     connection.execute(f"CREATE MATERIALIZED VIEW {head} AS {select}")
     _insert(connection, "2024-03-01 11:00:00", 100_000)
-    assert (
-        _rows(
-            connection,
-            f"SELECT hour, country, sum(events) FROM {target} GROUP BY hour, country "
-            "ORDER BY hour, country",
-        )
-        == _rows(connection, SCAN)
-    )  # fmt: skip
+    assert _rows(
+        connection,
+        f"SELECT hour, country, sum(events) FROM {target} GROUP BY hour, country "
+        "ORDER BY hour, country",
+    ) == _rows(connection, SCAN)
     assert _view(connection)["verdict"] == "covered"
 
 

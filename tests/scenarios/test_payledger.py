@@ -105,8 +105,15 @@ NEW_POLICY = f"""
     UNION ALL
     SELECT 'marketplace', toDate('{BACK}'), toDate('{FOREVER}'), 15
 """
-KINDS = ("capture_settled", "capture_settled", "capture_settled", "funds_released",
-         "refund_posted", "payout_sent", "chargeback_opened")  # fmt: skip
+KINDS = (
+    "capture_settled",
+    "capture_settled",
+    "capture_settled",
+    "funds_released",
+    "refund_posted",
+    "payout_sent",
+    "chargeback_opened",
+)
 BALANCES = "SELECT * FROM merchant_balance_current ORDER BY merchant_id, currency"
 INVALIDATED = """
     SELECT keys, cause, rows, since > now() - 60 AS recent, statement
@@ -133,9 +140,13 @@ def stream() -> list[Event]:
     for number in range(240):
         time = start + timedelta(minutes=chance.randrange(8 * 24 * 60))
         event = Event(
-            f"evt_{number}", chance.choice(list(MERCHANTS)), chance.choice(["EUR", "USD"]),
-            chance.choice(KINDS), chance.randrange(100, 10_000), time,
-        )  # fmt: skip
+            f"evt_{number}",
+            chance.choice(list(MERCHANTS)),
+            chance.choice(["EUR", "USD"]),
+            chance.choice(KINDS),
+            chance.randrange(100, 10_000),
+            time,
+        )
         late = timedelta(days=3) if number % 20 == 0 else timedelta(minutes=chance.randrange(300))
         arrivals.append(((time + late).timestamp(), event))
         if number % 8 == 0:
@@ -148,11 +159,14 @@ def deliver(connection: Connection, log: Sequence[Event], first: int, after: int
     """Positions `first` up to `after` of the log, as one INSERT."""
     batch = list(enumerate(log))[first:after]
     data = {
-        "event_id": [e.id for _, e in batch], "merchant_id": [e.merchant for _, e in batch],
-        "currency": [e.currency for _, e in batch], "kind": [e.kind for _, e in batch],
-        "amount": [e.amount for _, e in batch], "event_time": [e.time for _, e in batch],
+        "event_id": [e.id for _, e in batch],
+        "merchant_id": [e.merchant for _, e in batch],
+        "currency": [e.currency for _, e in batch],
+        "kind": [e.kind for _, e in batch],
+        "amount": [e.amount for _, e in batch],
+        "event_time": [e.time for _, e in batch],
         "position": [position for position, _ in batch],
-    }  # fmt: skip
+    }
     return connection.insert("payment_events", data, offsets={"payments-0": (first, after)})
 
 
@@ -168,9 +182,10 @@ def folded(
         seen.add(event.id)
         row = rows[event.merchant, event.currency]
         percent = next(
-            rate for segment, since, until, rate in policies
+            rate
+            for segment, since, until, rate in policies
             if segment == MERCHANTS[event.merchant] and since <= event.time.date() < until
-        )  # fmt: skip
+        )
         match event.kind:
             case "capture_settled":
                 row[1] += event.amount
@@ -255,8 +270,11 @@ def test_a_consumer_that_starts_again_goes_on_where_the_table_stands(folder: Pat
         connection.execute("SET max_insert_block_size = 7")
         again = deliver(connection, log, 60, 100)
         assert (again, again.duplicate) == (0, True)
-        with pytest.raises(OffsetHole, match=r"Stream payments-0 of default\.payment_events stands at"
-                           r" 100, the INSERT begins at 120: 20 are missing"):  # fmt: skip
+        with pytest.raises(
+            OffsetHole,
+            match=r"Stream payments-0 of default\.payment_events stands at"
+            r" 100, the INSERT begins at 120: 20 are missing",
+        ):
             deliver(connection, log, 120, 150)
         position = ask(connection, "SELECT position FROM system.source_offsets")[0][0]
         deliver(connection, log, int(position), len(log))

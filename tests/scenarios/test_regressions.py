@@ -131,9 +131,7 @@ def test_maps_are_written_in_braces(connection: olapdb.Connection) -> None:
     assert connection.execute("SELECT {a:UInt8} + 1", {"a": 3}).fetchone()[0] == 4
 
 
-def test_an_error_in_values_names_its_place_in_the_statement(
-    connection: olapdb.Connection,
-) -> None:
+def test_an_error_in_values_names_its_place_in_the_statement(connection: olapdb.Connection) -> None:
     connection.execute("CREATE TABLE t (k Int8) ENGINE = MergeTree ORDER BY k")
     with pytest.raises(errors.SyntaxError) as caught:
         connection.execute("INSERT INTO t VALUES (1), (+)")

@@ -87,8 +87,7 @@ def _rows(connection: Connection, query: str) -> list[tuple[object, ...]]:
 def _view(connection: Connection, name: str) -> tuple[object, ...]:
     """(verdict, rows in the gap, rows that no view made)"""
     (found,) = _rows(
-        connection,
-        f"SELECT verdict, gap_rows, bypass_rows FROM system.views WHERE name = '{name}'",
+        connection, f"SELECT verdict, gap_rows, bypass_rows FROM system.views WHERE name = '{name}'"
     )
     return found
 

@@ -51,9 +51,10 @@ class ModifyQuery(Operation):
     @classmethod
     def draw(cls, model: Model, chance: random.Random) -> ModifyQuery | None:
         found = [
-            key for key, view in model.views.items()
+            key
+            for key, view in model.views.items()
             if key in VARIANTS and not {view.shape.source, view.shape.target} & model.absent.keys()
-        ]  # fmt: skip
+        ]
         return cls(chance.choice(found)) if found else None
 
     def sql(self, model: Model) -> str:
@@ -63,9 +64,11 @@ class ModifyQuery(Operation):
             raise KeyError(f"columns that {self.view} needs")
         dimension = model.names[shape.dimension] if shape.dimension else ""
         query = shape.query.format(
-            source=model.names[shape.source], dimension=dimension, n=model.column(shape.source, "n"),
+            source=model.names[shape.source],
+            dimension=dimension,
+            n=model.column(shape.source, "n"),
             x=model.column(shape.source, "x"),
-        )  # fmt: skip
+        )
         return f"ALTER TABLE {self.view} MODIFY QUERY {query}"
 
     def change(self, model: Model, answer: Answer | None) -> Iterator[None]:

@@ -8,15 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tests.schedules.model import Model
-from tests.schedules.operation import (
-    CATALOG,
-    STORE,
-    THROWN,
-    UNREADABLE,
-    Answer,
-    Operation,
-    Untrue,
-)
+from tests.schedules.operation import CATALOG, STORE, THROWN, UNREADABLE, Answer, Operation, Untrue
 from tests.schedules.shapes import TABLES
 from tests.schedules.views import any_view, readable_only
 
@@ -49,9 +41,10 @@ class Reconcile(Operation):
         table = model.views[self.view].shape.target
         there = model.holds(table, lambda piece: True)
         rows = [
-            row for view in model.views_into(table)
+            row
+            for view in model.views_into(table)
             for row in model.made_of(view, model.seen_pieces(view))
-        ]  # fmt: skip
+        ]
         due = model._by_slice(TABLES[table], model.outside(table, rows))
         for row in answer.rows:
             slice_ = row["partition"]

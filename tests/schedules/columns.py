@@ -98,8 +98,10 @@ class DropColumn(Operation):
 
     def prefixes(self, model: Model) -> Iterator[Model]:
         yield model.copy()
-        if not any(v.shape.mark and self.table in (v.shape.source, v.shape.target)
-                   for v in model.views.values()):  # fmt: skip
+        if not any(
+            v.shape.mark and self.table in (v.shape.source, v.shape.target)
+            for v in model.views.values()
+        ):
             yield from list(super().prefixes(model))[1:]
 
 

@@ -13,13 +13,28 @@ from tests.schedules.operation import Answer, Operation
 SECONDS_MAX = 120
 
 LOADED = (
-    "tests.schedules.schedule", "pyarrow.compute", "pyarrow.parquet", "pyarrow.acero",
-    "olapdb.database", "olapdb.dml.insert", "olapdb.dml.delete", "olapdb.maintenance.merger",
-    "olapdb.maintenance.scheduler", "olapdb.storage.store", "olapdb.catalog.sqlite.catalog", "olapdb.sql.parser",
-    "olapdb.views.definition.create", "olapdb.views.jobs.backfill", "olapdb.views.jobs.replay", "olapdb.views.jobs.adopt",
-    "olapdb.views.proof.reconcile", "olapdb.views.jobs.executor", "olapdb.views.proof.status", "olapdb.functions",
+    "tests.schedules.schedule",
+    "pyarrow.compute",
+    "pyarrow.parquet",
+    "pyarrow.acero",
+    "olapdb.database",
+    "olapdb.dml.insert",
+    "olapdb.dml.delete",
+    "olapdb.maintenance.merger",
+    "olapdb.maintenance.scheduler",
+    "olapdb.storage.store",
+    "olapdb.catalog.sqlite.catalog",
+    "olapdb.sql.parser",
+    "olapdb.views.definition.create",
+    "olapdb.views.jobs.backfill",
+    "olapdb.views.jobs.replay",
+    "olapdb.views.jobs.adopt",
+    "olapdb.views.proof.reconcile",
+    "olapdb.views.jobs.executor",
+    "olapdb.views.proof.status",
+    "olapdb.functions",
     "olapdb.execute",
-)  # fmt: skip
+)
 """By the process that the others are forked from: what they would load one by one."""
 
 _processes = multiprocessing.get_context("forkserver")

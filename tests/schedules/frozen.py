@@ -40,6 +40,9 @@ def _around(left: Box | None, right: Box | None) -> Box | None:
 def holds(several: Iterable[Frozen], slice_: str, key: Row | None = None) -> bool:
     """Whether the key is frozen in this partition; without a key whether each is."""
     return any(
-        box is None or (key is not None and all(a <= x <= b for (a, b), x in zip(box, key, strict=True)))
-        for one in several for partition, box in one.items() if partition in (None, slice_)
-    )  # fmt: skip
+        box is None
+        or (key is not None and all(a <= x <= b for (a, b), x in zip(box, key, strict=True)))
+        for one in several
+        for partition, box in one.items()
+        if partition in (None, slice_)
+    )

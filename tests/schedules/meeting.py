@@ -116,8 +116,13 @@ class Crash:
 
     @classmethod
     def of(cls, operation: Operation, chance: random.Random) -> Crash:
-        return cls(operation, chance.choice(operation.stages), chance.choice((1, 1, 2, 3)),
-                   chance.random() < 0.5, chance.random() < 0.5)  # fmt: skip
+        return cls(
+            operation,
+            chance.choice(operation.stages),
+            chance.choice((1, 1, 2, 3)),
+            chance.random() < 0.5,
+            chance.random() < 0.5,
+        )
 
     def take(self, warehouse: Warehouse, models: list[Model]) -> Outcome:
         text = self.operation.sql(models[0])

@@ -88,12 +88,21 @@ class Model:
 
     def copy(self) -> Model:
         return replace(
-            self, names=dict(self.names), pieces={t: dict(p) for t, p in self.pieces.items()},
-            views=dict(self.views), happened=set(self.happened), tokens=set(self.tokens),
+            self,
+            names=dict(self.names),
+            pieces={t: dict(p) for t, p in self.pieces.items()},
+            views=dict(self.views),
+            happened=set(self.happened),
+            tokens=set(self.tokens),
             detached={table: list(pieces) for table, pieces in self.detached.items()},
-            keys=set(self.keys), positions=dict(self.positions), unsettled=dict(self.unsettled), retained=dict(self.retained), absent=dict(self.absent),
-            columns=dict(self.columns), defaults=dict(self.defaults),
-        )  # fmt: skip
+            keys=set(self.keys),
+            positions=dict(self.positions),
+            unsettled=dict(self.unsettled),
+            retained=dict(self.retained),
+            absent=dict(self.absent),
+            columns=dict(self.columns),
+            defaults=dict(self.defaults),
+        )
 
     def blame(self, cause: str) -> None:
         """The statement of now may have made slices stale."""
@@ -228,9 +237,11 @@ class Model:
         read = view.shape.dimension
         dimension = self.rows(read) if read else []
         return [
-            made for piece in pieces for row in piece.rows
+            made
+            for piece in pieces
+            for row in piece.rows
             for made in view.shape.make(row, dimension)
-        ]  # fmt: skip
+        ]
 
     def seen_pieces(self, view: ViewState) -> list[Piece]:
         return [p for n, p in self.pieces[view.shape.source].items() if n in view.seen]
@@ -339,9 +350,10 @@ class Model:
                     fresh.append((view.id, slice_, self.outside(table, rows)))
         frozen = self.frozen(table)
         old = {
-            n for n, p in self.pieces[table].items()
+            n
+            for n, p in self.pieces[table].items()
             if chosen(p.slice) and (not holds(frozen, p.slice) if p.maker in live else discard)
-        }  # fmt: skip
+        }
         for number in old:
             gone = self.pieces[table].pop(number)
             if gone.maker in live:
@@ -395,11 +407,13 @@ class Model:
         view = self.views[key]
         table = view.shape.target
         rows = [
-            row for one in self.views_into(table)
+            row
+            for one in self.views_into(table)
             for row in self.made_of(
-                one, self.pieces[one.shape.source].values() if one == view else self.seen_pieces(one)
+                one,
+                self.pieces[one.shape.source].values() if one == view else self.seen_pieces(one),
             )
-        ]  # fmt: skip
+        ]
         shape = TABLES[table]
         there = shape.content(self.outside(table, self.rows(table)))
         return shape.content(self.outside(table, rows)) == there
@@ -416,7 +430,9 @@ def split(shape: TableShape, rows: Iterable[Row]) -> dict[str, list[Row]]:
 def tables_of(views: Iterable[str]) -> Iterator[str]:
     """Sources, dimensions and targets of these views, once each, bases first; and `s`."""
     needed = {"s"} | {
-        t for key in views
-        for t in (VIEWS[key].source, VIEWS[key].target, VIEWS[key].dimension) if t
-    }  # fmt: skip
+        t
+        for key in views
+        for t in (VIEWS[key].source, VIEWS[key].target, VIEWS[key].dimension)
+        if t
+    }
     return (key for key in TABLES if key in needed)

@@ -28,7 +28,12 @@ class Expire(Operation):
 
     weight: ClassVar[int] = 10
     settles: ClassVar[bool] = True
-    stages: ClassVar[tuple[str, ...]] = (*STORE, *CATALOG, "delete.part_rewritten", "delete.before_commit")  # fmt: skip
+    stages: ClassVar[tuple[str, ...]] = (
+        *STORE,
+        *CATALOG,
+        "delete.part_rewritten",
+        "delete.before_commit",
+    )
 
     @classmethod
     def draw(cls, model: Model, chance: random.Random) -> Expire | None:

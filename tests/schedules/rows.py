@@ -15,9 +15,14 @@ from tests.schedules.operation import CATALOG, STORE, Answer, Operation, Untrue
 from tests.schedules.shapes import BAD_USER, KINDS, ONCE, PARTITIONS, TABLES, Row
 
 INSERT_STAGES = (
-    *STORE, *CATALOG, "insert.source_staged", "insert.view_fired", "insert.staged",
-    "insert.before_commit", "insert.committed",
-)  # fmt: skip
+    *STORE,
+    *CATALOG,
+    "insert.source_staged",
+    "insert.view_fired",
+    "insert.staged",
+    "insert.before_commit",
+    "insert.committed",
+)
 
 
 def bases(model: Model) -> list[str]:
@@ -61,15 +66,26 @@ class Insert(Operation):
     def draw(cls, model: Model, chance: random.Random) -> Self:
         bad = BAD_USER if "risky" in model.names and chance.random() < 0.25 else 1
         rows = tuple(
-            (chance.choice(PARTITIONS), chance.choice(KINDS), chance.choice((1, 2, 3, 4, bad)),
-             chance.randint(-5, 5))
+            (
+                chance.choice(PARTITIONS),
+                chance.choice(KINDS),
+                chance.choice((1, 2, 3, 4, bad)),
+                chance.randint(-5, 5),
+            )
             for _ in range(chance.randint(1, 6))
-        )  # fmt: skip
+        )
         token = f"token {chance.randint(1, 4)}" if chance.random() < 0.15 else ""
         table = chance.choice(bases(model))
         offsets = () if token or chance.random() < 0.8 else _stretches(model, table, chance)
-        return cls(table, rows, chance.choice((1, 2, 1_000)), chance.choice((0, 262_144)), token,
-                   chance.random() < (0.7 if bad == BAD_USER else 0.1), offsets)  # fmt: skip
+        return cls(
+            table,
+            rows,
+            chance.choice((1, 2, 1_000)),
+            chance.choice((0, 262_144)),
+            token,
+            chance.random() < (0.7 if bad == BAD_USER else 0.1),
+            offsets,
+        )
 
     def sql(self, model: Model) -> str:
         return (
@@ -170,11 +186,17 @@ class Deliver(Insert):
         columns = dict(zip(names, zip(*self.rows, strict=True), strict=True))
         offsets = {stream: (first, after) for stream, first, after in self.offsets}
         try:
-            done = connection.insert(table, {name: list(values) for name, values in columns.items()},
-                                     token=self.token or None, offsets=offsets or None)  # fmt: skip
+            done = connection.insert(
+                table,
+                {name: list(values) for name, values in columns.items()},
+                token=self.token or None,
+                offsets=offsets or None,
+            )
         except Error as error:
             return Answer(error=error.name, message=str(error))
-        return Answer([{"rows": int(done), "duplicate": done.duplicate, "dropped": done.duplicates_dropped}])  # fmt: skip
+        return Answer(
+            [{"rows": int(done), "duplicate": done.duplicate, "dropped": done.duplicates_dropped}]
+        )
 
     def change(self, model: Model, answer: Answer | None) -> Iterator[None]:
         before = model.copy()
@@ -259,11 +281,14 @@ class FillByHand(Operation):
     @classmethod
     def draw(cls, model: Model, chance: random.Random) -> FillByHand | None:
         found = [
-            cls(view.shape.key, p) for view in model.views.values() if view.shape.filled and not view.standing
+            cls(view.shape.key, p)
+            for view in model.views.values()
+            if view.shape.filled and not view.standing
             for p in PARTITIONS
             if (missed := model.gap(view).get(str(p)))
-            and len(missed) == sum(1 for x in model.pieces[view.shape.source].values() if x.slice == str(p))
-        ]  # fmt: skip
+            and len(missed)
+            == sum(1 for x in model.pieces[view.shape.source].values() if x.slice == str(p))
+        ]
         return chance.choice(found) if found else None
 
     def sql(self, model: Model) -> str:
@@ -310,7 +335,12 @@ class Delete(Operation):
     column: int
     value: int | str
     weight: ClassVar[int] = 9
-    stages: ClassVar[tuple[str, ...]] = (*STORE, *CATALOG, "delete.part_rewritten", "delete.before_commit")  # fmt: skip
+    stages: ClassVar[tuple[str, ...]] = (
+        *STORE,
+        *CATALOG,
+        "delete.part_rewritten",
+        "delete.before_commit",
+    )
 
     @classmethod
     def draw(cls, model: Model, chance: random.Random) -> Delete | None:

@@ -31,17 +31,45 @@ from tests.schedules.shapes import BAD_USER, TABLES, VIEWS
 from tests.schedules.truth import Observation, frosted, observe, settled, untruths
 
 OPERATIONS: tuple[type[Operation], ...] = (
-    rows.Insert, rows.Deliver, rows.Copy, rows.WriteByHand, rows.FillByHand, rows.ChangeDimension, rows.Delete,
-    rows.DropPartition, rows.Truncate,
-    views.CreateView, views.DropView, views.Attach, views.Backfill, views.Replay, checks.Reconcile,
-    checks.CheckLedger, checks.Adopt, jobs.StagedBackfill,
-    changes.Update, changes.ModifyQuery, changes.DetachPartition, changes.AttachPartition,
-    changes.TakePartition, targets.DeleteFromTarget, targets.DropTargetPartition,
-    retention.Expire, retention.Retire, retention.RetireTarget,
-    versions.Rebuild, versions.Rollback, versions.CancelRebuild,
-    columns.AddColumn, columns.DropColumn, columns.RenameColumn,
-    upkeep.Optimize, upkeep.Vacuum, upkeep.Rename, upkeep.Exchange,
-)  # fmt: skip
+    rows.Insert,
+    rows.Deliver,
+    rows.Copy,
+    rows.WriteByHand,
+    rows.FillByHand,
+    rows.ChangeDimension,
+    rows.Delete,
+    rows.DropPartition,
+    rows.Truncate,
+    views.CreateView,
+    views.DropView,
+    views.Attach,
+    views.Backfill,
+    views.Replay,
+    checks.Reconcile,
+    checks.CheckLedger,
+    checks.Adopt,
+    jobs.StagedBackfill,
+    changes.Update,
+    changes.ModifyQuery,
+    changes.DetachPartition,
+    changes.AttachPartition,
+    changes.TakePartition,
+    targets.DeleteFromTarget,
+    targets.DropTargetPartition,
+    retention.Expire,
+    retention.Retire,
+    retention.RetireTarget,
+    versions.Rebuild,
+    versions.Rollback,
+    versions.CancelRebuild,
+    columns.AddColumn,
+    columns.DropColumn,
+    columns.RenameColumn,
+    upkeep.Optimize,
+    upkeep.Vacuum,
+    upkeep.Rename,
+    upkeep.Exchange,
+)
 """Every kind of step there is: a new one is added here."""
 
 ALONE = (upkeep.Rename, upkeep.Exchange, upkeep.Vacuum, rows.Copy, columns.RenameColumn)
@@ -141,9 +169,10 @@ class Schedule:
         for _ in range(MENDS_MAX):
             seen = self.seen or observe(self.warehouse.connection)
             ill = {
-                key: one["mend"] for key, one in seen.status.items()
+                key: one["mend"]
+                for key, one in seen.status.items()
                 if one["verdict"] not in ("covered", "proven", "unproven", "retained")
-            }  # fmt: skip
+            }
             if not ill:
                 break
             key, mend = next(iter(ill.items()))
@@ -223,8 +252,13 @@ def draw_step(model: Model, chance: random.Random) -> Step:
     return Plain(operation)
 
 
-LEAVING_OPEN = (targets.Removal, retention.Expire, retention.Retire, retention.RetireTarget,
-                upkeep.Optimize)  # fmt: skip
+LEAVING_OPEN = (
+    targets.Removal,
+    retention.Expire,
+    retention.Retire,
+    retention.RetireTarget,
+    upkeep.Optimize,
+)
 """What they do depends on the parts that the engine has."""
 EXCHANGING = (versions.Rebuild, versions.Rollback, versions.CancelRebuild)
 """Names mean another thing when they are done."""

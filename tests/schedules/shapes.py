@@ -109,8 +109,9 @@ def _source(key: str, more: str = "") -> TableShape:
         key,
         "(p UInt8, k String, u UInt32, n Int64) ENGINE = MergeTree PARTITION BY p ORDER BY (k, u)"
         + more,
-        ("p", "k", "u", "n"), 4,
-    )  # fmt: skip
+        ("p", "k", "u", "n"),
+        4,
+    )
 
 
 EXPIRED_USER = 4
@@ -136,61 +137,130 @@ class _Shapes(dict[str, TableShape]):
         return replace(self[base], key=key)
 
 
-TABLES: Mapping[str, TableShape] = _Shapes({
-    one.key: one
-    for one in (
-        _source("s"),
-        _source("r"),
-        _source("e", f" SETTINGS deduplicate_by = '{', '.join(ONCE)}'"),
-        TableShape("z", "(p UInt8, k String, u UInt32, n Int64) ENGINE = Null",
-                   ("p", "k", "u", "n"), 4, stores=False),
-        TableShape(
-            "h",
-            "(p UInt8, k String, u UInt32, n Int64, over Date MATERIALIZED"
-            f" if(u = {EXPIRED_USER}, toDate('2000-01-01'), toDate('2100-01-01'))) ENGINE = MergeTree"
-            " PARTITION BY p ORDER BY (k, u) TTL over + INTERVAL 1 DAY"
-            " SETTINGS merge_with_ttl_timeout = 1000000000",
-            ("p", "k", "u", "n"), 4,
-        ),
-        TableShape("d", "(k String, f UInt8) ENGINE = MergeTree ORDER BY k", ("k", "f"), 2,
-                   partition=None),
-        _summing("sums", "p UInt8, k String", "PARTITION BY p ORDER BY (p, k)", ("p", "k"),
-                 by_hand=lambda p, k: (f"({p}, '{k}', 1, 50)", (p, k, 1, 50))),
-        TableShape(
-            "states",
-            "(k String, top SimpleAggregateFunction(max, Int64),"
-            " users AggregateFunction(uniqExact, UInt32), mean AggregateFunction(avg, Int64))"
-            " ENGINE = AggregatingMergeTree PARTITION BY k ORDER BY k",
-            ("k", "top", "users", "mean"), 1, (max, unite, add_pairs),
-            read=lambda r: (r[0], r[1], frozenset(r[2]), tuple(_pair(r[3]))),
-        ),
-        _summing("joined", "p UInt8, f UInt8", "PARTITION BY p ORDER BY (p, f)", ("p", "f"),
-                 by_hand=lambda p, k: (f"({p}, 9, 1, 50)", (p, 9, 1, 50))),
-        _summing("united", "p UInt8, what String", "PARTITION BY p ORDER BY (p, what)",
-                 ("p", "what"), by_hand=lambda p, k: (f"({p}, '{k}', 1, 50)", (p, k, 1, 50))),
-        _summing("once", "p UInt8, k String", "PARTITION BY p ORDER BY (p, k)", ("p", "k")),
-        TableShape("picked", "(p UInt8, k String, u UInt32, m Int64) ENGINE = MergeTree"
-                   " PARTITION BY p ORDER BY u", ("p", "k", "u", "m"), 4, order=(2,),
-                   by_hand=lambda p, k: (f"({p}, '{k}', 77, 50)", (p, k, 77, 50))),
-        _summing("by_kind", "k String", "ORDER BY k", ("k",), partition=None,
-                 by_hand=lambda p, k: (f"('{k}', 1, 50)", (k, 1, 50))),
-        _summing("lengths", "l UInt64", "ORDER BY l", ("l",), partition=None),
-        _summing("totals", "p UInt8", "PARTITION BY p ORDER BY p", ("p",)),
-        _summing("risky", "p UInt8, k String", "PARTITION BY p ORDER BY (p, k)", ("p", "k"),
-                 by_hand=lambda p, k: (f"({p}, '{k}', 1, 50)", (p, k, 1, 50))),
-        TableShape("w", "(p UInt8, k String, u UInt32, n Int64) ENGINE = MergeTree PARTITION BY p"
-                   " ORDER BY (k, u)", ("p", "k", "u", "n", "x"), 5, optional=True),
-        TableShape("wide", "(p UInt8, k String, c UInt64, total Int64)"
-                   " ENGINE = SummingMergeTree PARTITION BY p ORDER BY (p, k)",
-                   ("p", "k", "c", "total", "extra"), 2, (add, add, add), optional=True),
-        _summing("aged", "p UInt8, k String", "PARTITION BY p ORDER BY (p, k)", ("p", "k"),
-                 by_hand=lambda p, k: (f"({p}, '{k}', 1, 50)", (p, k, 1, 50))),
-        _summing("users", "k String, u UInt32", "PARTITION BY k ORDER BY (k, u)", ("k", "u")),
-        _summing("nulled", "p UInt8, k String", "PARTITION BY p ORDER BY (p, k)", ("p", "k"),
-                 by_hand=lambda p, k: (f"({p}, '{k}', 1, 50)", (p, k, 1, 50))),
-        _summing("nulled_kinds", "k String", "ORDER BY k", ("k",), partition=None),
-    )
-})  # fmt: skip
+TABLES: Mapping[str, TableShape] = _Shapes(
+    {
+        one.key: one
+        for one in (
+            _source("s"),
+            _source("r"),
+            _source("e", f" SETTINGS deduplicate_by = '{', '.join(ONCE)}'"),
+            TableShape(
+                "z",
+                "(p UInt8, k String, u UInt32, n Int64) ENGINE = Null",
+                ("p", "k", "u", "n"),
+                4,
+                stores=False,
+            ),
+            TableShape(
+                "h",
+                "(p UInt8, k String, u UInt32, n Int64, over Date MATERIALIZED"
+                f" if(u = {EXPIRED_USER}, toDate('2000-01-01'), toDate('2100-01-01'))) ENGINE = MergeTree"
+                " PARTITION BY p ORDER BY (k, u) TTL over + INTERVAL 1 DAY"
+                " SETTINGS merge_with_ttl_timeout = 1000000000",
+                ("p", "k", "u", "n"),
+                4,
+            ),
+            TableShape(
+                "d",
+                "(k String, f UInt8) ENGINE = MergeTree ORDER BY k",
+                ("k", "f"),
+                2,
+                partition=None,
+            ),
+            _summing(
+                "sums",
+                "p UInt8, k String",
+                "PARTITION BY p ORDER BY (p, k)",
+                ("p", "k"),
+                by_hand=lambda p, k: (f"({p}, '{k}', 1, 50)", (p, k, 1, 50)),
+            ),
+            TableShape(
+                "states",
+                "(k String, top SimpleAggregateFunction(max, Int64),"
+                " users AggregateFunction(uniqExact, UInt32), mean AggregateFunction(avg, Int64))"
+                " ENGINE = AggregatingMergeTree PARTITION BY k ORDER BY k",
+                ("k", "top", "users", "mean"),
+                1,
+                (max, unite, add_pairs),
+                read=lambda r: (r[0], r[1], frozenset(r[2]), tuple(_pair(r[3]))),
+            ),
+            _summing(
+                "joined",
+                "p UInt8, f UInt8",
+                "PARTITION BY p ORDER BY (p, f)",
+                ("p", "f"),
+                by_hand=lambda p, k: (f"({p}, 9, 1, 50)", (p, 9, 1, 50)),
+            ),
+            _summing(
+                "united",
+                "p UInt8, what String",
+                "PARTITION BY p ORDER BY (p, what)",
+                ("p", "what"),
+                by_hand=lambda p, k: (f"({p}, '{k}', 1, 50)", (p, k, 1, 50)),
+            ),
+            _summing("once", "p UInt8, k String", "PARTITION BY p ORDER BY (p, k)", ("p", "k")),
+            TableShape(
+                "picked",
+                "(p UInt8, k String, u UInt32, m Int64) ENGINE = MergeTree"
+                " PARTITION BY p ORDER BY u",
+                ("p", "k", "u", "m"),
+                4,
+                order=(2,),
+                by_hand=lambda p, k: (f"({p}, '{k}', 77, 50)", (p, k, 77, 50)),
+            ),
+            _summing(
+                "by_kind",
+                "k String",
+                "ORDER BY k",
+                ("k",),
+                partition=None,
+                by_hand=lambda p, k: (f"('{k}', 1, 50)", (k, 1, 50)),
+            ),
+            _summing("lengths", "l UInt64", "ORDER BY l", ("l",), partition=None),
+            _summing("totals", "p UInt8", "PARTITION BY p ORDER BY p", ("p",)),
+            _summing(
+                "risky",
+                "p UInt8, k String",
+                "PARTITION BY p ORDER BY (p, k)",
+                ("p", "k"),
+                by_hand=lambda p, k: (f"({p}, '{k}', 1, 50)", (p, k, 1, 50)),
+            ),
+            TableShape(
+                "w",
+                "(p UInt8, k String, u UInt32, n Int64) ENGINE = MergeTree PARTITION BY p"
+                " ORDER BY (k, u)",
+                ("p", "k", "u", "n", "x"),
+                5,
+                optional=True,
+            ),
+            TableShape(
+                "wide",
+                "(p UInt8, k String, c UInt64, total Int64)"
+                " ENGINE = SummingMergeTree PARTITION BY p ORDER BY (p, k)",
+                ("p", "k", "c", "total", "extra"),
+                2,
+                (add, add, add),
+                optional=True,
+            ),
+            _summing(
+                "aged",
+                "p UInt8, k String",
+                "PARTITION BY p ORDER BY (p, k)",
+                ("p", "k"),
+                by_hand=lambda p, k: (f"({p}, '{k}', 1, 50)", (p, k, 1, 50)),
+            ),
+            _summing("users", "k String, u UInt32", "PARTITION BY k ORDER BY (k, u)", ("k", "u")),
+            _summing(
+                "nulled",
+                "p UInt8, k String",
+                "PARTITION BY p ORDER BY (p, k)",
+                ("p", "k"),
+                by_hand=lambda p, k: (f"({p}, '{k}', 1, 50)", (p, k, 1, 50)),
+            ),
+            _summing("nulled_kinds", "k String", "ORDER BY k", ("k",), partition=None),
+        )
+    }
+)
 
 
 def _pair(state: Any) -> tuple[int, int]:
@@ -219,91 +289,196 @@ _COUNTED = "count() AS c, sum(n) AS total"
 VIEWS: Mapping[str, ViewShape] = {
     one.key: one
     for one in (
-        ViewShape("sums_mv", "s", "sums", f"SELECT p, k, {_COUNTED} FROM {{source}} GROUP BY p, k",
-                  lambda r, d: [(r[0], r[1], 1, r[3])],
-                  filled=f"SELECT p, k, {_COUNTED} FROM {{source}} WHERE p = {{p}} GROUP BY p, k"),
-        ViewShape("more_sums_mv", "r", "sums",
-                  f"SELECT p, k, {_COUNTED} FROM {{source}} WHERE n > 0 GROUP BY p, k",
-                  lambda r, d: [(r[0], r[1], 1, r[3])] if r[3] > 0 else []),
-        ViewShape("once_mv", "e", "once", f"SELECT p, k, {_COUNTED} FROM {{source}} GROUP BY p, k",
-                  lambda r, d: [(r[0], r[1], 1, r[3])]),
-        ViewShape("states_mv", "s", "states",
-                  "SELECT k, max(n) AS top, uniqExactState(u) AS users, avgState(n) AS mean"
-                  " FROM {source} GROUP BY k",
-                  lambda r, d: [(r[1], r[3], frozenset((r[2],)), (r[3], 1))]),
-        ViewShape("joined_mv", "s", "joined",
-                  "SELECT x.p AS p, y.f AS f, count() AS c, sum(x.n) AS total FROM {source} AS x"
-                  " LEFT JOIN {dimension} AS y ON x.k = y.k GROUP BY p, f",
-                  _join, dimension="d"),
-        ViewShape("united_mv", "s", "united",
-                  f"SELECT p, k AS what, {_COUNTED} FROM {{source}} WHERE n > 0 GROUP BY p, what"
-                  f" UNION ALL SELECT p, concat(k, '-') AS what, {_COUNTED} FROM {{source}}"
-                  " WHERE u > 1 GROUP BY p, what",
-                  lambda r, d: [(r[0], r[1], 1, r[3])] * (r[3] > 0)
-                  + [(r[0], r[1] + "-", 1, r[3])] * (r[2] > 1)),
-        ViewShape("picked_mv", "s", "picked",
-                  "SELECT p, k, u, n * 2 AS m FROM {source} WHERE n > 0",
-                  lambda r, d: [(r[0], r[1], r[2], r[3] * 2)] if r[3] > 0 else [],
-                  filled="SELECT p, k, u, n * 2 AS m FROM {source} WHERE n > 0 AND p = {p}"),
-        ViewShape("risky_mv", "s", "risky",
-                  f"SELECT p, k, count() AS c, sum(n + throwIf(u = {BAD_USER})) AS total"
-                  " FROM {source} GROUP BY p, k", _risky),
-        ViewShape("wide_mv", "w", "wide",
-                  "SELECT p, k, count() AS c, sum({n}) AS total FROM {source} GROUP BY p, k",
-                  lambda r, d: [(r[0], r[1], 1, r[3], 0)]),
-        ViewShape("aged_mv", "h", "aged", f"SELECT p, k, {_COUNTED} FROM {{source}} GROUP BY p, k",
-                  lambda r, d: [(r[0], r[1], 1, r[3])],
-                  filled=f"SELECT p, k, {_COUNTED} FROM {{source}} WHERE p = {{p}} GROUP BY p, k"),
-        ViewShape("users_mv", "h", "users", f"SELECT k, u, {_COUNTED} FROM {{source}} GROUP BY k, u",
-                  lambda r, d: [(r[1], r[2], 1, r[3])]),
-        ViewShape("nulled_mv", "z", "nulled",
-                  f"SELECT p, k, {_COUNTED} FROM {{source}} GROUP BY p, k",
-                  lambda r, d: [(r[0], r[1], 1, r[3])]),
-        ViewShape("nulled_kinds_mv", "nulled", "nulled_kinds",
-                  "SELECT k, sum(c) AS c, sum(total) AS total FROM {source} GROUP BY k",
-                  lambda r, d: [(r[1], r[2], r[3])]),
-        ViewShape("by_kind_mv", "sums", "by_kind",
-                  "SELECT k, sum(c) AS c, sum(total) AS total FROM {source} GROUP BY k",
-                  lambda r, d: [(r[1], r[2], r[3])]),
-        ViewShape("lengths_mv", "by_kind", "lengths",
-                  "SELECT length(k) AS l, sum(c) AS c, sum(total) AS total FROM {source} GROUP BY l",
-                  lambda r, d: [(len(r[0]), r[1], r[2])]),
-        ViewShape("totals_mv", "picked", "totals",
-                  "SELECT p, count() AS c, sum(m) AS total FROM {source} GROUP BY p",
-                  lambda r, d: [(r[0], 1, r[3])]),
+        ViewShape(
+            "sums_mv",
+            "s",
+            "sums",
+            f"SELECT p, k, {_COUNTED} FROM {{source}} GROUP BY p, k",
+            lambda r, d: [(r[0], r[1], 1, r[3])],
+            filled=f"SELECT p, k, {_COUNTED} FROM {{source}} WHERE p = {{p}} GROUP BY p, k",
+        ),
+        ViewShape(
+            "more_sums_mv",
+            "r",
+            "sums",
+            f"SELECT p, k, {_COUNTED} FROM {{source}} WHERE n > 0 GROUP BY p, k",
+            lambda r, d: [(r[0], r[1], 1, r[3])] if r[3] > 0 else [],
+        ),
+        ViewShape(
+            "once_mv",
+            "e",
+            "once",
+            f"SELECT p, k, {_COUNTED} FROM {{source}} GROUP BY p, k",
+            lambda r, d: [(r[0], r[1], 1, r[3])],
+        ),
+        ViewShape(
+            "states_mv",
+            "s",
+            "states",
+            "SELECT k, max(n) AS top, uniqExactState(u) AS users, avgState(n) AS mean"
+            " FROM {source} GROUP BY k",
+            lambda r, d: [(r[1], r[3], frozenset((r[2],)), (r[3], 1))],
+        ),
+        ViewShape(
+            "joined_mv",
+            "s",
+            "joined",
+            "SELECT x.p AS p, y.f AS f, count() AS c, sum(x.n) AS total FROM {source} AS x"
+            " LEFT JOIN {dimension} AS y ON x.k = y.k GROUP BY p, f",
+            _join,
+            dimension="d",
+        ),
+        ViewShape(
+            "united_mv",
+            "s",
+            "united",
+            f"SELECT p, k AS what, {_COUNTED} FROM {{source}} WHERE n > 0 GROUP BY p, what"
+            f" UNION ALL SELECT p, concat(k, '-') AS what, {_COUNTED} FROM {{source}}"
+            " WHERE u > 1 GROUP BY p, what",
+            lambda r, d: (
+                [(r[0], r[1], 1, r[3])] * (r[3] > 0) + [(r[0], r[1] + "-", 1, r[3])] * (r[2] > 1)
+            ),
+        ),
+        ViewShape(
+            "picked_mv",
+            "s",
+            "picked",
+            "SELECT p, k, u, n * 2 AS m FROM {source} WHERE n > 0",
+            lambda r, d: [(r[0], r[1], r[2], r[3] * 2)] if r[3] > 0 else [],
+            filled="SELECT p, k, u, n * 2 AS m FROM {source} WHERE n > 0 AND p = {p}",
+        ),
+        ViewShape(
+            "risky_mv",
+            "s",
+            "risky",
+            f"SELECT p, k, count() AS c, sum(n + throwIf(u = {BAD_USER})) AS total"
+            " FROM {source} GROUP BY p, k",
+            _risky,
+        ),
+        ViewShape(
+            "wide_mv",
+            "w",
+            "wide",
+            "SELECT p, k, count() AS c, sum({n}) AS total FROM {source} GROUP BY p, k",
+            lambda r, d: [(r[0], r[1], 1, r[3], 0)],
+        ),
+        ViewShape(
+            "aged_mv",
+            "h",
+            "aged",
+            f"SELECT p, k, {_COUNTED} FROM {{source}} GROUP BY p, k",
+            lambda r, d: [(r[0], r[1], 1, r[3])],
+            filled=f"SELECT p, k, {_COUNTED} FROM {{source}} WHERE p = {{p}} GROUP BY p, k",
+        ),
+        ViewShape(
+            "users_mv",
+            "h",
+            "users",
+            f"SELECT k, u, {_COUNTED} FROM {{source}} GROUP BY k, u",
+            lambda r, d: [(r[1], r[2], 1, r[3])],
+        ),
+        ViewShape(
+            "nulled_mv",
+            "z",
+            "nulled",
+            f"SELECT p, k, {_COUNTED} FROM {{source}} GROUP BY p, k",
+            lambda r, d: [(r[0], r[1], 1, r[3])],
+        ),
+        ViewShape(
+            "nulled_kinds_mv",
+            "nulled",
+            "nulled_kinds",
+            "SELECT k, sum(c) AS c, sum(total) AS total FROM {source} GROUP BY k",
+            lambda r, d: [(r[1], r[2], r[3])],
+        ),
+        ViewShape(
+            "by_kind_mv",
+            "sums",
+            "by_kind",
+            "SELECT k, sum(c) AS c, sum(total) AS total FROM {source} GROUP BY k",
+            lambda r, d: [(r[1], r[2], r[3])],
+        ),
+        ViewShape(
+            "lengths_mv",
+            "by_kind",
+            "lengths",
+            "SELECT length(k) AS l, sum(c) AS c, sum(total) AS total FROM {source} GROUP BY l",
+            lambda r, d: [(len(r[0]), r[1], r[2])],
+        ),
+        ViewShape(
+            "totals_mv",
+            "picked",
+            "totals",
+            "SELECT p, count() AS c, sum(m) AS total FROM {source} GROUP BY p",
+            lambda r, d: [(r[0], 1, r[3])],
+        ),
     )
-}  # fmt: skip
+}
 
 VARIANTS: Mapping[str, ViewShape] = {
     one.key: one
     for one in (
-        ViewShape("sums_mv", "s", "sums",
-                  "SELECT p, k, count() AS c, sum(n * 2) AS total FROM {source} GROUP BY p, k",
-                  lambda r, d: [(r[0], r[1], 1, r[3] * 2)], mark="n * 2"),
-        ViewShape("picked_mv", "s", "picked",
-                  "SELECT p, k, u, n * 2 AS m FROM {source} WHERE n > 0 AND u > 2",
-                  lambda r, d: [(r[0], r[1], r[2], r[3] * 2)] if r[3] > 0 and r[2] > 2 else [],
-                  mark="u > 2"),
-        ViewShape("by_kind_mv", "sums", "by_kind",
-                  "SELECT k, sum(c) AS c, sum(total) AS total FROM {source} WHERE p > 1 GROUP BY k",
-                  lambda r, d: [(r[1], r[2], r[3])] if r[0] > 1 else [], mark="p > 1"),
-        ViewShape("risky_mv", "s", "risky",
-                  "SELECT p, k, count() AS c, sum(n + 0) AS total FROM {source} GROUP BY p, k",
-                  lambda r, d: [(r[0], r[1], 1, r[3])], mark="n + 0"),
-        ViewShape("wide_mv", "w", "wide",
-                  "SELECT p, k, count() AS c, sum({n}) AS total, sum({x}) AS extra FROM {source}"
-                  " GROUP BY p, k",
-                  lambda r, d: [(r[0], r[1], 1, r[3], r[4])], mark="AS extra"),
-        ViewShape("nulled_mv", "z", "nulled",
-                  "SELECT p, k, count() AS c, sum(n * 2) AS total FROM {source} GROUP BY p, k",
-                  lambda r, d: [(r[0], r[1], 1, r[3] * 2)], mark="n * 2"),
-        ViewShape("joined_mv", "s", "joined",
-                  "SELECT x.p AS p, y.f AS f, count() AS c, sum(toInt64(x.u)) AS total FROM {source} AS x"
-                  " LEFT JOIN {dimension} AS y ON x.k = y.k GROUP BY p, f",
-                  lambda r, d: [(p, f, c, r[2]) for p, f, c, _ in _join(r, d)],
-                  dimension="d", mark="toInt64(x.u)"),
+        ViewShape(
+            "sums_mv",
+            "s",
+            "sums",
+            "SELECT p, k, count() AS c, sum(n * 2) AS total FROM {source} GROUP BY p, k",
+            lambda r, d: [(r[0], r[1], 1, r[3] * 2)],
+            mark="n * 2",
+        ),
+        ViewShape(
+            "picked_mv",
+            "s",
+            "picked",
+            "SELECT p, k, u, n * 2 AS m FROM {source} WHERE n > 0 AND u > 2",
+            lambda r, d: [(r[0], r[1], r[2], r[3] * 2)] if r[3] > 0 and r[2] > 2 else [],
+            mark="u > 2",
+        ),
+        ViewShape(
+            "by_kind_mv",
+            "sums",
+            "by_kind",
+            "SELECT k, sum(c) AS c, sum(total) AS total FROM {source} WHERE p > 1 GROUP BY k",
+            lambda r, d: [(r[1], r[2], r[3])] if r[0] > 1 else [],
+            mark="p > 1",
+        ),
+        ViewShape(
+            "risky_mv",
+            "s",
+            "risky",
+            "SELECT p, k, count() AS c, sum(n + 0) AS total FROM {source} GROUP BY p, k",
+            lambda r, d: [(r[0], r[1], 1, r[3])],
+            mark="n + 0",
+        ),
+        ViewShape(
+            "wide_mv",
+            "w",
+            "wide",
+            "SELECT p, k, count() AS c, sum({n}) AS total, sum({x}) AS extra FROM {source}"
+            " GROUP BY p, k",
+            lambda r, d: [(r[0], r[1], 1, r[3], r[4])],
+            mark="AS extra",
+        ),
+        ViewShape(
+            "nulled_mv",
+            "z",
+            "nulled",
+            "SELECT p, k, count() AS c, sum(n * 2) AS total FROM {source} GROUP BY p, k",
+            lambda r, d: [(r[0], r[1], 1, r[3] * 2)],
+            mark="n * 2",
+        ),
+        ViewShape(
+            "joined_mv",
+            "s",
+            "joined",
+            "SELECT x.p AS p, y.f AS f, count() AS c, sum(toInt64(x.u)) AS total FROM {source} AS x"
+            " LEFT JOIN {dimension} AS y ON x.k = y.k GROUP BY p, f",
+            lambda r, d: [(p, f, c, r[2]) for p, f, c, _ in _join(r, d)],
+            dimension="d",
+            mark="toInt64(x.u)",
+        ),
     )
-}  # fmt: skip
+}
 """Other definitions into the same target, for MODIFY QUERY."""
 
 PARTITIONS = (1, 2, 3)

@@ -38,9 +38,10 @@ class Removal(Operation):
     def after(self, model: Model, answer: Answer) -> Model:
         frozen = any(
             self.leaves(row) and model.is_frozen(self.table, row)
-            for piece in model.pieces[self.table].values() if piece.maker is not None
+            for piece in model.pieces[self.table].values()
+            if piece.maker is not None
             for row in piece.rows
-        )  # fmt: skip
+        )
         if frozen != (answer.error == RETAINED):
             raise Untrue(f"takes frozen rows: {frozen}, {answer.message}")
         return super().after(model, answer)
@@ -55,7 +56,12 @@ class DeleteFromTarget(Removal):
     value: int | str
     weight: ClassVar[int] = 5
     settles: ClassVar[bool] = True
-    stages: ClassVar[tuple[str, ...]] = (*STORE, *CATALOG, "delete.part_rewritten", "delete.before_commit")  # fmt: skip
+    stages: ClassVar[tuple[str, ...]] = (
+        *STORE,
+        *CATALOG,
+        "delete.part_rewritten",
+        "delete.before_commit",
+    )
 
     @classmethod
     def draw(cls, model: Model, chance: random.Random) -> DeleteFromTarget | None:

@@ -35,8 +35,11 @@ def test_the_ledger_of_a_view_below_a_replay_agrees_with_itself() -> None:
             "SYSTEM REPLAY VIEW v",
         ):
             connection.execute(text)
-        for repair in ("SYSTEM RECONCILE VIEW w METADATA", "SYSTEM REPLAY VIEW w STALE",
-                       "SYSTEM RECONCILE VIEW w METADATA"):  # fmt: skip
+        for repair in (
+            "SYSTEM RECONCILE VIEW w METADATA",
+            "SYSTEM REPLAY VIEW w STALE",
+            "SYSTEM RECONCILE VIEW w METADATA",
+        ):
             rows = dicts(connection, repair)
             assert "broken" not in {row.get("verdict") for row in rows}, rows
 

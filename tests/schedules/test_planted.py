@@ -13,12 +13,7 @@ from tests.protocol.planted import FAULTS
 from tests.schedules.schedule import Failed, run_seed
 
 SEEDS_MAX = 60
-NOTICED = (
-    "2.coverage_opens",
-    "3.coverage_with_rows",
-    "4.stale",
-    "8.contributions",
-)
+NOTICED = ("2.coverage_opens", "3.coverage_with_rows", "4.stale", "8.contributions")
 
 
 @pytest.mark.slow

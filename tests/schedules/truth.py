@@ -57,14 +57,19 @@ def observe(connection: Connection, before: Observation | None = None) -> Observ
     snapshot = connection.database.services.catalog.snapshot()
     parts = {
         one.name: (one.id, one.version, *(part.id for part in snapshot.parts(one.id)))
-        for one in snapshot.objects("default") if isinstance(one, Table)
-    }  # fmt: skip
+        for one in snapshot.objects("default")
+        if isinstance(one, Table)
+    }
     rows: dict[str, list[dict[str, Any]]] = {}
     for name, now in parts.items():
         same = before is not None and before.parts.get(name) == now
-        rows[name] = before.rows[name] if same and before else dicts(connection, f"SELECT * FROM {name}")  # fmt: skip
+        rows[name] = (
+            before.rows[name] if same and before else dicts(connection, f"SELECT * FROM {name}")
+        )
     stale: dict[str, list[tuple[str | None, str, str]]] = {}
-    for one in dicts(connection, "SELECT view, partition_id, cause, statement FROM system.view_invalidations"):  # fmt: skip
+    for one in dicts(
+        connection, "SELECT view, partition_id, cause, statement FROM system.view_invalidations"
+    ):
         stale.setdefault(one["view"], []).append(
             (one["partition_id"], one["cause"], one["statement"])
         )
@@ -137,12 +142,15 @@ def settled(model: Model, connection: Connection) -> list[Model]:
         missed: dict[str, list[Row]] = {}
         for slice_ in gap_of(view, snapshot):
             parts = ", ".join(f"'{part.name}'" for part in slice_.parts)
-            rows = dicts(connection, f"SELECT * FROM {model.names[shape.key]} WHERE _part IN ({parts})")  # fmt: skip
+            rows = dicts(
+                connection, f"SELECT * FROM {model.names[shape.key]} WHERE _part IN ({parts})"
+            )
             missed[slice_.partition] = [model.read(shape.key, row) for row in rows]
         found = [
-            one.without(key, chosen) for one in found
+            one.without(key, chosen)
+            for one in found
             for chosen in islice(_gaps(one, key, pieces, missed), SETTLED_MAX)
-        ]  # fmt: skip
+        ]
     for one in found:
         one.unsettled.clear()
     return found
@@ -158,13 +166,17 @@ def _gaps(
     source = model.pieces[shape.key]
     known = model.gap(view)
     for slice_ in {piece.slice for piece in source.values()}:
-        some = [n for n in sorted(open_) if n in source and n in view.seen and source[n].slice == slice_]  # fmt: skip
+        some = [
+            n for n in sorted(open_) if n in source and n in view.seen and source[n].slice == slice_
+        ]
         before = [row for piece in known.get(slice_, {}).values() for row in piece.rows]
         wanted = shape.content(missed.get(slice_, []))
         fitting = [
-            list(chosen) for size in range(len(some), -1, -1) for chosen in combinations(some, size)
+            list(chosen)
+            for size in range(len(some), -1, -1)
+            for chosen in combinations(some, size)
             if shape.content([*before, *(r for n in chosen for r in source[n].rows)]) == wanted
-        ]  # fmt: skip
+        ]
         ways.append(fitting[:SETTLED_MAX])
     for several in product(*ways):
         yield [number for some in several for number in some]
@@ -269,9 +281,10 @@ def _gap(
         counts[piece.slice] = counts.get(piece.slice, 0) + len(piece.rows)
     for status, wanted in pieces.items():
         there = {
-            partition: rows for (name, partition, what), rows in seen.coverage.items()
+            partition: rows
+            for (name, partition, what), rows in seen.coverage.items()
             if (name, what) == (view.shape.key, status)
-        }  # fmt: skip
+        }
         if (there != wanted) if exact else (set(there) != set(wanted)):
             yield f"rows of {source}, {status}: {there}, should be {wanted}"
     rows = seen.status[view.shape.key]["gap_rows"]
@@ -288,11 +301,11 @@ def _retained(model: Model, view: ViewState, seen: Observation) -> Iterator[str]
             slice_: (rows if exact else 0, one if None not in one else None)
             for (view_id, what, slice_), (rows, one) in model.retained.items()
             if (view_id, what) == (view.id, side)
-        }  # fmt: skip
+        }
         there = {
             slice_: (rows if exact else 0, one if None not in one else None)
             for (what, slice_), (rows, one) in seen.retained[view.shape.key].items()
             if what == side
-        }  # fmt: skip
+        }
         if there != wanted:
             yield f"left by retention of {side} {shape}: {there}, should be {wanted}"

@@ -24,9 +24,14 @@ class Optimize(Operation):
     weight: ClassVar[int] = 14
     piecemeal: ClassVar[bool] = True
     stages: ClassVar[tuple[str, ...]] = (
-        *STORE, *CATALOG, "merge.started", "merge.read", "stage.part_staged",
-        "transaction.before_commit", "merge.committed",
-    )  # fmt: skip
+        *STORE,
+        *CATALOG,
+        "merge.started",
+        "merge.read",
+        "stage.part_staged",
+        "transaction.before_commit",
+        "merge.committed",
+    )
 
     @classmethod
     def draw(cls, model: Model, chance: random.Random) -> Optimize:
@@ -49,8 +54,11 @@ class Vacuum(Operation):
 
     weight: ClassVar[int] = 5
     stages: ClassVar[tuple[str, ...]] = (
-        "vacuum.revoked", "vacuum.marked", "vacuum.forgotten", "vacuum.file_deleted",
-    )  # fmt: skip
+        "vacuum.revoked",
+        "vacuum.marked",
+        "vacuum.forgotten",
+        "vacuum.file_deleted",
+    )
 
     @classmethod
     def draw(cls, model: Model, chance: random.Random) -> Vacuum:

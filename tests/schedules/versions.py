@@ -35,7 +35,9 @@ def start(model: Model, key: str) -> None:
     model.defaults[target] = 0
     name = f"{key}__v{generation}"
     shape = replace(view.shape, key=name, target=target)
-    model.views[name] = ViewState(number, shape, generation=generation, standing="candidate", beside=key)  # fmt: skip
+    model.views[name] = ViewState(
+        number, shape, generation=generation, standing="candidate", beside=key
+    )
 
 
 def swap(model: Model, key: str, standing: str) -> None:
@@ -92,9 +94,16 @@ class Rebuild(Operation):
     settles: ClassVar[bool] = True
     piecemeal: ClassVar[bool] = True
     stages: ClassVar[tuple[str, ...]] = (
-        *STORE, *CATALOG, "rebuild.before_start", "rebuild.started", "backfill.chunk_published",
-        "rebuild.backfilled", "rebuild.reconciled", "rebuild.before_swap", "rebuild.swapped",
-    )  # fmt: skip
+        *STORE,
+        *CATALOG,
+        "rebuild.before_start",
+        "rebuild.started",
+        "backfill.chunk_published",
+        "rebuild.backfilled",
+        "rebuild.reconciled",
+        "rebuild.before_swap",
+        "rebuild.swapped",
+    )
 
     @classmethod
     def draw(cls, model: Model, chance: random.Random) -> Rebuild | None:
@@ -117,9 +126,10 @@ class Rebuild(Operation):
             self._refuse(answer)
         begun = "stopped" in answer.message  # before there was a reason
         return [
-            m for m in self._prefixes(model, begun=begun)
+            m
+            for m in self._prefixes(model, begun=begun)
             if m.views[self.view].id == model.views[self.view].id
-        ]  # fmt: skip
+        ]
 
     def _failing(self, model: Model) -> bool:
         candidate = version_of(model, self.view, "candidate")
@@ -167,7 +177,11 @@ class Rebuild(Operation):
                 again = some.copy()
                 again.replay(key, lambda slice_: True, discard=False)
                 yield again
-        if not started.gap(candidate).keys() - {p for p in started.gap(candidate) if self._fills(started, key, p)} and not reasons:  # fmt: skip
+        if (
+            not started.gap(candidate).keys()
+            - {p for p in started.gap(candidate) if self._fills(started, key, p)}
+            and not reasons
+        ):
             done = started.copy()
             self._finish(done)
             yield done

@@ -9,14 +9,7 @@ from itertools import combinations, permutations
 from typing import ClassVar
 
 from tests.schedules.model import Model, Piece, ViewState
-from tests.schedules.operation import (
-    CATALOG,
-    STORE,
-    UNREADABLE,
-    Answer,
-    Operation,
-    Untrue,
-)
+from tests.schedules.operation import CATALOG, STORE, UNREADABLE, Answer, Operation, Untrue
 from tests.schedules.shapes import KINDS, PARTITIONS, TABLES, VIEWS, Fails
 
 
@@ -41,14 +34,15 @@ class CreateView(Operation):
     @classmethod
     def draw(cls, model: Model, chance: random.Random) -> CreateView | None:
         found = [
-            key for key, shape in VIEWS.items()
+            key
+            for key, shape in VIEWS.items()
             if key not in model.views
             and {shape.source, shape.target, shape.dimension} - {None} <= model.names.keys()
             and not any(
                 v.standing and v.shape.target in (shape.source, shape.target)
                 for v in model.views.values()
             )
-        ]  # fmt: skip
+        ]
         return cls(chance.choice(found), chance.random() < 0.2) if found else None
 
     def sql(self, model: Model) -> str:
@@ -57,9 +51,11 @@ class CreateView(Operation):
             raise KeyError(self.view)
         dimension = model.names[shape.dimension] if shape.dimension else ""
         query = shape.query.format(
-            source=model.names[shape.source], dimension=dimension, n=model.column(shape.source, "n"),
+            source=model.names[shape.source],
+            dimension=dimension,
+            n=model.column(shape.source, "n"),
             x=model.column(shape.source, "x"),
-        )  # fmt: skip
+        )
         how = "POPULATE " if self.populate else ""
         return (
             f"CREATE MATERIALIZED VIEW {self.view} TO {model.names[shape.target]} {how}AS {query}"
@@ -212,9 +208,14 @@ class Backfill(Operation):
     piecemeal: ClassVar[bool] = True
     plans: ClassVar[bool] = True
     stages: ClassVar[tuple[str, ...]] = (
-        *STORE, *CATALOG, "backfill.planned", "backfill.chunk_computed", "insert.view_fired",
-        "backfill.before_commit", "backfill.chunk_published",
-    )  # fmt: skip
+        *STORE,
+        *CATALOG,
+        "backfill.planned",
+        "backfill.chunk_computed",
+        "insert.view_fired",
+        "backfill.before_commit",
+        "backfill.chunk_published",
+    )
     refusals: ClassVar[tuple[str, ...]] = ("BAD_ARGUMENTS", UNREADABLE)
 
     @classmethod
@@ -288,8 +289,12 @@ class Replay(Operation):
     weight: ClassVar[int] = 16
     settles: ClassVar[bool] = True
     stages: ClassVar[tuple[str, ...]] = (
-        *STORE, *CATALOG, "replay.chunk_computed", "replay.before_commit", "replay.committed",
-    )  # fmt: skip
+        *STORE,
+        *CATALOG,
+        "replay.chunk_computed",
+        "replay.before_commit",
+        "replay.committed",
+    )
     refusals: ClassVar[tuple[str, ...]] = (
         "BYPASS_ROWS",
         "RETAINED_ROWS",

@@ -39,8 +39,9 @@ def test_groups_measure_ratios(
     tmp_path: Path, groups: list[str], part: str, other: str, count: int
 ) -> None:
     file = tmp_path / "ratios.json"
-    done = ran("--rows", "1000", "--rounds", "1", "--json", str(file), "--only", *groups,
-               "--case", part)  # fmt: skip
+    done = ran(
+        "--rows", "1000", "--rounds", "1", "--json", str(file), "--only", *groups, "--case", part
+    )
     assert done.returncode == 0, done.stderr
     told = json.loads(file.read_text())
     assert [group["group"] for group in told["groups"]] == groups
@@ -55,8 +56,22 @@ def test_groups_measure_ratios(
 
 
 def test_a_part_of_it_beside_one_engine() -> None:
-    done = ran("--rows", "1000", "--rounds", "2", "--only", "inserts", "--case", "arrow",
-               "--beside", "duckdb", "--threads", "1", "--clock", "cpu")  # fmt: skip
+    done = ran(
+        "--rows",
+        "1000",
+        "--rounds",
+        "2",
+        "--only",
+        "inserts",
+        "--case",
+        "arrow",
+        "--beside",
+        "duckdb",
+        "--threads",
+        "1",
+        "--clock",
+        "cpu",
+    )
     assert done.returncode == 0, done.stderr
     assert "to DuckDB" in done.stdout
     assert "chDB" not in done.stdout.split("inserts", 1)[0]

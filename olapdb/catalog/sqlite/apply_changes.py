@@ -130,10 +130,13 @@ class Application:
                 self._ledger.clear_invalidations(change)
             case RecordCheck(check):
                 sql.insert_check(
-                    self._connection, view_id=check.view_id, body=encode_check(check),
-                    target_partition=check.target_partition, created_commit=self._number,
+                    self._connection,
+                    view_id=check.view_id,
+                    body=encode_check(check),
+                    target_partition=check.target_partition,
+                    created_commit=self._number,
                     dropped_commit=None,
-                )  # fmt: skip
+                )
             case RecordToken(table_id, token):
                 self._record_token(table_id, token)
             case RecordOffset():
@@ -169,10 +172,15 @@ class Application:
         newest = sql.newest_block.value(self._connection, of_table=block.table_id) or 0
         self.blocks[block] = newest + 1
         sql.insert_block(
-            self._connection, table_id=block.table_id, number=newest + 1,
-            commit_number=self._number, row_count=change.rows, query_id=self._commit.query_id,
-            kind=change.kind, created_ms=self._now_ms,
-        )  # fmt: skip
+            self._connection,
+            table_id=block.table_id,
+            number=newest + 1,
+            commit_number=self._number,
+            row_count=change.rows,
+            query_id=self._commit.query_id,
+            kind=change.kind,
+            created_ms=self._now_ms,
+        )
 
     def _range(self, blocks: Blocks) -> BlockRange:
         if isinstance(blocks, BlockRange):
@@ -199,21 +207,34 @@ class Application:
             created_commit=self._number,
         )
         sql.insert_part(
-            self._connection, id=part.id, table_id=part.table_id, partition_id=part.partition_id,
-            first_block=blocks.first, last_block=blocks.last, level=part.level, rows=part.rows,
-            bytes=part.bytes, path=part.path, inline=int(part.inline),
-            created_commit=self._number, dropped_commit=None, dropped_ms=None,
+            self._connection,
+            id=part.id,
+            table_id=part.table_id,
+            partition_id=part.partition_id,
+            first_block=blocks.first,
+            last_block=blocks.last,
+            level=part.level,
+            rows=part.rows,
+            bytes=part.bytes,
+            path=part.path,
+            inline=int(part.inline),
+            created_commit=self._number,
+            dropped_commit=None,
+            dropped_ms=None,
             rest=encode_part_rest(part),
-        )  # fmt: skip
+        )
         if inline_rows is not None:
             sql.insert_inline(self._connection, part_id=part.id, data=deflated(inline_rows))
         self.added.setdefault(part.table_id, []).append(part)
 
     def _remove_parts(self, table_id: str, part_ids: Sequence[str]) -> None:
         done = sql.drop_parts(
-            self._connection, part_ids=json.dumps(part_ids), of_table=table_id,
-            number=self._number, now_ms=self._now_ms,
-        ).rowcount  # fmt: skip
+            self._connection,
+            part_ids=json.dumps(part_ids),
+            of_table=table_id,
+            number=self._number,
+            now_ms=self._now_ms,
+        ).rowcount
         if done != len(set(part_ids)):
             raise conflict(PartsLive(table_id, tuple(part_ids)))
         self.removed.setdefault(table_id, []).extend(part_ids)
@@ -221,16 +242,22 @@ class Application:
     def _raise_data_version(self, table_id: str, partition_id: str) -> None:
         current = replace(self._current, number=self._number)
         sql.insert_data_version(
-            self._connection, table_id=table_id, partition_id=partition_id,
-            version=data_version(current, table_id, partition_id) + 1, commit_number=self._number,
-        )  # fmt: skip
+            self._connection,
+            table_id=table_id,
+            partition_id=partition_id,
+            version=data_version(current, table_id, partition_id) + 1,
+            commit_number=self._number,
+        )
 
     def _record_token(self, table_id: str, token: str) -> None:
         try:
             sql.insert_token(
-                self._connection, table_id=table_id, token=token, commit_number=self._number,
+                self._connection,
+                table_id=table_id,
+                token=token,
+                commit_number=self._number,
                 created_ms=self._now_ms,
-            )  # fmt: skip
+            )
         except sqlite3.IntegrityError:
             raise DuplicateInsert(
                 f"An INSERT with the token {token!r} was committed before."
@@ -253,9 +280,13 @@ class Application:
             )
         known[database.name] = database
         sql.insert_database(
-            self._connection, id=database.id, name=database.name, comment=database.comment,
-            created_commit=self._number, dropped_commit=None,
-        )  # fmt: skip
+            self._connection,
+            id=database.id,
+            name=database.name,
+            comment=database.comment,
+            created_commit=self._number,
+            dropped_commit=None,
+        )
 
     def _drop_database(self, name: str) -> None:
         if self._known_databases().pop(name, None) is None:
@@ -273,9 +304,13 @@ class Application:
             item = replace(item, first_block=newest - own + 1)
         sql.drop_object(self._connection, object_id=item.id, number=self._number)
         sql.insert_object(
-            self._connection, id=item.id, kind=object_kind(item), body=encode_object(item),
-            created_commit=self._number, dropped_commit=None,
-        )  # fmt: skip
+            self._connection,
+            id=item.id,
+            kind=object_kind(item),
+            body=encode_object(item),
+            created_commit=self._number,
+            dropped_commit=None,
+        )
         known[item.id] = item
         self._put.add(item.id)
 
@@ -295,9 +330,8 @@ class Application:
             case Table():
                 for owner in (object_id, detached_table(object_id)):
                     sql.drop_all_parts(
-                        self._connection, of_table=owner, number=self._number,
-                        now_ms=self._now_ms,
-                    )  # fmt: skip
+                        self._connection, of_table=owner, number=self._number, now_ms=self._now_ms
+                    )
                     self.emptied.append(owner)
                 if recoverable:
                     dropped_tables.remember(self._connection, item, self._number, self._now_ms)

@@ -90,9 +90,11 @@ def _forget_history(copy: sqlite3.Connection) -> None:
     copy.execute("BEGIN IMMEDIATE")
     sql.set_meta(copy, name="vacuumed_to", content=str(number))
     for forget in (
-        sql.forget_inline_of_dropped, *sql.forget_dropped, sql.forget_dropped_parts,
+        sql.forget_inline_of_dropped,
+        *sql.forget_dropped,
+        sql.forget_dropped_parts,
         sql.forget_dropped_tables,
-    ):  # fmt: skip
+    ):
         forget(copy, up_to=number)
     sql.forget_all_leases(copy)
     if damaged_parts.name in table_names(copy):  # format 1 has no such list

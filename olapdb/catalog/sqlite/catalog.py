@@ -99,9 +99,12 @@ class SqliteCatalog:
             raise
         self._warehouse_id, self._zone = facts["warehouse_id"], facts["zone"]
         self._writer = Writer(
-            self.connections, self.path, read_only=read_only, lock_timeout_ms=lock_timeout_ms,
+            self.connections,
+            self.path,
+            read_only=read_only,
+            lock_timeout_ms=lock_timeout_ms,
             notice_fork=self._notice_fork,
-        )  # fmt: skip
+        )
         self._registration = Registration(
             None if in_memory or read_only else f"{_stem(self.path)}.processes"
         )
@@ -242,10 +245,15 @@ class SqliteCatalog:
         application = Application(current, newest + 1, now_ms, commit)
         application.run()
         sql.insert_commit(
-            connection, number=newest + 1, id=commit_id, kind=commit.kind,
-            query_id=commit.query_id, statement=commit.statement, time_ms=now_ms,
+            connection,
+            number=newest + 1,
+            id=commit_id,
+            kind=commit.kind,
+            query_id=commit.query_id,
+            statement=commit.statement,
+            time_ms=now_ms,
             process_id=os.getpid(),
-        )  # fmt: skip
+        )
         return application, newest + 1
 
     def turn(self, what: str) -> AbstractContextManager[None]:
@@ -328,9 +336,15 @@ class SqliteCatalog:
         now_ms = self._clock_ms()
         with self._writer.housekeeping("open a lease") as connection:
             sql.insert_lease(
-                connection, id=lease_id, purpose=purpose, owner=self._registration.ensure(),
-                process_id=os.getpid(), state="live", opened_ms=now_ms, renewed_ms=now_ms,
-            )  # fmt: skip
+                connection,
+                id=lease_id,
+                purpose=purpose,
+                owner=self._registration.ensure(),
+                process_id=os.getpid(),
+                state="live",
+                opened_ms=now_ms,
+                renewed_ms=now_ms,
+            )
         self._own_leases.add(lease_id)
         return lease_id
 
@@ -406,9 +420,12 @@ class SqliteCatalog:
         horizon = self.oldest_pin()
         with self.connections.reading() as connection:
             found = sql.dropped_parts(
-                connection, after=after, up_to=self._due(connection, horizon, until_ms, until_of),
-                until_ms=until_ms, until_of=json.dumps(until_of or {}),
-            )  # fmt: skip
+                connection,
+                after=after,
+                up_to=self._due(connection, horizon, until_ms, until_of),
+                until_ms=until_ms,
+                until_of=json.dumps(until_of or {}),
+            )
             rows = found.fetchmany(limit)
             found.close()
         return tuple(DroppedPart(decode_part(*row[:-2]), row[-2], row[-1]) for row in rows)
@@ -419,16 +436,20 @@ class SqliteCatalog:
             newest = int(sql.newest_commit.value(connection))
             return int(
                 sql.overdue_parts.value(
-                    connection, up_to=self._due(connection, newest, until_ms, until_of),
-                    until_ms=until_ms, until_of=json.dumps(until_of or {}),
+                    connection,
+                    up_to=self._due(connection, newest, until_ms, until_of),
+                    until_ms=until_ms,
+                    until_of=json.dumps(until_of or {}),
                 )
-            )  # fmt: skip
+            )
 
     @staticmethod
     def _due(
-        connection: sqlite3.Connection, horizon: int, until_ms: int,
+        connection: sqlite3.Connection,
+        horizon: int,
+        until_ms: int,
         until_of: Mapping[str, int] | None,
-    ) -> int:  # fmt: skip
+    ) -> int:
         """Return the newest commit that may have dropped a part that is due: so those that are not
         need not be looked at."""
         latest_ms = max((until_ms, *(until_of or {}).values()))

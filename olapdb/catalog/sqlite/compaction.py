@@ -72,10 +72,14 @@ def _joins(older: BlockSpan, younger: BlockSpan, now_ms: int) -> bool:
 
 def _join(older: BlockSpan, younger: BlockSpan) -> BlockSpan:
     return BlockSpan(
-        older.first, younger.last, older.first_commit, younger.last_commit,
-        older.rows + younger.rows, min(older.oldest_ms, younger.oldest_ms),
+        older.first,
+        younger.last,
+        older.first_commit,
+        younger.last_commit,
+        older.rows + younger.rows,
+        min(older.oldest_ms, younger.oldest_ms),
         max(older.newest_ms, younger.newest_ms),
-    )  # fmt: skip
+    )
 
 
 def spans_of(connection: sqlite3.Connection, table_id: str) -> list[BlockSpan]:
@@ -122,10 +126,16 @@ def _compact_step(
         sql.delete_spans(connection, of_table=table_id)
         for span in spans:
             sql.insert_span(
-                connection, table_id=table_id, first_block=span.first, last_block=span.last,
-                first_commit=span.first_commit, last_commit=span.last_commit,
-                row_count=span.rows, oldest_ms=span.oldest_ms, newest_ms=span.newest_ms,
-            )  # fmt: skip
+                connection,
+                table_id=table_id,
+                first_block=span.first,
+                last_block=span.last,
+                first_commit=span.first_commit,
+                last_commit=span.last_commit,
+                row_count=span.rows,
+                oldest_ms=span.oldest_ms,
+                newest_ms=span.newest_ms,
+            )
     for first, last in _stretches([number for number, *_ in blocks]):
         sql.delete_blocks(connection, of_table=table_id, first=first, last=last)
     return rows[-1][0] if len(rows) == BLOCKS_A_STEP else None

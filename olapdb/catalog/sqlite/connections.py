@@ -225,9 +225,11 @@ class Connections:
     def _connect_read_only(self, file: _File) -> sqlite3.Connection:
         options = "mode=ro&readonly_shm=1" if file.logged else "mode=ro&immutable=1"
         return sqlite3.connect(
-            f"file:{quote(os.path.abspath(self._path))}?{options}", uri=True, isolation_level=None,
+            f"file:{quote(os.path.abspath(self._path))}?{options}",
+            uri=True,
+            isolation_level=None,
             check_same_thread=False,
-        )  # fmt: skip
+        )
 
     def _borrow(self) -> sqlite3.Connection:
         if self._closed:

@@ -36,9 +36,13 @@ class DamagedParts:
             for one in new.values():
                 if one.part_id not in known:
                     sql.insert_damaged(
-                        connection, part_id=one.part_id, table_id=one.table_id, part=one.part,
-                        reason=one.reason, found_ms=one.found_ms,
-                    )  # fmt: skip
+                        connection,
+                        part_id=one.part_id,
+                        table_id=one.table_id,
+                        part=one.part,
+                        reason=one.reason,
+                        found_ms=one.found_ms,
+                    )
 
     def forget(self, part_ids: Collection[str]) -> None:
         self._own = {key: one for key, one in self._own.items() if key not in part_ids}

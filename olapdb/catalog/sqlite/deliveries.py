@@ -48,9 +48,15 @@ def record_offset(
 ) -> None:
     sql.drop_offset(connection, of_table=change.table_id, of_stream=change.stream, number=number)
     sql.insert_offset(
-        connection, table_id=change.table_id, stream=change.stream, position=change.position,
-        token=change.token, time_ms=now_ms, created_commit=number, dropped_commit=None,
-    )  # fmt: skip
+        connection,
+        table_id=change.table_id,
+        stream=change.stream,
+        position=change.position,
+        token=change.token,
+        time_ms=now_ms,
+        created_commit=number,
+        dropped_commit=None,
+    )
 
 
 # --- accepted keys --------------------------------------------------------------------------------
@@ -101,12 +107,17 @@ def record_keys(connection: sqlite3.Connection, change: RecordKeys, now_ms: int)
         )
         oldest, _ = oldest_key(connection, change.table_id, oldest, cutoff_ms, after)
     _put(
-        connection, change.table_id,
+        connection,
+        change.table_id,
         KeyLedger(
-            change.definition, before.epoch, oldest, after,
-            now_ms if count else before.newest_ms, before.dropped + change.dropped,
+            change.definition,
+            before.epoch,
+            oldest,
+            after,
+            now_ms if count else before.newest_ms,
+            before.dropped + change.dropped,
         ),
-    )  # fmt: skip
+    )
 
 
 def forget_deliveries(connection: sqlite3.Connection, table_id: str, number: int) -> None:
@@ -122,16 +133,26 @@ def _forgotten(connection: sqlite3.Connection, table_id: str, ledger: KeyLedger)
     """Ordinals go on, so that nobody takes what was forgotten for what comes."""
     sql.delete_keys_from(connection, of_table=table_id, first=0)
     return KeyLedger(
-        ledger.definition, ledger.epoch + 1, ledger.next, ledger.next, ledger.newest_ms,
+        ledger.definition,
+        ledger.epoch + 1,
+        ledger.next,
+        ledger.next,
+        ledger.newest_ms,
         ledger.dropped,
-    )  # fmt: skip
+    )
 
 
 def _put(connection: sqlite3.Connection, table_id: str, ledger: KeyLedger) -> None:
     sql.put_key_ledger(
-        connection, table_id=table_id, definition=ledger.definition, epoch=ledger.epoch,
-        oldest=ledger.oldest, next=ledger.next, newest_ms=ledger.newest_ms, dropped=ledger.dropped,
-    )  # fmt: skip
+        connection,
+        table_id=table_id,
+        definition=ledger.definition,
+        epoch=ledger.epoch,
+        oldest=ledger.oldest,
+        next=ledger.next,
+        newest_ms=ledger.newest_ms,
+        dropped=ledger.dropped,
+    )
 
 
 def _add_rows(
@@ -166,13 +187,25 @@ def _join_rows(connection: sqlite3.Connection, table_id: str) -> None:
 
 
 def _insert(
-    connection: sqlite3.Connection, table_id: str, first: int, count: int, tier: int,
-    newest_ms: int, segments: bytes, keys: bytes,
-) -> None:  # fmt: skip
+    connection: sqlite3.Connection,
+    table_id: str,
+    first: int,
+    count: int,
+    tier: int,
+    newest_ms: int,
+    segments: bytes,
+    keys: bytes,
+) -> None:
     sql.insert_keys(
-        connection, table_id=table_id, first_ordinal=first, next_ordinal=first + count, tier=tier,
-        newest_ms=newest_ms, segments=segments, hashes=keys,
-    )  # fmt: skip
+        connection,
+        table_id=table_id,
+        first_ordinal=first,
+        next_ordinal=first + count,
+        tier=tier,
+        newest_ms=newest_ms,
+        segments=segments,
+        hashes=keys,
+    )
 
 
 def oldest_key(

@@ -17,18 +17,26 @@ from olapdb.model.schema import Table
 def remember(connection: sqlite3.Connection, table: Table, commit: int, now_ms: int) -> None:
     """Of the commit that drops the table, after its parts were dropped."""
     sql.remember_dropped_table(
-        connection, table_id=table.id, body=encode_object(table), dropped_commit=commit,
-        part_count=len(_parts(connection, table.id, commit)), dropped_ms=now_ms,
-    )  # fmt: skip
+        connection,
+        table_id=table.id,
+        body=encode_object(table),
+        dropped_commit=commit,
+        part_count=len(_parts(connection, table.id, commit)),
+        dropped_ms=now_ms,
+    )
 
 
 def list_dropped(connection: sqlite3.Connection) -> tuple[DroppedTable, ...]:
     """The longest gone first."""
     return tuple(
-        DroppedTable(_table(body), commit, dropped_ms,
-                     len(_parts(connection, table_id, commit)) == part_count)
+        DroppedTable(
+            _table(body),
+            commit,
+            dropped_ms,
+            len(_parts(connection, table_id, commit)) == part_count,
+        )
         for table_id, body, part_count, commit, dropped_ms in sql.list_dropped_tables(connection)
-    )  # fmt: skip
+    )
 
 
 def bring_back(
@@ -47,11 +55,22 @@ def bring_back(
     for part in parts:
         blocks = part.block_range
         sql.insert_part(
-            connection, id=part.id, table_id=part.table_id, partition_id=part.partition_id,
-            first_block=blocks.first, last_block=blocks.last, level=part.level, rows=part.rows,
-            bytes=part.bytes, path=part.path, inline=int(part.inline), created_commit=commit,
-            dropped_commit=None, dropped_ms=None, rest=encode_part_rest(part),
-        )  # fmt: skip
+            connection,
+            id=part.id,
+            table_id=part.table_id,
+            partition_id=part.partition_id,
+            first_block=blocks.first,
+            last_block=blocks.last,
+            level=part.level,
+            rows=part.rows,
+            bytes=part.bytes,
+            path=part.path,
+            inline=int(part.inline),
+            created_commit=commit,
+            dropped_commit=None,
+            dropped_ms=None,
+            rest=encode_part_rest(part),
+        )
     return replace(found.table, revision=0), parts
 
 

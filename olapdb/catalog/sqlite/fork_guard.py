@@ -35,9 +35,10 @@ class Forks:
             cls._waited_for.add(one)
             if not cls._told and hasattr(os, "register_at_fork"):
                 os.register_at_fork(
-                    before=cls._before, after_in_parent=cls._after,
+                    before=cls._before,
+                    after_in_parent=cls._after,
                     after_in_child=cls._guard.release,
-                )  # fmt: skip
+                )
                 cls._told = True
 
     @classmethod

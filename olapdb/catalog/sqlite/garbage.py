@@ -69,9 +69,12 @@ def forget_parts(
 
 
 def forget_history(
-    writer: Writer, due: History, oldest_pin: Callable[[], int], clock_ms: Callable[[], int],
+    writer: Writer,
+    due: History,
+    oldest_pin: Callable[[], int],
+    clock_ms: Callable[[], int],
     reach: Reach,
-) -> None:  # fmt: skip
+) -> None:
     """Forget what no snapshot after the horizon shows, join old blocks, shorten the log.
 
     Each transaction is bounded, as INSERTs wait for it; a crash between two leaves the rest to the

@@ -62,16 +62,16 @@ def _surplus_jobs() -> sa.Select[tuple[str]]:
     live = sa.select(t.leases.c.id).where(t.leases.c.state == sa.literal_column("'live'"))
     newest_first = _ROW.desc()
     ranked = sa.select(
-        _JOBS.c.id, _JOBS.c.state, _JOBS.c.lease_id,
+        _JOBS.c.id,
+        _JOBS.c.state,
+        _JOBS.c.lease_id,
         sa.func.row_number().over(order_by=newest_first).label("place"),
         sa.func.sum(_JOBS.c.chunk_count).over(order_by=newest_first).label("chunks"),
-    ).subquery()  # fmt: skip
+    ).subquery()
     return sa.select(ranked.c.id).where(
         sa.or_(ranked.c.place > P("jobs_max"), ranked.c.chunks > P("chunks_max")),
-        sa.or_(
-            ranked.c.state != sa.literal_column("'running'"), ranked.c.lease_id.not_in(live)
-        ),
-    )  # fmt: skip
+        sa.or_(ranked.c.state != sa.literal_column("'running'"), ranked.c.lease_id.not_in(live)),
+    )
 
 
 _forget_chunks = Statement(lambda: sa.delete(_CHUNKS).where(_CHUNKS.c.job_id.in_(_surplus_jobs())))
@@ -99,19 +99,31 @@ def plan_job(connection: sqlite3.Connection, job_id: str, chunks: Iterable[JobCh
 
 
 def note_chunks(
-    connection: sqlite3.Connection, job_id: str, chunks: Iterable[JobChunk], commit: int = 0,
+    connection: sqlite3.Connection,
+    job_id: str,
+    chunks: Iterable[JobChunk],
+    commit: int = 0,
     now_ms: int = 0,
-) -> None:  # fmt: skip
+) -> None:
     """What became of the chunks; `commit` is the commit that does this, if it is one."""
     for one in chunks:
         if commit and one.state == "published" and not one.commit:
             one = replace(one, commit=commit, finished_ms=now_ms)
         _put_chunk(
-            connection, job_id=job_id, chunk=one.chunk, partition_id=one.partition,
-            parts=one.parts, row_count=one.rows, byte_count=one.bytes, state=one.state,
-            target_rows=one.target_rows, commit_number=one.commit, elapsed_ms=one.elapsed_ms,
-            finished_ms=one.finished_ms, error=one.error,
-        )  # fmt: skip
+            connection,
+            job_id=job_id,
+            chunk=one.chunk,
+            partition_id=one.partition,
+            parts=one.parts,
+            row_count=one.rows,
+            byte_count=one.bytes,
+            state=one.state,
+            target_rows=one.target_rows,
+            commit_number=one.commit,
+            elapsed_ms=one.elapsed_ms,
+            finished_ms=one.finished_ms,
+            error=one.error,
+        )
 
 
 def close_job(

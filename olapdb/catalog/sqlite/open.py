@@ -15,9 +15,25 @@ from olapdb.errors import CannotOpenWarehouse
 
 DEFAULT_DATABASE = "default"
 _NETWORK = frozenset(
-    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "afs", "9p", "ceph", "glusterfs", "lustre",
-     "fuse.sshfs", "fuse.glusterfs", "fuse.s3fs", "fuse.rclone", "fuse.gcsfuse"}
-)  # fmt: skip
+    {
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "smbfs",
+        "ncpfs",
+        "afs",
+        "9p",
+        "ceph",
+        "glusterfs",
+        "lustre",
+        "fuse.sshfs",
+        "fuse.glusterfs",
+        "fuse.s3fs",
+        "fuse.rclone",
+        "fuse.gcsfuse",
+    }
+)
 
 
 def open_or_create(
@@ -76,13 +92,23 @@ def _create(connection: sqlite3.Connection, zone: str, now_ms: int) -> None:
             for key, value in facts.items():
                 sql.insert_meta(connection, key=key, value=value)
             sql.insert_database(
-                connection, id=uuid.uuid4().hex, name=DEFAULT_DATABASE, comment="",
-                created_commit=1, dropped_commit=None,
-            )  # fmt: skip
+                connection,
+                id=uuid.uuid4().hex,
+                name=DEFAULT_DATABASE,
+                comment="",
+                created_commit=1,
+                dropped_commit=None,
+            )
             sql.insert_commit(
-                connection, number=1, id=uuid.uuid4().hex, kind="create warehouse", query_id="",
-                statement="", time_ms=now_ms, process_id=os.getpid(),
-            )  # fmt: skip
+                connection,
+                number=1,
+                id=uuid.uuid4().hex,
+                kind="create warehouse",
+                query_id="",
+                statement="",
+                time_ms=now_ms,
+                process_id=os.getpid(),
+            )
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:

@@ -140,8 +140,9 @@ def _holds(current: Current, requirement: Requirement) -> bool:
         case NoPartStraddles(table_id, partition_id, blocks):
             return all(
                 one.contains(part) or not one.overlaps(part)
-                for part in _ranges_in(current, table_id, partition_id) for one in blocks
-            )  # fmt: skip
+                for part in _ranges_in(current, table_id, partition_id)
+                for one in blocks
+            )
         case ViewIs(view_id, version):
             view = schema.by_id.get(view_id)
             return isinstance(view, MaterializedView) and view.version == version
@@ -159,9 +160,10 @@ def _holds(current: Current, requirement: Requirement) -> bool:
             )
         case VersionsAre(view_id, versions):
             beside = {
-                one.id for one in schema.by_id.values()
+                one.id
+                for one in schema.by_id.values()
                 if isinstance(one, MaterializedView) and one.stands_beside == view_id
-            }  # fmt: skip
+            }
             return beside == set(versions)
         case NothingMissed(view_id):
             view = schema.by_id.get(view_id)

@@ -8,12 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from olapdb.model.part import BlockRange
-from olapdb.model.view_state import (
-    FrozenVerdict,
-    KeyBounds,
-    Retained,
-    RetainedSlice,
-)
+from olapdb.model.view_state import FrozenVerdict, KeyBounds, Retained, RetainedSlice
 
 _VERDICTS: tuple[FrozenVerdict, ...] = ("proven", "covered", "stale", "different")
 
@@ -22,10 +17,14 @@ def encode_retained(one: Retained) -> str:
     body = {name: getattr(one, name) for name in one.__dataclass_fields__}
     body["blocks"] = [one.blocks.first, one.blocks.last]
     body["slices"] = [
-        [s.partition, s.rows, s.verdict, None if s.bounds is None
-         else [s.bounds.low, s.bounds.high, s.bounds.nulls]]
+        [
+            s.partition,
+            s.rows,
+            s.verdict,
+            None if s.bounds is None else [s.bounds.low, s.bounds.high, s.bounds.nulls],
+        ]
         for s in one.slices
-    ]  # fmt: skip
+    ]
     return json.dumps(body, separators=(",", ":"))
 
 
@@ -34,11 +33,13 @@ def decode_retained(body: str) -> Retained:
     facts["blocks"] = BlockRange(*facts["blocks"])
     facts["slices"] = tuple(
         RetainedSlice(
-            partition, rows,
-            None if bounds is None else KeyBounds(*(tuple(one) for one in bounds)), verdict,
+            partition,
+            rows,
+            None if bounds is None else KeyBounds(*(tuple(one) for one in bounds)),
+            verdict,
         )
         for partition, rows, verdict, bounds in facts["slices"]
-    )  # fmt: skip
+    )
     return Retained(**facts)
 
 
@@ -71,10 +72,16 @@ def _joined_slices(slices: Iterable[RetainedSlice]) -> tuple[RetainedSlice, ...]
     found: dict[str | None, RetainedSlice] = {}
     for one in slices:
         have = found.get(one.partition)
-        found[one.partition] = one if have is None else RetainedSlice(
-            one.partition, have.rows + one.rows, _hull(have.bounds, one.bounds),
-            max(have.verdict, one.verdict, key=_VERDICTS.index),
-        )  # fmt: skip
+        found[one.partition] = (
+            one
+            if have is None
+            else RetainedSlice(
+                one.partition,
+                have.rows + one.rows,
+                _hull(have.bounds, one.bounds),
+                max(have.verdict, one.verdict, key=_VERDICTS.index),
+            )
+        )
     return tuple(found.values())
 
 

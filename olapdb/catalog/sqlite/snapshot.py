@@ -115,9 +115,8 @@ class SqliteSnapshot:
             self._versions_asked[table_id] += 1
             with self._catalog.connections.reading() as connection:
                 version = sql.data_version_at.value(
-                    connection, of_table=table_id, of_partition=partition_id,
-                    at_commit=self._number,
-                )  # fmt: skip
+                    connection, of_table=table_id, of_partition=partition_id, at_commit=self._number
+                )
             found = self._data_versions[key] = version or 0
         return found
 
@@ -151,13 +150,19 @@ class SqliteSnapshot:
                 rows = sql.invalidations_at(connection, number=self._number).fetchall()
             found = self._invalidations = tuple(
                 Invalidation(
-                    view_id=view, target_partition=partition, cause=cause, statement=statement,
-                    query_id=query_id, rows=count, since_ms=since, keys=tuple(json.loads(keys)),
-                    id=id, commit=commit,
+                    view_id=view,
+                    target_partition=partition,
+                    cause=cause,
+                    statement=statement,
+                    query_id=query_id,
+                    rows=count,
+                    since_ms=since,
+                    keys=tuple(json.loads(keys)),
+                    id=id,
+                    commit=commit,
                 )
-                for view, partition, cause, statement, query_id, count, since, keys, id, commit
-                in rows
-            )  # fmt: skip
+                for view, partition, cause, statement, query_id, count, since, keys, id, commit in rows
+            )
         return tuple(one for one in found if view_id is None or one.view_id == view_id)
 
     def retained(self, view_id: str | None = None) -> tuple[Retained, ...]:
@@ -186,10 +191,18 @@ class SqliteSnapshot:
             rows = sql.blocks_at(connection, of_table=table_id, at_commit=self._number).fetchall()
             spans = self._spans(connection, table_id)
         older = [
-            BlockInfo(table_id, one.last, one.last_commit, one.rows, "", "older", one.oldest_ms,
-                      first=one.first)
+            BlockInfo(
+                table_id,
+                one.last,
+                one.last_commit,
+                one.rows,
+                "",
+                "older",
+                one.oldest_ms,
+                first=one.first,
+            )
             for one in spans
-        ]  # fmt: skip
+        ]
         return tuple(sorted((*older, *(BlockInfo(*row) for row in rows)), key=lambda b: b.number))
 
     def derived(self, key: Hashable, make: Callable[[], Derived]) -> Derived:
@@ -200,9 +213,12 @@ class SqliteSnapshot:
     def block_span(self, table_id: str, blocks: BlockRange) -> tuple[int, int]:
         with self._catalog.connections.consistent() as connection:
             count, oldest_ms = sql.block_span_at(
-                connection, of_table=table_id, first=blocks.first, last=blocks.last,
+                connection,
+                of_table=table_id,
+                first=blocks.first,
+                last=blocks.last,
                 at_commit=self._number,
-            ).fetchone()  # fmt: skip
+            ).fetchone()
             spans = [one for one in self._spans(connection, table_id) if one.count_in(blocks)]
         times = [*(one.oldest_ms for one in spans), *([oldest_ms] if count else [])]
         return count + sum(one.count_in(blocks) for one in spans), min(times, default=0)

@@ -17,8 +17,9 @@ def nothing_missed(
     """Every live part with rows is covered."""
     return all(
         seen.covers(part.partition_id, part.block_range)
-        for part in _parts(connection, number, source_id) if part.rows
-    )  # fmt: skip
+        for part in _parts(connection, number, source_id)
+        if part.rows
+    )
 
 
 def nothing_stale(connection: sqlite3.Connection, number: int, view_id: str) -> bool:

@@ -68,9 +68,13 @@ class ViewLedger:
                 self._insert_coverage(view_id, other, BlockRange(first, last))
 
     def _uncover(
-        self, view_id: str, source_id: str, partition: str, blocks: Sequence[BlockRange],
+        self,
+        view_id: str,
+        source_id: str,
+        partition: str,
+        blocks: Sequence[BlockRange],
         rows: Sequence[tuple[int, str | None, int, int]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """As above, for some blocks: the ranges of all partitions lose them, and every partition
         but this one gets them back."""
         others = sorted(self._partitions(source_id) - {partition})
@@ -113,9 +117,12 @@ class ViewLedger:
             self._connection, of_view=view_id, up_to=self._number, number=self._number
         )
         sql.clear_invalidations_of_slice(
-            self._connection, of_view=view_id, up_to=self._number, of_partition="",
+            self._connection,
+            of_view=view_id,
+            up_to=self._number,
+            of_partition="",
             number=self._number,
-        )  # fmt: skip
+        )
         sql.drop_checks(self._connection, of_view=view_id, number=self._number)
         self._drop_retained([row_id for row_id, _ in self._retained_rows(view_id)])
 
@@ -124,9 +131,14 @@ class ViewLedger:
 
     def _insert_retained(self, one: Retained) -> None:
         sql.insert_retained(
-            self._connection, view_id=one.view_id, side=one.side, partition_id=one.partition,
-            body=encode_retained(one), created_commit=self._number, dropped_commit=None,
-        )  # fmt: skip
+            self._connection,
+            view_id=one.view_id,
+            side=one.side,
+            partition_id=one.partition,
+            body=encode_retained(one),
+            created_commit=self._number,
+            dropped_commit=None,
+        )
 
     def _drop_retained(self, row_ids: Sequence[int]) -> None:
         sql.drop_retained(self._connection, row_ids=json.dumps(row_ids), number=self._number)
@@ -139,9 +151,14 @@ class ViewLedger:
 
     def _insert_coverage(self, view_id: str, partition: str | None, blocks: BlockRange) -> None:
         sql.insert_coverage(
-            self._connection, view_id=view_id, partition_id=partition, first_block=blocks.first,
-            last_block=blocks.last, created_commit=self._number, dropped_commit=None,
-        )  # fmt: skip
+            self._connection,
+            view_id=view_id,
+            partition_id=partition,
+            first_block=blocks.first,
+            last_block=blocks.last,
+            created_commit=self._number,
+            dropped_commit=None,
+        )
 
     def _drop_coverage(self, row_ids: Sequence[int]) -> None:
         if row_ids:
@@ -149,20 +166,32 @@ class ViewLedger:
 
     def invalidate(self, one: Invalidation) -> None:
         sql.insert_invalidation(
-            self._connection, view_id=one.view_id, target_partition=one.target_partition,
-            cause=one.cause, statement=one.statement, query_id=one.query_id, row_count=one.rows,
-            since_ms=one.since_ms, example_keys=dumps(list(one.keys)),
-            created_commit=self._number, dropped_commit=None,
-        )  # fmt: skip
+            self._connection,
+            view_id=one.view_id,
+            target_partition=one.target_partition,
+            cause=one.cause,
+            statement=one.statement,
+            query_id=one.query_id,
+            row_count=one.rows,
+            since_ms=one.since_ms,
+            example_keys=dumps(list(one.keys)),
+            created_commit=self._number,
+            dropped_commit=None,
+        )
 
     def clear_invalidations(self, change: ClearInvalidations) -> None:
         if change.target_partition is None:
             sql.clear_invalidations(
-                self._connection, of_view=change.view_id, up_to=change.up_to_commit,
+                self._connection,
+                of_view=change.view_id,
+                up_to=change.up_to_commit,
                 number=self._number,
-            )  # fmt: skip
+            )
         else:
             sql.clear_invalidations_of_slice(
-                self._connection, of_view=change.view_id, up_to=change.up_to_commit,
-                of_partition=change.target_partition, number=self._number,
-            )  # fmt: skip
+                self._connection,
+                of_view=change.view_id,
+                up_to=change.up_to_commit,
+                of_partition=change.target_partition,
+                number=self._number,
+            )

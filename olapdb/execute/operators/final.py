@@ -61,9 +61,12 @@ def _combined_together(
 
 
 def _final(
-    node: Scan, parts: Sequence[PartSelection], before: Expression | None, layout: TableLayout,
+    node: Scan,
+    parts: Sequence[PartSelection],
+    before: Expression | None,
+    layout: TableLayout,
     context: ExecutionContext,
-) -> Iterator[pa.RecordBatch]:  # fmt: skip
+) -> Iterator[pa.RecordBatch]:
     sources = _sources(node, layout)
 
     def read(task: Task) -> pa.RecordBatch:

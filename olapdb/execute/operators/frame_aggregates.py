@@ -126,9 +126,11 @@ class _StateTree:
         nothing = aggregate.state(empty, Groups(np.zeros(0, np.int64), 1))
         sizes = np.cumsum([0, *(len(one) for one in levels)])
         return cls(
-            aggregate, pa.concat_arrays([*levels, nothing]), tuple(map(int, sizes[:-1])),
+            aggregate,
+            pa.concat_arrays([*levels, nothing]),
+            tuple(map(int, sizes[:-1])),
             int(sizes[-1]),
-        )  # fmt: skip
+        )
 
     def merged(self, starts: np.ndarray, ends: np.ndarray) -> pa.Array:
         """One state for each frame [start, end)."""

@@ -89,9 +89,12 @@ def _pieces(part: PartSelection, rows_max: int) -> Iterator[Piece]:
 
 
 def read_task(
-    task: Task, sources: Sequence[Source], table: Table, context: ExecutionContext,
+    task: Task,
+    sources: Sequence[Source],
+    table: Table,
+    context: ExecutionContext,
     coded: Collection[str] = (),
-) -> pa.RecordBatch:  # fmt: skip
+) -> pa.RecordBatch:
     """The columns of all rows of the task, under their unique names; those named in `coded` as
     dictionaries where all parts have them so."""
     rows = sum(piece.rows for piece in task)
@@ -117,9 +120,12 @@ def _alike(arrays: list[pa.Array]) -> list[pa.Array]:
 
 
 def _read(
-    piece: Piece, sources: Sequence[Source], table: Table, context: ExecutionContext,
+    piece: Piece,
+    sources: Sequence[Source],
+    table: Table,
+    context: ExecutionContext,
     coded: Collection[str],
-) -> list[pa.Array]:  # fmt: skip
+) -> list[pa.Array]:
     """One piece's columns, in the order of the sources."""
     stored = list(dict.fromkeys(s.name for s in sources if table.column(s.name) is not None))
 
@@ -128,9 +134,15 @@ def _read(
         return remembered_defaults(table, context.need_snapshot(), context.environment, cache)
 
     found = read_filled(
-        piece.selection.reader, table, stored, piece.groups, piece.rows, defaults,
-        context.environment, coded=[s.name for s in sources if s.unique in coded],
-    )  # fmt: skip
+        piece.selection.reader,
+        table,
+        stored,
+        piece.groups,
+        piece.rows,
+        defaults,
+        context.environment,
+        coded=[s.name for s in sources if s.unique in coded],
+    )
     return [
         single_chunk(found[source.name]) if source.name in found else _virtual(piece, source, table)
         for source in sources

@@ -24,9 +24,9 @@ def numbers_batches(node: Numbers, context: ExecutionContext) -> Iterator[pa.Rec
     made = 0
     while node.count is None or made < node.count:
         context.check()
-        rows = context.batch_rows if node.count is None else min(
-            context.batch_rows, node.count - made
-        )  # fmt: skip
+        rows = (
+            context.batch_rows if node.count is None else min(context.batch_rows, node.count - made)
+        )
         numbers = progression(node.start + made * node.step, node.step, rows, np.uint64)
         column = columns.from_values(numbers, pa.uint64())
         if column.type != node.type.arrow:

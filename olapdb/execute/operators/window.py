@@ -68,9 +68,12 @@ def _computed(
 
 
 def _value(
-    call: WindowCall, batch: pa.RecordBatch, frames: Frames, context: ExecutionContext,
+    call: WindowCall,
+    batch: pa.RecordBatch,
+    frames: Frames,
+    context: ExecutionContext,
     account: MemoryAccount,
-) -> pa.Array:  # fmt: skip
+) -> pa.Array:
     arguments = [evaluate_held(a, batch, context, account) for a in call.arguments]
     if isinstance(call.function, WindowFunction):
         return call.function.kernel(arguments, frames)

@@ -98,13 +98,21 @@ class _ScanIndexes:
         yield f"  Ranges: {sum(_ranges(part) for part in selected)}"
 
     def _selector(
-        self, columns: frozenset[str] | None, *, partitions: bool,
+        self,
+        columns: frozenset[str] | None,
+        *,
+        partitions: bool,
         indexes: frozenset[str] | None = frozenset(),
-    ) -> Selector:  # fmt: skip
+    ) -> Selector:
         return Selector(
-            self._scan, self._condition, self._layout, self._context,
-            columns=columns, partitions=partitions, indexes=indexes,
-        )  # fmt: skip
+            self._scan,
+            self._condition,
+            self._layout,
+            self._context,
+            columns=columns,
+            partitions=partitions,
+            indexes=indexes,
+        )
 
     def _skip_step(
         self, index: SkipIndex, before: Sequence[PartSelection], after: Sequence[PartSelection]

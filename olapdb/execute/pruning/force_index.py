@@ -69,8 +69,9 @@ class _Forced:
         if not self._selector(columns, partitions=True).is_used(self._parts):
             self._refuse(
                 f"Neither the bounds of ({', '.join(sorted(columns))}) nor the partition key is used",
-                "force_index_by_date", "is set",
-            )  # fmt: skip
+                "force_index_by_date",
+                "is set",
+            )
 
     def skip_indexes(self, names: Sequence[str]) -> None:
         if not names or not self._context.settings.get("use_skip_indexes", True):
@@ -84,9 +85,13 @@ class _Forced:
 
     def _selector(self, columns: frozenset[str] | None, *, partitions: bool) -> Selector:
         return Selector(
-            self._scan, self._condition, self._layout, self._context, columns=columns,
+            self._scan,
+            self._condition,
+            self._layout,
+            self._context,
+            columns=columns,
             partitions=partitions,
-        )  # fmt: skip
+        )
 
     def _refuse(self, what: str, setting: str, why: str) -> None:
         table = self._scan.table

@@ -117,9 +117,7 @@ class Selector:
         granules_total = sum(max(part.granules, 1) for part in parts)
         kept = [self._skipped(one) for one in self._groups(self.keep_parts(parts))]
         return Selection(
-            tuple(s for s in kept if s.groups is None or s.groups),
-            len(parts),
-            granules_total,
+            tuple(s for s in kept if s.groups is None or s.groups), len(parts), granules_total
         )
 
     def keep_parts(self, parts: Sequence[Part]) -> list[Part]:
@@ -205,9 +203,12 @@ class Selector:
         """All of the part."""
         context = self._context
         reader = PartReader(
-            context.need_store(), context.need_snapshot(), part, self._scan.table,
+            context.need_store(),
+            context.need_snapshot(),
+            part,
+            self._scan.table,
             context.environment,
-        )  # fmt: skip
+        )
         if not _has_groups(part):
             return PartSelection(part, reader, None, (part.rows,), (0,))
         rows = tuple(group.rows for group in reader.row_groups)

@@ -375,8 +375,9 @@ class _Analysis:
             return None
         ends = []
         for end in (inner.low, inner.high):
-            values = [end if at == moving[0] else self._constant(a)
-                      for at, a in enumerate(arguments)]  # fmt: skip
+            values = [
+                end if at == moving[0] else self._constant(a) for at, a in enumerate(arguments)
+            ]
             try:
                 made = call.function.kernel(values, len(end), self._environment)
             except Error:

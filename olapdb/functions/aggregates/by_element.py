@@ -98,9 +98,13 @@ class TupleElements(Aggregate):
 
 
 def resolve_by_element(
-    suffix: str, name: str, parameters: tuple[object, ...], types: tuple[DataType, ...],
-    resolve: Resolve, above_nulls: Callable[[str], bool],
-) -> Aggregate:  # fmt: skip
+    suffix: str,
+    name: str,
+    parameters: tuple[object, ...],
+    types: tuple[DataType, ...],
+    resolve: Resolve,
+    above_nulls: Callable[[str], bool],
+) -> Aggregate:
     """`name` with one of SUFFIXES; `resolve` makes the aggregate inside, `above_nulls` tells whether
     it has a value over no rows whatever the arguments' types."""
     if suffix == "Tuple":
@@ -109,9 +113,13 @@ def resolve_by_element(
 
 
 def _of_extreme(
-    suffix: str, name: str, parameters: tuple[object, ...], types: tuple[DataType, ...],
-    resolve: Resolve, above_nulls: Callable[[str], bool],
-) -> Aggregate:  # fmt: skip
+    suffix: str,
+    name: str,
+    parameters: tuple[object, ...],
+    types: tuple[DataType, ...],
+    resolve: Resolve,
+    above_nulls: Callable[[str], bool],
+) -> Aggregate:
     if not types:
         raise NumberOfArgumentsDoesntMatch(
             f"Aggregate function {name}{suffix} takes a key, its last argument."
@@ -126,9 +134,15 @@ def _of_extreme(
     spelt = f"{inner.name}{suffix}"
     pair = Tuple((make_nullable(key), inner.state_type.state), ("key", "state"))
     return OfExtreme(
-        spelt, inner.parameters, types, result, state_of(spelt, inner.parameters, types, pair),
-        inner, suffix == "ArgMax", merge_class=inner.merge_class,
-    )  # fmt: skip
+        spelt,
+        inner.parameters,
+        types,
+        result,
+        state_of(spelt, inner.parameters, types, pair),
+        inner,
+        suffix == "ArgMax",
+        merge_class=inner.merge_class,
+    )
 
 
 def _tuple(
@@ -152,10 +166,14 @@ def _tuple(
     result = Tuple(tuple(one.result_type for one in inners), tuples[0].names)
     spelt = f"{inners[0].name}Tuple"
     return TupleElements(
-        spelt, inners[0].parameters, types, result,
-        state_of(spelt, inners[0].parameters, types, states), tuple(inners),
+        spelt,
+        inners[0].parameters,
+        types,
+        result,
+        state_of(spelt, inners[0].parameters, types, states),
+        tuple(inners),
         merge_class=_weakest([one.merge_class for one in inners]),
-    )  # fmt: skip
+    )
 
 
 _STRONGEST_FIRST: tuple[MergeClass, ...] = ("exact", "ordered", "float", "sketch")

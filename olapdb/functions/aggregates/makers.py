@@ -19,14 +19,7 @@ from olapdb.functions.aggregates.moments import Deviation
 from olapdb.functions.aggregates.ordered import GroupArray, Positional
 from olapdb.functions.aggregates.parts import expect, illegal, optional_value, set_type, state_of
 from olapdb.functions.aggregates.quantile import Quantiles
-from olapdb.functions.aggregates.sums import (
-    Average,
-    Bitwise,
-    Count,
-    Sum,
-    SumCount,
-    WeightedAverage,
-)
+from olapdb.functions.aggregates.sums import Average, Bitwise, Count, Sum, SumCount, WeightedAverage
 from olapdb.functions.base import Aggregate
 from olapdb.functions.kernels.supertypes import as_number, sum_type
 from olapdb.types import (
@@ -75,10 +68,15 @@ def _sum(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...])
         raise illegal(name, types[0], "a number")
     result = as_number(argument) if name == "sumWithOverflow" else sum_type(argument)
     return Sum(
-        name, (), types, result, state_of(name, (), types, result),
+        name,
+        (),
+        types,
+        result,
+        state_of(name, (), types, result),
         merge_class="float" if isinstance(argument, Float) else "exact",
-        additive=True, merge_function=name,
-    )  # fmt: skip
+        additive=True,
+        merge_function=name,
+    )
 
 
 def _avg(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
@@ -91,9 +89,13 @@ def _avg(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...])
     merge_class = "float" if isinstance(argument, Float) else "exact"
     kind, result = (Average, FLOAT64) if name == "avg" else (SumCount, Tuple(state.elements))
     return kind(
-        name, (), types, result, state_of(name, (), types, state),
+        name,
+        (),
+        types,
+        result,
+        state_of(name, (), types, state),
         merge_class="float" if merge_class == "float" else "exact",
-    )  # fmt: skip
+    )
 
 
 def _weighted(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
@@ -206,9 +208,15 @@ def _group_array(
             name, limit, types, array, state, additive=whole, merge_function=merged
         )
     return GroupArray(
-        name, limit, types, array, state, merge_class="ordered", additive=whole,
+        name,
+        limit,
+        types,
+        array,
+        state,
+        merge_class="ordered",
+        additive=whole,
         merge_function=merged,
-    )  # fmt: skip
+    )
 
 
 def _deviation(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
@@ -262,9 +270,14 @@ def _quantile(name: str, parameters: tuple[object, ...], types: tuple[DataType, 
         raise illegal(name, types[0], "a number, decimal or date")
     state = Tuple((Array(FLOAT64), Array(INT32), Array(UINT64)), ("values", "buckets", "counts"))
     return Quantiles(
-        name, parameters, types, Array(result) if name == "quantiles" else result,
-        state_of(name, parameters, types, state), levels, merge_class="sketch",
-    )  # fmt: skip
+        name,
+        parameters,
+        types,
+        Array(result) if name == "quantiles" else result,
+        state_of(name, parameters, types, state),
+        levels,
+        merge_class="sketch",
+    )
 
 
 def _exact_quantile(
@@ -294,16 +307,37 @@ def _level(name: str, value: object) -> float:
 
 MAKERS: Mapping[str, Maker] = MappingProxyType(
     {
-        "count": _count, "sum": _sum, "sumWithOverflow": _sum, "avg": _avg,
-        "min": _extreme, "max": _extreme, "any": _extreme,
-        "argMin": _extreme_argument, "argMax": _extreme_argument,
-        "anyLast": _positional, "first_value": _positional, "last_value": _positional,
-        "uniq": _uniq, "uniqExact": _uniq, "groupArray": _group_array,
-        "groupUniqArray": _group_array, "quantile": _quantile, "quantiles": _quantile,
-        "stddevPop": _deviation, "stddevSamp": _deviation, "varPop": _deviation,
-        "varSamp": _deviation, "groupBitAnd": _bitwise, "groupBitOr": _bitwise,
-        "groupBitXor": _bitwise, "sumCount": _avg, "avgWeighted": _weighted,
-        "covarPop": _comovement, "covarSamp": _comovement, "corr": _comovement,
-        "quantileExact": _exact_quantile, "quantilesExact": _exact_quantile,
+        "count": _count,
+        "sum": _sum,
+        "sumWithOverflow": _sum,
+        "avg": _avg,
+        "min": _extreme,
+        "max": _extreme,
+        "any": _extreme,
+        "argMin": _extreme_argument,
+        "argMax": _extreme_argument,
+        "anyLast": _positional,
+        "first_value": _positional,
+        "last_value": _positional,
+        "uniq": _uniq,
+        "uniqExact": _uniq,
+        "groupArray": _group_array,
+        "groupUniqArray": _group_array,
+        "quantile": _quantile,
+        "quantiles": _quantile,
+        "stddevPop": _deviation,
+        "stddevSamp": _deviation,
+        "varPop": _deviation,
+        "varSamp": _deviation,
+        "groupBitAnd": _bitwise,
+        "groupBitOr": _bitwise,
+        "groupBitXor": _bitwise,
+        "sumCount": _avg,
+        "avgWeighted": _weighted,
+        "covarPop": _comovement,
+        "covarSamp": _comovement,
+        "corr": _comovement,
+        "quantileExact": _exact_quantile,
+        "quantilesExact": _exact_quantile,
     }
-)  # fmt: skip
+)

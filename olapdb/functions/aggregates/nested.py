@@ -246,9 +246,12 @@ def _ranked(keys: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def resolve_nested(
-    suffix: str, name: str, parameters: tuple[object, ...], types: tuple[DataType, ...],
+    suffix: str,
+    name: str,
+    parameters: tuple[object, ...],
+    types: tuple[DataType, ...],
     resolve: Resolve,
-) -> Aggregate:  # fmt: skip
+) -> Aggregate:
     """`name` with one of SUFFIXES; `resolve` makes the aggregate inside."""
     match suffix:
         case "Array":
@@ -281,10 +284,16 @@ def _array(
     if not isinstance(inner, State):
         same = state_of(f"{inner.name}Array", inner.parameters, types, same.state)
     return ArrayElements(
-        f"{inner.name}Array", inner.parameters, types, inner.result_type, same, inner,
-        merge_class=inner.merge_class, additive=inner.additive,
+        f"{inner.name}Array",
+        inner.parameters,
+        types,
+        inner.result_type,
+        same,
+        inner,
+        merge_class=inner.merge_class,
+        additive=inner.additive,
         merge_function=inner.merge_function,
-    )  # fmt: skip
+    )
 
 
 def _for_each(
@@ -294,9 +303,14 @@ def _for_each(
     spelt = f"{inner.name}ForEach"
     state = state_of(spelt, inner.parameters, types, Array(inner.state_type.state))
     return ForEach(
-        spelt, inner.parameters, types, Array(inner.result_type), state, inner,
+        spelt,
+        inner.parameters,
+        types,
+        Array(inner.result_type),
+        state,
+        inner,
         merge_class=inner.merge_class,
-    )  # fmt: skip
+    )
 
 
 def _resample(
@@ -328,9 +342,18 @@ def _resample(
     inner = resolve(name, tuple(own), types[:-1])
     state = state_of(f"{inner.name}Resample", parameters, types, Array(inner.state_type.state))
     return Resample(
-        f"{inner.name}Resample", parameters, types, Array(inner.result_type), state, inner,
-        start, end, step, buckets, merge_class=inner.merge_class,
-    )  # fmt: skip
+        f"{inner.name}Resample",
+        parameters,
+        types,
+        Array(inner.result_type),
+        state,
+        inner,
+        start,
+        end,
+        step,
+        buckets,
+        merge_class=inner.merge_class,
+    )
 
 
 _OF_ARRAYS = ("sum", "min", "max")
@@ -348,9 +371,15 @@ def _map(
         )
         result: DataType = Map(only.key, inner.result_type)
         return MapValues(
-            f"{inner.name}Map", inner.parameters, types, result, state, inner,
-            merge_class=inner.merge_class, **_merging(inner),
-        )  # fmt: skip
+            f"{inner.name}Map",
+            inner.parameters,
+            types,
+            result,
+            state,
+            inner,
+            merge_class=inner.merge_class,
+            **_merging(inner),
+        )
     given = types if not isinstance(only, Tuple) or len(types) > 1 else only.elements
     arrays = [one for one in map(plain, given) if isinstance(one, Array)]
     if name not in _OF_ARRAYS or len(arrays) < max(len(given), 2):
@@ -361,11 +390,16 @@ def _map(
     states = Tuple((keys, *(Array(one.state_type.state) for one in inners)))
     classes = [one.merge_class for one in inners]
     return MappedArrays(
-        f"{inners[0].name}Map", inners[0].parameters, types,
+        f"{inners[0].name}Map",
+        inners[0].parameters,
+        types,
         Tuple((keys, *(Array(one.result_type) for one in inners))),
-        state_of(spelt, (), types, states), inners[0], tuple(inners[1:]),
-        merge_class="float" if "float" in classes else classes[0], **_merging(inners[0]),
-    )  # fmt: skip
+        state_of(spelt, (), types, states),
+        inners[0],
+        tuple(inners[1:]),
+        merge_class="float" if "float" in classes else classes[0],
+        **_merging(inners[0]),
+    )
 
 
 class _Merging(TypedDict):

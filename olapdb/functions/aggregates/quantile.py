@@ -90,11 +90,13 @@ class Quantiles(Aggregate):
         bucket_offsets, numbers = columns.elements_of(buckets)
         _, weights = columns.elements_of(counts)
         return self._state(
-            columns.numpy_values(elements), segments.regroup(value_offsets, groups).codes,
+            columns.numpy_values(elements),
+            segments.regroup(value_offsets, groups).codes,
             columns.numpy_values(numbers).astype(np.int64),
             columns.numpy_values(weights).astype(np.int64),
-            segments.regroup(bucket_offsets, groups).codes, groups.count,
-        )  # fmt: skip
+            segments.regroup(bucket_offsets, groups).codes,
+            groups.count,
+        )
 
     def finalize(self, states: pa.Array) -> pa.Array:
         ordered, weights, offsets = _weighted(states)
@@ -111,9 +113,14 @@ class Quantiles(Aggregate):
         return values
 
     def _state(
-        self, values: np.ndarray, owners: np.ndarray, buckets: np.ndarray, weights: np.ndarray,
-        bucket_owners: np.ndarray, count: int,
-    ) -> pa.Array:  # fmt: skip
+        self,
+        values: np.ndarray,
+        owners: np.ndarray,
+        buckets: np.ndarray,
+        weights: np.ndarray,
+        bucket_owners: np.ndarray,
+        count: int,
+    ) -> pa.Array:
         totals = np.bincount(owners, minlength=count)
         totals = totals + np.bincount(bucket_owners, weights, count).astype(np.int64)
         crowded = totals > EXACT_MAX

@@ -47,20 +47,53 @@ _COMBINATORS = (
 )
 _CANONICAL = MappingProxyType(
     {
-        "any_value": "any", "median": "quantile", "std": "stddevPop",
-        "stddev_pop": "stddevPop", "stddev_samp": "stddevSamp", "var_pop": "varPop",
-        "var_samp": "varSamp", "stddev": "stddevSamp", "array_agg": "groupArray",
-        "bit_and": "groupBitAnd", "bit_or": "groupBitOr", "bit_xor": "groupBitXor",
-        "max_by": "argMax", "min_by": "argMin", "medianExact": "quantileExact",
-        "covar_pop": "covarPop", "covar_samp": "covarSamp",
+        "any_value": "any",
+        "median": "quantile",
+        "std": "stddevPop",
+        "stddev_pop": "stddevPop",
+        "stddev_samp": "stddevSamp",
+        "var_pop": "varPop",
+        "var_samp": "varSamp",
+        "stddev": "stddevSamp",
+        "array_agg": "groupArray",
+        "bit_and": "groupBitAnd",
+        "bit_or": "groupBitOr",
+        "bit_xor": "groupBitXor",
+        "max_by": "argMax",
+        "min_by": "argMin",
+        "medianExact": "quantileExact",
+        "covar_pop": "covarPop",
+        "covar_samp": "covarSamp",
     }
-)  # fmt: skip
+)
 _CASE_INSENSITIVE = frozenset(
-    {"count", "sum", "min", "max", "avg", "any", "any_value", "median", "std", "stddev_pop",
-     "stddev_samp", "var_pop", "var_samp", "first_value", "last_value", "array_agg", "bit_and",
-     "bit_or", "bit_xor", "max_by", "min_by",
-     "corr", "covar_pop", "covar_samp"}
-)  # fmt: skip
+    {
+        "count",
+        "sum",
+        "min",
+        "max",
+        "avg",
+        "any",
+        "any_value",
+        "median",
+        "std",
+        "stddev_pop",
+        "stddev_samp",
+        "var_pop",
+        "var_samp",
+        "first_value",
+        "last_value",
+        "array_agg",
+        "bit_and",
+        "bit_or",
+        "bit_xor",
+        "max_by",
+        "min_by",
+        "corr",
+        "covar_pop",
+        "covar_samp",
+    }
+)
 
 
 def aggregate_names() -> tuple[str, ...]:
@@ -160,9 +193,16 @@ def _nullable(base: str, parameters: tuple[object, ...], types: tuple[DataType, 
         base, parameters, types, Tuple((UINT8, made.state_type.state), ("seen", "state"))
     )
     return combinators.Optional(
-        base, parameters, types, make_nullable(made.result_type), state, made,
-        merge_class=made.merge_class, additive=made.additive, merge_function=made.merge_function,
-    )  # fmt: skip
+        base,
+        parameters,
+        types,
+        make_nullable(made.result_type),
+        state,
+        made,
+        merge_class=made.merge_class,
+        additive=made.additive,
+        merge_function=made.merge_function,
+    )
 
 
 def _is_above_nulls(name: str) -> bool:
@@ -178,22 +218,46 @@ _OF_ANY_ROW = frozenset({"count", "uniq", "uniqExact"})
 _COUNTING = frozenset({"count", "uniq", "uniqExact", "groupArray", "groupUniqArray"})
 
 _ABOVE_NULLS = frozenset(
-    {"count", "uniq", "uniqExact", "groupArray", "groupUniqArray", "min", "max", "any", "argMin",
-     "argMax", "anyLast", "first_value", "last_value"}
-)  # fmt: skip
+    {
+        "count",
+        "uniq",
+        "uniqExact",
+        "groupArray",
+        "groupUniqArray",
+        "min",
+        "max",
+        "any",
+        "argMin",
+        "argMax",
+        "anyLast",
+        "first_value",
+        "last_value",
+    }
+)
 """Those that know themselves what NULLs and no rows mean."""
 
 
 def _around(
-    kind: type[combinators.Wrapped], inner: Aggregate, types: tuple[DataType, ...], *,
-    result: DataType, suffix: str = "", state: AggregateFunction | None = None,
-) -> Aggregate:  # fmt: skip
+    kind: type[combinators.Wrapped],
+    inner: Aggregate,
+    types: tuple[DataType, ...],
+    *,
+    result: DataType,
+    suffix: str = "",
+    state: AggregateFunction | None = None,
+) -> Aggregate:
     kept = suffix in ("", "If")
     return kind(
-        inner.name + suffix, inner.parameters, types, result, state or inner.state_type, inner,
-        merge_class=inner.merge_class, additive=inner.additive and kept,
+        inner.name + suffix,
+        inner.parameters,
+        types,
+        result,
+        state or inner.state_type,
+        inner,
+        merge_class=inner.merge_class,
+        additive=inner.additive and kept,
         merge_function=inner.merge_function if kept else "",
-    )  # fmt: skip
+    )
 
 
 def _if(name: str, parameters: tuple[object, ...], types: tuple[DataType, ...]) -> Aggregate:
@@ -235,9 +299,11 @@ def _optional(inner: Aggregate, types: tuple[DataType, ...], suffix: str) -> Agg
     if suffix == "OrNull" and not (counts and of_nothing):
         result = make_nullable(result)
     state = state_of(
-        inner.name + suffix, inner.parameters, types,
+        inner.name + suffix,
+        inner.parameters,
+        types,
         Tuple((UINT8, inner.state_type.state), ("seen", "state")),
-    )  # fmt: skip
+    )
     made = _around(combinators.Optional, inner, types, result=result, suffix=suffix, state=state)
     assert isinstance(made, combinators.Optional)
     return replace(made, counts=counts or suffix == "OrDefault")
@@ -265,9 +331,14 @@ def _merge(
     if inner.state_type.state.arrow != argument.state.arrow:
         raise IllegalTypeOfArgument(f"{name}Merge cannot read the states of {argument}.")
     merged = combinators.Merge(
-        inner.name, inner.parameters, types, inner.result_type, argument, inner,
+        inner.name,
+        inner.parameters,
+        types,
+        inner.result_type,
+        argument,
+        inner,
         merge_class=inner.merge_class,
-    )  # fmt: skip
+    )
     return _around(combinators.State, merged, types, result=argument) if keep_state else merged
 
 

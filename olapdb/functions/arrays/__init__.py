@@ -16,5 +16,5 @@ def definitions() -> tuple[Definition, ...]:
     """
     from olapdb.functions.arrays import basic, lambda_functions, map_sums, running, search, whole
 
-    modules = (basic, search, whole, running, lambda_functions, map_sums,)
+    modules = (basic, search, whole, running, lambda_functions, map_sums)
     return tuple(definition for module in modules for definition in module.DEFINITIONS)

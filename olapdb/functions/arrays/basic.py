@@ -8,11 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import (
-    ArgumentOutOfBound,
-    BadArguments,
-    NumberOfArgumentsDoesntMatch,
-)
+from olapdb.errors import ArgumentOutOfBound, BadArguments, NumberOfArgumentsDoesntMatch
 from olapdb.functions.arrays.search import map_parts
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import cast_column, map_from
@@ -55,8 +51,13 @@ def array_of(arguments: Sequence[pa.Array], rows: int, inner: DataType) -> pa.Ar
     return columns.lists_from(offsets, stacked.take(pa.array(order)))
 
 
-def _whole(result: DataType, build: Callable[[list[pa.Array], int], pa.Array], types: Sequence[DataType],
-           targets: Sequence[DataType], name: str) -> ScalarCall:  # fmt: skip
+def _whole(
+    result: DataType,
+    build: Callable[[list[pa.Array], int], pa.Array],
+    types: Sequence[DataType],
+    targets: Sequence[DataType],
+    name: str,
+) -> ScalarCall:
     """A call whose arguments are cast first and may hold NULLs; constants give a constant."""
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
@@ -249,4 +250,4 @@ DEFINITIONS: tuple[Definition, ...] = (
     define("mapKeys", _map_rule(keys=True), _map_side(keys=True)),
     define("mapValues", _map_rule(keys=False), _map_side(keys=False)),
     custom("mapFromArrays", _map_from_arrays, count=2, aliases=("MAP_FROM_ARRAYS",)),
-)  # fmt: skip
+)

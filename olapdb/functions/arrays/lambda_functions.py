@@ -98,9 +98,7 @@ def _over_arrays(
     return LambdaDefinition(name, _of_arrays, resolve)
 
 
-def _list_kernel(
-    kernel: ListKernel,
-) -> Callable[[Sequence[Column], int, Environment], Column]:
+def _list_kernel(kernel: ListKernel) -> Callable[[Sequence[Column], int, Environment], Column]:
     def run(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         lists, *arrays = (columns.single(v) for v in values)
         offsets, mapped = columns.elements_of(lists)
@@ -417,8 +415,11 @@ def _fold() -> LambdaDefinition:
 
 
 _DEFINITIONS: tuple[LambdaDefinition, ...] = (
-    _over_arrays("arrayMap", lambda n, body, types: Array(body),
-                 lambda offsets, mapped, arrays: columns.lists_from(offsets, mapped)),
+    _over_arrays(
+        "arrayMap",
+        lambda n, body, types: Array(body),
+        lambda offsets, mapped, arrays: columns.lists_from(offsets, mapped),
+    ),
     _conditional("arrayFilter", Array, _filter),
     _conditional("arrayCount", lambda inner: UINT32, _count_true),
     _conditional("arrayExists", lambda inner: UINT8, _any_true),
@@ -436,10 +437,19 @@ _DEFINITIONS: tuple[LambdaDefinition, ...] = (
     _over_arrays("arraySort", _first_array, _sort(reverse=False)),
     _over_arrays("arrayReverseSort", _first_array, _sort(reverse=True)),
     _over_arrays("arrayCompact", _first_array, _compact),
-    *(_as_function(name) for name in (
-        "arraySum", "arrayAvg", "arrayMin", "arrayMax", "arrayProduct", "arrayCumSum",
-        "arrayCumSumNonNegative", "arrayDifference",
-    )),
+    *(
+        _as_function(name)
+        for name in (
+            "arraySum",
+            "arrayAvg",
+            "arrayMin",
+            "arrayMax",
+            "arrayProduct",
+            "arrayCumSum",
+            "arrayCumSumNonNegative",
+            "arrayDifference",
+        )
+    ),
     _fold(),
     _map_apply(),
     _over_map("mapFilter", _map_condition, _map_filter),
@@ -447,7 +457,7 @@ _DEFINITIONS: tuple[LambdaDefinition, ...] = (
     _over_map("mapAll", _map_flag, _all_true),
     _over_map("mapSort", lambda n, body, container: container, _map_sort(reverse=False)),
     _over_map("mapReverseSort", lambda n, body, container: container, _map_sort(reverse=True)),
-)  # fmt: skip
+)
 
 
 # --- the same functions without a lambda

@@ -76,10 +76,12 @@ class Elements:
             return pa.array([], body_type.arrow)
         owners = columns.parents_of(self.offsets)
         pieces = [
-            body([c.slice(start, ELEMENTS_MAX) for c in self.columns],
-                 owners[start : start + ELEMENTS_MAX])
+            body(
+                [c.slice(start, ELEMENTS_MAX) for c in self.columns],
+                owners[start : start + ELEMENTS_MAX],
+            )
             for start in range(0, self.count, ELEMENTS_MAX)
-        ]  # fmt: skip
+        ]
         return pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces)
 
 

@@ -38,8 +38,12 @@ def map_parts(array: pa.Array) -> tuple[np.ndarray, pa.Array, pa.Array]:
     return offsets - start, array.keys.slice(start, count), array.items.slice(start, count)
 
 
-def _search(name: str, arguments: Sequence[Argument], result: DataType,
-            fold: Callable[[np.ndarray, np.ndarray, int], np.ndarray]) -> ScalarCall:  # fmt: skip
+def _search(
+    name: str,
+    arguments: Sequence[Argument],
+    result: DataType,
+    fold: Callable[[np.ndarray, np.ndarray, int], np.ndarray],
+) -> ScalarCall:
     """fold(offsets, which elements are equal to the row's value, rows)."""
     container = plain(arguments[0].type)
     if isinstance(container, Map):
@@ -146,8 +150,10 @@ def _sets(*, every: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
         assert isinstance(shared, Array)
 
         def kernel(values: list[Column], call: Invocation) -> pa.Array:
-            left, right = (cast_column(v, t, shared, call.environment, strict=False)
-                           for v, t in zip(values, call.types, strict=True))  # fmt: skip
+            left, right = (
+                cast_column(v, t, shared, call.environment, strict=False)
+                for v, t in zip(values, call.types, strict=True)
+            )
             owned = columns.elements_of(columns.as_array(left, call.rows))
             few = isinstance(right, pa.Scalar) and len(right.values) <= _FEW
             if few and not pa.types.is_nested(shared.arrow.value_type):

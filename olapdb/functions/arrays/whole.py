@@ -307,8 +307,12 @@ def _not_null_elements(array: Array) -> DataType:
 
 _EMPTY_ARRAYS: tuple[DataType, ...] = (
     *(Integer(bits, signed) for bits in (8, 16, 32, 64) for signed in (False, True)),
-    Float(32), Float(64), Date(), DateTime(), String(),
-)  # fmt: skip
+    Float(32),
+    Float(64),
+    Date(),
+    DateTime(),
+    String(),
+)
 """The element types that have a function emptyArray… of their own."""
 
 
@@ -329,8 +333,10 @@ DEFINITIONS: tuple[Definition, ...] = (
     define("arrayCompact", _array_rule(_itself), _reordered("compact")),
     define("arrayUniq", _array_rule(lambda a: UINT32), _uniq),
     define("arrayEnumerate", _array_rule(lambda a: Array(UINT32)), _enumerate),
-    define("arrayFlatten", _array_rule(_flat_type), _flatten, aliases=("flatten",), insensitive=True),
+    define(
+        "arrayFlatten", _array_rule(_flat_type), _flatten, aliases=("flatten",), insensitive=True
+    ),
     custom("range", _range, count=(1, 3)),
     custom("arrayWithConstant", _with_constant, count=2),
     *(custom(f"emptyArray{t.name}", _empty_array(t), count=0) for t in _EMPTY_ARRAYS),
-)  # fmt: skip
+)

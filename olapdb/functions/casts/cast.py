@@ -106,9 +106,13 @@ def _cast_column(
 
 
 def cast_or_null(
-    column: Column, source: DataType, target: DataType, environment: Environment, *,
+    column: Column,
+    source: DataType,
+    target: DataType,
+    environment: Environment,
+    *,
     basic: bool = False,
-) -> Column:  # fmt: skip
+) -> Column:
     """As `cast_column` to Nullable(target), NULL where a value does not convert; texts out of an
     integer's range do not.  `basic`: of the formats of moments only those of ISO and Unix."""
     if isinstance(column, pa.Scalar):
@@ -146,9 +150,12 @@ def _on_row(error: DataError, valid: np.ndarray | None) -> DataError:
 
 
 def _cast_or_null(
-    array: pa.Array, source: DataType, target: DataType, environment: Environment,
+    array: pa.Array,
+    source: DataType,
+    target: DataType,
+    environment: Environment,
     basic: bool = False,
-) -> pa.Array:  # fmt: skip
+) -> pa.Array:
     """All at once where nothing is bad; else each text once, without those that are none at all."""
     if isinstance(source, String | FixedString) and isinstance(target, DateTime | DateTime64):
         texts = columns.unpadded(array)
@@ -280,8 +287,9 @@ def _time_to_decimal(array: pa.Array, source: DataType, target: Decimal) -> pa.A
     scale = len(str(ticks)) - 1
     return numbers.to_decimal(
         columns.view(values.cast(pa.decimal256(76, 0)), pa.decimal256(76, scale)),
-        Decimal(76, scale), target,
-    )  # fmt: skip
+        Decimal(76, scale),
+        target,
+    )
 
 
 def _cast_state(array: pa.Array, source: AggregateFunction, target: AggregateFunction) -> pa.Array:
@@ -325,9 +333,13 @@ def _cast_nested(
 
 
 def _elements(
-    elements: pa.Array, offsets: np.ndarray, source: DataType, target: DataType,
-    environment: Environment, rule: _Rule,
-) -> pa.Array:  # fmt: skip
+    elements: pa.Array,
+    offsets: np.ndarray,
+    source: DataType,
+    target: DataType,
+    environment: Environment,
+    rule: _Rule,
+) -> pa.Array:
     """The elements cast; an error names the row of the list, not of the element."""
     try:
         return _cast_column(elements, source, target, environment, rule)

@@ -112,8 +112,22 @@ def _fixed_string(name: str, arguments: Sequence[Argument]) -> DataType:
 
 _NO_EXTRA = (0, 0)
 _CONVERSIONS: dict[str, _Conversion] = {
-    **{f"to{t.name}": _Conversion(_fixed(t), _NO_EXTRA) for t in (
-        UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64, FLOAT32, FLOAT64, DATE32)},
+    **{
+        f"to{t.name}": _Conversion(_fixed(t), _NO_EXTRA)
+        for t in (
+            UINT8,
+            UINT16,
+            UINT32,
+            UINT64,
+            INT8,
+            INT16,
+            INT32,
+            INT64,
+            FLOAT32,
+            FLOAT64,
+            DATE32,
+        )
+    },
     "toDate": _Conversion(_fixed(DATE), (0, 1)),
     "toDateTime": _Conversion(_zoned, (0, 1)),
     "toDateTime64": _Conversion(_zoned64, (1, 2)),
@@ -122,7 +136,7 @@ _CONVERSIONS: dict[str, _Conversion] = {
     "toDecimal128": _Conversion(_decimal(38), (1, 1)),
     "toDecimal256": _Conversion(_decimal(76), (1, 1)),
     "toUUID": _Conversion(_fixed(UUID_TYPE), _NO_EXTRA),
-}  # fmt: skip
+}
 
 
 def _converted(name: str, target: DataType, arguments: Sequence[Argument]) -> ScalarCall:
@@ -390,8 +404,19 @@ def _definitions() -> tuple[Definition, ...]:
         for suffix in ("Null", "Zero"):
             made.append(custom(f"{name}Or{suffix}", _or(one, suffix), count=(1 + low, 1 + high)))
         made.append(custom(f"{name}OrDefault", _or(one, "Default"), count=(1 + low, 2 + high)))
-    for unit in ("Nanosecond", "Microsecond", "Millisecond", "Second", "Minute", "Hour", "Day",
-                 "Week", "Month", "Quarter", "Year"):  # fmt: skip
+    for unit in (
+        "Nanosecond",
+        "Microsecond",
+        "Millisecond",
+        "Second",
+        "Minute",
+        "Hour",
+        "Day",
+        "Week",
+        "Month",
+        "Quarter",
+        "Year",
+    ):
         made.append(
             custom(f"toInterval{unit}", _plain_conversion(_Conversion(_interval(unit), _NO_EXTRA)))
         )
@@ -409,4 +434,4 @@ DEFINITIONS: tuple[Definition, ...] = (
     custom("_CAST", _cast, count=2, insensitive=True),
     custom("accurateCast", _accurate(or_null=False), count=2),
     custom("accurateCastOrNull", _accurate(or_null=True), count=2),
-)  # fmt: skip
+)

@@ -89,7 +89,9 @@ def _refuse_longer(wide: pa.Array, scale: int) -> None:
     whole = columns.view(wide, pa.decimal256(DIGITS_MAX, 0))
     limit = decimal.Decimal(10 ** (DIGITS_MAX - scale + wide.type.scale))
     size = pc.abs(whole)
-    bad = first_bad(np.asarray(pc.fill_null(pc.greater_equal(size, pa.scalar(limit, whole.type)), False)))  # fmt: skip
+    bad = first_bad(
+        np.asarray(pc.fill_null(pc.greater_equal(size, pa.scalar(limit, whole.type)), False))
+    )
     if bad is not None:
         raise DecimalOverflow(
             f"Decimal math overflow: {wide[bad].as_py()} with {scale} places has more than"
@@ -111,9 +113,12 @@ def to_exact_float(array: pa.Array, source: DataType, target: Float) -> pa.Array
     row = first_bad(inexact(array, cast))
     if row is not None:
         raise refuse(
-            CannotConvertType, array, row, target,
+            CannotConvertType,
+            array,
+            row,
+            target,
             "no Float64 is this integer; convert it with toFloat64 first",
-        )  # fmt: skip
+        )
     return cast
 
 

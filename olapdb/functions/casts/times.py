@@ -196,8 +196,11 @@ def to_time(array: pa.Array, source: DataType, target: Timed, zone: str) -> pa.A
         values = columns.numpy_values(array)
         if isinstance(target, DateTime) and _is_within(values, 0, DATETIME_MAX):
             return columns.from_values(values, target.arrow)
-        seconds = np.minimum(values, np.array(_SECONDS64_RANGE[1], np.int64).astype(values.dtype)) if (
-            values.dtype == np.uint64) else np.clip(values.astype(np.int64), *_SECONDS64_RANGE)  # fmt: skip
+        seconds = (
+            np.minimum(values, np.array(_SECONDS64_RANGE[1], np.int64).astype(values.dtype))
+            if (values.dtype == np.uint64)
+            else np.clip(values.astype(np.int64), *_SECONDS64_RANGE)
+        )
         scaled = _ticks(seconds.astype(np.int64), ticks)
     if isinstance(target, DateTime):
         scaled = np.clip(scaled, 0, DATETIME_MAX)

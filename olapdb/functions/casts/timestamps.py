@@ -95,8 +95,12 @@ def _unix(array: pa.Array, target: DateTime | DateTime64) -> pa.Array:
     padded = pc.utf8_rpad(pc.utf8_slice_codeunits(fraction, 0, 9), width=9, padding="0")
     nanoseconds = columns.numpy_values(padded.cast(pa.int64())) * np.where(seconds < 0, -1, 1)
     nanoseconds = np.where(longer, seconds % 1_000 * 1_000_000, nanoseconds)
-    read = _made(np.where(longer, seconds // 1_000, seconds), nanoseconds,
-                 np.full(len(array), FINE, np.uint8), target)  # fmt: skip
+    read = _made(
+        np.where(longer, seconds // 1_000, seconds),
+        nanoseconds,
+        np.full(len(array), FINE, np.uint8),
+        target,
+    )
     return columns.from_values(
         columns.numpy_values(read.values), target.arrow, read.verdicts == FINE
     )
@@ -108,9 +112,12 @@ def _refusal(verdict: int, array: pa.Array, row: int, target: DateTime | DateTim
     if verdict == LONGER:
         return refuse(CannotParse, array, row, target, "something follows the moment")
     return refuse(
-        CannotParseDateTime, array, row, target,
+        CannotParseDateTime,
+        array,
+        row,
+        target,
         "it is no day and time with a year; write YYYY-MM-DD hh:mm:ss",
-    )  # fmt: skip
+    )
 
 
 def _read(array: pa.Array, target: DateTime | DateTime64, zone: str, american: bool) -> _Read:
@@ -135,9 +142,11 @@ def _all_given(*parts: np.ndarray) -> bool:
 
 
 def _made(
-    seconds: np.ndarray, nanoseconds: np.ndarray, verdicts: np.ndarray,
+    seconds: np.ndarray,
+    nanoseconds: np.ndarray,
+    verdicts: np.ndarray,
     target: DateTime | DateTime64,
-) -> _Read:  # fmt: skip
+) -> _Read:
     if isinstance(target, DateTime):
         return _Read(columns.from_values(np.clip(seconds, 0, DATETIME_MAX), target.arrow), verdicts)
     ticks = ticks_per_second(target)

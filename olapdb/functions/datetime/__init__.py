@@ -24,5 +24,13 @@ def definitions() -> tuple[Definition, ...]:
         rounding,
     )
 
-    modules = (components, construction, best_effort_functions, formatting, rounding, addition, difference,)
+    modules = (
+        components,
+        construction,
+        best_effort_functions,
+        formatting,
+        rounding,
+        addition,
+        difference,
+    )
     return tuple(definition for module in modules for definition in module.DEFINITIONS)

@@ -12,13 +12,42 @@ from olapdb.functions.scalar import Definition, constant_text, custom, illegal, 
 from olapdb.types import DataType, Date, Date32, Decimal, Float, Integer, String, plain
 
 _UNIT_NAMES = {
-    **{u.lower(): u for u in ("Nanosecond", "Microsecond", "Millisecond", "Second", "Minute", "Hour",
-                              "Day", "Week", "Month", "Quarter", "Year")},
-    "ns": "Nanosecond", "us": "Microsecond", "ms": "Millisecond", "ss": "Second", "s": "Second",
-    "mi": "Minute", "n": "Minute", "hh": "Hour", "h": "Hour", "dd": "Day", "d": "Day", "wk": "Week",
-    "ww": "Week", "mm": "Month", "m": "Month", "qq": "Quarter", "q": "Quarter", "yyyy": "Year",
+    **{
+        u.lower(): u
+        for u in (
+            "Nanosecond",
+            "Microsecond",
+            "Millisecond",
+            "Second",
+            "Minute",
+            "Hour",
+            "Day",
+            "Week",
+            "Month",
+            "Quarter",
+            "Year",
+        )
+    },
+    "ns": "Nanosecond",
+    "us": "Microsecond",
+    "ms": "Millisecond",
+    "ss": "Second",
+    "s": "Second",
+    "mi": "Minute",
+    "n": "Minute",
+    "hh": "Hour",
+    "h": "Hour",
+    "dd": "Day",
+    "d": "Day",
+    "wk": "Week",
+    "ww": "Week",
+    "mm": "Month",
+    "m": "Month",
+    "qq": "Quarter",
+    "q": "Quarter",
+    "yyyy": "Year",
     "yy": "Year",
-}  # fmt: skip
+}
 
 
 def unit_named(name: str, text: str) -> str:
@@ -72,14 +101,35 @@ def _date_add(operation: str) -> Callable[[str, Sequence[Argument]], ScalarCall]
     return resolve
 
 
-_SHIFT_UNITS = ("Nanosecond", "Microsecond", "Millisecond", "Second", "Minute", "Hour", "Day", "Week",
-                "Month", "Quarter", "Year")  # fmt: skip
+_SHIFT_UNITS = (
+    "Nanosecond",
+    "Microsecond",
+    "Millisecond",
+    "Second",
+    "Minute",
+    "Hour",
+    "Day",
+    "Week",
+    "Month",
+    "Quarter",
+    "Year",
+)
 
 DEFINITIONS: tuple[Definition, ...] = (
     *(custom(f"add{u}s", _shift(u, 1), count=2) for u in _SHIFT_UNITS),
     *(custom(f"subtract{u}s", _shift(u, -1), count=2) for u in _SHIFT_UNITS),
-    custom("dateAdd", _date_add("plus"), count=(2, 3), insensitive=True,
-           aliases=("date_add", "timestampAdd", "timestamp_add")),
-    custom("dateSub", _date_add("minus"), count=(2, 3), insensitive=True,
-           aliases=("date_sub", "timestampSub", "timestamp_sub")),
-)  # fmt: skip
+    custom(
+        "dateAdd",
+        _date_add("plus"),
+        count=(2, 3),
+        insensitive=True,
+        aliases=("date_add", "timestampAdd", "timestamp_add"),
+    ),
+    custom(
+        "dateSub",
+        _date_add("minus"),
+        count=(2, 3),
+        insensitive=True,
+        aliases=("date_sub", "timestampSub", "timestamp_sub"),
+    ),
+)

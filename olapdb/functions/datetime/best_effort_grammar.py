@@ -22,8 +22,20 @@ _FRACTION_MAX = 18
 _NANO_DIGITS = 9
 _UNIX_DIGITS = (9, 10, 13, 16, 19)
 _LETTERS = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_MONTHS = (b"january", b"february", b"march", b"april", b"may", b"june", b"july", b"august",
-           b"september", b"october", b"november", b"december")  # fmt: skip
+_MONTHS = (
+    b"january",
+    b"february",
+    b"march",
+    b"april",
+    b"may",
+    b"june",
+    b"july",
+    b"august",
+    b"september",
+    b"october",
+    b"november",
+    b"december",
+)
 _WEEKDAYS = (b"monday", b"tuesday", b"wednesday", b"thursday", b"friday", b"saturday", b"sunday")
 NAMES = frozenset((*_MONTHS, *_WEEKDAYS))
 _ZONES = {b"utc": 0, b"gmt": 0, b"msk": 3, b"msd": 4}

@@ -46,9 +46,17 @@ def read(array: pa.Array, zone: str, *, american: bool, subseconds: bool) -> Mom
 _SHAPES = np.arange(256, dtype=np.uint8)
 _SHAPES[ord("0") : ord("9") + 1] = ord("0")
 _WORDS = "|".join(
-    (*sorted((name.decode() for name in NAMES), key=len, reverse=True),
-     *sorted({name[:3].decode() for name in NAMES}), "utc", "gmt", "msk", "msd", "am", "pm")
-)  # fmt: skip
+    (
+        *sorted((name.decode() for name in NAMES), key=len, reverse=True),
+        *sorted({name[:3].decode() for name in NAMES}),
+        "utc",
+        "gmt",
+        "msk",
+        "msd",
+        "am",
+        "pm",
+    )
+)
 
 
 def _may_be_moments(shapes: pa.Array) -> pa.Array:

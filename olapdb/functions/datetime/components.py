@@ -51,9 +51,16 @@ def iso_week(days: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return year, (thursday - times.days_from_civil(year, one, one)) // 7 + 1
 
 
-def _part(name: str, result: DataType, part: Callable[[np.ndarray], np.ndarray], *,
-          kinds: tuple[type, ...] = DATES, aliases: tuple[str, ...] = (), monotonic: bool = False,
-          insensitive: bool = False) -> Definition:  # fmt: skip
+def _part(
+    name: str,
+    result: DataType,
+    part: Callable[[np.ndarray], np.ndarray],
+    *,
+    kinds: tuple[type, ...] = DATES,
+    aliases: tuple[str, ...] = (),
+    monotonic: bool = False,
+    insensitive: bool = False,
+) -> Definition:
     """A function of wall clock seconds."""
 
     def rule(spelt: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
@@ -65,8 +72,15 @@ def _part(name: str, result: DataType, part: Callable[[np.ndarray], np.ndarray],
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         return columns.from_values(part(seconds_of(arrays[0], call)), result.arrow)
 
-    return define(name, rule, kernel, count=(1, 2), aliases=aliases, monotonic=monotonic,
-                  insensitive=insensitive)  # fmt: skip
+    return define(
+        name,
+        rule,
+        kernel,
+        count=(1, 2),
+        aliases=aliases,
+        monotonic=monotonic,
+        insensitive=insensitive,
+    )
 
 
 def _civil(pick: Callable[[Civil], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
@@ -137,8 +151,12 @@ def week_of(days: np.ndarray, mode: int) -> tuple[np.ndarray, np.ndarray]:
     return use_year + last, np.where(early, 0, np.where(last, 1, week))
 
 
-def _with_mode(name: str, kernel: Callable[[list[pa.Array], Invocation], pa.Array], result: DataType,
-               aliases: tuple[str, ...] = ()) -> Definition:  # fmt: skip
+def _with_mode(
+    name: str,
+    kernel: Callable[[list[pa.Array], Invocation], pa.Array],
+    result: DataType,
+    aliases: tuple[str, ...] = (),
+) -> Definition:
     def rule(spelt: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         require(spelt, types[:1], DATES, "a Date or DateTime")
         return result
@@ -164,25 +182,61 @@ def _fraction(name: str, digits: int, result: DataType) -> Definition:
 
 
 DEFINITIONS: tuple[Definition, ...] = (
-    _part("toYear", UINT16, _civil(lambda c: c[0]), aliases=("YEAR",), monotonic=True, insensitive=True),
-    _part("toQuarter", UINT8, _civil(lambda c: (c[1] + 2) // 3), aliases=("QUARTER",), insensitive=True),
+    _part(
+        "toYear",
+        UINT16,
+        _civil(lambda c: c[0]),
+        aliases=("YEAR",),
+        monotonic=True,
+        insensitive=True,
+    ),
+    _part(
+        "toQuarter",
+        UINT8,
+        _civil(lambda c: (c[1] + 2) // 3),
+        aliases=("QUARTER",),
+        insensitive=True,
+    ),
     _part("toMonth", UINT8, _civil(lambda c: c[1]), aliases=("MONTH",), insensitive=True),
-    _part("toDayOfMonth", UINT8, _civil(lambda c: c[2]), aliases=("DAY", "DAYOFMONTH"), insensitive=True),
+    _part(
+        "toDayOfMonth",
+        UINT8,
+        _civil(lambda c: c[2]),
+        aliases=("DAY", "DAYOFMONTH"),
+        insensitive=True,
+    ),
     _part("toDayOfYear", UINT16, _day_of_year, aliases=("DAYOFYEAR",), insensitive=True),
-    _part("toHour", UINT8, lambda s: s // 3600 % 24, kinds=CLOCKS, aliases=("HOUR",), insensitive=True),
-    _part("toMinute", UINT8, lambda s: s // 60 % 60, kinds=CLOCKS, aliases=("MINUTE",), insensitive=True),
+    _part(
+        "toHour", UINT8, lambda s: s // 3600 % 24, kinds=CLOCKS, aliases=("HOUR",), insensitive=True
+    ),
+    _part(
+        "toMinute",
+        UINT8,
+        lambda s: s // 60 % 60,
+        kinds=CLOCKS,
+        aliases=("MINUTE",),
+        insensitive=True,
+    ),
     _part("toSecond", UINT8, lambda s: s % 60, kinds=CLOCKS, aliases=("SECOND",), insensitive=True),
     _part("toYYYYMM", UINT32, _civil(lambda c: c[0] * 100 + c[1]), monotonic=True),
-    _part("toYYYYMMDD", UINT32, _civil(lambda c: c[0] * 10_000 + c[1] * 100 + c[2]), monotonic=True),
+    _part(
+        "toYYYYMMDD", UINT32, _civil(lambda c: c[0] * 10_000 + c[1] * 100 + c[2]), monotonic=True
+    ),
     _part("toYYYYMMDDhhmmss", UINT64, _packed_second),
     _part("toISOYear", UINT16, lambda s: iso_week(s // times.DAY)[0], monotonic=True),
     _part("toISOWeek", UINT8, lambda s: iso_week(s // times.DAY)[1]),
     _part("toRelativeDayNum", UINT32, _relative_day),
-    _part("toDaysSinceYearZero", UINT32, lambda s: s // times.DAY + 719_528,
-          aliases=("TO_DAYS",), monotonic=True, insensitive=True),
+    _part(
+        "toDaysSinceYearZero",
+        UINT32,
+        lambda s: s // times.DAY + 719_528,
+        aliases=("TO_DAYS",),
+        monotonic=True,
+        insensitive=True,
+    ),
     _with_mode("toDayOfWeek", _weekday_kernel, UINT8, ("DAYOFWEEK",)),
     _with_mode("toWeek", _week_kernel, UINT8, ("week",)),
     _fraction("toMillisecond", 3, UINT16),
     _fraction("toMicrosecond", 6, UINT32),
     _fraction("toNanosecond", 9, UINT32),
-)  # fmt: skip
+)

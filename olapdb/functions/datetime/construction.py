@@ -165,9 +165,7 @@ def _make_date(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         )
     hour, minute, second = numbers[3:6]
     wall = np.where(fine, days * times.DAY + hour * 3600 + minute * 60 + second, 0)
-    seconds = times.utc_from_local(
-        wall, times.zone_of(call.result, call.environment.zone)
-    )
+    seconds = times.utc_from_local(wall, times.zone_of(call.result, call.environment.zone))
     return columns.from_values(np.clip(seconds, 0, times.DATETIME_MAX), call.result.arrow)
 
 
@@ -188,18 +186,32 @@ def _numbers(
 
 DEFINITIONS: tuple[Definition, ...] = (
     define("toUnixTimestamp", _unix_rule, _to_unix, count=(1, 2), monotonic=True),
-    *(define(f"toUnixTimestamp64{n}", _unix64_rule, _to_unix64(d))
-      for n, d in (("Second", 0), ("Milli", 3), ("Micro", 6), ("Nano", 9))),
-    custom("fromUnixTimestamp", _from_unix, count=(1, 2), aliases=("FROM_UNIXTIME",), insensitive=True),
-    *(custom(f"fromUnixTimestamp64{n}", _from_unix64(d), count=(1, 2))
-      for n, d in (("Second", 0), ("Milli", 3), ("Micro", 6), ("Nano", 9))),
-    custom("now", _moment("now"), count=(0, 1), aliases=("current_timestamp", "localtimestamp"), insensitive=True),
+    *(
+        define(f"toUnixTimestamp64{n}", _unix64_rule, _to_unix64(d))
+        for n, d in (("Second", 0), ("Milli", 3), ("Micro", 6), ("Nano", 9))
+    ),
+    custom(
+        "fromUnixTimestamp", _from_unix, count=(1, 2), aliases=("FROM_UNIXTIME",), insensitive=True
+    ),
+    *(
+        custom(f"fromUnixTimestamp64{n}", _from_unix64(d), count=(1, 2))
+        for n, d in (("Second", 0), ("Milli", 3), ("Micro", 6), ("Nano", 9))
+    ),
+    custom(
+        "now",
+        _moment("now"),
+        count=(0, 1),
+        aliases=("current_timestamp", "localtimestamp"),
+        insensitive=True,
+    ),
     custom("now64", _moment("now64"), count=(0, 1), insensitive=True),
-    custom("today", _moment("today"), count=0, aliases=("curdate", "current_date"), insensitive=True),
+    custom(
+        "today", _moment("today"), count=0, aliases=("curdate", "current_date"), insensitive=True
+    ),
     custom("yesterday", _moment("yesterday"), count=0, insensitive=True),
     custom("timezone", _time_zone, count=0, insensitive=True),
     custom("serverTimezone", _time_zone, count=0, aliases=("serverTimeZone",)),
     custom("timezoneOf", _time_zone_of, aliases=("timeZoneOf",)),
     define("makeDate", _numbers(DATE), _make_date, count=3, insensitive=True),
     define("makeDateTime", _numbers(DATETIME), _make_date, count=6, insensitive=True),
-)  # fmt: skip
+)

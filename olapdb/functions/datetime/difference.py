@@ -116,7 +116,12 @@ def _within_month(ticks: np.ndarray) -> np.ndarray:
 
 
 DEFINITIONS: tuple[Definition, ...] = (
-    custom("dateDiff", _date_diff(full=False), count=(3, 4), insensitive=True,
-           aliases=("date_diff", "timestampDiff", "timestamp_diff")),
+    custom(
+        "dateDiff",
+        _date_diff(full=False),
+        count=(3, 4),
+        insensitive=True,
+        aliases=("date_diff", "timestampDiff", "timestamp_diff"),
+    ),
     custom("age", _date_diff(full=True), count=(3, 4), insensitive=True),
-)  # fmt: skip
+)

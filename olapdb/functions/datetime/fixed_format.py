@@ -123,11 +123,18 @@ def _of_half_day(clock: _Clock) -> np.ndarray:
 
 
 _PARTS: dict[str, Callable[[_Clock], np.ndarray]] = {
-    "Y": lambda clock: clock.date[0], "m": lambda clock: clock.date[1],
-    "d": lambda clock: clock.date[2], "y": lambda clock: clock.date[0] % 100,
-    "H": lambda clock: clock.of_day // np.uint32(3_600), "j": _day_of_year,
+    "Y": lambda clock: clock.date[0],
+    "m": lambda clock: clock.date[1],
+    "d": lambda clock: clock.date[2],
+    "y": lambda clock: clock.date[0] % 100,
+    "H": lambda clock: clock.of_day // np.uint32(3_600),
+    "j": _day_of_year,
     "i": lambda clock: clock.of_day // np.uint32(60) % np.uint32(60),
-    "b": lambda clock: clock.date[1] - 1, "a": lambda clock: clock.days % 7,
+    "b": lambda clock: clock.date[1] - 1,
+    "a": lambda clock: clock.days % 7,
     "p": lambda clock: clock.of_day // np.uint32(43_200),
-    "S": _second, "s": _second, "I": _of_half_day, "h": _of_half_day,
-}  # fmt: skip
+    "S": _second,
+    "s": _second,
+    "I": _of_half_day,
+    "h": _of_half_day,
+}

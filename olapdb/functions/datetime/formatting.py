@@ -26,11 +26,35 @@ from olapdb.functions.scalar import (
 from olapdb.types import STRING, DataType, DateTime64, known_zone, plain
 
 _FORMATS = {
-    "Y": "%Y", "m": "%m", "d": "%d", "H": "%H", "j": "%j", "a": "%a", "b": "%b",
-    "y": "%y", "p": "%p", "I": "%I", "h": "%I", "F": "%Y-%m-%d", "T": "%H:%M:%S", "D": "%m/%d/%y",
-    "i": "%M", "M": "%B", "W": "%A", "R": "%H:%M", "S": "%S", "s": "%S", "u": "%u", "w": "%w",
-    "V": "%V", "G": "%G", "r": "%I:%M %p", "n": "%n", "t": "%t", "%": "%%",
-}  # fmt: skip
+    "Y": "%Y",
+    "m": "%m",
+    "d": "%d",
+    "H": "%H",
+    "j": "%j",
+    "a": "%a",
+    "b": "%b",
+    "y": "%y",
+    "p": "%p",
+    "I": "%I",
+    "h": "%I",
+    "F": "%Y-%m-%d",
+    "T": "%H:%M:%S",
+    "D": "%m/%d/%y",
+    "i": "%M",
+    "M": "%B",
+    "W": "%A",
+    "R": "%H:%M",
+    "S": "%S",
+    "s": "%S",
+    "u": "%u",
+    "w": "%w",
+    "V": "%V",
+    "G": "%G",
+    "r": "%I:%M %p",
+    "n": "%n",
+    "t": "%t",
+    "%": "%%",
+}
 
 
 def _format_datetime(name: str, arguments: Sequence[Argument]) -> ScalarCall:
@@ -100,8 +124,15 @@ def _fraction_text(array: pa.Array, data_type: DataType) -> pa.Array:
     )
 
 
-_NAMES = {"year": "%Y", "month": "%B", "day": "%d", "hour": "%H", "minute": "%M", "second": "%S",
-          "weekday": "%A"}  # fmt: skip
+_NAMES = {
+    "year": "%Y",
+    "month": "%B",
+    "day": "%d",
+    "hour": "%H",
+    "minute": "%M",
+    "second": "%S",
+    "weekday": "%A",
+}
 
 
 def _date_name(name: str, arguments: Sequence[Argument]) -> ScalarCall:
@@ -144,7 +175,9 @@ def _date_rule(
 
 
 DEFINITIONS: tuple[Definition, ...] = (
-    custom("formatDateTime", _format_datetime, count=(2, 3), aliases=("DATE_FORMAT",), insensitive=True),
+    custom(
+        "formatDateTime", _format_datetime, count=(2, 3), aliases=("DATE_FORMAT",), insensitive=True
+    ),
     custom("dateName", _date_name, count=(2, 3), insensitive=True),
     define("monthName", _date_rule(STRING), _month_name, insensitive=True),
-)  # fmt: skip
+)

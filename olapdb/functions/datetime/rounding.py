@@ -58,8 +58,14 @@ def _iso_year_start(days: np.ndarray) -> np.ndarray:
     return monday(january4)
 
 
-def _to_date(name: str, move: Days, aliases: tuple[str, ...] = (), *, insensitive: bool = False,
-             monotonic: bool = True) -> Definition:  # fmt: skip
+def _to_date(
+    name: str,
+    move: Days,
+    aliases: tuple[str, ...] = (),
+    *,
+    insensitive: bool = False,
+    monotonic: bool = True,
+) -> Definition:
     """A rounding of days; the result is a Date."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
@@ -70,8 +76,15 @@ def _to_date(name: str, move: Days, aliases: tuple[str, ...] = (), *, insensitiv
         require(spelt, types[:1], DATES, "a Date or DateTime")
         return DATE
 
-    return define(name, rule, kernel, count=(1, 2), aliases=aliases, insensitive=insensitive,
-                  monotonic=monotonic)  # fmt: skip
+    return define(
+        name,
+        rule,
+        kernel,
+        count=(1, 2),
+        aliases=aliases,
+        insensitive=insensitive,
+        monotonic=monotonic,
+    )
 
 
 def _week(name: str, *, last: bool) -> Definition:
@@ -192,8 +205,7 @@ def _interval_rounding(
         def to_day(arrays: list[pa.Array], call: Invocation) -> pa.Array:
             wall = seconds_of(arrays[0], call) // (DAY * count) * (DAY * count)
             return seconds_as(
-                times.utc_from_local(wall, times.zone_of(result, call.environment.zone)),
-                result,
+                times.utc_from_local(wall, times.zone_of(result, call.environment.zone)), result
             )
 
         return result, to_day
@@ -215,9 +227,11 @@ def _interval_rounding(
 
 
 _TRUNCATIONS: dict[str, Days] = {
-    "year": lambda d: month_start(d, 12), "quarter": lambda d: month_start(d, 3),
-    "month": month_start, "week": monday,
-}  # fmt: skip
+    "year": lambda d: month_start(d, 12),
+    "quarter": lambda d: month_start(d, 3),
+    "month": month_start,
+    "week": monday,
+}
 _CLOCK_STEPS = {"day": DAY, "hour": 3600, "minute": 60, "second": 1}
 
 
@@ -255,8 +269,13 @@ def _date_trunc(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 def _second_days(
     array: pa.Array, call: Invocation, source: DataType, zone: str | None
 ) -> np.ndarray:
-    inner = Invocation((source,), call.result, call.rows, call.environment,
-                       (None, None if zone is None else pa.scalar(zone)))  # fmt: skip
+    inner = Invocation(
+        (source,),
+        call.result,
+        call.rows,
+        call.environment,
+        (None, None if zone is None else pa.scalar(zone)),
+    )
     return days_of(array, inner)
 
 
@@ -276,12 +295,18 @@ DEFINITIONS: tuple[Definition, ...] = (
     _clock_start("toStartOfDay", DAY),
     _clock_start("toStartOfHour", 3600),
     _clock_start("toStartOfMinute", 60),
-    _clock_start("toStartOfFiveMinutes", 300), _clock_start("toStartOfFiveMinute", 300),
+    _clock_start("toStartOfFiveMinutes", 300),
+    _clock_start("toStartOfFiveMinute", 300),
     _clock_start("toStartOfTenMinutes", 600),
     _clock_start("toStartOfFifteenMinutes", 900),
     _clock_start("timeSlot", 1800),
     custom("toStartOfSecond", _start_of_second),
-    custom("toStartOfInterval", _start_of_interval, count=(2, 3), insensitive=True,
-           aliases=("date_bin", "time_bucket")),
+    custom(
+        "toStartOfInterval",
+        _start_of_interval,
+        count=(2, 3),
+        insensitive=True,
+        aliases=("date_bin", "time_bucket"),
+    ),
     custom("dateTrunc", _date_trunc, count=(2, 3), aliases=("date_trunc",), insensitive=True),
-)  # fmt: skip
+)

@@ -66,14 +66,20 @@ def dtype_of(arrow: pa.DataType) -> np.dtype:
 
 
 _DTYPES: dict[int, np.dtype] = {
-    pa.uint8().id: np.dtype(np.uint8), pa.int8().id: np.dtype(np.int8),
-    pa.uint16().id: np.dtype(np.uint16), pa.int16().id: np.dtype(np.int16),
-    pa.uint32().id: np.dtype(np.uint32), pa.int32().id: np.dtype(np.int32),
-    pa.uint64().id: np.dtype(np.uint64), pa.int64().id: np.dtype(np.int64),
-    pa.float32().id: np.dtype(np.float32), pa.float64().id: np.dtype(np.float64),
-    pa.bool_().id: np.dtype(np.uint8), pa.date32().id: np.dtype(np.int32),
+    pa.uint8().id: np.dtype(np.uint8),
+    pa.int8().id: np.dtype(np.int8),
+    pa.uint16().id: np.dtype(np.uint16),
+    pa.int16().id: np.dtype(np.int16),
+    pa.uint32().id: np.dtype(np.uint32),
+    pa.int32().id: np.dtype(np.int32),
+    pa.uint64().id: np.dtype(np.uint64),
+    pa.int64().id: np.dtype(np.int64),
+    pa.float32().id: np.dtype(np.float32),
+    pa.float64().id: np.dtype(np.float64),
+    pa.bool_().id: np.dtype(np.uint8),
+    pa.date32().id: np.dtype(np.int32),
     pa.timestamp("s").id: np.dtype(np.int64),
-}  # fmt: skip
+}
 
 
 def numpy_values(array: pa.Array) -> np.ndarray:
@@ -196,9 +202,11 @@ def lists_from(
     """A list array of int64 offsets from 0 over its elements."""
     _within(offsets)
     return pa.Array.from_buffers(
-        pa.list_(elements.type), len(offsets) - 1,
-        [mask_buffer(valid), pa.py_buffer(offsets.astype(np.int32))], children=[elements],
-    )  # fmt: skip
+        pa.list_(elements.type),
+        len(offsets) - 1,
+        [mask_buffer(valid), pa.py_buffer(offsets.astype(np.int32))],
+        children=[elements],
+    )
 
 
 def _within(offsets: np.ndarray) -> None:

@@ -25,5 +25,5 @@ def definitions() -> tuple[Definition, ...]:
         misc,
     )
 
-    modules = (arithmetic, comparison, logical, conditional, bits, hashes, maths, misc,)
+    modules = (arithmetic, comparison, logical, conditional, bits, hashes, maths, misc)
     return tuple(definition for module in modules for definition in module.DEFINITIONS)

@@ -102,8 +102,10 @@ def _whole_bits(top: DataType) -> int:
 
 
 _OPERATIONS: dict[str, Callable[[Column, Column], Column]] = {
-    "plus": pc.add, "minus": pc.subtract, "multiply": pc.multiply,
-}  # fmt: skip
+    "plus": pc.add,
+    "minus": pc.subtract,
+    "multiply": pc.multiply,
+}
 
 
 def _simple(operation: str) -> Callable[[list[Column], Invocation], Column]:
@@ -338,14 +340,27 @@ DEFINITIONS: tuple[Definition, ...] = (
     define("divide", _binary_rule("divide"), _divide, count=2, keeps_constants=True),
     define("intDiv", _binary_rule("intDiv"), _int_div, count=2, keeps_constants=True),
     define("intDivOrZero", _binary_rule("intDiv"), _int_div_or_zero, count=2),
-    define("modulo", _binary_rule("modulo"), _modulo, count=2, aliases=("mod",), insensitive=True,
-           keeps_constants=True),
+    define(
+        "modulo",
+        _binary_rule("modulo"),
+        _modulo,
+        count=2,
+        aliases=("mod",),
+        insensitive=True,
+        keeps_constants=True,
+    ),
     define("moduloOrZero", _no_decimals, _modulo_or_zero, count=2),
-    define("positiveModulo", _binary_rule("positiveModulo"), _positive_modulo, count=2,
-           aliases=("positive_modulo", "pmod"), insensitive=True),
+    define(
+        "positiveModulo",
+        _binary_rule("positiveModulo"),
+        _positive_modulo,
+        count=2,
+        aliases=("positive_modulo", "pmod"),
+        insensitive=True,
+    ),
     define("negate", _negate_type, native=_negate),
     define("abs", _abs_type, native=_abs, insensitive=True),
     define("sign", fixed_rule(INT8, _NUMBERS, "a number"), native=_sign, insensitive=True),
     define("gcd", _gcd_rule, _pairwise(np.gcd), count=2),
     define("lcm", _gcd_rule, _pairwise(np.lcm), count=2),
-)  # fmt: skip
+)

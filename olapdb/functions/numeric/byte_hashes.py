@@ -114,11 +114,15 @@ def city_hash64(values: Values) -> np.ndarray:
     return _by_length(
         values,
         (
-            (0, 1, lambda v: np.full(v.count, _K2)), (1, 4, _city_to_3), (4, 9, _city_to_8),
-            (9, 17, _city_to_16), (17, 33, _city_to_32), (33, 65, _city_to_64),
+            (0, 1, lambda v: np.full(v.count, _K2)),
+            (1, 4, _city_to_3),
+            (4, 9, _city_to_8),
+            (9, 17, _city_to_16),
+            (17, 33, _city_to_32),
+            (33, 65, _city_to_64),
             (65, 1 << 62, _city_long),
         ),
-    )  # fmt: skip
+    )
 
 
 def _mixed(value: np.ndarray) -> np.ndarray:

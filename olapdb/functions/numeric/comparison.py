@@ -52,9 +52,13 @@ _DATES = (Date, Date32, DateTime, DateTime64)
 _NUMBERS = (Integer, Float, Decimal, Boolean)
 _COUNTS = (Integer, Float, Decimal)
 _ARROW = {
-    "equals": pc.equal, "notEquals": pc.not_equal, "less": pc.less, "greater": pc.greater,
-    "lessOrEquals": pc.less_equal, "greaterOrEquals": pc.greater_equal,
-}  # fmt: skip
+    "equals": pc.equal,
+    "notEquals": pc.not_equal,
+    "less": pc.less,
+    "greater": pc.greater,
+    "lessOrEquals": pc.less_equal,
+    "greaterOrEquals": pc.greater_equal,
+}
 
 
 def comparison_type(name: str, left: Argument, right: Argument) -> DataType:

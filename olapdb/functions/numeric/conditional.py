@@ -121,9 +121,12 @@ def _cases(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _exact_floats(
-    truths: Sequence[Column], outcomes: Sequence[Column], types: Sequence[DataType],
-    result: DataType, environment: Environment,
-) -> Column:  # fmt: skip
+    truths: Sequence[Column],
+    outcomes: Sequence[Column],
+    types: Sequence[DataType],
+    result: DataType,
+    environment: Environment,
+) -> Column:
     """The chosen branches as floats: an integer that is not chosen need not be one."""
     rows = max((len(c) for c in (*truths, *outcomes) if isinstance(c, pa.Array)), default=1)
     chosen = None

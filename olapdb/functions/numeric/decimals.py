@@ -265,7 +265,9 @@ def _divided(top: pa.Array, bottom: pa.Array) -> pa.Array:
     if not longer.any():
         return _divided_by_arrow(top, bottom)
     hundred = _constant(100, len(top))
-    high = _divided_by_arrow(columns.view(top, pa.decimal256(76, 2)).cast(_WIDE, safe=False), bottom)  # fmt: skip
+    high = _divided_by_arrow(
+        columns.view(top, pa.decimal256(76, 2)).cast(_WIDE, safe=False), bottom
+    )
     made = _product(high, hundred)
     for _ in range(2):  # what is left is less than 100 divisors, then less than one
         left = _less(top, made, bottom)

@@ -236,9 +236,7 @@ def _wide(array: pa.Array) -> np.ndarray:
 
 
 def _int_hash64(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    return columns.from_values(
-        int_hash64(_wide(arrays[0]) ^ _INT_HASH_64), pa.uint64()
-    )
+    return columns.from_values(int_hash64(_wide(arrays[0]) ^ _INT_HASH_64), pa.uint64())
 
 
 def _int_hash32(arrays: list[pa.Array], call: Invocation) -> pa.Array:
@@ -266,7 +264,8 @@ def _sha1(value: bytes) -> bytes:
 
 
 DEFINITIONS: tuple[Definition, ...] = (
-    _digest("MD5", _md5, 16), _digest("SHA1", _sha1, 20),
+    _digest("MD5", _md5, 16),
+    _digest("SHA1", _sha1, 20),
     _digest("SHA224", lambda v: hashlib.sha224(v).digest(), 28),
     _digest("SHA256", lambda v: hashlib.sha256(v).digest(), 32),
     _digest("SHA384", lambda v: hashlib.sha384(v).digest(), 48),
@@ -274,9 +273,17 @@ DEFINITIONS: tuple[Definition, ...] = (
     define("CRC32", _text_to(UINT32), _crc32, insensitive=True),
     define("halfMD5", _text_to(UINT64), _half_md5),
     define("base64Encode", _text_to(STRING), _encode, aliases=("TO_BASE64",), insensitive=True),
-    define("base64Decode", _text_to(STRING), _decode(lenient=False), aliases=("FROM_BASE64",), insensitive=True),
+    define(
+        "base64Decode",
+        _text_to(STRING),
+        _decode(lenient=False),
+        aliases=("FROM_BASE64",),
+        insensitive=True,
+    ),
     define("tryBase64Decode", _text_to(STRING), _decode(lenient=True)),
-    _any_hash("cityHash64", _CITY), _any_hash("sipHash64", _SIP), _any_hash("xxHash64", _XX),
+    _any_hash("cityHash64", _CITY),
+    _any_hash("sipHash64", _SIP),
+    _any_hash("xxHash64", _XX),
     define("intHash32", _integer_rule(UINT32), _int_hash32),
     define("intHash64", _integer_rule(UINT64), _int_hash64),
-)  # fmt: skip
+)

@@ -23,17 +23,7 @@ from olapdb.functions.scalar import (
     require,
     usual,
 )
-from olapdb.types import (
-    FLOAT64,
-    UINT8,
-    Boolean,
-    DataType,
-    Decimal,
-    Float,
-    Integer,
-    Nothing,
-    plain,
-)
+from olapdb.types import FLOAT64, UINT8, Boolean, DataType, Decimal, Float, Integer, Nothing, plain
 
 _NUMBERS = (Integer, Float, Decimal, Boolean)
 
@@ -50,8 +40,13 @@ def _to_float(name: str, types: tuple[DataType, ...], arguments: Sequence[Argume
     return FLOAT64
 
 
-def _function(name: str, ufunc: Callable[..., np.ndarray], aliases: tuple[str, ...] = (), count: int = 1,
-              insensitive: bool = True) -> Definition:  # fmt: skip
+def _function(
+    name: str,
+    ufunc: Callable[..., np.ndarray],
+    aliases: tuple[str, ...] = (),
+    count: int = 1,
+    insensitive: bool = True,
+) -> Definition:
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         with np.errstate(all="ignore"):
             return columns.from_values(ufunc(*(floats(a) for a in arrays)), pa.float64())
@@ -178,8 +173,13 @@ def _round_decimals(array: pa.Array, data_type: Decimal, places: int, mode: str)
 
     if places >= data_type.scale:
         return array
-    names = {"round": "half_towards_infinity", "bankers": "half_to_even", "floor": "down", "ceil": "up",
-             "trunc": "towards_zero"}  # fmt: skip
+    names = {
+        "round": "half_towards_infinity",
+        "bankers": "half_to_even",
+        "floor": "down",
+        "ceil": "up",
+        "trunc": "towards_zero",
+    }
     wide = array.cast(pa.decimal256(76, data_type.scale))
     if data_type.precision > 38:
         _refuse_round(wide, data_type, places)
@@ -205,19 +205,33 @@ DEFINITIONS: tuple[Definition, ...] = (
     custom("floor", _rounding("floor"), count=(1, 2), insensitive=True),
     custom("ceil", _rounding("ceil"), count=(1, 2), aliases=("ceiling",), insensitive=True),
     custom("trunc", _rounding("trunc"), count=(1, 2), aliases=("truncate",), insensitive=True),
-    _function("sqrt", np.sqrt), _function("cbrt", np.cbrt), _function("exp", np.exp),
-    _function("exp2", np.exp2, insensitive=False), _function("exp10", lambda x: np.power(10.0, x), insensitive=False),
-    _function("log", np.log, ("ln",)), _function("log2", np.log2), _function("log10", np.log10),
+    _function("sqrt", np.sqrt),
+    _function("cbrt", np.cbrt),
+    _function("exp", np.exp),
+    _function("exp2", np.exp2, insensitive=False),
+    _function("exp10", lambda x: np.power(10.0, x), insensitive=False),
+    _function("log", np.log, ("ln",)),
+    _function("log2", np.log2),
+    _function("log10", np.log10),
     _function("log1p", np.log1p, insensitive=False),
-    _function("pow", np.power, ("power",), 2), _function("hypot", np.hypot, (), 2),
-    _function("sin", np.sin), _function("cos", np.cos), _function("tan", np.tan),
-    _function("asin", np.arcsin), _function("acos", np.arccos), _function("atan", np.arctan),
-    _function("sinh", np.sinh, (), 1, False), _function("cosh", np.cosh, (), 1, False),
-    _function("tanh", np.tanh), _function("atan2", np.arctan2, (), 2),
-    _function("degrees", np.degrees), _function("radians", np.radians),
-    _constant("e", float(np.e)), _constant("pi", float(np.pi)),
+    _function("pow", np.power, ("power",), 2),
+    _function("hypot", np.hypot, (), 2),
+    _function("sin", np.sin),
+    _function("cos", np.cos),
+    _function("tan", np.tan),
+    _function("asin", np.arcsin),
+    _function("acos", np.arccos),
+    _function("atan", np.arctan),
+    _function("sinh", np.sinh, (), 1, False),
+    _function("cosh", np.cosh, (), 1, False),
+    _function("tanh", np.tanh),
+    _function("atan2", np.arctan2, (), 2),
+    _function("degrees", np.degrees),
+    _function("radians", np.radians),
+    _constant("e", float(np.e)),
+    _constant("pi", float(np.pi)),
     define("isNaN", _test_rule, _test(np.isnan)),
     define("isFinite", _test_rule, _test(np.isfinite)),
     define("isInfinite", _test_rule, _test(np.isinf)),
     custom("ifNotFinite", _if_not_finite, count=2),
-)  # fmt: skip
+)

@@ -13,9 +13,13 @@ from olapdb.functions.kernels import columns
 
 _FLOAT_OF_LIMIT = {"i": 2.0**63, "u": 2.0**64}
 _HOLDS = {
-    "equals": np.equal, "notEquals": np.not_equal, "less": np.less, "greater": np.greater,
-    "lessOrEquals": np.less_equal, "greaterOrEquals": np.greater_equal,
-}  # fmt: skip
+    "equals": np.equal,
+    "notEquals": np.not_equal,
+    "less": np.less,
+    "greater": np.greater,
+    "lessOrEquals": np.less_equal,
+    "greaterOrEquals": np.greater_equal,
+}
 
 
 def compare_mixed(name: str, left: Column, right: Column, rows: int) -> pa.Array:

@@ -10,15 +10,16 @@ import numpy as np
 from olapdb.errors import IllegalDivision
 from olapdb.functions.kernels.arrow_buffers import converted, empty
 
-UFUNCS: dict[str, np.ufunc] = {
-    "plus": np.add, "minus": np.subtract, "multiply": np.multiply,
-}  # fmt: skip
+UFUNCS: dict[str, np.ufunc] = {"plus": np.add, "minus": np.subtract, "multiply": np.multiply}
 
 
 def combined(
-    operation: np.ufunc, left: np.ndarray, right: np.ndarray, rows: int,
+    operation: np.ufunc,
+    left: np.ndarray,
+    right: np.ndarray,
+    rows: int,
     dtype: np.dtype | type[np.generic],
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """What the operation of two operands makes, both taken at `dtype`."""
     made = empty(rows, dtype)
     with np.errstate(all="ignore"):

@@ -16,5 +16,5 @@ def definitions() -> tuple[Definition, ...]:
     """
     from olapdb.functions.strings import basic, bytes, search, simple_json, split, tokens
 
-    modules = (basic, search, bytes, split, tokens, simple_json,)
+    modules = (basic, search, bytes, split, tokens, simple_json)
     return tuple(definition for module in modules for definition in module.DEFINITIONS)

@@ -153,9 +153,10 @@ def _pad(*, left: bool, utf8: bool) -> Kernel:
         if len(arrays) == 2:
             return one(array, width, " ")
         return slices.per_value(
-            [array, arrays[1], columns.text(arrays[2])], (2,),
+            [array, arrays[1], columns.text(arrays[2])],
+            (2,),
             lambda others, values: one(others[0], integers(others[1]), values[0]),
-        )  # fmt: skip
+        )
 
     return kernel
 
@@ -218,10 +219,11 @@ def _format(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         made = [
-            pa.repeat(pa.scalar(p), call.rows) if isinstance(p, str)
+            pa.repeat(pa.scalar(p), call.rows)
+            if isinstance(p, str)
             else shown(arrays[p + 1], call.types[p + 1], call)
             for p in pieces
-        ]  # fmt: skip
+        ]
         return pc.binary_join_element_wise(*made, "") if len(made) > 1 else made[0]
 
     return usual(name, arguments, STRING, kernel)
@@ -303,34 +305,91 @@ def _title(array: pa.Array) -> pa.Array:
 _ONE, _TWO = text_rule(STRING), text_rule(STRING, 2)
 
 DEFINITIONS: tuple[Definition, ...] = (
-    define("length", _length_rule(UINT64), _length, aliases=("OCTET_LENGTH", "CARDINALITY"), insensitive=True),
-    define("lengthUTF8", text_rule(UINT64), mapped(lambda a: pc.utf8_length(a).cast(pa.uint64())),
-           aliases=("CHAR_LENGTH", "CHARACTER_LENGTH"), insensitive=True),
+    define(
+        "length",
+        _length_rule(UINT64),
+        _length,
+        aliases=("OCTET_LENGTH", "CARDINALITY"),
+        insensitive=True,
+    ),
+    define(
+        "lengthUTF8",
+        text_rule(UINT64),
+        mapped(lambda a: pc.utf8_length(a).cast(pa.uint64())),
+        aliases=("CHAR_LENGTH", "CHARACTER_LENGTH"),
+        insensitive=True,
+    ),
     define("empty", _length_rule(UINT8), _emptiness(wanted=True)),
     define("notEmpty", _length_rule(UINT8), _emptiness(wanted=False)),
-    define("lower", _letters_rule, _same_length(mapped(pc.ascii_lower)), aliases=("lcase",), insensitive=True),
-    define("upper", _letters_rule, _same_length(mapped(pc.ascii_upper)), aliases=("ucase",), insensitive=True),
+    define(
+        "lower",
+        _letters_rule,
+        _same_length(mapped(pc.ascii_lower)),
+        aliases=("lcase",),
+        insensitive=True,
+    ),
+    define(
+        "upper",
+        _letters_rule,
+        _same_length(mapped(pc.ascii_upper)),
+        aliases=("ucase",),
+        insensitive=True,
+    ),
     define("lowerUTF8", _ONE, mapped(pc.utf8_lower)),
     define("upperUTF8", _ONE, mapped(pc.utf8_upper)),
     define("reverse", _reverse_rule, _same_length(_reverse), insensitive=True),
     define("reverseUTF8", _ONE, mapped(pc.utf8_reverse)),
     define("initcap", _letters_rule, _same_length(mapped(_title)), insensitive=True),
-    define("substring", _ONE, _substring(utf8=False), count=(2, 3), aliases=("substr", "mid", "byteSlice"), insensitive=True),
+    define(
+        "substring",
+        _ONE,
+        _substring(utf8=False),
+        count=(2, 3),
+        aliases=("substr", "mid", "byteSlice"),
+        insensitive=True,
+    ),
     define("substringUTF8", _ONE, _substring(utf8=True), count=(2, 3)),
     define("left", _ONE, _left(utf8=False), count=2, insensitive=True),
     define("right", _ONE, _right(utf8=False), count=2, insensitive=True),
     define("leftUTF8", _ONE, _left(utf8=True), count=2),
     define("rightUTF8", _ONE, _right(utf8=True), count=2),
-    define("trimBoth", _TWO, _trim(pc.ascii_trim), count=(1, 2), aliases=("trim",), insensitive=True),
-    define("trimLeft", _TWO, _trim(pc.ascii_ltrim), count=(1, 2), aliases=("ltrim",), insensitive=True),
-    define("trimRight", _TWO, _trim(pc.ascii_rtrim), count=(1, 2), aliases=("rtrim",), insensitive=True),
-    define("leftPad", _pad_rule, _pad(left=True, utf8=False), count=(2, 3), aliases=("lpad",), insensitive=True),
-    define("rightPad", _pad_rule, _pad(left=False, utf8=False), count=(2, 3), aliases=("rpad",), insensitive=True),
+    define(
+        "trimBoth", _TWO, _trim(pc.ascii_trim), count=(1, 2), aliases=("trim",), insensitive=True
+    ),
+    define(
+        "trimLeft", _TWO, _trim(pc.ascii_ltrim), count=(1, 2), aliases=("ltrim",), insensitive=True
+    ),
+    define(
+        "trimRight", _TWO, _trim(pc.ascii_rtrim), count=(1, 2), aliases=("rtrim",), insensitive=True
+    ),
+    define(
+        "leftPad",
+        _pad_rule,
+        _pad(left=True, utf8=False),
+        count=(2, 3),
+        aliases=("lpad",),
+        insensitive=True,
+    ),
+    define(
+        "rightPad",
+        _pad_rule,
+        _pad(left=False, utf8=False),
+        count=(2, 3),
+        aliases=("rpad",),
+        insensitive=True,
+    ),
     define("leftPadUTF8", _pad_rule, _pad(left=True, utf8=True), count=(2, 3)),
     define("rightPadUTF8", _pad_rule, _pad(left=False, utf8=True), count=(2, 3)),
     define("repeat", _ONE, _repeat, count=2, insensitive=True),
     define("space", integers_rule, _space, insensitive=True),
     custom("concat", _concat, count=(0, None), insensitive=True),
-    define("concatWithSeparator", _text_first, _concat_with, count=(1, None), aliases=("concat_ws",), insensitive=True),
+    define(
+        "concatWithSeparator",
+        _text_first,
+        _concat_with,
+        count=(1, None),
+        aliases=("concat_ws",),
+        insensitive=True,
+    ),
     custom("format", _format, count=(1, None)),
-)  # fmt: skip
+)

@@ -105,4 +105,4 @@ DEFINITIONS: tuple[Definition, ...] = (
     define("char", integers_rule, _char, count=(1, None), insensitive=True),
     define("hex", _hex_rule, _hexed, insensitive=True),
     define("unhex", text_rule(STRING), mapped(_unhex), insensitive=True),
-)  # fmt: skip
+)

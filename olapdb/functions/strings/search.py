@@ -121,7 +121,14 @@ _SEARCH, _POSITION = text_rule(UINT8, 2), text_rule(UINT64, 2)
 DEFINITIONS: tuple[Definition, ...] = (
     define("position", _POSITION, _position(), count=(2, 3), insensitive=True),
     define("positionUTF8", _POSITION, _position(utf8=True), count=(2, 3)),
-    define("positionCaseInsensitive", _POSITION, _position(ignore_case=True), count=(2, 3), aliases=("instr",), insensitive=True),
+    define(
+        "positionCaseInsensitive",
+        _POSITION,
+        _position(ignore_case=True),
+        count=(2, 3),
+        aliases=("instr",),
+        insensitive=True,
+    ),
     define("locate", _POSITION, _position(swapped=True), count=(2, 3), insensitive=True),
     define("startsWith", _SEARCH, _prefix(end=False), count=2),
     define("endsWith", _SEARCH, _prefix(end=True), count=2),
@@ -129,10 +136,26 @@ DEFINITIONS: tuple[Definition, ...] = (
     define("notLike", _SEARCH, _matching(_like, negated=True), count=2),
     define("ilike", _SEARCH, _matching(_ilike), count=2),
     define("notILike", _SEARCH, _matching(_ilike, negated=True), count=2),
-    define("match", _SEARCH, _matching(_regex), count=2, aliases=("REGEXP_MATCHES",), insensitive=True),
+    define(
+        "match", _SEARCH, _matching(_regex), count=2, aliases=("REGEXP_MATCHES",), insensitive=True
+    ),
     define("countSubstrings", text_rule(UINT64, 2), _count_substrings, count=2, insensitive=True),
-    define("replaceAll", text_rule(STRING, 3), _replacing(_replace_all), count=3, aliases=("replace",), insensitive=True),
+    define(
+        "replaceAll",
+        text_rule(STRING, 3),
+        _replacing(_replace_all),
+        count=3,
+        aliases=("replace",),
+        insensitive=True,
+    ),
     define("replaceOne", text_rule(STRING, 3), _replacing(_replace_one), count=3),
-    define("replaceRegexpAll", text_rule(STRING, 3), _replacing(_replace_regex(None)), count=3, aliases=("REGEXP_REPLACE",), insensitive=True),
+    define(
+        "replaceRegexpAll",
+        text_rule(STRING, 3),
+        _replacing(_replace_regex(None)),
+        count=3,
+        aliases=("REGEXP_REPLACE",),
+        insensitive=True,
+    ),
     define("replaceRegexpOne", text_rule(STRING, 3), _replacing(_replace_regex(1)), count=3),
-)  # fmt: skip
+)

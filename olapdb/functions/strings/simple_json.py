@@ -53,9 +53,11 @@ def _value(arrays: list[pa.Array], call: Invocation, pattern: str) -> pa.Array:
 def _number(pattern: str, result: DataType, zero: object) -> Kernel:
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         found = cast.cast_or_null(
-            _value(arrays, call, pattern), make_nullable(STRING), make_nullable(result),
+            _value(arrays, call, pattern),
+            make_nullable(STRING),
+            make_nullable(result),
             call.environment,
-        )  # fmt: skip
+        )
         return pc.fill_null(found, pa.scalar(zero, result.arrow))
 
     return kernel

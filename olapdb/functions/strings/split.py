@@ -270,9 +270,22 @@ DEFINITIONS: tuple[Definition, ...] = (
     define("splitByRegexp", _separated(_STRINGS), _split(_by_regexp), count=(2, 3)),
     define("splitByWhitespace", _one_text, _by_whitespace),
     define("splitByNonAlpha", _one_text, _by_non_alpha),
-    define("arrayStringConcat", _join_rule, _join, count=(1, 2), aliases=("array_to_string",), insensitive=True),
+    define(
+        "arrayStringConcat",
+        _join_rule,
+        _join,
+        count=(1, 2),
+        aliases=("array_to_string",),
+        insensitive=True,
+    ),
     define("extract", _separated(STRING), _extract(every=False), count=2),
     define("extractAll", _separated(_STRINGS), _extract(every=True), count=2),
-    define("substringIndex", _separated(STRING), _substring_index, count=3,
-           aliases=("SUBSTRING_INDEX",), insensitive=True),
-)  # fmt: skip
+    define(
+        "substringIndex",
+        _separated(STRING),
+        _substring_index,
+        count=3,
+        aliases=("SUBSTRING_INDEX",),
+        insensitive=True,
+    ),
+)

@@ -38,9 +38,15 @@ from olapdb.types import (
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 _HEX_UPPER = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 _ESCAPES = (
-    ("\\", "\\\\"), ("'", "\\'"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"), ("\0", "\\0"),
-    ("\b", "\\b"), ("\f", "\\f"),
-)  # fmt: skip
+    ("\\", "\\\\"),
+    ("'", "\\'"),
+    ("\t", "\\t"),
+    ("\n", "\\n"),
+    ("\r", "\\r"),
+    ("\0", "\\0"),
+    ("\b", "\\b"),
+    ("\f", "\\f"),
+)
 
 
 def display(array: pa.Array, data_type: DataType, zone: str = "UTC") -> list[str | None]:
@@ -56,10 +62,11 @@ def display(array: pa.Array, data_type: DataType, zone: str = "UTC") -> list[str
 def readable(array: pa.Array, data_type: DataType) -> list[str]:
     """As `display`, for messages and notes: NULL is "NULL", bytes that are no UTF-8 are `\\xff`."""
     return [
-        "NULL" if value is None
+        "NULL"
+        if value is None
         else value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
         for value in display(array, data_type)
-    ]  # fmt: skip
+    ]
 
 
 def display_array(array: pa.Array, data_type: DataType, zone: str = "UTC") -> pa.Array:

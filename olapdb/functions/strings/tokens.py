@@ -103,10 +103,13 @@ def _any_of(*, utf8: bool = False, folds: bool = False) -> Kernel:
 DEFINITIONS: tuple[Definition, ...] = (
     *(
         custom(f"hasToken{case}{null}", _has_token, count=2, insensitive=bool(case))
-        for case in ("", "CaseInsensitive") for null in ("", "OrNull")
+        for case in ("", "CaseInsensitive")
+        for null in ("", "OrNull")
     ),
     define("multiSearchAny", _search_rule, _any_of(), count=2),
     define("multiSearchAnyUTF8", _search_rule, _any_of(utf8=True), count=2),
     define("multiSearchAnyCaseInsensitive", _search_rule, _any_of(folds=True), count=2),
-    define("multiSearchAnyCaseInsensitiveUTF8", _search_rule, _any_of(utf8=True, folds=True), count=2),
-)  # fmt: skip
+    define(
+        "multiSearchAnyCaseInsensitiveUTF8", _search_rule, _any_of(utf8=True, folds=True), count=2
+    ),
+)

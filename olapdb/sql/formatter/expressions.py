@@ -33,11 +33,23 @@ from olapdb.sql.nodes import (
 )
 
 _BINARY = {
-    "plus": "+", "minus": "-", "multiply": "*", "divide": "/", "modulo": "%", "equals": "=",
-    "notEquals": "!=", "less": "<", "lessOrEquals": "<=", "greater": ">", "greaterOrEquals": ">=",
-    "like": "LIKE", "notLike": "NOT LIKE", "ilike": "ILIKE", "notILike": "NOT ILIKE",
+    "plus": "+",
+    "minus": "-",
+    "multiply": "*",
+    "divide": "/",
+    "modulo": "%",
+    "equals": "=",
+    "notEquals": "!=",
+    "less": "<",
+    "lessOrEquals": "<=",
+    "greater": ">",
+    "greaterOrEquals": ">=",
+    "like": "LIKE",
+    "notLike": "NOT LIKE",
+    "ilike": "ILIKE",
+    "notILike": "NOT ILIKE",
     "isNotDistinctFrom": "<=>",
-}  # fmt: skip
+}
 _CHAINED = {"and": "AND", "or": "OR"}
 _POSTFIX = {"isNull": "IS NULL", "isNotNull": "IS NOT NULL"}
 _PREFIX = {"not": "NOT ", "negate": "-"}

@@ -26,9 +26,17 @@ class SystemView(Statement):
     """SYSTEM BACKFILL | REPLAY | RECONCILE | ADOPT | REBUILD | ROLLBACK | STOP | START VIEW v …"""
 
     action: Lit[
-        "BACKFILL", "REPLAY", "RECONCILE", "ADOPT", "REBUILD", "ROLLBACK", "STOP", "START",
-        "CANCEL", "CANCEL REBUILD",
-    ]  # fmt: skip
+        "BACKFILL",
+        "REPLAY",
+        "RECONCILE",
+        "ADOPT",
+        "REBUILD",
+        "ROLLBACK",
+        "STOP",
+        "START",
+        "CANCEL",
+        "CANCEL REBUILD",
+    ]
     view: TableName
     partition: PartitionReference | None = None
     where: Expression | None = None

@@ -9,12 +9,6 @@ tokenizer.
 
 from __future__ import annotations
 
-from olapdb.sql.parser.text import (
-    parse,
-    parse_expression,
-    parse_one,
-    parse_query,
-    parse_table_name,
-)
+from olapdb.sql.parser.text import parse, parse_expression, parse_one, parse_query, parse_table_name
 
 __all__ = ["parse", "parse_expression", "parse_one", "parse_query", "parse_table_name"]

@@ -37,9 +37,14 @@ from olapdb.sql.parser.definitions import DefinitionParser
 _PARTITION_ACTIONS: dict[
     str, Literal["DROP", "DETACH", "ATTACH", "REPLACE", "MOVE", "FREEZE", "FETCH"]
 ] = {
-    "DROP": "DROP", "DETACH": "DETACH", "ATTACH": "ATTACH", "REPLACE": "REPLACE", "MOVE": "MOVE",
-    "FREEZE": "FREEZE", "FETCH": "FETCH",
-}  # fmt: skip
+    "DROP": "DROP",
+    "DETACH": "DETACH",
+    "ATTACH": "ATTACH",
+    "REPLACE": "REPLACE",
+    "MOVE": "MOVE",
+    "FREEZE": "FREEZE",
+    "FETCH": "FETCH",
+}
 _REMOVED = ("DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL", "COMMENT", "CODEC", "TTL", "SETTINGS")
 
 
@@ -312,8 +317,7 @@ class AlterParser(DefinitionParser):
     # --- partitions
 
     def _partition_action(
-        self,
-        verb: Literal["DROP", "DETACH", "ATTACH", "REPLACE", "MOVE", "FREEZE", "FETCH"],
+        self, verb: Literal["DROP", "DETACH", "ATTACH", "REPLACE", "MOVE", "FREEZE", "FETCH"]
     ) -> AlterAction:
         start = self.at
         position = self.position(self.advance())

@@ -21,14 +21,28 @@ from olapdb.sql.parser.windows import WindowParser
 from olapdb.sql.tokens import Token
 
 _EXTRACTED = {
-    "Second": "toSecond", "Minute": "toMinute", "Hour": "toHour", "Day": "toDayOfMonth",
-    "Week": "toISOWeek", "Month": "toMonth", "Quarter": "toQuarter", "Year": "toYear",
-    "Millisecond": "toMillisecond", "Microsecond": "toMicrosecond", "Nanosecond": "toNanosecond",
-}  # fmt: skip
+    "Second": "toSecond",
+    "Minute": "toMinute",
+    "Hour": "toHour",
+    "Day": "toDayOfMonth",
+    "Week": "toISOWeek",
+    "Month": "toMonth",
+    "Quarter": "toQuarter",
+    "Year": "toYear",
+    "Millisecond": "toMillisecond",
+    "Microsecond": "toMicrosecond",
+    "Nanosecond": "toNanosecond",
+}
 _DATE_ARITHMETIC = {
-    "DATE_ADD": "plus", "DATEADD": "plus", "TIMESTAMP_ADD": "plus", "TIMESTAMPADD": "plus",
-    "DATE_SUB": "minus", "DATESUB": "minus", "TIMESTAMP_SUB": "minus", "TIMESTAMPSUB": "minus",
-}  # fmt: skip
+    "DATE_ADD": "plus",
+    "DATEADD": "plus",
+    "TIMESTAMP_ADD": "plus",
+    "TIMESTAMPADD": "plus",
+    "DATE_SUB": "minus",
+    "DATESUB": "minus",
+    "TIMESTAMP_SUB": "minus",
+    "TIMESTAMPSUB": "minus",
+}
 _DATE_DIFFERENCE = words("DATE_DIFF DATEDIFF TIMESTAMP_DIFF TIMESTAMPDIFF")
 _TRIMMED = {"BOTH": "trimBoth", "LEADING": "trimLeft", "TRAILING": "trimRight"}
 _SHORT_TRIM = {"TRIM": "trimBoth", "LTRIM": "trimLeft", "RTRIM": "trimRight"}
@@ -300,10 +314,15 @@ class CallParser(WindowParser):
             self.expect(")")
         over = self._over() if self.keys[self.at] == "OVER" else None
         return Function(
-            name, arguments, parameters, distinct, condition, over,
+            name,
+            arguments,
+            parameters,
+            distinct,
+            condition,
+            over,
             "RESPECT" if nulls == "RESPECT" else "IGNORE" if nulls == "IGNORE" else None,
             position=position,
-        )  # fmt: skip
+        )
 
     def _arguments(self) -> tuple[bool, tuple[Expression, ...], str]:
         self.expect("(")

@@ -106,10 +106,22 @@ class CreateParser(DefinitionParser):
                 comment = comment or later
         comment = comment or self.comment_clause()
         return CreateTable(
-            table, tuple(elements.columns), tuple(elements.indexes), tuple(elements.constraints),
-            tuple(elements.projections), storage, if_not_exists, or_replace, temporary, query,
-            empty, like, clone, comment, position=position,
-        )  # fmt: skip
+            table,
+            tuple(elements.columns),
+            tuple(elements.indexes),
+            tuple(elements.constraints),
+            tuple(elements.projections),
+            storage,
+            if_not_exists,
+            or_replace,
+            temporary,
+            query,
+            empty,
+            like,
+            clone,
+            comment,
+            position=position,
+        )
 
     def _as(self, empty: bool) -> tuple[Query | None, TableName | None]:
         """After AS: a query, or the name of a table."""
@@ -138,9 +150,14 @@ class CreateParser(DefinitionParser):
         self.expect("AS")
         query = self.query()
         return CreateView(
-            name, query, columns, if_not_exists, or_replace, comment or self.comment_clause(),
+            name,
+            query,
+            columns,
+            if_not_exists,
+            or_replace,
+            comment or self.comment_clause(),
             position=position,
-        )  # fmt: skip
+        )
 
     def _view_columns(self) -> tuple[ColumnDefinition, ...]:
         if not self.sees("(") or self.query_follows():
@@ -177,9 +194,19 @@ class CreateParser(DefinitionParser):
         self.expect("AS")
         query = self.query()
         return CreateMaterializedView(
-            name, query, target, columns, storage, populate, if_not_exists, or_replace, refresh,
-            settings, comment or self.comment_clause(), position=position,
-        )  # fmt: skip
+            name,
+            query,
+            target,
+            columns,
+            storage,
+            populate,
+            if_not_exists,
+            or_replace,
+            refresh,
+            settings,
+            comment or self.comment_clause(),
+            position=position,
+        )
 
     def _view_storage(
         self, target: TableName | None

@@ -28,9 +28,11 @@ from olapdb.sql.parser.queries import QueryParser
 from olapdb.types import DataType, make_nullable
 
 _DEFAULT_KINDS: dict[str, Literal["DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL"]] = {
-    "DEFAULT": "DEFAULT", "MATERIALIZED": "MATERIALIZED", "ALIAS": "ALIAS",
+    "DEFAULT": "DEFAULT",
+    "MATERIALIZED": "MATERIALIZED",
+    "ALIAS": "ALIAS",
     "EPHEMERAL": "EPHEMERAL",
-}  # fmt: skip
+}
 _AFTER_NAME = words(
     "DEFAULT MATERIALIZED ALIAS EPHEMERAL COMMENT CODEC TTL NULL NOT PRIMARY FIRST AFTER REMOVE "
     "MODIFY RESET SETTINGS STATISTICS"
@@ -359,11 +361,17 @@ class DefinitionParser(QueryParser):
                     comment = self.string("the comment, quoted")
         return (
             StorageClause(
-                engine, order_by, partition_by, primary_key, sample_by, ttl, settings,
+                engine,
+                order_by,
+                partition_by,
+                primary_key,
+                sample_by,
+                ttl,
+                settings,
                 position=position,
             ),
             comment,
-        )  # fmt: skip
+        )
 
     # --- partitions
 

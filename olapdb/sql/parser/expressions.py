@@ -35,21 +35,41 @@ from olapdb.sql.parser.precedence import (
 from olapdb.sql.tokens import Token
 
 _BINARY = {
-    "=": (COMPARE, "equals"), "==": (COMPARE, "equals"), "!=": (COMPARE, "notEquals"),
-    "<>": (COMPARE, "notEquals"), "<": (COMPARE, "less"), "<=": (COMPARE, "lessOrEquals"),
-    ">": (COMPARE, "greater"), ">=": (COMPARE, "greaterOrEquals"), "LIKE": (COMPARE, "like"),
-    "ILIKE": (COMPARE, "ilike"), "REGEXP": (COMPARE, "match"), "<=>": (IS, "isNotDistinctFrom"),
-    "+": (ADD, "plus"), "-": (ADD, "minus"), "*": (MULTIPLY, "multiply"),
-    "/": (MULTIPLY, "divide"), "%": (MULTIPLY, "modulo"), "MOD": (MULTIPLY, "modulo"),
+    "=": (COMPARE, "equals"),
+    "==": (COMPARE, "equals"),
+    "!=": (COMPARE, "notEquals"),
+    "<>": (COMPARE, "notEquals"),
+    "<": (COMPARE, "less"),
+    "<=": (COMPARE, "lessOrEquals"),
+    ">": (COMPARE, "greater"),
+    ">=": (COMPARE, "greaterOrEquals"),
+    "LIKE": (COMPARE, "like"),
+    "ILIKE": (COMPARE, "ilike"),
+    "REGEXP": (COMPARE, "match"),
+    "<=>": (IS, "isNotDistinctFrom"),
+    "+": (ADD, "plus"),
+    "-": (ADD, "minus"),
+    "*": (MULTIPLY, "multiply"),
+    "/": (MULTIPLY, "divide"),
+    "%": (MULTIPLY, "modulo"),
+    "MOD": (MULTIPLY, "modulo"),
     "DIV": (MULTIPLY, "intDiv"),
-}  # fmt: skip
+}
 _CHAINED = {"AND": (AND, "and"), "OR": (OR, "or"), "||": (CONCAT, "concat")}
 """A chain of one of these is one call: `a AND b AND c` is `and(a, b, c)`."""
 
 _SPECIAL = {
-    "->": LAMBDA, "?": TERNARY, "IS": IS, "BETWEEN": BETWEEN, "IN": COMPARE, "NOT": COMPARE,
-    "GLOBAL": COMPARE, ".": POSTFIX, "[": POSTFIX, "::": POSTFIX,
-}  # fmt: skip
+    "->": LAMBDA,
+    "?": TERNARY,
+    "IS": IS,
+    "BETWEEN": BETWEEN,
+    "IN": COMPARE,
+    "NOT": COMPARE,
+    "GLOBAL": COMPARE,
+    ".": POSTFIX,
+    "[": POSTFIX,
+    "::": POSTFIX,
+}
 _QUANTIFIED = {("equals", "ANY"): False, ("notEquals", "ALL"): True}
 
 

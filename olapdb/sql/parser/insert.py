@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from olapdb.sql.nodes import (
-    Insert,
-    Query,
-    Select,
-    SetOperation,
-    Setting,
-)
+from olapdb.sql.nodes import Insert, Query, Select, SetOperation, Setting
 from olapdb.sql.parser.definitions import DefinitionParser
 
 

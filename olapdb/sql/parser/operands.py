@@ -21,9 +21,13 @@ from olapdb.sql.parser.type_names import TypeParser
 from olapdb.sql.tokens import Token
 
 _LITERALS: dict[str, bool | float | None] = {
-    "NULL": None, "TRUE": True, "FALSE": False, "INF": float("inf"), "INFINITY": float("inf"),
+    "NULL": None,
+    "TRUE": True,
+    "FALSE": False,
+    "INF": float("inf"),
+    "INFINITY": float("inf"),
     "NAN": float("nan"),
-}  # fmt: skip
+}
 _AFTER_QUERY = words(") UNION EXCEPT INTERSECT ORDER LIMIT OFFSET FETCH SETTINGS FORMAT")
 """What stands behind a query in parentheses inside other parentheses."""
 

@@ -26,9 +26,26 @@ Mode = Literal["", "ALL", "DISTINCT"]
 
 
 _AFTER_GROUP_BY = frozenset(
-    {"", ")", ";", "WITH", "HAVING", "WINDOW", "QUALIFY", "ORDER", "LIMIT", "OFFSET", "FETCH",
-     "SETTINGS", "FORMAT", "UNION", "EXCEPT", "INTERSECT", "INTO"}
-)  # fmt: skip
+    {
+        "",
+        ")",
+        ";",
+        "WITH",
+        "HAVING",
+        "WINDOW",
+        "QUALIFY",
+        "ORDER",
+        "LIMIT",
+        "OFFSET",
+        "FETCH",
+        "SETTINGS",
+        "FORMAT",
+        "UNION",
+        "EXCEPT",
+        "INTERSECT",
+        "INTO",
+    }
+)
 """What may follow `GROUP BY ()`; anything else makes the parentheses a tuple's."""
 
 
@@ -111,8 +128,9 @@ class QueryParser(SortingParser):
                 self.expect(")")
         if self.take("AS"):
             if self.keys[self.at] in ("MATERIALIZED", "NOT") and self.key_after(1) in (
-                "(", "MATERIALIZED",
-            ):  # fmt: skip
+                "(",
+                "MATERIALIZED",
+            ):
                 raise self.refused("WITH … AS MATERIALIZED", "Leave MATERIALIZED out.")
             if self.query_follows():
                 self.advance()
@@ -343,9 +361,7 @@ def add_with(query: Query, items: tuple[WithItem, ...], recursive: bool) -> Quer
     """The query with these WITH items before its own (of a query in parentheses)."""
     if isinstance(query, Select | SetOperation):
         return replace(
-            query,
-            with_items=items + query.with_items,
-            recursive=recursive or query.recursive,
+            query, with_items=items + query.with_items, recursive=recursive or query.recursive
         )
     raise InternalError(f"A query of an unknown kind: {type(query).__name__}.")
 

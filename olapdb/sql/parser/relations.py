@@ -21,12 +21,21 @@ Kind = Literal["INNER", "LEFT", "RIGHT", "FULL", "CROSS", "PASTE"]
 Strictness = Literal["", "ALL", "ANY", "SEMI", "ANTI", "ASOF"]
 
 _KINDS: dict[str, Kind] = {
-    "INNER": "INNER", "LEFT": "LEFT", "RIGHT": "RIGHT", "FULL": "FULL", "CROSS": "CROSS",
+    "INNER": "INNER",
+    "LEFT": "LEFT",
+    "RIGHT": "RIGHT",
+    "FULL": "FULL",
+    "CROSS": "CROSS",
     "PASTE": "PASTE",
-}  # fmt: skip
+}
 _STRICTNESSES: dict[str, Strictness] = {
-    "ALL": "ALL", "ANY": "ANY", "SEMI": "SEMI", "ANTI": "ANTI", "ASOF": "ASOF", "ONLY": "SEMI",
-}  # fmt: skip
+    "ALL": "ALL",
+    "ANY": "ANY",
+    "SEMI": "SEMI",
+    "ANTI": "ANTI",
+    "ASOF": "ASOF",
+    "ONLY": "SEMI",
+}
 
 
 class RelationParser(CallParser):

@@ -7,12 +7,28 @@ from olapdb.sql.nodes import Show, TableName
 from olapdb.sql.parser.definitions import DefinitionParser
 
 _LISTS = (
-    "TABLES", "DATABASES", "SCHEMAS", "SETTINGS", "FUNCTIONS", "VIEWS", "DICTIONARIES",
-    "PROCESSLIST", "ENGINES", "MERGES", "CLUSTERS",
-)  # fmt: skip
+    "TABLES",
+    "DATABASES",
+    "SCHEMAS",
+    "SETTINGS",
+    "FUNCTIONS",
+    "VIEWS",
+    "DICTIONARIES",
+    "PROCESSLIST",
+    "ENGINES",
+    "MERGES",
+    "CLUSTERS",
+)
 _FILTERED = (
-    "TABLES", "DATABASES", "SETTINGS", "FUNCTIONS", "VIEWS", "DICTIONARIES", "MERGES", "CLUSTERS",
-)  # fmt: skip
+    "TABLES",
+    "DATABASES",
+    "SETTINGS",
+    "FUNCTIONS",
+    "VIEWS",
+    "DICTIONARIES",
+    "MERGES",
+    "CLUSTERS",
+)
 """Those that take LIKE and LIMIT; of these TABLES takes WHERE instead, too."""
 _COLUMNS = ("COLUMNS", "FIELDS")
 _INDEXES = ("INDEX", "INDEXES", "INDICES", "KEYS")
@@ -96,9 +112,13 @@ class ShowParser(DefinitionParser):
         return self._filtered(kind, table, None, full)
 
     def _filtered(
-        self, kind: str, table: TableName | None, database: str | None, full: bool = False,
+        self,
+        kind: str,
+        table: TableName | None,
+        database: str | None,
+        full: bool = False,
         changed: bool = False,
-    ) -> Show:  # fmt: skip
+    ) -> Show:
         """`[[NOT] LIKE | ILIKE 'pattern' | WHERE condition] [LIMIT n]`, as far as `kind` takes it."""
         position = self.position()
         of_names = kind in _FILTERED or kind in ("COLUMNS", "TEMPORARY TABLES")
@@ -112,6 +132,15 @@ class ShowParser(DefinitionParser):
             where = self.expression()
         limit = self.integer() if of_names and self.take("LIMIT") else None
         return Show(
-            kind, table, database, pattern, negated, operator == "ILIKE", limit, where, full,
-            changed, position=position,
-        )  # fmt: skip
+            kind,
+            table,
+            database,
+            pattern,
+            negated,
+            operator == "ILIKE",
+            limit,
+            where,
+            full,
+            changed,
+            position=position,
+        )

@@ -6,11 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from olapdb.errors import SyntaxError
-from olapdb.sql.nodes import (
-    Expression,
-    LimitBy,
-    OrderItem,
-)
+from olapdb.sql.nodes import Expression, LimitBy, OrderItem
 from olapdb.sql.parser.relations import RelationParser
 
 
@@ -61,9 +57,7 @@ class SortingParser(RelationParser):
         return OrderItem(expression, descending, nulls_first, collate, position=position)
 
     def _direction(self) -> bool:
-        return self.take_one_of("ASC", "ASCENDING", "DESC", "DESCENDING") in (
-            "DESC", "DESCENDING",
-        )  # fmt: skip
+        return self.take_one_of("ASC", "ASCENDING", "DESC", "DESCENDING") in ("DESC", "DESCENDING")
 
     def _limits(self, top: Expression | None = None, with_ties: bool = False) -> Limits:
         """`LIMIT n [OFFSET m] BY …`, then one LIMIT, then OFFSET and FETCH."""

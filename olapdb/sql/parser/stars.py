@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from olapdb.sql.nodes import (
-    Alias,
-    Expression,
-    Star,
-)
+from olapdb.sql.nodes import Alias, Expression, Star
 from olapdb.sql.parser.expressions import ExpressionParser
 
 
@@ -60,8 +56,12 @@ class StarParser(ExpressionParser):
         if self.kind_after(1) == "string":
             raise self.refused("EXCEPT with a pattern", "Name the columns.")
         return self.kind_after(1) in ("word", "name") and self.key_after(1) not in (
-            "SELECT", "WITH", "ALL", "DISTINCT", "FROM",
-        )  # fmt: skip
+            "SELECT",
+            "WITH",
+            "ALL",
+            "DISTINCT",
+            "FROM",
+        )
 
     def _replacements(self) -> list[Alias]:
         found: list[Alias] = []

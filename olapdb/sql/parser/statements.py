@@ -47,12 +47,18 @@ from olapdb.sql.parser.system import SystemParser
 ObjectKind = Literal["TABLE", "VIEW", "DATABASE"]
 ExplainKind = Literal[
     "PLAN", "SYNTAX", "AST", "PIPELINE", "ESTIMATE", "DEPENDENCIES", "PROVENANCE", "VIEW"
-]  # fmt: skip
+]
 _OBJECTS: dict[str, ObjectKind] = {"TABLE": "TABLE", "VIEW": "VIEW", "DATABASE": "DATABASE"}
 _EXPLAINED: dict[str, ExplainKind] = {
-    "PLAN": "PLAN", "SYNTAX": "SYNTAX", "AST": "AST", "PIPELINE": "PIPELINE",
-    "ESTIMATE": "ESTIMATE", "DEPENDENCIES": "DEPENDENCIES", "PROVENANCE": "PROVENANCE", "VIEW": "VIEW",
-}  # fmt: skip
+    "PLAN": "PLAN",
+    "SYNTAX": "SYNTAX",
+    "AST": "AST",
+    "PIPELINE": "PIPELINE",
+    "ESTIMATE": "ESTIMATE",
+    "DEPENDENCIES": "DEPENDENCIES",
+    "PROVENANCE": "PROVENANCE",
+    "VIEW": "VIEW",
+}
 _REFUSED = {
     "GRANT": "Access is by the file system.",
     "REVOKE": "Access is by the file system.",
@@ -133,12 +139,20 @@ class StatementParser(CreateParser, AlterParser, InsertParser, SystemParser, Sho
             elif not self.take("RESTRICT"):
                 break
         return Drop(
-            "DATABASE" if kind in ("DATABASE", "SCHEMA")
-            else "VIEW" if kind == "VIEW"
-            else "DICTIONARY" if kind == "DICTIONARY"
+            "DATABASE"
+            if kind in ("DATABASE", "SCHEMA")
+            else "VIEW"
+            if kind == "VIEW"
+            else "DICTIONARY"
+            if kind == "DICTIONARY"
             else "TABLE",
-            tuple(names), if_exists, if_empty, cascade, sync, position=position,
-        )  # fmt: skip
+            tuple(names),
+            if_exists,
+            if_empty,
+            cascade,
+            sync,
+            position=position,
+        )
 
     def _drop_index(self) -> Alter:
         position = self.position()
@@ -285,9 +299,15 @@ class StatementParser(CreateParser, AlterParser, InsertParser, SystemParser, Sho
         final = self.take("FINAL") or final
         by = self.expressions() if deduplicate and self.take("BY") else ()
         return Optimize(
-            table, partition, final, self.take("CLEANUP") or cleanup, deduplicate, by,
-            self.settings_clause(), position=position,
-        )  # fmt: skip
+            table,
+            partition,
+            final,
+            self.take("CLEANUP") or cleanup,
+            deduplicate,
+            by,
+            self.settings_clause(),
+            position=position,
+        )
 
     # --- looking
 

@@ -9,14 +9,28 @@ from olapdb.sql.nodes import Expression, PartitionReference, Setting, System, Sy
 from olapdb.sql.parser.definitions import DefinitionParser
 
 Action = Literal[
-    "BACKFILL", "REPLAY", "RECONCILE", "ADOPT", "REBUILD", "ROLLBACK", "STOP", "START", "CANCEL",
+    "BACKFILL",
+    "REPLAY",
+    "RECONCILE",
+    "ADOPT",
+    "REBUILD",
+    "ROLLBACK",
+    "STOP",
+    "START",
+    "CANCEL",
     "CANCEL REBUILD",
-]  # fmt: skip
+]
 _ACTIONS: dict[str, Action] = {
-    "BACKFILL": "BACKFILL", "REPLAY": "REPLAY", "RECONCILE": "RECONCILE", "ADOPT": "ADOPT",
-    "REBUILD": "REBUILD", "ROLLBACK": "ROLLBACK", "STOP": "STOP", "START": "START",
+    "BACKFILL": "BACKFILL",
+    "REPLAY": "REPLAY",
+    "RECONCILE": "RECONCILE",
+    "ADOPT": "ADOPT",
+    "REBUILD": "REBUILD",
+    "ROLLBACK": "ROLLBACK",
+    "STOP": "STOP",
+    "START": "START",
     "CANCEL": "CANCEL",
-}  # fmt: skip
+}
 _CLAUSES: dict[str, tuple[str, ...]] = {
     "BACKFILL": ("PARTITION", "DISCARD", "DRY"),
     "REPLAY": ("PARTITION", "WHERE", "FROM", "STALE", "DISCARD"),
@@ -181,10 +195,23 @@ class SystemParser(DefinitionParser):
                 allowed = f"ENGINE, PARTITION BY, ORDER BY, {allowed}, AS SELECT"
             raise self.expected(f"{allowed} or the end of SYSTEM {action} VIEW")
         return SystemView(
-            action, view, partition, where, from_value, "STALE" in seen, sample,
-            "METADATA" in seen, "DISCARD" in seen, settings, query, storage, oldest, "DRY" in seen,
-            job, position=position,
-        )  # fmt: skip
+            action,
+            view,
+            partition,
+            where,
+            from_value,
+            "STALE" in seen,
+            sample,
+            "METADATA" in seen,
+            "DISCARD" in seen,
+            settings,
+            query,
+            storage,
+            oldest,
+            "DRY" in seen,
+            job,
+            position=position,
+        )
 
     def _check_exclusive(self, action: str, clause: str, seen: set[str]) -> None:
         if clause in seen or (clause in _EXCLUSIVE and seen & _EXCLUSIVE):

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from olapdb.sql.nodes import (
-    Expression,
-    FrameBound,
-    OrderItem,
-    WindowSpec,
-)
+from olapdb.sql.nodes import Expression, FrameBound, OrderItem, WindowSpec
 from olapdb.sql.parser.precedence import COMPARE
 from olapdb.sql.parser.stars import StarParser
 
@@ -45,10 +40,20 @@ class WindowParser(StarParser):
             start, end = self._frame()
         self.expect(")")
         return WindowSpec(
-            partition_by, order_by,
-            "ROWS" if unit == "ROWS" else "RANGE" if unit == "RANGE" else "GROUPS" if unit else None,
-            start, end, base, position=position,
-        )  # fmt: skip
+            partition_by,
+            order_by,
+            "ROWS"
+            if unit == "ROWS"
+            else "RANGE"
+            if unit == "RANGE"
+            else "GROUPS"
+            if unit
+            else None,
+            start,
+            end,
+            base,
+            position=position,
+        )
 
     def order_items(self) -> tuple[OrderItem, ...]:
         raise NotImplementedError

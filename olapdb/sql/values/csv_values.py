@@ -43,10 +43,7 @@ class LiteralRows:
 
 
 def read_values(
-    text: str,
-    names: Sequence[str],
-    types: Sequence[DataType],
-    position: Position | None = None,
+    text: str, names: Sequence[str], types: Sequence[DataType], position: Position | None = None
 ) -> LiteralRows:
     """The rows of `text`, which is what follows VALUES, for target columns of these types.
 

@@ -137,9 +137,14 @@ def _strings_fill_fields(
 
 
 def _as_csv(
-    data: Bytes, structure: Mask, places: Offsets, columns: int, first: Bytes,
-    opens: Offsets, closes: Offsets,
-) -> PlainRows:  # fmt: skip
+    data: Bytes,
+    structure: Mask,
+    places: Offsets,
+    columns: int,
+    first: Bytes,
+    opens: Offsets,
+    closes: Offsets,
+) -> PlainRows:
     drop = np.zeros(len(data), dtype=np.bool_)
     drop[opens] = True
     drop[places[:-1, columns + 1]] = True

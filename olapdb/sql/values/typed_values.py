@@ -56,8 +56,9 @@ def read_columns(rows: PlainRows, targets: Sequence[DataType]) -> tuple[TypedCol
         wanted.append(column)
     tables = _read(rows, wanted)
     if tables is None and any(t == INT64 for t in wanted):
-        wanted = [UINT64 if t == INT64 and _unsigned(targets[i]) else t
-                  for i, t in enumerate(wanted)]  # fmt: skip
+        wanted = [
+            UINT64 if t == INT64 and _unsigned(targets[i]) else t for i, t in enumerate(wanted)
+        ]
         tables = _read(rows, wanted)
     if tables is None:
         return None

@@ -74,9 +74,11 @@ def _chosen(
 
 
 def _checked(
-    table: Table, parts: list[Part] | tuple[Part, ...], snapshot: Snapshot,
+    table: Table,
+    parts: list[Part] | tuple[Part, ...],
+    snapshot: Snapshot,
     context: StatementContext,
-) -> Iterator[tuple[object, ...]]:  # fmt: skip
+) -> Iterator[tuple[object, ...]]:
     from olapdb.maintenance.check import part_problems
     from olapdb.maintenance.damaged_parts import damage_of, note_checked
 

@@ -33,8 +33,9 @@ def kill(statement: nodes.Kill, context: StatementContext) -> Result:
 
 def _chosen(where: nodes.Expression, context: StatementContext) -> set[object]:
     query = nodes.Select(
-        columns=(nodes.Identifier(("query_id",)),), where=where,
+        columns=(nodes.Identifier(("query_id",)),),
+        where=where,
         source=nodes.TableReference(nodes.TableName("processes", "system")),
-    )  # fmt: skip
+    )
     found = select.run_on(query, context, context.snapshot())
     return {row[0] for row in found.to_rows()}

@@ -7,9 +7,17 @@ from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
 
 _READING = (
-    nodes.Query, nodes.Show, nodes.Describe, nodes.ExistsObject, nodes.Explain, nodes.CheckTable,
-    nodes.Use, nodes.SetSettings, nodes.Transaction, nodes.Kill,
-)  # fmt: skip
+    nodes.Query,
+    nodes.Show,
+    nodes.Describe,
+    nodes.ExistsObject,
+    nodes.Explain,
+    nodes.CheckTable,
+    nodes.Use,
+    nodes.SetSettings,
+    nodes.Transaction,
+    nodes.Kill,
+)
 
 
 def refuse_if_readonly(statement: nodes.Statement | None, context: StatementContext) -> None:

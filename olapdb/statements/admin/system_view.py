@@ -28,43 +28,88 @@ _MAYBE_NUMBER = Nullable(UINT64)
 
 _COLUMNS: Mapping[str, Mapping[str, DataType]] = {
     "BACKFILL": {
-        "chunk": UINT64, "partition": STRING, "parts": UINT64, "rows": UINT64,
-        "target_rows": UINT64, "status": STRING, "commit": _MAYBE_NUMBER, "elapsed_ms": FLOAT64,
+        "chunk": UINT64,
+        "partition": STRING,
+        "parts": UINT64,
+        "rows": UINT64,
+        "target_rows": UINT64,
+        "status": STRING,
+        "commit": _MAYBE_NUMBER,
+        "elapsed_ms": FLOAT64,
         "error": STRING,
     },
     "DRY RUN": {
-        "chunk": UINT64, "partition": STRING, "parts": UINT64, "rows": UINT64, "bytes": UINT64,
-        "first_block": UINT64, "last_block": UINT64,
+        "chunk": UINT64,
+        "partition": STRING,
+        "parts": UINT64,
+        "rows": UINT64,
+        "bytes": UINT64,
+        "first_block": UINT64,
+        "last_block": UINT64,
     },
     "CANCEL": {"job": STRING, "kind": STRING, "state": STRING, "query_id": STRING},
     "ADOPT": {
-        "partition": STRING, "parts": UINT64, "rows": UINT64, "keys_compared": UINT64,
-        "source_rows": UINT64, "commit": _MAYBE_NUMBER,
+        "partition": STRING,
+        "parts": UINT64,
+        "rows": UINT64,
+        "keys_compared": UINT64,
+        "source_rows": UINT64,
+        "commit": _MAYBE_NUMBER,
     },
     "REPLAY": {
-        "partition": STRING, "source_rows": UINT64, "rows_before": UINT64, "rows_after": UINT64,
-        "bypass_rows": UINT64, "status": STRING, "commit": _MAYBE_NUMBER,
+        "partition": STRING,
+        "source_rows": UINT64,
+        "rows_before": UINT64,
+        "rows_after": UINT64,
+        "bypass_rows": UINT64,
+        "status": STRING,
+        "commit": _MAYBE_NUMBER,
         "retained_rows": UINT64,
     },
     "METADATA": {
-        "table": STRING, "partition": STRING, "parts": UINT64, "rows": UINT64,
-        "gap_rows": UINT64, "booked_rows": UINT64, "problems": _TEXTS, "verdict": STRING,
+        "table": STRING,
+        "partition": STRING,
+        "parts": UINT64,
+        "rows": UINT64,
+        "gap_rows": UINT64,
+        "booked_rows": UINT64,
+        "problems": _TEXTS,
+        "verdict": STRING,
     },
     "RECONCILE": {
-        "partition": STRING, "snapshot": UINT64, "keys_compared": UINT64, "missing": UINT64,
-        "extra": UINT64, "differing": UINT64, "largest_difference": FLOAT64, "examples": _TEXTS,
-        "bypass_rows": UINT64, "gap_rows": UINT64, "causes": _TEXTS, "verdict": STRING,
+        "partition": STRING,
+        "snapshot": UINT64,
+        "keys_compared": UINT64,
+        "missing": UINT64,
+        "extra": UINT64,
+        "differing": UINT64,
+        "largest_difference": FLOAT64,
+        "examples": _TEXTS,
+        "bypass_rows": UINT64,
+        "gap_rows": UINT64,
+        "causes": _TEXTS,
+        "verdict": STRING,
         "retained_rows": UINT64,
     },
     "REBUILD": {
-        "step": STRING, "view": STRING, "target": STRING, "partition": STRING, "rows": UINT64,
-        "status": STRING, "commit": _MAYBE_NUMBER,
+        "step": STRING,
+        "view": STRING,
+        "target": STRING,
+        "partition": STRING,
+        "rows": UINT64,
+        "status": STRING,
+        "commit": _MAYBE_NUMBER,
     },
     "ROLLBACK": {
-        "view": STRING, "replaced": STRING, "target": STRING, "kept_target": STRING,
-        "verdict": STRING, "mend": STRING, "commit": UINT64,
+        "view": STRING,
+        "replaced": STRING,
+        "target": STRING,
+        "kept_target": STRING,
+        "verdict": STRING,
+        "mend": STRING,
+        "commit": UINT64,
     },
-}  # fmt: skip
+}
 
 _COMPUTE_CHUNKS = ("BACKFILL", "REPLAY", "RECONCILE", "ADOPT", "REBUILD")
 """Commands that compute chunks, where the setting `engine` says."""
@@ -141,18 +186,26 @@ def _partition(
 
 
 def _backfill(
-    statement: nodes.SystemView, view: MaterializedView, context: StatementContext,
+    statement: nodes.SystemView,
+    view: MaterializedView,
+    context: StatementContext,
     snapshot: Snapshot,
-) -> tuple[Any, ...]:  # fmt: skip
+) -> tuple[Any, ...]:
     from olapdb.views.jobs.backfill import backfill, refuse_incomplete
 
     if statement.discard_bypass:
         _discard_first(statement, view, context)
     rows = backfill(
-        context.services, view.id, partition=_partition(statement, view.source_id, context, snapshot),
-        executor=executor_of(context), progress=context.progress, query_id=context.query_id,
-        statement=context.text, settings=context.settings, stop=context.cancelled,
-    )  # fmt: skip
+        context.services,
+        view.id,
+        partition=_partition(statement, view.source_id, context, snapshot),
+        executor=executor_of(context),
+        progress=context.progress,
+        query_id=context.query_id,
+        statement=context.text,
+        settings=context.settings,
+        stop=context.cancelled,
+    )
     done = tuple(rows)
     refuse_incomplete(view, done, context.query_id)
     return done
@@ -172,25 +225,34 @@ def _discard_first(
             " partition of the target; SYSTEM BACKFILL VIEW … PARTITION p then fills one of the"
             " source.",
             position=statement.position,
-        )  # fmt: skip
+        )
     replay(
-        context.services, view.id, discard_bypass=True, executor=executor_of(context),
-        progress=context.progress, query_id=context.query_id, statement=context.text,
-        settings=context.settings, stop=context.cancelled,
-    )  # fmt: skip
+        context.services,
+        view.id,
+        discard_bypass=True,
+        executor=executor_of(context),
+        progress=context.progress,
+        query_id=context.query_id,
+        statement=context.text,
+        settings=context.settings,
+        stop=context.cancelled,
+    )
 
 
 def _plan(
-    statement: nodes.SystemView, view: MaterializedView, context: StatementContext,
+    statement: nodes.SystemView,
+    view: MaterializedView,
+    context: StatementContext,
     snapshot: Snapshot,
-) -> tuple[Any, ...]:  # fmt: skip
+) -> tuple[Any, ...]:
     from olapdb.views.jobs.backfill import backfill_plan
 
     if statement.discard_bypass:
         raise BadArguments(
             "DRY RUN names the chunks of the gap, and discards nothing.",
-            hint="Leave DISCARD BYPASS out.", position=statement.position,
-        )  # fmt: skip
+            hint="Leave DISCARD BYPASS out.",
+            position=statement.position,
+        )
     partition = _partition(statement, view.source_id, context, snapshot)
     return backfill_plan(snapshot, view, partition=partition, settings=context.settings)
 
@@ -204,17 +266,27 @@ def _cancel(
 
 
 def _replay(
-    statement: nodes.SystemView, view: MaterializedView, context: StatementContext,
+    statement: nodes.SystemView,
+    view: MaterializedView,
+    context: StatementContext,
     snapshot: Snapshot,
-) -> tuple[Any, ...]:  # fmt: skip
+) -> tuple[Any, ...]:
     from olapdb.views.jobs.replay import replay
 
     return replay(
-        context.services, view.id, partition=_partition(statement, view.target_id, context, snapshot),
-        stale=statement.stale, condition=_condition(statement, context),
-        discard_bypass=statement.discard_bypass, executor=executor_of(context), progress=context.progress, query_id=context.query_id,
-        statement=context.text, settings=context.settings, stop=context.cancelled,
-    )  # fmt: skip
+        context.services,
+        view.id,
+        partition=_partition(statement, view.target_id, context, snapshot),
+        stale=statement.stale,
+        condition=_condition(statement, context),
+        discard_bypass=statement.discard_bypass,
+        executor=executor_of(context),
+        progress=context.progress,
+        query_id=context.query_id,
+        statement=context.text,
+        settings=context.settings,
+        stop=context.cancelled,
+    )
 
 
 def _condition(statement: nodes.SystemView, context: StatementContext) -> KeyCondition | None:
@@ -231,10 +303,15 @@ def _adopt(view: MaterializedView, context: StatementContext) -> tuple[Any, ...]
     from olapdb.views.jobs.adopt import adopt
 
     return adopt(
-        context.services, view.id, executor=executor_of(context), progress=context.progress,
-        query_id=context.query_id, statement=context.text, settings=context.settings,
+        context.services,
+        view.id,
+        executor=executor_of(context),
+        progress=context.progress,
+        query_id=context.query_id,
+        statement=context.text,
+        settings=context.settings,
         stop=context.cancelled,
-    )  # fmt: skip
+    )
 
 
 def _ledger(view: MaterializedView, snapshot: Snapshot) -> tuple[Any, ...]:
@@ -246,14 +323,24 @@ def _ledger(view: MaterializedView, snapshot: Snapshot) -> tuple[Any, ...]:
 
 
 def _reconcile(
-    statement: nodes.SystemView, view: MaterializedView, context: StatementContext,
+    statement: nodes.SystemView,
+    view: MaterializedView,
+    context: StatementContext,
     snapshot: Snapshot,
-) -> tuple[Any, ...]:  # fmt: skip
+) -> tuple[Any, ...]:
     from olapdb.views.proof.reconcile import reconcile
 
     return reconcile(
-        context.services, view.id, partition=_partition(statement, view.target_id, context, snapshot),
-        sample=statement.sample, oldest=statement.oldest, stale=statement.stale,
-        executor=executor_of(context), progress=context.progress, query_id=context.query_id,
-        statement=context.text, settings=context.settings, stop=context.cancelled,
-    )  # fmt: skip
+        context.services,
+        view.id,
+        partition=_partition(statement, view.target_id, context, snapshot),
+        sample=statement.sample,
+        oldest=statement.oldest,
+        stale=statement.stale,
+        executor=executor_of(context),
+        progress=context.progress,
+        query_id=context.query_id,
+        statement=context.text,
+        settings=context.settings,
+        stop=context.cancelled,
+    )

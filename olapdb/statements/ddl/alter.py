@@ -25,14 +25,7 @@ from olapdb.errors import (
     ProgrammingError,
 )
 from olapdb.ingest.read_parts import Pin, discarding
-from olapdb.model.changes import (
-    Change,
-    LeaseLive,
-    NoViewSince,
-    PutObject,
-    Requirement,
-    RevisionIs,
-)
+from olapdb.model.changes import Change, LeaseLive, NoViewSince, PutObject, Requirement, RevisionIs
 from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
@@ -57,13 +50,17 @@ from olapdb.views.definition.overlay_snapshot import Overlay
 
 _COMMENTS = nodes.ModifyComment | nodes.CommentColumn
 _COLUMNS = (
-    nodes.AddColumn | nodes.DropColumn | nodes.RenameColumn | nodes.ModifyColumn
-    | nodes.ConstraintAction | nodes.IndexAction | nodes.ModifyOrderBy | nodes.ModifySetting
+    nodes.AddColumn
+    | nodes.DropColumn
+    | nodes.RenameColumn
+    | nodes.ModifyColumn
+    | nodes.ConstraintAction
+    | nodes.IndexAction
+    | nodes.ModifyOrderBy
+    | nodes.ModifySetting
     | nodes.ModifyTtl
-)  # fmt: skip
-_ROWS = (
-    nodes.UpdateWhere | nodes.DeleteWhere | nodes.ClearColumn | nodes.MaterializeColumn
-)  # fmt: skip
+)
+_ROWS = nodes.UpdateWhere | nodes.DeleteWhere | nodes.ClearColumn | nodes.MaterializeColumn
 
 
 def alter(statement: nodes.Alter, context: StatementContext) -> Result:
@@ -118,8 +115,9 @@ def _alter_partitions(statement: nodes.Alter, context: StatementContext) -> Resu
     if other is not None:
         raise NotSupportedError(
             "An action on partitions stands apart from other actions.",
-            hint="Make two ALTER TABLE of it.", position=other.position,
-        )  # fmt: skip
+            hint="Make two ALTER TABLE of it.",
+            position=other.position,
+        )
     return Result(affected_rows=sum(alter_partition(statement, one, context) for one in actions))
 
 
@@ -211,9 +209,13 @@ def _of_columns(actions: Sequence[nodes.AlterAction], table: Table) -> Iterator[
 
 
 def _publish(
-    draft: Draft, steps: list[Step], statement: nodes.Alter, context: StatementContext,
-    snapshot: Snapshot, tried: set[str],
-) -> int:  # fmt: skip
+    draft: Draft,
+    steps: list[Step],
+    statement: nodes.Alter,
+    context: StatementContext,
+    snapshot: Snapshot,
+    tried: set[str],
+) -> int:
     before = draft.before
     after = before if draft.table == before else draft.finished()
     if after is before and not steps:
@@ -222,9 +224,14 @@ def _publish(
     services = context.services
     with Pin(services, snapshot.number):
         mutation = Mutation(
-            services, snapshot, after, surroundings(context, snapshot), context.query_id,
-            context.text[:65_536], context.parameters,
-        )  # fmt: skip
+            services,
+            snapshot,
+            after,
+            surroundings(context, snapshot),
+            context.query_id,
+            context.text[:65_536],
+            context.parameters,
+        )
         rereading = Rereading(before, after, tried)
         try:
             rereading.apply(mutation)
@@ -232,8 +239,10 @@ def _publish(
                 mutation.run(step)
             needed, changes = mutation.commit_data()
             requirements: list[Requirement] = [
-                LeaseLive(services.lease_id), RevisionIs(before.id, before.revision), *needed
-            ]  # fmt: skip
+                LeaseLive(services.lease_id),
+                RevisionIs(before.id, before.revision),
+                *needed,
+            ]
             changes += rereading.told_by_writers(mutation)
             if after is not before:
                 requirements.append(NoViewSince(snapshot.number))

@@ -51,8 +51,9 @@ def modify_order_by(draft: Draft, action: nodes.ModifyOrderBy, scope: BindScope)
                 raise BadArguments(
                     f"{item.expression} cannot be added to ORDER BY of {where}: {name} has a"
                     " default, by which older rows are not sorted.",
-                    hint="ADD COLUMN without one.", position=action.position,
-                )  # fmt: skip
+                    hint="ADD COLUMN without one.",
+                    position=action.position,
+                )
         if not columns_of(bound):
             raise BadArguments(f"{item.expression} in ORDER BY is a constant.")
     draft.table = replace(

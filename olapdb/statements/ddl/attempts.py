@@ -37,9 +37,11 @@ def attempted(context: StatementContext, attempt: Callable[[Snapshot], _Answer])
 
 
 def commit(
-    context: StatementContext, kind: str, requirements: Sequence[Requirement],
+    context: StatementContext,
+    kind: str,
+    requirements: Sequence[Requirement],
     changes: Sequence[Change],
-) -> None:  # fmt: skip
+) -> None:
     """Publishes a change of the schema."""
     context.services.catalog.apply(
         Commit(tuple(requirements), tuple(changes), kind, context.query_id, context.text[:65_536])

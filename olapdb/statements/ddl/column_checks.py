@@ -182,6 +182,7 @@ def constraint_of(definition: nodes.ConstraintDefinition) -> tuple[str, str]:
     if definition.kind == "ASSUME":
         raise NotSupportedError(
             f"Constraint {definition.name}: ASSUME is not supported.",
-            hint="Write CHECK: then it is true, and not assumed.", position=definition.position,
-        )  # fmt: skip
+            hint="Write CHECK: then it is true, and not assumed.",
+            position=definition.position,
+        )
     return definition.name, to_sql(definition.expression)

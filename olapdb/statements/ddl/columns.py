@@ -76,9 +76,11 @@ class Draft:
             if old.name != new.name or old.type != new.type:
                 past.append(PastColumn(old.id, self.version, old.name, old.type.name, holds))
         return replace(
-            self.table, past=tuple(past), version=self.version,
+            self.table,
+            past=tuple(past),
+            version=self.version,
             last_column_id=next_column_id(self.table) - 1,
-        )  # fmt: skip
+        )
 
     # --- ADD and DROP
 
@@ -89,19 +91,24 @@ class Draft:
                 return
             raise DuplicateColumn(
                 f"Cannot add column {definition.name}: {self._where} has it already.",
-                hint="Say IF NOT EXISTS.", position=action.position,
-            )  # fmt: skip
+                hint="Say IF NOT EXISTS.",
+                position=action.position,
+            )
         if definition.type is None:
             raise BadArguments(
                 f"Column {definition.name} needs a type to be added.", position=action.position
             )
         _refuse_ttl(definition)
         made = Column(
-            next_column_id(self.table), definition.name,
+            next_column_id(self.table),
+            definition.name,
             make_nullable(definition.type) if self.nullable else definition.type,
-            definition.default_kind, _text(definition.default), definition.comment,
-            _codec(definition), self.version,
-        )  # fmt: skip
+            definition.default_kind,
+            _text(definition.default),
+            definition.comment,
+            _codec(definition),
+            self.version,
+        )
         self._put(made, action.first, action.after, action)
 
     def drop(self, action: nodes.DropColumn) -> None:
@@ -122,14 +129,16 @@ class Draft:
             if column.name in names_in(text, self.table):
                 raise UnknownIdentifier(
                     f"Cannot drop column {column.name} of {self._where}: {what} names it.",
-                    hint=f"Remove {what} first.", position=action.position,
-                )  # fmt: skip
+                    hint=f"Remove {what} first.",
+                    position=action.position,
+                )
         left = tuple(c for c in self.table.columns if c.id != column.id)
         if not left:
             raise BadArguments(
-                f"Cannot drop all columns of {self._where}.", hint="DROP TABLE drops the table.",
+                f"Cannot drop all columns of {self._where}.",
+                hint="DROP TABLE drops the table.",
                 position=action.position,
-            )  # fmt: skip
+            )
         self.table = replace(
             self.table, columns=left, last_column_id=next_column_id(self.table) - 1
         )
@@ -149,9 +158,10 @@ class Draft:
             )
         if any(new == action.name for _, new in self.renamed):
             raise NotSupportedError(
-                f"{action.name} got this name in the same ALTER.", hint="Rename it at once.",
+                f"{action.name} got this name in the same ALTER.",
+                hint="Rename it at once.",
                 position=action.position,
-            )  # fmt: skip
+            )
 
         def text(expression: str) -> str:
             return renamed_in(expression, self.table, action.name, action.new_name)
@@ -183,9 +193,13 @@ class Draft:
         )
         had = self.table
         self.table = replace(
-            had, columns=columns, constraints=constraints, indexes=indexes, settings=settings,
+            had,
+            columns=columns,
+            constraints=constraints,
+            indexes=indexes,
+            settings=settings,
             ttl=ttl,
-        )  # fmt: skip
+        )
         self.renamed.append((action.name, action.new_name))
         self.renames.append((had, self.table))
 
@@ -291,8 +305,9 @@ class Draft:
                     return
                 raise BadArguments(
                     f"{self._where} has no constraint {action.name}.",
-                    hint=f"It has {', '.join(known) or 'none'}.", position=action.position,
-                )  # fmt: skip
+                    hint=f"It has {', '.join(known) or 'none'}.",
+                    position=action.position,
+                )
             left = tuple(c for c in self.table.constraints if c[0] != action.name)
             self.table = replace(self.table, constraints=left)
             return
@@ -339,8 +354,9 @@ class Draft:
             if after not in names:
                 raise NoSuchColumn(
                     f"There is no column {after} in {self._where} to put {column.name} after.",
-                    hint=f"It has {', '.join(names)}.", position=action.position,
-                )  # fmt: skip
+                    hint=f"It has {', '.join(names)}.",
+                    position=action.position,
+                )
             at = names.index(after) + 1
         columns.insert(at, column)
         self.table = replace(self.table, columns=tuple(columns))
@@ -382,9 +398,8 @@ def nested_columns(table: Table, name: str) -> tuple[str, ...]:
     if table.column(name) is not None:
         return ()
     return tuple(
-        c.name for c in table.columns
-        if c.name.startswith(f"{name}.") and isinstance(c.type, Array)
-    )  # fmt: skip
+        c.name for c in table.columns if c.name.startswith(f"{name}.") and isinstance(c.type, Array)
+    )
 
 
 def renamed_in(text: str, table: Table, old: str, new: str) -> str:
@@ -430,5 +445,6 @@ def _refuse_ttl(definition: nodes.ColumnDefinition) -> None:
     if definition.ttl is not None:
         raise NotSupportedError(
             f"Column {definition.name}: a column's TTL is not supported.",
-            hint="MODIFY TTL removes rows.", position=definition.position,
-        )  # fmt: skip
+            hint="MODIFY TTL removes rows.",
+            position=definition.position,
+        )

@@ -8,12 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from olapdb.dml.attach_parts import cloned_parts, with_columns_of
-from olapdb.errors import (
-    BadArguments,
-    DatabaseAlreadyExists,
-    NotSupportedError,
-    TableAlreadyExists,
-)
+from olapdb.errors import BadArguments, DatabaseAlreadyExists, NotSupportedError, TableAlreadyExists
 from olapdb.ingest.block_stager import StagedInsert, join_staged, stage_insert
 from olapdb.ingest.deduplicate import Admission
 from olapdb.ingest.read_parts import Pin, discard, discarding
@@ -61,9 +56,10 @@ def _create_database(
         if statement.if_not_exists:
             return Result()
         raise DatabaseAlreadyExists(
-            f"Database {statement.name} exists.", hint="Say IF NOT EXISTS.",
+            f"Database {statement.name} exists.",
+            hint="Say IF NOT EXISTS.",
             position=statement.position,
-        )  # fmt: skip
+        )
     made = Database(str(uuid.uuid4()), statement.name, statement.comment)
     commit(context, "CREATE DATABASE", (), [CreateDatabase(made)])
     return Result()
@@ -100,9 +96,11 @@ def _create_table(
 
 
 def _existing(
-    name: nodes.TableName, statement: nodes.CreateTable | nodes.CreateView,
-    context: StatementContext, snapshot: Snapshot,
-) -> SchemaObject | None:  # fmt: skip
+    name: nodes.TableName,
+    statement: nodes.CreateTable | nodes.CreateView,
+    context: StatementContext,
+    snapshot: Snapshot,
+) -> SchemaObject | None:
     existing = context.find(snapshot, name)
     if existing is None or statement.if_not_exists:
         return existing
@@ -118,10 +116,14 @@ def _existing(
 
 
 def _publish(
-    made: Table | View, existing: SchemaObject | None, context: StatementContext,
-    snapshot: Snapshot, staged: Sequence[StagedInsert] = (), reads: Sequence[tuple[str, int]] = (),
+    made: Table | View,
+    existing: SchemaObject | None,
+    context: StatementContext,
+    snapshot: Snapshot,
+    staged: Sequence[StagedInsert] = (),
+    reads: Sequence[tuple[str, int]] = (),
     keys: Sequence[Change] = (),
-) -> None:  # fmt: skip
+) -> None:
     """One commit: what had the name goes, the object comes, with its first rows and their keys.
     `reads` are ids and revisions of what its text names."""
     requirements: list[Requirement] = [DatabaseExists(made.database)]
@@ -130,9 +132,13 @@ def _publish(
     if isinstance(existing, Table) and isinstance(made, Table) and made.id == existing.id:
         rows = join_staged(staged) if staged else None
         publish_successor(
-            made, existing, context, snapshot, rows.requirements if rows else (),
+            made,
+            existing,
+            context,
+            snapshot,
+            rows.requirements if rows else (),
             [*rows.changes, *keys] if rows else (),
-        )  # fmt: skip
+        )
         return
     if existing is None:
         requirements.append(NameIsFree(made.database, made.name))
@@ -150,9 +156,12 @@ def _publish(
 
 
 def _create_clone(
-    statement: nodes.CreateTable, table: Table, existing: SchemaObject | None,
-    context: StatementContext, snapshot: Snapshot,
-) -> Result:  # fmt: skip
+    statement: nodes.CreateTable,
+    table: Table,
+    existing: SchemaObject | None,
+    context: StatementContext,
+    snapshot: Snapshot,
+) -> Result:
     """CLONE AS: the table and the other one's rows, by reference, in one commit."""
     source = like_of(statement, context, snapshot)
     assert source is not None
@@ -168,9 +177,12 @@ def _create_clone(
 
 
 def _create_filled(
-    statement: nodes.CreateTable, table: Table, existing: SchemaObject | None,
-    context: StatementContext, snapshot: Snapshot,
-) -> Result:  # fmt: skip
+    statement: nodes.CreateTable,
+    table: Table,
+    existing: SchemaObject | None,
+    context: StatementContext,
+    snapshot: Snapshot,
+) -> Result:
     """AS SELECT: the rows are staged for a table that does not exist yet, and one commit makes the
     table and all of them visible; a SELECT that fails leaves nothing."""
     assert statement.query is not None
@@ -186,11 +198,17 @@ def _create_filled(
             block = rows if admission is None else admission.admit(rows)
             staged.append(
                 stage_insert(
-                    table, block, snapshot, services.store, services.lease_id,
-                    settings=context.settings, environment=context.environment,
-                    cache=services.cache, cancelled=context.cancelled,
+                    table,
+                    block,
+                    snapshot,
+                    services.store,
+                    services.lease_id,
+                    settings=context.settings,
+                    environment=context.environment,
+                    cache=services.cache,
+                    cancelled=context.cancelled,
                 )
-            )  # fmt: skip
+            )
     except BaseException:
         give_up()
         raise
@@ -218,9 +236,10 @@ def _create_view(
         return Result()
     if existing is not None and not isinstance(existing, View):
         raise TableAlreadyExists(
-            f"{existing.database}.{existing.name} is not a view.", hint="DROP it first.",
+            f"{existing.database}.{existing.name} is not a view.",
+            hint="DROP it first.",
             position=statement.name.position,
-        )  # fmt: skip
+        )
     plan = select.plan_query(statement.query, context, snapshot)
     columns = tuple(Column(i, n, t) for i, (n, t) in enumerate(zip(plan.names, plan.types), 1))
     if statement.columns:

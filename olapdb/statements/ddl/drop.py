@@ -55,9 +55,10 @@ def _drop_object(
         return
     if statement.kind == "VIEW" and isinstance(found, Table):
         raise IncorrectQuery(
-            f"{found.database}.{found.name} is a table, not a view.", hint="Say DROP TABLE.",
+            f"{found.database}.{found.name} is a table, not a view.",
+            hint="Say DROP TABLE.",
             position=name.position,
-        )  # fmt: skip
+        )
     requirements = as_read_and_unneeded(found)
     parts = snapshot.parts(found.id) if statement.if_empty and isinstance(found, Table) else ()
     if statement.if_empty and isinstance(found, Table):
@@ -65,9 +66,10 @@ def _drop_object(
         requirements.append(PartsOfPartitionAre(found.id, None, every))
     if any(part.rows for part in parts):
         raise TableNotEmpty(
-            f"{found.database}.{found.name} is not empty.", hint="Leave IF EMPTY out, or TRUNCATE it.",
+            f"{found.database}.{found.name} is not empty.",
+            hint="Leave IF EMPTY out, or TRUNCATE it.",
             position=name.position,
-        )  # fmt: skip
+        )
     refuse_dependents(snapshot, found, "drop")
     if isinstance(found, MaterializedView):
         from olapdb.views.definition.create import drop_view
@@ -91,9 +93,10 @@ def _drop_database(
     in it meanwhile would be without a database, so the commit conflicts."""
     if statement.if_empty:
         raise NotSupportedError(
-            "DROP DATABASE IF EMPTY is not supported.", hint="Look with SHOW TABLES first.",
+            "DROP DATABASE IF EMPTY is not supported.",
+            hint="Look with SHOW TABLES first.",
             position=statement.position,
-        )  # fmt: skip
+        )
     if name.name not in snapshot.databases and statement.if_exists:
         return
     require_database(name.name, snapshot, name.position)

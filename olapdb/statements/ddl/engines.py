@@ -39,9 +39,15 @@ from olapdb.types import (
 LOG_ENGINES = ("Memory", "Log", "TinyLog", "StripeLog")
 """One storage under four names: the rows in the order of their insertion."""
 ENGINES = (
-    "MergeTree", "SummingMergeTree", "AggregatingMergeTree", "ReplacingMergeTree",
-    "CollapsingMergeTree", "VersionedCollapsingMergeTree", *LOG_ENGINES, "Null",
-)  # fmt: skip
+    "MergeTree",
+    "SummingMergeTree",
+    "AggregatingMergeTree",
+    "ReplacingMergeTree",
+    "CollapsingMergeTree",
+    "VersionedCollapsingMergeTree",
+    *LOG_ENGINES,
+    "Null",
+)
 _LATER = (
     "CoalescingMergeTree",
     "GraphiteMergeTree",
@@ -51,7 +57,18 @@ _LATER = (
     "Merge",
     "Dictionary",
 )
-_OUTSIDE = ("Distributed", "Kafka", "RabbitMQ", "NATS", "S3", "S3Queue", "URL", "File", "MySQL", "PostgreSQL")  # fmt: skip
+_OUTSIDE = (
+    "Distributed",
+    "Kafka",
+    "RabbitMQ",
+    "NATS",
+    "S3",
+    "S3Queue",
+    "URL",
+    "File",
+    "MySQL",
+    "PostgreSQL",
+)
 
 _USES: Mapping[str, str] = {
     "ReplacingMergeTree": "ReplacingMergeTree([version[, is_deleted]])",
@@ -143,8 +160,9 @@ def _arguments(name: str, clause: nodes.EngineClause) -> tuple[str, ...]:
         if not isinstance(argument, nodes.Identifier) or len(argument.parts) != 1:
             raise BadArguments(
                 f"Engine {name} takes names of columns.",
-                hint=f"Say {_USES[name]}.", position=clause.position,
-            )  # fmt: skip
+                hint=f"Say {_USES[name]}.",
+                position=clause.position,
+            )
     return tuple(a.parts[0] for a in given if isinstance(a, nodes.Identifier))
 
 
@@ -173,8 +191,9 @@ def _refuse_clauses(engine: Engine, storage: nodes.StorageClause) -> None:
             position = storage.engine.position if storage.engine is not None else None
             raise BadArguments(
                 f"Engine {engine.name} has no {what}.",
-                hint="Leave the clause out, or use MergeTree.", position=position,
-            )  # fmt: skip
+                hint="Leave the clause out, or use MergeTree.",
+                position=position,
+            )
 
 
 def _deduplicates_only(engine: Engine, storage: nodes.StorageClause) -> bool:
@@ -251,9 +270,10 @@ def _check_aggregating(table: Table) -> None:
     measures = _of_measures(table.columns)
     key_text = " ".join((*keys, table.partition_key))
     loose = [
-        c.name for c in table.stored_columns
+        c.name
+        for c in table.stored_columns
         if c not in measures and c.name not in keys and c.name not in key_text
-    ]  # fmt: skip
+    ]
     if measures and loose:
         raise BadArguments(
             f"Columns {', '.join(loose)} of the AggregatingMergeTree table are neither part of "

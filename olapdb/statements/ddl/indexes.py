@@ -40,8 +40,11 @@ from olapdb.types import (
 )
 
 _TYPES: dict[str, IndexType] = {
-    "minmax": "minmax", "set": "set", "bloom_filter": "bloom_filter", "bloomfilter": "bloom_filter",
-}  # fmt: skip
+    "minmax": "minmax",
+    "set": "set",
+    "bloom_filter": "bloom_filter",
+    "bloomfilter": "bloom_filter",
+}
 _HASHED = (Integer, String, FixedString, Date, Date32, DateTime, DateTime64, UUID, Boolean)
 
 
@@ -55,8 +58,9 @@ def skip_index(
     if kind is None:
         raise NotSupportedError(
             f"INDEX … TYPE {definition.type.name} is not supported.",
-            hint="There are minmax, set(n) and bloom_filter.", position=definition.position,
-        )  # fmt: skip
+            hint="There are minmax, set(n) and bloom_filter.",
+            position=definition.position,
+        )
     bound = bind_expression(definition.expression, table, context.scope(snapshot))
     _check_expression(definition, bound, table)
     if kind == "bloom_filter":
@@ -64,23 +68,30 @@ def skip_index(
     if definition.granularity < 1:
         raise BadArguments("GRANULARITY is at least 1.", position=definition.position)
     return SkipIndex(
-        definition.name, to_sql(definition.expression), kind, tuple(sorted(columns_of(bound))),
-        _argument(definition, kind), definition.granularity,
-    )  # fmt: skip
+        definition.name,
+        to_sql(definition.expression),
+        kind,
+        tuple(sorted(columns_of(bound))),
+        _argument(definition, kind),
+        definition.granularity,
+    )
 
 
 def add_indexes(
-    definitions: tuple[nodes.IndexDefinition, ...], table: Table, context: StatementContext,
+    definitions: tuple[nodes.IndexDefinition, ...],
+    table: Table,
+    context: StatementContext,
     snapshot: Snapshot,
-) -> Table:  # fmt: skip
+) -> Table:
     """The table with these too; the names differ."""
     for definition in definitions:
         made = skip_index(definition, table, context, snapshot)
         if any(known.name == made.name for known in table.indexes):
             raise IllegalIndex(
-                f"The index {made.name} is there already.", hint="Choose another name.",
+                f"The index {made.name} is there already.",
+                hint="Choose another name.",
                 position=definition.position,
-            )  # fmt: skip
+            )
         table = replace(table, indexes=(*table.indexes, made))
     return table
 
@@ -147,8 +158,9 @@ def _placed(table: Table, action: nodes.IndexAction) -> Table:
     if action.after not in names:
         raise BadArguments(
             f"{table.database}.{table.name} has no index {action.after} to add {made.name} after.",
-            hint=f"It has {', '.join(names) or 'none'}.", position=action.position,
-        )  # fmt: skip
+            hint=f"It has {', '.join(names) or 'none'}.",
+            position=action.position,
+        )
     at = names.index(action.after) + 1
     return replace(table, indexes=(*others[:at], made, *others[at:]))
 
@@ -169,8 +181,9 @@ def _check_expression(definition: nodes.IndexDefinition, bound: Expression, tabl
     if unstored:
         raise IllegalColumn(
             f"The index {definition.name} is over {unstored[0]}, which no part stores.",
-            hint="Write out what the ALIAS stands for.", position=definition.position,
-        )  # fmt: skip
+            hint="Write out what the ALIAS stands for.",
+            position=definition.position,
+        )
     if isinstance(plain(bound.type), AggregateFunction | Map | Tuple):
         raise IllegalColumn(
             f"An index cannot be over {bound.type}.",
@@ -183,8 +196,9 @@ def _check_expression(definition: nodes.IndexDefinition, bound: Expression, tabl
     ):
         raise IllegalColumn(
             f"An index {definition.type.name} cannot be over {bound.type}.",
-            hint="bloom_filter can; it serves has().", position=definition.position,
-        )  # fmt: skip
+            hint="bloom_filter can; it serves has().",
+            position=definition.position,
+        )
 
 
 def _check_hashed(definition: nodes.IndexDefinition, data_type: DataType) -> None:

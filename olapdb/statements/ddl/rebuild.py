@@ -29,12 +29,21 @@ def rebuild(
     storage = statement.storage
     engine = "" if storage is None or storage.engine is None else engine_of(storage, None).name
     request = RebuildRequest(
-        context.services, view.id, _builder(storage, context), query=statement.query,
-        engine=engine, reshaped=storage is not None, database=context.database,
-        executor=executor_of(context), progress=context.progress, query_id=context.query_id,
-        statement=context.text, settings=context.settings, stop=context.cancelled,
+        context.services,
+        view.id,
+        _builder(storage, context),
+        query=statement.query,
+        engine=engine,
+        reshaped=storage is not None,
+        database=context.database,
+        executor=executor_of(context),
+        progress=context.progress,
+        query_id=context.query_id,
+        statement=context.text,
+        settings=context.settings,
+        stop=context.cancelled,
         named={one.name: one.value for one in statement.settings},
-    )  # fmt: skip
+    )
     return Rebuild(request).run()
 
 
@@ -53,9 +62,16 @@ def rollback(view: MaterializedView, context: StatementContext) -> tuple[Any, ..
 def _builder(storage: nodes.StorageClause | None, context: StatementContext) -> BuildTarget:
     def build(old: Table, columns: tuple[Column, ...], name: str) -> Table:
         fresh = replace(
-            old, id=str(uuid.uuid4()), name=name, columns=columns, version=1, revision=0,
-            past=(), last_column_id=0, created_ms=context.services.clock_ms(),
-        )  # fmt: skip
+            old,
+            id=str(uuid.uuid4()),
+            name=name,
+            columns=columns,
+            version=1,
+            revision=0,
+            past=(),
+            last_column_id=0,
+            created_ms=context.services.clock_ms(),
+        )
         snapshot = context.snapshot()
         if storage is None:
             check_table(fresh, context, snapshot)
@@ -67,22 +83,29 @@ def _builder(storage: nodes.StorageClause | None, context: StatementContext) -> 
                 storage=_completed(storage, old),
                 position=storage.position,
             ),
-            context, snapshot,
-        )  # fmt: skip
+            context,
+            snapshot,
+        )
         return replace(
-            fresh, engine=shape.engine, sorting_key=shape.sorting_key,
-            primary_key=shape.primary_key, partition_key=shape.partition_key,
+            fresh,
+            engine=shape.engine,
+            sorting_key=shape.sorting_key,
+            primary_key=shape.primary_key,
+            partition_key=shape.partition_key,
             ttl=shape.ttl or old.ttl,
-        )  # fmt: skip
+        )
 
     return build
 
 
 def _definition(column: Column) -> nodes.ColumnDefinition:
     return nodes.ColumnDefinition(
-        column.name, column.type, column.default_kind,
-        parse_expression(column.default) if column.default else None, comment=column.comment,
-    )  # fmt: skip
+        column.name,
+        column.type,
+        column.default_kind,
+        parse_expression(column.default) if column.default else None,
+        comment=column.comment,
+    )
 
 
 def _completed(storage: nodes.StorageClause, old: Table) -> nodes.StorageClause:

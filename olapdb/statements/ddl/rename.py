@@ -58,9 +58,10 @@ def _rename_tables(statement: nodes.Rename, context: StatementContext, snapshot:
         require_own_database(after[0], snapshot, new.position)
         if after in names:
             raise TableAlreadyExists(
-                f"{after[0]}.{after[1]} exists.", hint="EXCHANGE TABLES swaps two tables.",
+                f"{after[0]}.{after[1]} exists.",
+                hint="EXCHANGE TABLES swaps two tables.",
                 position=new.position,
-            )  # fmt: skip
+            )
         names[after] = names.pop(before)
         touched[item.id] = item
     new_names = {item.id: name for name, item in names.items() if item.id in touched}
@@ -102,9 +103,13 @@ def _rename_databases(
     changes: list[Change] = [DropDatabase(one.name) for one in moving]
     changes += [CreateDatabase(replace(one, name=new_name[one.id])) for one in moving]
     _publish(
-        context, "RENAME DATABASE", snapshot, items,
-        {o.id: (renamed[o.database], o.name) for o in items}, changes,
-    )  # fmt: skip
+        context,
+        "RENAME DATABASE",
+        snapshot,
+        items,
+        {o.id: (renamed[o.database], o.name) for o in items},
+        changes,
+    )
 
 
 def _pairs(
@@ -116,9 +121,13 @@ def _pairs(
 
 
 def _publish(
-    context: StatementContext, kind: str, snapshot: Snapshot, items: Iterable[SchemaObject],
-    names: Mapping[str, Name], databases: Sequence[Change] = (),
-) -> None:  # fmt: skip
+    context: StatementContext,
+    kind: str,
+    snapshot: Snapshot,
+    items: Iterable[SchemaObject],
+    names: Mapping[str, Name],
+    databases: Sequence[Change] = (),
+) -> None:
     """One commit: `items` under their new `names` (by id), and every view whose text names one.
 
     It requires that what it puts back is what it read, and that no view has come or changed since:

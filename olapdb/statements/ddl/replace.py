@@ -62,9 +62,13 @@ def successor(made: Table, existing: Table, snapshot: Snapshot) -> Table:
             newest += 1
             columns.append(replace(column, id=newest))
     table = replace(
-        made, id=existing.id, columns=tuple(columns), version=existing.version + 1,
-        revision=existing.revision, last_column_id=newest,
-    )  # fmt: skip
+        made,
+        id=existing.id,
+        columns=tuple(columns),
+        version=existing.version + 1,
+        revision=existing.revision,
+        last_column_id=newest,
+    )
     check_altered(snapshot, table, "replace")
     return table
 
@@ -90,25 +94,40 @@ def publish_successor(
     ]
     all_changes += [PutObject(made), *raised(existing, parts), *changes]
     stale, needed = dimension_changed(
-        snapshot, {existing.id}, "DIMENSION CHANGE", context.text[:65_536], context.query_id, rows,
-        services.clock_ms(), services=services, changes=all_changes, settings=context.settings,
-        rejoined=_rejoined(made, existing, snapshot),
-    )  # fmt: skip
-    rejudged, unchanged = publish_rejudged(
-        services, snapshot, check_altered(snapshot, made, "replace"), context.query_id,
+        snapshot,
+        {existing.id},
+        "DIMENSION CHANGE",
         context.text[:65_536],
-    )  # fmt: skip
+        context.query_id,
+        rows,
+        services.clock_ms(),
+        services=services,
+        changes=all_changes,
+        settings=context.settings,
+        rejoined=_rejoined(made, existing, snapshot),
+    )
+    rejudged, unchanged = publish_rejudged(
+        services,
+        snapshot,
+        check_altered(snapshot, made, "replace"),
+        context.query_id,
+        context.text[:65_536],
+    )
     views = tuple(view.id for view in dimension_views(snapshot, {existing.id}))
     own = SchemaIs(made.id, made.version)  # true only once this commit is made
     commit = Commit(
         (
-            RevisionIs(existing.id, existing.revision), NoDependents(existing.id, but=views),
+            RevisionIs(existing.id, existing.revision),
+            NoDependents(existing.id, but=views),
             PartsOfPartitionAre(existing.id, None, ids),
             PartsOfPartitionAre(detached, None, detached_ids),
             *(one for one in dict.fromkeys((*requirements, *needed, *unchanged)) if one != own),
         ),
-        (*all_changes, *stale, *rejudged), "CREATE TABLE", context.query_id, context.text[:65_536],
-    )  # fmt: skip
+        (*all_changes, *stale, *rejudged),
+        "CREATE TABLE",
+        context.query_id,
+        context.text[:65_536],
+    )
     services.catalog.apply(commit)
     services.notify_written(made.id)
 

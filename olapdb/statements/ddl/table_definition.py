@@ -49,12 +49,13 @@ def build_table(
     for what, clause in (
         ("PROJECTION", statement.projections),
         ("SAMPLE BY", statement.storage.sample_by),
-    ):  # fmt: skip
+    ):
         if clause:
             raise NotSupportedError(
-                f"{what} in CREATE TABLE is not supported yet.", hint="Leave the clause out.",
+                f"{what} in CREATE TABLE is not supported yet.",
+                hint="Leave the clause out.",
                 position=statement.position,
-            )  # fmt: skip
+            )
     like = like_of(statement, context, snapshot)
     columns = _columns(statement, like, context, snapshot)
     storage = statement.storage
@@ -88,9 +89,12 @@ def build_table(
 
 
 def _ttl(
-    statement: nodes.CreateTable, like: Table | None, table: Table, context: StatementContext,
+    statement: nodes.CreateTable,
+    like: Table | None,
+    table: Table,
+    context: StatementContext,
     snapshot: Snapshot,
-) -> str:  # fmt: skip
+) -> str:
     from olapdb.statements.ddl.ttl import ttl_text
 
     items = statement.storage.ttl
@@ -233,16 +237,19 @@ def columns_of(
 
 
 def _default_type(
-    definition: nodes.ColumnDefinition, before: Sequence[Column], context: StatementContext,
+    definition: nodes.ColumnDefinition,
+    before: Sequence[Column],
+    context: StatementContext,
     snapshot: Snapshot,
-) -> DataType:  # fmt: skip
+) -> DataType:
     from olapdb.bind import bind_expression
 
     if definition.default is None:
         raise BadArguments(
-            f"Column {definition.name} has no type.", hint="Give a type or a DEFAULT expression.",
+            f"Column {definition.name} has no type.",
+            hint="Give a type or a DEFAULT expression.",
             position=definition.position,
-        )  # fmt: skip
+        )
     shell = Table("", context.database, "", Engine("Null"), tuple(before))
     return bind_expression(definition.default, shell, context.scope(snapshot)).type
 

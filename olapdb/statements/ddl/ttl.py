@@ -46,15 +46,17 @@ def ttl_text(items: Sequence[nodes.TtlItem], table: Table, scope: BindScope) -> 
     if items and not table.engine.is_merge_tree:
         raise BadArguments(
             f"Engine {table.engine.name} has no TTL.",
-            hint="Use a table of the MergeTree family.", position=items[0].position,
-        )  # fmt: skip
+            hint="Use a table of the MergeTree family.",
+            position=items[0].position,
+        )
     for item in items:
         _check(item, table, scope)
     if sum(1 for item in items if item.where is None) > 1:
         raise BadTtlExpression(
             "More than one DELETE TTL expression without WHERE expression is not allowed.",
-            hint="Give all but one of them a WHERE.", position=items[-1].position,
-        )  # fmt: skip
+            hint="Give all but one of them a WHERE.",
+            position=items[-1].position,
+        )
     return ", ".join(_text(item) for item in items)
 
 
@@ -121,8 +123,9 @@ def _check_pure(bound: Expression, text: str, item: nodes.TtlItem) -> None:
             raise BadArguments(
                 "TTL expression cannot contain non-deterministic functions, but contains function"
                 f" {one.name}.",
-                hint=f"{text} has to follow from the row's own columns.", position=item.position,
-            )  # fmt: skip
+                hint=f"{text} has to follow from the row's own columns.",
+                position=item.position,
+            )
 
 
 def _is_time(data_type: DataType) -> bool:
@@ -152,13 +155,18 @@ def materialize_ttl(
     if not table.ttl:
         raise IncorrectQuery(
             f"Cannot MATERIALIZE TTL as there is no TTL set for table {table.database}.{table.name}.",
-            hint="ALTER TABLE … MODIFY TTL sets one.", position=name.position,
-        )  # fmt: skip
+            hint="ALTER TABLE … MODIFY TTL sets one.",
+            position=name.position,
+        )
     wanted = None
     if partition is not None:
         wanted = find_partition(partition, table, context, snapshot)
     done = apply_ttl(
-        context.services, table.id, partition_id=wanted, query_id=context.query_id,
-        statement=context.text, settings=context.settings,
-    )  # fmt: skip
+        context.services,
+        table.id,
+        partition_id=wanted,
+        query_id=context.query_id,
+        statement=context.text,
+        settings=context.settings,
+    )
     return Result(affected_rows=done.rows)

@@ -31,15 +31,26 @@ from olapdb.types import (
 
 FIXED_STRING_BYTES_MAX = 0xFF_FF_FF
 _NOT_IN_NULLABLE = (Array, Map, Nullable, LowCardinality, AggregateFunction)
-_IN_LOW_CARDINALITY = (
-    Integer, Float, Boolean, String, FixedString, Date, Date32, DateTime, UUID,
-)  # fmt: skip
+_IN_LOW_CARDINALITY = (Integer, Float, Boolean, String, FixedString, Date, Date32, DateTime, UUID)
 
 _MERGING_SIMPLY = (
-    "any", "anyLast", "first_value", "last_value", "min", "max", "sum", "sumWithOverflow",
-    "groupBitAnd", "groupBitOr", "groupBitXor", "groupUniqArrayArray", "groupArrayArray",
-    "sumMap", "minMap", "maxMap",
-)  # fmt: skip
+    "any",
+    "anyLast",
+    "first_value",
+    "last_value",
+    "min",
+    "max",
+    "sum",
+    "sumWithOverflow",
+    "groupBitAnd",
+    "groupBitOr",
+    "groupBitXor",
+    "groupUniqArrayArray",
+    "groupArrayArray",
+    "sumMap",
+    "minMap",
+    "maxMap",
+)
 """Functions of which f(f(a), f(b)) is f(a and b): what a SimpleAggregateFunction may be."""
 
 

@@ -27,14 +27,17 @@ def _undrop(statement: nodes.Undrop, context: StatementContext, snapshot: Snapsh
     require_own_database(database, snapshot, statement.name.position)
     if snapshot.find(database, name) is not None:
         raise TableAlreadyExists(
-            f"{database}.{name} exists.", hint="RENAME it first; then the dropped one has the name.",
+            f"{database}.{name} exists.",
+            hint="RENAME it first; then the dropped one has the name.",
             position=statement.name.position,
-        )  # fmt: skip
+        )
     found = _choose(statement, context, database, name)
     commit(
-        context, "UNDROP TABLE", [DatabaseExists(database), NameIsFree(database, name)],
+        context,
+        "UNDROP TABLE",
+        [DatabaseExists(database), NameIsFree(database, name)],
         [UndropTable(found.table.id)],
-    )  # fmt: skip
+    )
 
 
 def _choose(

@@ -26,10 +26,16 @@ def create_materialized_view(
 
     context = context.with_settings(statement.settings, takes_engine=statement.populate)
     created = create_view(
-        context.services, statement, database=context.database, settings=context.settings,
-        query_id=context.query_id, text=context.text, build_inner=_inner_builder(context),
-        executor=executor_of(context), progress=context.progress,
-    )  # fmt: skip
+        context.services,
+        statement,
+        database=context.database,
+        settings=context.settings,
+        query_id=context.query_id,
+        text=context.text,
+        build_inner=_inner_builder(context),
+        executor=executor_of(context),
+        progress=context.progress,
+    )
     context.statistics.warnings += created.warnings
     return Result()
 
@@ -42,9 +48,12 @@ def judged_statement(
 
     context = context.with_settings(statement.settings)
     return judge_statement(
-        context.services, statement, database=context.database, settings=context.settings,
+        context.services,
+        statement,
+        database=context.database,
+        settings=context.settings,
         build_inner=_inner_builder(context),
-    )  # fmt: skip
+    )
 
 
 def _inner_builder(
@@ -103,9 +112,10 @@ def attach_or_detach(statement: nodes.Attach | nodes.Detach, context: StatementC
         if statement.if_not_exists:
             return Result()
         raise TableAlreadyExists(
-            f"{view.database}.{view.name} exists, and is attached.", hint="Say IF NOT EXISTS.",
+            f"{view.database}.{view.name} exists, and is attached.",
+            hint="Say IF NOT EXISTS.",
             position=statement.name.position,
-        )  # fmt: skip
+        )
     raise _stays_attached(statement, f"{view.database}.{view.name}")
 
 
@@ -144,9 +154,14 @@ def alter_query(statement: nodes.Alter, context: StatementContext) -> Result:
     context = context.with_settings(statement.settings)
     view = context.require_view(context.snapshot(), statement.table)
     modify_query(
-        context.services, view.id, action.query, database=context.database,
-        settings=context.settings, query_id=context.query_id, statement=context.text,
-    )  # fmt: skip
+        context.services,
+        view.id,
+        action.query,
+        database=context.database,
+        settings=context.settings,
+        query_id=context.query_id,
+        statement=context.text,
+    )
     return Result()
 
 

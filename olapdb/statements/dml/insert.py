@@ -126,9 +126,12 @@ def insert_query(
 
 
 def query_blocks(
-    table: Table, columns: Sequence[str] | None, query: nodes.Query, context: StatementContext,
+    table: Table,
+    columns: Sequence[str] | None,
+    query: nodes.Query,
+    context: StatementContext,
     snapshot: Snapshot,
-) -> Iterator[pa.Table]:  # fmt: skip
+) -> Iterator[pa.Table]:
     """Blocks of the table out of a SELECT, by position."""
     from olapdb.statements.query.select import run_query
 
@@ -145,9 +148,13 @@ def query_blocks(
 
 
 def run_insert_data(
-    name: str, data: Any, columns: Sequence[str] | None, token: str | None,
-    context: StatementContext, offsets: Mapping[str, Sequence[int]] | None = None,
-) -> InsertedRows:  # fmt: skip
+    name: str,
+    data: Any,
+    columns: Sequence[str] | None,
+    token: str | None,
+    context: StatementContext,
+    offsets: Mapping[str, Sequence[int]] | None = None,
+) -> InsertedRows:
     """`connection.insert`: Arrow data by column name. Where an ALTER of the table was faster, it
     begins again as `run_insert` does, but for a stream, which is drawn only once."""
     given = data if isinstance(data, Mapping) else _arrow(data)
@@ -157,9 +164,13 @@ def run_insert_data(
 
 
 def _run_insert_data(
-    name: str, data: Mapping[str, Any] | Data, columns: Sequence[str] | None, token: str | None,
-    context: StatementContext, offsets: Mapping[str, Sequence[int]] | None,
-) -> InsertedRows:  # fmt: skip
+    name: str,
+    data: Mapping[str, Any] | Data,
+    columns: Sequence[str] | None,
+    token: str | None,
+    context: StatementContext,
+    offsets: Mapping[str, Sequence[int]] | None,
+) -> InsertedRows:
     from olapdb.sql.parser import parse_table_name
 
     snapshot = context.snapshot()
@@ -175,32 +186,52 @@ def _run_insert_data(
         if isinstance(source, pa.RecordBatchReader):
             source = _until_cancelled(source, context)
     blocks = make_blocks(
-        table, source, columns=None, types=types, settings=context.settings,
-        environment=context.environment, snapshot=snapshot, null_as_default=False,
+        table,
+        source,
+        columns=None,
+        types=types,
+        settings=context.settings,
+        environment=context.environment,
+        snapshot=snapshot,
+        null_as_default=False,
         cache=context.services.cache,
-    )  # fmt: skip
+    )
     return _commit(table, blocks, token, stretches_of(offsets), context, snapshot)
 
 
 def _write(
-    table: Table, columns: Sequence[str] | None, data: Any, types: Sequence[DataType],
-    context: StatementContext, snapshot: Snapshot,
-) -> InsertedRows:  # fmt: skip
+    table: Table,
+    columns: Sequence[str] | None,
+    data: Any,
+    types: Sequence[DataType],
+    context: StatementContext,
+    snapshot: Snapshot,
+) -> InsertedRows:
     blocks = _blocks(table, columns, data, types, context, snapshot)
     return _commit(table, blocks, _token(context), _offsets(context), context, snapshot)
 
 
 def _blocks(
-    table: Table, columns: Sequence[str] | None, data: Any, types: Sequence[DataType],
-    context: StatementContext, snapshot: Snapshot, nulls: str = "input_format_null_as_default",
-) -> Iterator[pa.Table]:  # fmt: skip
+    table: Table,
+    columns: Sequence[str] | None,
+    data: Any,
+    types: Sequence[DataType],
+    context: StatementContext,
+    snapshot: Snapshot,
+    nulls: str = "input_format_null_as_default",
+) -> Iterator[pa.Table]:
     """`nulls` is the setting that says what NULL does in a column that is not Nullable."""
     return make_blocks(
-        table, data, columns=[c.name for c in _target_columns(table, columns)], types=types,
-        settings=context.settings, environment=context.environment, snapshot=snapshot,
+        table,
+        data,
+        columns=[c.name for c in _target_columns(table, columns)],
+        types=types,
+        settings=context.settings,
+        environment=context.environment,
+        snapshot=snapshot,
         null_as_default=context.settings.boolean(nulls),
         cache=context.services.cache,
-    )  # fmt: skip
+    )
 
 
 def _token(context: StatementContext) -> str | None:
@@ -214,22 +245,36 @@ def _offsets(context: StatementContext) -> Stretches:
 
 
 def _commit(
-    table: Table, blocks: Iterable[pa.Table], token: str | None, offsets: Stretches,
-    context: StatementContext, snapshot: Snapshot,
-) -> InsertedRows:  # fmt: skip
+    table: Table,
+    blocks: Iterable[pa.Table],
+    token: str | None,
+    offsets: Stretches,
+    context: StatementContext,
+    snapshot: Snapshot,
+) -> InsertedRows:
     result = insert(
-        context.services, table.id, blocks, query_id=context.query_id,
-        statement=context.text[:4_096], token=token, offsets=offsets, settings=context.settings,
-        environment=context.environment, snapshot=snapshot, cancelled=context.cancelled,
-    )  # fmt: skip
+        context.services,
+        table.id,
+        blocks,
+        query_id=context.query_id,
+        statement=context.text[:4_096],
+        token=token,
+        offsets=offsets,
+        settings=context.settings,
+        environment=context.environment,
+        snapshot=snapshot,
+        cancelled=context.cancelled,
+    )
     context.statistics.rows_written += result.rows
     context.statistics.duplicates_dropped += result.duplicates_dropped
     context.statistics.warnings += [one for write in result.views for one in write.warnings]
     context.statistics.duplicate_inserts += result.duplicate
     return InsertedRows(
-        result.rows, duplicate=result.duplicate, duplicates_dropped=result.duplicates_dropped,
+        result.rows,
+        duplicate=result.duplicate,
+        duplicates_dropped=result.duplicates_dropped,
         commit=result.commit,
-    )  # fmt: skip
+    )
 
 
 # --- columns
@@ -268,9 +313,12 @@ def _wrong_count(expected: int, found: int) -> NumberOfColumnsDoesntMatch:
 
 
 def _literal_rows(
-    values: nodes.ValuesData, table: Table, columns: Sequence[str] | None,
-    context: StatementContext, snapshot: Snapshot,
-) -> tuple[Any, Sequence[DataType]]:  # fmt: skip
+    values: nodes.ValuesData,
+    table: Table,
+    columns: Sequence[str] | None,
+    context: StatementContext,
+    snapshot: Snapshot,
+) -> tuple[Any, Sequence[DataType]]:
     from olapdb.sql.values.csv_values import read_values
 
     fields = _target_columns(table, columns)
@@ -288,9 +336,11 @@ def _literal_rows(
 
 
 def _expression_rows(
-    rows: Sequence[Sequence[nodes.Expression | None]], fields: Sequence[Column],
-    context: StatementContext, snapshot: Snapshot,
-) -> tuple[pa.Table, Sequence[DataType]]:  # fmt: skip
+    rows: Sequence[Sequence[nodes.Expression | None]],
+    fields: Sequence[Column],
+    context: StatementContext,
+    snapshot: Snapshot,
+) -> tuple[pa.Table, Sequence[DataType]]:
     """VALUES with expressions or parameters: each is bound, folded and cast on its own."""
     from olapdb.bind import bind_constant
 

@@ -37,29 +37,41 @@ def update(statement: nodes.Update, context: StatementContext) -> Result:
     table = context.require_table(snapshot, statement.table, "UPDATE")
     if statement.where is None:
         raise IncorrectQuery(
-            "UPDATE needs a WHERE.", hint="WHERE 1 changes every row.",
-            position=statement.position,
-        )  # fmt: skip
+            "UPDATE needs a WHERE.", hint="WHERE 1 changes every row.", position=statement.position
+        )
     result = mutate(
-        context.services, table.id, SetStep(statement.assignments, statement.where), kind="UPDATE",
-        around=surroundings(context, snapshot), query_id=context.query_id,
-        statement=context.text[:65_536], parameters=context.parameters,
-    )  # fmt: skip
+        context.services,
+        table.id,
+        SetStep(statement.assignments, statement.where),
+        kind="UPDATE",
+        around=surroundings(context, snapshot),
+        query_id=context.query_id,
+        statement=context.text[:65_536],
+        parameters=context.parameters,
+    )
     return Result(affected_rows=result.rows)
 
 
 def deduplicate(
-    statement: nodes.Optimize, table: Table, partition_id: str | None, context: StatementContext,
+    statement: nodes.Optimize,
+    table: Table,
+    partition_id: str | None,
+    context: StatementContext,
     snapshot: Snapshot,
-) -> None:  # fmt: skip
+) -> None:
     """OPTIMIZE … DEDUPLICATE [BY …]: of equal rows of a partition one stays; views are told, as
     rows leave."""
     step = DeduplicateStep(_compared(statement, table, context, snapshot), partition_id)
     mutate(
-        context.services, table.id, step, kind="DEDUPLICATE",
-        around=surroundings(context, snapshot), query_id=context.query_id,
-        statement=context.text[:65_536], parameters=context.parameters,
-    )  # fmt: skip
+        context.services,
+        table.id,
+        step,
+        kind="DEDUPLICATE",
+        around=surroundings(context, snapshot),
+        query_id=context.query_id,
+        statement=context.text[:65_536],
+        parameters=context.parameters,
+    )
 
 
 def _compared(
@@ -98,9 +110,13 @@ def _compared(
 def surroundings(context: StatementContext, snapshot: Snapshot) -> Surroundings:
     services = context.services
     return Surroundings(
-        snapshot, services.store, services.cache, context.settings, context.environment,
+        snapshot,
+        services.store,
+        services.cache,
+        context.settings,
+        context.environment,
         context.cancelled,
-    )  # fmt: skip
+    )
 
 
 def step_of(
@@ -123,9 +139,11 @@ def step_of(
 
 
 def _partition(
-    reference: nodes.PartitionReference | None, table: Table, context: StatementContext,
+    reference: nodes.PartitionReference | None,
+    table: Table,
+    context: StatementContext,
     snapshot: Snapshot,
-) -> str | None:  # fmt: skip
+) -> str | None:
     if reference is None:
         return None
     return find_partition(reference, table, context, snapshot)
@@ -140,8 +158,9 @@ def _clear(
             return ()
         raise NotFoundColumnInBlock(
             f"There is no column {action.name} in {table.database}.{table.name} to clear.",
-            hint=f"It has {', '.join(c.name for c in table.columns)}.", position=action.position,
-        )  # fmt: skip
+            hint=f"It has {', '.join(c.name for c in table.columns)}.",
+            position=action.position,
+        )
     column = _stored(action.name, table, action)
     if column.name in _keys(table) or column.name in table.engine.arguments:
         raise AlterOfColumnIsForbidden(
@@ -192,8 +211,9 @@ def _stored(name: str, table: Table, action: nodes.AlterAction) -> Column:
 def _unknown(name: str, table: Table, action: nodes.Node) -> NoSuchColumn:
     return NoSuchColumn(
         f"There is no column {name} in {table.database}.{table.name}.",
-        hint=f"It has {', '.join(c.name for c in table.columns)}.", position=action.position,
-    )  # fmt: skip
+        hint=f"It has {', '.join(c.name for c in table.columns)}.",
+        position=action.position,
+    )
 
 
 def _keys(table: Table) -> frozenset[str]:

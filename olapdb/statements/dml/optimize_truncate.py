@@ -30,11 +30,17 @@ def delete(statement: nodes.Delete, context: StatementContext) -> Result:
     if statement.partition is not None:
         partition = find_partition(statement.partition, table, context, snapshot)
     result = delete_rows(
-        context.services, table.id, require_condition(statement.where), partition_id=partition,
-        query_id=context.query_id, statement=context.text, settings=context.settings,
-        environment=context.environment, parameters=context.parameters,
+        context.services,
+        table.id,
+        require_condition(statement.where),
+        partition_id=partition,
+        query_id=context.query_id,
+        statement=context.text,
+        settings=context.settings,
+        environment=context.environment,
+        parameters=context.parameters,
         cancelled=context.cancelled,
-    )  # fmt: skip
+    )
     return Result(affected_rows=result.rows)
 
 
@@ -46,9 +52,12 @@ def truncate(statement: nodes.Truncate, context: StatementContext) -> Result:
         return Result()
     table = context.require_table(snapshot, statement.table, "TRUNCATE")
     result = truncate_table(
-        context.services, [table.id], query_id=context.query_id, statement=context.text,
+        context.services,
+        [table.id],
+        query_id=context.query_id,
+        statement=context.text,
         discard_retained=context.settings.boolean("discard_retained"),
-    )  # fmt: skip
+    )
     return Result(affected_rows=result.rows)
 
 
@@ -65,19 +74,24 @@ def truncate_all(statement: nodes.TruncateAll, context: StatementContext) -> Res
     require_database(statement.database, snapshot, statement.position)
     if statement.database in SYSTEM_DATABASES:
         raise NotSupportedError(
-            f"The tables of {statement.database} are not truncated.", hint="Name another database.",
+            f"The tables of {statement.database} are not truncated.",
+            hint="Name another database.",
             position=statement.position,
-        )  # fmt: skip
+        )
     tables = [
-        item.id for item in snapshot.objects(statement.database)
+        item.id
+        for item in snapshot.objects(statement.database)
         if isinstance(item, Table) and matches(item.name, statement)
-    ]  # fmt: skip
+    ]
     if not tables:
         return Result()
     result = truncate_tables(
-        context.services, tables, query_id=context.query_id, statement=context.text,
+        context.services,
+        tables,
+        query_id=context.query_id,
+        statement=context.text,
         discard_retained=context.settings.boolean("discard_retained"),
-    )  # fmt: skip
+    )
     return Result(affected_rows=result.rows)
 
 
@@ -96,8 +110,9 @@ def optimize(statement: nodes.Optimize, context: StatementContext) -> Result:
     if not table.engine.is_merge_tree:
         raise UnsupportedMethod(
             f"OPTIMIZE needs a table of the MergeTree family, not {table.engine.name}.",
-            hint="Parts of other tables are joined in the background.", position=statement.position,
-        )  # fmt: skip
+            hint="Parts of other tables are joined in the background.",
+            position=statement.position,
+        )
     partition = None
     if statement.partition is not None:
         partition = find_partition(statement.partition, table, context, snapshot)
@@ -108,13 +123,22 @@ def optimize(statement: nodes.Optimize, context: StatementContext) -> Result:
     background = context.engine.background
     if table.ttl and (background is None or background.expires(table.id)):
         apply_ttl(
-            context.services, table.id, partition_id=partition, query_id=context.query_id,
-            statement=context.text, settings=context.settings,
-        )  # fmt: skip
+            context.services,
+            table.id,
+            partition_id=partition,
+            query_id=context.query_id,
+            statement=context.text,
+            settings=context.settings,
+        )
     optimize_table(
-        context.services, table.id, partition_id=partition, final=statement.final,
-        query_id=context.query_id, statement=context.text, cancelled=context.cancelled,
-    )  # fmt: skip
+        context.services,
+        table.id,
+        partition_id=partition,
+        final=statement.final,
+        query_id=context.query_id,
+        statement=context.text,
+        cancelled=context.cancelled,
+    )
     return Result()
 
 

@@ -115,8 +115,9 @@ def _check_number(given: nodes.Expression, value: Constant, key: DataType) -> No
     if number != number or number % 1 or not bounds[0] <= number <= bounds[1]:
         raise ArgumentOutOfBound(
             f"Cannot convert value {number}: it cannot be represented as {key}.",
-            hint="system.parts.partition has the values there are.", position=given.position,
-        )  # fmt: skip
+            hint="system.parts.partition has the values there are.",
+            position=given.position,
+        )
 
 
 def _number(value: Constant, key: DataType) -> int | float | decimal.Decimal | None:

@@ -58,8 +58,9 @@ def find_partition(
             raise UnsupportedMethod(
                 f"{table.database}.{table.name} has no partitions: its engine is"
                 f" {table.engine.name}.",
-                hint="Use an engine of the MergeTree family.", position=reference.position,
-            )  # fmt: skip
+                hint="Use an engine of the MergeTree family.",
+                position=reference.position,
+            )
         raise InvalidPartitionValue(
             f"{table.database}.{table.name} has no PARTITION BY.",
             hint="Its one partition is tuple(), or ID 'all'.",
@@ -148,9 +149,12 @@ def alter_partition(
         case "REPLACE":
             assert other is not None
             return move_parts.replace_parts(
-                change, table.id, selection, other.id,
+                change,
+                table.id,
+                selection,
+                other.id,
                 allow_empty=context.settings.boolean("allow_replace_partition_from_empty_source"),
-            ).rows  # fmt: skip
+            ).rows
         case _:
             raise _unsupported(action)
 
@@ -171,14 +175,16 @@ def check_partition_action(action: nodes.PartitionAction, context: StatementCont
         action.action not in _SINGLE_PARTS or (action.action == "ATTACH" and action.table)
     ):
         raise SupportIsDisabled(
-            f"{action.action} PART … FROM is not supported.", hint="Name a partition.",
+            f"{action.action} PART … FROM is not supported.",
+            hint="Name a partition.",
             position=action.position,
-        )  # fmt: skip
+        )
     if action.action == "DROP DETACHED" and not context.settings.boolean("allow_drop_detached"):
         raise SupportIsDisabled(
             "DROP DETACHED PARTITION deletes rows for good, and is disabled.",
-            hint="SETTINGS allow_drop_detached = 1 enables it.", position=action.position,
-        )  # fmt: skip
+            hint="SETTINGS allow_drop_detached = 1 enables it.",
+            position=action.position,
+        )
 
 
 def _unsupported(action: nodes.PartitionAction) -> NotSupportedError:
@@ -194,13 +200,20 @@ def _change(action: nodes.PartitionAction, context: StatementContext) -> RowChan
     from olapdb.lineage.row_removal import RowChange
 
     causes = {
-        "DROP": "DROP PARTITION", "DETACH": "DETACH PARTITION", "ATTACH": "ATTACH PARTITION",
-        "MOVE": "MOVE PARTITION", "REPLACE": "REPLACE PARTITION",
+        "DROP": "DROP PARTITION",
+        "DETACH": "DETACH PARTITION",
+        "ATTACH": "ATTACH PARTITION",
+        "MOVE": "MOVE PARTITION",
+        "REPLACE": "REPLACE PARTITION",
         "DROP DETACHED": "DROP DETACHED PARTITION",
-    }  # fmt: skip
+    }
     return RowChange(
-        context.services, causes[action.action], context.query_id, context.text,  # type: ignore[arg-type]
-        context.settings, context.environment,
+        context.services,
+        causes[action.action],
+        context.query_id,
+        context.text,  # type: ignore[arg-type]
+        context.settings,
+        context.environment,
         retain=context.settings.boolean("retain") and action.action in ("DROP", "DETACH", "MOVE"),
         discard_retained=context.settings.boolean("discard_retained"),
-    )  # fmt: skip
+    )

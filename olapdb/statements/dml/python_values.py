@@ -57,9 +57,13 @@ def python_column(
 
 
 def mapping_columns(
-    table: Table, data: Mapping[str, Any], names: Sequence[str] | None, environment: Environment,
-    *, lossy: bool = False,
-) -> tuple[pa.Table, list[DataType]]:  # fmt: skip
+    table: Table,
+    data: Mapping[str, Any],
+    names: Sequence[str] | None,
+    environment: Environment,
+    *,
+    lossy: bool = False,
+) -> tuple[pa.Table, list[DataType]]:
     """A mapping of columns and their types; lists are Python values, the rest is Arrow's or NumPy's.
     `names` are the table's, by position, where the mapping's keys are not."""
     if names is not None and len(names) != len(data):

@@ -50,9 +50,10 @@ def require_own_database(name: str, snapshot: Snapshot, position: Position | Non
     """The same, for what is going to lie in it: UnsupportedMethod for those of the system tables."""
     if name in SYSTEM_DATABASES:
         raise UnsupportedMethod(
-            f"The database {name} has system tables only.", hint="Name another database.",
+            f"The database {name} has system tables only.",
+            hint="Name another database.",
             position=position,
-        )  # fmt: skip
+        )
     require_database(name, snapshot, position)
 
 
@@ -147,7 +148,7 @@ def _tables_where(statement: nodes.Show, context: StatementContext) -> Result:
         order_by=(nodes.OrderItem(names[0]),),
         limit=None if statement.limit is None else nodes.Literal(statement.limit),
         position=statement.position,
-    )  # fmt: skip
+    )
     return select.run_query(query, context)
 
 
@@ -208,14 +209,22 @@ def _created(statement: nodes.Show, context: StatementContext, snapshot: Snapsho
     item = context.require(snapshot, statement.table)
     if statement.kind == "CREATE VIEW" and isinstance(item, Table):
         raise BadArguments(
-            f"{item.database}.{item.name} is not a view.", hint="Say SHOW CREATE TABLE.",
+            f"{item.database}.{item.name} is not a view.",
+            hint="Say SHOW CREATE TABLE.",
             position=statement.table.position,
-        )  # fmt: skip
+        )
     return create_statement(item, snapshot)
 
 
-_DESCRIBED = ("name", "type", "default_type", "default_expression", "comment",
-              "codec_expression", "ttl_expression")  # fmt: skip
+_DESCRIBED = (
+    "name",
+    "type",
+    "default_type",
+    "default_expression",
+    "comment",
+    "codec_expression",
+    "ttl_expression",
+)
 
 
 def describe(statement: nodes.Describe, context: StatementContext) -> Result:
@@ -259,8 +268,9 @@ def _columns(name: nodes.TableName, context: StatementContext) -> tuple[Column, 
         if found is None:
             raise UnknownTable(
                 f"There is no system table {database}.{table}.",
-                hint=f"SHOW TABLES FROM {database} lists them.", position=name.position,
-            )  # fmt: skip
+                hint=f"SHOW TABLES FROM {database} lists them.",
+                position=name.position,
+            )
         return tuple(Column(i, n, t) for i, (n, t) in enumerate(found.fields))
     snapshot = context.reading_snapshot()
     item = context.require(snapshot, name)
@@ -272,9 +282,14 @@ def _columns(name: nodes.TableName, context: StatementContext) -> tuple[Column, 
 
 def _described(column: Column) -> tuple[object, ...]:
     return (
-        column.name, column.type.name, column.default_kind, column.default, column.comment,
-        codec_text(column), "",
-    )  # fmt: skip
+        column.name,
+        column.type.name,
+        column.default_kind,
+        column.default,
+        column.comment,
+        codec_text(column),
+        "",
+    )
 
 
 def exists(statement: nodes.ExistsObject, context: StatementContext) -> Result:

@@ -73,9 +73,12 @@ def matches(name: str, statement: nodes.Show | nodes.TruncateAll) -> bool:
 
 
 def _kept(
-    where: nodes.Expression, fields: Sequence[tuple[str, DataType]],
-    rows: Sequence[Sequence[object]], context: StatementContext, snapshot: Snapshot,
-) -> list[bool]:  # fmt: skip
+    where: nodes.Expression,
+    fields: Sequence[tuple[str, DataType]],
+    rows: Sequence[Sequence[object]],
+    context: StatementContext,
+    snapshot: Snapshot,
+) -> list[bool]:
     """The condition, which is over the columns that are shown, of each row."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -105,9 +108,12 @@ def names_of(names: Sequence[str]) -> Listing:
 
 
 def system_rows(
-    table: str, columns: Sequence[str] | None, liked: str, context: StatementContext,
+    table: str,
+    columns: Sequence[str] | None,
+    liked: str,
+    context: StatementContext,
     snapshot: Snapshot,
-) -> Listing:  # fmt: skip
+) -> Listing:
     """The rows of a system table, in its order; `columns` None: all of them."""
     fields = dict(context.engine.system[table].fields)
     wanted = tuple(columns or fields)
@@ -117,9 +123,13 @@ def system_rows(
 
 
 _CLUSTER: tuple[tuple[str, DataType], ...] = (
-    ("cluster", STRING), ("shard_num", UINT32), ("replica_num", UINT32), ("host_name", STRING),
-    ("host_address", STRING), ("port", UINT16),
-)  # fmt: skip
+    ("cluster", STRING),
+    ("shard_num", UINT32),
+    ("replica_num", UINT32),
+    ("host_name", STRING),
+    ("host_address", STRING),
+    ("port", UINT16),
+)
 
 
 def no_clusters(whole: bool) -> Listing:
@@ -148,18 +158,26 @@ def columns_of_table(columns: Sequence[Column], table: Table | None, full: bool)
     keys = [item.expression.strip("`") for item in table.sorting_key] if table else []
     primary = keys[: table.primary_key] if table else []
     fields: list[tuple[str, DataType]] = [
-        ("field", STRING), ("type", STRING), ("null", STRING), ("key", STRING),
-        ("default", _MAYBE_TEXT), ("extra", STRING),
-    ]  # fmt: skip
+        ("field", STRING),
+        ("type", STRING),
+        ("null", STRING),
+        ("key", STRING),
+        ("default", _MAYBE_TEXT),
+        ("extra", STRING),
+    ]
     rows: list[tuple[object, ...]] = []
     for column in sorted(columns, key=lambda one: one.name):
         in_keys = [
             word for word, names in (("PRI", primary), ("SOR", keys)) if column.name in names
         ]
         row: tuple[object, ...] = (
-            column.name, column.type.name, "YES" if is_nullable(column.type) else "NO",
-            " ".join(in_keys), column.default or None, "",
-        )  # fmt: skip
+            column.name,
+            column.type.name,
+            "YES" if is_nullable(column.type) else "NO",
+            " ".join(in_keys),
+            column.default or None,
+            "",
+        )
         rows.append((*row, None, column.comment, "") if full else row)
     if full:
         fields += [("collation", _NULL), ("comment", STRING), ("privileges", STRING)]
@@ -167,11 +185,22 @@ def columns_of_table(columns: Sequence[Column], table: Table | None, full: bool)
 
 
 _INDEX_FIELDS: tuple[tuple[str, DataType], ...] = (
-    ("table", STRING), ("non_unique", UINT8), ("key_name", STRING), ("seq_in_index", UINT64),
-    ("pk_col", STRING), ("collation", _MAYBE_TEXT), ("cardinality", UINT8), ("sub_part", _NULL),
-    ("packed", _NULL), ("null", _NULL), ("index_type", STRING), ("comment", STRING),
-    ("index_comment", STRING), ("visible", STRING), ("expression", STRING),
-)  # fmt: skip
+    ("table", STRING),
+    ("non_unique", UINT8),
+    ("key_name", STRING),
+    ("seq_in_index", UINT64),
+    ("pk_col", STRING),
+    ("collation", _MAYBE_TEXT),
+    ("cardinality", UINT8),
+    ("sub_part", _NULL),
+    ("packed", _NULL),
+    ("null", _NULL),
+    ("index_type", STRING),
+    ("comment", STRING),
+    ("index_comment", STRING),
+    ("visible", STRING),
+    ("expression", STRING),
+)
 
 
 def indexes_of_table(table: Table) -> Listing:
@@ -190,10 +219,28 @@ def no_indexes() -> Listing:
 
 
 def _index(
-    table: Table, name: str, number: int, key: str, collation: str | None, kind: str,
+    table: Table,
+    name: str,
+    number: int,
+    key: str,
+    collation: str | None,
+    kind: str,
     expression: str,
-) -> tuple[object, ...]:  # fmt: skip
+) -> tuple[object, ...]:
     return (
-        table.name, 1, name, number, key, collation, 0, None, None, None, kind, "", "", "YES",
+        table.name,
+        1,
+        name,
+        number,
+        key,
+        collation,
+        0,
+        None,
+        None,
+        None,
+        kind,
+        "",
+        "",
+        "YES",
         expression,
-    )  # fmt: skip
+    )

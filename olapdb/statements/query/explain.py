@@ -77,9 +77,19 @@ def _plan(statement: nodes.Node, indexes: bool, context: StatementContext) -> li
 _JUDGED = ("item", "provable", "because", "fix")
 _IMPACT = ("level", "kind", "name", "reached_from", "how")
 _ORIGIN = (
-    "part", "part_rows", "view", "source", "first_block", "last_block", "rows", "commit", "kind",
-    "query_id", "time", "statement",
-)  # fmt: skip
+    "part",
+    "part_rows",
+    "view",
+    "source",
+    "first_block",
+    "last_block",
+    "rows",
+    "commit",
+    "kind",
+    "query_id",
+    "time",
+    "statement",
+)
 
 
 def _dependencies(name: nodes.Node, context: StatementContext) -> Result:
@@ -107,11 +117,15 @@ def _provenance(statement: nodes.Node, context: StatementContext) -> Result:
     # The condition without FINAL: every part that holds rows of the key counts.
     found = select.run_on(
         nodes.Select(
-            columns=(nodes.Identifier(("_part",)),), distinct=True, where=condition,
-            source=replace(reference, final=False), with_items=query.with_items,
+            columns=(nodes.Identifier(("_part",)),),
+            distinct=True,
+            where=condition,
+            source=replace(reference, final=False),
+            with_items=query.with_items,
         ),
-        replace(context, settings=context.settings.with_changes({"final": False})), snapshot,
-    )  # fmt: skip
+        replace(context, settings=context.settings.with_changes({"final": False})),
+        snapshot,
+    )
     names = {row for batch in found.batches() for row in batch.column(0).to_pylist()}
     found.close()
     parts = [part for part in snapshot.parts(target.id) if part.rows and part.name in names]
@@ -121,9 +135,19 @@ def _provenance(statement: nodes.Node, context: StatementContext) -> Result:
     ]
     columns.insert(_ORIGIN.index("time"), [moment_if_any(one.created_ms) for one in origins])
     types = [
-        STRING, UINT64, STRING, STRING, UINT64, UINT64, UINT64, UINT64, STRING, STRING,
-        Nullable(DateTime64(3)), STRING,
-    ]  # fmt: skip
+        STRING,
+        UINT64,
+        STRING,
+        STRING,
+        UINT64,
+        UINT64,
+        UINT64,
+        UINT64,
+        STRING,
+        STRING,
+        Nullable(DateTime64(3)),
+        STRING,
+    ]
     return from_columns(_ORIGIN, types, columns)
 
 
@@ -156,8 +180,9 @@ def _items(statement: nodes.Node, context: StatementContext) -> Sequence[Item]:
     if not isinstance(statement, nodes.TableName):
         raise NotSupportedError(
             "EXPLAIN VIEW takes the name of a materialized view, or its CREATE statement.",
-            hint="EXPLAIN shows the plan of a SELECT.", position=statement.position,
-        )  # fmt: skip
+            hint="EXPLAIN shows the plan of a SELECT.",
+            position=statement.position,
+        )
     from olapdb.views.definition.judgement import judged_items
 
     snapshot = context.reading_snapshot()
@@ -165,8 +190,9 @@ def _items(statement: nodes.Node, context: StatementContext) -> Sequence[Item]:
     if not isinstance(found, MaterializedView):
         raise UnsupportedMethod(
             f"{found.database}.{found.name} is not a materialized view.",
-            hint="system.views names them all.", position=statement.position,
-        )  # fmt: skip
+            hint="system.views names them all.",
+            position=statement.position,
+        )
     return judged_items(found, snapshot)
 
 

@@ -11,7 +11,7 @@ from olapdb.errors import (
     IllegalColumn,
     ThereIsNoColumn,
     TypeMismatch,
-)  # fmt: skip
+)
 from olapdb.functions import store_column
 from olapdb.functions.base import Environment
 from olapdb.ingest.deduplication_key import refused_target
@@ -71,9 +71,13 @@ def check_columns(
 
 
 def check_column(
-    name: str, column: str, have: DataType, wanted: Column, environment: Environment,
+    name: str,
+    column: str,
+    have: DataType,
+    wanted: Column,
+    environment: Environment,
     values: pa.Array | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Whether view `name` may write a column of type `have` into the target's `wanted`; raises as
     `check_columns` does.  `values`, of that type, are what it would write where that is known."""
     target = wanted.type

@@ -152,10 +152,12 @@ def _homeless_nulls(
     if not isinstance(target, Table):
         return []
     return [
-        (name, have, wanted.type) for name, have in zip(plan.names, plan.types, strict=True)
+        (name, have, wanted.type)
+        for name, have in zip(plan.names, plan.types, strict=True)
         if (wanted := target.column(name)) is not None
-        and is_nullable(have) and not is_nullable(wanted.type)
-    ]  # fmt: skip
+        and is_nullable(have)
+        and not is_nullable(wanted.type)
+    ]
 
 
 def _bound(view: MaterializedView, snapshot: Snapshot) -> Plan | None:
@@ -168,9 +170,10 @@ def _bound(view: MaterializedView, snapshot: Snapshot) -> Plan | None:
 def _reads(plan: Plan, table_id: str, column: str) -> bool:
     return any(
         column == name
-        for scan in scans(plan.root) if scan.table.id == table_id
+        for scan in scans(plan.root)
+        if scan.table.id == table_id
         for _, name in scan.columns
-    )  # fmt: skip
+    )
 
 
 def _role(view: MaterializedView, table_id: str) -> Role | None:

@@ -54,9 +54,13 @@ def follow_column_rename(
 
 
 def _followed(
-    item: MaterializedView | View, before: Snapshot, after: Snapshot, table: Table, old: str,
+    item: MaterializedView | View,
+    before: Snapshot,
+    after: Snapshot,
+    table: Table,
+    old: str,
     new: str,
-) -> MaterializedView | View | None:  # fmt: skip
+) -> MaterializedView | View | None:
     names = _names_of(before, table)
     try:
         had = _bind(item, before, item.query)
@@ -85,9 +89,8 @@ def _bind(item: MaterializedView | View, snapshot: Snapshot, query: str) -> Plan
     if isinstance(item, MaterializedView):
         return bind_view(item, snapshot, query)
     scope = BindScope(
-        snapshot=snapshot, database=item.database,
-        environment=Environment(database=item.database),
-    )  # fmt: skip
+        snapshot=snapshot, database=item.database, environment=Environment(database=item.database)
+    )
     return bind_query(parse_query(query), scope)
 
 
@@ -95,9 +98,14 @@ def _bind(item: MaterializedView | View, snapshot: Snapshot, query: str) -> Plan
 
 
 def _with_input_renamed(
-    item: MaterializedView | View, had: Plan, after: Snapshot, names: frozenset[Name],
-    table: Table, old: str, new: str,
-) -> str:  # fmt: skip
+    item: MaterializedView | View,
+    had: Plan,
+    after: Snapshot,
+    names: frozenset[Name],
+    table: Table,
+    old: str,
+    new: str,
+) -> str:
     query = parse_query(item.query)
     wanted = _shape(had, table.id, {old: new})
     for attempt in (item.query, to_sql(_renamed_plainly(query, names, old, new))):
@@ -149,9 +157,12 @@ def _renamed_plainly(query: nodes.Query, names: frozenset[Name], old: str, new: 
 
 
 def _select_renamed(
-    select: nodes.Select, qualifiers: set[tuple[str, ...]], old: str, new: str,
+    select: nodes.Select,
+    qualifiers: set[tuple[str, ...]],
+    old: str,
+    new: str,
     deeper: Callable[[nodes.Node], nodes.Node | None],
-) -> nodes.Select:  # fmt: skip
+) -> nodes.Select:
     def change(node: nodes.Node) -> nodes.Node | None:
         match node:
             case nodes.Query():
@@ -193,17 +204,23 @@ def _read_through(
 ) -> nodes.Query:
     """Each reference to the table becomes a subquery that gives the column its old name."""
     written = {
-        part for node in walk(query)
+        part
+        for node in walk(query)
         for part in (
-            node.parts[-1:] if isinstance(node, nodes.Identifier)
-            else node.using if isinstance(node, nodes.Join) else ()
+            node.parts[-1:]
+            if isinstance(node, nodes.Identifier)
+            else node.using
+            if isinstance(node, nodes.Join)
+            else ()
         )
-    }  # fmt: skip
+    }
     kept: list[nodes.Expression] = [
-        nodes.Identifier((column.name,)) for column in table.columns
-        if column.name in written - {old} and column.name != new
+        nodes.Identifier((column.name,))
+        for column in table.columns
+        if column.name in written - {old}
+        and column.name != new
         and column.default_kind != "EPHEMERAL"
-    ]  # fmt: skip
+    ]
     columns = (*kept, nodes.Alias(nodes.Identifier((new,)), old))
 
     def change(node: nodes.Node) -> nodes.Node | None:
@@ -253,9 +270,10 @@ def _outputs(plan: Plan, names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
 def _output_renamed_plainly(query: nodes.Query, old: str, new: str) -> nodes.Query:
     if isinstance(query, nodes.SetOperation):
         return replace(
-            query, left=_output_renamed_plainly(query.left, old, new),
+            query,
+            left=_output_renamed_plainly(query.left, old, new),
             right=_output_renamed_plainly(query.right, old, new),
-        )  # fmt: skip
+        )
     assert isinstance(query, nodes.Select)
     aliased = any(isinstance(c, nodes.Alias) and c.name == old for c in query.columns)
 
@@ -270,12 +288,13 @@ def _output_renamed_plainly(query: nodes.Query, old: str, new: str) -> nodes.Que
                 return None
 
     columns = tuple(
-        replace(column, name=new) if isinstance(column, nodes.Alias) and column.name == old
+        replace(column, name=new)
+        if isinstance(column, nodes.Alias) and column.name == old
         else nodes.Alias(column, new)
         if isinstance(column, nodes.Identifier) and column.parts[-1] == old
         else rewrite(column, change)
         for column in query.columns
-    )  # fmt: skip
+    )
     rest = rewrite_children(replace(query, columns=()), change)
     return replace(rest, columns=columns)
 
@@ -323,9 +342,10 @@ class _Shaper:
 
         self._names = frozenset(
             column.name
-            for node in walk_plan(plan.root) if isinstance(node, plan_nodes.Node)
+            for node in walk_plan(plan.root)
+            if isinstance(node, plan_nodes.Node)
             for column in node.schema
-        )  # fmt: skip
+        )
         root = self._shape(plan.root)
         return root, tuple((self._shape(unique), name) for unique, name in plan.output)
 

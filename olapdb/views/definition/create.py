@@ -24,15 +24,8 @@ from olapdb.errors import (
     UnknownDatabase,
     UnknownTable,
     UnsupportedMethod,
-)  # fmt: skip
-from olapdb.model.changes import (
-    Change,
-    Commit,
-    DatabaseExists,
-    NameIsFree,
-    PutObject,
-    Requirement,
-)  # fmt: skip
+)
+from olapdb.model.changes import Change, Commit, DatabaseExists, NameIsFree, PutObject, Requirement
 from olapdb.model.schema import Column, MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.nodes import Plan
@@ -45,7 +38,7 @@ from olapdb.views.definition.drop_attach import (
     dropping,
     rewrite_references,
     set_attached,
-)  # fmt: skip
+)
 from olapdb.views.definition.overlay_snapshot import Overlay
 from olapdb.views.jobs.backfill import BackfillRow, backfill, refuse_incomplete
 from olapdb.views.jobs.executor import Executor
@@ -53,9 +46,14 @@ from olapdb.views.jobs.job import Progress, readable_source
 from olapdb.views.provability import Judgement, judge
 
 __all__ = [
-    "BuildInner", "CreatedView", "create_view", "dependents", "drop_view", "rewrite_references",
+    "BuildInner",
+    "CreatedView",
+    "create_view",
+    "dependents",
+    "drop_view",
+    "rewrite_references",
     "set_attached",
-]  # fmt: skip
+]
 
 ATTEMPTS_MAX = 10
 
@@ -117,9 +115,16 @@ def create_view(
         rows: tuple[BackfillRow, ...] = ()
         if statement.populate:
             rows = tuple(
-                backfill(services, view.id, executor=executor, progress=progress,
-                         query_id=query_id, statement=text, settings=settings)
-            )  # fmt: skip
+                backfill(
+                    services,
+                    view.id,
+                    executor=executor,
+                    progress=progress,
+                    query_id=query_id,
+                    statement=text,
+                    settings=settings,
+                )
+            )
             refuse_incomplete(view, rows, query_id)
         warnings = (f"It cannot be proven: {view.unprovable}",) if view.unprovable else ()
         return CreatedView(view, target, True, warnings, rows)
@@ -141,9 +146,14 @@ def judge_statement(
     an item, not an error.  Raises what binding the query raises, UnknownTable."""
     _refuse_clauses(statement, ())
     drafting = _Draft(
-        services, services.catalog.snapshot(), statement, database, dict(settings or {}),
-        build_inner, None,
-    )  # fmt: skip
+        services,
+        services.catalog.snapshot(),
+        statement,
+        database,
+        dict(settings or {}),
+        build_inner,
+        None,
+    )
     return drafting.judge()
 
 
@@ -176,9 +186,10 @@ def _already(
             return CreatedView(found, target, False)
     what = " and is no materialized view" if statement.or_replace else ""
     raise TableAlreadyExists(
-        f"{statement.name} exists already{what}.", hint="DROP it first, or choose another name.",
+        f"{statement.name} exists already{what}.",
+        hint="DROP it first, or choose another name.",
         position=statement.name.position,
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True)
@@ -198,14 +209,16 @@ class _Draft:
         database = statement.name.database or self.database
         if database in SYSTEM_DATABASES:
             raise UnsupportedMethod(
-                f"The database {database} has system tables only.", hint="Name another database.",
+                f"The database {database} has system tables only.",
+                hint="Name another database.",
                 position=statement.name.position,
-            )  # fmt: skip
+            )
         if database not in self.snapshot.databases:
             raise UnknownDatabase(
                 f"Database {database} does not exist.",
-                hint=f"CREATE DATABASE {database} makes it.", position=statement.name.position,
-            )  # fmt: skip
+                hint=f"CREATE DATABASE {database} makes it.",
+                position=statement.name.position,
+            )
         requirements: list[Requirement] = [DatabaseExists(database)]
         changes: list[Change] = []
         left = self.snapshot
@@ -217,19 +230,32 @@ class _Draft:
             left = Overlay(self.snapshot, removed=frozenset((self.replaced.id,)))
         view_id = str(uuid.uuid4())
         definition = define(
-            left, f"{database}.{statement.name.name}", statement.query,
-            lambda plan: self._target(plan, view_id), database=self.database,
-            zone=self.services.zone, session_settings=self.settings, clauses=statement.settings,
-            declared=statement.columns, position=statement.position,
-        )  # fmt: skip
+            left,
+            f"{database}.{statement.name.name}",
+            statement.query,
+            lambda plan: self._target(plan, view_id),
+            database=self.database,
+            zone=self.services.zone,
+            session_settings=self.settings,
+            clauses=statement.settings,
+            declared=statement.columns,
+            position=statement.position,
+        )
         view = definition.applied_to(
             MaterializedView(
-                id=view_id, database=database, name=statement.name.name, columns=(), query="",
-                source_id="", target_id="", inner=statement.target is None,
-                comment=statement.comment, created_ms=self.services.clock_ms(),
+                id=view_id,
+                database=database,
+                name=statement.name.name,
+                columns=(),
+                query="",
+                source_id="",
+                target_id="",
+                inner=statement.target is None,
+                comment=statement.comment,
+                created_ms=self.services.clock_ms(),
                 first_block=self.snapshot.next_block(definition.source),
             )
-        )  # fmt: skip
+        )
         if view.inner:
             changes.append(PutObject(definition.target))
         changes.append(PutObject(view))
@@ -239,11 +265,16 @@ class _Draft:
         statement = self.statement
         database = statement.name.database or self.database
         drafted = draft(
-            self.snapshot, f"{database}.{statement.name.name}", statement.query,
-            lambda plan: self._target(plan, "explained"), database=self.database,
-            zone=self.services.zone, session_settings=self.settings, clauses=statement.settings,
+            self.snapshot,
+            f"{database}.{statement.name.name}",
+            statement.query,
+            lambda plan: self._target(plan, "explained"),
+            database=self.database,
+            zone=self.services.zone,
+            session_settings=self.settings,
+            clauses=statement.settings,
             position=statement.position,
-        )  # fmt: skip
+        )
         return judge(drafted.parts)
 
     def _target(self, plan: Plan, view_id: str) -> Table:
@@ -259,9 +290,11 @@ class _Draft:
         if found is None:
             raise UnknownTable(
                 f"The target {name} of view {statement.name} does not exist.",
-                hint="CREATE TABLE it first.", position=name.position,
-            )  # fmt: skip
+                hint="CREATE TABLE it first.",
+                position=name.position,
+            )
         raise QueryNotSupportedInMaterializedView(
             f"The target {name} of view {statement.name} is a view: it stores no rows.",
-            hint="Write TO the table behind it.", position=name.position,
-        )  # fmt: skip
+            hint="Write TO the table behind it.",
+            position=name.position,
+        )

@@ -21,17 +21,11 @@ from olapdb.errors import (
     QueryNotSupportedInMaterializedView,
     TooDeepRecursion,
     UnknownTable,
-)  # fmt: skip
+)
 from olapdb.functions.base import Environment
 from olapdb.ingest.block_stager import CASCADE_DEPTH_MAX
 from olapdb.lineage.dimension_change import dimension_views
-from olapdb.model.changes import (
-    DimensionViewsAre,
-    Requirement,
-    RevisionIs,
-    SchemaIs,
-    ViewsAre,
-)  # fmt: skip
+from olapdb.model.changes import DimensionViewsAre, Requirement, RevisionIs, SchemaIs, ViewsAre
 from olapdb.model.schema import Column, MaterializedView, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.nodes import Plan, SystemScan
@@ -43,13 +37,24 @@ from olapdb.views.definition.query_shape import scans, walk_plan
 from olapdb.views.provability import Parts, check_definition, circle_of, downstream
 
 MEANING = (
-    "join_use_nulls", "final", "union_default_mode", "except_default_mode",
-    "intersect_default_mode", "enable_positional_arguments", "prefer_column_name_to_alias",
-    "aggregate_functions_null_for_empty", "transform_null_in", "cast_keep_nullable",
-    "group_by_use_nulls", "data_type_default_nullable", "single_join_prefer_left_table",
-    "count_distinct_implementation", "dimensions", "asterisk_include_materialized_columns",
+    "join_use_nulls",
+    "final",
+    "union_default_mode",
+    "except_default_mode",
+    "intersect_default_mode",
+    "enable_positional_arguments",
+    "prefer_column_name_to_alias",
+    "aggregate_functions_null_for_empty",
+    "transform_null_in",
+    "cast_keep_nullable",
+    "group_by_use_nulls",
+    "data_type_default_nullable",
+    "single_join_prefer_left_table",
+    "count_distinct_implementation",
+    "dimensions",
+    "asterisk_include_materialized_columns",
     "asterisk_include_alias_columns",
-)  # fmt: skip
+)
 """Settings that change what a query means; the view keeps them as they are at CREATE."""
 
 ChooseTarget: TypeAlias = Callable[["Plan"], Table]
@@ -79,10 +84,17 @@ class Definition:
     def applied_to(self, view: MaterializedView) -> MaterializedView:
         """The view with this definition; identity, names, version and state stay."""
         return replace(
-            view, columns=self.columns, query=self.query, source_id=self.source.id,
-            target_id=self.target.id, dimension_ids=self.dimension_ids, references=self.references,
-            settings=self.settings, zone=self.zone, unprovable=self.unprovable,
-        )  # fmt: skip
+            view,
+            columns=self.columns,
+            query=self.query,
+            source_id=self.source.id,
+            target_id=self.target.id,
+            dimension_ids=self.dimension_ids,
+            references=self.references,
+            settings=self.settings,
+            zone=self.zone,
+            unprovable=self.unprovable,
+        )
 
     def requirements(self, snapshot: Snapshot) -> list[Requirement]:
         """All that it was checked against is as it was."""
@@ -125,9 +137,16 @@ def define(
     cannot be a trigger into that target; UnknownTable.
     """
     drafted = draft(
-        snapshot, name, query, target, database=database, zone=zone,
-        session_settings=session_settings, clauses=clauses, position=position,
-    )  # fmt: skip
+        snapshot,
+        name,
+        query,
+        target,
+        database=database,
+        zone=zone,
+        session_settings=session_settings,
+        clauses=clauses,
+        position=position,
+    )
     plan, source, chosen = drafted.parts.plan, drafted.parts.source, drafted.parts.target
     check_columns(name, plan, chosen, declared, snapshot, drafted.parts.environment)
     dimensions = _dimensions(plan, source, name)
@@ -174,9 +193,11 @@ def draft(
     QueryNotSupportedInMaterializedView for a source that fires no view."""
     frozen = frozen_settings(session_settings, (*clauses, *getattr(query, "settings", ())))
     scope = BindScope(
-        snapshot=snapshot, database=database, settings=Settings(frozen),
+        snapshot=snapshot,
+        database=database,
+        settings=Settings(frozen),
         environment=Environment(zone=zone, database=database),
-    )  # fmt: skip
+    )
     qualified = qualify(_without_settings(query), scope)
     source = _source(snapshot, name, qualified, database, position)
     plan = bind_query(qualified, scope)
@@ -192,12 +213,21 @@ def kept_settings(view: MaterializedView, asked: Mapping[str, object]) -> dict[s
     return {**dict(view.settings), **changed}
 
 
-_OF_THE_INSERT = frozenset((
-    "insert_allow_lossy_conversion", "insert_deduplicate", "insert_deduplication_token",
-    "materialized_views_ignore_errors", "max_view_memory_usage", "max_view_milliseconds",
-    "max_view_parts", "max_view_rows_expansion", "parallel_view_processing", "source_offsets",
-    "view_limits_mode",
-))  # fmt: skip
+_OF_THE_INSERT = frozenset(
+    (
+        "insert_allow_lossy_conversion",
+        "insert_deduplicate",
+        "insert_deduplication_token",
+        "materialized_views_ignore_errors",
+        "max_view_memory_usage",
+        "max_view_milliseconds",
+        "max_view_parts",
+        "max_view_rows_expansion",
+        "parallel_view_processing",
+        "source_offsets",
+        "view_limits_mode",
+    )
+)
 """Said in a view's query they would do nothing, silently."""
 
 
@@ -264,8 +294,9 @@ def _source(
             raise QueryNotSupportedInMaterializedView(
                 f"View {view} reads FROM the materialized view {name}; INSERTs go into"
                 f" {where}, never into the view's name, so it would never fire.",
-                hint=f"Select FROM {where}.", position=name.position,
-            )  # fmt: skip
+                hint=f"Select FROM {where}.",
+                position=name.position,
+            )
         case View():
             raise QueryNotSupportedInMaterializedView(
                 f"View {view} reads FROM the view {name}, into which nothing is inserted, so"
@@ -276,12 +307,14 @@ def _source(
     if (name.database or database).lower() in ("system", "information_schema"):
         raise QueryNotSupportedInMaterializedView(
             f"View {view} reads FROM {name}, into which nothing is inserted.",
-            hint="Select FROM a stored table.", position=name.position,
-        )  # fmt: skip
+            hint="Select FROM a stored table.",
+            position=name.position,
+        )
     raise UnknownTable(
-        f"Table {name} does not exist.", hint="The source must be there before the view.",
+        f"Table {name} does not exist.",
+        hint="The source must be there before the view.",
         position=name.position,
-    )  # fmt: skip
+    )
 
 
 def _dimensions(plan: Plan, source: Table, name: str) -> tuple[str, ...]:

@@ -16,13 +16,19 @@ from olapdb.views.definition.column_dependencies import (
     check_altered,
     refuse_needed_column,
     views_needing_column,
-)  # fmt: skip
+)
 from olapdb.views.definition.column_rename import follow_column_rename
 
 __all__ = [
-    "ColumnUse", "Dependency", "Kind", "check_altered", "follow_column_rename", "impact_of",
-    "refuse_needed_column", "views_needing_column",
-]  # fmt: skip
+    "ColumnUse",
+    "Dependency",
+    "Kind",
+    "check_altered",
+    "follow_column_rename",
+    "impact_of",
+    "refuse_needed_column",
+    "views_needing_column",
+]
 
 Kind: TypeAlias = Literal["table", "view", "materialized view", "dimension"]
 

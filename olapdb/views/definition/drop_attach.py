@@ -75,9 +75,10 @@ def dropping(snapshot: Snapshot, view: MaterializedView) -> tuple[list[Requireme
 def versions_of(snapshot: Snapshot, view: MaterializedView) -> tuple[MaterializedView, ...]:
     """The versions beside a view: the one that is being built, and the one that it replaced."""
     return tuple(
-        item for item in snapshot.objects()
+        item
+        for item in snapshot.objects()
         if isinstance(item, MaterializedView) and item.standing and item.stands_beside == view.id
-    )  # fmt: skip
+    )
 
 
 def _refuse_dependents(
@@ -95,12 +96,7 @@ def _refuse_dependents(
 
 
 def set_attached(
-    services: Services,
-    view_id: str,
-    attached: bool,
-    *,
-    query_id: str = "",
-    statement: str = "",
+    services: Services, view_id: str, attached: bool, *, query_id: str = "", statement: str = ""
 ) -> None:
     """Whether INSERTs fire the view; blocks inserted while they do not are its gap. Idempotent."""
     kind = "ATTACH VIEW" if attached else "DETACH VIEW"
@@ -117,9 +113,13 @@ def set_attached(
 
 
 def _applied(
-    services: Services, requirements: list[Requirement], changes: list[Change], kind: str,
-    query_id: str, statement: str,
-) -> bool:  # fmt: skip
+    services: Services,
+    requirements: list[Requirement],
+    changes: list[Change],
+    kind: str,
+    query_id: str,
+    statement: str,
+) -> bool:
     try:
         services.catalog.apply(
             Commit(tuple(requirements), tuple(changes), kind, query_id, statement)
@@ -157,6 +157,7 @@ def rewrite_references(
 def dependents(snapshot: Snapshot, table_id: str) -> tuple[MaterializedView, ...]:
     """Materialized views that read or write the table; DROP is refused while there are any."""
     return tuple(
-        item for item in snapshot.objects()
+        item
+        for item in snapshot.objects()
         if isinstance(item, MaterializedView) and item.needs(table_id)
-    )  # fmt: skip
+    )

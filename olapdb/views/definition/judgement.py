@@ -35,9 +35,11 @@ from olapdb.views.provability import Item, Judgement, Parts, judge
 def bind_view(view: MaterializedView, snapshot: Snapshot, query: str | None = None) -> Plan:
     """The view's frozen query (or another text) bound as its trigger binds it, not optimized."""
     scope = BindScope(
-        snapshot=snapshot, database=view.database, settings=Settings(dict(view.settings)),
+        snapshot=snapshot,
+        database=view.database,
+        settings=Settings(dict(view.settings)),
         environment=Environment(zone=view.zone, database=view.database),
-    )  # fmt: skip
+    )
     return bind_query(parse_query(view.query if query is None else query), scope)
 
 
@@ -52,9 +54,14 @@ def judgement_of(
     try:
         bound = bind_view(view, snapshot) if plan is None else plan
         parts = Parts(
-            f"{view.database}.{view.name}", bound, source, target, snapshot, dict(view.settings),
+            f"{view.database}.{view.name}",
+            bound,
+            source,
+            target,
+            snapshot,
+            dict(view.settings),
             Environment(zone=view.zone, database=view.database),
-        )  # fmt: skip
+        )
         found = judge(parts)
     except QueryNotSupportedInMaterializedView as error:
         return Judgement((Item("query", False, error.message, error.hint or ""),))
@@ -105,9 +112,12 @@ def after_alter(
 
 
 def publish_rejudged(
-    services: Services, snapshot: Snapshot, rejudged: tuple[Rejudged, ...], query_id: str,
+    services: Services,
+    snapshot: Snapshot,
+    rejudged: tuple[Rejudged, ...],
+    query_id: str,
     statement: str,
-) -> tuple[list[Change], list[Requirement]]:  # fmt: skip
+) -> tuple[list[Change], list[Requirement]]:
     """The changes and requirements of the commit that alters the table."""
     changes: list[Change] = []
     requirements: list[Requirement] = []
@@ -122,9 +132,13 @@ def publish_rejudged(
 
 
 def all_stale(
-    services: Services, snapshot: Snapshot, view: MaterializedView, cause: Cause, query_id: str,
+    services: Services,
+    snapshot: Snapshot,
+    view: MaterializedView,
+    cause: Cause,
+    query_id: str,
     statement: str,
-) -> tuple[list[Change], list[Requirement]]:  # fmt: skip
+) -> tuple[list[Change], list[Requirement]]:
     """All that the view made is stale. A view that has seen nothing yet made nothing, and the
     commit requires that this stays so."""
     coverage = snapshot.coverage(view.id)
@@ -147,9 +161,12 @@ def keep_reason(services: Services, view: MaterializedView, reason: str, query_i
     if not reason or reason == view.unprovable:
         return
     commit = Commit(
-        (RevisionIs(view.id, view.revision),), (PutObject(replace(view, unprovable=reason)),),
-        "RECONCILE", query_id, "",
-    )  # fmt: skip
+        (RevisionIs(view.id, view.revision),),
+        (PutObject(replace(view, unprovable=reason)),),
+        "RECONCILE",
+        query_id,
+        "",
+    )
     try:
         services.catalog.apply(commit)
     except CommitConflict:

@@ -69,10 +69,13 @@ def modify_query(
         try:
             services.catalog.apply(
                 Commit(
-                    (*requirements, *needed), (PutObject(changed), *stale), "MODIFY QUERY",
-                    query_id, statement,
+                    (*requirements, *needed),
+                    (PutObject(changed), *stale),
+                    "MODIFY QUERY",
+                    query_id,
+                    statement,
                 )
-            )  # fmt: skip
+            )
         except CommitConflict:
             continue
         return ModifiedView(changed, True, rows)
@@ -83,9 +86,13 @@ def modify_query(
 
 
 def _defined(
-    services: Services, snapshot: Snapshot, view: MaterializedView, query: nodes.Query,
-    database: str, settings: Mapping[str, object],
-) -> Definition:  # fmt: skip
+    services: Services,
+    snapshot: Snapshot,
+    view: MaterializedView,
+    query: nodes.Query,
+    database: str,
+    settings: Mapping[str, object],
+) -> Definition:
     name = view_name(view)
     target = snapshot.by_id(view.target_id)
     if not isinstance(target, Table):
@@ -94,9 +101,15 @@ def _defined(
         )
     kept = target
     definition = define(
-        snapshot, name, query, lambda plan: kept, database=database, zone=services.zone,
-        session_settings=kept_settings(view, settings), position=query.position,
-    )  # fmt: skip
+        snapshot,
+        name,
+        query,
+        lambda plan: kept,
+        database=database,
+        zone=services.zone,
+        session_settings=kept_settings(view, settings),
+        position=query.position,
+    )
     if definition.source.id != view.source_id:
         source = snapshot.by_id(view.source_id)
         old = f"{source.database}.{source.name}" if source is not None else "a table that is gone"

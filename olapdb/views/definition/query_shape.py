@@ -21,7 +21,7 @@ from olapdb.plan.expressions import (
     Constant,
     Expression,
     columns_of,
-)  # fmt: skip
+)
 from olapdb.types import DataType, Float, Integer, plain
 
 Source = tuple[str, str]
@@ -118,9 +118,13 @@ class _Walker:
     def shape(self) -> Shape:
         outputs = self.outputs or [OutputColumn(name) for name, _ in self.wanted]
         return Shape(
-            tuple(outputs), self.aggregate, self.aggregations, tuple(self.above),
-            tuple(self.joins), self.selective,
-        )  # fmt: skip
+            tuple(outputs),
+            self.aggregate,
+            self.aggregations,
+            tuple(self.above),
+            tuple(self.joins),
+            self.selective,
+        )
 
     def down(self, node: nodes.Node) -> None:
         match node:
@@ -298,9 +302,10 @@ def volatile_functions(plan: nodes.Plan) -> tuple[str, ...]:
     """Names of functions whose value is not that of their arguments (now(), rand()). throwIf is
     evaluated for every row, as these are, but its value is always 0."""
     found = (
-        one.name for one in walk_plan(plan.root)
+        one.name
+        for one in walk_plan(plan.root)
         if isinstance(one, Call) and one.function.volatility != "pure" and one.name != "throwIf"
-    )  # fmt: skip
+    )
     return tuple(dict.fromkeys(found))
 
 

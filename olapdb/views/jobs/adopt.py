@@ -22,13 +22,7 @@ from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from olapdb.bind.syntax import walk
-from olapdb.errors import (
-    BypassRows,
-    CommitConflict,
-    Error,
-    RetainedRows,
-    ViewNotProvable,
-)  # fmt: skip
+from olapdb.errors import BypassRows, CommitConflict, Error, RetainedRows, ViewNotProvable
 from olapdb.ingest.block_stager import dimension_requirements, layout_of
 from olapdb.ingest.read_parts import Pin, discard, discarding, read_rows
 from olapdb.lineage.retention import FrozenKeys
@@ -47,7 +41,7 @@ from olapdb.model.changes import (
     Requirement,
     SchemaIs,
     ViewIs,
-)  # fmt: skip
+)
 from olapdb.model.part import Contribution, Part
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
@@ -181,9 +175,14 @@ class _Adoption:
             ]
             reach("adopt.before_commit")
             committed = self.job.services.catalog.apply(
-                Commit(tuple(self._requirements(missed)), tuple(changes), "ADOPT",
-                       self.job.query_id, self.job.statement)
-            )  # fmt: skip
+                Commit(
+                    tuple(self._requirements(missed)),
+                    tuple(changes),
+                    "ADOPT",
+                    self.job.query_id,
+                    self.job.statement,
+                )
+            )
         self.job.record.ended()
         reach("adopt.committed")
         self.job.services.notify_written(target.id)
@@ -233,12 +232,19 @@ class _Adoption:
             booked.add(part.partition_id)
             rows = read_rows(around, target, part)
             made = write_part(
-                services.store, target, rows, partition_id=part.partition_id,
-                partition_value=part.partition_value, blocks=part.block_range,
-                lease_id=services.lease_id, contributions=self._book(part, own),
-                level=part.level, inline_bytes_max=rows.nbytes if part.inline else 0,
-                replaces=[part.id], index_values=layout_of(target, around).index_values(rows),
-            )  # fmt: skip
+                services.store,
+                target,
+                rows,
+                partition_id=part.partition_id,
+                partition_value=part.partition_value,
+                blocks=part.block_range,
+                lease_id=services.lease_id,
+                contributions=self._book(part, own),
+                level=part.level,
+                inline_bytes_max=rows.nbytes if part.inline else 0,
+                replaces=[part.id],
+                index_values=layout_of(target, around).index_values(rows),
+            )
             yield AddPart(made.part, made.inline_rows)
 
     def _book(self, part: Part, slices: Sequence[GapSlice]) -> tuple[Contribution, ...]:
@@ -247,10 +253,16 @@ class _Adoption:
         if not slices:
             return (Contribution(view.id, view.version, view.source_id, None, (), part.rows),)
         return tuple(
-            Contribution(view.id, view.version, view.source_id, one.partition,
-                         claimed_by(self.snapshot, view, one), 0 if index else part.rows)
+            Contribution(
+                view.id,
+                view.version,
+                view.source_id,
+                one.partition,
+                claimed_by(self.snapshot, view, one),
+                0 if index else part.rows,
+            )
             for index, one in enumerate(slices)
-        )  # fmt: skip
+        )
 
     def _claimed(self, missed: Sequence[GapSlice]) -> Iterator[Change]:
         for one in missed:
@@ -327,19 +339,29 @@ class _Adoption:
             replace(
                 self._refusal("different", wrong[0].examples),
                 keys_compared=sum(row.keys_compared for row in wrong),
-                missing=sum(row.missing for row in wrong), extra=sum(row.extra for row in wrong),
+                missing=sum(row.missing for row in wrong),
+                extra=sum(row.extra for row in wrong),
                 differing=sum(row.differing for row in wrong),
                 largest_difference=max(row.largest_difference for row in wrong),
             )
-        )  # fmt: skip
+        )
 
     def _refusal(self, verdict: Verdict, examples: tuple[str, ...]) -> Check:
         return Check(
-            view_id=self.view.id, target_partition=WHOLE_TARGET, snapshot=self.snapshot.number,
-            fingerprint=adoption_fingerprint(self.view, self.snapshot), verdict=verdict,
-            keys_compared=0, missing=0, extra=0, differing=0, largest_difference=0.0,
-            examples=examples, checked_ms=self.job.services.clock_ms(), mode="ADOPT",
-        )  # fmt: skip
+            view_id=self.view.id,
+            target_partition=WHOLE_TARGET,
+            snapshot=self.snapshot.number,
+            fingerprint=adoption_fingerprint(self.view, self.snapshot),
+            verdict=verdict,
+            keys_compared=0,
+            missing=0,
+            extra=0,
+            differing=0,
+            largest_difference=0.0,
+            examples=examples,
+            checked_ms=self.job.services.clock_ms(),
+            mode="ADOPT",
+        )
 
     def _record(self, check: Check) -> None:
         """Keep that these rows by hand cannot be adopted, so that nobody is told to try again
@@ -347,14 +369,20 @@ class _Adoption:
         if not gap(self.view, self.snapshot):
             return
         requirements = (
-            LeaseLive(self.job.services.lease_id), ViewIs(self.view.id, self.view.version),
+            LeaseLive(self.job.services.lease_id),
+            ViewIs(self.view.id, self.view.version),
             *self.job.record.requirements(),
-        )  # fmt: skip
+        )
         with suppress(CommitConflict):  # dropped or altered meanwhile, or the job was cancelled
             self.job.services.catalog.apply(
-                Commit(requirements, (RecordCheck(check),), "ADOPT", self.job.query_id,
-                       self.job.statement)
-            )  # fmt: skip
+                Commit(
+                    requirements,
+                    (RecordCheck(check),),
+                    "ADOPT",
+                    self.job.query_id,
+                    self.job.statement,
+                )
+            )
 
     def _advice(self, wrong: Sequence[ReconcileRow], name: str) -> str:
         """By what is wrong: rows that the definition never makes, rows that nobody made, others."""

@@ -36,7 +36,7 @@ from olapdb.views.jobs.job import (
     find_view,
     readable_source,
     view_name,
-)  # fmt: skip
+)
 from olapdb.views.proof.failed_repairs import OF_ROWS, note_failed
 from olapdb.views.proof.verdicts import failures
 
@@ -79,16 +79,26 @@ class PlanRow:
 
 
 def backfill_plan(
-    snapshot: Snapshot, view: MaterializedView, *, partition: str | None = None,
+    snapshot: Snapshot,
+    view: MaterializedView,
+    *,
+    partition: str | None = None,
     settings: Mapping[str, object] | None = None,
-) -> tuple[PlanRow, ...]:  # fmt: skip
+) -> tuple[PlanRow, ...]:
     """What BACKFILL would do; it changes and computes nothing. Raises what `backfill` raises."""
     _check_partition(snapshot, view, partition)
     return tuple(
-        PlanRow(one.index, one.partition, len(one.parts), one.rows, one.recorded().bytes,
-                one.blocks[0].first, one.blocks[-1].last)
+        PlanRow(
+            one.index,
+            one.partition,
+            len(one.parts),
+            one.rows,
+            one.recorded().bytes,
+            one.blocks[0].first,
+            one.blocks[-1].last,
+        )
         for one in plan_chunks(view, snapshot, Limits.of(settings or {}), partition)
-    )  # fmt: skip
+    )
 
 
 def backfill(
@@ -237,10 +247,11 @@ class _Run:
                 self.job.record.revise(one.recorded())
         chunks = dict(self.pending)
         tasks = [
-            self.job.task(snapshot, view, one.partition, one.parts, one.index, "backfill",
-                          blocks=one.claimed)
+            self.job.task(
+                snapshot, view, one.partition, one.parts, one.index, "backfill", blocks=one.claimed
+            )
             for one in chunks.values()
-        ]  # fmt: skip
+        ]
         for outcome in self.job.executor.run(tasks, self.job.record.stop_requested):
             row = self._computed(snapshot, view, chunks[outcome.index], outcome, last=last)
             if row is not None:
@@ -268,9 +279,14 @@ class _Run:
             yield BackfillRow(index, chunk.partition, 0, 0, 0, status, None, 0)
 
     def _computed(
-        self, snapshot: Snapshot, view: MaterializedView, chunk: Chunk,
-        outcome: StagedChunk | FailedChunk, *, last: bool,
-    ) -> BackfillRow | None:  # fmt: skip
+        self,
+        snapshot: Snapshot,
+        view: MaterializedView,
+        chunk: Chunk,
+        outcome: StagedChunk | FailedChunk,
+        *,
+        last: bool,
+    ) -> BackfillRow | None:
         """Publishes a computed chunk, or holds it (no row, but it is pending no more); None too
         where it has to be computed again."""
         if isinstance(outcome, FailedChunk):
@@ -288,9 +304,11 @@ class _Run:
             self.held[chunk.index] = prepared
             self.pending.pop(chunk.index)
             self.job.record.note(
-                chunk.index, "computed", target_rows=outcome.target_rows,
+                chunk.index,
+                "computed",
+                target_rows=outcome.target_rows,
                 elapsed_ms=outcome.elapsed_ms,
-            )  # fmt: skip
+            )
             return None
         ends = self.pending.keys() == {chunk.index} and not self.failed
         try:
@@ -312,9 +330,16 @@ class _Run:
     def _fail(self, chunk: Chunk, error: str, elapsed_ms: int) -> BackfillRow:
         self.job.record.note(chunk.index, "failed", elapsed_ms=elapsed_ms, error=error)
         row = BackfillRow(
-            chunk.index, chunk.partition, len(chunk.parts), chunk.rows, 0, "failed", None,
-            elapsed_ms, error,
-        )  # fmt: skip
+            chunk.index,
+            chunk.partition,
+            len(chunk.parts),
+            chunk.rows,
+            0,
+            "failed",
+            None,
+            elapsed_ms,
+            error,
+        )
         self.failed[chunk.index] = row
         return row
 
@@ -377,25 +402,52 @@ def _exhausted(conflict: CommitConflict) -> str:
 def _published(one: Prepared, commit: int) -> BackfillRow:
     chunk = one.chunk
     return BackfillRow(
-        chunk.index, chunk.partition, len(chunk.parts), chunk.rows, one.target_rows, "published",
-        commit, one.elapsed_ms,
-    )  # fmt: skip
+        chunk.index,
+        chunk.partition,
+        len(chunk.parts),
+        chunk.rows,
+        one.target_rows,
+        "published",
+        commit,
+        one.elapsed_ms,
+    )
 
 
 def _not_published(one: Prepared) -> BackfillRow:
     chunk = one.chunk
     return BackfillRow(
-        chunk.index, chunk.partition, len(chunk.parts), chunk.rows, 0, "not published", None,
+        chunk.index,
+        chunk.partition,
+        len(chunk.parts),
+        chunk.rows,
+        0,
+        "not published",
+        None,
         one.elapsed_ms,
-    )  # fmt: skip
+    )
 
 
 def _say(
-    job: Job, view: MaterializedView, total: int, chunk: Chunk, phase: str,
-    outcome: StagedChunk | Prepared | None = None, commit: int | None = None,
-) -> None:  # fmt: skip
+    job: Job,
+    view: MaterializedView,
+    total: int,
+    chunk: Chunk,
+    phase: str,
+    outcome: StagedChunk | Prepared | None = None,
+    commit: int | None = None,
+) -> None:
     job.progress(
-        ChunkEvent(phase, "BACKFILL", view_name(view), chunk.index, total, chunk.partition,  # type: ignore[arg-type]
-                   len(chunk.parts), chunk.rows, outcome.target_rows if outcome else 0, commit,
-                   outcome.elapsed_ms if outcome else 0)
-    )  # fmt: skip
+        ChunkEvent(
+            phase,
+            "BACKFILL",
+            view_name(view),
+            chunk.index,
+            total,
+            chunk.partition,  # type: ignore[arg-type]
+            len(chunk.parts),
+            chunk.rows,
+            outcome.target_rows if outcome else 0,
+            commit,
+            outcome.elapsed_ms if outcome else 0,
+        )
+    )

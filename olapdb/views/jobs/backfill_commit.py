@@ -23,7 +23,7 @@ from olapdb.model.changes import (
     NoPartStraddles,
     NotCovered,
     Requirement,
-)  # fmt: skip
+)
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import CoverageRow
@@ -67,19 +67,39 @@ def prepare(
     brings = changed_tables(snapshot, staged.changes)
     own = {view.id} if brings.intersection(view.dimension_ids) else set[str]()
     stale, needed = dimension_changed(
-        snapshot, written, "DIMENSION CHANGE", job.statement, job.query_id, outcome.target_rows,
-        now_ms, services=job.services, changes=staged.changes, settings=job.settings,
+        snapshot,
+        written,
+        "DIMENSION CHANGE",
+        job.statement,
+        job.query_id,
+        outcome.target_rows,
+        now_ms,
+        services=job.services,
+        changes=staged.changes,
+        settings=job.settings,
         unsettled=own | staged.unsettled,
-    )  # fmt: skip
+    )
     together, _ = dimension_changed(
-        snapshot, written, "DIMENSION CHANGE", job.statement, job.query_id, outcome.target_rows,
-        now_ms, unsettled=own | fired,
-    )  # fmt: skip
+        snapshot,
+        written,
+        "DIMENSION CHANGE",
+        job.statement,
+        job.query_id,
+        outcome.target_rows,
+        now_ms,
+        unsettled=own | fired,
+    )
     coverage = [AddCoverage(CoverageRow(view.id, chunk.partition, one)) for one in chunk.claimed]
     return Prepared(
-        chunk, staged, outcome.target_rows, outcome.elapsed_ms, (*requirements, *needed),
-        tuple(coverage), tuple(stale), tuple(together),
-    )  # fmt: skip
+        chunk,
+        staged,
+        outcome.target_rows,
+        outcome.elapsed_ms,
+        (*requirements, *needed),
+        tuple(coverage),
+        tuple(stale),
+        tuple(together),
+    )
 
 
 def publish(job: Job, prepared: Sequence[Prepared], *, last: bool) -> int:
@@ -93,9 +113,10 @@ def publish(job: Job, prepared: Sequence[Prepared], *, last: bool) -> int:
     changes = signed(joined.changes, job.statement, job.query_id, services.clock_ms())
     alone = len(prepared) == 1
     changes += dict.fromkeys(
-        change for one in prepared
+        change
+        for one in prepared
         for change in (*one.changes, *(one.stale if alone else one.stale_together))
-    )  # fmt: skip
+    )
     for one in prepared:
         changes += job.record.published(one.chunk.index, one.target_rows, one.elapsed_ms)
     if last:

@@ -120,9 +120,13 @@ def compute_chunk(
     """
     started = time.perf_counter_ns()
     around = Surroundings(
-        task.snapshot, store, cache or Cache(), dict(task.settings), task.environment,
+        task.snapshot,
+        store,
+        cache or Cache(),
+        dict(task.settings),
+        task.environment,
         cancelled or threading.Event(),
-    )  # fmt: skip
+    )
     bound = bound_view(task.view, around)
     if task.purpose != "backfill":  # whose rows come in
         bound = bound.unchecked()
@@ -296,13 +300,21 @@ class _Sink:
         view, rows = self._task.view, self._all()
         own = (part.block_range for part in self._task.parts)
         contribution = Contribution(
-            view.id, view.version, view.source_id, self._task.partition,
-            union_ranges((*own, *self._task.blocks)), rows.num_rows,
-        )  # fmt: skip
+            view.id,
+            view.version,
+            view.source_id,
+            self._task.partition,
+            union_ranges((*own, *self._task.blocks)),
+            rows.num_rows,
+        )
         self._stager.add_view_block(
-            self._bound.target, rows, (contribution,), "backfill", self._booked,
+            self._bound.target,
+            rows,
+            (contribution,),
+            "backfill",
+            self._booked,
             fires=self._task.purpose == "backfill",
-        )  # fmt: skip
+        )
         self._target_rows += rows.num_rows
         self._flushed += 1
         self._held, self._held_rows = [], 0

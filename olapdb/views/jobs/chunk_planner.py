@@ -102,8 +102,9 @@ def replan(
         claims = claims_of(view, snapshot, partition, [groups[i] for i in numbers])
         found += [
             Chunk(i, partition, groups[i], claimed)
-            for i, claimed in zip(numbers, claims, strict=True) if i not in kept
-        ]  # fmt: skip
+            for i, claimed in zip(numbers, claims, strict=True)
+            if i not in kept
+        ]
     return tuple(sorted(found, key=lambda chunk: chunk.index))
 
 
@@ -146,9 +147,8 @@ def cut(parts: Iterable[Part], limits: Limits) -> Iterator[tuple[Part, ...]]:
 
 
 def claims_of(
-    view: MaterializedView, snapshot: Snapshot, partition: str,
-    groups: Sequence[Sequence[Part]],
-) -> list[tuple[BlockRange, ...]]:  # fmt: skip
+    view: MaterializedView, snapshot: Snapshot, partition: str, groups: Sequence[Sequence[Part]]
+) -> list[tuple[BlockRange, ...]]:
     """What each group of a partition's parts claims, disjoint: up to where the next one begins, and
     nothing that the view has seen already."""
     source = readable_source(snapshot, view, "BACKFILL")
@@ -159,9 +159,11 @@ def claims_of(
     starts = [min(part.block_range.first for part in group) for group in groups]
     ends = [*(start - 1 for start in starts[1:]), last_block]
     firsts = [1, *starts[1:]]
-    return [
-        _within(unseen, first, end) for first, end in zip(firsts, ends, strict=True)
-    ] if groups else []  # fmt: skip
+    return (
+        [_within(unseen, first, end) for first, end in zip(firsts, ends, strict=True)]
+        if groups
+        else []
+    )
 
 
 def claimed_by(
@@ -197,5 +199,6 @@ def claimed_ranges(
 def _within(ranges: Iterable[BlockRange], first: int, last: int) -> tuple[BlockRange, ...]:
     return tuple(
         BlockRange(max(one.first, first), min(one.last, last))
-        for one in ranges if one.first <= last and first <= one.last
-    )  # fmt: skip
+        for one in ranges
+        if one.first <= last and first <= one.last
+    )

@@ -22,9 +22,15 @@ from olapdb.views.jobs.retained_rows import frozen_reached
 
 
 def downstream(
-    now: Snapshot, target: Table, removed: Iterable[Part], new: Sequence[Change],
-    around: Surroundings, statement: str, query_id: str, now_ms: int,
-) -> tuple[list[Change], list[Requirement]]:  # fmt: skip
+    now: Snapshot,
+    target: Table,
+    removed: Iterable[Part],
+    new: Sequence[Change],
+    around: Surroundings,
+    statement: str,
+    query_id: str,
+    now_ms: int,
+) -> tuple[list[Change], list[Requirement]]:
     """What the swap's commit must say of the views on the target: their stale slices, the new
     blocks as seen, and what of them is frozen; and the requirements under which that is all.
     `around` is as of `now`, the snapshot that the `removed` parts are of."""
@@ -61,9 +67,12 @@ def _still_seen(view: MaterializedView, seen: Iterable[Part]) -> list[Requiremen
 
 
 def _frozen_below(
-    view: MaterializedView, target: Table, seen: Iterable[Part], new: Iterable[Change],
+    view: MaterializedView,
+    target: Table,
+    seen: Iterable[Part],
+    new: Iterable[Change],
     around: Surroundings,
-) -> list[Change]:  # fmt: skip
+) -> list[Change]:
     """What is frozen of a view below is not what it was said to be where rows differ that reach
     it; a replay that gives what was there leaves its verdict alone."""
     frozen = FrozenKeys.of(around.snapshot, view.target_id)
@@ -71,9 +80,10 @@ def _frozen_below(
         return []
     before = [read_rows(around, target, part) for part in seen]
     after = [
-        read_staged(around.store, target, one) for one in new
+        read_staged(around.store, target, one)
+        for one in new
         if isinstance(one, AddPart) and one.part.table_id == target.id and one.part.rows
-    ]  # fmt: skip
+    ]
     reached = frozen_reached(view, target, frozen, before, after, around)
     return frozen_hit(view, around.snapshot, reached)
 
@@ -84,9 +94,10 @@ def _booked_below(
     """A void part of the view's target that names the new blocks of its source: they count as
     seen, and bring rows with the view's own replay only."""
     blocks = tuple(
-        one.block for one in new
+        one.block
+        for one in new
         if isinstance(one, AddBlock) and one.block.table_id == view.source_id
-    )  # fmt: skip
+    )
     target = now.by_id(view.target_id)
     if not blocks or not isinstance(target, Table) or not target.engine.stores_rows:
         return []

@@ -14,14 +14,7 @@ from olapdb.errors import QueryNotSupportedInMaterializedView, QueryWasCancelled
 from olapdb.functions.base import Environment
 from olapdb.ingest.read_parts import discard
 from olapdb.ingest.view_guardrails import SETTINGS as GUARDRAILS
-from olapdb.model.changes import (
-    Change,
-    DataVersionIs,
-    LeaseLive,
-    Requirement,
-    SchemaIs,
-    ViewIs,
-)  # fmt: skip
+from olapdb.model.changes import Change, DataVersionIs, LeaseLive, Requirement, SchemaIs, ViewIs
 from olapdb.model.frozen import freeze
 from olapdb.model.job import ChunkState, JobChunk
 from olapdb.model.part import BlockRange, Part
@@ -93,14 +86,24 @@ class Job:
         """`stop` is set by whoever cancels the statement."""
         chosen = settings or {}
         record = JobRecord(
-            services, operation, query_id=query_id, statement=statement, cancelled=stop,
+            services,
+            operation,
+            query_id=query_id,
+            statement=statement,
+            cancelled=stop,
             executor=str(chosen.get("engine", "in_process")),
             staged=operation == "BACKFILL" and bool(chosen.get("backfill_staging", False)),
-        )  # fmt: skip
+        )
         return Job(
-            services, operation, executor or default_executor(services, chosen),
-            progress or no_progress, record, query_id, statement, chosen,
-        )  # fmt: skip
+            services,
+            operation,
+            executor or default_executor(services, chosen),
+            progress or no_progress,
+            record,
+            query_id,
+            statement,
+            chosen,
+        )
 
     def recorded(self) -> AbstractContextManager[None]:
         """Ends the job's record with the block: done, failed or cancelled, as it goes."""
@@ -122,9 +125,11 @@ class Job:
                 else:
                     staged += outcome.staged.paths if outcome.staged is not None else ()
                     self.record.note(
-                        outcome.index, "computed", target_rows=outcome.target_rows,
+                        outcome.index,
+                        "computed",
+                        target_rows=outcome.target_rows,
                         elapsed_ms=outcome.elapsed_ms,
-                    )  # fmt: skip
+                    )
                 yield outcome
         except QueryWasCancelled:
             discard(self.services, staged)
@@ -167,10 +172,18 @@ class Job:
         tables = (view.target_id,) if purpose == "backfill" else ()
         frozen = freeze(snapshot, tables, parts={view.source_id: tuple(parts)}, view_ids=(view.id,))
         return ChunkTask(
-            index, purpose, frozen, view.id, partition, frozenset(p.id for p in parts),
-            self.services.lease_id, _plain(self.settings), self.environment(), target_partitions,
+            index,
+            purpose,
+            frozen,
+            view.id,
+            partition,
+            frozenset(p.id for p in parts),
+            self.services.lease_id,
+            _plain(self.settings),
+            self.environment(),
+            target_partitions,
             blocks,
-        )  # fmt: skip
+        )
 
     def read_requirements(
         self, snapshot: Snapshot, view: MaterializedView, partitions: Iterable[str]
@@ -179,9 +192,10 @@ class Job:
         rows but for new blocks."""
         source = snapshot.by_id(view.source_id)
         needed: list[Requirement] = [
-            LeaseLive(self.services.lease_id), ViewIs(view.id, view.version),
+            LeaseLive(self.services.lease_id),
+            ViewIs(view.id, view.version),
             *self.record.requirements(),
-        ]  # fmt: skip
+        ]
         if source is not None:
             needed.append(SchemaIs(source.id, source.version))
         needed += [
@@ -207,9 +221,12 @@ def planned_chunk(task: ChunkTask) -> JobChunk:
     """The task as its job's record shows it."""
     parts = task.parts
     return JobChunk(
-        task.index, task.partition, len(parts), sum(part.rows for part in parts),
+        task.index,
+        task.partition,
+        len(parts),
+        sum(part.rows for part in parts),
         sum(part.bytes for part in parts),
-    )  # fmt: skip
+    )
 
 
 def _plain(settings: Mapping[str, object]) -> tuple[tuple[str, object], ...]:

@@ -73,8 +73,9 @@ def view_jobs(catalog: Catalog, view_id: str | None = None) -> tuple[JobRow, ...
     living = catalog.living_leases()
     return tuple(
         JobRow(one, _shown(one, living), tuple(chunks.get(one.id, ())))
-        for one in jobs if view_id in (None, one.view_id)
-    )  # fmt: skip
+        for one in jobs
+        if view_id in (None, one.view_id)
+    )
 
 
 def running_jobs(catalog: Catalog) -> tuple[ViewJob, ...]:

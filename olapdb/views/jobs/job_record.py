@@ -87,11 +87,20 @@ class JobRecord:
         kind, query_id, statement, executor, staged = self._facts
         self._services.catalog.open_job(
             ViewJob(
-                self.id, view.id, f"{view.database}.{view.name}", kind, self._services.lease_id,
-                os.getpid(), query_id, statement, executor, staged, self._services.clock_ms(),
+                self.id,
+                view.id,
+                f"{view.database}.{view.name}",
+                kind,
+                self._services.lease_id,
+                os.getpid(),
+                query_id,
+                statement,
+                executor,
+                staged,
+                self._services.clock_ms(),
             ),
             planned,
-        )  # fmt: skip
+        )
         self._open = True
 
     def revise(self, chunk: JobChunk) -> None:
@@ -99,9 +108,14 @@ class JobRecord:
         self._chunks[chunk.chunk] = chunk
 
     def note(
-        self, chunk: int, state: ChunkState, *, target_rows: int = 0, elapsed_ms: int = 0,
+        self,
+        chunk: int,
+        state: ChunkState,
+        *,
+        target_rows: int = 0,
+        elapsed_ms: int = 0,
         error: str = "",
-    ) -> None:  # fmt: skip
+    ) -> None:
         """What became of a chunk that no commit publishes (now)."""
         noted = self._noted(chunk, state, target_rows, elapsed_ms, error)
         if noted is None:
@@ -130,8 +144,9 @@ class JobRecord:
             return []
         ended = tuple(
             replace(one, state=state, finished_ms=one.finished_ms or self._services.clock_ms())
-            for one in self._chunks.values() if one.state == "computed"
-        )  # fmt: skip
+            for one in self._chunks.values()
+            if one.state == "computed"
+        )
         notes = [NoteChunks(self.id, ended)] if ended else []
         return [*notes, CloseJob(self.id, "failed" if self._failed else "done")]
 
@@ -169,9 +184,13 @@ class JobRecord:
         if planned is None:
             return None
         return replace(
-            planned, state=state, target_rows=target_rows, elapsed_ms=elapsed_ms,
-            finished_ms=self._services.clock_ms(), error=error[:ERROR_LENGTH_MAX],
-        )  # fmt: skip
+            planned,
+            state=state,
+            target_rows=target_rows,
+            elapsed_ms=elapsed_ms,
+            finished_ms=self._services.clock_ms(),
+            error=error[:ERROR_LENGTH_MAX],
+        )
 
     def _write(self) -> None:
         if self._unwritten:

@@ -16,9 +16,13 @@ from olapdb.views.proof.ledger_check import booked, unbooked_parts
 
 
 def left_over(
-    views: Iterable[MaterializedView], snapshot: Snapshot, target: Table, removed: Iterable[Part],
-    live: Iterable[Part], new: Sequence[Change],
-) -> list[Change]:  # fmt: skip
+    views: Iterable[MaterializedView],
+    snapshot: Snapshot,
+    target: Table,
+    removed: Iterable[Part],
+    live: Iterable[Part],
+    new: Sequence[Change],
+) -> list[Change]:
     """A void part that names the covered blocks which no part of the target names any more: they
     have nothing to add, since rows were deleted, but they were seen. Where sums of zero are dropped,
     void parts of slices too, which name what came to nothing there. Of the `live` parts the
@@ -46,9 +50,13 @@ def left_over(
 
 
 def _come_to_nothing(
-    views: Sequence[MaterializedView], snapshot: Snapshot, target: Table, number: NewBlock,
-    removed: Iterable[Part], left: Sequence[Part],
-) -> list[Part]:  # fmt: skip
+    views: Sequence[MaterializedView],
+    snapshot: Snapshot,
+    target: Table,
+    number: NewBlock,
+    removed: Iterable[Part],
+    left: Sequence[Part],
+) -> list[Part]:
     """For each slice what the removed parts named there and none there names now: blocks of a chunk
     whose rows may have cancelled each other out, as a merge leaves it."""
     by_slice: dict[str, list[Part]] = {}

@@ -38,7 +38,7 @@ from olapdb.model.changes import (
     RemoveParts,
     Requirement,
     SchemaIs,
-)  # fmt: skip
+)
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
@@ -56,7 +56,7 @@ from olapdb.views.jobs.job import (
     find_view,
     readable_source,
     view_name,
-)  # fmt: skip
+)
 from olapdb.views.jobs.placeholder_parts import left_over
 from olapdb.views.jobs.replay_condition import KeyCondition, matching_partitions
 from olapdb.views.jobs.replay_manifest import Swap
@@ -116,9 +116,13 @@ def replay(
 
 
 def _until_swapped(
-    job: Job, view_id: str, partition: str | None, stale: bool, condition: KeyCondition | None,
+    job: Job,
+    view_id: str,
+    partition: str | None,
+    stale: bool,
+    condition: KeyCondition | None,
     discard_bypass: bool,
-) -> tuple[ReplayRow, ...]:  # fmt: skip
+) -> tuple[ReplayRow, ...]:
     for _ in range(ATTEMPTS_MAX):
         snapshot = job.services.catalog.snapshot()
         with Pin(job.services, snapshot.number):
@@ -131,9 +135,15 @@ def _until_swapped(
                 _refuse_bypass(snapshot, view, partition)
             try:
                 return _Replay(
-                    job, snapshot, view, slices, discard_bypass, partition is not None,
-                    _frozen_keys(job, snapshot, view), Swap(job.services, view.target_id),
-                ).run()  # fmt: skip
+                    job,
+                    snapshot,
+                    view,
+                    slices,
+                    discard_bypass,
+                    partition is not None,
+                    _frozen_keys(job, snapshot, view),
+                    Swap(job.services, view.target_id),
+                ).run()
             except CommitConflict:
                 job.refuse_cancelled()
                 job.progress(ChunkEvent("conflict", "REPLAY", view_name(view)))
@@ -150,9 +160,13 @@ def _frozen_keys(job: Job, snapshot: Snapshot, view: MaterializedView) -> Frozen
 
 
 def _chosen(
-    job: Job, snapshot: Snapshot, view: MaterializedView, partition: str | None, stale: bool,
+    job: Job,
+    snapshot: Snapshot,
+    view: MaterializedView,
+    partition: str | None,
+    stale: bool,
     condition: KeyCondition | None,
-) -> frozenset[str] | None:  # fmt: skip
+) -> frozenset[str] | None:
     """The partitions to replay; None for all, whatever they turn out to be."""
     if sum((partition is not None, stale, condition is not None)) > 1:
         raise BadArguments("REPLAY VIEW takes one of PARTITION, WHERE, FROM and STALE.")
@@ -220,8 +234,16 @@ class _Replay:
         for view in views:
             readable_source(self.snapshot, view, "REPLAY")
             for partition, parts in by_partition(self._read_parts(view)).items():
-                task = self.job.task(self.snapshot, view, partition, parts, len(tasks), "replay",
-                                     self.slices, self._stands_for(view, partition))  # fmt: skip
+                task = self.job.task(
+                    self.snapshot,
+                    view,
+                    partition,
+                    parts,
+                    len(tasks),
+                    "replay",
+                    self.slices,
+                    self._stands_for(view, partition),
+                )
                 tasks.append(replace(task, frozen=self.frozen, swap=self.swap.id))
         self.job.plan(self.view, tasks)
         for task in tasks:
@@ -236,8 +258,14 @@ class _Replay:
             assert outcome.staged is not None
             done[outcome.index] = outcome.staged
             source_rows += outcome.source_rows
-            self._say("computed", outcome.index, len(tasks), outcome.partition,
-                      outcome.source_rows, outcome.target_rows)  # fmt: skip
+            self._say(
+                "computed",
+                outcome.index,
+                len(tasks),
+                outcome.partition,
+                outcome.source_rows,
+                outcome.target_rows,
+            )
         if failed is not None:
             for one in done.values():
                 discard(self.job.services, one.paths)
@@ -251,9 +279,20 @@ class _Replay:
         self, phase: str, index: int, total: int, partition: str, rows: int, target_rows: int
     ) -> None:
         self.job.progress(
-            ChunkEvent(phase, "REPLAY", view_name(self.view), index, total, partition, 0, rows,  # type: ignore[arg-type]
-                       target_rows, None, self.job.elapsed_ms)
-        )  # fmt: skip
+            ChunkEvent(
+                phase,
+                "REPLAY",
+                view_name(self.view),
+                index,
+                total,
+                partition,
+                0,
+                rows,  # type: ignore[arg-type]
+                target_rows,
+                None,
+                self.job.elapsed_ms,
+            )
+        )
 
     # --- swap
 
@@ -269,9 +308,11 @@ class _Replay:
         made_here = writers(self.view, self.snapshot)
         others = made_here - {view.id for view in views}
         removed = [
-            part for parts in old.values() for part in parts
+            part
+            for parts in old.values()
+            for part in parts
             if not self._stays(part, made_here) and not part.made_by(others)
-        ]  # fmt: skip
+        ]
         requirements = self._requirements(views, target, old, fence)
         changes: list[Change] = []
         if removed:
@@ -281,9 +322,16 @@ class _Replay:
             requirements += staged.requirements
         with Pin(self.job.services, now.number):
             kept, frozen_before = kept_parts(
-                target, self.frozen, [p for p in removed if not is_bypass(p, made_here)], new, now,
-                self._around(now), self.job.services.lease_id, self.kept_paths, self.swap.id,
-            )  # fmt: skip
+                target,
+                self.frozen,
+                [p for p in removed if not is_bypass(p, made_here)],
+                new,
+                now,
+                self._around(now),
+                self.job.services.lease_id,
+                self.kept_paths,
+                self.swap.id,
+            )
         new += kept
         mine = {p: [one for one in parts if not one.made_by(others)] for p, parts in old.items()}
         self._refuse_retained(mine, added, frozen_before, made_here)
@@ -297,24 +345,38 @@ class _Replay:
         changes += self._cleared(views, sorted(old))
         with Pin(self.job.services, now.number):
             more, needed = downstream(
-                now, target, removed, new, self._around(now), self.job.statement,
-                self.job.query_id, self.job.services.clock_ms(),
-            )  # fmt: skip
+                now,
+                target,
+                removed,
+                new,
+                self._around(now),
+                self.job.statement,
+                self.job.query_id,
+                self.job.services.clock_ms(),
+            )
             changes += more
             requirements += needed
         more, needed = dimension_changed(
-            now, {target.id}, "DIMENSION CHANGE", self.job.statement, self.job.query_id,
-            sum(p.rows for p in removed), self.job.services.clock_ms(),
-            services=self.job.services, changes=changes, settings=self.job.settings,
-        )  # fmt: skip
+            now,
+            {target.id},
+            "DIMENSION CHANGE",
+            self.job.statement,
+            self.job.query_id,
+            sum(p.rows for p in removed),
+            self.job.services.clock_ms(),
+            services=self.job.services,
+            changes=changes,
+            settings=self.job.settings,
+        )
         changes += more
         requirements += needed
         changes += self.job.closing()
         self.swap.complete(new, removed)
         committed = self.job.services.catalog.apply(
-            Commit(tuple(requirements), tuple(changes), "REPLAY", self.job.query_id,
-                   self.job.statement)
-        )  # fmt: skip
+            Commit(
+                tuple(requirements), tuple(changes), "REPLAY", self.job.query_id, self.job.statement
+            )
+        )
         self.job.record.ended()
         reach("replay.committed")
         self.job.services.notify_written(target.id)
@@ -334,9 +396,12 @@ class _Replay:
         return self.frozen.holds_all(part.partition_id)
 
     def _refuse_retained(
-        self, old: Mapping[str, list[Part]], added: Iterable[AddPart],
-        frozen_before: Mapping[str, int], made_here: frozenset[str],
-    ) -> None:  # fmt: skip
+        self,
+        old: Mapping[str, list[Part]],
+        added: Iterable[AddPart],
+        frozen_before: Mapping[str, int],
+        made_here: frozenset[str],
+    ) -> None:
         """RetainedRows where one partition was asked for, and all of it is frozen."""
         if not self.explicit or self.slices is None:
             return
@@ -352,9 +417,12 @@ class _Replay:
 
     def _around(self, snapshot: Snapshot) -> Surroundings:
         return Surroundings(
-            snapshot, self.job.services.store, self.job.services.cache, self.job.settings,
+            snapshot,
+            self.job.services.store,
+            self.job.services.cache,
+            self.job.settings,
             Environment(zone=self.job.services.zone, query_id=self.job.query_id),
-        )  # fmt: skip
+        )
 
     def _replaced(
         self, now: Snapshot, target: Table, fence: int, more: set[str]
@@ -375,9 +443,12 @@ class _Replay:
         return found
 
     def _requirements(
-        self, views: Iterable[MaterializedView], target: Table, old: Mapping[str, list[Part]],
+        self,
+        views: Iterable[MaterializedView],
+        target: Table,
+        old: Mapping[str, list[Part]],
         fence: int,
-    ) -> list[Requirement]:  # fmt: skip
+    ) -> list[Requirement]:
         needed: dict[Requirement, None] = {SchemaIs(target.id, target.version): None}
         for view in views:
             partitions = by_partition(self._read_parts(view))
@@ -403,9 +474,15 @@ class _Replay:
         return [ClearInvalidations(v.id, p, up_to) for v in views for p in partitions]
 
     def _row(
-        self, partition: str, old: list[Part], added: Iterable[AddPart],
-        made_here: frozenset[str], source_rows: int, commit: int, kept: Iterable[Change],
-    ) -> ReplayRow:  # fmt: skip
+        self,
+        partition: str,
+        old: list[Part],
+        added: Iterable[AddPart],
+        made_here: frozenset[str],
+        source_rows: int,
+        commit: int,
+        kept: Iterable[Change],
+    ) -> ReplayRow:
         by_hand = sum(p.rows for p in old if is_bypass(p, made_here))
         frozen = _rows_of(kept, partition)
         if self.frozen.holds_all(partition):
@@ -424,6 +501,7 @@ class _Replay:
 
 def _rows_of(kept: Iterable[Change], partition: str) -> int:
     return sum(
-        one.part.rows for one in kept
+        one.part.rows
+        for one in kept
         if isinstance(one, AddPart) and one.part.partition_id == partition
-    )  # fmt: skip
+    )

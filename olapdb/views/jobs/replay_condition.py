@@ -40,18 +40,25 @@ class KeyCondition:
 
 
 def matching_partitions(
-    condition: KeyCondition, target: Table, snapshot: Snapshot, services: Services,
-    settings: Mapping[str, object], environment: Environment,
-) -> frozenset[str]:  # fmt: skip
+    condition: KeyCondition,
+    target: Table,
+    snapshot: Snapshot,
+    services: Services,
+    settings: Mapping[str, object],
+    environment: Environment,
+) -> frozenset[str]:
     """The target's partitions that may hold rows whose key fulfils the condition.
 
     Raises BadArguments for a condition over other columns than those of ORDER BY and PARTITION
     BY, and for FROM where the key has no date; the binder's errors for names and types.
     """
     scope = BindScope(
-        snapshot=snapshot, database=target.database, settings=Settings(dict(settings)),
-        environment=environment, parameters=condition.parameters,
-    )  # fmt: skip
+        snapshot=snapshot,
+        database=target.database,
+        settings=Settings(dict(settings)),
+        environment=environment,
+        parameters=condition.parameters,
+    )
     layout = TableLayout(target, environment)
     asked = condition.expression
     if condition.since:
@@ -114,7 +121,8 @@ def _date_column(target: Table, layout: TableLayout) -> str:
 def _dates(target: Table, names: Iterable[str]) -> list[str]:
     chosen = set(names)
     return [
-        column.name for column in target.columns
+        column.name
+        for column in target.columns
         if column.name in chosen
         and isinstance(plain(column.type), Date | Date32 | DateTime | DateTime64)
-    ]  # fmt: skip
+    ]

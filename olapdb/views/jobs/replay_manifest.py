@@ -62,8 +62,9 @@ class Swap:
                 made.setdefault(change.part.partition_id, []).append(change.part.path)
         slices = tuple(
             SwappedSlice(tuple(sorted(paths)), tuple(sorted(gone[partition])))
-            for partition, paths in sorted(made.items()) if partition in gone
-        )  # fmt: skip
+            for partition, paths in sorted(made.items())
+            if partition in gone
+        )
         if slices:
             write_swap_note(self.services.store, SwapNote(self.path, slices))
         else:  # of small parts, say, which lie in the catalog: there is nothing to tell

@@ -41,9 +41,16 @@ SLICES_NAMED_MAX = 5
 
 
 def kept_parts(
-    target: Table, frozen: FrozenKeys, removed: Iterable[Part], new: Sequence[Change],
-    snapshot: Snapshot, around: Surroundings, lease_id: str, written: list[str], swap: str = "",
-) -> tuple[list[Change], Counter[str]]:  # fmt: skip
+    target: Table,
+    frozen: FrozenKeys,
+    removed: Iterable[Part],
+    new: Sequence[Change],
+    snapshot: Snapshot,
+    around: Surroundings,
+    lease_id: str,
+    written: list[str],
+    swap: str = "",
+) -> tuple[list[Change], Counter[str]]:
     """The frozen rows among those of views that a replay replaces, as parts of their own: one for
     each partition and the views that made them; and how many there were before they were merged,
     by partition. The paths of files are added to `written` as they are made."""
@@ -62,9 +69,10 @@ def kept_parts(
             continue
         number = NewBlock(target.id, index)
         added = [
-            one.part for one in new
+            one.part
+            for one in new
             if isinstance(one, AddPart) and one.part.partition_id == partition
-        ]  # fmt: skip
+        ]
         made = _kept_part(target, rows, parts, number, added, snapshot, around, lease_id, swap)
         if made.part.path:
             written.append(made.part.path)
@@ -92,20 +100,34 @@ def _frozen_rows(
 
 
 def _kept_part(
-    table: Table, rows: pa.Table, of: Sequence[Part], number: Blocks, new: Iterable[Part],
-    snapshot: Snapshot, around: Surroundings, lease_id: str, swap: str = "",
-) -> AddPart:  # fmt: skip
+    table: Table,
+    rows: pa.Table,
+    of: Sequence[Part],
+    number: Blocks,
+    new: Iterable[Part],
+    snapshot: Snapshot,
+    around: Surroundings,
+    lease_id: str,
+    swap: str = "",
+) -> AddPart:
     """The frozen rows of the parts that a replay replaces, as a part of their own; it names what
     those named and the recomputed parts do not."""
     contributions = _names_left(of, new, snapshot, rows.num_rows)
     staged = write_part(
-        around.store, table, rows, partition_id=of[0].partition_id,
-        partition_value=of[0].partition_value, blocks=number, lease_id=lease_id,
-        contributions=contributions, level=max(part.level for part in of),
-        inline_bytes_max=rows.nbytes if all(part.inline for part in of) else 0, swap=swap,
+        around.store,
+        table,
+        rows,
+        partition_id=of[0].partition_id,
+        partition_value=of[0].partition_value,
+        blocks=number,
+        lease_id=lease_id,
+        contributions=contributions,
+        level=max(part.level for part in of),
+        inline_bytes_max=rows.nbytes if all(part.inline for part in of) else 0,
+        swap=swap,
         after=snapshot.next_block(table) - 1,
         index_values=layout_of(table, around).index_values(rows),
-    )  # fmt: skip
+    )
     return AddPart(staged.part, staged.inline_rows)
 
 
@@ -127,9 +149,13 @@ def _names_left(
 
 
 def frozen_reached(
-    view: MaterializedView, source: Table, frozen: FrozenKeys, before: Sequence[pa.Table],
-    after: Sequence[pa.Table], around: Surroundings,
-) -> frozenset[str | None]:  # fmt: skip
+    view: MaterializedView,
+    source: Table,
+    frozen: FrozenKeys,
+    before: Sequence[pa.Table],
+    after: Sequence[pa.Table],
+    around: Surroundings,
+) -> frozenset[str | None]:
     """The slices of the view (None: all) with frozen keys that rows of its source reach which one
     side has and the other has not, both as a merge would leave them."""
     slices = WatchedSlices(view, {}, {}, frozen)
@@ -173,8 +199,9 @@ def released(
                 )
     return [
         ReleaseRetained(view.id, partition, snapshot.number)
-        for view in views for partition in sorted(slices)
-    ]  # fmt: skip
+        for view in views
+        for partition in sorted(slices)
+    ]
 
 
 def frozen_stale(
@@ -186,9 +213,10 @@ def frozen_stale(
     changes: list[Change] = []
     for view in views:
         stale = {
-            one.target_partition for one in snapshot.invalidations(view.id)
+            one.target_partition
+            for one in snapshot.invalidations(view.id)
             if one.cause != FAILED and one.cause not in TOLD_CAUSES
-        }  # fmt: skip
+        }
         if wanted is not None:
             stale = set(wanted) if None in stale else stale & wanted
         if stale:

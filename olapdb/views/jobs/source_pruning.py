@@ -62,9 +62,12 @@ def reaching_parts(
 
 
 def parts_reaching(
-    view: MaterializedView, target: Table, condition: nodes.Expression, snapshot: Snapshot,
+    view: MaterializedView,
+    target: Table,
+    condition: nodes.Expression,
+    snapshot: Snapshot,
     services: Services,
-) -> tuple[Part, ...] | None:  # fmt: skip
+) -> tuple[Part, ...] | None:
     """The parts of the view's source that may have made rows of the target which fulfil the
     condition, over the target's columns; None where that cannot be told."""
     environment = Environment(zone=view.zone, database=view.database)
@@ -79,13 +82,19 @@ def parts_reaching(
 
 
 def _kept(
-    scan: Scan, parts: Sequence[Part], view: MaterializedView, snapshot: Snapshot,
-    services: Services, environment: Environment,
-) -> tuple[Part, ...]:  # fmt: skip
+    scan: Scan,
+    parts: Sequence[Part],
+    view: MaterializedView,
+    snapshot: Snapshot,
+    services: Services,
+    environment: Environment,
+) -> tuple[Part, ...]:
     context = ExecutionContext(
-        snapshot=snapshot, store=services.store, settings=dict(view.settings),
+        snapshot=snapshot,
+        store=services.store,
+        settings=dict(view.settings),
         environment=environment,
-    )  # fmt: skip
+    )
     selector = Selector(scan, scan.predicate, TableLayout(scan.table, environment), context)
     return tuple(selector.keep_parts(parts))
 
@@ -154,9 +163,11 @@ def _literal(value: object, data_type: DataType) -> nodes.Expression | None:
 
 
 def _narrowed(
-    view: MaterializedView, snapshot: Snapshot, condition: nodes.Expression,
+    view: MaterializedView,
+    snapshot: Snapshot,
+    condition: nodes.Expression,
     environment: Environment,
-) -> Scan | None:  # fmt: skip
+) -> Scan | None:
     """The one scan of the view's source, with what arrived at it of the condition."""
     asked = nodes.Select(
         columns=(nodes.Star(),),
@@ -164,9 +175,11 @@ def _narrowed(
         where=condition,
     )
     scope = BindScope(
-        snapshot=snapshot, database=view.database, settings=Settings(dict(view.settings)),
+        snapshot=snapshot,
+        database=view.database,
+        settings=Settings(dict(view.settings)),
         environment=environment,
-    )  # fmt: skip
+    )
     plan = optimize(bind_query(asked, scope))
     scans = [s for s in all_scans(plan.root) if s.table.id == view.source_id]
     if len(scans) != 1 or scans[0].predicate is None:

@@ -58,9 +58,10 @@ def compare_keys(
         if column.name in keys:
             continue
         differs, largest_here = compare_columns(
-            one_array(left.column(column.name)), one_array(right.column(column.name)),
+            one_array(left.column(column.name)),
+            one_array(right.column(column.name)),
             FLOAT_TOLERANCE if _adds_floats(table, column) else 0.0,
-        )  # fmt: skip
+        )
         wrong |= differs
         largest = max(largest, largest_here)
     return Difference(
@@ -70,11 +71,15 @@ def compare_keys(
         differing=int(wrong.sum()),
         largest_difference=largest,
         examples=_examples(
-            table, keys,
-            (("differing", left.filter(pa.array(wrong))), ("missing", expected.take(only_expected)),
-             ("extra", actual.take(only_actual))),
+            table,
+            keys,
+            (
+                ("differing", left.filter(pa.array(wrong))),
+                ("missing", expected.take(only_expected)),
+                ("extra", actual.take(only_actual)),
+            ),
         ),
-    )  # fmt: skip
+    )
 
 
 def _adds_floats(table: Table, column: Column) -> bool:
@@ -99,10 +104,11 @@ def compare_rows(table: Table, expected: pa.Table, actual: pa.Table) -> Differen
         missing=int(missing.sum()),
         extra=int(extra.sum()),
         examples=_examples(
-            table, keys,
+            table,
+            keys,
             (("missing", both.take(first[missing > 0])), ("extra", both.take(first[extra > 0]))),
         ),
-    )  # fmt: skip
+    )
 
 
 # --- matching ------------------------------------------------------------------------------------
@@ -115,9 +121,7 @@ def _matched(
     if not keys:
         rows = max(expected.num_rows, actual.num_rows)
         at = np.arange(rows)
-        return (
-            np.where(at < expected.num_rows, at, -1), np.where(at < actual.num_rows, at, -1)
-        )  # fmt: skip
+        return (np.where(at < expected.num_rows, at, -1), np.where(at < actual.num_rows, at, -1))
     columns = _groupable(table, keys, expected, actual)
     none_expected = pa.nulls(expected.num_rows, pa.int64())
     none_actual = pa.nulls(actual.num_rows, pa.int64())
@@ -216,9 +220,7 @@ def _nulls(array: pa.Array) -> np.ndarray:
     return mask
 
 
-def _compare_floats(
-    left: pa.Array, right: pa.Array, tolerance: float
-) -> tuple[np.ndarray, float]:
+def _compare_floats(left: pa.Array, right: pa.Array, tolerance: float) -> tuple[np.ndarray, float]:
     a = left.to_numpy(zero_copy_only=False).astype(np.float64)
     b = right.to_numpy(zero_copy_only=False).astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -241,9 +243,7 @@ def _compare_exact(left: pa.Array, right: pa.Array) -> tuple[np.ndarray, float]:
     return wrong, float(np.nanmax(np.abs(a - b)))
 
 
-def _compare_lists(
-    left: pa.Array, right: pa.Array, tolerance: float
-) -> tuple[np.ndarray, float]:
+def _compare_lists(left: pa.Array, right: pa.Array, tolerance: float) -> tuple[np.ndarray, float]:
     if pa.types.is_map(left.type):
         left, right = _as_lists(left), _as_lists(right)
     lengths = [

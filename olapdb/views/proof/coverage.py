@@ -66,9 +66,10 @@ def covered_parts(view: MaterializedView, snapshot: Snapshot) -> tuple[Part, ...
     """The source's live parts that the view has seen."""
     coverage = snapshot.coverage(view.id)
     return tuple(
-        part for part in _with_rows(snapshot.parts(view.source_id))
+        part
+        for part in _with_rows(snapshot.parts(view.source_id))
         if coverage.covers(part.partition_id, part.block_range)
-    )  # fmt: skip
+    )
 
 
 def coverage_rows(view: MaterializedView, snapshot: Snapshot) -> tuple[CoverageSlice, ...]:
@@ -80,19 +81,31 @@ def coverage_rows(view: MaterializedView, snapshot: Snapshot) -> tuple[CoverageS
         slices.setdefault((part.partition_id, _status(coverage, part)), []).append(part)
     found = [
         CoverageSlice(
-            view.id, partition, status, len(parts), sum(p.rows for p in parts),
-            sum(p.bytes for p in parts), min(p.block_range.first for p in parts),
+            view.id,
+            partition,
+            status,
+            len(parts),
+            sum(p.rows for p in parts),
+            sum(p.bytes for p in parts),
+            min(p.block_range.first for p in parts),
             max(p.block_range.last for p in parts),
         )
         for (partition, status), parts in slices.items()
-    ]  # fmt: skip
+    ]
     found += [
         CoverageSlice(
-            view.id, one.partition, "retained", one.parts, one.rows, one.bytes, one.blocks.first,
+            view.id,
+            one.partition,
+            "retained",
+            one.parts,
+            one.rows,
+            one.bytes,
+            one.blocks.first,
             one.blocks.last,
         )
-        for one in snapshot.retained(view.id) if one.side == "source"
-    ]  # fmt: skip
+        for one in snapshot.retained(view.id)
+        if one.side == "source"
+    ]
     return tuple(sorted(found, key=lambda one: (one.partition, one.status)))
 
 

@@ -26,7 +26,7 @@ from olapdb.views.proof.verdicts import (
     check_is_current,
     raised_versions,
     stale_slices,
-)  # fmt: skip
+)
 
 Attempt: TypeAlias = Literal["BACKFILL", "REPLAY", "RECONCILE"]
 ATTEMPTS: tuple[Attempt, ...] = ("BACKFILL", "REPLAY", "RECONCILE")
@@ -42,12 +42,20 @@ def note_failed(job: Job, view_id: str, attempt: Attempt, error: Error) -> None:
     if not isinstance(error, OF_ROWS) or not isinstance(view, MaterializedView):
         return
     check = Check(
-        view_id=view.id, target_partition=attempt, snapshot=snapshot.number,
-        fingerprint=attempt_fingerprint(view, snapshot, attempt), verdict="unverifiable",
-        keys_compared=0, missing=0, extra=0, differing=0, largest_difference=0.0,
-        examples=(str(error)[:REASON_LENGTH_MAX],), checked_ms=job.services.clock_ms(),
+        view_id=view.id,
+        target_partition=attempt,
+        snapshot=snapshot.number,
+        fingerprint=attempt_fingerprint(view, snapshot, attempt),
+        verdict="unverifiable",
+        keys_compared=0,
+        missing=0,
+        extra=0,
+        differing=0,
+        largest_difference=0.0,
+        examples=(str(error)[:REASON_LENGTH_MAX],),
+        checked_ms=job.services.clock_ms(),
         mode=attempt,
-    )  # fmt: skip
+    )
     requirements = (LeaseLive(job.services.lease_id), ViewIs(view.id, view.version))
     with suppress(CommitConflict):  # dropped or altered meanwhile
         job.services.catalog.apply(

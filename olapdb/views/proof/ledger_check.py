@@ -64,9 +64,10 @@ def check_ledger(view: MaterializedView, snapshot: Snapshot) -> tuple[LedgerRow,
 def unbooked_parts(view: MaterializedView, snapshot: Snapshot, books: Coverage) -> tuple[Part, ...]:
     """The covered source parts that the books do not name."""
     return tuple(
-        part for part in covered_parts(view, snapshot)
+        part
+        for part in covered_parts(view, snapshot)
         if not books.covers(part.partition_id, part.block_range)
-    )  # fmt: skip
+    )
 
 
 def _contributions(view_id: str, parts: Iterable[Part]) -> Iterator[Contribution]:
@@ -114,9 +115,15 @@ def _source_row(
             )
     rows = sum(part.rows for part in parts)
     return LedgerRow(
-        "source", partition, len(parts), rows, gap_rows, booked_rows, _bounded(problems),
+        "source",
+        partition,
+        len(parts),
+        rows,
+        gap_rows,
+        booked_rows,
+        _bounded(problems),
         _verdict(problems, gap_rows),
-    )  # fmt: skip
+    )
 
 
 # --- the target ----------------------------------------------------------------------------------
@@ -131,9 +138,15 @@ def _target_rows(view: MaterializedView, parts: Sequence[Part]) -> Iterator[Ledg
         problems = [*_doubled(view.id, some), *_grown(some)]
         brought = sum(one.rows for one in _contributions(view.id, some))
         yield LedgerRow(
-            "target", partition, len(some), sum(part.rows for part in some), 0, brought,
-            _bounded(problems), _verdict(problems, 0),
-        )  # fmt: skip
+            "target",
+            partition,
+            len(some),
+            sum(part.rows for part in some),
+            0,
+            brought,
+            _bounded(problems),
+            _verdict(problems, 0),
+        )
 
 
 def _doubled(view_id: str, parts: Sequence[Part]) -> Iterator[str]:

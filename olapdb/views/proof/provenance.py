@@ -86,9 +86,13 @@ def _blocks(
 
 
 def _narrowed(
-    view: MaterializedView, target: Table, condition: nodes.Expression | None,
-    ranges: tuple[BlockRange, ...], snapshot: Snapshot, services: Services,
-) -> tuple[BlockRange, ...]:  # fmt: skip
+    view: MaterializedView,
+    target: Table,
+    condition: nodes.Expression | None,
+    ranges: tuple[BlockRange, ...],
+    snapshot: Snapshot,
+    services: Services,
+) -> tuple[BlockRange, ...]:
     """Without blocks all of whose live rows lie in parts that cannot reach the key."""
     if condition is None or not _is_plain(condition):
         return ranges
@@ -137,20 +141,37 @@ class _Log:
         for commit, blocks in newest[:ORIGINS_MAX]:
             first, last = blocks[0], blocks[-1]
             yield Origin(
-                part.name, part.rows, view, f"{source.database}.{source.name}", first.number,
-                last.number, sum(one.rows for one in blocks), commit, first.kind, first.query_id,
-                first.created_ms, self._statement(commit),
-            )  # fmt: skip
+                part.name,
+                part.rows,
+                view,
+                f"{source.database}.{source.name}",
+                first.number,
+                last.number,
+                sum(one.rows for one in blocks),
+                commit,
+                first.kind,
+                first.query_id,
+                first.created_ms,
+                self._statement(commit),
+            )
         spans = [block for block in named if block.kind == OLDER]
         rest = [*spans, *(block for _, blocks in newest[ORIGINS_MAX:] for block in blocks)]
         if rest:
             older = f"{len(newest[ORIGINS_MAX:])} older commits"
             yield Origin(
-                part.name, part.rows, view, f"{source.database}.{source.name}",
-                min(block.range.first for block in rest), max(block.number for block in rest),
-                sum(block.rows for block in rest), 0, OLDER, "", 0,
+                part.name,
+                part.rows,
+                view,
+                f"{source.database}.{source.name}",
+                min(block.range.first for block in rest),
+                max(block.number for block in rest),
+                sum(block.rows for block in rest),
+                0,
+                OLDER,
+                "",
+                0,
                 "commits that are older than the log of blocks" if spans else older,
-            )  # fmt: skip
+            )
 
     def _named(self, source: Table, ranges: Iterable[BlockRange]) -> list[BlockInfo]:
         """The blocks, and spans of old ones, that overlap the ranges; in their order."""

@@ -108,15 +108,24 @@ class Recomputation:
             if frozen.holds(one):
                 nothing = difference.equal and not difference.keys_compared
                 row = replace(
-                    row, retained_rows=there.num_rows - comparable.num_rows,
+                    row,
+                    retained_rows=there.num_rows - comparable.num_rows,
                     verdict="retained" if nothing else row.verdict,
-                )  # fmt: skip
+                )
             found.append(row)
             self.job.progress(
-                ChunkEvent("compared", self.job.operation, view_name(self.view), index,
-                           max(len(partitions), 1), one, 0, difference.keys_compared,
-                           elapsed_ms=self.job.elapsed_ms)
-            )  # fmt: skip
+                ChunkEvent(
+                    "compared",
+                    self.job.operation,
+                    view_name(self.view),
+                    index,
+                    max(len(partitions), 1),
+                    one,
+                    0,
+                    difference.keys_compared,
+                    elapsed_ms=self.job.elapsed_ms,
+                )
+            )
         return tuple(found)
 
     def expected(self) -> list[Made]:
@@ -138,10 +147,20 @@ class Recomputation:
                 raise outcome.error
             found.append(Made(outcome.partition, in_gap[outcome.index], rows_of_chunk(outcome)))
             self.job.progress(
-                ChunkEvent("computed", self.job.operation, view_name(self.view), outcome.index,
-                           len(tasks), outcome.partition, 0, outcome.source_rows,
-                           outcome.target_rows, None, outcome.elapsed_ms)
-            )  # fmt: skip
+                ChunkEvent(
+                    "computed",
+                    self.job.operation,
+                    view_name(self.view),
+                    outcome.index,
+                    len(tasks),
+                    outcome.partition,
+                    0,
+                    outcome.source_rows,
+                    outcome.target_rows,
+                    None,
+                    outcome.elapsed_ms,
+                )
+            )
         return found
 
     def _task(
@@ -152,9 +171,10 @@ class Recomputation:
     def _actual(self, target: Table) -> list[pa.Table]:
         around = self.around()
         return [
-            read_rows(around, target, part) for part in compared_parts(self.view, self.snapshot)
+            read_rows(around, target, part)
+            for part in compared_parts(self.view, self.snapshot)
             if (self.slices is None or part.partition_id in self.slices)
-        ]  # fmt: skip
+        ]
 
     def _split(self, target: Table, tables: list[pa.Table]) -> dict[str, pa.Table]:
         """Rows by partition, as a full merge would leave them."""
@@ -175,9 +195,8 @@ class Recomputation:
     def around(self) -> Surroundings:
         services = self.job.services
         return Surroundings(
-            self.snapshot, services.store, services.cache, self.job.settings,
-            self.job.environment(),
-        )  # fmt: skip
+            self.snapshot, services.store, services.cache, self.job.settings, self.job.environment()
+        )
 
     def _row(
         self, partition: str, difference: Difference, gap_rows: int, by_hand: int

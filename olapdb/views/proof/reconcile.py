@@ -23,7 +23,7 @@ from olapdb.model.changes import (
     RecordCheck,
     Requirement,
     ViewIs,
-)  # fmt: skip
+)
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Check
@@ -69,9 +69,14 @@ def reconcile(
 
 
 def _compared(
-    job: Job, view_id: str, partition: str | None, sample: int | None, oldest: int | None,
-    stale: bool, record: bool,
-) -> tuple[ReconcileRow, ...]:  # fmt: skip
+    job: Job,
+    view_id: str,
+    partition: str | None,
+    sample: int | None,
+    oldest: int | None,
+    stale: bool,
+    record: bool,
+) -> tuple[ReconcileRow, ...]:
     services = job.services
     _judge_anew(services, view_id, job.query_id)
     snapshot = services.catalog.snapshot()
@@ -117,19 +122,34 @@ def require_stored(view: MaterializedView, snapshot: Snapshot, operation: str) -
 
 
 def _unverifiable(view: MaterializedView, snapshot: Snapshot, reason: str) -> ReconcileRow:
-    gap_rows = sum(s.rows for s in gap(view, snapshot)) if stores_rows(
-        snapshot, view.source_id
-    ) else 0  # fmt: skip
+    gap_rows = (
+        sum(s.rows for s in gap(view, snapshot)) if stores_rows(snapshot, view.source_id) else 0
+    )
     return ReconcileRow(
-        NOTHING_THERE, snapshot.number, 0, 0, 0, 0, 0.0, (), sum(bypass(view, snapshot).values()),
-        gap_rows, (reason,), "unverifiable",
-    )  # fmt: skip
+        NOTHING_THERE,
+        snapshot.number,
+        0,
+        0,
+        0,
+        0,
+        0.0,
+        (),
+        sum(bypass(view, snapshot).values()),
+        gap_rows,
+        (reason,),
+        "unverifiable",
+    )
 
 
 def _chosen(
-    job: Job, view: MaterializedView, snapshot: Snapshot, partition: str | None,
-    sample: int | None, oldest: int | None, stale: bool,
-) -> frozenset[str] | None:  # fmt: skip
+    job: Job,
+    view: MaterializedView,
+    snapshot: Snapshot,
+    partition: str | None,
+    sample: int | None,
+    oldest: int | None,
+    stale: bool,
+) -> frozenset[str] | None:
     """The partitions to compare; None for all."""
     if sum((partition is not None, sample is not None, oldest is not None, stale)) > 1:
         raise BadArguments("RECONCILE VIEW takes one of PARTITION, SAMPLE, OLDEST and STALE.")
@@ -166,9 +186,12 @@ def _by_proof(view: MaterializedView, snapshot: Snapshot) -> list[str]:
 
 
 def _record(
-    job: Job, snapshot: Snapshot, view: MaterializedView, rows: tuple[ReconcileRow, ...],
+    job: Job,
+    snapshot: Snapshot,
+    view: MaterializedView,
+    rows: tuple[ReconcileRow, ...],
     complete: bool,
-) -> None:  # fmt: skip
+) -> None:
     writers = peers(view, snapshot)
     requirements: list[Requirement] = [LeaseLive(job.services.lease_id)]
     requirements += [ViewIs(one.id, one.version) for one in writers]
@@ -186,9 +209,13 @@ def _record(
 
 
 def verdict_changes(
-    job: Job, snapshot: Snapshot, view: MaterializedView, rows: tuple[ReconcileRow, ...],
-    complete: bool, raised: frozenset[str] = frozenset(),
-) -> list[Change]:  # fmt: skip
+    job: Job,
+    snapshot: Snapshot,
+    view: MaterializedView,
+    rows: tuple[ReconcileRow, ...],
+    complete: bool,
+    raised: frozenset[str] = frozenset(),
+) -> list[Change]:
     """Records the verdicts for the view and its peers; what is equal is stale no more.
     `complete` tells that the rows are about all of the target; `raised` are the target's partitions
     whose data version the same commit raises."""
@@ -209,9 +236,17 @@ def verdict_changes(
 
 def _check(job: Job, view: MaterializedView, row: ReconcileRow, print_of: str) -> Check:
     return Check(
-        view_id=view.id, target_partition=row.partition, snapshot=row.snapshot,
-        fingerprint=print_of, verdict=row.verdict, keys_compared=row.keys_compared,
-        missing=row.missing, extra=row.extra, differing=row.differing,
-        largest_difference=row.largest_difference, examples=row.examples,
-        checked_ms=job.services.clock_ms(), mode="FULL",
-    )  # fmt: skip
+        view_id=view.id,
+        target_partition=row.partition,
+        snapshot=row.snapshot,
+        fingerprint=print_of,
+        verdict=row.verdict,
+        keys_compared=row.keys_compared,
+        missing=row.missing,
+        extra=row.extra,
+        differing=row.differing,
+        largest_difference=row.largest_difference,
+        examples=row.examples,
+        checked_ms=job.services.clock_ms(),
+        mode="FULL",
+    )

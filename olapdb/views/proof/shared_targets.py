@@ -39,9 +39,10 @@ def has_source(view: MaterializedView, snapshot: Snapshot) -> bool:
 def peers(view: MaterializedView, snapshot: Snapshot) -> tuple[MaterializedView, ...]:
     """Return the views that are compared together with this one, itself first, then by name."""
     others = [
-        one for one in snapshot.views_into(view.target_id)
+        one
+        for one in snapshot.views_into(view.target_id)
         if one.id != view.id and not incomparable(one, snapshot)
-    ]  # fmt: skip
+    ]
     if incomparable(view, snapshot):
         return (view,)
     return (view, *sorted(others, key=lambda one: (one.database, one.name)))
@@ -59,6 +60,7 @@ def compared_parts(view: MaterializedView, snapshot: Snapshot) -> tuple[Part, ..
     mine = {one.id for one in peers(view, snapshot)}
     others = {one.id for one in snapshot.views_into(view.target_id)} - mine
     return tuple(
-        part for part in snapshot.parts(view.target_id)
+        part
+        for part in snapshot.parts(view.target_id)
         if part.rows and (part.made_by(mine) or not part.made_by(others))
-    )  # fmt: skip
+    )

@@ -21,9 +21,16 @@ from olapdb.views.proof.shared_targets import compared_parts, incomparable, peer
 from olapdb.views.proof.verdicts import adoption_refused, check_is_current, counts, failures
 
 Health: TypeAlias = Literal[
-    "proven", "covered", "partial", "stale", "retained", "bypassed", "unproven", "unverifiable",
+    "proven",
+    "covered",
+    "partial",
+    "stale",
+    "retained",
+    "bypassed",
+    "unproven",
+    "unverifiable",
     "broken",
-]  # fmt: skip
+]
 """broken: a table that it needs is gone. unverifiable: a part of its source, of a table that it
 joins or of its target cannot be read. stale: a slice is known to differ, or may since an input
 changed. bypassed: the target holds rows that no view made. partial: there is a gap. unproven: it
@@ -167,14 +174,23 @@ def _stale(
 ) -> tuple[StaleSlice, ...]:
     slices = [
         StaleSlice(i.target_partition, i.cause, i.statement, i.query_id, i.rows, i.since_ms, i.keys)
-        for one in peers(view, snapshot) for i in snapshot.invalidations(one.id)
+        for one in peers(view, snapshot)
+        for i in snapshot.invalidations(one.id)
         if i.cause != FAILED
-    ]  # fmt: skip
+    ]
     slices += [
-        StaleSlice(c.target_partition, "RECONCILE", "", "", c.missing + c.extra + c.differing,
-                   c.checked_ms, c.examples)
-        for c in checks if c.verdict == "different"
-    ]  # fmt: skip
+        StaleSlice(
+            c.target_partition,
+            "RECONCILE",
+            "",
+            "",
+            c.missing + c.extra + c.differing,
+            c.checked_ms,
+            c.examples,
+        )
+        for c in checks
+        if c.verdict == "different"
+    ]
     return tuple(slices)
 
 
@@ -189,9 +205,13 @@ def _distinct_slices(
 
 
 def _verdict(
-    view: MaterializedView, snapshot: Snapshot, gap_rows: int, by_hand: Mapping[str, int],
-    stale: tuple[StaleSlice, ...], checks: list[Check],
-) -> tuple[Health, str, str]:  # fmt: skip
+    view: MaterializedView,
+    snapshot: Snapshot,
+    gap_rows: int,
+    by_hand: Mapping[str, int],
+    stale: tuple[StaleSlice, ...],
+    checks: list[Check],
+) -> tuple[Health, str, str]:
     name = view_name(view)
     why = incomparable(view, snapshot)
     if not stores_rows(snapshot, view.source_id):
@@ -242,9 +262,12 @@ def _told(amiss: Sequence[_Amiss]) -> tuple[str, str]:
 
 
 def _amiss(
-    view: MaterializedView, snapshot: Snapshot, gap_rows: int, by_hand: Mapping[str, int],
+    view: MaterializedView,
+    snapshot: Snapshot,
+    gap_rows: int,
+    by_hand: Mapping[str, int],
     stale: tuple[StaleSlice, ...],
-) -> list[_Amiss]:  # fmt: skip
+) -> list[_Amiss]:
     """Return what the ledger knows to be wrong, the worst first: stale, bypassed, partial."""
     name = view_name(view)
     real = [s for s in stale if not (s.cause == "RECONCILE" and by_hand.get(s.partition or ""))]
@@ -285,9 +308,12 @@ class _ByHand:
 
 
 def _by_hand(
-    view: MaterializedView, snapshot: Snapshot, by_hand: Mapping[str, int], missed: bool,
+    view: MaterializedView,
+    snapshot: Snapshot,
+    by_hand: Mapping[str, int],
+    missed: bool,
     fails: bool,
-) -> _ByHand:  # fmt: skip
+) -> _ByHand:
     """Return what is to be done about rows that no view made.
 
     Maybe they are what a view of the target missed, put there by hand: ADOPT finds out, if it can.

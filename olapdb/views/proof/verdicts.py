@@ -14,9 +14,15 @@ from olapdb.model.view_state import Check, Invalidation
 from olapdb.views.proof.coverage import gap, is_bypass, writers
 
 __all__ = [
-    "adoption_fingerprint", "adoption_refused", "check_is_current", "counts", "failures",
-    "fingerprint", "raised_versions", "stale_slices",
-]  # fmt: skip
+    "adoption_fingerprint",
+    "adoption_refused",
+    "check_is_current",
+    "counts",
+    "failures",
+    "fingerprint",
+    "raised_versions",
+    "stale_slices",
+]
 
 
 class _Counted(Protocol):
@@ -103,6 +109,7 @@ def failures(view: MaterializedView, snapshot: Snapshot) -> tuple[Invalidation, 
     for block in snapshot.blocks(view.source_id) if missed else ():
         of_commit.setdefault(block.commit, []).append(block.number)
     return tuple(
-        note for note in notes
+        note
+        for note in notes
         if any(r.first <= n <= r.last for n in of_commit.get(note.commit, ()) for r in missed)
-    )  # fmt: skip
+    )

@@ -46,9 +46,10 @@ def downstream(snapshot: Snapshot, table_id: str) -> Iterable[str]:
         if one not in seen:
             seen[one] = None
             waiting += [
-                view.target_id for view in views
+                view.target_id
+                for view in views
                 if one == view.source_id or one in view.dimension_ids
-            ]  # fmt: skip
+            ]
     return seen
 
 

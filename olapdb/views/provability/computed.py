@@ -24,10 +24,19 @@ from olapdb.views.provability.expressions import bound_default, called, volatile
 from olapdb.views.provability.judgement import Item, known, refused, unknown
 from olapdb.views.provability.parts import Parts
 
-_IDEMPOTENT = frozenset((
-    "any", "anyLast", "min", "max", "groupBitAnd", "groupBitOr", "groupUniqArrayArray", "minMap",
-    "maxMap",
-))  # fmt: skip
+_IDEMPOTENT = frozenset(
+    (
+        "any",
+        "anyLast",
+        "min",
+        "max",
+        "groupBitAnd",
+        "groupBitOr",
+        "groupUniqArrayArray",
+        "minMap",
+        "maxMap",
+    )
+)
 """Functions that make of equal values that value."""
 
 

@@ -18,10 +18,17 @@ from olapdb.views.provability.judgement import Item, known, refused_or_unknown, 
 from olapdb.views.provability.parts import Parts, full_name
 
 _VALUES_OF_THEIR_CHILDREN = (
-    expressions.ColumnRef, expressions.Constant, expressions.NameConstant, expressions.Call,
-    expressions.Cast, expressions.ScalarSubquery, expressions.InValues, expressions.InSubquery,
-    expressions.LambdaFunction, expressions.LambdaParameter,
-)  # fmt: skip
+    expressions.ColumnRef,
+    expressions.Constant,
+    expressions.NameConstant,
+    expressions.Call,
+    expressions.Cast,
+    expressions.ScalarSubquery,
+    expressions.InValues,
+    expressions.InSubquery,
+    expressions.LambdaFunction,
+    expressions.LambdaParameter,
+)
 """Kinds of expression whose value is decided by their children, the row and the plans in them."""
 _MERGE_CLASSES = ("exact", "float", "sketch", "ordered")
 ALWAYS_ZERO = "throwIf"
@@ -39,9 +46,10 @@ def expression_items(parts: Parts) -> Iterator[Item]:
 def volatile_names(found: Iterable[object]) -> tuple[str, ...]:
     """The functions among plan nodes and expressions that give another value each time."""
     names = (
-        one.name for one in found
+        one.name
+        for one in found
         if isinstance(one, Call) and one.function.volatility != "pure" and one.name != ALWAYS_ZERO
-    )  # fmt: skip
+    )
     return tuple(dict.fromkeys(names))
 
 
@@ -61,10 +69,11 @@ def _volatile(parts: Parts) -> Iterator[Item]:
     names = volatile_names(walk_plan(parts.plan.root))
     if names:
         yield refused_or_unknown(
-            parts.merges, "expressions",
+            parts.merges,
+            "expressions",
             f"{called(names)} gives another value when the rows are recomputed.",
             "Store the time in a column of the source (DEFAULT now()) and read that.",
-        )  # fmt: skip
+        )
 
 
 def _unknown_kinds(parts: Parts) -> Iterator[Item]:
@@ -83,19 +92,22 @@ def _virtual(parts: Parts) -> Iterator[Item]:
     for one in walk_plan(parts.plan):
         if isinstance(one, NameConstant):
             yield refused_or_unknown(
-                parts.merges, "expressions", f"{one.column} is another name once RENAME gave one.",
+                parts.merges,
+                "expressions",
+                f"{one.column} is another name once RENAME gave one.",
                 f"Write the name as text, '{one.value.as_py()}' AS {one.column}.",
-            )  # fmt: skip
+            )
             return
     places = {virtual.name for virtual in OF_PARTS}
     for scan in scans(parts.plan):
         found = sorted(n for n in columns_read(scan) & places if scan.table.column(n) is None)
         if found:
             yield refused_or_unknown(
-                parts.merges, full_name(scan.table),
+                parts.merges,
+                full_name(scan.table),
                 f"{found[0]} tells where a row lies, which merges change.",
                 f"Store what tells the rows apart in a column of {scan.table.name}.",
-            )  # fmt: skip
+            )
             return
 
 
@@ -117,12 +129,13 @@ def _late_defaults(parts: Parts) -> Iterator[Item]:
             names = _default_functions(parts, table, column) if column.name in read else ()
             if names and lacks(parts.snapshot, table, column):
                 yield refused_or_unknown(
-                    parts.merges, full_name(table),
+                    parts.merges,
+                    full_name(table),
                     f"Parts of {full_name(table)} are older than its column {column.name}, which"
                     f" is {called(names)} in them, another value at each read.",
                     f"ALTER TABLE {full_name(table)} MATERIALIZE COLUMN {column.name} stores the"
                     " values.",
-                )  # fmt: skip
+                )
 
 
 def _default_functions(parts: Parts, table: Table, column: Column) -> tuple[str, ...]:

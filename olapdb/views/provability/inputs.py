@@ -27,7 +27,7 @@ from olapdb.plan.expressions import (
     ScalarSubquery,
     columns_of,
     walk,
-)  # fmt: skip
+)
 from olapdb.plan.tree import expressions_of
 from olapdb.types import AggregateFunction, SimpleAggregateFunction
 from olapdb.views.definition.query_shape import is_key_column
@@ -188,9 +188,10 @@ class _Inputs:
                 return _WHOLE
             case _:
                 return self._blame(
-                    "subquery", f"{type(node).__name__} is not known to be decided by its tables.",
+                    "subquery",
+                    f"{type(node).__name__} is not known to be decided by its tables.",
                     "Copy what it reads into a table.",
-                )  # fmt: skip
+                )
 
     def _scan(self, scan: nodes.Scan) -> _Rows:
         table = scan.table
@@ -202,9 +203,10 @@ class _Inputs:
             if table.engine.name in _PLAIN:
                 return _WHOLE
             return self._blame(
-                name, f"{table.engine.name} is not known to keep its rows as they came.",
+                name,
+                f"{table.engine.name} is not known to keep its rows as they came.",
                 "Copy what it reads into a MergeTree table.",
-            )  # fmt: skip
+            )
         if scan.final:
             return self._final(name, scan)
         keyed = {unique for unique, column in scan.columns if is_key_column(table, column)}
@@ -254,9 +256,10 @@ class _Inputs:
         for _, call in node.aggregates:
             if call.aggregate.merge_class == "ordered":
                 self._blame(
-                    "subquery", f"{_spelt(call)} in a subquery depends on the order of its rows.",
+                    "subquery",
+                    f"{_spelt(call)} in a subquery depends on the order of its rows.",
                     "Use argMin or argMax over a column that orders the rows, or groupUniqArray.",
-                )  # fmt: skip
+                )
         if rows.table is None:
             return _WHOLE
         keyed = all(rows.sees_only_keys(key, node.child.schema) for _, key in node.keys)
@@ -270,25 +273,28 @@ class _Inputs:
             return True
         idempotent = call.aggregate.merge_function in ("min", "max") or "uniq" in call.name.lower()
         return (
-            idempotent and rows.keeps_keys
+            idempotent
+            and rows.keeps_keys
             and all(rows.sees_only_keys(a, node.child.schema) for a in call.arguments)
-        )  # fmt: skip
+        )
 
     def _join(self, node: nodes.Join, left: _Rows, right: _Rows) -> _Rows:
         if node.strictness in ("ANY", "ASOF"):
             self._blame(
-                "subquery", f"{node.strictness} JOIN takes whichever partner comes first.",
+                "subquery",
+                f"{node.strictness} JOIN takes whichever partner comes first.",
                 "Make the joined table unique by its key and use a plain JOIN.",
-            )  # fmt: skip
+            )
         return self.joined(node, left, right)
 
     def _distinct(self, child: nodes.Node, keys: tuple[Expression, ...]) -> _Rows:
         rows = self.rows(child)
         if keys:
             return self._blame(
-                "subquery", "DISTINCT ON takes whichever row of several comes first.",
+                "subquery",
+                "DISTINCT ON takes whichever row of several comes first.",
                 "GROUP BY its columns, with min, max or argMax of the others.",
-            )  # fmt: skip
+            )
         if rows.table is None or rows.distinct_is_whole(child.schema):
             return _WHOLE
         return self._without_final(rows.table)
@@ -301,9 +307,10 @@ class _Inputs:
             return _WHOLE
         clause = "LIMIT BY" if isinstance(node, nodes.LimitBy) else "LIMIT"
         return self._blame(
-            "subquery", f"{clause} in a subquery takes rows by where they lie, which merges change.",
+            "subquery",
+            f"{clause} in a subquery takes rows by where they lie, which merges change.",
             "ORDER BY all columns of the subquery, or use LIMIT … WITH TIES.",
-        )  # fmt: skip
+        )
 
 
 def _conditions(

@@ -12,21 +12,24 @@ from olapdb.plan import nodes
 from olapdb.plan.expressions import Expression, columns_of
 from olapdb.plan.tree import expressions_of
 from olapdb.views.definition.query_shape import Shape, occurrences
-from olapdb.views.provability.judgement import (
-    Item,
-    known,
-    refused,
-    refused_or_unknown,
-    unknown,
-)  # fmt: skip
+from olapdb.views.provability.judgement import Item, known, refused, refused_or_unknown, unknown
 from olapdb.views.provability.parts import Parts
 
 _ROW_BY_ROW = {
-    nodes.Scan: "FROM", nodes.Filter: "WHERE", nodes.Project: "SELECT", nodes.ArrayJoin: "ARRAY JOIN",
-    nodes.Sort: "ORDER BY", nodes.Join: "JOIN", nodes.Aggregate: "GROUP BY",
-    nodes.Limit: "LIMIT", nodes.LimitBy: "LIMIT BY", nodes.Distinct: "DISTINCT",
-    nodes.Window: "OVER", nodes.Union: "UNION ALL", nodes.SetDifference: "EXCEPT or INTERSECT",
-}  # fmt: skip
+    nodes.Scan: "FROM",
+    nodes.Filter: "WHERE",
+    nodes.Project: "SELECT",
+    nodes.ArrayJoin: "ARRAY JOIN",
+    nodes.Sort: "ORDER BY",
+    nodes.Join: "JOIN",
+    nodes.Aggregate: "GROUP BY",
+    nodes.Limit: "LIMIT",
+    nodes.LimitBy: "LIMIT BY",
+    nodes.Distinct: "DISTINCT",
+    nodes.Window: "OVER",
+    nodes.Union: "UNION ALL",
+    nodes.SetDifference: "EXCEPT or INTERSECT",
+}
 """Nodes that the rules below know; those that look at several rows are named by `Shape.above`."""
 
 
@@ -76,25 +79,30 @@ def _joins(parts: Parts, shape: Shape) -> Iterator[Item]:
     loose = [k for k in shape.joins if k.startswith(("ANY", "ASOF"))]
     if loose:
         yield refused_or_unknown(
-            parts.merges, "JOIN", f"{loose[0]} JOIN takes whichever partner comes first.",
+            parts.merges,
+            "JOIN",
+            f"{loose[0]} JOIN takes whichever partner comes first.",
             "Make the joined table unique by its key and use a plain JOIN.",
-        )  # fmt: skip
+        )
 
 
 def _clauses(parts: Parts, shape: Shape) -> Iterator[Item]:
     if shape.above:
         clause = shape.above[0]
         yield refused_or_unknown(
-            parts.merges, clause, f"{clause} looks at the rows of one block, not of the table.",
+            parts.merges,
+            clause,
+            f"{clause} looks at the rows of one block, not of the table.",
             f"Leave {clause} out of the view and put it into the query that reads"
             f" {parts.target_name}.",
-        )  # fmt: skip
+        )
     elif shape.aggregations > 1:
         yield refused_or_unknown(
-            parts.merges, "GROUP BY",
+            parts.merges,
+            "GROUP BY",
             "its inner GROUP BY sees one block at a time, so the outer one aggregates pieces.",
             "Make the inner query a view of its own; the outer one belongs in the query that reads.",
-        )  # fmt: skip
+        )
 
 
 # --- above the GROUP BY ---------------------------------------------------------------------------
@@ -117,11 +125,12 @@ def _conditions_on_groups(parts: Parts, branch: nodes.Plan) -> Iterator[Item]:
             wrong = [n for n in sorted(columns_of(expression) & left) if _is_aggregate(below, n)]
             if wrong:
                 yield refused_or_unknown(
-                    parts.merges, clause,
+                    parts.merges,
+                    clause,
                     f"{clause} looks at {wrong[0]}, an aggregate of the rows of one block, not of"
                     " the table.",
                     f"Put the condition into the query that reads {parts.target_name}.",
-                )  # fmt: skip
+                )
                 return
 
 

@@ -19,23 +19,41 @@ from olapdb.plan.expressions import (
     Expression,
     InSubquery,
     ScalarSubquery,
-)  # fmt: skip
+)
 from olapdb.plan.tree import expressions_of
 from olapdb.types import AggregateFunction, DataType, Float, plain
 from olapdb.views.provability.judgement import Item, unknown
 from olapdb.views.provability.parts import Parts
 
-_CALCULATES = frozenset((
-    "plus", "minus", "multiply", "divide", "negate", "abs", "toFloat64", "toFloat32", "if", "multiIf",
-    "ifNull", "coalesce", "assumeNotNull", "toNullable", "identity", "materialize",
-))  # fmt: skip
+_CALCULATES = frozenset(
+    (
+        "plus",
+        "minus",
+        "multiply",
+        "divide",
+        "negate",
+        "abs",
+        "toFloat64",
+        "toFloat32",
+        "if",
+        "multiIf",
+        "ifNull",
+        "coalesce",
+        "assumeNotNull",
+        "toNullable",
+        "identity",
+        "materialize",
+    )
+)
 """Functions whose result moves as little as their argument does."""
 
 
 _CLAUSES = {
-    nodes.Distinct: "DISTINCT", nodes.SetDifference: "EXCEPT or INTERSECT", nodes.Limit: "LIMIT",
+    nodes.Distinct: "DISTINCT",
+    nodes.SetDifference: "EXCEPT or INTERSECT",
+    nodes.Limit: "LIMIT",
     nodes.LimitBy: "LIMIT BY",
-}  # fmt: skip
+}
 
 
 def rounding_items(parts: Parts) -> Iterator[Item]:

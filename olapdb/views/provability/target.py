@@ -22,10 +22,18 @@ from olapdb.views.provability.merging import is_ordered
 from olapdb.views.provability.parts import Parts
 
 _ENGINES = (
-    "MergeTree", "Memory", "Log", "TinyLog", "StripeLog", "Null", "SummingMergeTree",
-    "AggregatingMergeTree", "ReplacingMergeTree", "CollapsingMergeTree",
+    "MergeTree",
+    "Memory",
+    "Log",
+    "TinyLog",
+    "StripeLog",
+    "Null",
+    "SummingMergeTree",
+    "AggregatingMergeTree",
+    "ReplacingMergeTree",
+    "CollapsingMergeTree",
     "VersionedCollapsingMergeTree",
-)  # fmt: skip
+)
 _OF_NOTHING_NEUTRAL = ("sum", "sumMap", "minMap", "maxMap", "groupUniqArrayArray")
 """Merging functions to which what an aggregate makes of no rows (0, {}, []) adds nothing."""
 
@@ -77,9 +85,10 @@ def _rows(parts: Parts, shape: Shape) -> Iterator[Item]:
             continue
         if not parts.target.engine.merges_values:
             yield unknown(
-                name, f"{parts.target.engine.name} keeps one row of several by their order.",
+                name,
+                f"{parts.target.engine.name} keeps one row of several by their order.",
                 "Use a MergeTree target and read the newest row in the query that reads.",
-            )  # fmt: skip
+            )
             return
         label = f"column {column.name}"
         if is_ordered(column):
@@ -145,9 +154,10 @@ def _aggregate(parts: Parts, column: Column, output: OutputColumn, shape: Shape)
     call, name = output.aggregate, f"column {column.name}"
     if call is None:
         return refused(
-            name, f"column {column.name} is computed from aggregates, and such values do not merge.",
+            name,
+            f"column {column.name} is computed from aggregates, and such values do not merge.",
             "Store the aggregates themselves and compute when reading.",
-        )  # fmt: skip
+        )
     ordered = call.aggregate.merge_class == "ordered"
     if isinstance(column.type, AggregateFunction) and parts.target.engine.merges_values:
         if ordered:
@@ -159,9 +169,10 @@ def _aggregate(parts: Parts, column: Column, output: OutputColumn, shape: Shape)
     if not function.additive or function.merge_function != wanted:
         how = f"merges it by {wanted}" if wanted else "keeps an arbitrary row's value"
         return refused(
-            name, f"column {column.name} is a finished {finished}, but {parts.target_name} {how}.",
+            name,
+            f"column {column.name} is a finished {finished}, but {parts.target_name} {how}.",
             _fix(call),
-        )  # fmt: skip
+        )
     if ordered:
         return _ordered(name, call.name, column)
     wrong = _not_stored(parts, column, wanted)
@@ -198,10 +209,11 @@ def _not_stored(parts: Parts, column: Column, use: str) -> Item | None:
 
 def _ordered(name: str, what: str, column: Column) -> Item:
     return refused(
-        name, f"{what} in column {column.name} depends on the order in which blocks come.",
+        name,
+        f"{what} in column {column.name} depends on the order in which blocks come.",
         "Use argMin or argMax over a column that orders the rows, groupUniqArray for a set,"
         " or a plain MergeTree target.",
-    )  # fmt: skip
+    )
 
 
 def _zeros(parts: Parts, given: set[str]) -> Iterator[Item]:

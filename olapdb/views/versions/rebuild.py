@@ -24,7 +24,7 @@ from olapdb.errors import (
     Error,
     UnknownTable,
     ViewDiffers,
-)  # fmt: skip
+)
 from olapdb.model.changes import (
     DataVersionIs,
     LeaseLive,
@@ -32,7 +32,7 @@ from olapdb.model.changes import (
     NothingStale,
     Requirement,
     ViewIs,
-)  # fmt: skip
+)
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.failpoints import reach
@@ -111,11 +111,16 @@ class Rebuild:
                 break
             done = tuple(
                 backfill(
-                    asked.services, candidate_id, executor=asked.executor, progress=asked.progress,
-                    query_id=asked.query_id, statement=asked.statement, settings=asked.settings,
+                    asked.services,
+                    candidate_id,
+                    executor=asked.executor,
+                    progress=asked.progress,
+                    query_id=asked.query_id,
+                    statement=asked.statement,
+                    settings=asked.settings,
                     stop=asked.stop,
                 )
-            )  # fmt: skip
+            )
             refuse_incomplete(view, done, asked.query_id)
             rows += [
                 row_of("backfill", snapshot, view, one.status, one.commit, one.partition, one.rows)
@@ -131,20 +136,31 @@ class Rebuild:
         return [
             row_of("replay", snapshot, view, one.status, one.commit, one.partition, one.rows_after)
             for one in replay(
-                asked.services, candidate_id, stale=True, executor=asked.executor,
-                progress=asked.progress, query_id=asked.query_id, statement=asked.statement,
-                settings=asked.settings, stop=asked.stop,
+                asked.services,
+                candidate_id,
+                stale=True,
+                executor=asked.executor,
+                progress=asked.progress,
+                query_id=asked.query_id,
+                statement=asked.statement,
+                settings=asked.settings,
+                stop=asked.stop,
             )
-        ]  # fmt: skip
+        ]
 
     def _prove(self, before: Snapshot, candidate_id: str) -> list[RebuildRow] | None:
         """A row for each partition, all equal; None where the source changed since the replay."""
         asked = self.asked
         compared = reconcile(
-            asked.services, candidate_id, executor=asked.executor, progress=asked.progress,
-            query_id=asked.query_id, statement=asked.statement, settings=asked.settings,
+            asked.services,
+            candidate_id,
+            executor=asked.executor,
+            progress=asked.progress,
+            query_id=asked.query_id,
+            statement=asked.statement,
+            settings=asked.settings,
             stop=asked.stop,
-        )  # fmt: skip
+        )
         now, view = self._candidate(candidate_id)
         different = [one for one in compared if one.verdict not in ("equal", "retained")]
         if not different:
@@ -190,9 +206,11 @@ class Rebuild:
         compared = before.by_id(candidate_id)
         assert isinstance(compared, MaterializedView)
         own: list[Requirement] = [
-            LeaseLive(self.asked.services.lease_id), ViewIs(candidate_id, compared.version),
-            NothingMissed(candidate_id), NothingStale(candidate_id),
-        ]  # fmt: skip
+            LeaseLive(self.asked.services.lease_id),
+            ViewIs(candidate_id, compared.version),
+            NothingMissed(candidate_id),
+            NothingStale(candidate_id),
+        ]
         own += [DataVersionIs(*one) for one in _data_versions(before, candidate)]
         requirements, changes = exchange.commit(own)
         reach("rebuild.before_swap")

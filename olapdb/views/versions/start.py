@@ -25,7 +25,7 @@ from olapdb.model.changes import (
     RevisionIs,
     SchemaIs,
     VersionsAre,
-)  # fmt: skip
+)
 from olapdb.model.schema import Column, MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.nodes import Plan
@@ -123,15 +123,24 @@ class RebuildRequest:
         name = view_name(view)
         if self.query is not None:
             return define(
-                snapshot, name, self.query, target, database=self.database,
+                snapshot,
+                name,
+                self.query,
+                target,
+                database=self.database,
                 zone=self.services.zone,
                 session_settings=kept_settings(view, self.settings or {}),
                 position=self.query.position,
-            )  # fmt: skip
+            )
         return define(
-            snapshot, name, parse_query(view.query), target, database=view.database,
-            zone=view.zone, session_settings=kept_settings(view, self.named),
-        )  # fmt: skip
+            snapshot,
+            name,
+            parse_query(view.query),
+            target,
+            database=view.database,
+            zone=view.zone,
+            session_settings=kept_settings(view, self.named),
+        )
 
     def _means(self, snapshot: Snapshot, view: MaterializedView) -> bool:
         """Whether the statement's query is the view's already."""
@@ -149,8 +158,11 @@ class RebuildRequest:
             return True
         asked = self.build_target(there, there.columns, there.name)
         return (asked.engine, asked.sorting_key, asked.primary_key, asked.partition_key) == (
-            there.engine, there.sorting_key, there.primary_key, there.partition_key
-        )  # fmt: skip
+            there.engine,
+            there.sorting_key,
+            there.primary_key,
+            there.partition_key,
+        )
 
     def _is_there(self, snapshot: Snapshot, view: MaterializedView) -> bool:
         """What the statement asks for, where it asks for something in particular."""
@@ -196,21 +208,31 @@ class RebuildRequest:
         refuse_unprovable(snapshot, view, definition)
         candidate = definition.applied_to(
             replace(
-                view, id=view_id, name=version_name(view.name, generation), version=1, revision=0,
-                attached=True, standing="candidate", stands_beside=view.id, generation=generation,
+                view,
+                id=view_id,
+                name=version_name(view.name, generation),
+                version=1,
+                revision=0,
+                attached=True,
+                standing="candidate",
+                stands_beside=view.id,
+                generation=generation,
                 created_ms=self.services.clock_ms(),
                 first_block=snapshot.next_block(definition.source),
             )
-        )  # fmt: skip
+        )
         beside = versions_of(snapshot, view)
         requirements: list[Requirement] = [
-            LeaseLive(self.services.lease_id), RevisionIs(view.id, view.revision),
+            LeaseLive(self.services.lease_id),
+            RevisionIs(view.id, view.revision),
             VersionsAre(view.id, tuple(sorted(one.id for one in beside))),
-            DatabaseExists(view.database), DatabaseExists(definition.target.database),
+            DatabaseExists(view.database),
+            DatabaseExists(definition.target.database),
             SchemaIs(old.id, old.version),
             NameIsFree(candidate.database, candidate.name),
-            NameIsFree(definition.target.database, name), *definition.requirements(snapshot),
-        ]  # fmt: skip
+            NameIsFree(definition.target.database, name),
+            *definition.requirements(snapshot),
+        ]
         reach("rebuild.before_start")
         done = self.apply(requirements, (PutObject(definition.target), PutObject(candidate)))
         reach("rebuild.started")
@@ -241,12 +263,22 @@ def _next_generation(snapshot: Snapshot, view: MaterializedView) -> int:
 
 
 def row_of(
-    step: str, snapshot: Snapshot, view: MaterializedView, status: str, commit: int | None,
-    partition: str = "", rows: int = 0,
-) -> RebuildRow:  # fmt: skip
+    step: str,
+    snapshot: Snapshot,
+    view: MaterializedView,
+    status: str,
+    commit: int | None,
+    partition: str = "",
+    rows: int = 0,
+) -> RebuildRow:
     """A row about the view as it is in the snapshot."""
     target = target_of(snapshot, view)
     return RebuildRow(
-        step, view_name(view), f"{target.database}.{target.name}", partition, rows,  # type: ignore[arg-type]
-        status, commit,
-    )  # fmt: skip
+        step,
+        view_name(view),
+        f"{target.database}.{target.name}",
+        partition,
+        rows,  # type: ignore[arg-type]
+        status,
+        commit,
+    )

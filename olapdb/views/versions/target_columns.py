@@ -23,9 +23,16 @@ from olapdb.views.definition.column_conversion import conversion
 from olapdb.views.definition.query_shape import branches, shape_of
 
 _ADDS_UP: Mapping[str, str] = {
-    "count": "sum", "sum": "sum", "min": "min", "max": "max", "any": "any", "anyLast": "anyLast",
-    "groupBitAnd": "groupBitAnd", "groupBitOr": "groupBitOr", "groupBitXor": "groupBitXor",
-}  # fmt: skip
+    "count": "sum",
+    "sum": "sum",
+    "min": "min",
+    "max": "max",
+    "any": "any",
+    "anyLast": "anyLast",
+    "groupBitAnd": "groupBitAnd",
+    "groupBitOr": "groupBitOr",
+    "groupBitXor": "groupBitXor",
+}
 """Finished aggregates that merge by another, as SimpleAggregateFunction."""
 
 
@@ -78,9 +85,8 @@ def _kept(
 
 
 def _stored(
-    name: str, data_type: DataType, aggregate: str | None, engine: str,
-    keys: tuple[str | None, ...],
-) -> DataType:  # fmt: skip
+    name: str, data_type: DataType, aggregate: str | None, engine: str, keys: tuple[str | None, ...]
+) -> DataType:
     """An AggregatingMergeTree keeps finished sums and extremes as what merges them."""
     if isinstance(plain(data_type), Nothing):
         raise IllegalColumn(
@@ -97,6 +103,5 @@ def _aggregates(plan: Plan) -> dict[str, str]:
     """The aggregate function that makes each of the query's columns, where just one does."""
     first = next(iter(branches(plan)))
     return {
-        one.name: one.aggregate.name
-        for one in shape_of(first).outputs if one.aggregate is not None
-    }  # fmt: skip
+        one.name: one.aggregate.name for one in shape_of(first).outputs if one.aggregate is not None
+    }

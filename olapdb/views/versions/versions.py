@@ -23,7 +23,7 @@ from olapdb.errors import (
     HaveDependentObjects,
     InternalError,
     UnknownTable,
-)  # fmt: skip
+)
 from olapdb.functions.base import Environment
 from olapdb.model.changes import (
     Change,
@@ -38,7 +38,7 @@ from olapdb.model.changes import (
     Requirement,
     RevisionIs,
     VersionsAre,
-)  # fmt: skip
+)
 from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.failpoints import reach
@@ -105,16 +105,21 @@ class Exchange:
             raise InternalError(f"{view_name(new)} is no version of {view_name(old)}.")
         versions = versions_of(self.snapshot, old)
         needed: list[Requirement] = [
-            RevisionIs(old.id, old.revision), RevisionIs(new.id, new.revision),
+            RevisionIs(old.id, old.revision),
+            RevisionIs(new.id, new.revision),
             VersionsAre(old.id, tuple(sorted(one.id for one in versions))),
-            VersionsAre(new.id, ()), NoViewSince(self.snapshot.number), *requirements,
-        ]  # fmt: skip
+            VersionsAre(new.id, ()),
+            NoViewSince(self.snapshot.number),
+            *requirements,
+        ]
         for view in (old, new):
             table = target_of(self.snapshot, view)
             needed += [
-                RevisionIs(table.id, table.revision), NoDependents(view.id),
-                NoDependents(table.id, but=(view.id,)), NoBypass(table.id, (view.id,)),
-            ]  # fmt: skip
+                RevisionIs(table.id, table.revision),
+                NoDependents(view.id),
+                NoDependents(table.id, but=(view.id,)),
+                NoBypass(table.id, (view.id,)),
+            ]
         changes: list[Change] = []
         for gone in self._superseded():
             table = target_of(self.snapshot, gone)
@@ -123,9 +128,10 @@ class Exchange:
             changes += [DropObject(gone.id), DropObject(table.id)]
         changed = self._changed()
         needed += [
-            NameIsFree(item.database, item.name) for item in changed
+            NameIsFree(item.database, item.name)
+            for item in changed
             if self.snapshot.find(item.database, item.name) is None
-        ]  # fmt: skip
+        ]
         return needed, [*changes, *(PutObject(item) for item in changed)]
 
     def _kept_name(self, database: str, name: str) -> str:
@@ -153,14 +159,17 @@ class Exchange:
         old, new = self.old, self.new
         moved: list[SchemaObject] = [
             replace(
-                new.renamed(old.database, old.name), standing="", stands_beside="",
+                new.renamed(old.database, old.name),
+                standing="",
+                stands_beside="",
                 comment=new.comment or old.comment,
             ),
             replace(
                 old.renamed(old.database, self._kept_name(old.database, old.name)),
-                standing="previous", stands_beside=new.id,
+                standing="previous",
+                stands_beside=new.id,
             ),
-        ]  # fmt: skip
+        ]
         names = {(new.database, new.name): (old.database, old.name)}
         if not new.inner:
             had, gets = target_of(self.snapshot, old), target_of(self.snapshot, new)
@@ -237,9 +246,8 @@ def refuse_broken_views(
 
 def _fails(view: View, snapshot: Snapshot) -> Error | None:
     scope = BindScope(
-        snapshot=snapshot, database=view.database,
-        environment=Environment(database=view.database),
-    )  # fmt: skip
+        snapshot=snapshot, database=view.database, environment=Environment(database=view.database)
+    )
     try:
         bind_query(parse_query(view.query), scope)
     except Error as error:
@@ -305,6 +313,11 @@ def _rolled_back(snapshot: Snapshot, old_id: str, new_id: str, commit: int) -> R
     status = view_status(new, snapshot)
     had, has = target_of(snapshot, old), target_of(snapshot, new)
     return RolledBack(
-        view_name(new), view_name(old), f"{has.database}.{has.name}", f"{had.database}.{had.name}",
-        status.verdict, status.mend, commit,
-    )  # fmt: skip
+        view_name(new),
+        view_name(old),
+        f"{has.database}.{has.name}",
+        f"{had.database}.{had.name}",
+        status.verdict,
+        status.mend,
+        commit,
+    )

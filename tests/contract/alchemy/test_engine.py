@@ -104,10 +104,13 @@ def test_what_core_calls_the_present_time(engine):
     with engine.connect() as connection:
         row = connection.execute(
             sa.select(
-                sa.func.current_timestamp(), sa.func.localtimestamp(), sa.func.current_date(),
-                sa.func.now(), sa.func.current_user(),
+                sa.func.current_timestamp(),
+                sa.func.localtimestamp(),
+                sa.func.current_date(),
+                sa.func.now(),
+                sa.func.current_user(),
             )
-        ).one()  # fmt: skip
+        ).one()
     assert row[0] == row[1] == row[3]
     assert row[0].date() == row[2]
     assert row[4] == "default"

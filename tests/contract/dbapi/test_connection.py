@@ -40,11 +40,21 @@ def test_parameter_styles(connection, sql, parameters):
 @pytest.mark.parametrize(
     "value",
     [
-        None, True, 7, -3, 1.5, "it's", "", "\\ and \n", datetime.date(2024, 2, 29),
-        datetime.datetime(2024, 2, 29, 12, 30, 1), decimal.Decimal("12.340"),
-        uuid.UUID("12345678-1234-5678-1234-567812345678"), [1, 2, 3],
+        None,
+        True,
+        7,
+        -3,
+        1.5,
+        "it's",
+        "",
+        "\\ and \n",
+        datetime.date(2024, 2, 29),
+        datetime.datetime(2024, 2, 29, 12, 30, 1),
+        decimal.Decimal("12.340"),
+        uuid.UUID("12345678-1234-5678-1234-567812345678"),
+        [1, 2, 3],
     ],
-)  # fmt: skip
+)
 def test_values_survive_the_round_trip(connection, value):
     assert connection.execute("SELECT ? AS v", [value]).fetchone() == (value,)
 

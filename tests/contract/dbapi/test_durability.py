@@ -33,8 +33,12 @@ CHILD = """
 def test_a_killed_process_loses_nothing(tmp_path: Path, durability: str, flushes: bool) -> None:
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(CHILD), str(tmp_path), durability],
-        capture_output=True, text=True, timeout=120, check=False, env=os.environ,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=os.environ,
+    )
     assert done.returncode == -signal.SIGKILL, done.stderr[-2000:]
     assert (int(done.stdout) > 0) == flushes
     with olapdb.connect(str(tmp_path)) as connection:

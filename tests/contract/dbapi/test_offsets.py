@@ -72,8 +72,11 @@ def test_what_was_there_before_changes_nothing(connection: Connection) -> None:
 
 def test_a_hole_names_the_stream_and_what_is_missing(connection: Connection) -> None:
     send(connection, 0, 5)
-    with pytest.raises(OffsetHole, match=r"Stream orders-0 of default.orders stands at 5, the INSERT"
-                       r" begins at 8: 3 are missing.*send from 5 on.*OFFSET_HOLE"):  # fmt: skip
+    with pytest.raises(
+        OffsetHole,
+        match=r"Stream orders-0 of default.orders stands at 5, the INSERT"
+        r" begins at 8: 3 are missing.*send from 5 on.*OFFSET_HOLE",
+    ):
         send(connection, 8, 10)
     with pytest.raises(OffsetHole, match="from 3 to 7: a part of it is there"):
         send(connection, 3, 7)
@@ -181,8 +184,9 @@ def test_offsets_go_with_the_table(connection: Connection) -> None:
     send(connection, 70, 75)
     connection.execute("EXCHANGE TABLES orders AND moved")
     assert ask(connection, "SELECT table, position FROM system.source_offsets ORDER BY table") == [
-        ("moved", 75), ("orders", 5)
-    ]  # fmt: skip
+        ("moved", 75),
+        ("orders", 5),
+    ]
     assert send(connection, 0, 5).duplicate
     connection.execute("DROP TABLE orders")
     connection.execute(
@@ -215,11 +219,21 @@ def test_offsets_survive_a_restart(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "offsets",
     [
-        {"": (0, 1)}, {1: (0, 1)}, {"s": (1, 1)}, {"s": (2, 1)}, {"s": (-1, 1)}, {"s": 5},
-        {"s": (1, 2, 3)}, {"s": "12"}, {"s": (0.0, 1)}, {"s": (False, True)}, {"s": (0, 1 << 63)},
-        [("s", (0, 1))], {"s" * 1_001: (0, 1)},
+        {"": (0, 1)},
+        {1: (0, 1)},
+        {"s": (1, 1)},
+        {"s": (2, 1)},
+        {"s": (-1, 1)},
+        {"s": 5},
+        {"s": (1, 2, 3)},
+        {"s": "12"},
+        {"s": (0.0, 1)},
+        {"s": (False, True)},
+        {"s": (0, 1 << 63)},
+        [("s", (0, 1))],
+        {"s" * 1_001: (0, 1)},
     ],
-)  # fmt: skip
+)
 def test_offsets_that_say_nothing_are_refused(connection: Connection, offsets: Any) -> None:
     with pytest.raises(BadArguments):
         send(connection, 0, 5, offsets=offsets)

@@ -63,9 +63,11 @@ def test_a_session_stays_in_the_past_and_writes_nothing_there(connection: Connec
     connection.execute(f"SET snapshot = {before}")
     assert ask(connection, "SHOW TABLES") == [("t",)]
     for statement in (
-        "INSERT INTO t VALUES (9)", "DELETE FROM t WHERE a = 1", "DROP TABLE t",
+        "INSERT INTO t VALUES (9)",
+        "DELETE FROM t WHERE a = 1",
+        "DROP TABLE t",
         "CREATE TABLE w (a UInt8) ENGINE = MergeTree ORDER BY a",
-    ):  # fmt: skip
+    ):
         with pytest.raises(BadArguments, match="present"):
             connection.execute(statement)
     connection.execute("SET snapshot = 0")

@@ -29,8 +29,10 @@ def test_a_late_view_from_gap_to_proof(connection: Connection) -> None:
     assert (before.verdict, before.gap_rows) == ("partial", 9)
     assert before.mend == "SYSTEM BACKFILL VIEW default.daily_mv"
     assert {(s.partition, s.status, s.rows) for s in view.coverage()} == {
-        ("202401", "gap", 3), ("202402", "gap", 3), ("202403", "gap", 3),
-    }  # fmt: skip
+        ("202401", "gap", 3),
+        ("202402", "gap", 3),
+        ("202403", "gap", 3),
+    }
 
     events = []
     first = view.backfill(partition="202402", progress=events.append)
@@ -85,8 +87,9 @@ def test_it_is_a_mapping(connection: Connection) -> None:
         assert no_view not in views
     assert views.get("nothing") is None
     assert {name: view.status().verdict for name, view in views.items()} == {
-        "default.daily_mv": "partial", "other.`odd name`": "partial",
-    }  # fmt: skip
+        "default.daily_mv": "partial",
+        "other.`odd name`": "partial",
+    }
     assert views["other.`odd name`"].backfill()
 
 

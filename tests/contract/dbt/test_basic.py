@@ -89,19 +89,34 @@ class TestDocsGenerate(BaseDocsGenerate):
     @pytest.fixture(scope="class")
     def expected_catalog(self, project: Any, profile_user: None) -> dict[str, Any]:
         return base_expected_catalog(
-            project, role=None, id_type="Int64", text_type="String", time_type="DateTime",
-            view_type="view", table_type="table", model_stats=no_stats(), seed_stats=table_stats(),
-        )  # fmt: skip
+            project,
+            role=None,
+            id_type="Int64",
+            text_type="String",
+            time_type="DateTime",
+            view_type="view",
+            table_type="table",
+            model_stats=no_stats(),
+            seed_stats=table_stats(),
+        )
 
 
 class TestDocsGenReferences(BaseDocsGenReferences):
     @pytest.fixture(scope="class")
     def expected_catalog(self, project: Any, profile_user: None) -> dict[str, Any]:
         return expected_references_catalog(
-            project, role=None, id_type="Int64", text_type="String", time_type="DateTime",
-            bigint_type="UInt64", view_type="view", table_type="table",
-            model_stats=table_stats(), seed_stats=table_stats(), view_summary_stats=no_stats(),
-        )  # fmt: skip
+            project,
+            role=None,
+            id_type="Int64",
+            text_type="String",
+            time_type="DateTime",
+            bigint_type="UInt64",
+            view_type="view",
+            table_type="table",
+            model_stats=table_stats(),
+            seed_stats=table_stats(),
+            view_summary_stats=no_stats(),
+        )
 
 
 class AnyStatistics(dict[str, Any]):

@@ -102,9 +102,12 @@ class IncrementalMvProject:
     @pytest.fixture(scope="class")
     def models(self) -> dict[str, str]:
         return {
-            "hourly.sql": HOURLY, "daily.sql": DAILY, "carrier.sql": CARRIER, "named.sql": NAMED,
+            "hourly.sql": HOURLY,
+            "daily.sql": DAILY,
+            "carrier.sql": CARRIER,
+            "named.sql": NAMED,
             "schema.yml": SCHEMA,
-        }  # fmt: skip
+        }
 
     @pytest.fixture(scope="class")
     def project_config_update(self) -> dict[str, Any]:
@@ -211,9 +214,12 @@ class TestChanges(IncrementalMvProject):
         # another materialization takes trigger and target away
         bench.write("named", "{{ config(materialized='view') }}" + NAMED)
         run_dbt(["run", "--select", "named"])
-        names = {n for (n,) in bench.rows(
-            f"select name from system.tables where database = '{bench.schema}'"
-        )}  # fmt: skip
+        names = {
+            n
+            for (n,) in bench.rows(
+                f"select name from system.tables where database = '{bench.schema}'"
+            )
+        }
         assert "named" in names
         assert not {"named__mv", "named__target"} & names
         bench.write("named", NAMED)
@@ -231,8 +237,10 @@ class TestLimits(IncrementalMvProject):
         bench.assert_equal_to_source("hourly", "daily", "carrier", "named")
 
     def test_an_untested_model_is_warned_about_and_its_test_generated(self, bench: Bench) -> None:
-        bench.write("plain", "select origin, count() as n from {{ source('raw', 'flights') }} "
-                    "group by origin")  # fmt: skip
+        bench.write(
+            "plain",
+            "select origin, count() as n from {{ source('raw', 'flights') }} group by origin",
+        )
         _, log = run_dbt_and_capture(["run", "--select", "plain"])
         assert "plain has no test that reconciles it" in log
         run_dbt(["run-operation", "generate_reconciliation_tests"])
@@ -241,15 +249,20 @@ class TestLimits(IncrementalMvProject):
         assert [r.status for r in results] == ["pass"]
 
     def test_what_a_trigger_cannot_keep_right_is_refused(self, bench: Bench) -> None:
-        bench.write("late", "select origin, count() as n from {{ source('raw', 'flights') }} "
-                    "group by origin having n > 5")  # fmt: skip
+        bench.write(
+            "late",
+            "select origin, count() as n from {{ source('raw', 'flights') }} "
+            "group by origin having n > 5",
+        )
         _, log = run_dbt_and_capture(["run", "--select", "late"], expect_pass=False)
         assert "HAVING would be answered for each inserted block by itself" in log
         bench.write("late", "select origin, count() as n from {{ ref('hourly') }} group by origin")
         _, log = run_dbt_and_capture(["run", "--select", "late"], expect_pass=False)
         assert "would count the partial rows of hourly" in log
-        bench.write("late", "select origin, uniqq(tail) as n from {{ source('raw', 'flights') }} "
-                    "group by origin")  # fmt: skip
+        bench.write(
+            "late",
+            "select origin, uniqq(tail) as n from {{ source('raw', 'flights') }} group by origin",
+        )
         _, log = run_dbt_and_capture(["run", "--select", "late"], expect_pass=False)
         assert "Function with name uniqq does not exist" in log
         assert "Maybe you meant uniq" in log

@@ -34,13 +34,14 @@ class RebuiltInputs:
     @pytest.fixture(scope="class")
     def models(self) -> dict[str, str]:
         return {
-            "named.sql": MV + "select n.name as name, count() as c from {{ source('raw', 'events') }} e "
+            "named.sql": MV
+            + "select n.name as name, count() as c from {{ source('raw', 'events') }} e "
             "join {{ ref('names') }} n on n.kind = e.kind group by name",
             "of_seed.sql": MV + "select k, sum(v) as v from {{ ref('facts') }} group by k",
             "log.sql": LOG,
             "of_log.sql": MV + "select kind, count() as c from {{ ref('log') }} group by kind",
             "schema.yml": SCHEMA,
-        }  # fmt: skip
+        }
 
     @pytest.fixture(scope="class")
     def seeds(self) -> dict[str, str]:
@@ -178,7 +179,7 @@ class TestJoined(RebuiltInputs):
             "older.sql": MV + f"select e.kind as kind, countIf(e.id < l.bound) as c {source} e "
             "join {{ ref('last') }} l on l.kind = e.kind group by kind",
             "schema.yml": "sources: [{name: raw, schema: raw, tables: [{name: events}]}]",
-        }  # fmt: skip
+        }
 
     def test_what_joins_a_rebuilt_model_is_rebuilt(self, project: Any, raw: Connection) -> None:
         rows = f"SELECT kind, c FROM {project.test_schema}.older ORDER BY kind"

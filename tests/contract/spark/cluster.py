@@ -100,7 +100,11 @@ class Cluster:
 
     def log(self) -> str:
         """What the processes said, for a test that fails."""
-        lines = [line for path in self._folder.glob("*.log") for line in path.read_text().splitlines(True)]
+        lines = [
+            line
+            for path in self._folder.glob("*.log")
+            for line in path.read_text().splitlines(True)
+        ]
         return "".join(line for line in lines if " INFO " not in line)
 
     def _start(self, name: str, arguments: list[str], mounts: str = "") -> None:

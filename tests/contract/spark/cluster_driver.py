@@ -41,12 +41,17 @@ VIEW = "SELECT p, k % 10 AS k, sum(n) AS n FROM events GROUP BY p, k"
 
 def main(master: str, folder: Path) -> None:
     spark = spark_session(
-        "olapdb cluster tests", master, memory="512m", prewarm=False,
+        "olapdb cluster tests",
+        master,
+        memory="512m",
+        prewarm=False,
         conf={
-            "spark.driver.host": "127.0.0.1", "spark.executor.memory": "512m",
-            "spark.executor.cores": "1", "spark.default.parallelism": str(PARTITIONS),
+            "spark.driver.host": "127.0.0.1",
+            "spark.executor.memory": "512m",
+            "spark.executor.cores": "1",
+            "spark.default.parallelism": str(PARTITIONS),
         },
-    )  # fmt: skip
+    )
     opened = {name: olapdb.connect(folder / name) for name in WAREHOUSES}
     for connection in opened.values():
         connection.execute("SYSTEM STOP MERGES")

@@ -22,9 +22,10 @@ from tests.contract.spark.cluster import Cluster, can_unshare, driver_environmen
 from tests.contract.spark.cluster_driver import PARTITIONS, ROWS, WAREHOUSES
 
 pytestmark = [
-    pytest.mark.spark, pytest.mark.slow,
+    pytest.mark.spark,
+    pytest.mark.slow,
     pytest.mark.skipif(not can_unshare(), reason="mount namespaces need root"),
-]  # fmt: skip
+]
 
 WORK = ("read", "write", "reconcile", "backfill", "replay")
 
@@ -39,11 +40,19 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     with Cluster(folder) as cluster:
         cluster.add_worker("a")
         driver = subprocess.Popen(
-            [sys.executable, "-m", "tests.contract.spark.cluster_driver", cluster.master,
-             str(warehouses)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env=driver_environment(), stderr=subprocess.PIPE,
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-m",
+                "tests.contract.spark.cluster_driver",
+                cluster.master,
+                str(warehouses),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=driver_environment(),
+            stderr=subprocess.PIPE,
+        )
         assert driver.stdout is not None
         alone = driver.stdout.readline()
         if not alone:

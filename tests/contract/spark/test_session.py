@@ -41,9 +41,14 @@ def run_program(path: str, program: str = PROGRAM) -> subprocess.CompletedProces
     environment["PATH"] = path
     environment["PYTHONPATH"] = str(ROOT)
     return subprocess.run(
-        [sys.executable, "-c", program], env=environment, cwd=ROOT,
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", program],
+        env=environment,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
 
 
 @pytest.fixture

@@ -160,7 +160,9 @@ def test_a_value_that_the_column_would_change_lands_nothing(
 ) -> None:
     connection.execute(f"CREATE TABLE narrow ({column}) ENGINE = MergeTree ORDER BY v")
     frame = spark.range(0, 10, 1, 2).selectExpr(f"{value} AS v")
-    with pytest.raises(CannotConvertType, match=r"Column v of default\.narrow, row \d+: ") as caught:
+    with pytest.raises(
+        CannotConvertType, match=r"Column v of default\.narrow, row \d+: "
+    ) as caught:
         write_dataframe(frame, connection, "narrow")
     assert says in str(caught.value)
     assert connection.execute("SELECT count() FROM narrow").fetchall() == [(0,)]
@@ -184,12 +186,18 @@ def test_an_error_in_the_frame_itself_is_ours(
     spark: SparkSession, connection: olapdb.Connection
 ) -> None:
     frame = events(spark).selectExpr(
-        "day", "country", "if(amount = 77, raise_error('broken input'), amount) AS amount",
-        "price", "at",
-    )  # fmt: skip
+        "day",
+        "country",
+        "if(amount = 77, raise_error('broken input'), amount) AS amount",
+        "price",
+        "at",
+    )
     with pytest.raises(ExecutorFailed, match="broken input"):
-        write_dataframe(frame.selectExpr("day", "country", "bigint(amount) AS amount", "price", "at"),
-                        connection, "events")  # fmt: skip
+        write_dataframe(
+            frame.selectExpr("day", "country", "bigint(amount) AS amount", "price", "at"),
+            connection,
+            "events",
+        )
 
 
 def test_other_modes_and_warehouses_are_refused(
@@ -246,12 +254,22 @@ def test_a_frame_reads_the_snapshot_of_its_making(
     frame = read_table(spark, connection, "events")
     assert dict(frame.dtypes)["at"] == "timestamp"
     assert frame.selectExpr("count(*)", "sum(amount)", "count(price)").collect()[0][:] == (
-        ROWS, ROWS * (ROWS - 1) // 2, ROWS - ROWS // 5
-    )  # fmt: skip
-    connection.insert("events", pa.table({
-        "day": pa.array([19800], pa.int32()).cast(pa.date32()), "country": ["inline"],
-        "amount": [-1], "price": [None], "at": pa.array([1], pa.timestamp("s", "UTC")),
-    }))  # fmt: skip
+        ROWS,
+        ROWS * (ROWS - 1) // 2,
+        ROWS - ROWS // 5,
+    )
+    connection.insert(
+        "events",
+        pa.table(
+            {
+                "day": pa.array([19800], pa.int32()).cast(pa.date32()),
+                "country": ["inline"],
+                "amount": [-1],
+                "price": [None],
+                "at": pa.array([1], pa.timestamp("s", "UTC")),
+            }
+        ),
+    )
     assert frame.count() == ROWS, "a frame reads the snapshot of its making"
     mixed = read_table(spark, connection, "events", columns=["amount", "country", "at"])
     assert mixed.columns == ["amount", "country", "at"]

@@ -136,8 +136,11 @@ def test_the_past_reads_as_it_did(connection: Connection) -> None:
     connection.execute("ALTER TABLE t RENAME COLUMN v TO w, ADD COLUMN z UInt8, DROP COLUMN s")
     connection.execute("UPDATE t SET w = 0 WHERE 1")
     assert rows(connection, f"SELECT * FROM t ORDER BY k SETTINGS snapshot = {number}") == [
-        (1, 10, "a"), (2, 300, "b"), (3, -5, "c"), (4, 7, "d")
-    ]  # fmt: skip
+        (1, 10, "a"),
+        (2, 300, "b"),
+        (3, -5, "c"),
+        (4, 7, "d"),
+    ]
 
 
 def test_an_update_may_follow_in_the_same_alter(connection: Connection) -> None:
@@ -203,9 +206,12 @@ def test_mutations_are_listed(connection: Connection) -> None:
     connection.execute("UPDATE t SET v = 0 WHERE k = 1")
     connection.execute("ALTER TABLE t DELETE WHERE k = 2")
     connection.execute("ALTER TABLE t ADD COLUMN z UInt8")
-    assert rows(connection, "SELECT table, command, is_done, parts_to_do FROM system.mutations") == [
-        ("t", "UPDATE t SET v = 0 WHERE k = 1", 1, 0), ("t", "ALTER TABLE t DELETE WHERE k = 2", 1, 0)
-    ]  # fmt: skip
+    assert rows(
+        connection, "SELECT table, command, is_done, parts_to_do FROM system.mutations"
+    ) == [
+        ("t", "UPDATE t SET v = 0 WHERE k = 1", 1, 0),
+        ("t", "ALTER TABLE t DELETE WHERE k = 2", 1, 0),
+    ]
 
 
 def test_codecs_are_shown_as_they_are_and_as_they_are_stored(connection: Connection) -> None:

@@ -24,8 +24,7 @@ def connection() -> Iterator[Connection]:
 
 def stale(connection: Connection) -> list[tuple[object, ...]]:
     return rows(
-        connection,
-        "SELECT partition_id, cause FROM system.view_invalidations ORDER BY ALL",
+        connection, "SELECT partition_id, cause FROM system.view_invalidations ORDER BY ALL"
     )
 
 
@@ -114,8 +113,10 @@ def test_an_update_names_where_rows_come_from_and_where_they_go() -> None:
         assert stale(connection) == [("2", "UPDATE"), ("4", "UPDATE")]
         connection.execute("SYSTEM REPLAY VIEW m STALE")
         assert rows(connection, "SELECT g, sum(v) FROM u GROUP BY g ORDER BY g") == [
-            (1, 10), (3, 30), (4, 20)
-        ]  # fmt: skip
+            (1, 10),
+            (3, 30),
+            (4, 20),
+        ]
 
 
 def test_an_update_of_a_column_that_the_view_does_not_read_is_none_of_its_business(
@@ -400,10 +401,13 @@ def test_several_columns_of_one_view_are_renamed_at_once(connection: Connection)
         ("ALTER TABLE d MODIFY COLUMN twice Int64 ALIAS r * 3", True),
         ("ALTER TABLE d DROP COLUMN twice, ADD COLUMN twice Int64 ALIAS r * 3", True),
         ("ALTER TABLE d MODIFY COLUMN other Int64 ALIAS r + 7", False),
-        ("CREATE OR REPLACE TABLE d (k UInt8, r Int64, twice Int64 ALIAS r * 3)"
-         " ENGINE = MergeTree ORDER BY k AS SELECT k, r FROM d", True),
+        (
+            "CREATE OR REPLACE TABLE d (k UInt8, r Int64, twice Int64 ALIAS r * 3)"
+            " ENGINE = MergeTree ORDER BY k AS SELECT k, r FROM d",
+            True,
+        ),
     ],
-)  # fmt: skip
+)
 def test_another_alias_is_another_expression_of_the_views(alter: str, named: bool) -> None:
     joins = "SELECT f.k AS k, sum(d.twice) AS v FROM f LEFT JOIN d ON f.k = d.k GROUP BY k"
     reads = "SELECT k, sum(twice) AS v FROM d GROUP BY k"

@@ -53,8 +53,9 @@ def test_referenced_tables_in_order_without_names_of_with() -> None:
 
 def test_nondeterministic_functions() -> None:
     assert nondeterministic_functions(parse_query("SELECT NOW(), rand(), x FROM t")) == (
-        "NOW", "rand",
-    )  # fmt: skip
+        "NOW",
+        "rand",
+    )
     assert is_deterministic(parse_query("SELECT toDate(x) FROM t"))
     assert not is_deterministic(parse_query("SELECT 1 FROM t WHERE d < (SELECT today())"))
 
@@ -81,10 +82,7 @@ def test_what_differs_from_run_to_run_is_known_by_all_its_names(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("query", "frozen"),
     [
-        (
-            "SELECT * FROM carriers",
-            "SELECT carrier, name FROM default.carriers",
-        ),
+        ("SELECT * FROM carriers", "SELECT carrier, name FROM default.carriers"),
         (
             "SELECT * EXCEPT (name), 1 AS one FROM carriers AS c",
             "SELECT carrier, 1 AS one FROM default.carriers AS c",

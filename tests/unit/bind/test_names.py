@@ -53,8 +53,11 @@ def test_alias_that_is_only_itself() -> None:
 def test_materialized_and_alias_columns_are_not_in_star() -> None:
     assert bind("SELECT * FROM computed").names == ("t",)
     assert bind("SELECT t, day, next, after_next FROM computed").names == (
-        "t", "day", "next", "after_next",
-    )  # fmt: skip
+        "t",
+        "day",
+        "next",
+        "after_next",
+    )
 
 
 def test_alias_column_is_computed_from_stored_ones() -> None:

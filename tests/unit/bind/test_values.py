@@ -147,9 +147,10 @@ def test_limits_are_constants() -> None:
 
 def test_table_functions() -> None:
     (numbers,) = [
-        n for n in walk_nodes(bind("SELECT * FROM numbers(5, 10, 3)").root)
+        n
+        for n in walk_nodes(bind("SELECT * FROM numbers(5, 10, 3)").root)
         if isinstance(n, Numbers)
-    ]  # fmt: skip
+    ]
     assert (numbers.start, numbers.count, numbers.step) == (5, 4, 3)
     plan = bind("SELECT b FROM values('a UInt8, b Array(String)', (1, ['x']), (2, []))")
     (values,) = [n for n in walk_nodes(plan.root) if isinstance(n, Values)]

@@ -31,17 +31,27 @@ COMPUTED = table(
     order_by=["t"],
 )
 TARGET = table(
-    "target", {"carrier": STRING, "n": UINT64, "extra": UINT32}, engine="SummingMergeTree",
+    "target",
+    {"carrier": STRING, "n": UINT64, "extra": UINT32},
+    engine="SummingMergeTree",
     order_by=["carrier"],
-)  # fmt: skip
+)
 VIEW = View(
-    "view", "default", "late", (Column(1, "carrier", STRING), Column(2, "minutes", INT32)),
+    "view",
+    "default",
+    "late",
+    (Column(1, "carrier", STRING), Column(2, "minutes", INT32)),
     "SELECT carrier, delay FROM default.flights WHERE delay > 0",
-)  # fmt: skip
+)
 MATERIALIZED = MaterializedView(
-    "mv", "default", "counts", (Column(1, "carrier", STRING), Column(2, "n", UINT64)),
-    "SELECT carrier, count() AS n FROM default.flights GROUP BY carrier", FLIGHTS.id, TARGET.id,
-)  # fmt: skip
+    "mv",
+    "default",
+    "counts",
+    (Column(1, "carrier", STRING), Column(2, "n", UINT64)),
+    "SELECT carrier, count() AS n FROM default.flights GROUP BY carrier",
+    FLIGHTS.id,
+    TARGET.id,
+)
 OTHER = table("flights", {"id": UINT32}, order_by=["id"], database="other")
 SNAPSHOT = FakeSnapshot(FLIGHTS, CARRIERS, COMPUTED, TARGET, VIEW, MATERIALIZED, OTHER)
 

@@ -88,16 +88,23 @@ def test_an_insert_with_its_view(catalog: SqliteCatalog, lease: str) -> None:
     assert snapshot.coverage("v").everywhere == (BlockRange(1, 2),)
     assert snapshot.next_block(make_table("s")) == 3
     assert [(b.number, b.rows, b.commit, b.kind, b.query_id) for b in snapshot.blocks("s")] == [
-        (1, 10, committed.number, "insert", "q"), (2, 10, again.number, "insert", "q"),
-    ]  # fmt: skip
+        (1, 10, committed.number, "insert", "q"),
+        (2, 10, again.number, "insert", "q"),
+    ]
 
 
 def test_parts_come_back_whole_from_the_file(catalog: SqliteCatalog, lease: str) -> None:
     create_all(catalog)
     part = make_part(
-        "s", partition_value=(202401, "x", None, b"\1", True), bounds={"n": (1, 2.5, 0), "k": (None, None, 3)},
-        compressed_bytes={"n": 5}, granules=2, level=3, schema_version=4, created_ms=77,
-    )  # fmt: skip
+        "s",
+        partition_value=(202401, "x", None, b"\1", True),
+        bounds={"n": (1, 2.5, 0), "k": (None, None, 3)},
+        compressed_bytes={"n": 5},
+        granules=2,
+        level=3,
+        schema_version=4,
+        created_ms=77,
+    )
     insert(catalog, lease, part=part)
     known = catalog.snapshot().parts("s")
     expected = replace(part, blocks=BlockRange(1, 1), created_commit=3)
@@ -321,9 +328,9 @@ def test_invalidations_until_they_are_repaired(catalog: SqliteCatalog) -> None:
 
     first = apply(catalog, Invalidate(stale("p")), Invalidate(stale("q")))
     snapshot = catalog.snapshot()
-    assert [(i.target_partition, i.commit, i.keys, i.rows) for i in snapshot.invalidations("v")] == [
-        ("p", first, ("k1",), 5), ("q", first, ("k1",), 5),
-    ]  # fmt: skip
+    assert [
+        (i.target_partition, i.commit, i.keys, i.rows) for i in snapshot.invalidations("v")
+    ] == [("p", first, ("k1",), 5), ("q", first, ("k1",), 5)]
     second = apply(catalog, Invalidate(stale("p")))
     apply(catalog, ClearInvalidations("v", "p", up_to_commit=first))
     left = catalog.snapshot().invalidations("v")

@@ -97,8 +97,10 @@ def test_reading_only_changes_no_byte_and_follows_writers(
     before = _bytes_of(tmp_path)
     child = subprocess.Popen(
         [sys.executable, "-c", READ, str(path)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert child.stdin is not None
     assert child.stdout is not None
     assert child.stdout.readline() == "1\n"

@@ -67,9 +67,11 @@ def test_a_wait_is_bounded_and_names_the_holder(tmp_path: Path) -> None:
 
 def test_who_is_interrupted_while_waiting_gives_its_place_up(tmp_path: Path) -> None:
     """Ctrl-C of a statement that seems to hang: the turn must not be passed to nobody."""
-    lock, queue, others = FairLock(), TicketQueue(str(tmp_path / "q")), TicketQueue(
-        str(tmp_path / "q")
-    )  # fmt: skip
+    lock, queue, others = (
+        FairLock(),
+        TicketQueue(str(tmp_path / "q")),
+        TicketQueue(str(tmp_path / "q")),
+    )
     place = lock.acquire(10, "INSERT")
     others.acquire(10, "INSERT")
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
@@ -168,11 +170,13 @@ def test_processes_write_fairly_and_nothing_is_lost(tmp_path: Path) -> None:
     children = [
         subprocess.Popen(
             [sys.executable, "-c", WRITE, str(path), "2", f"w{n}"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
             cwd=Path(__file__).parents[3],
         )
         for n in range(3)
-    ]  # fmt: skip
+    ]
     for child in children:  # which may take unlike times to start
         assert child.stdout is not None
         assert child.stdout.readline() == "ready\n"
@@ -232,8 +236,10 @@ def test_pins_of_other_processes_count_while_they_live(tmp_path: Path) -> None:
     assert catalog.oldest_pin() == newest
     child = subprocess.Popen(
         [sys.executable, "-c", PIN, str(path), str(old)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert child.stdout is not None
     assert child.stdout.readline() == "pinned\n"
     assert catalog.oldest_pin() == old

@@ -84,9 +84,10 @@ def test_storage_clause() -> None:
 def test_seed_types_and_arrow() -> None:
     early, late = datetime.datetime(2013, 1, 1, 5), datetime.datetime(1950, 1, 1)
     table = agate.Table(
-        [[1, "a", early, None], [2, None, late, 2.5]], ["id", "name", "at", "x"],
+        [[1, "a", early, None], [2, None, late, 2.5]],
+        ["id", "name", "at", "x"],
         [agate.Number(), agate.Text(), agate.DateTime(), agate.Number()],
-    )  # fmt: skip
+    )
     types = [OlapdbAdapter.convert_agate_type(table, i) for i in range(4)]
     assert types == ["Int64", "Nullable(String)", "DateTime64(6)", "Nullable(Float64)"]
     arrow = to_arrow(table, dict(zip(table.column_names, types)))
@@ -98,10 +99,15 @@ def test_seed_types_and_arrow() -> None:
 
 def node(name: str, *below: str, **more: object) -> dict[str, object]:
     return {
-        "unique_id": f"model.p.{name}", "name": name, "alias": name, "schema": "an",
-        "resource_type": "model", "config": {"materialized": "incremental_mv"},
-        "depends_on": {"nodes": [f"model.p.{b}" for b in below]}, **more,
-    }  # fmt: skip
+        "unique_id": f"model.p.{name}",
+        "name": name,
+        "alias": name,
+        "schema": "an",
+        "resource_type": "model",
+        "config": {"materialized": "incremental_mv"},
+        "depends_on": {"nodes": [f"model.p.{b}" for b in below]},
+        **more,
+    }
 
 
 def test_models_come_after_those_they_are_chained_on() -> None:
@@ -114,9 +120,11 @@ def test_models_come_after_those_they_are_chained_on() -> None:
 
 def test_untested_models_get_a_test_file(tmp_path) -> None:  # type: ignore[no-untyped-def]
     tested = {
-        "unique_id": "test.p.x", "resource_type": "test", "test_metadata": {"name": "reconciled"},
+        "unique_id": "test.p.x",
+        "resource_type": "test",
+        "test_metadata": {"name": "reconciled"},
         "depends_on": {"nodes": ["model.p.a"]},
-    }  # fmt: skip
+    }
     nodes = [node("a"), node("b"), tested]
     assert [n["name"] for n in untested(nodes)] == ["b"]
     assert write_tests(nodes, str(tmp_path), "tests/reconciled") == [

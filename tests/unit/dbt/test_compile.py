@@ -184,10 +184,15 @@ def test_refusals_name_the_reason(sql: str, message: str) -> None:
 
 
 FACTS: Mapping[str, tuple[str, str]] = {
-    "origin": ("key", ""), "hour": ("key", ""), "n": ("count", ""), "total": ("sum", ""),
-    "least": ("min", ""), "tails": ("state", "uniq"), "p90": ("state", "quantile"),
+    "origin": ("key", ""),
+    "hour": ("key", ""),
+    "n": ("count", ""),
+    "total": ("sum", ""),
+    "least": ("min", ""),
+    "tails": ("state", "uniq"),
+    "p90": ("state", "quantile"),
     "mean": ("expression", ""),
-}  # fmt: skip
+}
 HOURLY = Upstream("hourly", TableName("hourly__target", "an"), FACTS)
 
 

@@ -14,14 +14,7 @@ from olapdb.functions.base import Argument
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import Column, Engine, KeyItem, Table
 from olapdb.plan import nodes
-from olapdb.plan.expressions import (
-    AggregateCall,
-    Call,
-    ColumnRef,
-    Constant,
-    Expression,
-    InValues,
-)
+from olapdb.plan.expressions import AggregateCall, Call, ColumnRef, Constant, Expression, InValues
 from olapdb.storage.store import MemoryStore
 from olapdb.storage.writer import write_part
 from olapdb.types import STRING, UINT8, UINT64, DataType
@@ -40,8 +33,7 @@ def const(value: object, data_type: DataType) -> Constant:
 
 def call(name: str, *arguments: Expression) -> Call:
     function = resolve_scalar(
-        name,
-        [Argument(a.type, a.value if isinstance(a, Constant) else None) for a in arguments],
+        name, [Argument(a.type, a.value if isinstance(a, Constant) else None) for a in arguments]
     )
     return Call(function.type, name, arguments, function)
 
@@ -58,9 +50,7 @@ def in_values(argument: Expression, values: Sequence[object], negated: bool = Fa
     return InValues(UINT8, argument, array, tuple(values), negated)
 
 
-def values(
-    columns: Mapping[str, tuple[DataType, Sequence[object]]],
-) -> nodes.Values:
+def values(columns: Mapping[str, tuple[DataType, Sequence[object]]]) -> nodes.Values:
     """Constant rows: `{"x": (INT64, [1, 2])}`."""
     fields = tuple(nodes.Field(name, t) for name, (t, _) in columns.items())
     table = pa.table([pa.array(v, t.arrow) for t, v in columns.values()], names=list(columns))
@@ -99,10 +89,15 @@ class Stored(FakeSnapshot):
         number = 1 + max((p.block_range.last for p in self.held), default=0)
         for identity, value, rows in layout.split(columns):
             staged = write_part(
-                self.store, self.table, layout.sort(rows), partition_id=identity,
-                partition_value=value, blocks=BlockRange(number, number), lease_id="lease",
+                self.store,
+                self.table,
+                layout.sort(rows),
+                partition_id=identity,
+                partition_value=value,
+                blocks=BlockRange(number, number),
+                lease_id="lease",
                 inline_bytes_max=inline_bytes_max,
-            )  # fmt: skip
+            )
             self.held.append(staged.part)
             if staged.inline_rows is not None:
                 self.inline[staged.part.id] = staged.inline_rows
@@ -120,13 +115,17 @@ class Stored(FakeSnapshot):
         """A scan of the columns (all where none is named); unique names are the columns' own."""
         types = {c.name: c.type for c in self.table.columns} | VIRTUAL
         chosen = names or tuple(c.name for c in self.table.columns)
-        only = () if where is None else tuple(
-            (n, n, t) for n, t in types.items() if n not in chosen
-        )  # fmt: skip
+        only = (
+            () if where is None else tuple((n, n, t) for n, t in types.items() if n not in chosen)
+        )
         return nodes.Scan(
-            self.table, tuple((n, n) for n in chosen), tuple(types[n] for n in chosen),
-            where, only, final,
-        )  # fmt: skip
+            self.table,
+            tuple((n, n) for n in chosen),
+            tuple(types[n] for n in chosen),
+            where,
+            only,
+            final,
+        )
 
 
 def stored(
@@ -141,10 +140,14 @@ def stored(
     settings = () if granularity is None else (("index_granularity", granularity),)
     return Stored(
         Table(
-            id="t-id", database="default", name="t",
+            id="t-id",
+            database="default",
+            name="t",
             engine=Engine(engine, tuple(engine_arguments)),
             columns=tuple(Column(i, n, t) for i, (n, t) in enumerate(columns.items(), 1)),
-            sorting_key=tuple(KeyItem(k) for k in order_by), primary_key=len(order_by),
-            partition_key=partition_by, settings=settings,
+            sorting_key=tuple(KeyItem(k) for k in order_by),
+            primary_key=len(order_by),
+            partition_key=partition_by,
+            settings=settings,
         )
-    )  # fmt: skip
+    )

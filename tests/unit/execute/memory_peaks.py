@@ -25,11 +25,7 @@ RIGHT = {
 }
 LEFT = f"SELECT {FAR} AS k, toString({FAR}) AS s, number AS n FROM numbers(1000)"
 JOIN = "SELECT min(r.v) FROM ({left}) l JOIN ({right}) r ON {on}"
-ON = {
-    "texts": "l.s = r.k",
-    "few": "toString(l.n) = r.k",
-    "computed": "l.k = r.k + 7",
-}
+ON = {"texts": "l.s = r.k", "few": "toString(l.n) = r.k", "computed": "l.k = r.k + 7"}
 QUERIES = {
     **{
         f"join {name}": JOIN.format(left=LEFT, right=right, on=ON.get(name, "l.k = r.k"))

@@ -70,9 +70,11 @@ def test_whole_numbers_that_lie_near_to_each_other(kind: str, data: st.DataObjec
     high = min(low + span, largest)
     rows = data.draw(st.integers(1, 12))
     columns = [
-        data.draw(st.lists(st.sampled_from([low, high, (low + high) // 2]), min_size=rows, max_size=rows))
+        data.draw(
+            st.lists(st.sampled_from([low, high, (low + high) // 2]), min_size=rows, max_size=rows)
+        )
         for _ in range(data.draw(st.integers(1, 3)))
-    ]  # fmt: skip
+    ]
     storage = pa.int32() if pa.types.is_date32(arrow) else pa.int64()
     temporal = pa.types.is_temporal(arrow)
     arrays = [

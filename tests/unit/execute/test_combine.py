@@ -18,15 +18,24 @@ from olapdb.types import BOOL, FLOAT64, INT64, STRING, UINT8, UINT64, Decimal, N
 from tests.unit.execute.build import Stored, aggregate, call, col, const, rows_of, stored
 
 SUMMING = {
-    "k": INT64, "s": STRING, "a": UINT8, "n": Nullable(INT64), "f": FLOAT64,
-    "d": Decimal(9, 2), "b": BOOL,
-}  # fmt: skip
+    "k": INT64,
+    "s": STRING,
+    "a": UINT8,
+    "n": Nullable(INT64),
+    "f": FLOAT64,
+    "d": Decimal(9, 2),
+    "b": BOOL,
+}
 Row = tuple[int, str, int, int | None, float, Number, bool]
 ROW = st.tuples(
-    st.integers(0, 2), st.sampled_from(["x", "y"]), st.sampled_from([0, 1, 200]),
-    st.one_of(st.none(), st.integers(-2, 2)), st.sampled_from([0.0, 0.5, -0.5]),
-    st.sampled_from([Number("0.00"), Number("1.25"), Number("-1.25")]), st.booleans(),
-)  # fmt: skip
+    st.integers(0, 2),
+    st.sampled_from(["x", "y"]),
+    st.sampled_from([0, 1, 200]),
+    st.one_of(st.none(), st.integers(-2, 2)),
+    st.sampled_from([0.0, 0.5, -0.5]),
+    st.sampled_from([Number("0.00"), Number("1.25"), Number("-1.25")]),
+    st.booleans(),
+)
 
 
 def full_merge(blocks: Sequence[Sequence[Row]]) -> list[Row]:
@@ -38,10 +47,12 @@ def full_merge(blocks: Sequence[Sequence[Row]]) -> list[Row]:
         rows = groups[k]
         known = [r[3] for r in rows if r[3] is not None]
         total = (
-            sum(r[2] for r in rows) % 256, sum(known) if known else None,
-            sum(r[4] for r in rows), sum((r[5] for r in rows), Number("0.00")),
+            sum(r[2] for r in rows) % 256,
+            sum(known) if known else None,
+            sum(r[4] for r in rows),
+            sum((r[5] for r in rows), Number("0.00")),
             any(r[6] for r in rows),
-        )  # fmt: skip
+        )
         # The 0 of a Nullable column is a value, as in ClickHouse; its NULL is none.
         if known or any(total[at] for at in (0, 2, 3, 4)):
             merged.append((k, rows[0][1], *total))
@@ -99,9 +110,11 @@ def test_merging_merged_rows_changes_nothing_more(blocks: list[list[Row]]) -> No
 
     def rows(block: Sequence[Row]) -> pa.Table:
         return pa.table(
-            {c.name: pa.array([r[at] for r in block], c.type.arrow)
-             for at, c in enumerate(table.columns)}
-        )  # fmt: skip
+            {
+                c.name: pa.array([r[at] for r in block], c.type.arrow)
+                for at, c in enumerate(table.columns)
+            }
+        )
 
     merged = rows(())
     for block in blocks:
@@ -112,9 +125,11 @@ def test_merging_merged_rows_changes_nothing_more(blocks: list[list[Row]]) -> No
 
 def test_named_columns_alone_are_summed_and_decide() -> None:
     table = stored(
-        {"k": INT64, "a": INT64, "c": INT64}, engine="SummingMergeTree", engine_arguments=["a"],
+        {"k": INT64, "a": INT64, "c": INT64},
+        engine="SummingMergeTree",
+        engine_arguments=["a"],
         order_by=["k"],
-    )  # fmt: skip
+    )
     table.insert({"k": [1, 1, 2, 2], "a": [1, 2, 1, -1], "c": [7, 8, 9, 9]})
     assert rows_of(table.scan(final=True), table.context()) == [(1, 3, 7)]
 
@@ -132,18 +147,23 @@ def test_states_are_merged() -> None:
         source.insert({"k": [r[0] for r in block], "x": [r[1] for r in block]})
         x = col("x", INT64)
         states = nodes.Aggregate(
-            source.scan(), (("k", col("k", INT64)),),
-            (("u", aggregate("uniqExactState", x)), ("m", aggregate("max", x)),
-             ("t", aggregate("count"))),
-        )  # fmt: skip
+            source.scan(),
+            (("k", col("k", INT64)),),
+            (
+                ("u", aggregate("uniqExactState", x)),
+                ("m", aggregate("max", x)),
+                ("t", aggregate("count")),
+            ),
+        )
         from olapdb.execute import run
 
         plan = nodes.Plan(states, tuple((n, n) for n in types))
         table.insert(run(plan, source.context()).read_all().cast(_schema(table)))
     merged = nodes.Aggregate(
-        table.scan(final=True), (("k", col("k", INT64)), ("m", col("m", INT64)), ("t", col("t", UINT64))),
+        table.scan(final=True),
+        (("k", col("k", INT64)), ("m", col("m", INT64)), ("t", col("t", UINT64))),
         (("u", aggregate("uniqExactMerge", col("u", types["u"]))), ("n", aggregate("count"))),
-    )  # fmt: skip
+    )
     assert rows_of(merged, table.context()) == [(1, 6, 3, 2, 1), (2, 9, 2, 2, 1)]
 
 

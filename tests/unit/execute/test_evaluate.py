@@ -80,10 +80,12 @@ def test_multi_if_takes_the_first_true_condition() -> None:
     zero, two = const(0, UINT8), const(2, UINT8)
     chosen = call(
         "multiIf",
-        call("equals", B, zero), const(-1, INT64),
-        call("equals", call("intDiv", A, B), two), A,
+        call("equals", B, zero),
+        const(-1, INT64),
+        call("equals", call("intDiv", A, B), two),
+        A,
         call("intDiv", const(100, INT64), B),
-    )  # fmt: skip
+    )
     assert evaluate_array(chosen, BATCH, ENVIRONMENT).to_pylist() == [-1, 2, -1, 4]
 
 

@@ -31,9 +31,14 @@ def joined(node: nodes.Node, sizes: tuple[int, bool, int]) -> list[tuple[object,
 
 
 def join(
-    left: Side, right: Side, kind: str, strictness: str = "ALL", *, residual: bool = False,
+    left: Side,
+    right: Side,
+    kind: str,
+    strictness: str = "ALL",
+    *,
+    residual: bool = False,
     use_nulls: bool = False,
-) -> nodes.Join:  # fmt: skip
+) -> nodes.Join:
     sides = [
         values({f"{name}k": (KEY, [r[0] for r in rows]), f"{name}v": (INT64, [r[1] for r in rows])})
         for name, rows in (("l", left), ("r", right))
@@ -45,10 +50,15 @@ def join(
         fields = [nodes.Field(f.name, make_nullable(f.type)) for f in fields]
     keyed = kind != "CROSS"
     return nodes.Join(
-        sides[0], sides[1], kind, strictness,  # type: ignore[arg-type]
-        (col("lk", KEY),) if keyed else (), (col("rk", KEY),) if keyed else (),
-        call("less", col("lv", INT64), col("rv", INT64)) if residual else None, tuple(fields),
-    )  # fmt: skip
+        sides[0],
+        sides[1],
+        kind,
+        strictness,  # type: ignore[arg-type]
+        (col("lk", KEY),) if keyed else (),
+        (col("rk", KEY),) if keyed else (),
+        call("less", col("lv", INT64), col("rv", INT64)) if residual else None,
+        tuple(fields),
+    )
 
 
 def partners(left: Side, right: Side, residual: bool) -> list[tuple[int, int]]:
@@ -149,12 +159,11 @@ def test_the_pairs_of_one_row_come_in_batches() -> None:
     """However many they are, and wide rows in smaller ones."""
     left, right = nodes.Numbers("n", UINT64, 0, 2), nodes.Numbers("m", UINT64, 0, 300_000)
     wide = nodes.Project(
-        left, (("n", col("n", UINT64)), ("s", call("repeat", const("x", STRING), const(10_000, UINT64))))
-    )  # fmt: skip
+        left,
+        (("n", col("n", UINT64)), ("s", call("repeat", const("x", STRING), const(10_000, UINT64)))),
+    )
     for side, rows_max in ((left, BATCH_ROWS), (wide, 10_000)):
-        node = nodes.Join(
-            side, right, "CROSS", "ALL", (), (), None, (*side.schema, *right.schema)
-        )  # fmt: skip
+        node = nodes.Join(side, right, "CROSS", "ALL", (), (), None, (*side.schema, *right.schema))
         context = ExecutionContext()
         batches = run_node(node, context)
         first = next(batches)
@@ -173,9 +182,15 @@ def test_text_keys_and_large_sides_keep_the_left_order() -> None:
         (("m", col("m", UINT64)), ("rk", call("toString", col("m", UINT64)))),
     )
     node = nodes.Join(
-        left, right, "INNER", "ALL", (col("lk", STRING),), (col("rk", STRING),), None,
+        left,
+        right,
+        "INNER",
+        "ALL",
+        (col("lk", STRING),),
+        (col("rk", STRING),),
+        None,
         (*left.schema, *right.schema),
-    )  # fmt: skip
+    )
     found = rows_of(nodes.Project(node, (("n", col("n", UINT64)), ("m", col("m", UINT64)))))
     assert found == [(n, n) for n in range(0, 200_000, 2)]
 
@@ -184,9 +199,15 @@ def test_the_right_side_counts_against_the_memory_limit() -> None:
     numbers = nodes.Numbers("n", UINT64, 0, 1_000_000)
     other = nodes.Numbers("m", UINT64, 0, 10)
     node = nodes.Join(
-        other, numbers, "INNER", "ALL", (col("m", UINT64),), (col("n", UINT64),), None,
+        other,
+        numbers,
+        "INNER",
+        "ALL",
+        (col("m", UINT64),),
+        (col("n", UINT64),),
+        None,
         (*other.schema, *numbers.schema),
-    )  # fmt: skip
+    )
     with pytest.raises(MemoryLimitExceeded, match="JOIN"):
         rows_of(node, max_memory_usage=4_000_000)
 

@@ -18,11 +18,15 @@ def layout(
 ) -> TableLayout:
     return TableLayout(
         Table(
-            id="t", database="default", name="t", engine=Engine("MergeTree"),
+            id="t",
+            database="default",
+            name="t",
+            engine=Engine("MergeTree"),
             columns=tuple(Column(i, n, t) for i, (n, t) in enumerate(columns.items(), 1)),
-            sorting_key=tuple(order_by), partition_key=partition_by,
+            sorting_key=tuple(order_by),
+            partition_key=partition_by,
         )
-    )  # fmt: skip
+    )
 
 
 def test_partition_ids_are_clickhouses() -> None:

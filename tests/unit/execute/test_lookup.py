@@ -66,9 +66,13 @@ def test_a_few_rows(kind: str, matches_null: bool, data: st.DataObject) -> None:
 @pytest.mark.parametrize("matches_null", [False, True])
 @pytest.mark.parametrize("kind", sorted(distinct_columns(1)))
 def test_many_rows(
-    kind: str, matches_null: bool, beside: str | None, threads: int, indexed_min: int,
+    kind: str,
+    matches_null: bool,
+    beside: str | None,
+    threads: int,
+    indexed_min: int,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     """Most of them distinct, or few with a second column, found by an index or by Arrow."""
     monkeypatch.setattr(hash_table, "INDEXED_VALUES_MIN", indexed_min)
     monkeypatch.setattr(hash_index, "HASHED_ROWS", 200)

@@ -61,11 +61,17 @@ def test_groups_do_not_depend_on_how_rows_are_batched(batch_rows: int) -> None:
         tuple(
             (f"a{at}", call_)
             for at, call_ in enumerate(
-                (aggregate("count"), aggregate("sum", X), aggregate("min", K),
-                 aggregate("avg", X), aggregate("uniqExact", X), aggregate("groupArray", X))
+                (
+                    aggregate("count"),
+                    aggregate("sum", X),
+                    aggregate("min", K),
+                    aggregate("avg", X),
+                    aggregate("uniqExact", X),
+                    aggregate("groupArray", X),
+                )
             )
         ),
-    )  # fmt: skip
+    )
     assert rows_of(node, max_block_size=batch_rows) == [
         ("a", 3, 10, "a", 10 / 3, 3, [1, 3, 6]),
         ("b", 2, 7, "b", 3.5, 2, [2, 5]),

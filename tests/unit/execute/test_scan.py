@@ -79,15 +79,18 @@ def test_conditions_of_every_shape_prune() -> None:
     st.lists(
         st.lists(
             st.tuples(
-                st.integers(-5, 5), st.one_of(st.none(), st.integers(-3, 3)),
-                st.sampled_from([-1.5, 0.0, 2.0, float("nan")]), st.sampled_from(["", "a", "ab", "b"]),
+                st.integers(-5, 5),
+                st.one_of(st.none(), st.integers(-3, 3)),
+                st.sampled_from([-1.5, 0.0, 2.0, float("nan")]),
+                st.sampled_from(["", "a", "ab", "b"]),
             ),
-            min_size=1, max_size=8,
+            min_size=1,
+            max_size=8,
         ),
         max_size=4,
     ),
     st.data(),
-)  # fmt: skip
+)
 def test_pruning_never_changes_an_answer(
     blocks: list[list[tuple[int, int | None, float, str]]], data: st.DataObject
 ) -> None:
@@ -133,9 +136,11 @@ def test_pruning_never_changes_an_answer(
 
 def by_month() -> Stored:
     table = stored(
-        {"d": DATE, "k": UINT64, "v": INT64}, order_by=["k"], partition_by="toYYYYMM(d)",
+        {"d": DATE, "k": UINT64, "v": INT64},
+        order_by=["k"],
+        partition_by="toYYYYMM(d)",
         granularity=100,
-    )  # fmt: skip
+    )
     days = [datetime.date(2013, month, day) for month in range(1, 13) for day in (1, 15, 28)]
     table.insert({"d": days * 10, "k": range(360), "v": [1] * 360})
     return table

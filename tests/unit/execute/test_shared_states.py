@@ -49,9 +49,12 @@ def connection() -> olapdb.Connection:
     "tail", ["", "GROUP BY g ORDER BY g", "WHERE x < 3 GROUP BY g ORDER BY g", "WHERE x < 0"]
 )
 def test_a_state_for_each_expression(
-    connection: olapdb.Connection, monkeypatch: pytest.MonkeyPatch,
-    aggregates: list[str], states: int, tail: str,
-) -> None:  # fmt: skip
+    connection: olapdb.Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    aggregates: list[str],
+    states: int,
+    tail: str,
+) -> None:
     apart = [connection.execute(f"SELECT {one} FROM t {tail}").fetchall() for one in aggregates]
     made: list[int] = []
     for kind in (Quantiles, ExactQuantiles):

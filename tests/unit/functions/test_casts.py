@@ -84,11 +84,24 @@ def test_long_digit_texts_wrap_exactly() -> None:
 
 @pytest.mark.parametrize(
     "type_name",
-    ["UInt8", "Nullable(String)", "Array(Date)", "Tuple(a UInt8, b String)", "Map(String, Int8)",
-     "UUID", "DateTime64(3)", "Decimal(50, 2)", "FixedString(4)", "LowCardinality(String)", "Bool",
-     "AggregateFunction(sum, UInt8)", "AggregateFunction(uniq, String)",
-     "AggregateFunction(quantile(0.9), Float64)", "AggregateFunction(max, Nullable(Date))"],
-)  # fmt: skip
+    [
+        "UInt8",
+        "Nullable(String)",
+        "Array(Date)",
+        "Tuple(a UInt8, b String)",
+        "Map(String, Int8)",
+        "UUID",
+        "DateTime64(3)",
+        "Decimal(50, 2)",
+        "FixedString(4)",
+        "LowCardinality(String)",
+        "Bool",
+        "AggregateFunction(sum, UInt8)",
+        "AggregateFunction(uniq, String)",
+        "AggregateFunction(quantile(0.9), Float64)",
+        "AggregateFunction(max, Nullable(Date))",
+    ],
+)
 def test_every_type_has_a_default_of_its_arrow_type(type_name: str) -> None:
     data_type = functions.parse_type(type_name)
     assert functions.default_value(data_type).type == data_type.arrow
@@ -96,8 +109,16 @@ def test_every_type_has_a_default_of_its_arrow_type(type_name: str) -> None:
 
 
 def test_the_default_of_a_state_is_the_state_of_no_rows() -> None:
-    for call in ("sum, UInt8", "avg, Int64", "uniq, String", "uniqExact, UInt8", "max, String",
-                 "argMax, String, Int64", "quantile(0.5), Float64", "groupArray, UInt8"):  # fmt: skip
+    for call in (
+        "sum, UInt8",
+        "avg, Int64",
+        "uniq, String",
+        "uniqExact, UInt8",
+        "max, String",
+        "argMax, String, Int64",
+        "quantile(0.5), Float64",
+        "groupArray, UInt8",
+    ):
         data_type = functions.parse_type(f"AggregateFunction({call})")
         state = functions.default_value(data_type)
         finalize = functions.resolve_scalar("finalizeAggregation", [Argument(data_type, state)])
@@ -111,9 +132,12 @@ def test_states_and_texts_survive_slices() -> None:
     ).to_pylist() == [10, 20]
     lists = pa.array([["0"], ["1", "2"], []]).slice(1)
     cast = functions.cast_column(
-        lists, functions.parse_type("Array(String)"), functions.parse_type("Array(UInt8)"),
-        Environment(), strict=True,
-    )  # fmt: skip
+        lists,
+        functions.parse_type("Array(String)"),
+        functions.parse_type("Array(UInt8)"),
+        Environment(),
+        strict=True,
+    )
     assert cast.to_pylist() == [[1, 2], []]
 
 

@@ -86,9 +86,10 @@ def _defined(name: str, a: int, b: int, left: Integer, right: Integer) -> bool:
 def test_integers_are_pythons_wrapped_to_the_result(name: str) -> None:
     for left, right in PAIRS:
         pairs = [
-            (a, b) for a, b in itertools.product(_ends(left), _ends(right))
+            (a, b)
+            for a, b in itertools.product(_ends(left), _ends(right))
             if _defined(name, a, b, left, right)
-        ]  # fmt: skip
+        ]
         result = resolve_scalar(name, [Argument(left), Argument(right)]).type
         assert isinstance(result, Integer)
         wanted = [_wrapped(MODELS[name](a, b, left, right), result) for a, b in pairs]
@@ -137,10 +138,18 @@ def test_digits_are_pythons(kind: Integer) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.int64, np.uint64])
-@pytest.mark.parametrize(("start", "step", "rows"), [
-    (0, 1, 0), (0, 1, 1), (7, 3, 1_024), (-5, 1, 1_025), (0, -1, 100_000),
-    ((1 << 64) - 5, 1, 3_000), (5, 1 << 63, 70_000),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("start", "step", "rows"),
+    [
+        (0, 1, 0),
+        (0, 1, 1),
+        (7, 3, 1_024),
+        (-5, 1, 1_025),
+        (0, -1, 100_000),
+        ((1 << 64) - 5, 1, 3_000),
+        (5, 1 << 63, 70_000),
+    ],
+)
 def test_a_progression_wraps_at_its_width(
     dtype: type[np.generic], start: int, step: int, rows: int
 ) -> None:

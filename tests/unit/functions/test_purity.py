@@ -13,15 +13,32 @@ from olapdb.functions.base import Argument, Environment
 from olapdb.types import STRING, UINT64
 
 VOLATILE_FIELDS = {
-    "now_seconds", "query_id", "database", "random_seed", "opened_seconds", "warehouse_id",
-}  # fmt: skip
+    "now_seconds",
+    "query_id",
+    "database",
+    "random_seed",
+    "opened_seconds",
+    "warehouse_id",
+}
 HOMES = {"misc.py", "date_moments.py"}
 """Where functions of these are; the test below asks each of them."""
 
 VOLATILE = [
-    "now", "now64", "today", "yesterday", "rand", "rand64", "generateUUIDv4", "queryID",
-    "initialQueryID", "uptime", "serverUUID", "currentDatabase", "currentUser", "hostName",
-]  # fmt: skip
+    "now",
+    "now64",
+    "today",
+    "yesterday",
+    "rand",
+    "rand64",
+    "generateUUIDv4",
+    "queryID",
+    "initialQueryID",
+    "uptime",
+    "serverUUID",
+    "currentDatabase",
+    "currentUser",
+    "hostName",
+]
 
 
 def test_the_environment_is_read_in_two_modules_only() -> None:

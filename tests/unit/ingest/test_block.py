@@ -142,11 +142,14 @@ def test_cutting_and_joining(
 
 
 def test_foreign_arrow_types(connection: Connection) -> None:
-    data = pa.table({
-        "id": pa.array([1, 2], pa.int8()), "name": pa.array(["a", "b"]).dictionary_encode(),
-        "note": pa.array(["x", None], pa.large_string()),
-        "at": pa.array([1_700_000_000_000, 5_000], pa.timestamp("ms")),
-    })  # fmt: skip
+    data = pa.table(
+        {
+            "id": pa.array([1, 2], pa.int8()),
+            "name": pa.array(["a", "b"]).dictionary_encode(),
+            "note": pa.array(["x", None], pa.large_string()),
+            "at": pa.array([1_700_000_000_000, 5_000], pa.timestamp("ms")),
+        }
+    )
     block = blocks(connection, data)[0]
     assert block.column("name").to_pylist() == ["a", "b"]
     assert block.column("note").to_pylist() == ["x", None]

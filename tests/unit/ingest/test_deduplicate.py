@@ -81,8 +81,10 @@ def test_the_first_row_of_a_key_wins_and_the_rest_are_counted(connection: Connec
     again = connection.insert("events", {"id": ["y", "z"], "kind": ["b"] * 2, "n": [4, 5]})
     assert (again, again.duplicates_dropped) == (1, 1)
     assert rows(connection, "SELECT * FROM events ORDER BY id") == [
-        ("x", "a", 1), ("y", "a", 2), ("z", "b", 5)
-    ]  # fmt: skip
+        ("x", "a", 1),
+        ("y", "a", 2),
+        ("z", "b", 5),
+    ]
     assert held(connection) == (3, 2)
 
 
@@ -422,10 +424,15 @@ def test_what_tasks_staged_is_deduplicated_by_who_commits_it(connection: Connect
     def staged(*keys: str) -> Any:
         block = pa.table({"id": list(keys), "kind": ["b"] * len(keys), "n": [1] * len(keys)})
         return stage_insert(
-            table, block, frozen, services.store, services.lease_id,
-            settings={}, environment=connection.session._context("", None, None).environment,
+            table,
+            block,
+            frozen,
+            services.store,
+            services.lease_id,
+            settings={},
+            environment=connection.session._context("", None, None).environment,
             cache=services.cache,
-        )  # fmt: skip
+        )
 
     done = commit_staged(services, [staged("p", "q"), staged("r")])
     assert (done.rows, done.duplicates_dropped) == (3, 0)

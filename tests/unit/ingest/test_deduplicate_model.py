@@ -23,9 +23,7 @@ KEYS = st.one_of(st.none(), st.integers(0, 12))
 STEPS = st.lists(
     st.one_of(
         st.tuples(
-            st.just("insert"),
-            st.lists(KEYS, max_size=12),
-            st.sampled_from([1, 2, 5, 1_000]),
+            st.just("insert"), st.lists(KEYS, max_size=12), st.sampled_from([1, 2, 5, 1_000])
         ),
         st.tuples(st.just("pass"), st.integers(1, 40)),
         st.tuples(st.sampled_from(["reopen", "truncate", "delete", "optimize"])),

@@ -269,10 +269,11 @@ def test_processes_deliver_the_same_keys(tmp_path: Path) -> None:
     writers = [
         subprocess.Popen(
             [sys.executable, "-c", textwrap.dedent(DELIVER), str(folder), str(seed)],
-            stderr=subprocess.PIPE, text=True,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         for seed in range(3)
-    ]  # fmt: skip
+    ]
     for process in writers:
         _, error = process.communicate(timeout=120)
         assert process.returncode == 0, error[-3000:]
@@ -302,10 +303,17 @@ KILLED = """
         print("acknowledged", number, flush=True)
 """
 STAGES = [
-    "store.written", "store.renamed", "catalog.checked", "catalog.before_commit",
-    "catalog.committed", "insert.source_staged", "insert.view_fired", "insert.staged",
-    "insert.before_commit", "insert.committed",
-]  # fmt: skip
+    "store.written",
+    "store.renamed",
+    "catalog.checked",
+    "catalog.before_commit",
+    "catalog.committed",
+    "insert.source_staged",
+    "insert.view_fired",
+    "insert.staged",
+    "insert.before_commit",
+    "insert.committed",
+]
 
 
 def batches() -> list[list[int]]:
@@ -321,8 +329,12 @@ def test_killed_within_an_insert(tmp_path: Path, stage: str) -> None:
     count = random.Random(stage).randint(1, 5)
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(KILLED), str(folder), stage, str(count)],
-        capture_output=True, text=True, timeout=120, check=False, cwd=Path(__file__).parents[3],
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        cwd=Path(__file__).parents[3],
+    )
     assert done.returncode == -signal.SIGKILL, done.stderr[-3000:]
     acknowledged = done.stdout.count("acknowledged")
     with olapdb.connect(folder) as connection:

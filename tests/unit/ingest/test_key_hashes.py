@@ -26,8 +26,9 @@ def test_hashes_are_part_of_the_format() -> None:
     """These numbers are in warehouses: they never change."""
     columns = [pa.array(["event-1", ""]), pa.array([-1, 7], pa.int32())]
     assert row_keys(columns, 2).tolist() == [
-        [0xA2985CD1D1B76AA9, 0x5A4D17118D076F0E], [0x3B8E169F919AA307, 0x866A9BA5A5CDB71B]
-    ]  # fmt: skip
+        [0xA2985CD1D1B76AA9, 0x5A4D17118D076F0E],
+        [0x3B8E169F919AA307, 0x866A9BA5A5CDB71B],
+    ]
     decimal = row_keys([pa.array([Decimal("1.5")], pa.decimal128(10, 2))], 1)
     assert decimal.tolist() == [[0x1332BE05CC01688A, 0xC38F2FA3CFF11A50]]
 

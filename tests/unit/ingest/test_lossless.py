@@ -72,10 +72,16 @@ def _pandas(connection: Connection, value: Any, literal: str) -> None:
 
 
 WAYS: dict[str, Way] = {
-    "small": _small, "scanned": _scanned, "expression": _expression, "select": _select,
-    "parameter": _parameter, "many": _many, "mapping": _mapping, "arrow": _arrow,
+    "small": _small,
+    "scanned": _scanned,
+    "expression": _expression,
+    "select": _select,
+    "parameter": _parameter,
+    "many": _many,
+    "mapping": _mapping,
+    "arrow": _arrow,
     "pandas": _pandas,
-}  # fmt: skip
+}
 
 DAY = datetime.date
 MOMENT = datetime.datetime
@@ -172,9 +178,13 @@ LOSSY: list[tuple[str, Any, str, Any]] = [
     ("UInt8", 300, "300", 44),
     ("UInt8", 1.5, "1.5", 1),
     ("Int8", 128, "128", -128),
-    ("DateTime", MOMENT(2024, 1, 5, 1, 2, 3, 500_000), "'2024-01-05 01:02:03.5'",
-     MOMENT(2024, 1, 5, 1, 2, 3)),
-]  # fmt: skip
+    (
+        "DateTime",
+        MOMENT(2024, 1, 5, 1, 2, 3, 500_000),
+        "'2024-01-05 01:02:03.5'",
+        MOMENT(2024, 1, 5, 1, 2, 3),
+    ),
+]
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -19,11 +19,15 @@ ENGINES = {
 KEYS = ("(p, k)", "(k, p)", "k", "(k, p % 2)", "(toInt32(p), k)")
 ROWS = st.lists(
     st.tuples(
-        st.integers(0, 5), st.integers(-3, 3), st.integers(-2, 2), st.sampled_from((-1, 1)),
+        st.integers(0, 5),
+        st.integers(-3, 3),
+        st.integers(-2, 2),
+        st.sampled_from((-1, 1)),
         st.integers(0, 3),
     ),
-    min_size=1, max_size=60,
-)  # fmt: skip
+    min_size=1,
+    max_size=60,
+)
 
 
 def parts_of(engine: str, key: str, rows: list[tuple[int, ...]]) -> list[tuple[object, ...]]:

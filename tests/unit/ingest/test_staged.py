@@ -13,17 +13,31 @@ from olapdb.model.view_state import CoverageRow
 def staged(rows: int, part_id: str) -> StagedInsert:
     contribution = Contribution("v", 1, "s", None, (NewBlock("s", 0),), 2)
     return StagedInsert(
-        table_id="s", snapshot=5, rows=rows, block_count=1, requirements=(SchemaIs("s", 1),),
+        table_id="s",
+        snapshot=5,
+        rows=rows,
+        block_count=1,
+        requirements=(SchemaIs("s", 1),),
         changes=(
             AddBlock(NewBlock("s", 0), rows),
             AddPart(Part(part_id, "s", "all", (), rows, 10, NewBlock("s", 0), path=part_id)),
             AddBlock(NewBlock("t", 0), 2, "view"),
-            AddPart(Part(f"{part_id}t", "t", "all", (), 2, 10, NewBlock("t", 0),
-                         contributions=(contribution,))),
+            AddPart(
+                Part(
+                    f"{part_id}t",
+                    "t",
+                    "all",
+                    (),
+                    2,
+                    10,
+                    NewBlock("t", 0),
+                    contributions=(contribution,),
+                )
+            ),
             AddCoverage(CoverageRow("v", None, NewBlock("s", 0))),
         ),
         views=(ViewWrite("v", rows, 2, 100),),
-    )  # fmt: skip
+    )
 
 
 def test_blocks_are_numbered_on() -> None:

@@ -14,9 +14,12 @@ from olapdb.maintenance.rebuild_catalog import rebuild_catalog
 from olapdb.maintenance.vacuum import vacuum
 
 STATEMENTS = (
-    "INSERT INTO t VALUES (1), (2)", "INSERT INTO t VALUES (3)", "OPTIMIZE TABLE t FINAL",
-    "INSERT INTO t VALUES (4)", "OPTIMIZE TABLE t FINAL",
-)  # fmt: skip
+    "INSERT INTO t VALUES (1), (2)",
+    "INSERT INTO t VALUES (3)",
+    "OPTIMIZE TABLE t FINAL",
+    "INSERT INTO t VALUES (4)",
+    "OPTIMIZE TABLE t FINAL",
+)
 
 
 class _Killed(BaseException):

@@ -133,24 +133,30 @@ def test_what_is_attached_must_still_be_there(race: PartitionRace) -> None:
 
 def test_retention_and_replay(race: PartitionRace) -> None:
     before = rows(race.first, READ)
-    race.run("SYSTEM REPLAY VIEW daily_mv",
-             "ALTER TABLE events DROP PARTITION 202401 SETTINGS retain = 1")  # fmt: skip
+    race.run(
+        "SYSTEM REPLAY VIEW daily_mv",
+        "ALTER TABLE events DROP PARTITION 202401 SETTINGS retain = 1",
+    )
     assert rows(race.second, READ) == before
     assert verdict(race.second) == "retained"
 
 
 def test_replay_and_retention(race: PartitionRace) -> None:
     before = rows(race.first, READ)
-    race.run("ALTER TABLE events DROP PARTITION 202401 SETTINGS retain = 1",
-             "SYSTEM REPLAY VIEW daily_mv")  # fmt: skip
+    race.run(
+        "ALTER TABLE events DROP PARTITION 202401 SETTINGS retain = 1",
+        "SYSTEM REPLAY VIEW daily_mv",
+    )
     assert rows(race.second, READ) == before
     assert verdict(race.second) == "retained"
 
 
 def test_giving_up_does_not_forget_what_left_meanwhile(race: PartitionRace) -> None:
     race.first.execute("ALTER TABLE events DROP PARTITION 202401 SETTINGS retain = 1")
-    race.run("SYSTEM REPLAY VIEW daily_mv PARTITION 202401 SETTINGS discard_retained = 1",
-             "ALTER TABLE events DROP PARTITION 202402 SETTINGS retain = 1")  # fmt: skip
+    race.run(
+        "SYSTEM REPLAY VIEW daily_mv PARTITION 202401 SETTINGS discard_retained = 1",
+        "ALTER TABLE events DROP PARTITION 202402 SETTINGS retain = 1",
+    )
     kept = rows(race.second, "SELECT target_partition_id FROM system.view_retained")
     assert kept == [("202402",)]
     assert rows(race.second, "SELECT count() FROM daily WHERE day >= '2024-02-01'") == [(3,)]

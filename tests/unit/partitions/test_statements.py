@@ -80,8 +80,9 @@ def test_keys_of_several_items(connection: Connection) -> None:
     )
     connection.execute("INSERT INTO m VALUES ('2024-01-01', 'a', 1), ('2024-01-01', 'b', 2)")
     assert rows(connection, "SELECT partition FROM system.parts WHERE table = 'm' ORDER BY 1") == [
-        ("('a','2024-01-01')",), ("('b','2024-01-01')",),
-    ]  # fmt: skip
+        ("('a','2024-01-01')",),
+        ("('b','2024-01-01')",),
+    ]
     connection.execute("ALTER TABLE m DROP PARTITION ('a', '2024-01-01')")
     assert numbers(connection, "m") == [2]
     with pytest.raises(InvalidPartitionValue, match="2 elements"):
@@ -93,8 +94,9 @@ def test_detach_and_attach(connection: Connection) -> None:
     assert numbers(connection) == [2]
     detached = dicts(connection, "SELECT * FROM system.detached_parts ORDER BY name")
     assert [(d["table"], d["partition_id"], d["name"], d["rows"]) for d in detached] == [
-        ("t", "202401", "202401_1_1_0", 1), ("t", "202401", "202401_2_2_0", 1),
-    ]  # fmt: skip
+        ("t", "202401", "202401_1_1_0", 1),
+        ("t", "202401", "202401_2_2_0", 1),
+    ]
     connection.execute("ALTER TABLE t ATTACH PART '202401_2_2_0'")
     assert numbers(connection) == [2, 3]
     connection.execute("ALTER TABLE t ATTACH PARTITION 202401")
@@ -190,8 +192,9 @@ def test_parts_that_differ_in_column_ids_are_copied(connection: Connection) -> N
     )
     connection.execute("ALTER TABLE u ATTACH PARTITION 202401 FROM t")
     assert rows(connection, "SELECT n, s, toString(d) FROM u ORDER BY n") == [
-        (1, "a", "2024-01-01"), (3, "c", "2024-01-02"),
-    ]  # fmt: skip
+        (1, "a", "2024-01-01"),
+        (3, "c", "2024-01-02"),
+    ]
 
 
 def test_clone(connection: Connection) -> None:
@@ -260,23 +263,33 @@ def test_a_clone_that_fails_leaves_the_files_of_its_source(connection: Connectio
 @pytest.mark.parametrize(
     ("other", "error", "message"),
     [
-        ("(d Date, s String) ENGINE = MergeTree PARTITION BY toYYYYMM(d) ORDER BY s",
-         IncompatibleColumns, "structure"),
-        ("(d Date, s String, n UInt64) ENGINE = MergeTree PARTITION BY toYYYYMM(d) ORDER BY s",
-         BadArguments, "ordering"),
-        ("(d Date, s String, n UInt64) ENGINE = MergeTree PARTITION BY d ORDER BY n",
-         BadArguments, "partition key"),
+        (
+            "(d Date, s String) ENGINE = MergeTree PARTITION BY toYYYYMM(d) ORDER BY s",
+            IncompatibleColumns,
+            "structure",
+        ),
+        (
+            "(d Date, s String, n UInt64) ENGINE = MergeTree PARTITION BY toYYYYMM(d) ORDER BY s",
+            BadArguments,
+            "ordering",
+        ),
+        (
+            "(d Date, s String, n UInt64) ENGINE = MergeTree PARTITION BY d ORDER BY n",
+            BadArguments,
+            "partition key",
+        ),
         ("(d Date, s String, n UInt64) ENGINE = Memory", UnsupportedMethod, "MergeTree family"),
     ],
-)  # fmt: skip
+)
 def test_structure_is_checked(
     connection: Connection, other: str, error: type[Error], message: str
 ) -> None:
     connection.execute(f"CREATE TABLE u {other}")
     for statement in (
-        "ALTER TABLE t ATTACH PARTITION 202401 FROM u", "ALTER TABLE t REPLACE PARTITION 202401 FROM u",
+        "ALTER TABLE t ATTACH PARTITION 202401 FROM u",
+        "ALTER TABLE t REPLACE PARTITION 202401 FROM u",
         "ALTER TABLE t MOVE PARTITION 202401 TO TABLE u",
-    ):  # fmt: skip
+    ):
         with pytest.raises(error, match=message):
             connection.execute(statement)
     assert numbers(connection) == [1, 2, 3]

@@ -92,8 +92,10 @@ def test_a_part_that_reached_two_partitions_is_stale_not_a_gap(connection: Conne
     add(connection, ("2024-01-02", "a", 1, 1))
     select = "SELECT week, sum(n) FROM weeks GROUP BY week ORDER BY week"
     before = rows(connection, select)
-    for order in (("BACKFILL VIEW weeks_mv", "REPLAY VIEW weeks_mv STALE"),
-                  ("REPLAY VIEW weeks_mv STALE", "BACKFILL VIEW weeks_mv")):  # fmt: skip
+    for order in (
+        ("BACKFILL VIEW weeks_mv", "REPLAY VIEW weeks_mv STALE"),
+        ("REPLAY VIEW weeks_mv STALE", "BACKFILL VIEW weeks_mv"),
+    ):
         connection.execute("ALTER TABLE weeks DROP PARTITION '2024-01-01'")
         assert stale(connection) == [("20240101", "TARGET CHANGED")]
         for operation in order:
@@ -126,8 +128,9 @@ def test_a_source_partition_that_reaches_every_partition_of_the_target(
     connection.execute("SYSTEM REPLAY VIEW kinds_mv STALE")
     connection.execute("SYSTEM BACKFILL VIEW kinds_mv")
     assert rows(connection, "SELECT kind, sum(n) FROM kinds GROUP BY kind ORDER BY kind") == [
-        ("a", 2), ("b", 1),
-    ]  # fmt: skip
+        ("a", 2),
+        ("b", 1),
+    ]
 
 
 def test_deleted_rows_make_their_slice_stale(connection: Connection) -> None:
@@ -169,16 +172,20 @@ def test_views_further_down_are_stale(connection: Connection) -> None:
     connection.execute("SYSTEM BACKFILL VIEW daily_mv")  # fires months_mv
     connection.execute("SYSTEM REPLAY VIEW months_mv STALE")
     assert rows(connection, "SELECT m, sum(n) FROM months GROUP BY m ORDER BY m") == [
-        (202401, 1), (202402, 1),
-    ]  # fmt: skip
+        (202401, 1),
+        (202402, 1),
+    ]
 
 
-@pytest.mark.parametrize("statement", [
-    "ALTER TABLE daily DETACH PARTITION 202401",
-    "ALTER TABLE daily REPLACE PARTITION 202401 FROM other SETTINGS"
-    " allow_replace_partition_from_empty_source = 1",
-    "ALTER TABLE daily MOVE PARTITION 202401 TO TABLE other",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE daily DETACH PARTITION 202401",
+        "ALTER TABLE daily REPLACE PARTITION 202401 FROM other SETTINGS"
+        " allow_replace_partition_from_empty_source = 1",
+        "ALTER TABLE daily MOVE PARTITION 202401 TO TABLE other",
+    ],
+)
 def test_other_ways_for_a_partition_to_leave(connection: Connection, statement: str) -> None:
     connection.execute("CREATE TABLE other AS daily")
     add(connection, ("2024-01-01", "a", 1, 1))
@@ -279,29 +286,60 @@ CANCELLED = (
     "statements",
     [
         (*CANCELLED, "ALTER TABLE sums DROP PARTITION 2", "ALTER TABLE kinds DROP PARTITION 'a'"),
-        (*CANCELLED, "INSERT INTO s VALUES (3, 'c', 5)", "DELETE FROM sums WHERE 1",
-         "DELETE FROM kinds WHERE 1"),
-        (*CANCELLED, "INSERT INTO s VALUES (3, 'b', 6)", "DELETE FROM sums WHERE 1",
-         "DELETE FROM kinds WHERE k = 'b'", "DELETE FROM kinds WHERE 1"),
+        (
+            *CANCELLED,
+            "INSERT INTO s VALUES (3, 'c', 5)",
+            "DELETE FROM sums WHERE 1",
+            "DELETE FROM kinds WHERE 1",
+        ),
+        (
+            *CANCELLED,
+            "INSERT INTO s VALUES (3, 'b', 6)",
+            "DELETE FROM sums WHERE 1",
+            "DELETE FROM kinds WHERE k = 'b'",
+            "DELETE FROM kinds WHERE 1",
+        ),
         # Within one block, before anything is written.
-        ("INSERT INTO s VALUES (1, 'a', 5), (1, 'b', 1), (2, 'b', -1)",
-         "INSERT INTO s VALUES (1, 'c', 1)", "OPTIMIZE TABLE s FINAL",
-         "ALTER TABLE kinds DROP PARTITION 'a'"),
+        (
+            "INSERT INTO s VALUES (1, 'a', 5), (1, 'b', 1), (2, 'b', -1)",
+            "INSERT INTO s VALUES (1, 'c', 1)",
+            "OPTIMIZE TABLE s FINAL",
+            "ALTER TABLE kinds DROP PARTITION 'a'",
+        ),
         # Within a chunk of a replay of that slice alone.
-        ("INSERT INTO s VALUES (3, 'b', 1), (3, 'c', 1)", "INSERT INTO s VALUES (3, 'b', -1), (3, 'a', 4)",
-         "SYSTEM REPLAY VIEW w WHERE k = 'b'", "ALTER TABLE kinds DROP PARTITION 'a'"),
-        ("INSERT INTO s VALUES (3, 'b', 1), (3, 'c', 1)", "INSERT INTO s VALUES (3, 'b', -1), (3, 'a', 4)",
-         "SYSTEM REPLAY VIEW w WHERE k = 'b'", "INSERT INTO s VALUES (3, 'b', 7)",
-         "DELETE FROM kinds WHERE k != 'c'"),
-        ("INSERT INTO s VALUES (3, 'b', 1)", "INSERT INTO s VALUES (3, 'b', -1), (3, 'a', 4)",
-         "SYSTEM REPLAY VIEW w WHERE k = 'b'", "SYSTEM REPLAY VIEW w", "INSERT INTO s VALUES (3, 'b', 7)",
-         "OPTIMIZE TABLE kinds FINAL", "DELETE FROM kinds WHERE k = 'a'"),
+        (
+            "INSERT INTO s VALUES (3, 'b', 1), (3, 'c', 1)",
+            "INSERT INTO s VALUES (3, 'b', -1), (3, 'a', 4)",
+            "SYSTEM REPLAY VIEW w WHERE k = 'b'",
+            "ALTER TABLE kinds DROP PARTITION 'a'",
+        ),
+        (
+            "INSERT INTO s VALUES (3, 'b', 1), (3, 'c', 1)",
+            "INSERT INTO s VALUES (3, 'b', -1), (3, 'a', 4)",
+            "SYSTEM REPLAY VIEW w WHERE k = 'b'",
+            "INSERT INTO s VALUES (3, 'b', 7)",
+            "DELETE FROM kinds WHERE k != 'c'",
+        ),
+        (
+            "INSERT INTO s VALUES (3, 'b', 1)",
+            "INSERT INTO s VALUES (3, 'b', -1), (3, 'a', 4)",
+            "SYSTEM REPLAY VIEW w WHERE k = 'b'",
+            "SYSTEM REPLAY VIEW w",
+            "INSERT INTO s VALUES (3, 'b', 7)",
+            "OPTIMIZE TABLE kinds FINAL",
+            "DELETE FROM kinds WHERE k = 'a'",
+        ),
         # Within a part that goes with the rest of its partition, or before it.
-        ("INSERT INTO s VALUES (3, 'b', 1)", "INSERT INTO s VALUES (3, 'b', -1), (3, 'a', 4), (2, 'a', 4)",
-         "OPTIMIZE TABLE sums FINAL", "INSERT INTO s VALUES (3, 'd', 4)",
-         "DELETE FROM sums WHERE k = 'a'", "DELETE FROM sums WHERE 1"),
+        (
+            "INSERT INTO s VALUES (3, 'b', 1)",
+            "INSERT INTO s VALUES (3, 'b', -1), (3, 'a', 4), (2, 'a', 4)",
+            "OPTIMIZE TABLE sums FINAL",
+            "INSERT INTO s VALUES (3, 'd', 4)",
+            "DELETE FROM sums WHERE k = 'a'",
+            "DELETE FROM sums WHERE 1",
+        ),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("order", [("BACKFILL", "REPLAY"), ("REPLAY", "BACKFILL")])
 def test_rows_that_cancelled_out_do_not_come_back(
     cancelling: Connection, statements: tuple[str, ...], order: tuple[str, str]
@@ -337,9 +375,13 @@ def test_what_a_slice_that_keeps_rows_lost_is_no_gap(cancelling: Connection) -> 
 
 @pytest.mark.parametrize(
     "statement",
-    ["DROP PARTITION 2", "DETACH PARTITION 2", "MOVE PARTITION 2 TO TABLE other",
-     "REPLACE PARTITION 2 FROM other"],
-)  # fmt: skip
+    [
+        "DROP PARTITION 2",
+        "DETACH PARTITION 2",
+        "MOVE PARTITION 2 TO TABLE other",
+        "REPLACE PARTITION 2 FROM other",
+    ],
+)
 @pytest.mark.parametrize("by_replay", [False, True])
 def test_a_partition_with_a_part_of_which_nothing_is_left(
     cancelling: Connection, statement: str, by_replay: bool
@@ -401,8 +443,10 @@ def test_a_part_that_keeps_rows_names_no_block_of_a_gap(
     assert [one for one in problems if one["problems"]] == []
     gaps = dicts(connection, "SELECT * FROM system.view_coverage WHERE view = 'v3'")
     assert {one["partition_id"]: one["status"] for one in gaps} == {
-        "1": "covered", "2": "gap", "3": "gap",
-    }  # fmt: skip
+        "1": "covered",
+        "2": "gap",
+        "3": "gap",
+    }
     connection.execute("SYSTEM BACKFILL VIEW v3")
     connection.execute("SYSTEM REPLAY VIEW v3 STALE")
     assert {one["verdict"] for one in dicts(connection, "SYSTEM RECONCILE VIEW v3")} == {"equal"}

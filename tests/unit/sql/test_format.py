@@ -14,15 +14,72 @@ from olapdb.types import DATE, STRING, UINT8, Array, DateTime, Decimal, Nullable
 from tests.harness.oracle import Oracle
 
 _WORDS = st.sampled_from(
-    ["a", "b", "t", "x1", "date", "when", "select", "from", "left", "key", "a b", "it's", "`", "é",
-     "null", "case", "interval", "count", "1a", "end", "not", "in", "as", "final", "\\", "a\nb"]
-)  # fmt: skip
+    [
+        "a",
+        "b",
+        "t",
+        "x1",
+        "date",
+        "when",
+        "select",
+        "from",
+        "left",
+        "key",
+        "a b",
+        "it's",
+        "`",
+        "é",
+        "null",
+        "case",
+        "interval",
+        "count",
+        "1a",
+        "end",
+        "not",
+        "in",
+        "as",
+        "final",
+        "\\",
+        "a\nb",
+    ]
+)
 _FUNCTIONS = st.sampled_from(
-    ["f", "sum", "plus", "minus", "multiply", "divide", "modulo", "intDiv", "equals", "less", "and",
-     "or", "not", "negate", "concat", "like", "notLike", "isNull", "isNotNull", "arrayElement",
-     "tupleElement", "if", "multiIf", "any", "left", "replace", "isNotDistinctFrom", "tuple",
-     "array", "caseWithExpression", "quantile", "match", "xor"]
-)  # fmt: skip
+    [
+        "f",
+        "sum",
+        "plus",
+        "minus",
+        "multiply",
+        "divide",
+        "modulo",
+        "intDiv",
+        "equals",
+        "less",
+        "and",
+        "or",
+        "not",
+        "negate",
+        "concat",
+        "like",
+        "notLike",
+        "isNull",
+        "isNotNull",
+        "arrayElement",
+        "tupleElement",
+        "if",
+        "multiIf",
+        "any",
+        "left",
+        "replace",
+        "isNotDistinctFrom",
+        "tuple",
+        "array",
+        "caseWithExpression",
+        "quantile",
+        "match",
+        "xor",
+    ]
+)
 _TYPES = st.sampled_from(
     [UINT8, STRING, DATE, Nullable(STRING), Array(UINT8), Decimal(10, 2), DateTime("UTC")]
 )
@@ -59,16 +116,24 @@ def _compound(inner: st.SearchStrategy[nodes.Expression]) -> st.SearchStrategy[n
         max_size=2,
     ).map(tuple)
     window = st.builds(
-        nodes.WindowSpec, several, order, st.just("ROWS"),
+        nodes.WindowSpec,
+        several,
+        order,
+        st.just("ROWS"),
         st.just(nodes.FrameBound("PRECEDING", nodes.Literal(1))),
         st.just(nodes.FrameBound("CURRENT")),
-    )  # fmt: skip
+    )
     return st.one_of(
         st.builds(nodes.Function, _FUNCTIONS, several),
         st.builds(nodes.Function, st.just("quantile"), _tuple_of(inner, 1), _tuple_of(inner, 1)),
         st.builds(
-            nodes.Function, st.just("sum"), _tuple_of(inner, 1), st.just(()), st.booleans(),
-            st.none() | inner, st.none() | window | st.just("w"),
+            nodes.Function,
+            st.just("sum"),
+            _tuple_of(inner, 1),
+            st.just(()),
+            st.booleans(),
+            st.none() | inner,
+            st.none() | window | st.just("w"),
             st.sampled_from([None, "RESPECT", "IGNORE"]),
         ),
         st.builds(nodes.ArrayLiteral, several),
@@ -80,7 +145,7 @@ def _compound(inner: st.SearchStrategy[nodes.Expression]) -> st.SearchStrategy[n
         st.builds(nodes.IntervalLiteral, inner, st.sampled_from(["Day", "Second", "Quarter"])),
         st.builds(nodes.Subquery, st.builds(nodes.Select, _tuple_of(inner, 1))),
         st.builds(nodes.Exists, st.builds(nodes.Select, _tuple_of(inner, 1))),
-    )  # fmt: skip
+    )
 
 
 _EXPRESSIONS: st.SearchStrategy[nodes.Expression] = st.recursive(
@@ -98,26 +163,51 @@ def test_any_expression_reads_back(expression: nodes.Expression) -> None:
 
 _RELATIONS: st.SearchStrategy[nodes.Relation] = st.recursive(
     st.one_of(
-        st.builds(nodes.TableReference, st.builds(nodes.TableName, _WORDS, st.none() | _WORDS),
-                  st.none() | _WORDS, st.booleans(), st.none() | _EXPRESSIONS),
-        st.builds(nodes.TableFunction, st.just("numbers"), _tuple_of(_LITERALS), st.none() | _WORDS),
+        st.builds(
+            nodes.TableReference,
+            st.builds(nodes.TableName, _WORDS, st.none() | _WORDS),
+            st.none() | _WORDS,
+            st.booleans(),
+            st.none() | _EXPRESSIONS,
+        ),
+        st.builds(
+            nodes.TableFunction, st.just("numbers"), _tuple_of(_LITERALS), st.none() | _WORDS
+        ),
         st.builds(nodes.SubqueryRelation, st.builds(nodes.Select, _tuple_of(_LITERALS, 1)), _WORDS),
     ),
     lambda inner: st.one_of(
-        st.builds(nodes.Join, inner, inner, st.sampled_from(["INNER", "LEFT", "FULL"]),
-                  st.sampled_from(["", "ANY", "ASOF"]), _EXPRESSIONS),
+        st.builds(
+            nodes.Join,
+            inner,
+            inner,
+            st.sampled_from(["INNER", "LEFT", "FULL"]),
+            st.sampled_from(["", "ANY", "ASOF"]),
+            _EXPRESSIONS,
+        ),
         st.builds(nodes.Join, inner, inner, st.just("CROSS")),
-        st.builds(nodes.Join, inner, inner, st.just("LEFT"), st.just("SEMI"), st.none(),
-                  st.lists(_WORDS, min_size=1, max_size=2).map(tuple)),
+        st.builds(
+            nodes.Join,
+            inner,
+            inner,
+            st.just("LEFT"),
+            st.just("SEMI"),
+            st.none(),
+            st.lists(_WORDS, min_size=1, max_size=2).map(tuple),
+        ),
         st.builds(nodes.ArrayJoin, inner, _tuple_of(_EXPRESSIONS, 1, 2), st.booleans()),
     ),
     max_leaves=3,
-)  # fmt: skip
+)
 _ORDER = st.lists(
-    st.builds(nodes.OrderItem, _EXPRESSIONS, st.booleans(), st.sampled_from([None, True, False]),
-              st.none() | st.just("en")),
+    st.builds(
+        nodes.OrderItem,
+        _EXPRESSIONS,
+        st.booleans(),
+        st.sampled_from([None, True, False]),
+        st.none() | st.just("en"),
+    ),
     max_size=2,
-).map(tuple)  # fmt: skip
+).map(tuple)
 _SELECTS = st.builds(
     nodes.Select,
     _tuple_of(_EXPRESSIONS, 1),
@@ -152,16 +242,20 @@ def test_any_select_reads_back(select: nodes.Select) -> None:
 
 _ONE = nodes.Select((nodes.Literal(1),))
 _SET_OPERATIONS: st.SearchStrategy[nodes.Query] = st.recursive(
-    st.just(_ONE) | st.just(nodes.Select((nodes.Literal(1),), limit=nodes.Literal(2)))
+    st.just(_ONE)
+    | st.just(nodes.Select((nodes.Literal(1),), limit=nodes.Literal(2)))
     | st.just(nodes.Select((nodes.Literal(1),), settings=(nodes.Setting("a", 1),))),
     lambda inner: st.builds(
-        nodes.SetOperation, inner, inner, st.sampled_from(["UNION", "EXCEPT", "INTERSECT"]),
+        nodes.SetOperation,
+        inner,
+        inner,
+        st.sampled_from(["UNION", "EXCEPT", "INTERSECT"]),
         st.sampled_from(["", "ALL", "DISTINCT"]),
         st.sampled_from([(), (nodes.WithItem("x", _ONE),)]),
         settings=st.sampled_from([(), (nodes.Setting("b", 2),)]),
     ),
     max_leaves=6,
-)  # fmt: skip
+)
 
 
 @settings(max_examples=100)

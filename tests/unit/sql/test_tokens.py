@@ -22,24 +22,61 @@ def texts(text: str) -> list[str]:
         ("1e3 2.5e-3", ["number:1e3", "number:2.5e-3"]),
         ("1_000 0x1F 0b101", ["number:1000", "number:31", "number:5"]),
         ("1abc", ["word:1abc"]),
-        ("$1 $name f($1,$2)", ["parameter:1", "parameter:name", "word:f", "operator:(",
-                               "parameter:1", "operator:,", "parameter:2", "operator:)"]),
-        ("a->b a::b a||b a<=>b a==b a<>b",
-         ["word:a", "operator:->", "word:b", "word:a", "operator:::", "word:b", "word:a",
-          "operator:||", "word:b", "word:a", "operator:<=>", "word:b", "word:a", "operator:==",
-          "word:b", "word:a", "operator:<>", "word:b"]),
+        (
+            "$1 $name f($1,$2)",
+            [
+                "parameter:1",
+                "parameter:name",
+                "word:f",
+                "operator:(",
+                "parameter:1",
+                "operator:,",
+                "parameter:2",
+                "operator:)",
+            ],
+        ),
+        (
+            "a->b a::b a||b a<=>b a==b a<>b",
+            [
+                "word:a",
+                "operator:->",
+                "word:b",
+                "word:a",
+                "operator:::",
+                "word:b",
+                "word:a",
+                "operator:||",
+                "word:b",
+                "word:a",
+                "operator:<=>",
+                "word:b",
+                "word:a",
+                "operator:==",
+                "word:b",
+                "word:a",
+                "operator:<>",
+                "word:b",
+            ],
+        ),
         ("a<-1", ["word:a", "operator:<", "operator:-", "number:1"]),
-        (r"'it''s' 'a\'b' 'a\\' '\n\t\x41\q'",
-         ["string:it's", "string:a'b", "string:a\\", "string:\n\tA\\q"]),
-        (r"`a``b` `c\`d` " + '"e""f" "select"', ["name:a`b", "name:c`d", 'name:e"f', "name:select"]),
+        (
+            r"'it''s' 'a\'b' 'a\\' '\n\t\x41\q'",
+            ["string:it's", "string:a'b", "string:a\\", "string:\n\tA\\q"],
+        ),
+        (
+            r"`a``b` `c\`d` " + '"e""f" "select"',
+            ["name:a`b", "name:c`d", 'name:e"f', "name:select"],
+        ),
         ("x'4142' b'01000001'", ["string:AB", "string:A"]),
         (r"'\xc3\xa9' '\\x41' '\x27'", ["string:é", "string:\\x41", "string:'"]),
         ("$$it's$$ $t$a$$b$t$ '$$'", ["string:it's", "string:a$$b", "string:$$"]),
-        ("1 -- x\n+ # y\n2 #! z\n /* a /* b */ c */ 3",
-         ["number:1", "operator:+", "number:2", "number:3"]),
+        (
+            "1 -- x\n+ # y\n2 #! z\n /* a /* b */ c */ 3",
+            ["number:1", "operator:+", "number:2", "number:3"],
+        ),
         ("", []),
     ],
-)  # fmt: skip
+)
 def test_tokens(text: str, expected: list[str]) -> None:
     assert texts(text) == expected
 
@@ -58,9 +95,21 @@ def test_a_piece_has_places_of_the_whole() -> None:
 
 @pytest.mark.parametrize(
     ("text", "offset"),
-    [("a 'bc", 2), ("a `b", 2), ('"b', 0), ("a /* b", 2), ("/* a /* b */", 0), ("a #b", 2),
-     ("a N'x'", 2), ("a \\ b", 2), (r"a '\xff'", 2), ("x'ff'", 0), ("a @ b", 2), ("1.x", 0)],
-)  # fmt: skip
+    [
+        ("a 'bc", 2),
+        ("a `b", 2),
+        ('"b', 0),
+        ("a /* b", 2),
+        ("/* a /* b */", 0),
+        ("a #b", 2),
+        ("a N'x'", 2),
+        ("a \\ b", 2),
+        (r"a '\xff'", 2),
+        ("x'ff'", 0),
+        ("a @ b", 2),
+        ("1.x", 0),
+    ],
+)
 def test_what_is_no_token_is_a_syntax_error_with_its_place(text: str, offset: int) -> None:
     with pytest.raises(errors.SyntaxError) as raised:
         tokenize(SourceText(text))

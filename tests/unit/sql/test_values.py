@@ -140,13 +140,27 @@ def test_plain_rows_become_columns(
 @pytest.mark.parametrize(
     ("text", "target"),
     [
-        ("(1 + 1)", INT64), ("([1, 2])", Array(INT64)), ("(f('x'))", STRING), ("(DEFAULT)", INT64),
-        ("(?)", INT64), ("(:name)", INT64), ("(1.5)", INT64), ("(5)", STRING), ("('a'),(1)", STRING),
-        ("(1)(2)", INT64), ("(1,)", INT64), ("(- 1)", INT64), ("(1) -- c\n, (2)", INT64),
-        ("(1), /* c */ (2)", INT64), (r"('\x41')", STRING), ("(1_000)", INT64),
-        ("('a' || 'b')", STRING), ("((1))", INT64), ("(now())", DateTime()),
+        ("(1 + 1)", INT64),
+        ("([1, 2])", Array(INT64)),
+        ("(f('x'))", STRING),
+        ("(DEFAULT)", INT64),
+        ("(?)", INT64),
+        ("(:name)", INT64),
+        ("(1.5)", INT64),
+        ("(5)", STRING),
+        ("('a'),(1)", STRING),
+        ("(1)(2)", INT64),
+        ("(1,)", INT64),
+        ("(- 1)", INT64),
+        ("(1) -- c\n, (2)", INT64),
+        ("(1), /* c */ (2)", INT64),
+        (r"('\x41')", STRING),
+        ("(1_000)", INT64),
+        ("('a' || 'b')", STRING),
+        ("((1))", INT64),
+        ("(now())", DateTime()),
     ],
-)  # fmt: skip
+)
 def test_everything_else_goes_through_the_grammar(text: str, target: DataType) -> None:
     read = _read(text, target)
     assert read.columns is None
@@ -160,9 +174,22 @@ def test_default_is_none() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["(1 2)", "('a' 'b')", "(1,2)", "()", "(1", "1)", "", "(1),,(2)", "(1) x", "('a)", "(1);(2)",
-     "((1)", "(1))"],
-)  # fmt: skip
+    [
+        "(1 2)",
+        "('a' 'b')",
+        "(1,2)",
+        "()",
+        "(1",
+        "1)",
+        "",
+        "(1),,(2)",
+        "(1) x",
+        "('a)",
+        "(1);(2)",
+        "((1)",
+        "(1))",
+    ],
+)
 def test_what_is_no_row_is_a_syntax_error(text: str) -> None:
     with pytest.raises((errors.SyntaxError, errors.CannotParseInput)):
         _read(text, INT64)

@@ -8,12 +8,7 @@ import pytest
 
 import olapdb
 from olapdb.dbapi.connection import Connection
-from olapdb.errors import (
-    DatabaseAlreadyExists,
-    IncorrectQuery,
-    UnknownDatabase,
-    UnsupportedMethod,
-)
+from olapdb.errors import DatabaseAlreadyExists, IncorrectQuery, UnknownDatabase, UnsupportedMethod
 from olapdb.maintenance.check import check_database
 from tests.unit.views.warehouse import rows
 

@@ -171,8 +171,10 @@ def test_a_nested_column_of_older_parts_is_as_long_as_its_neighbours(
     connection.execute("OPTIMIZE TABLE t FINAL")
     assert rows(connection, "SELECT * FROM t ORDER BY k") == wanted
     assert rows(connection, "SELECT k, n.b FROM t ARRAY JOIN n ORDER BY ALL") == [
-        (1, None), (1, None), (3, "x")
-    ]  # fmt: skip
+        (1, None),
+        (1, None),
+        (3, "x"),
+    ]
 
 
 def test_what_a_nested_cannot_be_is_refused(connection: olapdb.Connection) -> None:
@@ -185,9 +187,14 @@ def test_describe_lists_virtual_columns(connection: olapdb.Connection) -> None:
     connection.execute("CREATE TABLE t (k UInt64, _part UInt8) ENGINE = MergeTree ORDER BY k")
     found = rows(connection, "DESCRIBE t SETTINGS describe_include_virtual_columns = 1")
     assert [(row[0], row[-1]) for row in found] == [
-        ("k", 0), ("_part", 0), ("_partition_id", 1), ("_block_number", 1), ("_part_offset", 1),
-        ("_database", 1), ("_table", 1),
-    ]  # fmt: skip
+        ("k", 0),
+        ("_part", 0),
+        ("_partition_id", 1),
+        ("_block_number", 1),
+        ("_part_offset", 1),
+        ("_database", 1),
+        ("_table", 1),
+    ]
     connection.execute("CREATE TABLE p (k UInt64) ENGINE = MergeTree PARTITION BY k ORDER BY k")
     found = rows(connection, "DESCRIBE p SETTINGS describe_include_virtual_columns = 1")
     assert ("_partition_value", "Tuple(UInt64)") in [row[:2] for row in found]

@@ -25,9 +25,12 @@ def table_with(**codecs: tuple[str, str]) -> Table:
 
 def test_codecs_reach_the_file() -> None:
     table = table_with(
-        a=("UInt64", ""), b=("UInt64", "CODEC(Delta, ZSTD(3))"), c=("Float64", "Gorilla, NONE"),
-        d=("String", "ZSTD"), e=("Array(String)", "CODEC(ZSTD(9))"),
-    )  # fmt: skip
+        a=("UInt64", ""),
+        b=("UInt64", "CODEC(Delta, ZSTD(3))"),
+        c=("Float64", "Gorilla, NONE"),
+        d=("String", "ZSTD"),
+        e=("Array(String)", "CODEC(ZSTD(9))"),
+    )
     rows = pa.table(
         {
             "a": pa.array([1], pa.uint64()),
@@ -38,8 +41,15 @@ def test_codecs_reach_the_file() -> None:
         }
     )
     store = MemoryStore()
-    part = write_part(store, table, rows, partition_id="all", partition_value=(),
-                      blocks=NewBlock("t", 0), lease_id="l").part  # fmt: skip
+    part = write_part(
+        store,
+        table,
+        rows,
+        partition_id="all",
+        partition_value=(),
+        blocks=NewBlock("t", 0),
+        lease_id="l",
+    ).part
     group = pq.ParquetFile(store.open_input(part.path)).metadata.row_group(0)
     chunks = [group.column(i) for i in range(5)]
     assert [c.compression for c in chunks] == ["LZ4", "ZSTD", "UNCOMPRESSED", "ZSTD", "ZSTD"]

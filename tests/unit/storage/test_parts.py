@@ -23,11 +23,27 @@ from olapdb.storage.store import LocalStore, MemoryStore, Store
 from olapdb.storage.writer import StagedPart, lease_of_path, write_part
 
 TYPES = (
-    "UInt64", "Int8", "String", "DateTime", "DateTime64(3)", "DateTime64(9)", "Date",
-    "Nullable(Int32)", "Array(DateTime)", "Map(String, DateTime)", "AggregateFunction(avg, UInt64)",
-    "Decimal(50, 3)", "Decimal(10, 2)", "FixedString(3)", "Bool", "Float64",
-    "Array(Tuple(String, Int8))", "LowCardinality(Nullable(String))", "UUID", "Float32",
-)  # fmt: skip
+    "UInt64",
+    "Int8",
+    "String",
+    "DateTime",
+    "DateTime64(3)",
+    "DateTime64(9)",
+    "Date",
+    "Nullable(Int32)",
+    "Array(DateTime)",
+    "Map(String, DateTime)",
+    "AggregateFunction(avg, UInt64)",
+    "Decimal(50, 3)",
+    "Decimal(10, 2)",
+    "FixedString(3)",
+    "Bool",
+    "Float64",
+    "Array(Tuple(String, Int8))",
+    "LowCardinality(Nullable(String))",
+    "UUID",
+    "Float32",
+)
 
 
 def everything_table(**more: object) -> Table:
@@ -95,9 +111,12 @@ class Inline:
 
 def write(store: Store, table: Table, rows: pa.Table, **more: object) -> StagedPart:
     facts = {
-        "partition_id": "all", "partition_value": (), "blocks": NewBlock("t", 0),
-        "lease_id": "1ea5e", **more,
-    }  # fmt: skip
+        "partition_id": "all",
+        "partition_value": (),
+        "blocks": NewBlock("t", 0),
+        "lease_id": "1ea5e",
+        **more,
+    }
     return write_part(store, table, rows, **facts)  # type: ignore[arg-type]
 
 
@@ -152,8 +171,11 @@ def test_row_groups_follow_index_granularity_and_know_their_bounds(store: Store)
 
 
 def test_bounds_that_would_lie_are_left_out(store: Store) -> None:
-    columns = (Column(1, "f", parse_type("Float64")), Column(2, "s", parse_type("String")),
-               Column(3, "e", parse_type("Nullable(Int32)")))  # fmt: skip
+    columns = (
+        Column(1, "f", parse_type("Float64")),
+        Column(2, "s", parse_type("String")),
+        Column(3, "e", parse_type("Nullable(Int32)")),
+    )
     table = Table("t", "default", "t", Engine("MergeTree"), columns)
     rows = pa.table(
         {"f": [1.0, float("nan")], "s": ["a", "b" * 65], "e": pa.array([None, None], pa.int32())}

@@ -14,17 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from olapdb.storage.checksum import checksum_of_file
-from olapdb.storage.row_groups import (
-    STRETCH_ROWS,
-    OneThreadWriter,
-    RowGroupsWriter,
-    parquet_writer,
-)
+from olapdb.storage.row_groups import STRETCH_ROWS, OneThreadWriter, RowGroupsWriter, parquet_writer
 
 OPTIONS: Mapping[str, object] = {
-    "compression": "lz4", "write_statistics": True, "write_page_index": True,
+    "compression": "lz4",
+    "write_statistics": True,
+    "write_page_index": True,
     "write_page_checksum": True,
-}  # fmt: skip
+}
 ROWS = 10_000
 
 

@@ -34,9 +34,12 @@ def services(tmp_path: Path) -> Iterator[Services]:
 
 def stage(transaction: Transaction) -> AddPart:
     staged = transaction.stage(
-        make_table("s"), rows_of(("a", 1), ("b", 2)), partition_id="all", partition_value=(),
+        make_table("s"),
+        rows_of(("a", 1), ("b", 2)),
+        partition_id="all",
+        partition_value=(),
         blocks=NewBlock("s", 0),
-    )  # fmt: skip
+    )
     return AddPart(staged.part, staged.inline_rows)
 
 
@@ -54,8 +57,12 @@ def test_a_commit(services: Services) -> None:
         )
     assert files(services) == [part.part.path]
     assert check_database(services.catalog, services.store) == []
-    assert stages == ["stage.before_part", "stage.part_staged", "transaction.before_commit",
-                      "transaction.committed"]  # fmt: skip
+    assert stages == [
+        "stage.before_part",
+        "stage.part_staged",
+        "transaction.before_commit",
+        "transaction.committed",
+    ]
 
 
 def test_conflicts_are_tried_again_then_raised(services: Services) -> None:

@@ -152,8 +152,9 @@ def test_several_parts_and_source_rows_that_leave_no_trace(connection: Connectio
     connection.execute(f"INSERT INTO daily {OLD.replace('WHERE', 'WHERE toMonth(day) = 2 AND')}")
     done = dicts(connection, "SYSTEM ADOPT VIEW daily_mv")
     assert [(r["partition"], r["parts"], r["rows"]) for r in done] == [
-        ("202401", 3, 3), ("202402", 1, 3),
-    ]  # fmt: skip
+        ("202401", 3, 3),
+        ("202402", 1, 3),
+    ]
     assert verdict(connection) == "proven"
     connection.execute("OPTIMIZE TABLE daily FINAL")
     assert verdict(connection) == "proven"
@@ -248,9 +249,9 @@ def test_views_on_the_target_are_not_disturbed(connection: Connection) -> None:
     adopted(connection)
     assert verdict(connection, "monthly_mv") == "covered"
     assert dicts(connection, "SYSTEM RECONCILE VIEW monthly_mv")[0]["verdict"] == "equal"
-    assert rows(connection, "SELECT month, sum(events) FROM monthly GROUP BY month ORDER BY month") == [
-        (202401, 3), (202402, 3),
-    ]  # fmt: skip
+    assert rows(
+        connection, "SELECT month, sum(events) FROM monthly GROUP BY month ORDER BY month"
+    ) == [(202401, 3), (202402, 3)]
 
 
 def test_a_null_source_cannot_be_compared(connection: Connection) -> None:

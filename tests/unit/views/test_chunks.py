@@ -63,9 +63,11 @@ def test_a_large_partition_is_cut_by_its_parts(connection: Connection) -> None:
     with_gap(connection)
     done = dicts(connection, f"SYSTEM BACKFILL VIEW daily_mv {CUT}")
     assert sorted((r["partition"], r["parts"], r["rows"], r["status"]) for r in done) == [
-        ("202401", 1, 3, "published"), ("202401", 2, 6, "published"),
-        ("202401", 2, 6, "published"), ("202402", 2, 6, "published"),
-    ]  # fmt: skip
+        ("202401", 1, 3, "published"),
+        ("202401", 2, 6, "published"),
+        ("202401", 2, 6, "published"),
+        ("202402", 2, 6, "published"),
+    ]
     assert len({r["commit"] for r in done}) == 4
     is_true(connection)
     month(connection, 1)
@@ -95,8 +97,10 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(connection: Connecti
     before = catalog.snapshot().number
     plan = dicts(connection, f"SYSTEM BACKFILL VIEW daily_mv PARTITION 202401 DRY RUN {CUT}")
     assert [(r["chunk"], r["partition"], r["parts"], r["rows"]) for r in plan] == [
-        (0, "202401", 2, 6), (1, "202401", 2, 6), (2, "202401", 1, 3),
-    ]  # fmt: skip
+        (0, "202401", 2, 6),
+        (1, "202401", 2, 6),
+        (2, "202401", 1, 3),
+    ]
     assert [(r["first_block"], r["last_block"]) for r in plan] == [(1, 2), (5, 6), (7, 7)]
     assert all(r["bytes"] for r in plan)
     assert catalog.snapshot().number == before
@@ -255,9 +259,9 @@ def test_a_staged_backfill_fires_views_below(connection: Connection) -> None:
         " SELECT toYYYYMM(day) AS month, sum(total) AS amount FROM daily GROUP BY month"
     )
     connection.execute(f"SYSTEM BACKFILL VIEW daily_mv {STAGED}")
-    assert rows(connection, "SELECT month, sum(amount) FROM monthly GROUP BY month ORDER BY month") == [
-        (202401, 300), (202402, 120),
-    ]  # fmt: skip
+    assert rows(
+        connection, "SELECT month, sum(amount) FROM monthly GROUP BY month ORDER BY month"
+    ) == [(202401, 300), (202402, 120)]
     assert verdict(connection, "monthly_mv") == "covered"
 
 

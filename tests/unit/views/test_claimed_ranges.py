@@ -18,8 +18,9 @@ def part(first: int, last: int) -> Part:
 def test_the_worked_example() -> None:
     chunk = (part(3, 3), part(7, 7))
     assert claimed_ranges(chunk, (*chunk, part(5, 5)), "p", 9) == (
-        BlockRange(1, 4), BlockRange(6, 9),
-    )  # fmt: skip
+        BlockRange(1, 4),
+        BlockRange(6, 9),
+    )
 
 
 @given(st.data(), st.integers(1, 30))

@@ -81,16 +81,21 @@ def test_a_column_is_dropped_from_view_source_and_target(connection: Connection)
     connection.execute("SYSTEM REPLAY VIEW daily_mv STALE")
     connection.execute("INSERT INTO events VALUES ('2024-01-01', 'a', 9)")
     assert rows(connection, "SELECT kind, sum(total) FROM daily GROUP BY kind ORDER BY kind") == [
-        ("a", 14), ("b", 6),
-    ]  # fmt: skip
+        ("a", 14),
+        ("b", 6),
+    ]
     assert proven(connection)
 
 
 @pytest.mark.parametrize(
     ("table", "old", "new"),
-    [("events", "amount", "value"), ("events", "user", "users"),
-     ("daily", "users", "people"), ("daily", "total", "amount")],
-)  # fmt: skip
+    [
+        ("events", "amount", "value"),
+        ("events", "user", "users"),
+        ("daily", "users", "people"),
+        ("daily", "total", "amount"),
+    ],
+)
 def test_a_view_follows_a_renamed_column(
     connection: Connection, table: str, old: str, new: str
 ) -> None:
@@ -98,9 +103,9 @@ def test_a_view_follows_a_renamed_column(
     assert rows(connection, "SELECT definition_version FROM system.views") == [(1,)]
     connection.execute("INSERT INTO events VALUES ('2024-01-01', 'a', 3, 9)")
     total = new if (table, old) == ("daily", "total") else "total"
-    assert rows(connection, f"SELECT kind, sum({total}) FROM daily GROUP BY kind ORDER BY kind") == [
-        ("a", 14), ("b", 6),
-    ]  # fmt: skip
+    assert rows(
+        connection, f"SELECT kind, sum({total}) FROM daily GROUP BY kind ORDER BY kind"
+    ) == [("a", 14), ("b", 6)]
     assert proven(connection)
 
 

@@ -20,10 +20,15 @@ NAN = float("nan")
         (pa.array([0.0, 1.0]), pa.array([1e-30, 1.1]), [True, True], 0.1),
         (pa.array([float("inf")]), pa.array([1.0]), [True], 0.0),
         (pa.array(["a", "b"]), pa.array(["a", "c"]), [False, True], 0.0),
-        (pa.array([[1, 2], [3], [], None]), pa.array([[1, 2], [4], [5], None]), [False, True, True, False], 1.0),
+        (
+            pa.array([[1, 2], [3], [], None]),
+            pa.array([[1, 2], [4], [5], None]),
+            [False, True, True, False],
+            1.0,
+        ),
         (pa.array([{"s": 4, "n": 2}]), pa.array([{"s": 2, "n": 1}]), [True], 2.0),
     ],
-)  # fmt: skip
+)
 def test_columns(left: pa.Array, right: pa.Array, wrong: list[bool], largest: float) -> None:
     differs, size = compare_columns(left, right, FLOAT_TOLERANCE)
     assert differs.tolist() == wrong

@@ -317,7 +317,7 @@ def test_a_part_that_is_sound_is_not_damaged(connection: Connection) -> None:
         (OSError(errno.EINTR, "interrupted"), False),
         (pa.ArrowMemoryError("malloc of size 99 failed"), False),
     ],
-)  # fmt: skip
+)
 def test_what_says_something_of_the_part(
     connection: Connection, error: Exception, damaged: bool
 ) -> None:

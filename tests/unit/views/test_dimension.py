@@ -62,16 +62,26 @@ def stale(connection: Connection, view: str = "v") -> dict[str | None, list[str]
         ("ALTER TABLE kinds UPDATE weight = 9 WHERE kind = 'b'", {"202401": ["(2024-01-02, b)"]}),
         ("ALTER TABLE kinds UPDATE note = 'seen' WHERE 1", {}),
         ("ALTER TABLE kinds UPDATE weight = weight + 0 WHERE 1", {}),
-        ("TRUNCATE TABLE kinds", {"202401": ["(2024-01-01, a)", "(2024-01-02, b)"],
-                                  "202402": ["(2024-02-01, a)", "(2024-02-02, c)"],
-                                  "202403": ["(2024-03-01, a)"]}),
-        ("CREATE OR REPLACE TABLE kinds ENGINE = MergeTree ORDER BY kind AS"
-         " SELECT kind, weight FROM kinds ORDER BY kind DESC", {}),
-        ("CREATE OR REPLACE TABLE kinds ENGINE = MergeTree ORDER BY weight AS"
-         " SELECT kind, if(kind = 'c', toInt64(0), weight) AS weight, 1 AS more FROM kinds",
-         {"202402": ["(2024-02-02, c)"]}),
+        (
+            "TRUNCATE TABLE kinds",
+            {
+                "202401": ["(2024-01-01, a)", "(2024-01-02, b)"],
+                "202402": ["(2024-02-01, a)", "(2024-02-02, c)"],
+                "202403": ["(2024-03-01, a)"],
+            },
+        ),
+        (
+            "CREATE OR REPLACE TABLE kinds ENGINE = MergeTree ORDER BY kind AS"
+            " SELECT kind, weight FROM kinds ORDER BY kind DESC",
+            {},
+        ),
+        (
+            "CREATE OR REPLACE TABLE kinds ENGINE = MergeTree ORDER BY weight AS"
+            " SELECT kind, if(kind = 'c', toInt64(0), weight) AS weight, 1 AS more FROM kinds",
+            {"202402": ["(2024-02-02, c)"]},
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_a_change_reaches(
     connection: Connection, change: str, reached: dict[str, list[str]]
 ) -> None:
@@ -108,19 +118,20 @@ def test_effective_dates_reach_just_their_days(connection: Connection) -> None:
         " 100 FROM numbers(36)"
     )
     connection.execute("ALTER TABLE policies UPDATE valid_to = '2024-03-04' WHERE kind = 'a'")
-    assert stale(connection, "r") == {
-        "20240305": ["(2024-03-05, a)"],
-    }
+    assert stale(connection, "r") == {"20240305": ["(2024-03-05, a)"]}
     connection.execute("INSERT INTO policies VALUES ('a', '2024-03-04', '2025-01-01', 15)")
     assert set(stale(connection, "r")) == {"20240305"}
     replayed = dicts(connection, "SYSTEM REPLAY VIEW r STALE")
     assert [one["partition"] for one in replayed] == ["20240305"]
-    assert rows(connection, "SELECT day, sum(reserve) FROM reserves WHERE kind = 'a'"
-                " GROUP BY day ORDER BY day") == rows(
-        connection, "SELECT e.day, sum(e.amount * p.percent) FROM events AS e INNER JOIN policies"
+    assert rows(
+        connection,
+        "SELECT day, sum(reserve) FROM reserves WHERE kind = 'a' GROUP BY day ORDER BY day",
+    ) == rows(
+        connection,
+        "SELECT e.day, sum(e.amount * p.percent) FROM events AS e INNER JOIN policies"
         " AS p ON e.kind = p.kind AND e.day >= p.valid_from AND e.day < p.valid_to"
         " WHERE e.kind = 'a' GROUP BY e.day ORDER BY e.day",
-    )  # fmt: skip
+    )
 
 
 def test_only_the_parts_that_hold_the_key_are_read(connection: Connection) -> None:
@@ -173,8 +184,9 @@ def test_a_chain_that_joins(connection: Connection) -> None:
     assert stale(connection, "m") == {"202402": ["(202402, c)"]}
     connection.execute("SYSTEM REPLAY VIEW m STALE")
     assert rows(connection, "SELECT month, sum(w) FROM monthly GROUP BY month ORDER BY month") == [
-        (202401, 2), (202402, 14),
-    ]  # fmt: skip
+        (202401, 2),
+        (202402, 14),
+    ]
 
 
 def test_a_replay_of_a_dimension_that_changes_nothing(connection: Connection) -> None:
@@ -221,8 +233,10 @@ def test_current_is_said_too(connection: Connection) -> None:
     fill(connection)
     found = dicts(connection, "SELECT kind, mode FROM system.view_dependencies")
     assert {one["kind"]: one["mode"] for one in found} == {
-        "source": "", "target": "", "dimension": "current",
-    }  # fmt: skip
+        "source": "",
+        "target": "",
+        "dimension": "current",
+    }
 
 
 def test_another_mode_is_refused(connection: Connection) -> None:

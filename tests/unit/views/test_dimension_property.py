@@ -26,50 +26,104 @@ TARGETS = {
     "ORDER BY (day, label)",
 }
 QUERIES = {
-    "left join": ("sum", "SELECT e.day AS day, e.kind AS label, sum(e.amount * k.weight) AS w "
-                  "FROM events AS e LEFT JOIN kinds AS k ON e.kind = k.kind GROUP BY day, label"),
-    "inner join": ("sum", "SELECT e.day AS day, k.label AS label, sum(e.amount) AS w "
-                   "FROM events AS e INNER JOIN kinds AS k ON e.kind = k.kind GROUP BY day, label"),
-    "label of the dimension": ("by label", "SELECT k.label AS label, sum(e.amount) AS w "
-                               "FROM events AS e LEFT JOIN kinds AS k ON e.kind = k.kind GROUP BY label"),
-    "range": ("sum", "SELECT e.day AS day, e.kind AS label, sum(e.amount * k.weight) AS w "
-              "FROM events AS e INNER JOIN kinds AS k ON e.kind = k.kind AND e.day >= k.since "
-              "GROUP BY day, label"),
-    "range in WHERE": ("sum", "SELECT e.day AS day, e.kind AS label, sum(e.amount * k.weight) AS w "
-                       "FROM events AS e INNER JOIN kinds AS k ON e.kind = k.kind "
-                       "WHERE e.day >= k.since GROUP BY day, label"),
-    "no key": ("sum", "SELECT e.day AS day, e.kind AS label, sum(e.amount * k.weight) AS w "
-               "FROM events AS e INNER JOIN kinds AS k ON e.day >= k.since GROUP BY day, label"),
-    "in": ("sum", "SELECT day, kind AS label, sum(amount) AS w FROM events "
-           "WHERE kind IN (SELECT kind FROM kinds WHERE weight > 2) GROUP BY day, label"),
-    "not in": ("sum", "SELECT day, kind AS label, sum(amount) AS w FROM events "
-               "WHERE kind NOT IN (SELECT kind FROM kinds) GROUP BY day, label"),
-    "in of a value": ("sum", "SELECT day, kind AS label, "
-                      "sum(if(kind IN (SELECT kind FROM kinds), amount, 1)) AS w FROM events "
-                      "GROUP BY day, label"),
-    "semi": ("sum", "SELECT e.day AS day, e.kind AS label, sum(e.amount) AS w FROM events AS e "
-             "LEFT SEMI JOIN kinds AS k ON e.kind = k.kind GROUP BY day, label"),
-    "anti": ("sum", "SELECT e.day AS day, e.kind AS label, sum(e.amount) AS w FROM events AS e "
-             "LEFT ANTI JOIN kinds AS k ON e.kind = k.kind GROUP BY day, label"),
-    "grouped dimension": ("sum", "SELECT e.day AS day, e.kind AS label, sum(e.amount * k.most) AS w "
-                          "FROM events AS e LEFT JOIN (SELECT kind, max(weight) AS most FROM kinds "
-                          "GROUP BY kind HAVING count() > 1) AS k ON e.kind = k.kind GROUP BY day, label"),
-    "scalar": ("sum", "SELECT day, kind AS label, sum(amount * (SELECT max(weight) FROM kinds)) AS w "
-               "FROM events GROUP BY day, label"),
-    "row by row": ("rows", "SELECT e.day AS day, k.label AS label, e.amount * k.weight AS w "
-                   "FROM events AS e LEFT JOIN kinds AS k ON e.kind = k.kind"),
-    "two dimensions": ("sum", "SELECT e.day AS day, l.name AS label, sum(e.amount * k.weight) AS w "
-                       "FROM events AS e LEFT JOIN kinds AS k ON e.kind = k.kind "
-                       "LEFT JOIN labels AS l ON k.label = l.label GROUP BY day, label"),
-    "union": ("sum", "SELECT day, kind AS label, sum(amount) AS w FROM events GROUP BY day, label "
-              "UNION ALL SELECT e.day AS day, k.label AS label, sum(e.amount) AS w FROM events AS e "
-              "INNER JOIN kinds AS k ON e.kind = k.kind WHERE k.weight > 1 GROUP BY day, label"),
-    "array join": ("sum", "SELECT e.day AS day, one AS label, sum(e.amount * k.weight) AS w "
-                   "FROM events AS e ARRAY JOIN [e.kind, upper(e.kind)] AS one "
-                   "INNER JOIN kinds AS k ON e.kind = k.kind GROUP BY day, label"),
-    "final": ("sum", "SELECT e.day AS day, e.kind AS label, sum(e.amount * k.weight) AS w "
-              "FROM events AS e LEFT JOIN newest AS k FINAL ON e.kind = k.kind GROUP BY day, label"),
-}  # fmt: skip
+    "left join": (
+        "sum",
+        "SELECT e.day AS day, e.kind AS label, sum(e.amount * k.weight) AS w "
+        "FROM events AS e LEFT JOIN kinds AS k ON e.kind = k.kind GROUP BY day, label",
+    ),
+    "inner join": (
+        "sum",
+        "SELECT e.day AS day, k.label AS label, sum(e.amount) AS w "
+        "FROM events AS e INNER JOIN kinds AS k ON e.kind = k.kind GROUP BY day, label",
+    ),
+    "label of the dimension": (
+        "by label",
+        "SELECT k.label AS label, sum(e.amount) AS w "
+        "FROM events AS e LEFT JOIN kinds AS k ON e.kind = k.kind GROUP BY label",
+    ),
+    "range": (
+        "sum",
+        "SELECT e.day AS day, e.kind AS label, sum(e.amount * k.weight) AS w "
+        "FROM events AS e INNER JOIN kinds AS k ON e.kind = k.kind AND e.day >= k.since "
+        "GROUP BY day, label",
+    ),
+    "range in WHERE": (
+        "sum",
+        "SELECT e.day AS day, e.kind AS label, sum(e.amount * k.weight) AS w "
+        "FROM events AS e INNER JOIN kinds AS k ON e.kind = k.kind "
+        "WHERE e.day >= k.since GROUP BY day, label",
+    ),
+    "no key": (
+        "sum",
+        "SELECT e.day AS day, e.kind AS label, sum(e.amount * k.weight) AS w "
+        "FROM events AS e INNER JOIN kinds AS k ON e.day >= k.since GROUP BY day, label",
+    ),
+    "in": (
+        "sum",
+        "SELECT day, kind AS label, sum(amount) AS w FROM events "
+        "WHERE kind IN (SELECT kind FROM kinds WHERE weight > 2) GROUP BY day, label",
+    ),
+    "not in": (
+        "sum",
+        "SELECT day, kind AS label, sum(amount) AS w FROM events "
+        "WHERE kind NOT IN (SELECT kind FROM kinds) GROUP BY day, label",
+    ),
+    "in of a value": (
+        "sum",
+        "SELECT day, kind AS label, "
+        "sum(if(kind IN (SELECT kind FROM kinds), amount, 1)) AS w FROM events "
+        "GROUP BY day, label",
+    ),
+    "semi": (
+        "sum",
+        "SELECT e.day AS day, e.kind AS label, sum(e.amount) AS w FROM events AS e "
+        "LEFT SEMI JOIN kinds AS k ON e.kind = k.kind GROUP BY day, label",
+    ),
+    "anti": (
+        "sum",
+        "SELECT e.day AS day, e.kind AS label, sum(e.amount) AS w FROM events AS e "
+        "LEFT ANTI JOIN kinds AS k ON e.kind = k.kind GROUP BY day, label",
+    ),
+    "grouped dimension": (
+        "sum",
+        "SELECT e.day AS day, e.kind AS label, sum(e.amount * k.most) AS w "
+        "FROM events AS e LEFT JOIN (SELECT kind, max(weight) AS most FROM kinds "
+        "GROUP BY kind HAVING count() > 1) AS k ON e.kind = k.kind GROUP BY day, label",
+    ),
+    "scalar": (
+        "sum",
+        "SELECT day, kind AS label, sum(amount * (SELECT max(weight) FROM kinds)) AS w "
+        "FROM events GROUP BY day, label",
+    ),
+    "row by row": (
+        "rows",
+        "SELECT e.day AS day, k.label AS label, e.amount * k.weight AS w "
+        "FROM events AS e LEFT JOIN kinds AS k ON e.kind = k.kind",
+    ),
+    "two dimensions": (
+        "sum",
+        "SELECT e.day AS day, l.name AS label, sum(e.amount * k.weight) AS w "
+        "FROM events AS e LEFT JOIN kinds AS k ON e.kind = k.kind "
+        "LEFT JOIN labels AS l ON k.label = l.label GROUP BY day, label",
+    ),
+    "union": (
+        "sum",
+        "SELECT day, kind AS label, sum(amount) AS w FROM events GROUP BY day, label "
+        "UNION ALL SELECT e.day AS day, k.label AS label, sum(e.amount) AS w FROM events AS e "
+        "INNER JOIN kinds AS k ON e.kind = k.kind WHERE k.weight > 1 GROUP BY day, label",
+    ),
+    "array join": (
+        "sum",
+        "SELECT e.day AS day, one AS label, sum(e.amount * k.weight) AS w "
+        "FROM events AS e ARRAY JOIN [e.kind, upper(e.kind)] AS one "
+        "INNER JOIN kinds AS k ON e.kind = k.kind GROUP BY day, label",
+    ),
+    "final": (
+        "sum",
+        "SELECT e.day AS day, e.kind AS label, sum(e.amount * k.weight) AS w "
+        "FROM events AS e LEFT JOIN newest AS k FINAL ON e.kind = k.kind GROUP BY day, label",
+    ),
+}
 
 
 @pytest.fixture
@@ -103,18 +157,20 @@ def some_kinds(random: random.Random) -> str:
 
 def some_change(random: random.Random) -> str:
     kind, label = random.choice(KINDS), f"l{random.randrange(3)}"
-    return random.choice([
-        f"INSERT INTO kinds VALUES {some_kinds(random)}",
-        f"INSERT INTO kinds VALUES {some_kinds(random)}",
-        f"INSERT INTO newest VALUES {some_kinds(random)}",
-        f"DELETE FROM kinds WHERE kind = '{kind}'",
-        f"DELETE FROM kinds WHERE weight = {random.randrange(1, 5)}",
-        f"DELETE FROM newest WHERE kind = '{kind}'",
-        f"INSERT INTO labels VALUES ('{label}', 'name {random.randrange(3)}')",
-        f"DELETE FROM labels WHERE label = '{label}'",
-        "TRUNCATE TABLE kinds",
-        "OPTIMIZE TABLE kinds FINAL",
-    ])  # fmt: skip
+    return random.choice(
+        [
+            f"INSERT INTO kinds VALUES {some_kinds(random)}",
+            f"INSERT INTO kinds VALUES {some_kinds(random)}",
+            f"INSERT INTO newest VALUES {some_kinds(random)}",
+            f"DELETE FROM kinds WHERE kind = '{kind}'",
+            f"DELETE FROM kinds WHERE weight = {random.randrange(1, 5)}",
+            f"DELETE FROM newest WHERE kind = '{kind}'",
+            f"INSERT INTO labels VALUES ('{label}', 'name {random.randrange(3)}')",
+            f"DELETE FROM labels WHERE label = '{label}'",
+            "TRUNCATE TABLE kinds",
+            "OPTIMIZE TABLE kinds FINAL",
+        ]
+    )
 
 
 def some_events(random: random.Random) -> str:
@@ -133,10 +189,16 @@ def differing(connection: Connection, form: str) -> set[str]:
     keys = names.removesuffix(", w")
     counted = target == "rows"
     partition = "_partition_id" if target == "by label" else "toString(toYYYYMM(day))"
-    read = f"SELECT {names} FROM ({query})" if counted else (
-        f"SELECT {keys}, sum(w) AS w FROM ({query}) GROUP BY {keys} HAVING w != 0")  # fmt: skip
-    there = f"SELECT {names} FROM t" if counted else (
-        f"SELECT {keys}, sum(w) AS w FROM t GROUP BY {keys} HAVING w != 0")  # fmt: skip
+    read = (
+        f"SELECT {names} FROM ({query})"
+        if counted
+        else (f"SELECT {keys}, sum(w) AS w FROM ({query}) GROUP BY {keys} HAVING w != 0")
+    )
+    there = (
+        f"SELECT {names} FROM t"
+        if counted
+        else (f"SELECT {keys}, sum(w) AS w FROM t GROUP BY {keys} HAVING w != 0")
+    )
     expected, actual = Counter(rows(connection, read)), Counter(rows(connection, there))
     wrong = (expected - actual) + (actual - expected)
     if target != "by label":

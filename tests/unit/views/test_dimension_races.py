@@ -60,8 +60,10 @@ class DimensionRace(Race):
 
         A month of which the view has not seen all is no error: it is its gap."""
         query = VIEW.format(kinds=kinds).split(" AS ", 1)[1]
-        gap = rows(self.second, "SELECT DISTINCT partition_id FROM system.view_coverage"
-                   " WHERE status = 'gap'")  # fmt: skip
+        gap = rows(
+            self.second,
+            "SELECT DISTINCT partition_id FROM system.view_coverage WHERE status = 'gap'",
+        )
         expected = dict(self._by_month(f"({query})"))
         actual = dict(self._by_month("t"))
         wrong = {

@@ -24,7 +24,7 @@ TABLES = (
     " top SimpleAggregateFunction(max, UInt64), u AggregateFunction(uniqExact, UInt64))"
     " ENGINE = AggregatingMergeTree ORDER BY g",
     "CREATE TABLE keys (k UInt64) ENGINE = ReplacingMergeTree ORDER BY k",
-)  # fmt: skip
+)
 
 
 @pytest.fixture
@@ -66,13 +66,33 @@ def test_partial_results_into_a_table_that_replaces_rows_are_refused(
     [
         ("replacing", "SELECT k, v, n FROM s", "keeps one row"),
         ("states", "SELECT k, v AS m FROM s", "keeps one row"),
-        ("total", "SELECT toUInt8(k % 2) AS g, sum(n) AS n FROM replacing GROUP BY g", "unmerged rows"),
-        ("total", "SELECT toUInt8(k % 2) AS g, sum(n) AS n FROM collapsing GROUP BY g", "unmerged rows"),
-        ("total", "SELECT toUInt8(k % 2) AS g, max(k) AS top FROM collapsing GROUP BY g", "unmerged rows"),
-        ("total", "SELECT toUInt8(k % 2) AS g, uniqExactState(k) AS u FROM versioned GROUP BY g", "unmerged rows"),
-        ("total", "SELECT toUInt8(k % 2) AS g, max(v) AS top FROM replacing GROUP BY g", "unmerged rows"),
+        (
+            "total",
+            "SELECT toUInt8(k % 2) AS g, sum(n) AS n FROM replacing GROUP BY g",
+            "unmerged rows",
+        ),
+        (
+            "total",
+            "SELECT toUInt8(k % 2) AS g, sum(n) AS n FROM collapsing GROUP BY g",
+            "unmerged rows",
+        ),
+        (
+            "total",
+            "SELECT toUInt8(k % 2) AS g, max(k) AS top FROM collapsing GROUP BY g",
+            "unmerged rows",
+        ),
+        (
+            "total",
+            "SELECT toUInt8(k % 2) AS g, uniqExactState(k) AS u FROM versioned GROUP BY g",
+            "unmerged rows",
+        ),
+        (
+            "total",
+            "SELECT toUInt8(k % 2) AS g, max(v) AS top FROM replacing GROUP BY g",
+            "unmerged rows",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_a_merge_would_change_is_marked(
     connection: Connection, target: str, query: str, reason: str
 ) -> None:

@@ -64,8 +64,9 @@ def test_everything_below_a_table(graph: Connection) -> None:
 def test_a_dimension_and_the_end_of_a_chain(graph: Connection) -> None:
     (_, view, *_) = dicts(graph, "EXPLAIN DEPENDENCIES names")
     assert (view["name"], view["how"]) == (
-        "default.named", "joins it: a change makes what it made stale",
-    )  # fmt: skip
+        "default.named",
+        "joins it: a change makes what it made stale",
+    )
     assert reached(graph, "readable") == [(0, "view", "default.readable", "")]
     graph.execute("DETACH VIEW monthly_mv")
     assert "misses each INSERT" in dicts(graph, "EXPLAIN DEPENDENCIES daily")[1]["how"]
@@ -114,8 +115,9 @@ def test_backfilled_and_by_hand(connection: Connection) -> None:
     connection.execute("INSERT INTO daily SELECT * FROM daily WHERE day = '2024-01-01'")
     found = dicts(connection, "EXPLAIN PROVENANCE SELECT * FROM daily WHERE day = '2024-01-01'")
     assert [(r["view"], r["source"], r["kind"]) for r in found] == [
-        ("default.daily_mv", "default.events", "insert"), ("", "default.daily", "insert"),
-    ]  # fmt: skip
+        ("default.daily_mv", "default.events", "insert"),
+        ("", "default.daily", "insert"),
+    ]
     assert found[1]["statement"].startswith("INSERT INTO daily SELECT")
     connection.execute("DROP VIEW daily_mv")
     found = dicts(connection, "EXPLAIN PROVENANCE SELECT * FROM daily WHERE day = '2024-01-01'")

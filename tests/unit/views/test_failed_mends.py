@@ -112,8 +112,9 @@ def test_errors_of_the_machine_are_no_answer(connection: Connection) -> None:
     assert view is not None
     (row,) = backfill(services, view.id, executor=OutOfMemory())
     assert (row.status, said(connection)) == (
-        "failed", ("partial", "SYSTEM BACKFILL VIEW default.v"),
-    )  # fmt: skip
+        "failed",
+        ("partial", "SYSTEM BACKFILL VIEW default.v"),
+    )
     connection.execute("SYSTEM BACKFILL VIEW v")
     with pytest.raises(MemoryLimitExceeded):
         reconcile(services, view.id, executor=OutOfMemory())

@@ -236,9 +236,15 @@ def test_an_unproven_view_still_names_what_is_amiss_and_its_mend(connection: Con
     connection.execute("INSERT INTO per_block VALUES (7, 7)")
     for words, mend in (
         ("Stale by DELETE.", "SYSTEM REPLAY VIEW default.daily_mv STALE"),
-        ("1 rows of the target (in all) were made by no view. It has not seen 1 rows.", "SYSTEM BACKFILL VIEW default.daily_mv"),
-        ("1 rows of the target (in all) were made by no view. DISCARD BYPASS removes them.", "SYSTEM REPLAY VIEW default.daily_mv DISCARD BYPASS"),
-    ):  # fmt: skip
+        (
+            "1 rows of the target (in all) were made by no view. It has not seen 1 rows.",
+            "SYSTEM BACKFILL VIEW default.daily_mv",
+        ),
+        (
+            "1 rows of the target (in all) were made by no view. DISCARD BYPASS removes them.",
+            "SYSTEM REPLAY VIEW default.daily_mv DISCARD BYPASS",
+        ),
+    ):
         now = health(connection)
         assert now["verdict"] == "unproven"
         assert now["reason"].endswith(words)

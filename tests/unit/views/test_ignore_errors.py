@@ -57,8 +57,9 @@ def test_siblings_land_and_the_gap_has_a_reason(connection: Connection) -> None:
     (gap,) = dicts(connection, "SELECT * FROM system.view_coverage WHERE status = 'gap'")
     assert (gap["view"], gap["rows"], gap["first_block"], gap["last_block"]) == ("fragile", 2, 2, 2)
     assert {r["verdict"] for r in dicts(connection, "SYSTEM RECONCILE VIEW fragile METADATA")} == {
-        "partial", "covered",
-    }  # fmt: skip
+        "partial",
+        "covered",
+    }
 
 
 def test_rows_that_have_left_since_are_not_counted(connection: Connection) -> None:

@@ -55,8 +55,11 @@ def test_a_backfill_is_recorded_chunk_by_chunk(connection: Connection) -> None:
     done = {r[1]: r[6] for r in cursor.fetchall()}
     (job,) = dicts(connection, JOBS)
     assert (job["kind"], job["state"], job["view"], job["executor"]) == (
-        "BACKFILL", "done", "daily_mv", "in_process",
-    )  # fmt: skip
+        "BACKFILL",
+        "done",
+        "daily_mv",
+        "in_process",
+    )
     assert (job["chunks"], job["chunks_done"], job["rows"], job["rows_done"]) == (3, 3, 9, 9)
     assert job["statement"] == "SYSTEM BACKFILL VIEW daily_mv"
     assert job["finished"] >= job["started"]
@@ -85,8 +88,10 @@ def test_replay_reconcile_and_adopt_are_recorded_too(connection: Connection) -> 
     connection.execute("SYSTEM ADOPT VIEW daily_mv")
     found = {j["kind"]: j for j in dicts(connection, JOBS)}
     assert {k: j["state"] for k, j in found.items()} == {
-        "RECONCILE": "done", "REPLAY": "done", "ADOPT": "done",
-    }  # fmt: skip
+        "RECONCILE": "done",
+        "REPLAY": "done",
+        "ADOPT": "done",
+    }
     assert found["RECONCILE"]["rows_done"] == 9
     states = dicts(
         connection,
@@ -94,8 +99,10 @@ def test_replay_reconcile_and_adopt_are_recorded_too(connection: Connection) -> 
         " JOIN system.view_jobs AS j ON c.job = j.job GROUP BY kind, state ORDER BY kind",
     )
     assert [(s["kind"], s["state"]) for s in states] == [
-        ("ADOPT", "compared"), ("RECONCILE", "compared"), ("REPLAY", "published"),
-    ]  # fmt: skip
+        ("ADOPT", "compared"),
+        ("RECONCILE", "compared"),
+        ("REPLAY", "published"),
+    ]
 
 
 def test_what_has_nothing_to_do_leaves_no_record(connection: Connection) -> None:
@@ -133,8 +140,19 @@ def test_old_jobs_are_forgotten_running_ones_are_not(
     services = connection.database.services
 
     def job(number: int) -> ViewJob:
-        return ViewJob(f"job {number}", "v", "db.v", "BACKFILL", services.lease_id, 1, "", "",
-                       "in_process", False, number)  # fmt: skip
+        return ViewJob(
+            f"job {number}",
+            "v",
+            "db.v",
+            "BACKFILL",
+            services.lease_id,
+            1,
+            "",
+            "",
+            "in_process",
+            False,
+            number,
+        )
 
     for number in range(6):
         services.catalog.open_job(job(number), [JobChunk(0, "p", 1, 1, 1)])
@@ -153,10 +171,21 @@ def test_jobs_are_in_the_order_in_which_they_began_whatever_the_clock_says(
     services = connection.database.services
     for name, started_ms in (("d", 7), ("c", 7), ("b", 7), ("a", 3)):  # at last it is set back
         services.catalog.open_job(
-            ViewJob(name, "v", "db.v", "BACKFILL", services.lease_id, 1, "", "", "in_process",
-                    False, started_ms),
+            ViewJob(
+                name,
+                "v",
+                "db.v",
+                "BACKFILL",
+                services.lease_id,
+                1,
+                "",
+                "",
+                "in_process",
+                False,
+                started_ms,
+            ),
             [],
-        )  # fmt: skip
+        )
         services.catalog.close_job(name, "done")
     assert [j.id for j in services.catalog.jobs()] == ["d", "c", "b", "a"]
     services.catalog.open_job(
@@ -313,8 +342,11 @@ def test_nothing_is_published_once_a_cancel_has_returned(
         connection.execute(VIEW)
     connection.execute("DELETE FROM events WHERE day = '2024-01-01'")
     before = connection.database.services.catalog.snapshot().number
-    stage = {"BACKFILL": "backfill.before_commit", "REPLAY": "replay.before_commit",
-             "RECONCILE": "rows.chunk_computed"}[operation]  # fmt: skip
+    stage = {
+        "BACKFILL": "backfill.before_commit",
+        "REPLAY": "replay.before_commit",
+        "RECONCILE": "rows.chunk_computed",
+    }[operation]
     commands: list[object] = []
 
     def told(reached: str) -> None:
@@ -369,8 +401,11 @@ with olapdb.connect(sys.argv[1]) as other:
             if reached == "backfill.chunk_published" and not said:
                 done = subprocess.run(
                     [sys.executable, "-c", code, str(tmp_path / "w")],
-                    capture_output=True, text=True, check=True, timeout=120,
-                )  # fmt: skip
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                    timeout=120,
+                )
                 said.extend(done.stdout.split())
 
         with watching(told), pytest.raises(QueryWasCancelled):

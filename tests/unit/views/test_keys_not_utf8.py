@@ -71,8 +71,9 @@ def test_what_leaves_by_retention_is_frozen_by_its_bounds(connection: olapdb.Con
 def test_a_joined_table_changes(connection: olapdb.Connection) -> None:
     connection.execute("CREATE TABLE names (b String, name String) ENGINE = MergeTree ORDER BY b")
     connection.execute(f"INSERT INTO names SELECT {KEY}, 'old' FROM numbers(3)")
-    connection.execute("CREATE TABLE named (b String, name String, n UInt64) ENGINE = MergeTree"
-                       " ORDER BY b")  # fmt: skip
+    connection.execute(
+        "CREATE TABLE named (b String, name String, n UInt64) ENGINE = MergeTree ORDER BY b"
+    )
     connection.execute(
         "CREATE MATERIALIZED VIEW w TO named AS SELECT source.b AS b, name, count() AS n"
         " FROM source JOIN names ON source.b = names.b GROUP BY b, name"
@@ -83,8 +84,11 @@ def test_a_joined_table_changes(connection: olapdb.Connection) -> None:
     connection.execute("SYSTEM REPLAY VIEW w")
     found = connection.execute("SELECT hex(b), name, sum(n) FROM named GROUP BY ALL ORDER BY ALL")
     assert found.fetchall() == [
-        ("FF30", "old", 1), ("FF31", "other", 1), ("FF32", "old", 1), ("FF34", "new", 2),
-    ]  # fmt: skip
+        ("FF30", "old", 1),
+        ("FF31", "other", 1),
+        ("FF32", "old", 1),
+        ("FF34", "new", 2),
+    ]
 
 
 def test_a_violated_constraint_can_be_told(connection: olapdb.Connection) -> None:

@@ -47,7 +47,7 @@ def test_rows_and_their_numbers(connection: Connection) -> None:
         ("source", "202401", 1, 3, 3, 0, [], "partial"),
         ("source", "202402", 2, 5, 3, 2, [], "partial"),
         ("target", "202402", 1, 1, 0, 1, [], "covered"),
-    ]  # fmt: skip
+    ]
     connection.execute("SYSTEM BACKFILL VIEW daily_mv")
     assert verdicts(connection) == {"covered"}
     status = connection.views["daily_mv"].status()
@@ -197,9 +197,10 @@ def test_a_part_that_grew(filled: Connection) -> None:
     data = filled.session.snapshot().inline_rows(part)
     less = tuple(replace(one, rows=1) for one in part.contributions)
     apply(
-        filled, RemoveParts(part.table_id, (part.id,)),
+        filled,
+        RemoveParts(part.table_id, (part.id,)),
         AddPart(replace(part, id="grown", contributions=less), data),
-    )  # fmt: skip
+    )
     assert "only 1 were brought to it" in problems(filled)[0]
 
 

@@ -13,10 +13,13 @@ from tests.unit.views.warehouse import rows, verdict
 
 ROWS = "INSERT INTO s SELECT number % 3, number FROM numbers(100)"
 BREACHES = [
-    ("max_view_rows_expansion = 2.5", r"made 3\.00 rows of each row.*max_view_rows_expansion is 2\.5"),
+    (
+        "max_view_rows_expansion = 2.5",
+        r"made 3\.00 rows of each row.*max_view_rows_expansion is 2\.5",
+    ),
     ("max_view_parts = 2", r"has written 3 parts.*max_view_parts is 2"),
     ("max_view_memory_usage = 1000", r"max_view_memory_usage"),
-]  # fmt: skip
+]
 
 
 @pytest.fixture

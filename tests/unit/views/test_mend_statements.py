@@ -112,8 +112,10 @@ def test_stale_and_missed_beside_rows_by_hand(connection: Connection) -> None:
     connection.execute("SYSTEM RECONCILE VIEW d.v")
     assert status(connection) == {"verdict": "proven", "reason": "", "mend": ""}
     assert rows(connection, "SELECT k, sum(v) FROM d.t GROUP BY k ORDER BY k") == [
-        (1, 1), (2, 2), (4, 4),
-    ]  # fmt: skip
+        (1, 1),
+        (2, 2),
+        (4, 4),
+    ]
 
 
 def test_a_partition_whose_sums_are_zero_is_proven(connection: Connection) -> None:
@@ -127,6 +129,7 @@ def test_a_partition_whose_sums_are_zero_is_proven(connection: Connection) -> No
     connection.execute("INSERT INTO s VALUES (2, 1)")
     found = dicts(connection, "SYSTEM RECONCILE VIEW v")
     assert [(r["partition"], r["verdict"], r["keys_compared"]) for r in found] == [
-        ("2", "equal", 0), ("3", "equal", 1),
-    ]  # fmt: skip
+        ("2", "equal", 0),
+        ("3", "equal", 1),
+    ]
     assert status(connection) == {"verdict": "proven", "reason": "", "mend": ""}

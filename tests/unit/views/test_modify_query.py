@@ -110,10 +110,12 @@ REFUSED = [
     ("SELECT day, kind, sum(amount) AS nothing FROM events GROUP BY day, kind", ThereIsNoColumn),
     ("SELECT day, sum(amount) AS total FROM events GROUP BY day", ViewNotProvable),
     ("SELECT day, kind, sum(amount) AS total FROM nowhere GROUP BY day, kind", UnknownTable),
-    ("SELECT day, kind, sum(total) AS total FROM other GROUP BY day, kind",
-     QueryNotSupportedInMaterializedView),
+    (
+        "SELECT day, kind, sum(total) AS total FROM other GROUP BY day, kind",
+        QueryNotSupportedInMaterializedView,
+    ),
     ("SELECT day, kind, sum(total) AS total FROM daily GROUP BY day, kind", Error),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("query", "error"), REFUSED)
@@ -153,8 +155,9 @@ def test_an_inner_target(connection: Connection) -> None:
     )
     connection.execute("SYSTEM REPLAY VIEW kinds STALE")
     assert rows(connection, "SELECT kind, sum(total) FROM kinds GROUP BY kind ORDER BY kind") == [
-        ("a", 50), ("b", 60),
-    ]  # fmt: skip
+        ("a", 50),
+        ("b", 60),
+    ]
 
 
 def test_a_view_further_down_is_told_by_the_replay(connection: Connection) -> None:

@@ -33,13 +33,19 @@ def replayed(connection, partition):
     ("columns", "partition_by", "select", "slice_", "reads"),
     [
         ("day Date", "toYYYYMM(day)", "SELECT day, count() AS n FROM s GROUP BY day", 202402, 2900),
-        ("month UInt32", "month", "SELECT toYYYYMM(day) AS month, count() AS n FROM s GROUP BY month", 202402, 2900),
+        (
+            "month UInt32",
+            "month",
+            "SELECT toYYYYMM(day) AS month, count() AS n FROM s GROUP BY month",
+            202402,
+            2900,
+        ),
         ("day Date", "day", "SELECT day, count() AS n FROM s GROUP BY day", "'2024-02-03'", 2900),
         ("b UInt32", "b", "SELECT k % 7 AS b, count() AS n FROM s GROUP BY b", 3, 9000),
         # the key is of another type than the source's k, so nothing is concluded from that
         ("k UInt8", "k", "SELECT k, count() AS n FROM s GROUP BY k", 44, 9000),
     ],
-)  # fmt: skip
+)
 def test_a_slice_reads_the_parts_that_reach_it(
     connection, columns, partition_by, select, slice_, reads
 ):

@@ -76,8 +76,9 @@ def sums(connection: Connection) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize("names", [("a", "v"), ("z", "v")])
 @pytest.mark.parametrize("query", [JOIN, INNER, IN, SCALAR, PLAIN])
-@pytest.mark.parametrize("settings", ["", "parallel_view_processing = 1",
-                                      "materialized_views_ignore_errors = 1"])  # fmt: skip
+@pytest.mark.parametrize(
+    "settings", ["", "parallel_view_processing = 1", "materialized_views_ignore_errors = 1"]
+)
 def test_a_sibling_writes_the_dimension(
     connection: Connection, names: tuple[str, str], query: str, settings: str
 ) -> None:
@@ -206,8 +207,9 @@ def test_a_failed_writer_brings_nothing(connection: Connection) -> None:
     check(connection, JOIN)
 
 
-@pytest.mark.parametrize("engine", ["Null", "ReplacingMergeTree ORDER BY k",
-                                    "SummingMergeTree ORDER BY k"])  # fmt: skip
+@pytest.mark.parametrize(
+    "engine", ["Null", "ReplacingMergeTree ORDER BY k", "SummingMergeTree ORDER BY k"]
+)
 def test_sources_that_do_not_keep_what_fired(connection: Connection, engine: str) -> None:
     connection.execute("DROP TABLE s")
     connection.execute(f"CREATE TABLE s (k UInt64, x Int64) ENGINE = {engine}")
@@ -281,12 +283,17 @@ def test_what_tasks_staged_apart(connection: Connection) -> None:
     frozen = snapshot_for_insert(snapshot, table.id)
     staged = [
         stage_insert(
-            table, pa.table({"k": pa.array([1], pa.uint64()), "x": pa.array([x], pa.int64())}),
-            frozen, services.store, services.lease_id, settings={}, environment=Environment(),
+            table,
+            pa.table({"k": pa.array([1], pa.uint64()), "x": pa.array([x], pa.int64())}),
+            frozen,
+            services.store,
+            services.lease_id,
+            settings={},
+            environment=Environment(),
             cache=Cache(),
         )
         for x in (-1, 3, -1)
-    ]  # fmt: skip
+    ]
     commit_staged(services, staged)
     assert verdict(connection) == "covered"
     assert sums(connection) == [(1, 5)]
@@ -309,9 +316,16 @@ def test_blocks_that_are_not_kept_in_memory_are_read_back(
 
 @pytest.mark.parametrize(
     "meanwhile",
-    ["INSERT INTO hi VALUES (1, 100)", "DELETE FROM hi WHERE k = 2", "OPTIMIZE TABLE hi FINAL",
-     "INSERT INTO s VALUES (1, 1)", "DETACH VIEW a", "DETACH VIEW v", "SYSTEM REPLAY VIEW v"],
-)  # fmt: skip
+    [
+        "INSERT INTO hi VALUES (1, 100)",
+        "DELETE FROM hi WHERE k = 2",
+        "OPTIMIZE TABLE hi FINAL",
+        "INSERT INTO s VALUES (1, 1)",
+        "DETACH VIEW a",
+        "DETACH VIEW v",
+        "SYSTEM REPLAY VIEW v",
+    ],
+)
 def test_a_dimension_moves_just_before_the_commit(tmp_path: Path, meanwhile: str) -> None:
     with olapdb.connect(tmp_path / "w") as one, olapdb.connect(tmp_path / "w") as other:
         one.execute("SYSTEM STOP MERGES")

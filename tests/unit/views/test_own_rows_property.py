@@ -41,8 +41,9 @@ def some_views(chance: random.Random) -> dict[str, tuple[str, str]]:
         plain = chance.random() < 0.3
         name = TABLES[joined] + ("_plain" if plain else "")
         made[f"{chance.choice('abcdef')}{number}"] = (
-            TABLES[target], query.replace(f"{{{joined}}}", name),
-        )  # fmt: skip
+            TABLES[target],
+            query.replace(f"{{{joined}}}", name),
+        )
     return made
 
 
@@ -57,17 +58,19 @@ def some_statement(chance: random.Random, views: list[str]) -> str:
         ["", "parallel_view_processing = 1, ", "materialized_views_ignore_errors = 1, "]
     )
     values = f"FROM VALUES('k UInt64, x Int64', {some_rows(chance)})"
-    return chance.choice([
-        f"INSERT INTO s SELECT * {values} SETTINGS {settings}{SETTINGS}",
-        f"INSERT INTO s SELECT * {values} SETTINGS {settings}{SETTINGS}",
-        f"INSERT INTO s VALUES {some_rows(chance)}",
-        f"DELETE FROM s WHERE k = {chance.randrange(4)}",
-        f"SYSTEM BACKFILL VIEW {chance.choice(views)} SETTINGS backfill_staging = {chance.randrange(2)}",
-        f"SYSTEM REPLAY VIEW {chance.choice(views)}",
-        f"DETACH VIEW {chance.choice(views)}",
-        f"ATTACH VIEW {chance.choice(views)}",
-        "OPTIMIZE TABLE s FINAL",
-    ])  # fmt: skip
+    return chance.choice(
+        [
+            f"INSERT INTO s SELECT * {values} SETTINGS {settings}{SETTINGS}",
+            f"INSERT INTO s SELECT * {values} SETTINGS {settings}{SETTINGS}",
+            f"INSERT INTO s VALUES {some_rows(chance)}",
+            f"DELETE FROM s WHERE k = {chance.randrange(4)}",
+            f"SYSTEM BACKFILL VIEW {chance.choice(views)} SETTINGS backfill_staging = {chance.randrange(2)}",
+            f"SYSTEM REPLAY VIEW {chance.choice(views)}",
+            f"DETACH VIEW {chance.choice(views)}",
+            f"ATTACH VIEW {chance.choice(views)}",
+            "OPTIMIZE TABLE s FINAL",
+        ]
+    )
 
 
 def wrong(connection: Connection, views: dict[str, tuple[str, str]]) -> list[str]:

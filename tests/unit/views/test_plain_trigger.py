@@ -15,18 +15,40 @@ from olapdb.ingest.trigger import BoundView, Surroundings, bound_view, fire
 from olapdb.model.schema import MaterializedView
 
 QUERIES = {
-    "group": ("SELECT day, kind, count() AS n, avgState(v) AS a FROM s GROUP BY day, kind", True, True),
-    "filter": ("SELECT day, kind, count() AS n, avgState(v) AS a FROM s WHERE v > 3 GROUP BY day, kind",
-               True, True),
-    "expression": ("SELECT toDate(toStartOfMonth(day)) AS day, upper(kind) AS kind, count() AS n, "
-                   "avgState(toInt32(v + 1)) AS a FROM s GROUP BY day, kind", True, True),
-    "no row": ("SELECT day, kind, count() AS n, avgState(v) AS a FROM s WHERE v > 1000 GROUP BY day, kind",
-               True, True),
-    "union": ("SELECT day, kind, count() AS n, avgState(v) AS a FROM s GROUP BY day, kind UNION ALL "
-              "SELECT day, kind, count() AS n, avgState(v) AS a FROM s GROUP BY day, kind", False, False),
-    "in": ("SELECT day, kind, count() AS n, avgState(v) AS a FROM s WHERE kind IN (SELECT kind FROM d) "
-           "GROUP BY day, kind", False, True),
-}  # fmt: skip
+    "group": (
+        "SELECT day, kind, count() AS n, avgState(v) AS a FROM s GROUP BY day, kind",
+        True,
+        True,
+    ),
+    "filter": (
+        "SELECT day, kind, count() AS n, avgState(v) AS a FROM s WHERE v > 3 GROUP BY day, kind",
+        True,
+        True,
+    ),
+    "expression": (
+        "SELECT toDate(toStartOfMonth(day)) AS day, upper(kind) AS kind, count() AS n, "
+        "avgState(toInt32(v + 1)) AS a FROM s GROUP BY day, kind",
+        True,
+        True,
+    ),
+    "no row": (
+        "SELECT day, kind, count() AS n, avgState(v) AS a FROM s WHERE v > 1000 GROUP BY day, kind",
+        True,
+        True,
+    ),
+    "union": (
+        "SELECT day, kind, count() AS n, avgState(v) AS a FROM s GROUP BY day, kind UNION ALL "
+        "SELECT day, kind, count() AS n, avgState(v) AS a FROM s GROUP BY day, kind",
+        False,
+        False,
+    ),
+    "in": (
+        "SELECT day, kind, count() AS n, avgState(v) AS a FROM s WHERE kind IN (SELECT kind FROM d) "
+        "GROUP BY day, kind",
+        False,
+        True,
+    ),
+}
 """(query, whether the plan is plain, whether each key comes once)"""
 
 
@@ -65,8 +87,13 @@ def test_both_ways_give_the_same(connection: Connection, name: str, rows: int) -
         "SELECT toDate('2024-01-01') + number % 50 AS day, ['a', 'b', 'c'][1 + number % 3] AS kind,"
         f" toInt32(number % 11) AS v FROM numbers({rows})"
     ).fetch_arrow_table()
-    block = pa.table([pa.concat_arrays(c.chunks) if c.num_chunks else pa.array([], c.type)
-                      for c in made.columns], names=made.column_names)  # fmt: skip
+    block = pa.table(
+        [
+            pa.concat_arrays(c.chunks) if c.num_chunks else pa.array([], c.type)
+            for c in made.columns
+        ],
+        names=made.column_names,
+    )
     short, long = (fire(replace(view, plain=way), block, around) for way in (view.plain, False))
     assert short.equals(long)
     if view.unique:

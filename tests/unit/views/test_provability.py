@@ -40,7 +40,7 @@ TABLES = (
     "CREATE VIEW top_of_mt AS SELECT k, w FROM mt LIMIT 1",
     "CREATE VIEW dice AS SELECT k, rand() AS w FROM mt",
     "CREATE TABLE dicey (k UInt64, w Int64, r UInt64 ALIAS rand()) ENGINE = MergeTree ORDER BY k",
-)  # fmt: skip
+)
 
 
 @pytest.fixture(scope="module")
@@ -73,28 +73,46 @@ PROVABLE = [
     ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM repl)"),
     ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM aggr WHERE k > 3)"),
     ("plain", "SELECT s.k AS k, v AS n FROM s LEFT SEMI JOIN repl ON s.k = repl.k"),
-    ("plain", "SELECT s.k AS k, v AS n FROM s JOIN (SELECT DISTINCT k FROM repl) AS r ON s.k = r.k"),
-    ("plain", "SELECT s.k AS k, w AS n FROM s JOIN (SELECT k, max(w) AS w FROM aggr GROUP BY k) AS r ON s.k = r.k"),
-    ("plain", "SELECT s.k AS k, w AS n FROM s JOIN (SELECT k, sumMerge(x) AS w FROM aggr GROUP BY k) AS r ON s.k = r.k"),
+    (
+        "plain",
+        "SELECT s.k AS k, v AS n FROM s JOIN (SELECT DISTINCT k FROM repl) AS r ON s.k = r.k",
+    ),
+    (
+        "plain",
+        "SELECT s.k AS k, w AS n FROM s JOIN (SELECT k, max(w) AS w FROM aggr GROUP BY k) AS r ON s.k = r.k",
+    ),
+    (
+        "plain",
+        "SELECT s.k AS k, w AS n FROM s JOIN (SELECT k, sumMerge(x) AS w FROM aggr GROUP BY k) AS r ON s.k = r.k",
+    ),
     ("plain", "SELECT k, v AS n FROM s WHERE v > (SELECT sum(w) FROM summ)"),
     ("plain", "SELECT k, v AS n FROM s WHERE v > (SELECT max(w) FROM mt LIMIT 1)"),
     ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM mt ORDER BY k LIMIT 3)"),
     ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM mt ORDER BY w LIMIT 1 WITH TIES)"),
-    ("plain", "SELECT s.k AS k, w AS n FROM s JOIN (SELECT k, max(w) AS w FROM mt GROUP BY k ORDER BY k LIMIT 9) AS r ON s.k = r.k"),
+    (
+        "plain",
+        "SELECT s.k AS k, w AS n FROM s JOIN (SELECT k, max(w) AS w FROM mt GROUP BY k ORDER BY k LIMIT 9) AS r ON s.k = r.k",
+    ),
     ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT number FROM numbers(10))"),
     ("plain", "SELECT k, v AS n FROM s WHERE v = (SELECT any(w) FROM mt)"),
     ("summing", "SELECT k, sum(w) AS n FROM s JOIN repl FINAL ON s.k = repl.k GROUP BY k"),
-    ("counts", "SELECT a.k AS k, c AS n FROM (SELECT k, count() AS c FROM s GROUP BY k) AS a JOIN mt ON a.k = mt.k WHERE mt.w > 1"),
+    (
+        "counts",
+        "SELECT a.k AS k, c AS n FROM (SELECT k, count() AS c FROM s GROUP BY k) AS a JOIN mt ON a.k = mt.k WHERE mt.w > 1",
+    ),
     # sums of floats that are stored, and do not decide
     ("scaled", "SELECT k, v * (SELECT sum(f) FROM prices) AS x FROM s"),
-    ("scaled", "SELECT s.k AS k, p.x / 2 AS x FROM s JOIN (SELECT k, avg(f) AS x FROM prices GROUP BY k) AS p ON s.k = p.k"),
+    (
+        "scaled",
+        "SELECT s.k AS k, p.x / 2 AS x FROM s JOIN (SELECT k, avg(f) AS x FROM prices GROUP BY k) AS p ON s.k = p.k",
+    ),
     ("plain", "SELECT k, v AS n FROM s WHERE v > (SELECT avg(i) FROM prices)"),
     ("plain", "SELECT k, v AS n FROM s WHERE v > (SELECT max(f) FROM prices)"),
     # sources that merge their rows
     ("summing", "SELECT k, sum(w) AS n FROM summ GROUP BY k"),
     ("maxima", "SELECT k, max(w) AS m FROM aggr GROUP BY k"),
     ("states", "SELECT k, uniqState(k) AS u FROM repl GROUP BY k"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("target", "query"), PROVABLE)
@@ -116,24 +134,56 @@ MARKED = [
     ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM summ)", "FINAL"),
     ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM repl WHERE w > 1)", "FINAL"),
     ("plain", "SELECT k, v AS n FROM s WHERE v > (SELECT count() FROM repl)", "FINAL"),
-    ("plain", "SELECT s.k AS k, w AS n FROM s JOIN (SELECT k, sum(w) AS w FROM summ GROUP BY k) AS r ON s.k = r.k", "FINAL"),
-    ("plain", "SELECT k, v AS n FROM s WHERE v > (SELECT max(n) FROM (SELECT k, count() AS n FROM aggr GROUP BY k))", "FINAL"),
+    (
+        "plain",
+        "SELECT s.k AS k, w AS n FROM s JOIN (SELECT k, sum(w) AS w FROM summ GROUP BY k) AS r ON s.k = r.k",
+        "FINAL",
+    ),
+    (
+        "plain",
+        "SELECT k, v AS n FROM s WHERE v > (SELECT max(n) FROM (SELECT k, count() AS n FROM aggr GROUP BY k))",
+        "FINAL",
+    ),
     ("summing", "SELECT k, sum(w) AS n FROM s JOIN repl ON s.k = repl.k GROUP BY k", "FINAL"),
     # rows that depend on their order
     ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM mt LIMIT 3)", "LIMIT"),
     ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM mt ORDER BY w LIMIT 3)", "LIMIT"),
     ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM top_of_mt)", "LIMIT"),
-    ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM mt ORDER BY w LIMIT 1 BY w)", "LIMIT BY"),
+    (
+        "plain",
+        "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM mt ORDER BY w LIMIT 1 BY w)",
+        "LIMIT BY",
+    ),
     ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT DISTINCT ON (w) k FROM mt)", "LIMIT BY"),
     ("plain", "SELECT k, v AS n FROM s WHERE v = (SELECT anyLast(w) FROM mt)", "anyLast"),
-    ("plain", "SELECT k, v AS n FROM s WHERE v = (SELECT length(groupArray(w)) FROM mt)", "groupArray"),
-    ("plain", "SELECT s.k AS k, r.w AS n FROM s JOIN (SELECT mt.k AS k, log.w AS w FROM mt ANY JOIN log ON mt.k = log.k) AS r ON s.k = r.k", "ANY"),
-    ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM mt WHERE _part_offset = 0)", "merges"),
+    (
+        "plain",
+        "SELECT k, v AS n FROM s WHERE v = (SELECT length(groupArray(w)) FROM mt)",
+        "groupArray",
+    ),
+    (
+        "plain",
+        "SELECT s.k AS k, r.w AS n FROM s JOIN (SELECT mt.k AS k, log.w AS w FROM mt ANY JOIN log ON mt.k = log.k) AS r ON s.k = r.k",
+        "ANY",
+    ),
+    (
+        "plain",
+        "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM mt WHERE _part_offset = 0)",
+        "merges",
+    ),
     # the last bits of a sum of floats
     ("plain", "SELECT k, v AS n FROM s WHERE v > (SELECT sum(f) FROM prices)", "floats"),
     ("plain", "SELECT k, toInt64((SELECT avg(f) FROM prices)) AS n FROM s", "toInt64"),
-    ("plain", "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM prices GROUP BY k HAVING sum(f) > 1)", "floats"),
-    ("plain", "SELECT s.k AS k, v AS n FROM s JOIN (SELECT k, sum(f) AS x FROM prices GROUP BY k) AS p ON s.v = p.x", "JOIN"),
+    (
+        "plain",
+        "SELECT k, v AS n FROM s WHERE k IN (SELECT k FROM prices GROUP BY k HAVING sum(f) > 1)",
+        "floats",
+    ),
+    (
+        "plain",
+        "SELECT s.k AS k, v AS n FROM s JOIN (SELECT k, sum(f) AS x FROM prices GROUP BY k) AS p ON s.v = p.x",
+        "JOIN",
+    ),
     ("plain", "SELECT k, v AS n FROM s WHERE v > (SELECT stddevPop(i) FROM prices)", "floats"),
     # another value each time, wherever it stands
     ("plain", "SELECT s.k AS k, dice.w AS n FROM s JOIN dice ON s.k = dice.k", "rand()"),
@@ -145,8 +195,12 @@ MARKED = [
     ("summing", "SELECT k, sum(w * sign) AS n FROM coll GROUP BY k", "coll"),
     ("summing", "SELECT k, sum(sign) AS n FROM coll GROUP BY k", "coll"),
     ("counts", "SELECT k, count() AS n FROM repl GROUP BY k", "repl"),
-    ("summing", "SELECT summ.k AS k, sum(summ.w) AS n FROM summ JOIN mt ON summ.w = mt.w GROUP BY k", "joins"),
-]  # fmt: skip
+    (
+        "summing",
+        "SELECT summ.k AS k, sum(summ.w) AS n FROM summ JOIN mt ON summ.w = mt.w GROUP BY k",
+        "joins",
+    ),
+]
 
 
 @pytest.mark.parametrize(("target", "query", "says"), MARKED)
@@ -159,21 +213,45 @@ def test_unproven(connection: Connection, target: str, query: str, says: str) ->
 TARGETS_REFUSED = [
     # computed from what is aggregated
     ("(k UInt64, n Int64, big UInt8 DEFAULT n > 5) ENGINE = SummingMergeTree(n) ORDER BY k", "big"),
-    ("(k UInt64, n Int64, twice Int64 MATERIALIZED n * n) ENGINE = SummingMergeTree ORDER BY k", "twice"),
-    ("(k UInt64, n SimpleAggregateFunction(sum, Int64), t SimpleAggregateFunction(max, String) DEFAULT toString(n)) ENGINE = AggregatingMergeTree ORDER BY k", "DEFAULT"),
-    ("(k UInt64, n Int64 EPHEMERAL, t SimpleAggregateFunction(max, UInt8) DEFAULT n > 5) ENGINE = AggregatingMergeTree ORDER BY k", "column t"),
-    ("(k UInt64, n Int64, al Int64 ALIAS n + 1, t Int64 DEFAULT al * 2) ENGINE = SummingMergeTree(n) ORDER BY k", "column t"),
+    (
+        "(k UInt64, n Int64, twice Int64 MATERIALIZED n * n) ENGINE = SummingMergeTree ORDER BY k",
+        "twice",
+    ),
+    (
+        "(k UInt64, n SimpleAggregateFunction(sum, Int64), t SimpleAggregateFunction(max, String) DEFAULT toString(n)) ENGINE = AggregatingMergeTree ORDER BY k",
+        "DEFAULT",
+    ),
+    (
+        "(k UInt64, n Int64 EPHEMERAL, t SimpleAggregateFunction(max, UInt8) DEFAULT n > 5) ENGINE = AggregatingMergeTree ORDER BY k",
+        "column t",
+    ),
+    (
+        "(k UInt64, n Int64, al Int64 ALIAS n + 1, t Int64 DEFAULT al * 2) ENGINE = SummingMergeTree(n) ORDER BY k",
+        "column t",
+    ),
     ("(k UInt64, n Int64, blocks UInt64 DEFAULT 1) ENGINE = SummingMergeTree ORDER BY k", "blocks"),
-    ("(k UInt64, n Int64 EPHEMERAL, ver Int64 DEFAULT n) ENGINE = ReplacingMergeTree(ver) ORDER BY k", "column ver"),
+    (
+        "(k UInt64, n Int64 EPHEMERAL, ver Int64 DEFAULT n) ENGINE = ReplacingMergeTree(ver) ORDER BY k",
+        "column ver",
+    ),
     # keys, retention and constraints over what is aggregated
     ("(k UInt64, n Int64) ENGINE = SummingMergeTree PARTITION BY n % 2 ORDER BY k", "PARTITION BY"),
-    ("(k UInt64, n SimpleAggregateFunction(sum, Int64), p SimpleAggregateFunction(any, Int64) MATERIALIZED toInt64(n) % 2) ENGINE = AggregatingMergeTree PARTITION BY toInt64(p) ORDER BY k", ""),
+    (
+        "(k UInt64, n SimpleAggregateFunction(sum, Int64), p SimpleAggregateFunction(any, Int64) MATERIALIZED toInt64(n) % 2) ENGINE = AggregatingMergeTree PARTITION BY toInt64(p) ORDER BY k",
+        "",
+    ),
     ("(k UInt64, n Int64) ENGINE = SummingMergeTree ORDER BY (k, n)", "ORDER BY"),
     ("(k UInt64, n Int64) ENGINE = ReplacingMergeTree(n) ORDER BY k", "arbitrary"),
     ("(k UInt64, n Int8) ENGINE = CollapsingMergeTree(n) ORDER BY k", ""),
-    ("(k UInt64, n Int64) ENGINE = SummingMergeTree ORDER BY k TTL toDateTime(0) + toIntervalSecond(n)", "TTL"),
-    ("(k UInt64, n Int64, CONSTRAINT small CHECK n < 100) ENGINE = SummingMergeTree ORDER BY k", "small"),
-]  # fmt: skip
+    (
+        "(k UInt64, n Int64) ENGINE = SummingMergeTree ORDER BY k TTL toDateTime(0) + toIntervalSecond(n)",
+        "TTL",
+    ),
+    (
+        "(k UInt64, n Int64, CONSTRAINT small CHECK n < 100) ENGINE = SummingMergeTree ORDER BY k",
+        "small",
+    ),
+]
 
 
 @pytest.mark.parametrize(("table", "says"), TARGETS_REFUSED)
@@ -210,7 +288,7 @@ TARGETS_PROVABLE = [
     "(k UInt64, n Int64) ENGINE = SummingMergeTree PARTITION BY k % 4 ORDER BY k",
     "(k UInt64, n Int64) ENGINE = SummingMergeTree ORDER BY k TTL toDateTime('2100-01-01') + toIntervalSecond(k)",
     "(k UInt64, n Int64, CONSTRAINT small CHECK k < 100) ENGINE = SummingMergeTree ORDER BY k",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("table", TARGETS_PROVABLE)

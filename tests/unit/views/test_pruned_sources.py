@@ -26,7 +26,7 @@ DEFINITIONS = [
     "SELECT called AS n FROM s",
     "SELECT n FROM (SELECT 'x' AS n, k FROM s)",
     "SELECT toString(e) AS n FROM s ARRAY JOIN [1, 2] AS e",
-]  # fmt: skip
+]
 
 
 @pytest.fixture

@@ -84,10 +84,14 @@ def event_blocks(connection: Connection, *days: str) -> list[pa.Table]:
     snapshot = services.catalog.snapshot()
     made: list[pa.Table] = []
     for number, day in enumerate(days):
-        data = pa.table({
-            "day": pa.array([datetime.date.fromisoformat(day)], pa.date32()), "kind": ["x"],
-            "user": pa.array([number], pa.uint64()), "amount": pa.array([number], pa.int64()),
-        })  # fmt: skip
+        data = pa.table(
+            {
+                "day": pa.array([datetime.date.fromisoformat(day)], pa.date32()),
+                "kind": ["x"],
+                "user": pa.array([number], pa.uint64()),
+                "amount": pa.array([number], pa.int64()),
+            }
+        )
         made += make_blocks(source(connection), data, snapshot=snapshot, environment=Environment())
     return made
 
@@ -136,8 +140,11 @@ def test_merges_and_inserts_do_not_disturb_a_chunk(connection: Connection) -> No
     assert {d.status for d in done} == {"published"}
     assert rows(connection, READ) == rows(connection, DIRECT)
     connection.execute("OPTIMIZE TABLE events FINAL")
-    assert rows(connection, "SELECT max(c) FROM (SELECT count() AS c FROM system.parts"
-                " WHERE table = 'events' AND active GROUP BY partition_id)") == [(1,)]  # fmt: skip
+    assert rows(
+        connection,
+        "SELECT max(c) FROM (SELECT count() AS c FROM system.parts"
+        " WHERE table = 'events' AND active GROUP BY partition_id)",
+    ) == [(1,)]
 
 
 def test_a_view_below_that_appears_meanwhile_is_filled_too(connection: Connection) -> None:
@@ -330,12 +337,22 @@ def test_blocks_staged_elsewhere_are_one_commit(connection: Connection) -> None:
     table = source(connection)
     frozen = pickle.dumps(snapshot_for_insert(snapshot, table.id))
     staged = [
-        pickle.loads(pickle.dumps(stage_insert(
-            table, block, pickle.loads(frozen), services.store, services.lease_id,
-            settings={"inline_bytes_max": 0}, environment=Environment(), cache=Cache(),
-        )))
+        pickle.loads(
+            pickle.dumps(
+                stage_insert(
+                    table,
+                    block,
+                    pickle.loads(frozen),
+                    services.store,
+                    services.lease_id,
+                    settings={"inline_bytes_max": 0},
+                    environment=Environment(),
+                    cache=Cache(),
+                )
+            )
+        )
         for block in event_blocks(connection, "2024-01-01", "2024-01-01", "2024-02-01")
-    ]  # fmt: skip
+    ]
     assert rows(connection, "SELECT count() FROM events") == [(0,)]
     done = commit_staged(services, staged, token="once")
     assert (done.rows, done.blocks) == (3, 3)
@@ -356,10 +373,11 @@ def test_a_failing_view_leaves_no_file(connection: Connection) -> None:
     before = {f.path for f in services.store.list("")}
     with pytest.raises(ThrowIfNonZero):
         insert(
-            services, source(connection).id,
+            services,
+            source(connection).id,
             event_blocks(connection, "2024-01-01", "2024-01-01", "2024-02-01"),
             settings={"inline_bytes_max": 0},
-        )  # fmt: skip
+        )
     assert {f.path for f in services.store.list("")} == before
 
 

@@ -41,23 +41,31 @@ __all__ = ["connection"]
 def test_the_new_version_takes_the_names_and_the_old_one_is_kept(connection: Connection) -> None:
     steps = dicts(connection, REBUILD)
     assert [s["step"] for s in steps] == [
-        "start", "backfill", "backfill", "reconcile", "reconcile", "swap",
-    ]  # fmt: skip
+        "start",
+        "backfill",
+        "backfill",
+        "reconcile",
+        "reconcile",
+        "swap",
+    ]
     assert (steps[0]["view"], steps[0]["target"]) == ("default.daily_mv__v2", "default.daily__v2")
     assert (steps[-1]["view"], steps[-1]["target"]) == ("default.daily_mv", "default.daily")
     assert tables(connection) == ["daily", "daily__v1", "daily_mv", "daily_mv__v1", "events"]
     new_is_there(connection)
     assert verdict(connection) == "proven"
     assert rows(connection, "SELECT name, standing, version_of FROM system.views") == [
-        ("daily_mv", "", ""), ("daily_mv__v1", "previous", "default.daily_mv"),
-    ]  # fmt: skip
+        ("daily_mv", "", ""),
+        ("daily_mv__v1", "previous", "default.daily_mv"),
+    ]
     assert rows(connection, "SELECT max(top) FROM daily") == [(6,)]
     types = dict(rows(connection, "SELECT name, type FROM system.columns WHERE table = 'daily'"))
     assert types == {
-        "day": "Date", "kind": "String", "events": "SimpleAggregateFunction(sum, UInt64)",
+        "day": "Date",
+        "kind": "String",
+        "events": "SimpleAggregateFunction(sum, UInt64)",
         "total": "SimpleAggregateFunction(sum, Int64)",
         "top": "SimpleAggregateFunction(max, Int64)",
-    }  # fmt: skip
+    }
 
 
 def test_both_versions_fire_so_a_rollback_has_every_row(connection: Connection) -> None:
@@ -271,9 +279,13 @@ def reader(connection: Connection) -> None:
 
 @pytest.mark.parametrize(
     ("prepare", "error"),
-    [(dependent, HaveDependentObjects), (second_writer, HaveDependentObjects),
-     (by_hand, BypassRows), (detached, BadArguments)],
-)  # fmt: skip
+    [
+        (dependent, HaveDependentObjects),
+        (second_writer, HaveDependentObjects),
+        (by_hand, BypassRows),
+        (detached, BadArguments),
+    ],
+)
 def test_refused_before_it_begins(
     connection: Connection, prepare: Callable[[Connection], None], error: type[Error]
 ) -> None:

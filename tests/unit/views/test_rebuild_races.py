@@ -78,10 +78,12 @@ def test_what_comes_in_meanwhile_is_in_both(tmp_path: Path, stage: str, what: st
 
 REFUSING = {
     "a row by hand in the old target": (
-        "INSERT INTO daily (day, kind, total) VALUES ('2024-01-01', 'q', 1)", BypassRows,
+        "INSERT INTO daily (day, kind, total) VALUES ('2024-01-01', 'q', 1)",
+        BypassRows,
     ),
     "a row by hand in the new target": (
-        "INSERT INTO daily__v2 (day, kind, total) VALUES ('2024-01-01', 'q', 1)", BypassRows,
+        "INSERT INTO daily__v2 (day, kind, total) VALUES ('2024-01-01', 'q', 1)",
+        BypassRows,
     ),
     "a view on the old target": (
         "CREATE MATERIALIZED VIEW down TO sums AS SELECT sum(total) AS total FROM daily",
@@ -94,7 +96,7 @@ REFUSING = {
     "a plain view": ("CREATE VIEW users AS SELECT users FROM daily", HaveDependentObjects),
     "cancelled": ("SYSTEM CANCEL REBUILD VIEW daily_mv", UnknownTable),
     "dropped": ("DROP VIEW daily_mv", UnknownTable),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("what", sorted(REFUSING))

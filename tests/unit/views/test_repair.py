@@ -172,10 +172,16 @@ def test_a_planted_row_with_a_true_ledger_is_found(connection: Connection) -> No
         3, found.schema.field(3), [[v + 1 for v in found.column(3).to_pylist()]]
     )
     staged = write_part(
-        services.store, target, wrong.cast(found.schema), partition_id=part.partition_id,
-        partition_value=part.partition_value, blocks=part.block_range, lease_id=services.lease_id,
-        contributions=part.contributions, inline_bytes_max=1 << 20,
-    )  # fmt: skip
+        services.store,
+        target,
+        wrong.cast(found.schema),
+        partition_id=part.partition_id,
+        partition_value=part.partition_value,
+        blocks=part.block_range,
+        lease_id=services.lease_id,
+        contributions=part.contributions,
+        inline_bytes_max=1 << 20,
+    )
     planted = replace(staged.part, level=part.level)
     services.catalog.apply(
         Commit(

@@ -124,8 +124,9 @@ def test_an_insert_that_fired_the_old_view_fires_the_new_one(
         race = Race(first, second)
         assert race.run("INSERT INTO events VALUES ('2024-01-01', 'a', 9, 9)", statement)
         assert race.ask("SELECT name, gap_rows, bypass_rows FROM system.views") == [
-            ("daily_mv", 0, 0), ("kinds", 0, 0),
-        ]  # fmt: skip
+            ("daily_mv", 0, 0),
+            ("kinds", 0, 0),
+        ]
         assert race.ask("SELECT sum(total) FROM daily") == [(9,)]
 
 

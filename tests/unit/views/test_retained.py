@@ -72,9 +72,12 @@ def test_rows_by_hand_beside_frozen_ones_are_mended_as_told(connection: Connecti
         connection.execute(mend)
     assert verdict(connection) == "retained"
     assert [(day, n) for day, _, n in rows(connection, READ)] == [
-        ("2024-01-01", 1), ("2024-01-31", 1), ("2024-02-01", 1), ("2024-02-02", 1),
+        ("2024-01-01", 1),
+        ("2024-01-31", 1),
+        ("2024-02-01", 1),
+        ("2024-02-02", 1),
         ("2024-03-01", 1),
-    ]  # fmt: skip
+    ]
 
 
 def test_nothing_is_lost_and_everything_is_told(connection: Connection) -> None:
@@ -88,12 +91,17 @@ def test_nothing_is_lost_and_everything_is_told(connection: Connection) -> None:
     assert "2024 (proven)" in str(status(connection)["reason"])
     coverage = "SELECT partition_id, status, rows FROM system.view_coverage ORDER BY 1, 2"
     assert rows(connection, coverage) == [
-        ("202401", "retained", 2), ("202402", "covered", 1), ("202403", "covered", 1),
-    ]  # fmt: skip
+        ("202401", "retained", 2),
+        ("202402", "covered", 1),
+        ("202403", "covered", 1),
+    ]
     (kept,) = dicts(connection, "SELECT * FROM system.view_retained")
     assert (kept["side"], kept["target_partition_id"], kept["verdict"], kept["cause"]) == (
-        "source", "2024", "proven", "DROP PARTITION",
-    )  # fmt: skip
+        "source",
+        "2024",
+        "proven",
+        "DROP PARTITION",
+    )
     assert rows(connection, "SELECT count() FROM system.view_invalidations") == [(0,)]
 
 
@@ -142,8 +150,10 @@ def test_a_replay_repairs_the_rest(connection: Connection) -> None:
     (row,) = dicts(connection, "SYSTEM REPLAY VIEW daily_mv STALE")
     assert (row["rows_before"], row["rows_after"], row["retained_rows"]) == (4, 3, 2)
     assert rows(connection, READ) == [
-        ("2024-01-01", "a", 1), ("2024-01-31", "a", 1), ("2024-03-01", "a", 1),
-    ]  # fmt: skip
+        ("2024-01-01", "a", 1),
+        ("2024-01-31", "a", 1),
+        ("2024-03-01", "a", 1),
+    ]
     assert verdict(connection) == "retained"
     assert "(covered)" in str(status(connection)["reason"])  # the frozen keys were not touched
     sound_ledger(connection)
@@ -199,10 +209,15 @@ def test_a_replay_above_leaves_the_verdict_where_it_gives_what_was_there(
     assert rows(connection, kept) == [("stale",) if differs else ("proven",)]
 
 
-@pytest.mark.parametrize("statement", [
-    "ALTER TABLE daily DROP PARTITION 2024", "DELETE FROM daily WHERE day < '2024-01-02'",
-    "TRUNCATE TABLE daily", "ALTER TABLE daily DETACH PARTITION 2024",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE daily DROP PARTITION 2024",
+        "DELETE FROM daily WHERE day < '2024-01-02'",
+        "TRUNCATE TABLE daily",
+        "ALTER TABLE daily DETACH PARTITION 2024",
+    ],
+)
 def test_retained_rows_are_not_dropped_by_mistake(connection: Connection, statement: str) -> None:
     months(connection)
     drop(connection, 202401)
@@ -292,8 +307,11 @@ def test_a_broken_view_is_frozen_whole(connection: Connection) -> None:
     connection.execute("DELETE FROM names WHERE 1")
     connection.execute("INSERT INTO names VALUES ('a', 'B')")
     drop(connection, 202401)
-    (kept,) = dicts(connection, "SELECT * FROM system.view_retained WHERE view = 'named_mv'"
-                    " AND target_partition_id IS NULL")  # fmt: skip
+    (kept,) = dicts(
+        connection,
+        "SELECT * FROM system.view_retained WHERE view = 'named_mv'"
+        " AND target_partition_id IS NULL",
+    )
     assert kept["rows"] == 2
     connection.execute("SYSTEM REPLAY VIEW named_mv")
     assert rows(connection, "SELECT name, sum(n) FROM named GROUP BY name") == [("A", 4)]
@@ -343,8 +361,20 @@ def test_any_order_of_changes(connection: Connection, seed: int) -> None:
         return f"2024-0{month}-0{chance.randint(1, 4)}"
 
     for _ in range(25):
-        match chance.choice(("insert", "insert", "insert", "retain", "drop", "delete", "replay",
-                             "backfill", "optimize", "target")):  # fmt: skip
+        match chance.choice(
+            (
+                "insert",
+                "insert",
+                "insert",
+                "retain",
+                "drop",
+                "delete",
+                "replay",
+                "backfill",
+                "optimize",
+                "target",
+            )
+        ):
             case "insert":
                 days = [day() for _ in range(chance.randint(1, 3))]
                 add(connection, *((d, "a", 1, 1) for d in days))

@@ -22,7 +22,7 @@ VIEWS = {
     " JOIN names ON source.s = names.s GROUP BY a, b",
     "within": "SELECT a, b, sum(m) AS n, sum(u) AS t FROM (SELECT s AS a, l AS b, count() AS m,"
     " sum(x) AS u FROM source GROUP BY s, l) GROUP BY a, b",
-}  # fmt: skip
+}
 
 
 def insert(connection: olapdb.Connection, start: int, rows: int) -> None:

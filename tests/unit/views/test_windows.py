@@ -32,8 +32,10 @@ def test_a_plain_target_is_marked_and_counts_per_block(connection: olapdb.Connec
     connection.execute("INSERT INTO s VALUES (1, 10), (1, 20)")
     connection.execute("INSERT INTO s VALUES (1, 30)")
     assert connection.execute("SELECT v, r FROM t ORDER BY v").fetchall() == [
-        (10, 1), (20, 2), (30, 1),
-    ]  # fmt: skip
+        (10, 1),
+        (20, 2),
+        (30, 1),
+    ]
     ((verdict, reason),) = connection.execute("SELECT verdict, reason FROM system.views").fetchall()
     assert verdict == "unproven"
     assert "window function" in reason

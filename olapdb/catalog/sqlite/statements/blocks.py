@@ -21,51 +21,69 @@ newest_block_at = Statement(
     )
 )
 blocks_at = Statement(
-    lambda: sa.select(
-        t.blocks.c.table_id, t.blocks.c.number, t.blocks.c.commit_number, t.blocks.c.row_count,
-        t.blocks.c.query_id, t.blocks.c.kind, t.blocks.c.created_ms,
+    lambda: (
+        sa.select(
+            t.blocks.c.table_id,
+            t.blocks.c.number,
+            t.blocks.c.commit_number,
+            t.blocks.c.row_count,
+            t.blocks.c.query_id,
+            t.blocks.c.kind,
+            t.blocks.c.created_ms,
+        )
+        .where(t.blocks.c.table_id == P("of_table"), t.blocks.c.commit_number <= P("at_commit"))
+        .order_by(t.blocks.c.number)
     )
-    .where(t.blocks.c.table_id == P("of_table"), t.blocks.c.commit_number <= P("at_commit"))
-    .order_by(t.blocks.c.number)
-)  # fmt: skip
+)
 block_span_at = Statement(
     lambda: sa.select(sa.func.count(), sa.func.min(t.blocks.c.created_ms)).where(
-        t.blocks.c.table_id == P("of_table"), t.blocks.c.number >= P("first"),
-        t.blocks.c.number <= P("last"), t.blocks.c.commit_number <= P("at_commit"),
+        t.blocks.c.table_id == P("of_table"),
+        t.blocks.c.number >= P("first"),
+        t.blocks.c.number <= P("last"),
+        t.blocks.c.commit_number <= P("at_commit"),
     )
-)  # fmt: skip
+)
 
 insert_span = insert_into(t.block_spans)
 spans_of = Statement(
-    lambda: sa.select(
-        t.block_spans.c.first_block, t.block_spans.c.last_block, t.block_spans.c.first_commit,
-        t.block_spans.c.last_commit, t.block_spans.c.row_count, t.block_spans.c.oldest_ms,
-        t.block_spans.c.newest_ms,
+    lambda: (
+        sa.select(
+            t.block_spans.c.first_block,
+            t.block_spans.c.last_block,
+            t.block_spans.c.first_commit,
+            t.block_spans.c.last_commit,
+            t.block_spans.c.row_count,
+            t.block_spans.c.oldest_ms,
+            t.block_spans.c.newest_ms,
+        )
+        .where(t.block_spans.c.table_id == P("of_table"))
+        .order_by(t.block_spans.c.last_block)
     )
-    .where(t.block_spans.c.table_id == P("of_table"))
-    .order_by(t.block_spans.c.last_block)
-)  # fmt: skip
+)
 delete_spans = Statement(
     lambda: sa.delete(t.block_spans).where(t.block_spans.c.table_id == P("of_table"))
 )
 delete_blocks = Statement(
     lambda: sa.delete(t.blocks).where(
-        t.blocks.c.table_id == P("of_table"), t.blocks.c.number >= P("first"),
+        t.blocks.c.table_id == P("of_table"),
+        t.blocks.c.number >= P("first"),
         t.blocks.c.number <= P("last"),
     )
-)  # fmt: skip
+)
 blocks_until = Statement(
     lambda: (
         sa.select(
             t.blocks.c.number, t.blocks.c.commit_number, t.blocks.c.row_count, t.blocks.c.created_ms
         )
         .where(
-            t.blocks.c.table_id == P("of_table"), t.blocks.c.commit_number <= P("up_to"),
-            t.blocks.c.number < P("before"), t.blocks.c.number > P("after"),
+            t.blocks.c.table_id == P("of_table"),
+            t.blocks.c.commit_number <= P("up_to"),
+            t.blocks.c.number < P("before"),
+            t.blocks.c.number > P("after"),
         )
         .order_by(t.blocks.c.number)
     )
-)  # fmt: skip
+)
 block_counts_until = Statement(
     lambda: (
         sa.select(t.blocks.c.table_id, sa.func.count())
@@ -97,9 +115,10 @@ def _superseded() -> Any:
         sa.exists().where(
             newer.c.table_id == t.data_versions.c.table_id,
             newer.c.partition_id == t.data_versions.c.partition_id,
-            newer.c.version > t.data_versions.c.version, newer.c.commit_number <= P("up_to"),
+            newer.c.version > t.data_versions.c.version,
+            newer.c.commit_number <= P("up_to"),
         ),
-    )  # fmt: skip
+    )
 
 
 insert_data_version = insert_into(t.data_versions)

@@ -26,11 +26,17 @@ commit_by_id = Statement(
     )
 )
 list_commits = Statement(
-    lambda: sa.select(
-        t.commits.c.number, t.commits.c.kind, t.commits.c.query_id, t.commits.c.statement,
-        t.commits.c.time_ms, t.commits.c.process_id,
+    lambda: (
+        sa.select(
+            t.commits.c.number,
+            t.commits.c.kind,
+            t.commits.c.query_id,
+            t.commits.c.statement,
+            t.commits.c.time_ms,
+            t.commits.c.process_id,
+        )
+        .where(t.commits.c.number >= P("since"), t.commits.c.number <= P("up_to"))
+        .order_by(t.commits.c.number)
     )
-    .where(t.commits.c.number >= P("since"), t.commits.c.number <= P("up_to"))
-    .order_by(t.commits.c.number)
-)  # fmt: skip
+)
 forget_commits = Statement(lambda: sa.delete(t.commits).where(t.commits.c.number < P("before")))

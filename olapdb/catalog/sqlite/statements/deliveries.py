@@ -22,12 +22,13 @@ drop_offset = Statement(
     lambda: (
         sa.update(t.source_offsets)
         .where(
-            t.source_offsets.c.table_id == P("of_table"), t.source_offsets.c.stream == P("of_stream"),
+            t.source_offsets.c.table_id == P("of_table"),
+            t.source_offsets.c.stream == P("of_stream"),
             t.source_offsets.c.dropped_commit.is_(None),
         )
         .values(dropped_commit=P("number"))
     )
-)  # fmt: skip
+)
 drop_all_offsets = Statement(
     lambda: (
         sa.update(t.source_offsets)
@@ -40,25 +41,35 @@ drop_all_offsets = Statement(
 )
 offset_of_stream = Statement(
     lambda: sa.select(t.source_offsets.c.position).where(
-        t.source_offsets.c.table_id == P("of_table"), t.source_offsets.c.stream == P("of_stream"),
+        t.source_offsets.c.table_id == P("of_table"),
+        t.source_offsets.c.stream == P("of_stream"),
         t.source_offsets.c.dropped_commit.is_(None),
     )
-)  # fmt: skip
+)
 offsets_at = Statement(
-    lambda: sa.select(
-        t.source_offsets.c.stream, t.source_offsets.c.position, t.source_offsets.c.created_commit,
-        t.source_offsets.c.time_ms, t.source_offsets.c.token,
+    lambda: (
+        sa.select(
+            t.source_offsets.c.stream,
+            t.source_offsets.c.position,
+            t.source_offsets.c.created_commit,
+            t.source_offsets.c.time_ms,
+            t.source_offsets.c.token,
+        )
+        .where(t.source_offsets.c.table_id == P("of_table"), alive(t.source_offsets))
+        .order_by(t.source_offsets.c.stream)
     )
-    .where(t.source_offsets.c.table_id == P("of_table"), alive(t.source_offsets))
-    .order_by(t.source_offsets.c.stream)
-)  # fmt: skip
+)
 
 key_ledger = Statement(
     lambda: sa.select(
-        t.key_ledgers.c.definition, t.key_ledgers.c.epoch, t.key_ledgers.c.oldest,
-        t.key_ledgers.c.next, t.key_ledgers.c.newest_ms, t.key_ledgers.c.dropped,
+        t.key_ledgers.c.definition,
+        t.key_ledgers.c.epoch,
+        t.key_ledgers.c.oldest,
+        t.key_ledgers.c.next,
+        t.key_ledgers.c.newest_ms,
+        t.key_ledgers.c.dropped,
     ).where(t.key_ledgers.c.table_id == P("of_table"))
-)  # fmt: skip
+)
 put_key_ledger = Statement(
     lambda: (
         sa.insert(t.key_ledgers)

@@ -59,7 +59,7 @@ def _leaving_tables() -> Any:
             t.objects.c.kind == sa.literal_column("'table'"),
         ),
         sa.select(t.dropped_tables.c.table_id).where(_without_parts()),
-    )  # fmt: skip
+    )
 
 
 leaving_tables = Statement(_leaving_tables)
@@ -81,9 +81,14 @@ def _forget_homeless(table: sa.Table) -> Statement:
 
 
 _OF_TABLES = (
-    t.tokens, t.source_offsets, t.key_ledgers, t.accepted_keys, t.blocks, t.block_spans,
+    t.tokens,
+    t.source_offsets,
+    t.key_ledgers,
+    t.accepted_keys,
+    t.blocks,
+    t.block_spans,
     t.data_versions,
-)  # fmt: skip
+)
 forget_homeless = tuple(_forget_homeless(table) for table in _OF_TABLES)
 
 
@@ -95,9 +100,11 @@ forget_all_homeless = tuple(_forget_all_homeless(table) for table in _OF_TABLES)
 
 
 def _forget_superseded_checks() -> Any:
-    newest = sa.select(sa.func.max(t.checks.c.id)).where(
-        t.checks.c.created_commit <= P("up_to")
-    ).group_by(t.checks.c.view_id, t.checks.c.target_partition)  # fmt: skip
+    newest = (
+        sa.select(sa.func.max(t.checks.c.id))
+        .where(t.checks.c.created_commit <= P("up_to"))
+        .group_by(t.checks.c.view_id, t.checks.c.target_partition)
+    )
     return sa.delete(t.checks).where(
         t.checks.c.created_commit <= P("up_to"), t.checks.c.id.not_in(newest)
     )

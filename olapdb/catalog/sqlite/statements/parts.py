@@ -10,10 +10,19 @@ from olapdb.catalog.sqlite import tables as t
 from olapdb.catalog.sqlite.statements.base import P, Statement, insert_into, listed
 
 PART_COLUMNS = (
-    t.parts.c.id, t.parts.c.table_id, t.parts.c.partition_id, t.parts.c.first_block,
-    t.parts.c.last_block, t.parts.c.level, t.parts.c.rows, t.parts.c.bytes, t.parts.c.path,
-    t.parts.c.inline, t.parts.c.created_commit, t.parts.c.rest,
-)  # fmt: skip
+    t.parts.c.id,
+    t.parts.c.table_id,
+    t.parts.c.partition_id,
+    t.parts.c.first_block,
+    t.parts.c.last_block,
+    t.parts.c.level,
+    t.parts.c.rows,
+    t.parts.c.bytes,
+    t.parts.c.path,
+    t.parts.c.inline,
+    t.parts.c.created_commit,
+    t.parts.c.rest,
+)
 
 insert_part = insert_into(t.parts)
 insert_inline = insert_into(t.inline_rows)
@@ -25,13 +34,15 @@ inline_of_part = Statement(
 def _parts_at() -> Any:
     # Two queries, so that each uses its partial index.
     live = sa.select(*PART_COLUMNS).where(
-        t.parts.c.table_id == P("of_table"), t.parts.c.dropped_commit.is_(None),
+        t.parts.c.table_id == P("of_table"),
+        t.parts.c.dropped_commit.is_(None),
         t.parts.c.created_commit <= P("number"),
-    )  # fmt: skip
+    )
     dropped = sa.select(*PART_COLUMNS).where(
-        t.parts.c.dropped_commit > P("number"), t.parts.c.table_id == P("of_table"),
+        t.parts.c.dropped_commit > P("number"),
+        t.parts.c.table_id == P("of_table"),
         t.parts.c.created_commit <= P("number"),
-    )  # fmt: skip
+    )
     return sa.union_all(live, dropped)
 
 
@@ -55,18 +66,22 @@ live_parts_named = Statement(
     lambda: sa.select(
         t.parts.c.id, t.parts.c.partition_id, t.parts.c.first_block, t.parts.c.last_block
     ).where(
-        t.parts.c.id.in_(listed("part_ids")), t.parts.c.table_id == P("of_table"),
+        t.parts.c.id.in_(listed("part_ids")),
+        t.parts.c.table_id == P("of_table"),
         t.parts.c.dropped_commit.is_(None),
     )
-)  # fmt: skip
+)
 drop_parts = Statement(
-    lambda: sa.update(t.parts)
-    .where(
-        t.parts.c.id.in_(listed("part_ids")), t.parts.c.table_id == P("of_table"),
-        t.parts.c.dropped_commit.is_(None),
+    lambda: (
+        sa.update(t.parts)
+        .where(
+            t.parts.c.id.in_(listed("part_ids")),
+            t.parts.c.table_id == P("of_table"),
+            t.parts.c.dropped_commit.is_(None),
+        )
+        .values(dropped_commit=P("number"), dropped_ms=P("now_ms"))
     )
-    .values(dropped_commit=P("number"), dropped_ms=P("now_ms"))
-)  # fmt: skip
+)
 parts_dropped_with = Statement(
     lambda: sa.select(*PART_COLUMNS).where(
         t.parts.c.dropped_commit == P("at_commit"), t.parts.c.table_id.in_(listed("of_tables"))
@@ -126,9 +141,14 @@ def _part_history() -> Any:
     def joined(at: Any, dropped: int) -> Any:
         commit = t.commits.c
         return sa.select(
-            *PART_COLUMNS, sa.literal_column(str(dropped)).label("dropped"), commit.number,
-            commit.kind, commit.query_id, commit.statement, commit.time_ms,
-        ).where(at == commit.number, commit.number <= P("up_to"))  # fmt: skip
+            *PART_COLUMNS,
+            sa.literal_column(str(dropped)).label("dropped"),
+            commit.number,
+            commit.kind,
+            commit.query_id,
+            commit.statement,
+            commit.time_ms,
+        ).where(at == commit.number, commit.number <= P("up_to"))
 
     both = sa.union_all(joined(t.parts.c.created_commit, 0), joined(t.parts.c.dropped_commit, 1))
     return both.order_by(sa.literal_column("number").desc(), sa.literal_column("dropped"))

@@ -11,19 +11,25 @@ from olapdb.catalog.sqlite.statements.base import P, Statement, alive, insert_in
 
 insert_coverage = insert_into(t.coverage)
 extend_coverage = Statement(
-    lambda: sa.update(t.coverage)
-    .where(
-        t.coverage.c.view_id == P("of_view"), t.coverage.c.last_block == P("before"),
-        t.coverage.c.partition_id.is_(None), t.coverage.c.dropped_commit.is_(None),
+    lambda: (
+        sa.update(t.coverage)
+        .where(
+            t.coverage.c.view_id == P("of_view"),
+            t.coverage.c.last_block == P("before"),
+            t.coverage.c.partition_id.is_(None),
+            t.coverage.c.dropped_commit.is_(None),
+        )
+        .values(last_block=P("block"))
     )
-    .values(last_block=P("block"))
-)  # fmt: skip
+)
 coverage_at = Statement(
     lambda: sa.select(
-        t.coverage.c.row_id, t.coverage.c.partition_id, t.coverage.c.first_block,
+        t.coverage.c.row_id,
+        t.coverage.c.partition_id,
+        t.coverage.c.first_block,
         t.coverage.c.last_block,
     ).where(t.coverage.c.view_id == P("of_view"), alive(t.coverage))
-)  # fmt: skip
+)
 drop_coverage = Statement(
     lambda: (
         sa.update(t.coverage)
@@ -38,15 +44,23 @@ insert_invalidation = Statement(
     )
 )
 invalidations_at = Statement(
-    lambda: sa.select(
-        t.invalidations.c.view_id, t.invalidations.c.target_partition, t.invalidations.c.cause,
-        t.invalidations.c.statement, t.invalidations.c.query_id, t.invalidations.c.row_count,
-        t.invalidations.c.since_ms, t.invalidations.c.example_keys, t.invalidations.c.id,
-        t.invalidations.c.created_commit,
+    lambda: (
+        sa.select(
+            t.invalidations.c.view_id,
+            t.invalidations.c.target_partition,
+            t.invalidations.c.cause,
+            t.invalidations.c.statement,
+            t.invalidations.c.query_id,
+            t.invalidations.c.row_count,
+            t.invalidations.c.since_ms,
+            t.invalidations.c.example_keys,
+            t.invalidations.c.id,
+            t.invalidations.c.created_commit,
+        )
+        .where(alive(t.invalidations))
+        .order_by(t.invalidations.c.id)
     )
-    .where(alive(t.invalidations))
-    .order_by(t.invalidations.c.id)
-)  # fmt: skip
+)
 clear_invalidations_of_slice = Statement(
     lambda: (
         sa.update(t.invalidations)
