@@ -15,19 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, SupportsInt, TypeVar
 
+from olapdb import errors
 from olapdb.bind.placeholders import positional_count, refuse_surplus
 from olapdb.catalog.read_retry import read_again
 from olapdb.config import Settings
-from olapdb.errors import (
-    BadArguments,
-    CatalogChanged,
-    Error,
-    InternalError,
-    NotSupportedError,
-    SnapshotTooOld,
-    TooDeepRecursion,
-    foreign_error,
-)
 from olapdb.functions.base import Environment
 from olapdb.maintenance.damaged_parts import look_into_suspects
 from olapdb.model.snapshot import Snapshot
@@ -109,7 +100,7 @@ class Session:
             if not result.has_columns:
                 finished(rows=max(result.affected_rows, 0))
         except RecursionError:
-            error = TooDeepRecursion(
+            error = errors.TooDeepRecursion(
                 "The statement's expressions are nested too deeply.",
                 hint="Split it with WITH; write a long chain of OR as IN (…).",
             )
@@ -119,7 +110,7 @@ class Session:
             if not isinstance(error, Exception):
                 # Ctrl-C may come between any two steps, those of leaving the turn among them.
                 services.catalog.give_up_turn()
-            told = None if context.calls_others else foreign_error(error, "The statement")
+            told = None if context.calls_others else errors.foreign_error(error, "The statement")
             finished(told or error)
             if told is not None:
                 raise told from error
@@ -135,9 +126,9 @@ class Session:
     def _answer(self, statement: nodes.Statement, context: StatementContext) -> Result:
         """A read that a writer's coming made worthless is done again, bounded; so is one whose
         snapshot was vacuumed before it was pinned, unless it was asked for by its number."""
-        again: tuple[type[Error], ...] = (CatalogChanged,)
+        again: tuple[type[errors.Error], ...] = (errors.CatalogChanged,)
         if isinstance(statement, nodes.Query) and not _asks_for_snapshot(statement, context):
-            again = (CatalogChanged, SnapshotTooOld)
+            again = (errors.CatalogChanged, errors.SnapshotTooOld)
         return read_again(lambda: self._dispatch(statement, context), again)
 
     def _dispatch(self, statement: nodes.Statement, context: StatementContext) -> Result:
@@ -202,7 +193,9 @@ class Session:
             case nodes.Update():
                 return mutations.update(statement, context)
             case _:
-                raise InternalError(f"No handler for the statement {type(statement).__name__}.")
+                raise errors.InternalError(
+                    f"No handler for the statement {type(statement).__name__}."
+                )
 
     # --- other ways in
 
@@ -211,7 +204,7 @@ class Session:
         parameters is one INSERT of all sets."""
         statements = _parse_any(text)
         if len(statements) != 1:
-            raise BadArguments("executemany() takes exactly one statement.")
+            raise errors.BadArguments("executemany() takes exactly one statement.")
         sets = sets if isinstance(sets, Sequence) else list(sets)
         if not sets:
             return Result(affected_rows=0)
@@ -268,14 +261,16 @@ class Session:
         """Run one SYSTEM … VIEW command; return its rows as the dataclasses that they are."""
         statements = _parse_any(text)
         if len(statements) != 1 or not isinstance(statements[0], nodes.SystemView):
-            raise BadArguments("run_on_view() takes exactly one SYSTEM … VIEW statement.")
+            raise errors.BadArguments("run_on_view() takes exactly one SYSTEM … VIEW statement.")
         statement, context = statements[0], self._context(text, None, progress)
         rows: tuple[Any, ...] = ()
 
         def answer() -> Result:
             nonlocal rows
             refuse_if_readonly(statement, context)
-            rows = read_again(lambda: system_view.rows_of(statement, context), (CatalogChanged,))
+            rows = read_again(
+                lambda: system_view.rows_of(statement, context), (errors.CatalogChanged,)
+            )
             return Result()
 
         self._tracked(_kind(statement), context, answer)
@@ -290,7 +285,7 @@ class Session:
         """Names and types of a query's columns."""
         statements = _parse_any(text)
         if len(statements) != 1 or not isinstance(statements[0], nodes.Query):
-            raise BadArguments("describe() takes exactly one SELECT.")
+            raise errors.BadArguments("describe() takes exactly one SELECT.")
         return select.describe(statements[0], self._context(text, None, None))
 
     def cancel(self) -> None:
@@ -311,7 +306,7 @@ class Session:
     ) -> StatementContext:
         """Of a statement that begins: what results that were dropped left is done first."""
         if parameters is not None and not isinstance(parameters, Mapping | Sequence):
-            raise BadArguments(
+            raise errors.BadArguments(
                 f"Parameters are a sequence (for ?) or a mapping (for :name), not "
                 f"{type(parameters).__name__}."
             )
@@ -411,7 +406,7 @@ def _parse_any(text: str) -> tuple[nodes.Statement, ...]:
 
 def _transaction(statement: nodes.Transaction) -> Result:
     if statement.action == "ROLLBACK":
-        raise NotSupportedError(
+        raise errors.NotSupportedError(
             "There is nothing to roll back: each statement is one atomic commit.",
             position=statement.position,
         )

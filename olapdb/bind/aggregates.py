@@ -10,38 +10,33 @@ from olapdb.bind.grouping_sets import GroupingRef, NullableKey, grouping_value
 from olapdb.bind.names import NameAllocator
 from olapdb.errors import BadArguments, IllegalAggregation, NotAnAggregate, Position
 from olapdb.functions.base import Environment
-from olapdb.plan.expressions import (
-    AggregateCall,
-    ColumnRef,
-    Constant,
-    Expression,
-    LambdaParameter,
-    WindowExpression,
-    free_parameters,
-    transform,
-    walk,
-)
+from olapdb.plan import expressions
 from olapdb.types import UINT64
 
 
 @dataclass(frozen=True, slots=True)
-class AggregateRef(Expression):
+class AggregateRef(expressions.Expression):
     """An aggregate inside a bound expression, until grouping gives it a column. Its arguments are
     not its children: they are over the rows, not over the groups."""
 
-    call: AggregateCall
+    call: expressions.AggregateCall
 
 
-def aggregate_refs(expression: Expression) -> list[AggregateRef]:
-    return [e for e in walk(expression) if isinstance(e, AggregateRef)]
+def aggregate_refs(expression: expressions.Expression) -> list[AggregateRef]:
+    return [e for e in expressions.walk(expression) if isinstance(e, AggregateRef)]
 
 
-def needs_groups(expression: Expression) -> bool:
+def needs_groups(expression: expressions.Expression) -> bool:
     """Return whether the expression has a meaning over groups only."""
-    return any(isinstance(e, AggregateRef | GroupingRef | NullableKey) for e in walk(expression))
+    return any(
+        isinstance(e, AggregateRef | GroupingRef | NullableKey)
+        for e in expressions.walk(expression)
+    )
 
 
-def refuse_aggregates(expression: Expression, clause: str, position: Position | None) -> Expression:
+def refuse_aggregates(
+    expression: expressions.Expression, clause: str, position: Position | None
+) -> expressions.Expression:
     """The expression, if it has no aggregate; IllegalAggregation otherwise."""
     for found in aggregate_refs(expression):
         hint = "Use HAVING to filter by the result of an aggregate." if clause == "WHERE" else ""
@@ -54,12 +49,14 @@ def refuse_aggregates(expression: Expression, clause: str, position: Position | 
 
 
 def resolve_call(
-    name: str, parameters: Sequence[Expression], arguments: tuple[Expression, ...]
+    name: str,
+    parameters: Sequence[expressions.Expression],
+    arguments: tuple[expressions.Expression, ...],
 ) -> AggregateRef:
     """The aggregate resolved for its arguments' types. `parameters` must be constant."""
     values: list[object] = []
     for parameter in parameters:
-        if not isinstance(parameter, Constant):
+        if not isinstance(parameter, expressions.Constant):
             raise BadArguments(f"The parameters of {name} must be constants.")
         values.append(parameter.value.as_py())
     for argument in arguments:
@@ -70,7 +67,9 @@ def resolve_call(
             )
     aggregate = functions.resolve_aggregate(name, values, [a.type for a in arguments])
     shown = f"{name}({', '.join(_literal(v) for v in values)})" if values else name
-    return AggregateRef(aggregate.result_type, AggregateCall(aggregate, shown, arguments))
+    return AggregateRef(
+        aggregate.result_type, expressions.AggregateCall(aggregate, shown, arguments)
+    )
 
 
 def _literal(value: object) -> str:
@@ -89,8 +88,8 @@ class Grouping:
     def __init__(
         self,
         names: NameAllocator,
-        keys: Sequence[tuple[str, Expression]],
-        sets: Sequence[Sequence[Expression]] = (),
+        keys: Sequence[tuple[str, expressions.Expression]],
+        sets: Sequence[Sequence[expressions.Expression]] = (),
         environment: Environment | None = None,
         *,
         standard: bool = True,
@@ -102,38 +101,42 @@ class Grouping:
         self._standard = standard
         self._given = [e for _, e in keys]
         self.set_name = names.unique("grouping_set") if sets else ""
-        self._by_key: dict[Expression, str] = {}
+        self._by_key: dict[expressions.Expression, str] = {}
         self._by_aggregate: dict[AggregateRef, str] = {}
-        self.keys: list[tuple[str, Expression]] = []
-        self.aggregates: list[tuple[str, AggregateCall]] = []
-        self.only_constants = bool(keys) and all(isinstance(e, Constant) for _, e in keys)
+        self.keys: list[tuple[str, expressions.Expression]] = []
+        self.aggregates: list[tuple[str, expressions.AggregateCall]] = []
+        self.only_constants = bool(keys) and all(
+            isinstance(e, expressions.Constant) for _, e in keys
+        )
         for wanted, expression in keys:
             self._add_key(wanted, expression)
 
-    def _add_key(self, wanted: str, expression: Expression) -> None:
-        if expression in self._by_key or isinstance(expression, Constant):
+    def _add_key(self, wanted: str, expression: expressions.Expression) -> None:
+        if expression in self._by_key or isinstance(expression, expressions.Constant):
             return
-        is_column = isinstance(expression, ColumnRef)
+        is_column = isinstance(expression, expressions.ColumnRef)
         name = expression.name if is_column else self._names.unique(wanted)  # type: ignore[attr-defined]
         self._by_key[expression] = name
         self.keys.append((name, expression))
 
-    def over(self, expression: Expression, position: Position | None) -> Expression:
+    def over(
+        self, expression: expressions.Expression, position: Position | None
+    ) -> expressions.Expression:
         """The expression over the groups; NotAnAggregate where a column is neither grouped by nor
         aggregated."""
 
-        def change(e: Expression) -> Expression | None:
+        def change(e: expressions.Expression) -> expressions.Expression | None:
             if isinstance(e, AggregateRef):
-                return ColumnRef(e.type, self._aggregate_name(e))
+                return expressions.ColumnRef(e.type, self._aggregate_name(e))
             if isinstance(e, GroupingRef):
                 return self._grouping(e)
             if isinstance(e, NullableKey):
-                return ColumnRef(e.type, self._by_key[e.key])
-            if isinstance(e, Constant):
+                return expressions.ColumnRef(e.type, self._by_key[e.key])
+            if isinstance(e, expressions.Constant):
                 return e
             if (key := self._by_key.get(e)) is not None:
-                return ColumnRef(e.type, key)
-            if isinstance(e, ColumnRef):
+                return expressions.ColumnRef(e.type, key)
+            if isinstance(e, expressions.ColumnRef):
                 raise NotAnAggregate(
                     f"Column {e.name!r} is not under an aggregate function and not in GROUP BY.",
                     hint=f"Add it to GROUP BY, or choose one value: any({e.name}).",
@@ -141,7 +144,7 @@ class Grouping:
                 )
             return None
 
-        return transform(expression, change)
+        return expressions.transform(expression, change)
 
     @property
     def sets(self) -> tuple[tuple[str, ...], ...]:
@@ -151,13 +154,13 @@ class Grouping:
             for members in self._sets
         )
 
-    def _grouping(self, reference: GroupingRef) -> Expression:
-        column = ColumnRef(UINT64, self.set_name) if self._sets else None
+    def _grouping(self, reference: GroupingRef) -> expressions.Expression:
+        column = expressions.ColumnRef(UINT64, self.set_name) if self._sets else None
         return grouping_value(
             reference, self._given, self._sets, column, self._environment, standard=self._standard
         )
 
-    def over_rows(self) -> Iterator[Expression]:
+    def over_rows(self) -> Iterator[expressions.Expression]:
         """What the groups compute of the rows: keys, and arguments of aggregates."""
         yield from (key for _, key in self.keys)
         for _, call in self.aggregates:
@@ -172,19 +175,22 @@ class Grouping:
         return name
 
 
-def _column_name(call: AggregateCall) -> str:
-    inside = ", ".join(a.name if isinstance(a, ColumnRef) else "…" for a in call.arguments)
+def _column_name(call: expressions.AggregateCall) -> str:
+    inside = ", ".join(
+        a.name if isinstance(a, expressions.ColumnRef) else "…" for a in call.arguments
+    )
     return f"{call.name}({inside})"
 
 
-def implicit_keys(expression: Expression) -> list[Expression]:
+def implicit_keys(expression: expressions.Expression) -> list[expressions.Expression]:
     """What GROUP BY ALL groups by for one column: all of it, or, where it has aggregates, the
     largest parts that have none."""
-    if isinstance(expression, AggregateRef | GroupingRef | LambdaParameter):
+    if isinstance(expression, AggregateRef | GroupingRef | expressions.LambdaParameter):
         return []
     whole = not any(
-        isinstance(e, AggregateRef | GroupingRef | WindowExpression) for e in walk(expression)
+        isinstance(e, AggregateRef | GroupingRef | expressions.WindowExpression)
+        for e in expressions.walk(expression)
     )
-    if whole and not free_parameters(expression):
-        return [] if isinstance(expression, Constant) else [expression]
+    if whole and not expressions.free_parameters(expression):
+        return [] if isinstance(expression, expressions.Constant) else [expression]
     return [key for child in expression.children() for key in implicit_keys(child)]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from olapdb import functions
+from olapdb import functions, types
 from olapdb.errors import Error, InternalError, TypeMismatch
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.kernels.columns import as_array
@@ -20,20 +20,6 @@ from olapdb.plan.expressions import (
     LambdaParameter,
 )
 from olapdb.sql import nodes as sql
-from olapdb.types import (
-    NOTHING,
-    UINT8,
-    UUID,
-    DataType,
-    Date,
-    Date32,
-    DateTime,
-    DateTime64,
-    Decimal,
-    Nullable,
-    String,
-    plain,
-)
 
 COMPARISONS = frozenset(
     {"equals", "notEquals", "less", "greater", "lessOrEquals", "greaterOrEquals"}
@@ -49,15 +35,15 @@ def literal(node: sql.Literal) -> Constant:
 
 
 def null() -> Constant:
-    return Constant(Nullable(NOTHING), pa.scalar(None, pa.null()))
+    return Constant(types.Nullable(types.NOTHING), pa.scalar(None, pa.null()))
 
 
 def string(value: str) -> Constant:
-    return Constant(String(), pa.scalar(value, pa.string()))
+    return Constant(types.String(), pa.scalar(value, pa.string()))
 
 
 def unsigned_byte(value: int) -> Constant:
-    return Constant(UINT8, pa.scalar(int(value), pa.uint8()))
+    return Constant(types.UINT8, pa.scalar(int(value), pa.uint8()))
 
 
 def is_null(expression: Expression) -> bool:
@@ -169,7 +155,7 @@ def _first(function: ScalarCall, values: list[pa.Scalar], environment: Environme
     return made if isinstance(made, pa.Scalar) else made[0]
 
 
-def not_of_type(value: Constant, target: DataType) -> TypeMismatch:
+def not_of_type(value: Constant, target: types.DataType) -> TypeMismatch:
     """The error where a literal text is compared with a number that it does not spell."""
     return TypeMismatch(
         f"Cannot convert string {value.value.as_py()!r} to type {target}.",
@@ -178,7 +164,7 @@ def not_of_type(value: Constant, target: DataType) -> TypeMismatch:
 
 
 def cast(
-    expression: Expression, target: DataType, environment: Environment, *, eager: bool = False
+    expression: Expression, target: types.DataType, environment: Environment, *, eager: bool = False
 ) -> Expression:
     """`expression` as `target`; constants at once. A constant that does not convert raises here
     if `eager`, else when it runs."""
@@ -211,10 +197,15 @@ def _compare_in_column_type(
     pruned by it."""
     for at in (0, 1):
         text, other = arguments[at], arguments[1 - at]
-        if not isinstance(text, Constant) or not isinstance(plain(text.type), String):
+        if not isinstance(text, Constant) or not isinstance(types.plain(text.type), types.String):
             continue
-        target = plain(other.type)
-        if isinstance(target, Date | Date32 | DateTime | DateTime64 | UUID) and text.value.is_valid:
+        target = types.plain(other.type)
+        if (
+            isinstance(
+                target, types.Date | types.Date32 | types.DateTime | types.DateTime64 | types.UUID
+            )
+            and text.value.is_valid
+        ):
             converted = cast(text, target, environment, eager=True)
             return (converted, other) if at == 0 else (other, converted)
     return arguments
@@ -227,5 +218,5 @@ def boolean_of(expression: Expression) -> bool | None:
     return expression.value.is_valid and bool(expression.value.as_py())
 
 
-def is_decimal(data_type: DataType) -> bool:
-    return isinstance(plain(data_type), Decimal)
+def is_decimal(data_type: types.DataType) -> bool:
+    return isinstance(types.plain(data_type), types.Decimal)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from olapdb import functions
+from olapdb import errors, functions, types
 from olapdb.bind import constants
 from olapdb.bind.aggregates import AggregateRef, resolve_call
 from olapdb.bind.grouping_sets import bind_grouping
@@ -30,41 +30,9 @@ from olapdb.bind.parameters import bind_parameter
 from olapdb.bind.relation import Relation
 from olapdb.bind.stars import expand_star
 from olapdb.bind.windows import bind_window, refuse_windows
-from olapdb.errors import (
-    AmbiguousIdentifier,
-    BadArguments,
-    Error,
-    IllegalTypeOfArgument,
-    IllegalTypeOfColumnForFilter,
-    InternalError,
-    NotSupportedError,
-    NumberOfArgumentsDoesntMatch,
-    UnknownIdentifier,
-)
 from olapdb.functions.windows import find_window
-from olapdb.plan.expressions import (
-    ColumnRef,
-    Constant,
-    Expression,
-    Unnested,
-    element_type,
-    free_parameters,
-    walk,
-)
+from olapdb.plan import expressions
 from olapdb.sql import nodes as sql
-from olapdb.types import (
-    STRING,
-    DataType,
-    Decimal,
-    FixedString,
-    Nothing,
-    Nullable,
-    Tuple,
-    is_nullable,
-    is_number,
-    make_nullable,
-    plain,
-)
 
 if TYPE_CHECKING:
     from olapdb.bind.query import QueryBinder
@@ -92,22 +60,22 @@ class ExpressionBinder:
         self.lambdas = LambdaScopes()
         self.windows: Mapping[str, sql.WindowSpec] = {}
         """The windows of this SELECT's WINDOW clause."""
-        self.nullable_keys: Mapping[Expression, Expression] = {}
+        self.nullable_keys: Mapping[expressions.Expression, expressions.Expression] = {}
         """The nullable forms of the keys of grouping sets, for expressions over groups."""
         self._binding: list[str] = []
-        self._bound_aliases: dict[str, Expression] = {}
+        self._bound_aliases: dict[str, expressions.Expression] = {}
 
-    def bind(self, node: sql.Expression) -> Expression:
+    def bind(self, node: sql.Expression) -> expressions.Expression:
         """The typed expression. It may hold AggregateRefs; the caller says whether they may be."""
         bound = self._bind(node)
         return self.nullable_keys.get(bound, bound) if self.nullable_keys else bound
 
-    def over_groups(self, keys: Mapping[Expression, Expression]) -> None:
+    def over_groups(self, keys: Mapping[expressions.Expression, expressions.Expression]) -> None:
         """Bind from here on what reads groups: their keys stand for these expressions."""
         self.nullable_keys = keys
         self._bound_aliases.clear()
 
-    def _bind(self, node: sql.Expression) -> Expression:
+    def _bind(self, node: sql.Expression) -> expressions.Expression:
         match node:
             case sql.Identifier():
                 return self._identifier(node)
@@ -143,20 +111,22 @@ class ExpressionBinder:
                 with located(node.position):
                     return self.queries.exists(node.query, self.inner())
             case sql.Star():
-                raise BadArguments(
+                raise errors.BadArguments(
                     "A star must be a column of SELECT, or an argument.", position=node.position
                 )
             case sql.Lambda():
-                raise BadArguments(
+                raise errors.BadArguments(
                     "A lambda (x -> …) is the first argument of a function such as arrayMap.",
                     position=node.position,
                 )
             case _:
-                raise InternalError(f"The binder does not know the node {type(node).__name__}.")
+                raise errors.InternalError(
+                    f"The binder does not know the node {type(node).__name__}."
+                )
 
-    def bind_all(self, items: Sequence[sql.Expression]) -> tuple[Expression, ...]:
+    def bind_all(self, items: Sequence[sql.Expression]) -> tuple[expressions.Expression, ...]:
         """In order; a star (`count(*)` is not one any more) stands for its columns."""
-        bound: list[Expression] = []
+        bound: list[expressions.Expression] = []
         for item in items:
             if isinstance(item, sql.Star):
                 bound += [one.expression for one in expand_star(self, item)]
@@ -164,10 +134,14 @@ class ExpressionBinder:
                 bound.append(self.bind(item))
         return tuple(bound)
 
-    def call(self, name: str, arguments: tuple[Expression, ...]) -> Expression:
+    def call(
+        self, name: str, arguments: tuple[expressions.Expression, ...]
+    ) -> expressions.Expression:
         return constants.call(name, arguments, self.environment)
 
-    def cast(self, expression: Expression, target: DataType) -> Expression:
+    def cast(
+        self, expression: expressions.Expression, target: types.DataType
+    ) -> expressions.Expression:
         return constants.cast(expression, target, self.environment)
 
     @contextmanager
@@ -185,7 +159,7 @@ class ExpressionBinder:
 
     # --- names
 
-    def _identifier(self, node: sql.Identifier) -> Expression:
+    def _identifier(self, node: sql.Identifier) -> expressions.Expression:
         found = self.lookup(node.parts, node)
         if found is not None:
             return found
@@ -194,11 +168,13 @@ class ExpressionBinder:
                 return constant
         raise self._unknown(node)
 
-    def lookup(self, parts: tuple[str, ...], node: sql.Identifier | None) -> Expression | None:
+    def lookup(
+        self, parts: tuple[str, ...], node: sql.Identifier | None
+    ) -> expressions.Expression | None:
         """An alias or a column of this SELECT, or an element of one; None where there is none."""
         if (parameter := self.lambdas.parameter(parts[0])) is not None:
             return self._elements_of(parameter, parts[1:])
-        steps: list[Callable[[], Expression | None]] = [
+        steps: list[Callable[[], expressions.Expression | None]] = [
             lambda: self._known_alias(parts[0]) if len(parts) == 1 else None,
             lambda: self._column(parts, node),
         ]
@@ -209,7 +185,9 @@ class ExpressionBinder:
                 return found
         return self._tuple_element(parts, node) if len(parts) > 1 else None
 
-    def _column(self, parts: tuple[str, ...], node: sql.Identifier | None) -> Expression | None:
+    def _column(
+        self, parts: tuple[str, ...], node: sql.Identifier | None
+    ) -> expressions.Expression | None:
         candidates = self.relation.candidates(parts)
         if not candidates:
             return None
@@ -217,7 +195,7 @@ class ExpressionBinder:
             "single_join_prefer_left_table", True
         ):
             tables = ", ".join(c.qualifier or "a subquery" for c in candidates)
-            raise AmbiguousIdentifier(
+            raise errors.AmbiguousIdentifier(
                 f"The column {'.'.join(parts)!r} is in several tables: {tables}.",
                 hint="Write the table before it.",
                 position=node.position if node else None,
@@ -226,25 +204,27 @@ class ExpressionBinder:
 
     def _tuple_element(
         self, parts: tuple[str, ...], node: sql.Identifier | None
-    ) -> Expression | None:
+    ) -> expressions.Expression | None:
         for length in range(len(parts) - 1, 0, -1):
             base = self._known_alias(parts[0]) if length == 1 else None
             base = base or self._column(parts[:length], node)
-            if base is not None and isinstance(plain(base.type), Tuple):
+            if base is not None and isinstance(types.plain(base.type), types.Tuple):
                 return self._elements_of(base, parts[length:])
         return None
 
-    def _elements_of(self, base: Expression, names: Sequence[str]) -> Expression:
+    def _elements_of(
+        self, base: expressions.Expression, names: Sequence[str]
+    ) -> expressions.Expression:
         for name in names:
             base = self.call("tupleElement", (base, constants.string(name)))
         return base
 
-    def _known_alias(self, name: str) -> Expression | None:
+    def _known_alias(self, name: str) -> expressions.Expression | None:
         if name not in self.aliases or name in self._binding:
             return None
         return self._alias(name, self.aliases[name])
 
-    def _alias(self, name: str, expression: sql.Expression) -> Expression:
+    def _alias(self, name: str, expression: sql.Expression) -> expressions.Expression:
         """Only what was bound outside of any other alias is kept: within one, names that are being
         bound mean columns."""
         outermost = not self._binding and not self.lambdas.depth
@@ -259,15 +239,16 @@ class ExpressionBinder:
             self._bound_aliases[name] = bound
         return bound
 
-    def _from_outer(self, parts: tuple[str, ...]) -> Expression | None:
+    def _from_outer(self, parts: tuple[str, ...]) -> expressions.Expression | None:
         outer = self.surroundings.outer
         while outer is not None:
             found = outer.lookup(parts, None)
             if found is not None:
-                if free_parameters(found) or any(
-                    isinstance(e, ColumnRef | AggregateRef) for e in walk(found)
+                if expressions.free_parameters(found) or any(
+                    isinstance(e, expressions.ColumnRef | AggregateRef)
+                    for e in expressions.walk(found)
                 ):
-                    raise NotSupportedError(
+                    raise errors.NotSupportedError(
                         f"{'.'.join(parts)!r} belongs to the query around: correlated subqueries "
                         "are not supported.",
                         hint="Rewrite the subquery as a JOIN.",
@@ -276,10 +257,10 @@ class ExpressionBinder:
             outer = outer.surroundings.outer
         return None
 
-    def _unknown(self, node: sql.Identifier) -> Error:
+    def _unknown(self, node: sql.Identifier) -> errors.Error:
         name = ".".join(node.parts)
         if node.parts[0] in self._binding and len(node.parts) == 1:
-            return UnknownIdentifier(
+            return errors.UnknownIdentifier(
                 f"The alias {name!r} is defined by itself, and there is no column of that name.",
                 position=node.position,
             )
@@ -291,7 +272,7 @@ class ExpressionBinder:
             hint = f"There are: {', '.join(known)}."
         if len(node.parts) == 1 and functions.is_scalar(name):
             hint = f"The function is written {name}(). {hint}".rstrip()
-        return UnknownIdentifier(
+        return errors.UnknownIdentifier(
             f"Unknown column or alias {name!r}"
             + (f" in {self.relation.label}." if self.relation.label else "."),
             hint=hint,
@@ -300,19 +281,19 @@ class ExpressionBinder:
 
     # --- calls
 
-    def _function(self, node: sql.Function) -> Expression:
+    def _function(self, node: sql.Function) -> expressions.Expression:
         folded = node.name.lower()
         if node.over is not None:
             return self._window(node)
         if folded in _REFUSED:
-            raise NotSupportedError(_REFUSED[folded])
+            raise errors.NotSupportedError(_REFUSED[folded])
         if (named := named_lambda(self, node.name)) is not None:
             return bind_call_of(self, node, named)
         node = with_lambda(self, node)
         if node.arguments and (given := lambda_of(self, node.arguments[0])) is not None:
             return bind_lambda_function(self, node, given)
         if find_window(node.name) is not None and not functions.is_scalar(node.name):
-            raise BadArguments(
+            raise errors.BadArguments(
                 f"The function {node.name} can only be used as a window function.",
                 hint=f"Write {node.name}(…) OVER (…).",
             )
@@ -320,7 +301,7 @@ class ExpressionBinder:
             return self._aggregate(node)
         special = node.distinct or node.filter is not None or node.parameters or node.nulls
         if special and functions.is_scalar(node.name):
-            raise BadArguments(
+            raise errors.BadArguments(
                 f"{node.name} is not an aggregate function: DISTINCT, FILTER, parameters and "
                 "RESPECT NULLS have no meaning for it."
             )
@@ -334,15 +315,17 @@ class ExpressionBinder:
             return self._case(node)
         return self.call(node.name, self.bind_all(node.arguments))
 
-    def _window(self, node: sql.Function) -> Expression:
+    def _window(self, node: sql.Function) -> expressions.Expression:
         name, arguments = self._with_combinators(node)
         return bind_window(
             self, node, name, self.bind_all(arguments), self.bind_all(node.parameters)
         )
 
-    def _aggregate(self, node: sql.Function) -> Expression:
+    def _aggregate(self, node: sql.Function) -> expressions.Expression:
         if node.nulls is not None:
-            raise NotSupportedError(f"{node.name} with {node.nulls} NULLS is not supported yet.")
+            raise errors.NotSupportedError(
+                f"{node.name} with {node.nulls} NULLS is not supported yet."
+            )
         name, arguments = self._with_combinators(node)
         parameters = self.bind_all(node.parameters)
         groups = self.nullable_keys, self._bound_aliases
@@ -372,30 +355,30 @@ class ExpressionBinder:
             name, arguments = f"{name}If", (*arguments, node.filter)
         return name, arguments
 
-    def _array_join(self, node: sql.Function) -> Expression:
+    def _array_join(self, node: sql.Function) -> expressions.Expression:
         if not self.may_unnest:
-            raise NotSupportedError(
+            raise errors.NotSupportedError(
                 "arrayJoin() makes several rows of one: it belongs into a SELECT of its own.",
                 hint="Use the clause ARRAY JOIN, or a subquery.",
             )
         if len(node.arguments) != 1:
-            raise NumberOfArgumentsDoesntMatch("arrayJoin takes one argument.")
+            raise errors.NumberOfArgumentsDoesntMatch("arrayJoin takes one argument.")
         (argument,) = self.bind_all(node.arguments)
-        data_type = element_type(argument.type)
+        data_type = expressions.element_type(argument.type)
         if data_type is None:
-            raise IllegalTypeOfArgument(
+            raise errors.IllegalTypeOfArgument(
                 f"The argument of arrayJoin must be an Array or a Map, not {argument.type}."
             )
-        return Unnested(data_type, argument)
+        return expressions.Unnested(data_type, argument)
 
-    def _case(self, node: sql.Function) -> Expression:
+    def _case(self, node: sql.Function) -> expressions.Expression:
         """`CASE x WHEN a THEN b … ELSE z END` is `multiIf(x = a, b, …, z)`."""
         if len(node.arguments) < 2 or len(node.arguments) % 2:
-            raise NumberOfArgumentsDoesntMatch("CASE needs WHEN … THEN … pairs and an ELSE.")
+            raise errors.NumberOfArgumentsDoesntMatch("CASE needs WHEN … THEN … pairs and an ELSE.")
         subject, *cases, otherwise = self.bind_all(node.arguments)
-        arguments: list[Expression] = []
+        arguments: list[expressions.Expression] = []
         for when, then in zip(cases[::2], cases[1::2], strict=True):
-            nulls = is_nullable(subject.type) and is_nullable(
+            nulls = types.is_nullable(subject.type) and types.is_nullable(
                 when.type
             )  # which match, as in ClickHouse
             equal = "isNotDistinctFrom" if nulls else "equals"
@@ -406,32 +389,41 @@ class ExpressionBinder:
             arguments = [self._as_string(a) for a in arguments]
         return self.call("multiIf", tuple(arguments))
 
-    def _as_string(self, argument: Expression) -> Expression:
-        if not isinstance(plain(argument.type), FixedString):
+    def _as_string(self, argument: expressions.Expression) -> expressions.Expression:
+        if not isinstance(types.plain(argument.type), types.FixedString):
             return argument
-        return self.cast(argument, Nullable(STRING) if is_nullable(argument.type) else STRING)
+        return self.cast(
+            argument,
+            types.Nullable(types.STRING) if types.is_nullable(argument.type) else types.STRING,
+        )
 
-    def _cast(self, expression: sql.Expression, target: DataType) -> Expression:
+    def _cast(self, expression: sql.Expression, target: types.DataType) -> expressions.Expression:
         bound = self.bind(expression)
         if constants.is_decimal(target):
             bound = constants.cast_literal(expression, bound)
-        if self.surroundings.flag("cast_keep_nullable") and is_nullable(bound.type):
-            target = make_nullable(target)
+        if self.surroundings.flag("cast_keep_nullable") and types.is_nullable(bound.type):
+            target = types.make_nullable(target)
         return self.cast(bound, functions.with_zone_of(bound.type, target))
 
-    def _cast_to_text(self, node: sql.Function) -> Expression:
+    def _cast_to_text(self, node: sql.Function) -> expressions.Expression:
         name = self.bind(node.arguments[1])
-        if not isinstance(name, Constant) or not isinstance(text := name.value.as_py(), str):
-            raise BadArguments("The second argument of CAST must be the name of a type.")
+        if not isinstance(name, expressions.Constant) or not isinstance(
+            text := name.value.as_py(), str
+        ):
+            raise errors.BadArguments("The second argument of CAST must be the name of a type.")
         return self._cast(node.arguments[0], functions.parse_type(text))
 
 
-def bind_condition(binder: ExpressionBinder, node: sql.Expression, clause: str) -> Expression:
+def bind_condition(
+    binder: ExpressionBinder, node: sql.Expression, clause: str
+) -> expressions.Expression:
     """A predicate: of a number type or Bool, or NULL."""
     bound = binder.bind(node)
-    kind = plain(bound.type)
-    if not isinstance(kind, Nothing) and (not is_number(kind) or isinstance(kind, Decimal)):
-        raise IllegalTypeOfColumnForFilter(
+    kind = types.plain(bound.type)
+    if not isinstance(kind, types.Nothing) and (
+        not types.is_number(kind) or isinstance(kind, types.Decimal)
+    ):
+        raise errors.IllegalTypeOfColumnForFilter(
             f"The condition of {clause} has type {bound.type}; it must be an integer, a float or Bool.",
             position=node.position,
         )

@@ -7,32 +7,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from olapdb import functions
+from olapdb import functions, types
 from olapdb.bind import constants
 from olapdb.errors import DataError, Error, NumberOfColumnsDoesntMatch, TypeMismatch
 from olapdb.functions.base import Environment
 from olapdb.functions.kernels.columns import from_scalars, single, structs_from, text
 from olapdb.plan.expressions import Call, Constant, Expression, InSubquery, InValues
 from olapdb.sql import nodes as sql
-from olapdb.types import (
-    UINT8,
-    Array,
-    Boolean,
-    DataType,
-    Decimal,
-    ExactFloat,
-    FixedString,
-    Float,
-    Integer,
-    Map,
-    Nothing,
-    Nullable,
-    String,
-    Tuple,
-    is_nullable,
-    is_number,
-    plain,
-)
 
 if TYPE_CHECKING:
     from olapdb.bind.expressions import ExpressionBinder
@@ -49,10 +30,10 @@ def bind_in(binder: ExpressionBinder, node: sql.In) -> Expression:
     elements = _elements(binder, argument, node.right)
     if not all(isinstance(e, Constant) for e in elements):
         return _in_expressions(binder, argument, elements, node.negated)
-    if isinstance(plain(argument.type), Nothing):
+    if isinstance(types.plain(argument.type), types.Nothing):
         return constants.null()
     if constants.is_null(argument):
-        return Constant(Nullable(UINT8), _NULL)
+        return Constant(types.Nullable(types.UINT8), _NULL)
     values = [e for e in elements if isinstance(e, Constant) and e.value.is_valid]
     return _in_values(argument, values, node.negated, binder.environment)
 
@@ -86,22 +67,26 @@ def _elements(
     bound = binder.bind(right)
     if not isinstance(bound, Constant) or not bound.value.is_valid:
         return (bound,)
-    inner = plain(bound.type)
-    if isinstance(inner, Array) and not isinstance(plain(argument.type), Array):
+    inner = types.plain(bound.type)
+    if isinstance(inner, types.Array) and not isinstance(types.plain(argument.type), types.Array):
         return tuple(Constant(inner.inner, bound.value.values[i]) for i in range(len(bound.value)))
-    if isinstance(inner, Tuple) and not isinstance(plain(argument.type), Tuple):
+    if isinstance(inner, types.Tuple) and not isinstance(types.plain(argument.type), types.Tuple):
         values = zip(inner.elements, bound.value.values(), strict=True)
         return tuple(Constant(t, v) for t, v in values)
     return (bound,)
 
 
 def _is_one_tuple(argument: Expression, elements: Sequence[Expression]) -> bool:
-    of_tuples = any(isinstance(plain(e.type), Tuple) for e in elements)
-    return isinstance(plain(argument.type), Tuple) and not of_tuples
+    of_tuples = any(isinstance(types.plain(e.type), types.Tuple) for e in elements)
+    return isinstance(types.plain(argument.type), types.Tuple) and not of_tuples
 
 
-def _result_type(arguments: Sequence[Expression]) -> DataType:
-    return Nullable(UINT8) if any(is_nullable(a.type) for a in arguments) else UINT8
+def _result_type(arguments: Sequence[Expression]) -> types.DataType:
+    return (
+        types.Nullable(types.UINT8)
+        if any(types.is_nullable(a.type) for a in arguments)
+        else types.UINT8
+    )
 
 
 def _in_expressions(
@@ -115,7 +100,7 @@ def _in_expressions(
 def _in_values(
     argument: Expression, elements: Sequence[Constant], negated: bool, environment: Environment
 ) -> Expression:
-    target = plain(argument.type)
+    target = types.plain(argument.type)
     kept: dict[object, pa.Scalar] = {}
     for element in elements:
         converted = _convert(element, target, environment)
@@ -142,22 +127,28 @@ def _key(value: pa.Scalar) -> object:
     return value
 
 
-def _same_value(argument: Constant, target: DataType, environment: Environment) -> pa.Scalar:
+def _same_value(argument: Constant, target: types.DataType, environment: Environment) -> pa.Scalar:
     converted = constants.cast(argument, target, environment, eager=True)
     assert isinstance(converted, Constant)
     return converted.value
 
 
-def _convert(element: Constant, target: DataType, environment: Environment) -> pa.Scalar | None:
+def _convert(
+    element: Constant, target: types.DataType, environment: Environment
+) -> pa.Scalar | None:
     """The element as the argument's type; None where no value of that type equals it."""
-    source = plain(element.type)
-    if isinstance(target, Tuple) and isinstance(source, Tuple):
+    source = types.plain(element.type)
+    if isinstance(target, types.Tuple) and isinstance(source, types.Tuple):
         return _convert_tuple(element, source, target, environment)
-    if isinstance(source, Nothing) or isinstance(target, Nothing):
+    if isinstance(source, types.Nothing) or isinstance(target, types.Nothing):
         return None
-    if isinstance(target, String) and isinstance(source, FixedString):
+    if isinstance(target, types.String) and isinstance(source, types.FixedString):
         return text(single(element.value))[0]
-    if isinstance(target, String) and not isinstance(source, String) and not is_number(source):
+    if (
+        isinstance(target, types.String)
+        and not isinstance(source, types.String)
+        and not types.is_number(source)
+    ):
         raise TypeMismatch(
             f"IN compares {target} with a list that holds a {source}.",
             hint="Quote the values, or cast the left side.",
@@ -165,19 +156,23 @@ def _convert(element: Constant, target: DataType, environment: Environment) -> p
     try:
         converted = constants.cast(element, target, environment, eager=True)
     except DataError as error:
-        if is_number(target) and is_number(source):
+        if types.is_number(target) and types.is_number(source):
             return None
-        if is_number(target):
+        if types.is_number(target):
             raise constants.not_of_type(element, target) from error
         raise
     assert isinstance(converted, Constant)
-    if is_number(target) and is_number(source) and not _equal_numbers(element, converted):
+    if (
+        types.is_number(target)
+        and types.is_number(source)
+        and not _equal_numbers(element, converted)
+    ):
         return None
     return converted.value
 
 
 def _convert_tuple(
-    element: Constant, source: Tuple, target: Tuple, environment: Environment
+    element: Constant, source: types.Tuple, target: types.Tuple, environment: Environment
 ) -> pa.Scalar | None:
     if len(source.elements) != len(target.elements):
         raise NumberOfColumnsDoesntMatch(
@@ -189,27 +184,27 @@ def _convert_tuple(
     ):
         if not part.is_valid:
             return None
-        made = _convert(Constant(part_type, part), plain(wanted), environment)
+        made = _convert(Constant(part_type, part), types.plain(wanted), environment)
         if made is None:
             return None
-        parts.append(from_scalars([made], plain(wanted).arrow))
+        parts.append(from_scalars([made], types.plain(wanted).arrow))
     return structs_from(parts, target.arrow)[0]
 
 
 def _equal_numbers(one: Constant, other: Constant) -> bool:
     """300 is not among the values of UInt8, 1.5 not among those of Int32."""
     left, right = one.value.as_py(), other.value.as_py()
-    source, target = plain(one.type), plain(other.type)
-    if isinstance(source, Boolean):
+    source, target = types.plain(one.type), types.plain(other.type)
+    if isinstance(source, types.Boolean):
         return True
-    if isinstance(target, Boolean):
+    if isinstance(target, types.Boolean):
         return bool(left == int(right))
-    if isinstance(target, Float):
+    if isinstance(target, types.Float):
         both_nan = left != left and right != right
-        return isinstance(source, Decimal) or both_nan or bool(left == right)
-    if isinstance(plain(other.type), Decimal) and isinstance(left, float):
+        return isinstance(source, types.Decimal) or both_nan or bool(left == right)
+    if isinstance(types.plain(other.type), types.Decimal) and isinstance(left, float):
         return float(right) == left
-    assert isinstance(plain(other.type), Integer | Decimal)
+    assert isinstance(types.plain(other.type), types.Integer | types.Decimal)
     return bool(left == right)
 
 
@@ -217,15 +212,19 @@ def _in_subquery(
     binder: ExpressionBinder, argument: Expression, query: sql.Query, negated: bool
 ) -> Expression:
     bound = binder.queries.subquery(query, binder.inner())
-    if isinstance(plain(argument.type), Nothing) and len(bound.columns) == 1:
+    if isinstance(types.plain(argument.type), types.Nothing) and len(bound.columns) == 1:
         return constants.null()
     arguments = _unpacked(argument, len(bound.columns), binder)
     if len(arguments) != len(bound.columns):
         raise NumberOfColumnsDoesntMatch(
             f"The left side of IN has {len(arguments)} columns, the subquery {len(bound.columns)}."
         )
-    only, shown = plain(arguments[0].type), plain(bound.columns[0].type)
-    if isinstance(only, Tuple) and len(arguments) == 1 and not isinstance(shown, Tuple | Nothing):
+    only, shown = types.plain(arguments[0].type), types.plain(bound.columns[0].type)
+    if (
+        isinstance(only, types.Tuple)
+        and len(arguments) == 1
+        and not isinstance(shown, types.Tuple | types.Nothing)
+    ):
         raise NumberOfColumnsDoesntMatch(
             f"The left side of IN has {len(only.elements)} columns, the subquery 1."
         )
@@ -235,51 +234,53 @@ def _in_subquery(
     ]
     held = [_nullable_as(c.type, t) for c, (_, t) in zip(bound.columns, sides, strict=True)]
     node = binder.queries.converted(bound, held)
-    result = _result_type(arguments) if arguments == (argument,) else UINT8
+    result = _result_type(arguments) if arguments == (argument,) else types.UINT8
     return InSubquery(result, tuple(left for left, _ in sides), node, negated)
 
 
 def _alike(
-    binder: ExpressionBinder, left: Expression, right: DataType
-) -> tuple[Expression, DataType]:
+    binder: ExpressionBinder, left: Expression, right: types.DataType
+) -> tuple[Expression, types.DataType]:
     """The left side of an IN, and the type at which it and the subquery's column are compared.
 
     Where the two types have none in common that suits both, the left side is converted to the
     column's type, as in ClickHouse; a value that would change is NULL, which is in no set.
     """
-    source, target = plain(left.type), plain(right)
+    source, target = types.plain(left.type), types.plain(right)
     try:
         common = functions.common_type([source, target])
     except Error:
         common = None
-    if common is not None and not isinstance(common, ExactFloat):
+    if common is not None and not isinstance(common, types.ExactFloat):
         same = left.type.arrow == common.arrow
         return (left if same else binder.cast(left, _nullable_as(left.type, common))), common
-    if isinstance(source, Array | Tuple | Map) or isinstance(target, Array | Tuple | Map):
+    if isinstance(source, types.Array | types.Tuple | types.Map) or isinstance(
+        target, types.Array | types.Tuple | types.Map
+    ):
         raise _no_comparison(left.type, right)
     try:
-        if isinstance(target, String | FixedString):
-            return binder.cast(left, _nullable_as(left.type, String())), String()
+        if isinstance(target, types.String | types.FixedString):
+            return binder.cast(left, _nullable_as(left.type, types.String())), types.String()
         name = constants.string(target.name)
         return binder.call("accurateCastOrNull", (left, name)), target
     except Error as error:
         raise _no_comparison(left.type, right) from error
 
 
-def _no_comparison(left: DataType, right: DataType) -> TypeMismatch:
+def _no_comparison(left: types.DataType, right: types.DataType) -> TypeMismatch:
     return TypeMismatch(
         f"IN compares {left} with a subquery's column of type {right}.", hint="Cast one of them."
     )
 
 
-def _nullable_as(data_type: DataType, target: DataType) -> DataType:
-    return Nullable(target) if is_nullable(data_type) else target
+def _nullable_as(data_type: types.DataType, target: types.DataType) -> types.DataType:
+    return types.Nullable(target) if types.is_nullable(data_type) else target
 
 
 def _unpacked(argument: Expression, count: int, binder: ExpressionBinder) -> tuple[Expression, ...]:
     """The elements of a tuple on the left side, where the subquery has as many columns."""
-    inner = plain(argument.type)
-    if count == 1 or not isinstance(inner, Tuple):
+    inner = types.plain(argument.type)
+    if count == 1 or not isinstance(inner, types.Tuple):
         return (argument,)
     if isinstance(argument, Call) and argument.name == "tuple":
         return argument.arguments

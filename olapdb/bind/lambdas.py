@@ -13,15 +13,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from olapdb import errors
 from olapdb.bind import constants
-from olapdb.errors import (
-    BadArguments,
-    IllegalAggregation,
-    IllegalTypeOfArgument,
-    NumberOfArgumentsDoesntMatch,
-    UnknownFunction,
-    UnsupportedMethod,
-)
 from olapdb.functions import is_aggregate, registry
 from olapdb.functions.numeric.conditional import plain_lc
 from olapdb.plan.expressions import (
@@ -117,7 +110,7 @@ def named_lambda(binder: ExpressionBinder, name: str) -> sql.Lambda | None:
 def bind_call_of(binder: ExpressionBinder, node: sql.Function, body: sql.Lambda) -> Expression:
     """`f(a)` where f names a lambda: its body, with the arguments for its parameters."""
     if len(node.arguments) != len(body.arguments):
-        raise NumberOfArgumentsDoesntMatch(
+        raise errors.NumberOfArgumentsDoesntMatch(
             f"The lambda {node.name} takes {len(body.arguments)} argument(s),"
             f" {len(node.arguments)} given."
         )
@@ -136,23 +129,23 @@ def bind_lambda_function(
     definition = registry.find_lambda(node.name)
     if definition is None:
         if is_aggregate(node.name):
-            raise UnsupportedMethod(
+            raise errors.UnsupportedMethod(
                 f"The aggregate function {node.name} does not take a lambda.",
                 hint=f"Use arrayMap inside of it: {node.name}(arrayMap(…)).",
             )
         if registry.find(node.name) is None:
-            raise UnknownFunction(f"Function with name {node.name} does not exist.")
-        raise BadArguments(f"Function {node.name} does not take a lambda.")
+            raise errors.UnknownFunction(f"Function with name {node.name} does not exist.")
+        raise errors.BadArguments(f"Function {node.name} does not take a lambda.")
     arguments = binder.bind_all(node.arguments[1:])
     types = [a.type for a in arguments]
     wanted = definition.parameters(definition.name, types)
     depth = binder.lambdas.depth
     if len(set(given.arguments)) < len(given.arguments):
-        raise BadArguments("The arguments of a lambda need different names.")
+        raise errors.BadArguments("The arguments of a lambda need different names.")
     apart = _taken_apart(given, wanted)
     names = ("",) if apart else given.arguments
     if len(names) != len(wanted):
-        raise IllegalTypeOfArgument(
+        raise errors.IllegalTypeOfArgument(
             f"The lambda of function {node.name} takes {len(wanted)} argument(s) here, it has"
             f" {len(given.arguments)}."
         )
@@ -187,7 +180,7 @@ def refuse_parameters(call: AggregateCall) -> None:
     """Raises IllegalAggregation where an aggregate inside a lambda reads the lambda's parameters."""
     for argument in call.arguments:
         for name in sorted(free_parameters(argument)):
-            raise IllegalAggregation(
+            raise errors.IllegalAggregation(
                 f"The aggregate function {call.name} cannot aggregate {shown(name)}, an argument of a"
                 " lambda.",
                 hint="Aggregate an array with arraySum, arrayReduce and their like.",

@@ -5,20 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from olapdb import functions
+from olapdb import errors, functions
 from olapdb.bind import constants
 from olapdb.bind.names import NameAllocator
 from olapdb.bind.scope import BindScope, CommonTable, Surroundings
 from olapdb.config import Settings, lookup
-from olapdb.errors import (
-    Error,
-    ExpectedUnionMode,
-    InternalError,
-    MultipleExpressionsForAlias,
-    NotSupportedError,
-    TooDeepRecursion,
-    UnionStructuresMismatch,
-)
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import AggregateCall, Cast, ColumnRef, Expression, ScalarSubquery
 from olapdb.sql import nodes as sql
@@ -77,7 +68,7 @@ class QueryBinder:
     def below(self, surroundings: Surroundings, outer: object = None) -> Surroundings:
         """One level deeper; `outer` is the ExpressionBinder whose constants are visible there."""
         if surroundings.depth >= _DEPTH_MAX:
-            raise TooDeepRecursion(
+            raise errors.TooDeepRecursion(
                 f"Queries are nested more than {_DEPTH_MAX} deep.", hint="A view that reads itself?"
             )
         from olapdb.bind.expressions import ExpressionBinder
@@ -99,7 +90,7 @@ class QueryBinder:
             case sql.SetOperation():
                 return self._set_operation(query, surroundings)
             case _:
-                raise InternalError(f"The binder does not know {type(query).__name__}.")
+                raise errors.InternalError(f"The binder does not know {type(query).__name__}.")
 
     def subquery(self, query: sql.Query, surroundings: Surroundings) -> BoundQuery:
         return self.query(query, self.below(surroundings))
@@ -113,12 +104,12 @@ class QueryBinder:
             if item.query is None:
                 continue
             if item.name in named:
-                raise MultipleExpressionsForAlias(
+                raise errors.MultipleExpressionsForAlias(
                     f"WITH names two queries {item.name}.", position=item.position
                 )
             named.add(item.name)
             if recursive and _names_table(item.query, item.name):
-                raise NotSupportedError(
+                raise errors.NotSupportedError(
                     f"WITH RECURSIVE {item.name} is not supported yet.", position=item.position
                 )
             table = CommonTable(item, surroundings)
@@ -154,7 +145,7 @@ class QueryBinder:
             return surroundings.text(f"{query.operator.lower()}_default_mode", "ALL").upper()
         mode = surroundings.text("union_default_mode").upper()
         if mode not in ("ALL", "DISTINCT"):
-            raise ExpectedUnionMode(
+            raise errors.ExpectedUnionMode(
                 "Expected ALL or DISTINCT after UNION.",
                 hint="Write UNION ALL to keep duplicates, UNION DISTINCT to remove them, or set "
                 "union_default_mode.",
@@ -195,7 +186,7 @@ class QueryBinder:
     ) -> list[DataType]:
         counts = [len(b.columns) for b in branches]
         if len(set(counts)) > 1:
-            raise UnionStructuresMismatch(
+            raise errors.UnionStructuresMismatch(
                 f"The queries of {query.operator} have different numbers of columns: "
                 f"{', '.join(map(str, counts))}.",
                 position=query.position,
@@ -205,7 +196,7 @@ class QueryBinder:
             distinct = list(dict.fromkeys(c.type for c in columns))
             try:
                 types.append(distinct[0] if len(distinct) == 1 else functions.common_type(distinct))
-            except Error as error:
+            except errors.Error as error:
                 error.message = f"Column {columns[0].name!r} of {query.operator}: {error.message}"
                 raise error.at(query.position) from None
         return types
@@ -279,7 +270,7 @@ def _with_settings(query: sql.Query, surroundings: Surroundings) -> Surroundings
     for setting in query.settings:
         of_statement = setting.name not in MEANING and not lookup(setting.name).neutral
         if surroundings.depth and of_statement:
-            raise NotSupportedError(
+            raise errors.NotSupportedError(
                 f"The setting {setting.name} is of the whole statement, not of a subquery.",
                 hint="Move it to the end of the statement.",
                 position=setting.position or query.position,

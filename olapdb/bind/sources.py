@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from olapdb import errors
 from olapdb.bind import constants
 from olapdb.bind.array_joins import bind_array_join
 from olapdb.bind.expressions import ExpressionBinder
@@ -17,14 +18,6 @@ from olapdb.bind.relation import Qualifier, Relation, RelationColumn
 from olapdb.bind.scope import CommonTable, Surroundings
 from olapdb.bind.table_functions import bind_table_function
 from olapdb.bind.virtual import OF_PARTS, with_names
-from olapdb.errors import (
-    IllegalFinal,
-    InternalError,
-    NotSupportedError,
-    NumberOfColumnsDoesntMatch,
-    UnknownDatabase,
-    UnknownTable,
-)
 from olapdb.model.schema import Column, MaterializedView, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan import nodes as plan
@@ -63,7 +56,7 @@ def bind_source(
             inner = bind_source(queries, source.source, surroundings, aliases)
             return bind_array_join(queries, source, inner, surroundings, aliases or {})
         case _:
-            raise InternalError(f"The binder does not know {type(source).__name__}.")
+            raise errors.InternalError(f"The binder does not know {type(source).__name__}.")
 
 
 def _one_row() -> plan.Node:
@@ -84,7 +77,7 @@ def _table_reference(
     queries: QueryBinder, source: sql.TableReference, surroundings: Surroundings
 ) -> Relation:
     if source.sample is not None:
-        raise NotSupportedError("SAMPLE is not supported yet.", position=source.position)
+        raise errors.NotSupportedError("SAMPLE is not supported yet.", position=source.position)
     name = source.table
     if name.database is None and (common := surroundings.tables.get(name.name)) is not None:
         _refuse_final(source, "a WITH query")
@@ -114,7 +107,7 @@ def find_object(known: Snapshot, name: sql.TableName, database: str) -> SchemaOb
     if found is not None:
         return found
     if database not in known.databases:
-        raise UnknownDatabase(
+        raise errors.UnknownDatabase(
             f"There is no database {database!r}.",
             hint=suggestion(database, known.databases),
             position=name.position,
@@ -123,14 +116,14 @@ def find_object(known: Snapshot, name: sql.TableName, database: str) -> SchemaOb
     if not hint:
         others = [f"{o.database}.{o.name}" for o in known.objects() if o.name == name.name]
         hint = f"Maybe you meant: {', '.join(others[:3])}." if others else ""
-    raise UnknownTable(
+    raise errors.UnknownTable(
         f"There is no table {database}.{name.name}.", hint=hint, position=name.position
     )
 
 
 def _refuse_final(source: sql.TableReference, what: str) -> None:
     if source.final:
-        raise IllegalFinal(f"FINAL has no meaning for {what}.", position=source.position)
+        raise errors.IllegalFinal(f"FINAL has no meaning for {what}.", position=source.position)
 
 
 def _common_table(
@@ -179,7 +172,7 @@ def _materialized_view(
     """Its target's rows, under the view's columns."""
     target = queries.scope.snapshot.by_id(view.target_id)
     if not isinstance(target, Table):
-        raise UnknownTable(
+        raise errors.UnknownTable(
             f"The target of view {view.database}.{view.name} does not exist.",
             position=source.position,
         )
@@ -255,7 +248,7 @@ def _shown(table: Table, aliases_last: bool) -> list[Column]:
 
 def _is_final(table: Table, source: sql.TableReference, surroundings: Surroundings) -> bool:
     if source.final and not table.engine.combines:
-        raise IllegalFinal(
+        raise errors.IllegalFinal(
             f"FINAL has no meaning for {table.database}.{table.name}: {table.engine.name} does not "
             "combine rows.",
             hint="Leave FINAL out.",
@@ -382,7 +375,7 @@ def _renamed(bound: BoundQuery, names: tuple[str, ...], source: sql.Relation) ->
     if not names:
         return bound
     if len(names) != len(bound.columns):
-        raise NumberOfColumnsDoesntMatch(
+        raise errors.NumberOfColumnsDoesntMatch(
             f"{len(names)} column names for a query of {len(bound.columns)} columns.",
             position=source.position,
         )
@@ -399,7 +392,7 @@ def _system_table(queries: QueryBinder, source: sql.TableReference, database: st
         return _builtin(queries, name, qualifiers)
     fields = queries.scope.system_tables(database, name)
     if fields is None:
-        raise UnknownTable(
+        raise errors.UnknownTable(
             f"There is no table {database}.{name}.",
             hint=f"SELECT name FROM system.tables WHERE database = '{database.lower()}' lists them.",
             position=source.table.position,

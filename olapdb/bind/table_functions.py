@@ -6,19 +6,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from olapdb import functions
+from olapdb import errors, functions
 from olapdb.bind import constants
 from olapdb.bind.expressions import ExpressionBinder
 from olapdb.bind.names import located, suggestion
 from olapdb.bind.relation import Relation, RelationColumn
-from olapdb.errors import (
-    BadArguments,
-    IllegalTypeOfArgument,
-    NotSupportedError,
-    NumberOfArgumentsDoesntMatch,
-    NumberOfColumnsDoesntMatch,
-    UnknownFunction,
-)
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import ColumnRef, Constant, Expression
 from olapdb.sql import nodes as sql
@@ -57,10 +49,10 @@ def bind_table_function(
         if name == "values":
             return _values(queries, source, binder)
         if name in _ELSEWHERE:
-            raise NotSupportedError(
+            raise errors.NotSupportedError(
                 f"The table function {source.name} is not supported.", hint=_ELSEWHERE[name]
             )
-        raise UnknownFunction(
+        raise errors.UnknownFunction(
             f"Unknown table function {source.name!r}.", hint=suggestion(source.name, _KNOWN)
         )
 
@@ -71,7 +63,7 @@ def _integer(binder: ExpressionBinder, node: sql.Expression, function: str) -> i
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or value < 0:
-        kind = IllegalTypeOfArgument if isinstance(value, str) else BadArguments
+        kind = errors.IllegalTypeOfArgument if isinstance(value, str) else errors.BadArguments
         raise kind(f"The arguments of {function} are constant integers from 0 on.")
     return value
 
@@ -98,7 +90,7 @@ def _numbers(
             _refuse_zero(stride, source)
             start, count, step = first, -(-length // stride), stride
         case _:
-            raise NumberOfArgumentsDoesntMatch(
+            raise errors.NumberOfArgumentsDoesntMatch(
                 f"{source.name} does not take {len(arguments)} arguments."
             )
     unique = queries.names.unique(shown)
@@ -108,7 +100,7 @@ def _numbers(
 
 def _refuse_zero(step: int, source: sql.TableFunction) -> None:
     if step == 0:
-        raise BadArguments(f"The step of {source.name} must not be 0.")
+        raise errors.BadArguments(f"The step of {source.name} must not be 0.")
 
 
 def _values(queries: QueryBinder, source: sql.TableFunction, binder: ExpressionBinder) -> Relation:
@@ -118,12 +110,12 @@ def _values(queries: QueryBinder, source: sql.TableFunction, binder: ExpressionB
     if rows and (text := _text(rows[0])) is not None and (len(rows) > 1 or " " in text.strip()):
         structure, rows = parse_structure(text), rows[1:]
     if not rows:
-        raise NumberOfArgumentsDoesntMatch("values needs at least one row.")
+        raise errors.NumberOfArgumentsDoesntMatch("values needs at least one row.")
     elements = [_row(row, source) for row in rows]
     width = len(structure) if structure else len(elements[0])
     for row in elements:
         if len(row) != width:
-            raise NumberOfColumnsDoesntMatch(
+            raise errors.NumberOfColumnsDoesntMatch(
                 f"A row of values has {len(row)} columns, not {width}."
             )
     if structure is None:
@@ -149,7 +141,7 @@ def _text(expression: Expression) -> str | None:
 
 def _row(row: Expression, source: sql.TableFunction) -> list[Constant]:
     if not isinstance(row, Constant):
-        raise BadArguments(f"The rows of {source.name} must be constants.")
+        raise errors.BadArguments(f"The rows of {source.name} must be constants.")
     if isinstance(row.type, Tuple) and row.value.is_valid:
         return [Constant(t, v) for t, v in zip(row.type.elements, row.value.values(), strict=True)]
     return [row]
@@ -164,7 +156,7 @@ def parse_structure(text: str) -> list[tuple[str, DataType]]:
         if character == "," and depth == 0:
             name, _, type_name = text[start:at].strip().partition(" ")
             if not name or not type_name.strip():
-                raise BadArguments(
+                raise errors.BadArguments(
                     f"Cannot read the structure {text!r}.", hint="Write 'name Type, name Type'."
                 )
             columns.append((name.strip("`"), functions.parse_type(type_name.strip())))

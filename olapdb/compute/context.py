@@ -14,14 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
-from olapdb.errors import (
-    InterfaceError,
-    InternalError,
-    MemoryLimitExceeded,
-    QueryWasCancelled,
-    TimeoutExceeded,
-    TooManyRows,
-)
+from olapdb import errors
 from olapdb.functions.base import Environment
 from olapdb.model.part import Part
 from olapdb.model.snapshot import Snapshot
@@ -65,7 +58,7 @@ SystemReader = Callable[[str, Sequence[str]], "pa.Table"]
 
 def no_system_tables(name: str, columns: Sequence[str]) -> pa.Table:
     """Where a query can reach no system table: on an executor, in a unit test."""
-    raise InternalError(f"system.{name} was read where there are no system tables.")
+    raise errors.InternalError(f"system.{name} was read where there are no system tables.")
 
 
 class MemoryTracker:
@@ -86,7 +79,7 @@ class MemoryTracker:
         with self._lock:
             wanted = self.used_bytes + more_bytes
             if more_bytes > 0 and self.limit_bytes and wanted > self.limit_bytes:
-                raise MemoryLimitExceeded(
+                raise errors.MemoryLimitExceeded(
                     f"Memory limit for the query exceeded: {what} would bring it to"
                     f" {wanted:,} bytes, max_memory_usage is {self.limit_bytes:,}.",
                     hint="Raise it with SETTINGS max_memory_usage = <bytes> (0, the default, is half"
@@ -171,35 +164,35 @@ class ExecutionContext:
         self.statistics.add_read(rows, read_bytes)
         limit = self.setting("max_rows_to_read", 0)
         if limit and self.statistics.rows_read > limit:
-            raise TooManyRows(
+            raise errors.TooManyRows(
                 f"The query read more than max_rows_to_read = {limit} rows.",
                 hint="Narrow it by the partition or sorting key, or raise the setting.",
             )
 
     def need_store(self) -> Store:
         if self.store is None:
-            raise InternalError("A stored table is read, but the context has no store.")
+            raise errors.InternalError("A stored table is read, but the context has no store.")
         return self.store
 
     def need_snapshot(self) -> Snapshot:
         if self.snapshot is None:
-            raise InternalError("A stored table is read, but the context has no snapshot.")
+            raise errors.InternalError("A stored table is read, but the context has no snapshot.")
         return self.snapshot
 
     def check(self) -> None:
         """Raises QueryWasCancelled or TimeoutExceeded; operators call it once a batch. And
         InterfaceError in the child of a fork, which lacks the threads that the query waits for."""
         if os.getpid() != self._process_id:
-            raise InterfaceError(
+            raise errors.InterfaceError(
                 "The child of a fork cannot go on with what its parent reads.",
                 hint="Run the statement again in the child.",
             )
         if self.cancelled.is_set():
-            raise QueryWasCancelled("The query was cancelled.")
+            raise errors.QueryWasCancelled("The query was cancelled.")
         if self._time_limit_seconds:
             elapsed = self.clock() - self._started
             if elapsed > self._time_limit_seconds:
-                raise TimeoutExceeded(
+                raise errors.TimeoutExceeded(
                     f"The query ran for {elapsed:.3f} seconds, max_execution_time is"
                     f" {self._time_limit_seconds:g}.",
                     hint="Raise it with SETTINGS max_execution_time = <seconds> (0 is no limit).",

@@ -20,20 +20,7 @@ from olapdb.compute.short_circuit import evaluate_lazily, needs_laziness
 from olapdb.errors import InternalError
 from olapdb.functions import cast_column
 from olapdb.functions.base import Column, Environment
-from olapdb.plan.expressions import (
-    Call,
-    Cast,
-    ColumnRef,
-    Constant,
-    Expression,
-    InSubquery,
-    InValues,
-    LambdaFunction,
-    LambdaParameter,
-    ScalarSubquery,
-    inputs_of,
-    walk,
-)
+from olapdb.plan import expressions
 from olapdb.types import Boolean, DataType, Float, Integer, is_nullable, plain
 
 _COMPARISONS: dict[str, Callable[[object, object], pa.Array]] = {
@@ -47,7 +34,7 @@ _COMPARISONS: dict[str, Callable[[object, object], pa.Array]] = {
 
 
 def evaluate(
-    expression: Expression,
+    expression: expressions.Expression,
     batch: pa.RecordBatch,
     environment: Environment,
     subqueries: Subqueries | None = None,
@@ -58,26 +45,26 @@ def evaluate(
     Raises what functions raise (DataError subclasses), InternalError for an unknown expression.
     """
     match expression:
-        case ColumnRef(name=name) | LambdaParameter(name=name):
+        case expressions.ColumnRef(name=name) | expressions.LambdaParameter(name=name):
             return single_chunk(batch.column(name))
-        case Constant(value=value):
+        case expressions.Constant(value=value):
             return value
-        case Call():
+        case expressions.Call():
             return _call(expression, batch, environment, subqueries)
-        case Cast(type=target, argument=argument):
+        case expressions.Cast(type=target, argument=argument):
             value = evaluate(argument, batch, environment, subqueries)
             return cast_column(value, argument.type, target, environment, strict=False)
-        case LambdaFunction():
+        case expressions.LambdaFunction():
             return _lambda_function(expression, batch, environment, subqueries)
-        case InValues():
+        case expressions.InValues():
             return _to_numbers(
                 _in_values(expression, batch, environment, subqueries), expression.type
             )
-        case InSubquery():
+        case expressions.InSubquery():
             return _to_numbers(
                 _in_subquery(expression, batch, environment, subqueries), expression.type
             )
-        case ScalarSubquery(plan=plan):
+        case expressions.ScalarSubquery(plan=plan):
             answer = _answer(subqueries, id(plan))
             if isinstance(answer, Lookup):
                 raise InternalError("A scalar subquery was run as a set.")
@@ -87,7 +74,7 @@ def evaluate(
 
 
 def evaluate_array(
-    expression: Expression,
+    expression: expressions.Expression,
     batch: pa.RecordBatch,
     environment: Environment,
     subqueries: Subqueries | None = None,
@@ -98,7 +85,7 @@ def evaluate_array(
 
 
 def evaluate_predicate(
-    expression: Expression,
+    expression: expressions.Expression,
     batch: pa.RecordBatch,
     environment: Environment,
     subqueries: Subqueries | None = None,
@@ -112,38 +99,40 @@ def evaluate_predicate(
 
 
 def _condition(
-    expression: Expression,
+    expression: expressions.Expression,
     batch: pa.RecordBatch,
     environment: Environment,
     subqueries: Subqueries | None,
 ) -> Column:
     """The condition as Arrow booleans with Kleene's null; a scalar where it is constant."""
     match expression:
-        case InValues():
+        case expressions.InValues():
             return _in_values(expression, batch, environment, subqueries)
-        case InSubquery():
+        case expressions.InSubquery():
             return _in_subquery(expression, batch, environment, subqueries)
-        case Call(name="not", arguments=(argument,)) if _is_condition(argument):
+        case expressions.Call(name="not", arguments=(argument,)) if _is_condition(argument):
             return pc.invert(_condition(argument, batch, environment, subqueries))
-        case Call(name="and" | "or", arguments=arguments) if not needs_laziness(expression):
+        case expressions.Call(name="and" | "or", arguments=arguments) if not needs_laziness(
+            expression
+        ):
             combine = pc.and_kleene if expression.name == "and" else pc.or_kleene
             value = _condition(arguments[0], batch, environment, subqueries)
             for argument in arguments[1:]:
                 value = combine(value, _condition(argument, batch, environment, subqueries))
             return value
-        case Call(name=name, arguments=(left, right)) if name in _COMPARISONS:
+        case expressions.Call(name=name, arguments=(left, right)) if name in _COMPARISONS:
             direct = _compare(name, left, right, batch, environment, subqueries)
             if direct is not None:
                 return direct
     return _to_booleans(evaluate(expression, batch, environment, subqueries), expression.type)
 
 
-def _is_condition(expression: Expression) -> bool:
+def _is_condition(expression: expressions.Expression) -> bool:
     """Whether the boolean form says all that the value does (so that NOT may be applied to it)."""
     match expression:
-        case InValues() | InSubquery():
+        case expressions.InValues() | expressions.InSubquery():
             return True
-        case Call(name=name):
+        case expressions.Call(name=name):
             return name in _COMPARISONS or name in ("and", "or", "not")
         case _:
             return False
@@ -151,8 +140,8 @@ def _is_condition(expression: Expression) -> bool:
 
 def _compare(
     name: str,
-    left: Expression,
-    right: Expression,
+    left: expressions.Expression,
+    right: expressions.Expression,
     batch: pa.RecordBatch,
     environment: Environment,
     subqueries: Subqueries | None,
@@ -204,7 +193,10 @@ def _fit(value: pa.Scalar, arrow: pa.DataType) -> pa.Scalar | None:
 
 
 def _call(
-    call: Call, batch: pa.RecordBatch, environment: Environment, subqueries: Subqueries | None
+    call: expressions.Call,
+    batch: pa.RecordBatch,
+    environment: Environment,
+    subqueries: Subqueries | None,
 ) -> Column:
     if needs_laziness(call):
         return evaluate_lazily(
@@ -219,7 +211,7 @@ def _call(
 
 
 def _lambda_function(
-    expression: LambdaFunction,
+    expression: expressions.LambdaFunction,
     batch: pa.RecordBatch,
     environment: Environment,
     subqueries: Subqueries | None,
@@ -230,7 +222,7 @@ def _lambda_function(
     row."""
     values = [evaluate(a, batch, environment, subqueries) for a in expression.arguments]
     names = [parameter.name for parameter in expression.parameters]
-    captured = sorted(inputs_of(expression.body) - set(names))
+    captured = sorted(expressions.inputs_of(expression.body) - set(names))
     constant = not captured and all(isinstance(v, pa.Scalar) for v in values)
 
     def body(elements: Sequence[pa.Array], owners: np.ndarray) -> pa.Array:
@@ -243,13 +235,16 @@ def _lambda_function(
     return expression.function.run(values, rows, environment, body)
 
 
-def _varies(expression: Expression) -> bool:
+def _varies(expression: expressions.Expression) -> bool:
     """Whether the expression may have another value in each row without reading any column."""
-    return any(isinstance(e, Call) and e.function.volatility == "row" for e in walk(expression))
+    return any(
+        isinstance(e, expressions.Call) and e.function.volatility == "row"
+        for e in expressions.walk(expression)
+    )
 
 
 def _in_values(
-    expression: InValues,
+    expression: expressions.InValues,
     batch: pa.RecordBatch,
     environment: Environment,
     subqueries: Subqueries | None,
@@ -268,7 +263,7 @@ def _in_values(
 
 
 def _in_subquery(
-    expression: InSubquery,
+    expression: expressions.InSubquery,
     batch: pa.RecordBatch,
     environment: Environment,
     subqueries: Subqueries | None,

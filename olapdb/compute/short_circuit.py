@@ -16,19 +16,10 @@ import pyarrow.compute as pc
 from olapdb.compute.batches import broadcast, filter_rows
 from olapdb.functions import default_value
 from olapdb.functions.base import Column, Environment
-from olapdb.plan.expressions import (
-    Call,
-    Cast,
-    ColumnRef,
-    Constant,
-    Expression,
-    InValues,
-    ScalarSubquery,
-    inputs_of,
-)
+from olapdb.plan import expressions
 from olapdb.types import Boolean, DataType, Float, Integer, is_nullable, plain
 
-Evaluate = Callable[[Expression, pa.RecordBatch], Column]
+Evaluate = Callable[[expressions.Expression, pa.RecordBatch], Column]
 
 _SAFE = frozenset(
     {
@@ -69,32 +60,32 @@ _SAFE = frozenset(
 """Functions that cannot fail on numbers and cost less than moving rows about."""
 
 
-def needs_laziness(call: Call) -> bool:
+def needs_laziness(call: expressions.Call) -> bool:
     """Whether evaluating every branch on every row could fail, or would cost much."""
     if not call.function.lazy:
         return False
     return any(not _is_safe(argument) for argument in _branches(call))
 
 
-def _branches(call: Call) -> tuple[Expression, ...]:
+def _branches(call: expressions.Call) -> tuple[expressions.Expression, ...]:
     """The arguments that not all rows need: all but the first condition."""
     return call.arguments[1:]
 
 
-def _is_safe(expression: Expression) -> bool:
+def _is_safe(expression: expressions.Expression) -> bool:
     match expression:
-        case ColumnRef() | Constant() | ScalarSubquery():
+        case expressions.ColumnRef() | expressions.Constant() | expressions.ScalarSubquery():
             return True
-        case InValues():
+        case expressions.InValues():
             return _is_safe(expression.argument)
-        case Cast(type=target, argument=argument):
+        case expressions.Cast(type=target, argument=argument):
             return (
                 _is_simple(target)
                 and _is_simple(argument.type)
                 and (is_nullable(target) or not is_nullable(argument.type))
                 and _is_safe(argument)
             )
-        case Call(name=name, arguments=arguments):
+        case expressions.Call(name=name, arguments=arguments):
             return (
                 name in _SAFE
                 and all(_is_safe(argument) for argument in arguments)
@@ -114,7 +105,7 @@ def _kind(data_type: DataType) -> str:
 
 
 def evaluate_lazily(
-    call: Call, batch: pa.RecordBatch, environment: Environment, evaluate: Evaluate
+    call: expressions.Call, batch: pa.RecordBatch, environment: Environment, evaluate: Evaluate
 ) -> Column:
     """The call's value, as its kernel on all rows would give it had no branch failed."""
     walk = _logical if call.name in ("and", "or") else _conditional
@@ -122,7 +113,9 @@ def evaluate_lazily(
     return call.function.kernel(arguments, batch.num_rows, environment)
 
 
-def _conditional(call: Call, batch: pa.RecordBatch, evaluate: Evaluate) -> Iterator[Column]:
+def _conditional(
+    call: expressions.Call, batch: pa.RecordBatch, evaluate: Evaluate
+) -> Iterator[Column]:
     """Arguments of if and multiIf: condition, value, condition, value, …, else."""
     open_rows = np.ones(batch.num_rows, bool)
     arguments = call.arguments
@@ -135,7 +128,7 @@ def _conditional(call: Call, batch: pa.RecordBatch, evaluate: Evaluate) -> Itera
     yield _spread(arguments[-1], batch, open_rows, evaluate)
 
 
-def _logical(call: Call, batch: pa.RecordBatch, evaluate: Evaluate) -> Iterator[Column]:
+def _logical(call: expressions.Call, batch: pa.RecordBatch, evaluate: Evaluate) -> Iterator[Column]:
     """Arguments of and and or: a row is left out once a false (a true) decided it."""
     open_rows = np.ones(batch.num_rows, bool)
     for argument in call.arguments:
@@ -149,11 +142,14 @@ def _logical(call: Call, batch: pa.RecordBatch, evaluate: Evaluate) -> Iterator[
 
 
 def _spread(
-    expression: Expression, batch: pa.RecordBatch, needed: np.ndarray, evaluate: Evaluate
+    expression: expressions.Expression,
+    batch: pa.RecordBatch,
+    needed: np.ndarray,
+    evaluate: Evaluate,
 ) -> Column:
     """The expression on the rows that need it, as a column of the batch's length."""
     rows = batch.num_rows
-    if isinstance(expression, Constant):
+    if isinstance(expression, expressions.Constant):
         return expression.value
     count = int(needed.sum())
     if count == rows:
@@ -161,7 +157,7 @@ def _spread(
     nullable = is_nullable(expression.type)
     if count == 0:
         return pa.nulls(rows, expression.type.arrow) if nullable else default_value(expression.type)
-    read = inputs_of(expression)
+    read = expressions.inputs_of(expression)
     names = [name for name in batch.schema.names if name in read]
     part = filter_rows(batch.select(names), pa.array(needed))
     value = broadcast(evaluate(expression, part), count, expression.type)

@@ -6,21 +6,7 @@ import datetime
 import time
 from collections.abc import Callable
 
-from olapdb.types import (
-    UUID,
-    Array,
-    Boolean,
-    DataType,
-    DateTime,
-    DateTime64,
-    Decimal,
-    FixedString,
-    Float,
-    Integer,
-    Interval,
-    String,
-    plain,
-)
+from olapdb import types
 from olapdb.types import Date as DateType
 from olapdb.types import Date32 as Date32Type
 
@@ -28,13 +14,13 @@ from olapdb.types import Date32 as Date32Type
 class TypeObject:
     """Compares equal to the `type_code`s (olapdb data types) of its kind."""
 
-    def __init__(self, name: str, matches: Callable[[DataType], bool]) -> None:
+    def __init__(self, name: str, matches: Callable[[types.DataType], bool]) -> None:
         self.name, self._matches = name, matches
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, TypeObject):
             return self.name == other.name
-        return isinstance(other, DataType) and self._matches(plain(other))
+        return isinstance(other, types.DataType) and self._matches(types.plain(other))
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -43,13 +29,16 @@ class TypeObject:
         return self.name
 
 
-STRING = TypeObject("STRING", lambda t: isinstance(t, String | UUID))
-BINARY = TypeObject("BINARY", lambda t: isinstance(t, FixedString))
+STRING = TypeObject("STRING", lambda t: isinstance(t, types.String | types.UUID))
+BINARY = TypeObject("BINARY", lambda t: isinstance(t, types.FixedString))
 NUMBER = TypeObject(
-    "NUMBER", lambda t: isinstance(t, Integer | Float | Decimal | Boolean | Interval)
+    "NUMBER",
+    lambda t: isinstance(
+        t, types.Integer | types.Float | types.Decimal | types.Boolean | types.Interval
+    ),
 )
 DATETIME = TypeObject(
-    "DATETIME", lambda t: isinstance(t, DateType | Date32Type | DateTime | DateTime64)
+    "DATETIME", lambda t: isinstance(t, DateType | Date32Type | types.DateTime | types.DateTime64)
 )
 ROWID = TypeObject("ROWID", lambda t: False)
 
@@ -74,18 +63,18 @@ def TimestampFromTicks(ticks: float) -> datetime.datetime:
     return Timestamp(*time.localtime(ticks)[:6])
 
 
-def display_size(data_type: DataType) -> int | None:
+def display_size(data_type: types.DataType) -> int | None:
     """The length of a fixed string; None where sizes vary."""
-    inner = plain(data_type)
-    return inner.length if isinstance(inner, FixedString) else None
+    inner = types.plain(data_type)
+    return inner.length if isinstance(inner, types.FixedString) else None
 
 
-def precision_and_scale(data_type: DataType) -> tuple[int | None, int | None]:
+def precision_and_scale(data_type: types.DataType) -> tuple[int | None, int | None]:
     """Of decimals and DateTime64 (scale only); None elsewhere."""
-    match plain(data_type):
-        case Decimal(precision, scale):
+    match types.plain(data_type):
+        case types.Decimal(precision, scale):
             return precision, scale
-        case DateTime64(precision):
+        case types.DateTime64(precision):
             return None, precision
-        case Array() | _:
+        case types.Array() | _:
             return None, None

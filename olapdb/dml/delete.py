@@ -114,9 +114,9 @@ def matching(
     scope = BindScope(
         snapshot=snapshot,
         database=change.environment.database,
-        settings=change.settings,
+        settings=change.settings,  # type: ignore[arg-type]
         environment=change.environment,
-        parameters=parameters or (),  # type: ignore[arg-type]
+        parameters=parameters or (),
     )
     context = ExecutionContext(
         snapshot=snapshot,

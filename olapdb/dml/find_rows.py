@@ -51,8 +51,8 @@ def matching_rows(
     scope = BindScope(
         snapshot=around.snapshot,
         database=around.environment.database,
-        settings=around.settings,
-        environment=around.environment,  # type: ignore[arg-type]
+        settings=around.settings,  # type: ignore[arg-type]
+        environment=around.environment,
         parameters=parameters or (),
     )
     for _, value in assignments:

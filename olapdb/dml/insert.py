@@ -19,21 +19,11 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from olapdb import errors
 from olapdb.commit.fair_retry import ATTEMPTS_MAX, Turns
 from olapdb.commit.insert_throttle import insert_delay_ms
 from olapdb.dml.delivery import Delivery, Stretches
 from olapdb.dml.settle import settled
-from olapdb.errors import (
-    Aborted,
-    CatalogBusy,
-    CommitConflict,
-    CommitUnknown,
-    DuplicateInsert,
-    Error,
-    QueryWasCancelled,
-    TableAltered,
-    UnknownTable,
-)
 from olapdb.functions.base import Environment
 from olapdb.ingest.block_stager import BlockStager
 from olapdb.ingest.deduplicate import Admission
@@ -188,7 +178,7 @@ def reads_dimensions(snapshot: Snapshot, table_id: str) -> bool:
 def _table(snapshot: Snapshot, table_id: str) -> Table:
     found = snapshot.by_id(table_id)
     if not isinstance(found, Table):
-        raise UnknownTable("The table of this INSERT does not exist any more.")
+        raise errors.UnknownTable("The table of this INSERT does not exist any more.")
     return found
 
 
@@ -223,7 +213,9 @@ class _Writer:
         try:
             for given in blocks:
                 if self.cancelled is not None and self.cancelled.is_set():
-                    raise QueryWasCancelled("The INSERT was cancelled; nothing was inserted.")
+                    raise errors.QueryWasCancelled(
+                        "The INSERT was cancelled; nothing was inserted."
+                    )
                 block = self.delivery.admit(given)
                 if block.num_rows == 0:
                     continue
@@ -244,7 +236,7 @@ class _Writer:
         staged = stager.staged(table.id, rows)
         try:
             self._wait_for_merges(staged, snapshot)
-        except Error:
+        except errors.Error:
             self.discard(staged.paths)
             raise
         return self.publish(staged, kept, snapshot)
@@ -283,9 +275,9 @@ class _Writer:
                             staged, kept = self._fire_again(staged, kept, fired_on, snapshot)
                             staged = self._settle(staged, kept, snapshot)
                     committed = self._commit(staged, snapshot, attempt)
-            except DuplicateInsert:
+            except errors.DuplicateInsert:
                 return DUPLICATE
-            except CatalogBusy:  # before the attempt began, or in it
+            except errors.CatalogBusy:  # before the attempt began, or in it
                 self.discard(staged.paths)
                 raise
             if committed is None:
@@ -301,7 +293,7 @@ class _Writer:
                 duplicates_dropped=self.delivery.dropped,
             )
         self.discard(staged.paths)
-        raise CommitConflict(
+        raise errors.CommitConflict(
             f"The views of this INSERT's table changed {attempts_max} times while it ran.",
             hint="Nothing was inserted; run it again when they are at rest.",
         )
@@ -311,11 +303,11 @@ class _Writer:
         reach("insert.before_commit")
         try:
             return self._apply(staged, snapshot, attempt >= DIMENSION_ATTEMPTS_MAX)
-        except CommitConflict:
+        except errors.CommitConflict:
             return None
-        except CommitUnknown:
+        except errors.CommitUnknown:
             raise  # nothing is deleted: the files may be the table's now
-        except Error:
+        except errors.Error:
             self.discard(staged.paths)
             raise
 
@@ -389,7 +381,7 @@ class _Writer:
         )
         if versions - {table.version} and not (versions == {before.version} and same_rows):
             self.discard(staged.paths)
-            raise TableAltered(
+            raise errors.TableAltered(
                 f"{table.database}.{table.name} was altered while the INSERT ran.",
                 hint="Nothing was inserted; run it again.",
             )
@@ -453,7 +445,7 @@ class _Writer:
         """Whether another attempt of this INSERT was faster; what was staged is deleted then."""
         try:
             before = self.delivery.came_before()
-        except Error:
+        except errors.Error:
             self.discard(staged.paths)
             raise
         if before:
@@ -482,7 +474,7 @@ class _Writer:
     def _read_back(self, table: Table, parts: tuple[AddPart, ...]) -> pa.Table:
         """A block from its staged parts: the same rows, sorted."""
         if not self._can_read_back(table):
-            raise Aborted(
+            raise errors.Aborted(
                 f"The views on {table.database}.{table.name} changed while a large INSERT ran.",
                 hint="Nothing was inserted; run it again.",
             )

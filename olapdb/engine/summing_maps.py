@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from olapdb import types
 from olapdb.compute.batches import single_chunk
 from olapdb.compute.ordering import OrderColumn, equal_to_previous, sort_indices
 from olapdb.engine.layout import TableLayout
@@ -22,24 +23,18 @@ from olapdb.errors import DecimalOverflow, SizesOfArraysDoNotMatch
 from olapdb.functions.base import Groups
 from olapdb.functions.kernels.columns import decimal_class, with_precision
 from olapdb.model.schema import Column
-from olapdb.types import (
-    UUID,
-    Array,
-    Boolean,
-    DataType,
-    Date,
-    Date32,
-    DateTime,
-    Decimal,
-    FixedString,
-    Float,
-    Integer,
-    Nullable,
-    String,
-)
 
-_KEY_TYPES = (Integer, Boolean, Date, Date32, DateTime, UUID, String, FixedString)
-_VALUE_TYPES = (Integer, Boolean, Float, Decimal)
+_KEY_TYPES = (
+    types.Integer,
+    types.Boolean,
+    types.Date,
+    types.Date32,
+    types.DateTime,
+    types.UUID,
+    types.String,
+    types.FixedString,
+)
+_VALUE_TYPES = (types.Integer, types.Boolean, types.Float, types.Decimal)
 _KEY_ENDINGS = ("ID", "Key", "Type")
 
 
@@ -60,7 +55,7 @@ def nested_maps(layout: TableLayout) -> tuple[NestedMap, ...]:
     found: dict[str, list[Column]] = {}
     for column in layout.table.stored_columns:
         name, dot, _ = column.name.partition(".")
-        if dot and name.endswith("Map") and isinstance(column.type, Array):
+        if dot and name.endswith("Map") and isinstance(column.type, types.Array):
             found.setdefault(name, []).append(column)
     in_keys = layout.sorting_columns | layout.partition_columns
     maps = (_map_of(columns) for columns in found.values())
@@ -78,13 +73,13 @@ def _map_of(columns: list[Column]) -> NestedMap | None:
     return NestedMap(tuple(c.name for c in keys), tuple(c.name for c in values))
 
 
-def _element(column: Column) -> DataType:
-    assert isinstance(column.type, Array)
+def _element(column: Column) -> types.DataType:
+    assert isinstance(column.type, types.Array)
     return column.type.inner
 
 
-def _is_summable(data_type: DataType) -> bool:
-    inner = data_type.inner if isinstance(data_type, Nullable) else data_type
+def _is_summable(data_type: types.DataType) -> bool:
+    inner = data_type.inner if isinstance(data_type, types.Nullable) else data_type
     return isinstance(inner, _VALUE_TYPES)
 
 

@@ -14,15 +14,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import (
-    FOREIGN,
-    DataError,
-    IllegalColumn,
-    IllegalTypeOfArgument,
-    NumberOfArgumentsDoesntMatch,
-    ProgrammingError,
-    foreign_error,
-)
+from olapdb import errors
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall, Volatility
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.supertypes import NULL_TYPE, low_cardinality_result
@@ -91,14 +83,14 @@ class Definition:
                     else f"at least {self.minimum}"
                 )
             )
-            raise NumberOfArgumentsDoesntMatch(
+            raise errors.NumberOfArgumentsDoesntMatch(
                 f"Function {name} takes {wanted} argument(s), {count} given."
             )
         doing = _doing(name, arguments)
         try:
             return _telling(self.resolver(self.name, arguments), doing)
-        except (*FOREIGN, pa.ArrowException) as error:
-            raise foreign_error(error, doing()) or error from error
+        except (*errors.FOREIGN, pa.ArrowException) as error:
+            raise errors.foreign_error(error, doing()) or error from error
 
 
 def _doing(name: str, arguments: Sequence[Argument]) -> Callable[[], str]:
@@ -111,8 +103,8 @@ def _telling(call: ScalarCall, doing: Callable[[], str]) -> ScalarCall:
     def run(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         try:
             return call.kernel(values, rows, environment)
-        except (*FOREIGN, pa.ArrowException) as error:
-            raise foreign_error(error, doing()) or error from error
+        except (*errors.FOREIGN, pa.ArrowException) as error:
+            raise errors.foreign_error(error, doing()) or error from error
 
     return replace(call, kernel=run)
 
@@ -198,7 +190,7 @@ def null_safe(
         kept = [a if isinstance(a, pa.Scalar) else a.filter(mask) for a in arrays]
         try:
             made = kernel(kept, _with_rows(invocation, int(valid.sum())))
-        except DataError as error:
+        except errors.DataError as error:
             if error.row is not None:
                 error.row = int(np.flatnonzero(valid)[error.row])
             raise
@@ -233,8 +225,8 @@ def custom(
     return Definition(name, resolver, minimum, maximum, aliases, insensitive)
 
 
-def illegal(name: str, data_type: DataType, wanted: str) -> IllegalTypeOfArgument:
-    return IllegalTypeOfArgument(
+def illegal(name: str, data_type: DataType, wanted: str) -> errors.IllegalTypeOfArgument:
+    return errors.IllegalTypeOfArgument(
         f"Illegal type {data_type} of argument of function {name}: {wanted} expected."
     )
 
@@ -258,9 +250,9 @@ def fixed_rule(result: DataType, kinds: tuple[type, ...], wanted: str) -> TypeRu
     return rule
 
 
-def _not_constant(value: pa.Scalar | None) -> type[ProgrammingError]:
+def _not_constant(value: pa.Scalar | None) -> type[errors.ProgrammingError]:
     """As ClickHouse tells a wrong type from a column where a constant should be."""
-    return IllegalColumn if value is None else IllegalTypeOfArgument
+    return errors.IllegalColumn if value is None else errors.IllegalTypeOfArgument
 
 
 def constant_text(name: str, arguments: Sequence[Argument], at: int, meaning: str) -> str:

@@ -21,17 +21,8 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from olapdb import errors
 from olapdb.engine.column_defaults import DefaultColumns
-from olapdb.errors import (
-    ArgumentOutOfBound,
-    CannotConvertType,
-    CannotInsertNull,
-    DataError,
-    DuplicateColumn,
-    IllegalColumn,
-    NoSuchColumn,
-    NumberOfColumnsDoesntMatch,
-)
 from olapdb.functions import cast_column, store_column
 from olapdb.functions.base import Environment
 from olapdb.ingest.arrays import one_array
@@ -112,7 +103,7 @@ class BlockMaker:
             if array.null_count and not is_nullable(target) and not self.null_as_default:
                 row = int(pc.index(pc.is_null(array), True).as_py())
                 raise _named(
-                    CannotInsertNull(f"NULL is no value of {column.type}.").at_row(row),
+                    errors.CannotInsertNull(f"NULL is no value of {column.type}.").at_row(row),
                     self.table,
                     name,
                     first_row,
@@ -122,7 +113,7 @@ class BlockMaker:
             if self.lossy:
                 return cast_column(array, source, target, environment, strict=True)
             return store_column(array, source, target, environment)
-        except DataError as error:
+        except errors.DataError as error:
             raise _named(error, self.table, name, first_row) from None
 
     def _without_nulls(
@@ -219,7 +210,7 @@ def _maker(
 ) -> BlockMaker:
     names = tuple(schema.names) if names is None else names
     if len(names) != len(schema):
-        raise NumberOfColumnsDoesntMatch(
+        raise errors.NumberOfColumnsDoesntMatch(
             f"The data have {len(schema)} columns, the INSERT into {table.database}.{table.name}"
             f" names {len(names)}: {', '.join(names)}.",
             hint="Give one value for each column, or list the columns after the table's name.",
@@ -235,20 +226,22 @@ def _positions(table: Table, names: Sequence[str]) -> dict[str, int]:
         where = f"{table.database}.{table.name}"
         if column is None:
             have = ", ".join(c.name for c in table.columns)
-            raise NoSuchColumn(f"There is no column {name} in {where}.", hint=f"It has {have}.")
+            raise errors.NoSuchColumn(
+                f"There is no column {name} in {where}.", hint=f"It has {have}."
+            )
         if column.default_kind in ("MATERIALIZED", "ALIAS"):
-            kind = NoSuchColumn if column.default_kind == "ALIAS" else IllegalColumn
+            kind = errors.NoSuchColumn if column.default_kind == "ALIAS" else errors.IllegalColumn
             raise kind(
                 f"Column {name} of {where} is {column.default_kind}: it cannot be inserted.",
                 hint="Leave it out; it is computed.",
             )
         if name in positions:
-            raise DuplicateColumn(f"Column {name} of {where} is given twice.")
+            raise errors.DuplicateColumn(f"Column {name} of {where} is given twice.")
         positions[name] = at
     return positions
 
 
-def _named(error: DataError, table: Table, name: str, first_row: int) -> DataError:
+def _named(error: errors.DataError, table: Table, name: str, first_row: int) -> errors.DataError:
     """The error with the place: table, column, and the row of the whole INSERT, from 1."""
     row = None if error.row is None else first_row + error.row
     place = f"Column {name} of {table.database}.{table.name}"
@@ -274,7 +267,7 @@ def _cut(
     tables: Iterator[pa.Table], max_rows: int, min_rows: int, min_bytes: int
 ) -> Iterator[pa.Table]:
     if max_rows < 1:
-        raise ArgumentOutOfBound("max_insert_block_size is at least 1.")
+        raise errors.ArgumentOutOfBound("max_insert_block_size is at least 1.")
     held: list[pa.Table] = []
     rows, held_bytes = 0, 0
     for table in tables:
@@ -312,7 +305,7 @@ def _plain_array(column: pa.ChunkedArray) -> pa.Array:
         try:
             column = column.cast(wanted)
         except pa.ArrowInvalid as error:  # bytes that are no UTF-8
-            raise CannotConvertType(f"Arrow type {column.type}: {error}.") from error
+            raise errors.CannotConvertType(f"Arrow type {column.type}: {error}.") from error
     return one_array(column)
 
 
@@ -345,7 +338,7 @@ def type_of_arrow(kind: pa.DataType) -> DataType:
 
     name = _type_name(_plain_arrow(kind))
     if name is None:
-        raise CannotConvertType(
+        raise errors.CannotConvertType(
             f"Arrow type {kind} has no ClickHouse type here.",
             hint="Cast the column before inserting it, to a number, string, date or timestamp.",
         )

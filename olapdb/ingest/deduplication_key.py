@@ -4,46 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from olapdb import errors, types
 from olapdb.config import TABLE_SETTINGS, SettingValue, is_deduplication
-from olapdb.errors import (
-    ArgumentOutOfBound,
-    BadArguments,
-    BadTypeOfField,
-    DuplicateColumn,
-    IllegalColumn,
-    NoSuchColumn,
-    NotSupportedError,
-)
 from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
-from olapdb.types import (
-    UUID,
-    Boolean,
-    Date,
-    Date32,
-    DateTime,
-    DateTime64,
-    Decimal,
-    FixedString,
-    Integer,
-    String,
-    plain,
-)
 
 WINDOW_ROWS_MAX = 100_000_000
 """Of a table: about 2 GB of memory in each process that inserts into it, 1.6 GB in the catalog."""
 _WINDOW_ROWS = TABLE_SETTINGS["deduplicate_window_rows"].default
 _KEY_TYPES = (
-    Integer,
-    String,
-    FixedString,
-    UUID,
-    Date,
-    Date32,
-    DateTime,
-    DateTime64,
-    Decimal,
-    Boolean,
+    types.Integer,
+    types.String,
+    types.FixedString,
+    types.UUID,
+    types.Date,
+    types.Date32,
+    types.DateTime,
+    types.DateTime64,
+    types.Decimal,
+    types.Boolean,
 )
 
 
@@ -69,20 +48,20 @@ def key_rule(table: Table) -> KeyRule | None:
     if not named.strip():
         lonely = next((n for n in settings if is_deduplication(n) and n != "deduplicate_by"), None)
         if lonely is not None:
-            raise BadArguments(
+            raise errors.BadArguments(
                 f"Setting {lonely} has no meaning without deduplicate_by.",
                 hint="Name the columns that identify a row: SETTINGS deduplicate_by = 'event_id'.",
             )
         return None
     if not (table.engine.is_merge_tree or table.engine.name == "Null"):
-        raise NotSupportedError(
+        raise errors.NotSupportedError(
             f"deduplicate_by is not supported by the engine {table.engine.name}.",
             hint="Use an engine of the MergeTree family, or Null.",
         )
     columns = [_key_column(table, name) for name in _names(named)]
     window_rows = int(settings.get("deduplicate_window_rows", _WINDOW_ROWS))
     if window_rows > WINDOW_ROWS_MAX:
-        raise ArgumentOutOfBound(
+        raise errors.ArgumentOutOfBound(
             f"deduplicate_window_rows is at most {WINDOW_ROWS_MAX}, not {window_rows}.",
             hint="A key takes about 20 bytes of memory in each process that inserts.",
         )
@@ -101,8 +80,8 @@ def check_deduplication(table: Table, snapshot: Snapshot) -> None:
         raise refused_target(table)
 
 
-def refused_target(table: Table) -> NotSupportedError:
-    return NotSupportedError(
+def refused_target(table: Table) -> errors.NotSupportedError:
+    return errors.NotSupportedError(
         f"{table.database}.{table.name} drops rows by deduplicate_by, and cannot be the target of a"
         " view: it would not hold what the view makes of its source.",
         hint="Deduplicate the view's source instead.",
@@ -112,7 +91,7 @@ def refused_target(table: Table) -> NotSupportedError:
 def refuse_tasks(table: Table) -> None:
     """NotSupportedError where rows that tasks staged cannot be read back as they came."""
     if key_rule(table) is not None and (table.engine.combines or not table.engine.stores_rows):
-        raise NotSupportedError(
+        raise errors.NotSupportedError(
             f"A cluster cannot insert into {table.database}.{table.name}, which has deduplicate_by"
             f" and the engine {table.engine.name}.",
             hint="Insert into a MergeTree table with deduplicate_by, or with connection.insert().",
@@ -135,7 +114,7 @@ def _names(text: str) -> list[str]:
     names = [one.strip().strip("`") for one in text.split(",")]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise DuplicateColumn(f"deduplicate_by names {twice} twice.")
+        raise errors.DuplicateColumn(f"deduplicate_by names {twice} twice.")
     return names
 
 
@@ -143,17 +122,17 @@ def _key_column(table: Table, name: str) -> Column:
     where = f"{table.database}.{table.name}"
     column = table.column(name)
     if column is None:
-        raise NoSuchColumn(
+        raise errors.NoSuchColumn(
             f"deduplicate_by names {name!r}, which is no column of {where}.",
             hint=f"It has {', '.join(c.name for c in table.columns)}.",
         )
     if not column.stored:
-        raise IllegalColumn(
+        raise errors.IllegalColumn(
             f"deduplicate_by names {name} of {where}, which is {column.default_kind}.",
             hint="Name columns that are stored.",
         )
-    if not isinstance(plain(column.type), _KEY_TYPES):
-        raise BadTypeOfField(
+    if not isinstance(types.plain(column.type), _KEY_TYPES):
+        raise errors.BadTypeOfField(
             f"deduplicate_by names {name} of {where}, whose type {column.type} is no identity.",
             hint="Use whole numbers, strings, UUIDs, dates, times or decimals.",
         )
@@ -162,9 +141,9 @@ def _key_column(table: Table, name: str) -> Column:
 
 def _form(column: Column) -> str:
     """What its values are hashed as."""
-    kind = plain(column.type)
-    if isinstance(kind, Integer | Boolean):
+    kind = types.plain(column.type)
+    if isinstance(kind, types.Integer | types.Boolean):
         return "integer"
-    if isinstance(kind, Date | Date32):
+    if isinstance(kind, types.Date | types.Date32):
         return "date"
-    return "string" if isinstance(kind, String) else str(kind.arrow)
+    return "string" if isinstance(kind, types.String) else str(kind.arrow)

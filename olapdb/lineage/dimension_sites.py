@@ -17,28 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.optimize.conditions import all_of, conjuncts
-from olapdb.plan.expressions import (
-    Call,
-    Expression,
-    InSubquery,
-    InValues,
-    ScalarSubquery,
-    columns_of,
-    walk,
-)
-from olapdb.plan.nodes import (
-    Aggregate,
-    ArrayJoin,
-    Distinct,
-    Filter,
-    Join,
-    Node,
-    Project,
-    Scan,
-    Sort,
-    Union,
-    Values,
-)
+from olapdb.plan import expressions, nodes
 from olapdb.plan.tree import all_scans, expressions_of, subqueries_of, walk_nodes, with_inputs
 from olapdb.types import UINT8, Float, plain
 
@@ -55,9 +34,9 @@ class Place:
     rows that the source's rows meet."""
 
     path: Path
-    side: Node
-    subquery: InSubquery | None = None
-    join: Join | None = None
+    side: nodes.Node
+    subquery: expressions.InSubquery | None = None
+    join: nodes.Join | None = None
 
     @property
     def by_presence(self) -> bool:
@@ -65,7 +44,7 @@ class Place:
         return self.join is None or self.join.strictness in ("SEMI", "ANTI")
 
 
-def places(root: Node, source_id: str, changed: frozenset[str]) -> tuple[Place, ...] | None:
+def places(root: nodes.Node, source_id: str, changed: frozenset[str]) -> tuple[Place, ...] | None:
     """Where rows of the source meet one of the changed tables.
 
     None where the result is not made of the source's rows one by one (LIMIT, HAVING, a second
@@ -82,28 +61,28 @@ def places(root: Node, source_id: str, changed: frozenset[str]) -> tuple[Place, 
     return tuple(found)
 
 
-def reads_one_by_one(side: Node, changed: frozenset[str]) -> bool:
+def reads_one_by_one(side: nodes.Node, changed: frozenset[str]) -> bool:
     """Whether each row of the side is made of one row of a changed table: the rows that differ are
     then made of the table's rows that differ."""
-    while isinstance(side, Filter | Project):
+    while isinstance(side, nodes.Filter | nodes.Project):
         if any(True for _ in subqueries_of(side)):
             return False
         side = side.child
-    if not isinstance(side, Scan) or any(True for _ in subqueries_of(side)):
+    if not isinstance(side, nodes.Scan) or any(True for _ in subqueries_of(side)):
         return False
     combines = side.final and side.table.engine.combines
     return side.table.id in changed and not combines
 
 
-def is_grouped(root: Node) -> bool:
-    return any(isinstance(node, Aggregate) for node in walk_nodes(root))
+def is_grouped(root: nodes.Node) -> bool:
+    return any(isinstance(node, nodes.Aggregate) for node in walk_nodes(root))
 
 
 # --- the form of a plan ---------------------------------------------------------------------------
 
 
 def _places(
-    node: Node, source_id: str, changed: frozenset[str], path: Path, *, grouped: bool
+    node: nodes.Node, source_id: str, changed: frozenset[str], path: Path, *, grouped: bool
 ) -> Iterator[Place | None]:
     """The places at and below the node; None among them where it cannot be told."""
     if not _reads(node, changed):
@@ -113,25 +92,31 @@ def _places(
         return
     yield from _places_in_expressions(node, changed, path)
     match node:
-        case Join(left=left, right=right):
+        case nodes.Join(left=left, right=right):
             if not _is_plain(node) or any(_reads(one, changed) for one in subqueries_of(node)):
                 yield None
             elif _reads(right, changed):
                 known = _is_row_wise(left) and bool(right.schema)
                 known = known and not _reads(right, frozenset({source_id}))
                 yield Place(path, right, join=node) if known else None
-            below: tuple[Node, ...] = (left,)
-        case Aggregate(child=child):
+            below: tuple[nodes.Node, ...] = (left,)
+        case nodes.Aggregate(child=child):
             if grouped:
                 yield None
             grouped, below = True, (child,)
-        case Filter(child=child):
+        case nodes.Filter(child=child):
             if not _is_row_wise(child):
                 yield None
             below = (child,)
-        case Project() | ArrayJoin() | Sort(limit=None) | Distinct(keys=()) | Union():
+        case (
+            nodes.Project()
+            | nodes.ArrayJoin()
+            | nodes.Sort(limit=None)
+            | nodes.Distinct(keys=())
+            | nodes.Union()
+        ):
             below = node.children()
-        case Scan():
+        case nodes.Scan():
             below = ()
         case _:
             yield None
@@ -141,84 +126,91 @@ def _places(
 
 
 def _places_in_expressions(
-    node: Node, changed: frozenset[str], path: Path
+    node: nodes.Node, changed: frozenset[str], path: Path
 ) -> Iterator[Place | None]:
     for expression in expressions_of(node):
-        for one in walk(expression):
+        for one in expressions.walk(expression):
             match one:
-                case ScalarSubquery(plan=plan) if _reads(plan, changed):
+                case expressions.ScalarSubquery(plan=plan) if _reads(plan, changed):
                     yield None
-                case InSubquery(plan=plan) if _reads(plan, changed):
-                    known = isinstance(node, Filter | Project | Aggregate | Scan)
+                case expressions.InSubquery(plan=plan) if _reads(plan, changed):
+                    known = isinstance(
+                        node, nodes.Filter | nodes.Project | nodes.Aggregate | nodes.Scan
+                    )
                     known = known and all(_is_row_wise(child) for child in node.children())
                     known = known and not any(_asks(a, changed) for a in one.arguments)
                     yield Place(path, plan, subquery=one) if known else None
 
 
-def _asks(expression: Expression, changed: frozenset[str]) -> bool:
+def _asks(expression: expressions.Expression, changed: frozenset[str]) -> bool:
     return any(
-        isinstance(one, ScalarSubquery | InSubquery) and _reads(one.plan, changed)
-        for one in walk(expression)
+        isinstance(one, expressions.ScalarSubquery | expressions.InSubquery)
+        and _reads(one.plan, changed)
+        for one in expressions.walk(expression)
     )
 
 
-def _is_row_wise(node: Node) -> bool:
+def _is_row_wise(node: nodes.Node) -> bool:
     """Whether each row of the node is made of one row of its left-most table."""
     match node:
-        case Scan():
+        case nodes.Scan():
             return True
-        case Join(left=left):
+        case nodes.Join(left=left):
             return _is_plain(node) and _is_row_wise(left)
-        case Filter() | Project() | ArrayJoin() | Sort(limit=None):
+        case nodes.Filter() | nodes.Project() | nodes.ArrayJoin() | nodes.Sort(limit=None):
             return _is_row_wise(node.children()[0])
-        case Union(inputs=inputs):
+        case nodes.Union(inputs=inputs):
             return all(_is_row_wise(one) for one in inputs)
         case _:
             return False
 
 
-def _is_plain(node: Join) -> bool:
+def _is_plain(node: nodes.Join) -> bool:
     return node.kind in ("INNER", "LEFT", "CROSS") and node.strictness in ("ALL", "SEMI", "ANTI")
 
 
-def _is_volatile(expression: Expression) -> bool:
+def _is_volatile(expression: expressions.Expression) -> bool:
     return any(
-        isinstance(one, Call) and one.function.volatility != "pure" and one.name != "throwIf"
-        for one in walk(expression)
+        isinstance(one, expressions.Call)
+        and one.function.volatility != "pure"
+        and one.name != "throwIf"
+        for one in expressions.walk(expression)
     )
 
 
-def _reads(node: Node, table_ids: frozenset[str]) -> bool:
+def _reads(node: nodes.Node, table_ids: frozenset[str]) -> bool:
     return any(one.table.id in table_ids for one in all_scans(node))
 
 
 # --- who meets the changed rows -------------------------------------------------------------------
 
 
-def kept_to(root: Node, place: Place, met: pa.Table, keys: Mapping[int, pa.Array]) -> Node:
+def kept_to(
+    root: nodes.Node, place: Place, met: pa.Table, keys: Mapping[int, pa.Array]
+) -> nodes.Node:
     """The plan, its rows at the place kept to those that meet one of the rows `met` of its side.
 
     `keys` are the values of a join's right keys in `met`, by position: what parts and row groups
     are pruned by, on both sides of the join."""
 
-    def change(node: Node) -> Node:
+    def change(node: nodes.Node) -> nodes.Node:
         if place.subquery is not None:
             return _with_members(node, place.subquery, met)
-        assert isinstance(node, Join)
+        assert isinstance(node, nodes.Join)
         return _with_partners(node, met, keys)
 
     return _replaced(root, place.path, change)
 
 
-def _with_partners(join: Join, met: pa.Table, keys: Mapping[int, pa.Array]) -> Node:
+def _with_partners(join: nodes.Join, met: pa.Table, keys: Mapping[int, pa.Array]) -> nodes.Node:
     left, right = join.left, join.right
     for at, values in keys.items():
         of_left = _one_of(join.left_keys[at], values)
         of_right = _one_of(join.right_keys[at], values)
-        left = left if of_left is None else Filter(left, of_left)
-        right = right if of_right is None else Filter(right, of_right)
-    partners = Values(join.right.schema, met)
-    kept = Join(
+        left = left if of_left is None else nodes.Filter(left, of_left)
+        right = right if of_right is None else nodes.Filter(right, of_right)
+    partners = nodes.Values(join.right.schema, met)
+    kept = nodes.Join(
         left,
         partners,
         "LEFT",
@@ -231,35 +223,37 @@ def _with_partners(join: Join, met: pa.Table, keys: Mapping[int, pa.Array]) -> N
     return replace(join, left=kept, right=right)
 
 
-def _with_members(node: Node, subquery: InSubquery, met: pa.Table) -> Node:
-    values = Values(subquery.plan.schema, met)
-    wanted: list[Expression] = [
+def _with_members(node: nodes.Node, subquery: expressions.InSubquery, met: pa.Table) -> nodes.Node:
+    values = nodes.Values(subquery.plan.schema, met)
+    wanted: list[expressions.Expression] = [
         one
         for argument, column in zip(subquery.arguments, met.columns, strict=True)
         if (one := _one_of(argument, column.combine_chunks())) is not None
     ]
-    wanted.append(InSubquery(UINT8, subquery.arguments, values, False))
-    if isinstance(node, Scan):
+    wanted.append(expressions.InSubquery(UINT8, subquery.arguments, values, False))
+    if isinstance(node, nodes.Scan):
         own = conjuncts(node.predicate) if node.predicate is not None else []
         return replace(node, predicate=all_of([*wanted, *own]))
-    return with_inputs(node, (Filter(node.children()[0], all_of(wanted)),))
+    return with_inputs(node, (nodes.Filter(node.children()[0], all_of(wanted)),))
 
 
-def _one_of(argument: Expression, values: pa.Array) -> Expression | None:
+def _one_of(argument: expressions.Expression, values: pa.Array) -> expressions.Expression | None:
     """A condition by which parts and row groups are pruned; None where there is none. It keeps
     every row that has a partner: the exact condition stays beside it."""
     arrow = values.type
     if isinstance(plain(argument.type), Float) or argument.type.arrow != arrow:
         return None
-    if not columns_of(argument) or pa.types.is_nested(arrow) or pa.types.is_null(arrow):
+    if not expressions.columns_of(argument) or pa.types.is_nested(arrow) or pa.types.is_null(arrow):
         return None
     distinct = pc.unique(values.drop_null())
     if len(distinct) > KEY_VALUES_MAX:
         return None
-    return InValues(UINT8, argument, distinct, tuple(distinct), False)
+    return expressions.InValues(UINT8, argument, distinct, tuple(distinct), False)
 
 
-def _replaced(root: Node, path: Path, change: Callable[[Node], Node]) -> Node:
+def _replaced(
+    root: nodes.Node, path: Path, change: Callable[[nodes.Node], nodes.Node]
+) -> nodes.Node:
     if not path:
         return change(root)
     children = list(root.children())

@@ -8,81 +8,62 @@ from dataclasses import replace
 import pyarrow as pa
 
 from olapdb.errors import InternalError
+from olapdb.plan import nodes
 from olapdb.plan.expressions import ColumnRef, Expression, columns_of
-from olapdb.plan.nodes import (
-    Aggregate,
-    ArrayJoin,
-    Distinct,
-    Field,
-    Filter,
-    Join,
-    Limit,
-    LimitBy,
-    Node,
-    Numbers,
-    Project,
-    Scan,
-    SetDifference,
-    Sort,
-    SystemScan,
-    Union,
-    Values,
-    Window,
-)
 
 Names = frozenset[str]
 
 
-def prune_columns(root: Node) -> Node:
+def prune_columns(root: nodes.Node) -> nodes.Node:
     """The root keeps its schema."""
     return _exactly(_prune(root, frozenset(f.name for f in root.schema)), root.schema)
 
 
-def _prune(node: Node, needed: Names) -> Node:
+def _prune(node: nodes.Node, needed: Names) -> nodes.Node:
     """The node with at least the needed columns, in their order, and few others."""
     match node:
-        case Scan():
+        case nodes.Scan():
             return _scan(node, needed)
-        case SystemScan():
+        case nodes.SystemScan():
             kept = [(c, t) for c, t in zip(node.columns, node.types, strict=True) if c[0] in needed]
             return replace(node, columns=tuple(c for c, _ in kept), types=tuple(t for _, t in kept))
-        case Values():
+        case nodes.Values():
             return _values(node, needed)
-        case Numbers():
+        case nodes.Numbers():
             return node
-        case Filter():
+        case nodes.Filter():
             child = _prune(node.child, needed | columns_of(node.predicate))
             return replace(node, child=child)
-        case Project():
+        case nodes.Project():
             kept_expressions = tuple((n, e) for n, e in node.expressions if n in needed)
             child = _prune(node.child, _used(e for _, e in kept_expressions))
-            return Project(child, kept_expressions)
-        case ArrayJoin():
+            return nodes.Project(child, kept_expressions)
+        case nodes.ArrayJoin():
             beside = tuple(f for f in node.kept if f.name in needed)
             used = frozenset(f.name for f in beside) | _used(e for _, e in node.arrays)
             return replace(node, child=_prune(node.child, used), kept=beside)
-        case Aggregate():
+        case nodes.Aggregate():
             aggregates = tuple((n, a) for n, a in node.aggregates if n in needed)
             arguments = (e for _, call in aggregates for e in call.arguments)
             used = _used([*(e for _, e in node.keys), *arguments])
             return replace(node, child=_prune(node.child, used), aggregates=aggregates)
-        case Window():
+        case nodes.Window():
             return _window(node, needed)
-        case Join():
+        case nodes.Join():
             return _join(node, needed)
-        case Sort() | Limit():
-            keys = node.keys if isinstance(node, Sort) else node.ties
+        case nodes.Sort() | nodes.Limit():
+            keys = node.keys if isinstance(node, nodes.Sort) else node.ties
             used = needed | _used(k.expression for k in keys)
             return replace(node, child=_prune(node.child, used))
-        case LimitBy():
+        case nodes.LimitBy():
             return replace(node, child=_prune(node.child, needed | _used(node.keys)))
-        case Distinct():
+        case nodes.Distinct():
             if node.keys:
                 return replace(node, child=_prune(node.child, needed | _used(node.keys)))
             return replace(node, child=_all(node.child))
-        case Union():
+        case nodes.Union():
             return _union(node, needed)
-        case SetDifference():
+        case nodes.SetDifference():
             return replace(node, left=_all(node.left), right=_all(node.right))
         case _:
             raise InternalError(f"Unknown plan node {type(node).__name__}.")
@@ -92,18 +73,18 @@ def _used(expressions: Iterable[Expression]) -> Names:
     return frozenset().union(*(columns_of(e) for e in expressions))
 
 
-def _all(node: Node) -> Node:
+def _all(node: nodes.Node) -> nodes.Node:
     """A child of which every column counts, and no other."""
     return _exactly(_prune(node, frozenset(f.name for f in node.schema)), node.schema)
 
 
-def _exactly(node: Node, schema: tuple[Field, ...]) -> Node:
+def _exactly(node: nodes.Node, schema: tuple[nodes.Field, ...]) -> nodes.Node:
     if node.schema == schema:
         return node
-    return Project(node, tuple((f.name, ColumnRef(f.type, f.name)) for f in schema))
+    return nodes.Project(node, tuple((f.name, ColumnRef(f.type, f.name)) for f in schema))
 
 
-def _scan(node: Scan, needed: Names) -> Scan:
+def _scan(node: nodes.Scan, needed: Names) -> nodes.Scan:
     """What only a condition reads goes to `predicate_columns`."""
     known = {unique: (name, t) for unique, name, t in node.predicate_columns}
     known |= {u: (name, t) for (u, name), t in zip(node.columns, node.types, strict=True)}
@@ -118,18 +99,18 @@ def _scan(node: Scan, needed: Names) -> Scan:
     )
 
 
-def _values(node: Values, needed: Names) -> Values:
+def _values(node: nodes.Values, needed: Names) -> nodes.Values:
     kept = [f for f in node.fields if f.name in needed]
     if len(kept) == len(node.fields):
         return node
     if not kept:
         # A table without columns does not know its number of rows unless it was cut from one.
         rows = pa.table({"": pa.nulls(node.rows.num_rows)}).select([])
-        return Values((), rows)
-    return Values(tuple(kept), node.rows.select([f.name for f in kept]))
+        return nodes.Values((), rows)
+    return nodes.Values(tuple(kept), node.rows.select([f.name for f in kept]))
 
 
-def _window(node: Window, needed: Names) -> Node:
+def _window(node: nodes.Window, needed: Names) -> nodes.Node:
     """A Window none of whose calls is needed is left out."""
     calls = tuple((n, c) for n, c in node.calls if n in needed)
     below = needed - {n for n, _ in node.calls}
@@ -141,21 +122,21 @@ def _window(node: Window, needed: Names) -> Node:
     return replace(node, child=_prune(node.child, below | used), calls=calls)
 
 
-def _join(node: Join, needed: Names) -> Join:
+def _join(node: nodes.Join, needed: Names) -> nodes.Join:
     residual = columns_of(node.residual) if node.residual is not None else frozenset()
     left = _prune(node.left, _of(node.left, needed | residual | _used(node.left_keys)))
     right = _prune(node.right, _of(node.right, needed | residual | _used(node.right_keys)))
     types = {f.name: f.type for f in node.fields}
     offered = left.schema if node.strictness in ("SEMI", "ANTI") else (*left.schema, *right.schema)
-    fields = tuple(Field(f.name, types.get(f.name, f.type)) for f in offered)
+    fields = tuple(nodes.Field(f.name, types.get(f.name, f.type)) for f in offered)
     return replace(node, left=left, right=right, fields=fields)
 
 
-def _of(node: Node, names: Names) -> Names:
+def _of(node: nodes.Node, names: Names) -> Names:
     return names & frozenset(f.name for f in node.schema)
 
 
-def _union(node: Union, needed: Names) -> Union:
+def _union(node: nodes.Union, needed: Names) -> nodes.Union:
     """The inputs' columns count by position."""
     positions = [i for i, f in enumerate(node.fields) if f.name in needed]
     inputs = []

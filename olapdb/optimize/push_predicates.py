@@ -6,66 +6,54 @@ from __future__ import annotations
 from dataclasses import replace
 
 from olapdb.optimize.conditions import all_of, conjuncts, is_repeatable, substitute
+from olapdb.plan import nodes
 from olapdb.plan.expressions import ColumnRef, Expression, columns_of
-from olapdb.plan.nodes import (
-    Aggregate,
-    ArrayJoin,
-    Distinct,
-    Filter,
-    Join,
-    Node,
-    Project,
-    Scan,
-    Sort,
-    Union,
-    Window,
-)
 from olapdb.plan.tree import with_inputs
 
 
-def push_predicates(root: Node) -> Node:
+def push_predicates(root: nodes.Node) -> nodes.Node:
     """From the top down, each condition as far as it means the same."""
     return _push(root, [])
 
 
-def _push(node: Node, conditions: list[Expression]) -> Node:
+def _push(node: nodes.Node, conditions: list[Expression]) -> nodes.Node:
     """The node with the conditions (over its schema) applied to its rows."""
     match node:
-        case Filter():
+        case nodes.Filter():
             parts = conjuncts(node.predicate)
             if any(not is_repeatable(p) for p in parts):
                 child = _push(node.child, [])
                 return _filtered(replace(node, child=child), conditions)
             # Its own conditions come first: they may guard those above from errors.
             return _push(node.child, [*parts, *conditions])
-        case Project():
+        case nodes.Project():
             return _through_project(node, conditions)
-        case ArrayJoin():
+        case nodes.ArrayJoin():
             return _through_array_join(node, conditions)
-        case Aggregate():
+        case nodes.Aggregate():
             return _through_aggregate(node, conditions)
-        case Join():
+        case nodes.Join():
             return _through_join(node, conditions)
-        case Union():
+        case nodes.Union():
             return _through_union(node, conditions)
-        case Window():
+        case nodes.Window():
             return _through_window(node, conditions)
-        case Sort(limit=None):
+        case nodes.Sort(limit=None):
             return replace(node, child=_push(node.child, conditions))
-        case Distinct(keys=()):
+        case nodes.Distinct(keys=()):
             return replace(node, child=_push(node.child, conditions))
-        case Scan():
+        case nodes.Scan():
             return _into_scan(node, conditions)
         case _:
             inputs = tuple(_push(child, []) for child in node.children())
             return _filtered(with_inputs(node, inputs), conditions)
 
 
-def _filtered(node: Node, conditions: list[Expression]) -> Node:
-    return Filter(node, all_of(conditions)) if conditions else node
+def _filtered(node: nodes.Node, conditions: list[Expression]) -> nodes.Node:
+    return nodes.Filter(node, all_of(conditions)) if conditions else node
 
 
-def _through_project(node: Project, conditions: list[Expression]) -> Node:
+def _through_project(node: nodes.Project, conditions: list[Expression]) -> nodes.Node:
     by_name = dict(node.expressions)
     down: list[Expression] = []
     stay: list[Expression] = []
@@ -77,7 +65,7 @@ def _through_project(node: Project, conditions: list[Expression]) -> Node:
     return _filtered(replace(node, child=child), stay)
 
 
-def _through_array_join(node: ArrayJoin, conditions: list[Expression]) -> Node:
+def _through_array_join(node: nodes.ArrayJoin, conditions: list[Expression]) -> nodes.Node:
     """A condition on what the arrays stand beside keeps or drops all elements of a row."""
     kept = {f.name for f in node.kept}
     down: list[Expression] = []
@@ -88,7 +76,7 @@ def _through_array_join(node: ArrayJoin, conditions: list[Expression]) -> Node:
     return _filtered(replace(node, child=_push(node.child, down)), stay)
 
 
-def _through_aggregate(node: Aggregate, conditions: list[Expression]) -> Node:
+def _through_aggregate(node: nodes.Aggregate, conditions: list[Expression]) -> nodes.Node:
     """A condition on keys alone keeps or drops whole groups. Without keys there is a group even
     of no rows, and with grouping sets a key is not always what it groups, so nothing moves."""
     keys = {} if node.sets else dict(node.keys)
@@ -103,7 +91,7 @@ def _through_aggregate(node: Aggregate, conditions: list[Expression]) -> Node:
     return _filtered(replace(node, child=child), stay)
 
 
-def _through_window(node: Window, conditions: list[Expression]) -> Node:
+def _through_window(node: nodes.Window, conditions: list[Expression]) -> nodes.Node:
     """A condition on columns of PARTITION BY keeps or drops whole partitions."""
     partition = {e.name for e in node.partition_by if isinstance(e, ColumnRef)}
     down: list[Expression] = []
@@ -115,7 +103,7 @@ def _through_window(node: Window, conditions: list[Expression]) -> Node:
     return _filtered(replace(node, child=_push(node.child, down)), stay)
 
 
-def _through_join(node: Join, conditions: list[Expression]) -> Node:
+def _through_join(node: nodes.Join, conditions: list[Expression]) -> nodes.Node:
     """To the side that a condition speaks of, unless that side's missing rows are filled in."""
     left_names = {f.name for f in node.left.schema}
     right_names = {f.name for f in node.right.schema}
@@ -138,12 +126,12 @@ def _through_join(node: Join, conditions: list[Expression]) -> Node:
     return _filtered(made, stay)
 
 
-def _picks_rows(node: Join) -> bool:
+def _picks_rows(node: nodes.Join) -> bool:
     """ANY INNER takes one row of each key from both sides: fewer rows are another choice."""
     return node.kind == "INNER" and node.strictness == "ANY"
 
 
-def _through_union(node: Union, conditions: list[Expression]) -> Node:
+def _through_union(node: nodes.Union, conditions: list[Expression]) -> nodes.Node:
     down = [c for c in conditions if is_repeatable(c)]
     stay = [c for c in conditions if not is_repeatable(c)]
     inputs = []
@@ -156,7 +144,7 @@ def _through_union(node: Union, conditions: list[Expression]) -> Node:
     return _filtered(replace(node, inputs=tuple(inputs)), stay)
 
 
-def _into_scan(node: Scan, conditions: list[Expression]) -> Node:
+def _into_scan(node: nodes.Scan, conditions: list[Expression]) -> nodes.Node:
     down = [c for c in conditions if is_repeatable(c)]
     stay = [c for c in conditions if not is_repeatable(c)]
     if not down:

@@ -10,46 +10,11 @@ import pyarrow as pa
 from olapdb.errors import InternalError
 from olapdb.functions import readable
 from olapdb.functions.kernels import columns
-from olapdb.plan.expressions import (
-    AggregateCall,
-    Call,
-    Cast,
-    ColumnRef,
-    Constant,
-    Expression,
-    FrameBound,
-    InSubquery,
-    InValues,
-    LambdaFunction,
-    LambdaParameter,
-    ScalarSubquery,
-    WindowCall,
-)
-from olapdb.plan.nodes import (
-    Aggregate,
-    ArrayJoin,
-    Distinct,
-    Filter,
-    Join,
-    Limit,
-    LimitBy,
-    Node,
-    Numbers,
-    Plan,
-    Project,
-    Scan,
-    SetDifference,
-    Sort,
-    SortKey,
-    SystemScan,
-    Union,
-    Values,
-    Window,
-)
+from olapdb.plan import expressions, nodes
 from olapdb.plan.tree import subqueries_of
 from olapdb.types import DataType, Date, DateTime, String, plain
 
-Annotate = Callable[[Node], Iterable[str]]
+Annotate = Callable[[nodes.Node], Iterable[str]]
 _VALUES_SHOWN = 5
 _INFIX = {
     "equals": "=",
@@ -69,12 +34,12 @@ _INFIX = {
 }
 
 
-def explain(plan: Plan, annotate: Annotate | None = None) -> list[str]:
+def explain(plan: nodes.Plan, annotate: Annotate | None = None) -> list[str]:
     """The lines of the tree. `annotate` adds lines below a node (the executor's, about indexes)."""
     return list(_lines(plan.root, 0, annotate or (lambda node: ())))
 
 
-def _lines(node: Node, depth: int, annotate: Annotate) -> Iterator[str]:
+def _lines(node: nodes.Node, depth: int, annotate: Annotate) -> Iterator[str]:
     indent = "  " * depth
     yield indent + _title(node)
     for fact in (*_facts(node), *annotate(node)):
@@ -86,48 +51,48 @@ def _lines(node: Node, depth: int, annotate: Annotate) -> Iterator[str]:
         yield from _lines(child, depth + 1, annotate)
 
 
-def _title(node: Node) -> str:
+def _title(node: nodes.Node) -> str:
     match node:
-        case Scan():
+        case nodes.Scan():
             return f"ReadFromMergeTree ({node.table.database}.{node.table.name})"
-        case SystemScan():
+        case nodes.SystemScan():
             return f"ReadFromSystem ({node.name})"
-        case Values():
+        case nodes.Values():
             return f"Values ({node.rows.num_rows} rows)"
-        case Numbers():
+        case nodes.Numbers():
             return "ReadFromNumbers"
-        case Filter():
+        case nodes.Filter():
             return "Filter"
-        case Project():
+        case nodes.Project():
             return "Expression"
-        case ArrayJoin():
+        case nodes.ArrayJoin():
             return f"ArrayJoin ({'LEFT ' if node.left else ''}ARRAY JOIN)"
-        case Aggregate():
+        case nodes.Aggregate():
             return "Aggregating"
-        case Join():
+        case nodes.Join():
             strictness = "" if node.strictness == "ALL" else f"{node.strictness} "
             return f"Join ({strictness}{node.kind})"
-        case Sort():
+        case nodes.Sort():
             return "Sorting"
-        case Window():
+        case nodes.Window():
             return "Window"
-        case Limit():
+        case nodes.Limit():
             return "Limit"
-        case LimitBy():
+        case nodes.LimitBy():
             return "LimitBy"
-        case Distinct():
+        case nodes.Distinct():
             return "Distinct"
-        case Union():
+        case nodes.Union():
             return "Union"
-        case SetDifference():
+        case nodes.SetDifference():
             return f"IntersectOrExcept ({node.operator}{' DISTINCT' if node.distinct else ''})"
         case _:
             raise InternalError(f"Unknown plan node {type(node).__name__}.")
 
 
-def _facts(node: Node) -> Iterator[str]:
+def _facts(node: nodes.Node) -> Iterator[str]:
     match node:
-        case Scan():
+        case nodes.Scan():
             yield f"Columns: {', '.join(name for _, name in node.columns) or 'none'}"
             if node.final:
                 yield "Final: rows of equal sorting key are combined"
@@ -135,58 +100,58 @@ def _facts(node: Node) -> Iterator[str]:
                 yield f"Prewhere: {show(node.prewhere)}"
             if node.predicate is not None:
                 yield f"Filter: {show(node.predicate)}"
-        case SystemScan():
+        case nodes.SystemScan():
             yield f"Columns: {', '.join(name for _, name in node.columns) or 'none'}"
-        case Numbers():
+        case nodes.Numbers():
             count = "without end" if node.count is None else f"{node.count} rows"
             yield f"From {node.start}, step {node.step}, {count}"
-        case Filter():
+        case nodes.Filter():
             yield f"Condition: {show(node.predicate)}"
-        case Project():
+        case nodes.Project():
             computed = [_named(n, e) for n, e in node.expressions]
             yield f"Columns: {', '.join(computed) or 'none'}"
-        case ArrayJoin():
+        case nodes.ArrayJoin():
             yield f"Arrays: {', '.join(_named(n, e) for n, e in node.arrays)}"
-        case Aggregate():
+        case nodes.Aggregate():
             yield f"Keys: {', '.join(_named(n, e) for n, e in node.keys) or 'none'}"
             if node.sets:
                 sets = (f"({', '.join(one)})" for one in node.sets)
                 yield f"Sets: {', '.join(sets)}"
             if node.aggregates:
                 yield f"Aggregates: {', '.join(_call(c) for _, c in node.aggregates)}"
-        case Join():
+        case nodes.Join():
             pairs = zip(node.left_keys, node.right_keys, strict=True)
             if node.left_keys:
                 yield f"Keys: {', '.join(f'{show(a)} = {show(b)}' for a, b in pairs)}"
             if node.residual is not None:
                 yield f"Residual: {show(node.residual)}"
-        case Sort():
+        case nodes.Sort():
             yield f"Sort: {_keys(node.keys)}"
             if node.limit is not None:
                 yield f"Limit: {node.limit}"
-        case Window():
+        case nodes.Window():
             yield f"Partition by: {', '.join(show(e) for e in node.partition_by) or 'none'}"
             yield f"Order by: {_keys(node.order_by) or 'none'}"
             yield f"Functions: {', '.join(_window_call(c) for _, c in node.calls)}"
-        case Limit():
+        case nodes.Limit():
             if node.count is not None:
                 yield f"Limit: {node.count}{' WITH TIES' if node.ties else ''}"
             if node.offset:
                 yield f"Offset: {node.offset}"
-        case LimitBy():
+        case nodes.LimitBy():
             offset = f" OFFSET {node.offset}" if node.offset else ""
             yield f"Limit: {node.count}{offset} BY {', '.join(show(k) for k in node.keys)}"
-        case Distinct():
+        case nodes.Distinct():
             yield f"Columns: {', '.join(show(k) for k in node.keys) or 'all'}"
 
 
-def _named(name: str, expression: Expression) -> str:
-    if isinstance(expression, ColumnRef) and expression.name == name:
+def _named(name: str, expression: expressions.Expression) -> str:
+    if isinstance(expression, expressions.ColumnRef) and expression.name == name:
         return name
     return f"{show(expression)} AS {name}"
 
 
-def _keys(keys: Sequence[SortKey]) -> str:
+def _keys(keys: Sequence[nodes.SortKey]) -> str:
     return ", ".join(
         f"{show(k.expression)} {'DESC' if k.descending else 'ASC'}"
         f"{' NULLS FIRST' if k.nulls_first else ''}"
@@ -194,54 +159,58 @@ def _keys(keys: Sequence[SortKey]) -> str:
     )
 
 
-def _call(call: AggregateCall) -> str:
+def _call(call: expressions.AggregateCall) -> str:
     return f"{call.name}({', '.join(show(a) for a in call.arguments)})"
 
 
-def _window_call(call: WindowCall) -> str:
+def _window_call(call: expressions.WindowCall) -> str:
     frame = call.frame
     arguments = ", ".join(show(a) for a in call.arguments)
     return f"{call.name}({arguments}) {frame.unit} BETWEEN {_bound(frame.start)} AND {_bound(frame.end)}"
 
 
-def _bound(bound: FrameBound) -> str:
+def _bound(bound: expressions.FrameBound) -> str:
     if bound.kind == "CURRENT":
         return "CURRENT ROW"
     return f"{'UNBOUNDED' if bound.offset is None else _value(bound.offset)} {bound.kind}"
 
 
-def show(expression: Expression) -> str:
+def show(expression: expressions.Expression) -> str:
     """An expression as a reader of EXPLAIN wants it: operators between their arguments."""
     match expression:
-        case ColumnRef(name=name):
+        case expressions.ColumnRef(name=name):
             return name
-        case Constant():
+        case expressions.Constant():
             return _value(expression)
-        case Call(name=name, arguments=arguments) if name in _INFIX and len(arguments) > 1:
+        case expressions.Call(name=name, arguments=arguments) if (
+            name in _INFIX and len(arguments) > 1
+        ):
             return f" {_INFIX[name]} ".join(_inner(a) for a in arguments)
-        case Call(name="not", arguments=(argument,)):
+        case expressions.Call(name="not", arguments=(argument,)):
             return f"NOT {_inner(argument)}"
-        case Call(name=name, arguments=arguments):
+        case expressions.Call(name=name, arguments=arguments):
             return f"{name}({', '.join(show(a) for a in arguments)})"
-        case LambdaParameter(name=name):
+        case expressions.LambdaParameter(name=name):
             return _parameter(name)
-        case LambdaFunction(name=name, parameters=parameters, body=body, arguments=arguments):
+        case expressions.LambdaFunction(
+            name=name, parameters=parameters, body=body, arguments=arguments
+        ):
             names = ", ".join(_parameter(p.name) for p in parameters)
             given = names if len(parameters) == 1 else f"({names})"
             return f"{name}({given} -> {show(body)}, {', '.join(show(a) for a in arguments)})"
-        case Cast():
+        case expressions.Cast():
             return f"CAST({show(expression.argument)} AS {expression.type})"
-        case InValues(argument=argument, values=values):
+        case expressions.InValues(argument=argument, values=values):
             shown = [str(_python(v, argument.type)) for v in values.slice(0, _VALUES_SHOWN)]
             more = len(values) - len(shown)
             rest = f", … {more} more" if more else ""
             word = "NOT IN" if expression.negated else "IN"
             return f"{_inner(argument)} {word} ({', '.join(shown)}{rest})"
-        case InSubquery(arguments=arguments):
+        case expressions.InSubquery(arguments=arguments):
             word = "NOT IN" if expression.negated else "IN"
             sides = ", ".join(show(a) for a in arguments)
             return f"{sides if len(arguments) == 1 else f'({sides})'} {word} (subquery)"
-        case ScalarSubquery():
+        case expressions.ScalarSubquery():
             return "(subquery)"
         case _:
             raise InternalError(f"Unknown expression {type(expression).__name__}.")
@@ -252,9 +221,9 @@ def _parameter(name: str) -> str:
     return name.partition("\0")[0] or "t"
 
 
-def _inner(expression: Expression) -> str:
+def _inner(expression: expressions.Expression) -> str:
     text = show(expression)
-    is_infix = isinstance(expression, Call) and expression.name in _INFIX
+    is_infix = isinstance(expression, expressions.Call) and expression.name in _INFIX
     return f"({text})" if is_infix and len(expression.children()) > 1 else text
 
 
@@ -266,7 +235,7 @@ def _python(value: pa.Scalar, data_type: DataType) -> Any:
         return readable(columns.single(value), data_type)[0]
 
 
-def _value(constant: Constant) -> str:
+def _value(constant: expressions.Constant) -> str:
     if not constant.value.is_valid:
         return "NULL"
     value = _python(constant.value, constant.type)

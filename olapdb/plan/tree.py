@@ -6,120 +6,98 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from olapdb.errors import InternalError
-from olapdb.plan.expressions import (
-    AggregateCall,
-    Expression,
-    InSubquery,
-    ScalarSubquery,
-    transform,
-    walk,
-    with_children,
-)
-from olapdb.plan.nodes import (
-    Aggregate,
-    ArrayJoin,
-    Distinct,
-    Filter,
-    Join,
-    Limit,
-    LimitBy,
-    Node,
-    Numbers,
-    Project,
-    Scan,
-    SetDifference,
-    Sort,
-    SortKey,
-    SystemScan,
-    Union,
-    Values,
-    Window,
-)
+from olapdb.plan import expressions, nodes
 
 
-def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
+def with_inputs(node: nodes.Node, inputs: tuple[nodes.Node, ...]) -> nodes.Node:
     """The same node over other children, in the order of `children()`."""
     if all(new is old for new, old in zip(inputs, node.children(), strict=True)):
         return node
     match node:
         case (
-            Filter()
-            | Project()
-            | ArrayJoin()
-            | Aggregate()
-            | Sort()
-            | Limit()
-            | LimitBy()
-            | Distinct()
-            | Window()
+            nodes.Filter()
+            | nodes.Project()
+            | nodes.ArrayJoin()
+            | nodes.Aggregate()
+            | nodes.Sort()
+            | nodes.Limit()
+            | nodes.LimitBy()
+            | nodes.Distinct()
+            | nodes.Window()
         ):
             return replace(node, child=inputs[0])
-        case Join() | SetDifference():
+        case nodes.Join() | nodes.SetDifference():
             return replace(node, left=inputs[0], right=inputs[1])
-        case Union():
+        case nodes.Union():
             return replace(node, inputs=inputs)
         case _:
             raise InternalError(f"{type(node).__name__} has no children to replace.")
 
 
-def expressions_of(node: Node) -> tuple[Expression, ...]:
+def expressions_of(node: nodes.Node) -> tuple[expressions.Expression, ...]:
     """The expressions that the node itself evaluates."""
     match node:
-        case Filter(predicate=predicate):
+        case nodes.Filter(predicate=predicate):
             return (predicate,)
-        case Project(expressions=pairs) | ArrayJoin(arrays=pairs):
+        case nodes.Project(expressions=pairs) | nodes.ArrayJoin(arrays=pairs):
             return tuple(e for _, e in pairs)
-        case Aggregate(keys=keys, aggregates=aggregates):
+        case nodes.Aggregate(keys=keys, aggregates=aggregates):
             arguments = (a for _, call in aggregates for a in call.arguments)
             return (*(e for _, e in keys), *arguments)
-        case Join():
+        case nodes.Join():
             residual = () if node.residual is None else (node.residual,)
             return (*node.left_keys, *node.right_keys, *residual)
-        case Sort(keys=keys):
+        case nodes.Sort(keys=keys):
             return tuple(k.expression for k in keys)
-        case Window(partition_by=partition_by, order_by=order_by, calls=calls):
+        case nodes.Window(partition_by=partition_by, order_by=order_by, calls=calls):
             read = (a for _, call in calls for a in call.arguments)
             return (*partition_by, *(k.expression for k in order_by), *read)
-        case Limit(ties=ties):
+        case nodes.Limit(ties=ties):
             return tuple(k.expression for k in ties)
-        case LimitBy(keys=keys) | Distinct(keys=keys):
+        case nodes.LimitBy(keys=keys) | nodes.Distinct(keys=keys):
             return keys
-        case Scan(predicate=predicate, prewhere=prewhere):
+        case nodes.Scan(predicate=predicate, prewhere=prewhere):
             return tuple(e for e in (predicate, prewhere) if e is not None)
-        case Union() | SetDifference() | Values() | Numbers() | SystemScan():
+        case (
+            nodes.Union()
+            | nodes.SetDifference()
+            | nodes.Values()
+            | nodes.Numbers()
+            | nodes.SystemScan()
+        ):
             return ()
         case _:
             raise InternalError(f"Unknown plan node {type(node).__name__}.")
 
 
-Change = Callable[[Expression], Expression]
+Change = Callable[[expressions.Expression], expressions.Expression]
 
 
-def map_expressions(node: Node, change: Change) -> Node:
+def map_expressions(node: nodes.Node, change: Change) -> nodes.Node:
     """The node with each of its expressions changed; types must stay."""
     match node:
-        case Filter():
+        case nodes.Filter():
             return replace(node, predicate=change(node.predicate))
-        case Project():
+        case nodes.Project():
             return replace(node, expressions=tuple((n, change(e)) for n, e in node.expressions))
-        case ArrayJoin():
+        case nodes.ArrayJoin():
             return replace(node, arrays=tuple((n, change(e)) for n, e in node.arrays))
-        case Aggregate():
+        case nodes.Aggregate():
             return replace(
                 node,
                 keys=tuple((n, change(e)) for n, e in node.keys),
                 aggregates=tuple((n, _map_call(c, change)) for n, c in node.aggregates),
             )
-        case Join():
+        case nodes.Join():
             return replace(
                 node,
                 left_keys=tuple(change(e) for e in node.left_keys),
                 right_keys=tuple(change(e) for e in node.right_keys),
                 residual=None if node.residual is None else change(node.residual),
             )
-        case Sort():
+        case nodes.Sort():
             return replace(node, keys=_map_keys(node.keys, change))
-        case Window():
+        case nodes.Window():
             return replace(
                 node,
                 partition_by=tuple(change(e) for e in node.partition_by),
@@ -129,11 +107,11 @@ def map_expressions(node: Node, change: Change) -> Node:
                     for n, c in node.calls
                 ),
             )
-        case Limit():
+        case nodes.Limit():
             return replace(node, ties=_map_keys(node.ties, change)) if node.ties else node
-        case LimitBy() | Distinct():
+        case nodes.LimitBy() | nodes.Distinct():
             return replace(node, keys=tuple(change(e) for e in node.keys))
-        case Scan():
+        case nodes.Scan():
             return replace(
                 node,
                 predicate=None if node.predicate is None else change(node.predicate),
@@ -143,54 +121,54 @@ def map_expressions(node: Node, change: Change) -> Node:
             return node
 
 
-def _map_keys(keys: tuple[SortKey, ...], change: Change) -> tuple[SortKey, ...]:
+def _map_keys(keys: tuple[nodes.SortKey, ...], change: Change) -> tuple[nodes.SortKey, ...]:
     return tuple(replace(k, expression=change(k.expression)) for k in keys)
 
 
-def _map_call(call: AggregateCall, change: Change) -> AggregateCall:
+def _map_call(call: expressions.AggregateCall, change: Change) -> expressions.AggregateCall:
     return replace(call, arguments=tuple(change(a) for a in call.arguments))
 
 
-def map_subqueries(node: Node, change: Callable[[Node], Node]) -> Node:
+def map_subqueries(node: nodes.Node, change: Callable[[nodes.Node], nodes.Node]) -> nodes.Node:
     """The node with the plans inside its own expressions changed."""
 
-    def in_expression(e: Expression) -> Expression | None:
-        if isinstance(e, ScalarSubquery):
+    def in_expression(e: expressions.Expression) -> expressions.Expression | None:
+        if isinstance(e, expressions.ScalarSubquery):
             return replace(e, plan=change(e.plan))
-        if isinstance(e, InSubquery):
-            arguments = tuple(transform(a, in_expression) for a in e.arguments)
-            changed = with_children(e, arguments)
-            assert isinstance(changed, InSubquery)
+        if isinstance(e, expressions.InSubquery):
+            arguments = tuple(expressions.transform(a, in_expression) for a in e.arguments)
+            changed = expressions.with_children(e, arguments)
+            assert isinstance(changed, expressions.InSubquery)
             return replace(changed, plan=change(e.plan))
         return None
 
     if not any(True for _ in subqueries_of(node)):
         return node
-    return map_expressions(node, lambda e: transform(e, in_expression))
+    return map_expressions(node, lambda e: expressions.transform(e, in_expression))
 
 
-def subqueries_of(node: Node) -> Iterator[Node]:
+def subqueries_of(node: nodes.Node) -> Iterator[nodes.Node]:
     """The plans inside the node's own expressions."""
     for expression in expressions_of(node):
-        for e in walk(expression):
-            if isinstance(e, ScalarSubquery | InSubquery):
+        for e in expressions.walk(expression):
+            if isinstance(e, expressions.ScalarSubquery | expressions.InSubquery):
                 yield e.plan
 
 
-def bottom_up(node: Node, change: Callable[[Node], Node]) -> Node:
+def bottom_up(node: nodes.Node, change: Callable[[nodes.Node], nodes.Node]) -> nodes.Node:
     """`change` on every node, children first."""
     inputs = tuple(bottom_up(child, change) for child in node.children())
     return change(with_inputs(node, inputs))
 
 
-def walk_nodes(node: Node) -> Iterator[Node]:
+def walk_nodes(node: nodes.Node) -> Iterator[nodes.Node]:
     """The node and all below it; subqueries in expressions are not entered."""
     yield node
     for child in node.children():
         yield from walk_nodes(child)
 
 
-def all_nodes(root: Node) -> Iterator[Node]:
+def all_nodes(root: nodes.Node) -> Iterator[nodes.Node]:
     """Every node of the plan, those of its subqueries too."""
     for node in walk_nodes(root):
         yield node
@@ -198,12 +176,12 @@ def all_nodes(root: Node) -> Iterator[Node]:
             yield from all_nodes(subquery)
 
 
-def all_scans(root: Node) -> Iterator[Scan]:
+def all_scans(root: nodes.Node) -> Iterator[nodes.Scan]:
     """Every scan of the plan, those of its subqueries too."""
-    return (node for node in all_nodes(root) if isinstance(node, Scan))
+    return (node for node in all_nodes(root) if isinstance(node, nodes.Scan))
 
 
-def columns_read(root: Node, table_id: str) -> frozenset[str]:
+def columns_read(root: nodes.Node, table_id: str) -> frozenset[str]:
     """The columns of the table that the plan reads, in subqueries too."""
     found: set[str] = set()
     for scan in all_scans(root):

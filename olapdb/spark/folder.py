@@ -21,15 +21,8 @@ from functools import lru_cache
 
 import pyarrow as pa
 
+from olapdb import errors
 from olapdb.catalog.protocol import CATALOG_FILE
-from olapdb.errors import (
-    CorruptedData,
-    FileDoesntExist,
-    FolderNotShared,
-    NotSupportedError,
-    OperationalError,
-    SnapshotTooOld,
-)
 from olapdb.ingest.staged_insert import StagedInsert
 from olapdb.model.changes import AddPart
 from olapdb.model.failpoint import Durability
@@ -56,7 +49,7 @@ def mark_folder(services: Services) -> StoreAddress:
     process could not."""
     store = services.store
     if not isinstance(store, LocalStore):
-        raise NotSupportedError(
+        raise errors.NotSupportedError(
             "Spark's tasks run in other processes and cannot see an in-memory warehouse.",
             hint='Open the warehouse in a folder: olapdb.connect("warehouse/").',
         )
@@ -103,7 +96,7 @@ def open_pinned_store(address: StoreAddress) -> LocalStore:
     """Return the store for a task that reads a snapshot which the driver has pinned as long as the
     marker is there: SnapshotTooOld where the warehouse is, but the marker is not."""
     if _is_released(address):
-        raise SnapshotTooOld(
+        raise errors.SnapshotTooOld(
             "The connection that made this DataFrame is closed, so its snapshot is not kept any more;"
             f" or {address.root} on {socket.gethostname()} is a copy of the warehouse.",
             hint="Keep the connection open while the DataFrame is used, and share the folder with every"
@@ -122,14 +115,14 @@ def verify_staged(store: Store, address: StoreAddress, staged: Iterable[StagedIn
             try:
                 with store.open_input(change.part.path) as source:
                     verify_open(source, change.part)
-            except FileDoesntExist as error:
-                raise FolderNotShared(
+            except errors.FileDoesntExist as error:
+                raise errors.FolderNotShared(
                     f"A Spark task wrote {change.part.path}, but that file is not in the driver's"
                     f" folder {address.root}.",
                     hint=_share(address),
                 ) from error
-            except (CorruptedData, OSError, pa.ArrowException) as error:
-                raise FolderNotShared(
+            except (errors.CorruptedData, OSError, pa.ArrowException) as error:
+                raise errors.FolderNotShared(
                     f"A Spark task wrote {change.part.path}, and the driver reads another file under"
                     f" this name in {address.root}: {error}",
                     hint=_share(address),
@@ -152,19 +145,19 @@ def _difference(address: StoreAddress) -> str:
     try:
         with LocalStore(address.root).open_input(address.marker) as source:
             found = bytes(source.read()).decode(errors="replace")
-    except FileDoesntExist:
+    except errors.FileDoesntExist:
         return (
             f"the driver's file {address.marker} is not in it, so it is a copy or another warehouse"
         )
-    except OperationalError as error:
+    except errors.OperationalError as error:
         return error.message
     return (
         "" if found == address.content else f"{address.marker} in it is not what the driver wrote"
     )
 
 
-def _not_shared(address: StoreAddress, what: str) -> FolderNotShared:
-    return FolderNotShared(
+def _not_shared(address: StoreAddress, what: str) -> errors.FolderNotShared:
+    return errors.FolderNotShared(
         f"The Spark executor on {socket.gethostname()} does not see the warehouse's folder"
         f" {address.root}: {what}.",
         hint=_share(address),

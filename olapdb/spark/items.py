@@ -15,14 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, NoReturn, Protocol, TypeVar
 
-from olapdb.errors import (
-    Error,
-    ExecutorFailed,
-    FolderNotShared,
-    InternalError,
-    OperationalError,
-    QueryWasCancelled,
-)
+from olapdb import errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,7 +45,7 @@ class _Failure:
     kind: str
     message: str
     trace: str
-    error: Error | None
+    error: errors.Error | None
 
 
 @dataclass(frozen=True)
@@ -86,7 +79,7 @@ def run_items(
     if not payloads:
         return []
     if len(payloads) > PARTITION_ITEMS_MAX:
-        raise InternalError(f"{len(payloads)} items in one Spark job; group them.")
+        raise errors.InternalError(f"{len(payloads)} items in one Spark job; group them.")
     count = len(payloads)
     mapper = _mapper(function, tuple(payloads), _task_attempts(session))
     spread = min(tasks, count) if tasks > 0 else count
@@ -187,11 +180,11 @@ def raise_translated(error: BaseException, cancelled: Cancellation | None = None
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    if isinstance(error, Error) or not isinstance(error, PySparkException | Py4JError):
+    if isinstance(error, errors.Error) or not isinstance(error, PySparkException | Py4JError):
         raise error
     if cancelled is not None and cancelled.is_set():
-        raise QueryWasCancelled("The Spark job was cancelled.") from error
-    raise ExecutorFailed(
+        raise errors.QueryWasCancelled("The Spark job was cancelled.") from error
+    raise errors.ExecutorFailed(
         f"The Spark job failed: {type(error).__name__}: {_first_lines(str(error))}",
         hint="Nothing was committed. Where a worker died, give Spark more memory or smaller parts.",
     ) from error
@@ -203,7 +196,7 @@ def failure_of(error: Exception) -> _Failure:
         type(error).__name__,
         str(error),
         "".join(traceback.format_exception(error)),
-        error if isinstance(error, Error) else None,
+        error if isinstance(error, errors.Error) else None,
     )
 
 
@@ -211,7 +204,7 @@ def raise_failure(item: int, failure: _Failure) -> NoReturn:
     if failure.error is not None and _is_lasting(failure.error):
         failure.error.add_note(f"In item {item} of a Spark job.")
         raise failure.error
-    raise ExecutorFailed(
+    raise errors.ExecutorFailed(
         f"Item {item} of a Spark job failed: {failure.kind}: {failure.message}",
         hint=f"Nothing of it was committed.\n{failure.trace}",
     ) from failure.error
@@ -229,9 +222,11 @@ def is_final(error: Exception, attempts: int) -> bool:
 def _is_lasting(error: Exception) -> bool:
     """Whether another attempt would raise it again: errors of the tree, but for those of the
     environment, which may pass. A folder that is not shared does not."""
-    if isinstance(error, FolderNotShared):
+    if isinstance(error, errors.FolderNotShared):
         return True
-    return isinstance(error, Error) and not isinstance(error, OperationalError | InternalError)
+    return isinstance(error, errors.Error) and not isinstance(
+        error, errors.OperationalError | errors.InternalError
+    )
 
 
 def task_attempts(session: SparkSession) -> int:
@@ -289,7 +284,7 @@ def _outcomes(rows: Sequence[tuple[int, bytes]], count: int) -> list[Outcome]:
             raise_failure(item, outcome)
         found[item] = outcome.value
     if sorted(found) != list(range(count)):
-        raise InternalError(f"Spark answered {len(found)} of {count} items.")
+        raise errors.InternalError(f"Spark answered {len(found)} of {count} items.")
     return [found[item] for item in range(count)]
 
 

@@ -8,17 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from olapdb import errors
 from olapdb.dbapi.connection import Connection, connect
 from olapdb.dml.insert import InsertResult, commit_staged, snapshot_for_insert
-from olapdb.errors import (
-    BadArguments,
-    DuplicateColumn,
-    NoSuchColumn,
-    NotSupportedError,
-    ReadOnly,
-    ThereIsNoColumn,
-    UnknownTable,
-)
 from olapdb.ingest.block import insertable_columns, type_of_arrow
 from olapdb.ingest.staged_insert import StagedInsert
 from olapdb.model.schema import Table
@@ -71,7 +63,7 @@ def write_dataframe(
     QueryWasCancelled and what a commit raises.
     """
     if mode != "append":
-        raise NotSupportedError(
+        raise errors.NotSupportedError(
             f"write_dataframe cannot write in mode {mode!r}.",
             hint="Use mode='append', after TRUNCATE TABLE or DELETE FROM where rows are to go.",
         )
@@ -116,7 +108,7 @@ def _write(
 ) -> InsertResult:
     services = context.services
     if not services.lease_id:
-        raise ReadOnly("The warehouse is open for reading only.", hint="Open it to write.")
+        raise errors.ReadOnly("The warehouse is open for reading only.", hint="Open it to write.")
     with services.catalog.pinned() as snapshot, marked_folder(services) as address:
         table = find_table(snapshot, context.database, name)
         chosen = _matching_columns(frame, table)
@@ -203,11 +195,11 @@ def find_table(snapshot: Snapshot, database: str, name: str) -> Table:
     if isinstance(found, Table):
         return found
     if found is not None:
-        raise BadArguments(
+        raise errors.BadArguments(
             f"{wanted[0]}.{wanted[1]} is a view, not a table.",
             hint="Name the table that it reads or writes.",
         )
-    raise UnknownTable(
+    raise errors.UnknownTable(
         f"Table {wanted[0]}.{wanted[1]} does not exist.", hint="SHOW TABLES lists those there are."
     )
 
@@ -217,18 +209,20 @@ def _matching_columns(frame: DataFrame, table: Table) -> list[str]:
     given = frame.columns
     doubled = sorted({c for c in given if given.count(c) > 1})
     if doubled:
-        raise DuplicateColumn(f"The DataFrame has several columns called {', '.join(doubled)}.")
+        raise errors.DuplicateColumn(
+            f"The DataFrame has several columns called {', '.join(doubled)}."
+        )
     where = f"{table.database}.{table.name}"
     takes = {c.name: c for c in insertable_columns(table)}
     unknown = [c for c in given if c not in takes]
     if unknown:
-        raise NoSuchColumn(
+        raise errors.NoSuchColumn(
             f"{where} takes no column {', '.join(unknown)} of the DataFrame.",
             hint=f"It takes {', '.join(takes)}; choose them with select().",
         )
     missing = [n for n, c in takes.items() if n not in given and not c.default]
     if missing:
-        raise ThereIsNoColumn(
+        raise errors.ThereIsNoColumn(
             f"The DataFrame lacks the column {', '.join(missing)} of {where}.",
             hint="Add it to the DataFrame, or give the table's column a DEFAULT.",
         )

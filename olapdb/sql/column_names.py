@@ -3,31 +3,12 @@
 from __future__ import annotations
 
 from olapdb.errors import InternalError
+from olapdb.sql import nodes
 from olapdb.sql.formatter.queries import QueryFormatter
 from olapdb.sql.literals import literal_text, quote_string
-from olapdb.sql.nodes import (
-    Alias,
-    ArrayLiteral,
-    Cast,
-    Exists,
-    Expression,
-    FrameBound,
-    Function,
-    Identifier,
-    In,
-    IntervalLiteral,
-    Lambda,
-    Literal,
-    OrderItem,
-    Parameter,
-    Star,
-    Subquery,
-    TupleLiteral,
-    WindowSpec,
-)
 
 
-def column_name(expression: Expression) -> str:
+def column_name(expression: nodes.Expression) -> str:
     """The name, with aliases for what they name and columns as they are written.
 
     Operators show as the functions that they are, tuples and arrays as literals, DISTINCT and
@@ -35,52 +16,52 @@ def column_name(expression: Expression) -> str:
     its analysis, which has no meaning here.
     """
     match expression:
-        case Alias():
+        case nodes.Alias():
             return expression.name
-        case Identifier():
+        case nodes.Identifier():
             return ".".join(expression.parts)
-        case Literal():
+        case nodes.Literal():
             return literal_text(expression.value)
-        case Function():
+        case nodes.Function():
             return _function(expression)
-        case ArrayLiteral():
+        case nodes.ArrayLiteral():
             return f"[{_list(expression.elements)}]"
-        case TupleLiteral():
+        case nodes.TupleLiteral():
             return f"({_list(expression.elements)})"
-        case Cast():
+        case nodes.Cast():
             return (
                 f"CAST({column_name(expression.expression)}, {quote_string(str(expression.type))})"
             )
-        case IntervalLiteral():
+        case nodes.IntervalLiteral():
             return f"toInterval{expression.unit}({column_name(expression.expression)})"
-        case Lambda():
+        case nodes.Lambda():
             arguments = ", ".join(expression.arguments)
             return f"lambda(tuple({arguments}), {column_name(expression.body)})"
-        case In():
+        case nodes.In():
             name = "notIn" if expression.negated else "in"
             return f"{name}({column_name(expression.left)}, {_right_side(expression.right)})"
-        case Subquery():
+        case nodes.Subquery():
             return "_subquery_1"
-        case Exists():
+        case nodes.Exists():
             return "exists(_subquery_1)"
-        case Parameter() | Star():
+        case nodes.Parameter() | nodes.Star():
             return QueryFormatter().expression(expression)
         case _:
             raise InternalError(f"No column name is known for {type(expression).__name__}.")
 
 
-def _list(expressions: tuple[Expression, ...]) -> str:
+def _list(expressions: tuple[nodes.Expression, ...]) -> str:
     return ", ".join(column_name(e) for e in expressions)
 
 
-def _right_side(right: Expression) -> str:
+def _right_side(right: nodes.Expression) -> str:
     """One element in parentheses is no tuple to ClickHouse."""
-    if isinstance(right, TupleLiteral) and len(right.elements) == 1:
+    if isinstance(right, nodes.TupleLiteral) and len(right.elements) == 1:
         return column_name(right.elements[0])
     return column_name(right)
 
 
-def _function(node: Function) -> str:
+def _function(node: nodes.Function) -> str:
     arguments = node.arguments
     name = node.name
     plain = not (node.parameters or node.distinct or node.filter or node.over)
@@ -94,12 +75,12 @@ def _function(node: Function) -> str:
         name, arguments = f"{name}If", (*arguments, node.filter)
     parameters = f"({_list(node.parameters)})" if node.parameters else ""
     text = f"{name}{parameters}({_list(arguments)})"
-    if isinstance(node.over, WindowSpec):
+    if isinstance(node.over, nodes.WindowSpec):
         return f"{text} OVER ({_window(node.over)})"
     return text if node.over is None else f"{text} OVER {node.over}"
 
 
-def _window(window: WindowSpec) -> str:
+def _window(window: nodes.WindowSpec) -> str:
     parts = [window.base] if window.base else []
     if window.partition_by:
         parts.append(f"PARTITION BY {_list(window.partition_by)}")
@@ -107,20 +88,20 @@ def _window(window: WindowSpec) -> str:
         parts.append(f"ORDER BY {', '.join(_order_item(item) for item in window.order_by)}")
     if window.frame_unit and window.frame_start:
         # a frame with one bound ends at the current row
-        end = window.frame_end or FrameBound("CURRENT")
+        end = window.frame_end or nodes.FrameBound("CURRENT")
         bounds = f"BETWEEN {_bound(window.frame_start)} AND {_bound(end)}"
         parts.append(f"{window.frame_unit} {bounds}")
     return " ".join(parts)
 
 
-def _order_item(item: OrderItem) -> str:
+def _order_item(item: nodes.OrderItem) -> str:
     text = f"{column_name(item.expression)} {'DESC' if item.descending else 'ASC'}"
     if item.nulls_first is not None:
         text += f" NULLS {'FIRST' if item.nulls_first else 'LAST'}"
     return text
 
 
-def _bound(bound: FrameBound) -> str:
+def _bound(bound: nodes.FrameBound) -> str:
     if bound.direction == "CURRENT":
         return "CURRENT ROW"
     offset = "UNBOUNDED" if bound.offset is None else column_name(bound.offset)

@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 from olapdb.errors import NotSupportedError
+from olapdb.sql import nodes
 from olapdb.sql.column_names import column_name
 from olapdb.sql.formatter.definitions import DefinitionFormatter
-from olapdb.sql.nodes import (
-    ColumnDefinition,
-    CreateDatabase,
-    CreateMaterializedView,
-    CreateTable,
-    CreateView,
-    Explain,
-    Expression,
-    Insert,
-    Node,
-    OrderItem,
-    Query,
-    Relation,
-    StorageClause,
-    TableName,
-)
 
 __all__ = ["column_name", "to_sql"]
 
 
-def to_sql(node: Node) -> str:
+def to_sql(node: nodes.Node) -> str:
     """The SQL of a node, on one line, as ClickHouse formats it.
 
     Expressions, queries, relations, names, the CREATE statements, INSERT and EXPLAIN; reading the
@@ -34,31 +19,31 @@ def to_sql(node: Node) -> str:
     """
     formatter = DefinitionFormatter()
     match node:
-        case Expression():
+        case nodes.Expression():
             return formatter.expression(node)
-        case Query():
+        case nodes.Query():
             return formatter.query(node)
-        case Relation():
+        case nodes.Relation():
             return formatter.relation(node)
-        case TableName():
+        case nodes.TableName():
             return formatter.table(node)
-        case OrderItem():
+        case nodes.OrderItem():
             return formatter.order_items((node,))
-        case ColumnDefinition():
+        case nodes.ColumnDefinition():
             return formatter.column(node)
-        case StorageClause():
+        case nodes.StorageClause():
             return " ".join(formatter.storage(node))
-        case CreateDatabase():
+        case nodes.CreateDatabase():
             return formatter.create_database(node)
-        case CreateTable():
+        case nodes.CreateTable():
             return formatter.create_table(node)
-        case CreateView():
+        case nodes.CreateView():
             return formatter.create_view(node)
-        case CreateMaterializedView():
+        case nodes.CreateMaterializedView():
             return formatter.create_materialized_view(node)
-        case Insert():
+        case nodes.Insert():
             return formatter.insert(node)
-        case Explain():
+        case nodes.Explain():
             settings = formatter.settings(node.settings)
             words = ("EXPLAIN", node.kind, settings, to_sql(node.statement))
             return " ".join(word for word in words if word)

@@ -7,16 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from olapdb import errors
 from olapdb.config import Settings
-from olapdb.errors import (
-    BadArguments,
-    HaveDependentObjects,
-    ProgrammingError,
-    QueryNotSupportedInMaterializedView,
-    UnknownDatabase,
-    UnknownTable,
-    UnsupportedMethod,
-)
 from olapdb.functions.base import Environment
 from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
@@ -113,7 +105,7 @@ class StatementContext:
         something, so SETTINGS snapshot is refused."""
         number = self.settings.integer("snapshot")
         if number:
-            raise BadArguments(
+            raise errors.BadArguments(
                 f"SETTINGS snapshot = {number} reads the past; this statement is about the present.",
                 hint="Give the setting to a SELECT, also to that of INSERT INTO … SELECT.",
             )
@@ -202,7 +194,7 @@ class StatementContext:
                     name,
                 )
             case View():
-                raise UnsupportedMethod(
+                raise errors.UnsupportedMethod(
                     f"{action}: {name} is a view and stores nothing.",
                     hint="Name a table.",
                     position=name.position,
@@ -211,7 +203,7 @@ class StatementContext:
     def require_view(self, snapshot: Snapshot, name: nodes.TableName) -> MaterializedView:
         found = self.require(snapshot, name)
         if not isinstance(found, MaterializedView):
-            raise QueryNotSupportedInMaterializedView(
+            raise errors.QueryNotSupportedInMaterializedView(
                 f"{name} is not a materialized view.",
                 hint="system.views lists the materialized views.",
                 position=name.position,
@@ -248,7 +240,7 @@ def _in_one_case(name: str) -> bool:
     return name in (name.lower(), name.upper())
 
 
-def nodes_error(message: str, hint: str, name: nodes.TableName) -> ProgrammingError:
+def nodes_error(message: str, hint: str, name: nodes.TableName) -> errors.ProgrammingError:
     from olapdb.errors import IncorrectQuery
 
     return IncorrectQuery(message, hint=hint, position=name.position)
@@ -256,24 +248,24 @@ def nodes_error(message: str, hint: str, name: nodes.TableName) -> ProgrammingEr
 
 def unknown_table(
     snapshot: Snapshot, database: str, name: str
-) -> ProgrammingError | UnsupportedMethod:
+) -> errors.ProgrammingError | errors.UnsupportedMethod:
     """UnknownTable, or UnknownDatabase, with what is near; UnsupportedMethod of a system table, which
     is never among what is stored."""
     import difflib
 
     if database in SYSTEM_DATABASES:
-        return UnsupportedMethod(
+        return errors.UnsupportedMethod(
             f"{database}.{name} is no stored table: the database {database} has system tables only.",
             hint="They can be read by SELECT; name a table of another database.",
         )
     if database not in snapshot.databases:
-        return UnknownDatabase(
+        return errors.UnknownDatabase(
             f"Database {database} does not exist.", hint=f"CREATE DATABASE {database} makes it."
         )
     names = [o.name for o in snapshot.objects(database)]
     near = difflib.get_close_matches(name, names, n=1)
     hint = f"Did you mean {database}.{near[0]}?" if near else "SHOW TABLES lists those there are."
-    return UnknownTable(f"Table {database}.{name} does not exist.", hint=hint)
+    return errors.UnknownTable(f"Table {database}.{name} does not exist.", hint=hint)
 
 
 def refuse_dependents(snapshot: Snapshot, item: SchemaObject, action: str) -> None:
@@ -286,7 +278,7 @@ def refuse_dependents(snapshot: Snapshot, item: SchemaObject, action: str) -> No
     if dependents:
         names = [f"{v.database}.{v.name}" for v in dependents]
         depend = "depends" if len(names) == 1 else "depend"
-        raise HaveDependentObjects(
+        raise errors.HaveDependentObjects(
             f"Cannot {action} {item.database}.{item.name}: {', '.join(names)} {depend} on it.",
             hint=f"{'; '.join(f'DROP VIEW {name}' for name in names)} first.",
         )

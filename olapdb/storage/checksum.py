@@ -14,15 +14,7 @@ import zlib
 
 import pyarrow as pa
 
-from olapdb.errors import (
-    ChecksumDoesntMatch,
-    CorruptedData,
-    Error,
-    FileDoesntExist,
-    MemoryLimitExceeded,
-    OperationalError,
-    system_error,
-)
+from olapdb import errors
 from olapdb.model.part import Part
 from olapdb.storage.store import Store
 
@@ -57,11 +49,11 @@ def read_footer(source: pa.NativeFile) -> bytes:
     """The footer with its length and magic; raises CorruptedData on what is no Parquet file."""
     size = source.size()
     if size < _TAIL_BYTES + len(_MAGIC):
-        raise CorruptedData("The file is shorter than a Parquet footer.")
+        raise errors.CorruptedData("The file is shorter than a Parquet footer.")
     tail = source.read_at(_TAIL_BYTES, size - _TAIL_BYTES)
     length = int.from_bytes(tail[:4], "little") + _TAIL_BYTES
     if tail[4:] != _MAGIC or length > size - len(_MAGIC):
-        raise CorruptedData("The file does not end with a Parquet footer.")
+        raise errors.CorruptedData("The file does not end with a Parquet footer.")
     footer: bytes = source.read_at(length, size - length)
     return footer
 
@@ -76,7 +68,7 @@ def verify_open(source: pa.NativeFile, part: Part) -> bytes:
         return read_footer(source)
     try:
         footer = read_footer(source)
-    except CorruptedData as error:
+    except errors.CorruptedData as error:
         raise mismatch(part, error.message) from error
     if _footer_digest(footer) != part.checksum.partition("-")[2]:
         raise mismatch(part, "has a changed footer")
@@ -90,42 +82,42 @@ def verify_file(store: Store, part: Part) -> None:
             raise mismatch(part, f"has {source.size()} bytes, {part.bytes} were written")
         try:
             found = checksum_of_file(source)
-        except CorruptedData as error:
+        except errors.CorruptedData as error:
             raise mismatch(part, error.message) from error
         except OSError as error:
             raise unreadable(part, error) from error
         _compare(part, found)
 
 
-def unreadable(part: Part, error: Exception) -> OperationalError:
+def unreadable(part: Part, error: Exception) -> errors.OperationalError:
     """Of a part whose bytes cannot be had (EIO among others), or mean nothing: CorruptedData. What
     this process lacks for a moment (memory, file descriptors) says nothing of the part."""
     if isinstance(error, MemoryError):
-        return MemoryLimitExceeded(f"There is no memory to read part {part.id}: {error}.")
+        return errors.MemoryLimitExceeded(f"There is no memory to read part {part.id}: {error}.")
     if isinstance(error, OSError) and error.errno in _LACKS:
-        return system_error(error, part.path)
-    return CorruptedData(
+        return errors.system_error(error, part.path)
+    return errors.CorruptedData(
         f"Part {part.id} of table {part.table_id}, partition {part.partition_id}, in "
         f"{part.path or 'the catalog (inline)'} cannot be read: {error}.",
         hint=quarantine_hint(part),
     )
 
 
-def tells_of_damage(error: Error) -> bool:
+def tells_of_damage(error: errors.Error) -> bool:
     """Whether the error says that a part's bytes are not there, are others, or cannot be had."""
     cause = error.__cause__
     if isinstance(cause, OSError) and cause.errno == errno.EIO:
         return True
-    return isinstance(error, CorruptedData | FileDoesntExist)
+    return isinstance(error, errors.CorruptedData | errors.FileDoesntExist)
 
 
 def verify_inline(part: Part, rows: bytes) -> None:
     _compare(part, checksum_of_bytes(rows))
 
 
-def mismatch(part: Part, what: str) -> ChecksumDoesntMatch:
+def mismatch(part: Part, what: str) -> errors.ChecksumDoesntMatch:
     place = part.path or "the catalog (inline)"
-    return ChecksumDoesntMatch(
+    return errors.ChecksumDoesntMatch(
         f"Part {part.id} of table {part.table_id}, partition {part.partition_id}, in {place}: {what}.",
         hint=quarantine_hint(part),
     )

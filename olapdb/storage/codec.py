@@ -5,31 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from olapdb.errors import (
-    BadArguments,
-    CodecTakesNoArguments,
-    IllegalCodecParameter,
-    IllegalCodecType,
-    NotSupportedError,
-    UnknownCodec,
-)
+from olapdb import errors, types
 from olapdb.model.schema import Column, Table
-from olapdb.types import (
-    UUID,
-    Array,
-    Date,
-    Date32,
-    DateTime,
-    DateTime64,
-    FixedString,
-    Float,
-    Integer,
-    LowCardinality,
-    Map,
-    String,
-    Tuple,
-    plain,
-)
 
 _STEP = re.compile(r"\s*([A-Za-z0-9]+)\s*(?:\(([^)]*)\))?\s*")
 _ZSTD_LEVEL_MAX = 22
@@ -49,7 +26,7 @@ _SPELT = {
 }
 _TRANSFORMING = ("delta", "doubledelta", "gorilla", "fpc", "t64", "gcd")
 _WIDTHS = ("1", "2", "4", "8")
-_OF_NO_FIXED_SIZE = (String, Array, Map, Tuple)
+_OF_NO_FIXED_SIZE = (types.String, types.Array, types.Map, types.Tuple)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +61,13 @@ def column_codec(column: Column, table: Table) -> ParquetCodec:
             case "delta" | "doubledelta" | "gorilla" | "fpc" | "t64" | "gcd":
                 encoding = _encoding(name, column) or encoding
             case "deflate_qpl" | "zstd_qat" | "aes_128_gcm_siv" | "aes_256_gcm_siv" | "sz3" | "alp":
-                raise NotSupportedError(
+                raise errors.NotSupportedError(
                     f"Codec {name} of column {column.name} is not supported.", hint=_CODECS
                 )
             case _:
-                raise UnknownCodec(f"Column {column.name}: there is no codec {name}.", hint=_CODECS)
+                raise errors.UnknownCodec(
+                    f"Column {column.name}: there is no codec {name}.", hint=_CODECS
+                )
     return ParquetCodec(compression, level, encoding, not encoding and _has_dictionary(column))
 
 
@@ -98,9 +77,9 @@ def check_codec(column: Column, table: Table) -> None:
     column_codec(column, table)
     steps = [name for name, _ in _chain(column)]
     transforming = [name for name in steps if name in _TRANSFORMING]
-    kind = plain(column.type)
+    kind = types.plain(column.type)
     if transforming and isinstance(kind, _OF_NO_FIXED_SIZE):
-        raise BadArguments(
+        raise errors.BadArguments(
             f"Codec {_SPELT[transforming[0]]} is not for column {column.name}: {column.type} has no"
             " fixed size.",
             hint="Use LZ4 or ZSTD.",
@@ -109,13 +88,13 @@ def check_codec(column: Column, table: Table) -> None:
     _check_kinds(column, transforming)
     first = next((at for at, name in enumerate(steps) if name not in _TRANSFORMING), None)
     if first is not None and (first < len(steps) - 1 or (first and steps[first] == "none")):
-        raise BadArguments(
+        raise errors.BadArguments(
             f"CODEC({codec_text(column)}) of column {column.name} makes no sense: what compresses,"
             " or NONE alone, stands last.",
             hint="For example CODEC(Delta, ZSTD(3)).",
         )
     if transforming and len(transforming) == len(steps):
-        raise BadArguments(
+        raise errors.BadArguments(
             f"Codec {_SPELT[steps[-1]]} of column {column.name} does not compress anything.",
             hint=f"Put a compression behind it: CODEC({_SPELT[steps[-1]]}, LZ4).",
         )
@@ -126,11 +105,11 @@ def _check_arguments(column: Column) -> None:
     for name, argument in _chain(column):
         spelt = argument.strip()
         if spelt and name in ("none", "lz4", "default"):
-            raise CodecTakesNoArguments(f"Codec {_SPELT[name]} takes no argument.")
+            raise errors.CodecTakesNoArguments(f"Codec {_SPELT[name]} takes no argument.")
         if spelt and name == "gcd":
-            raise IllegalCodecType("Codec GCD takes no argument.")
+            raise errors.IllegalCodecType("Codec GCD takes no argument.")
         if spelt and name in ("delta", "doubledelta", "gorilla") and spelt not in _WIDTHS:
-            raise IllegalCodecParameter(
+            raise errors.IllegalCodecParameter(
                 f"{_SPELT[name]}({spelt}): the bytes of a value are 1, 2, 4 or 8.",
                 hint="Leave the argument out.",
             )
@@ -138,21 +117,23 @@ def _check_arguments(column: Column) -> None:
 
 def _check_kinds(column: Column, transforming: list[str]) -> None:
     """Codecs that are for numbers of another kind than the column's."""
-    kind = plain(column.type)
+    kind = types.plain(column.type)
     for name in transforming:
-        if name == "t64" and isinstance(kind, Float):
-            raise IllegalCodecType(
+        if name == "t64" and isinstance(kind, types.Float):
+            raise errors.IllegalCodecType(
                 f"Codec T64 of column {column.name} is not for {column.type}.", hint=_CODECS
             )
         floating = name in ("gorilla", "fpc")
-        if floating != isinstance(kind, Float) and (floating or name == "gcd"):
-            raise BadArguments(
+        if floating != isinstance(kind, types.Float) and (floating or name == "gcd"):
+            raise errors.BadArguments(
                 f"Codec {_SPELT[name]} of column {column.name} is not for {column.type}: it is for"
                 f" {'floats' if floating else 'whole numbers'}.",
                 hint="Use Delta.",
             )
-        if isinstance(kind, UUID):
-            raise BadArguments(f"Codec {_SPELT[name]} of column {column.name} is not for UUIDs.")
+        if isinstance(kind, types.UUID):
+            raise errors.BadArguments(
+                f"Codec {_SPELT[name]} of column {column.name} is not for UUIDs."
+            )
 
 
 def codec_text(column: Column) -> str:
@@ -192,10 +173,12 @@ def _chain(column: Column) -> list[tuple[str, str]]:
 
 def _width(column: Column) -> int:
     """Bytes of a value, in ClickHouse."""
-    kind = plain(column.type)
-    if isinstance(kind, Integer | Float):
+    kind = types.plain(column.type)
+    if isinstance(kind, types.Integer | types.Float):
         return kind.bits // 8
-    return {Date: 2, Date32: 4, DateTime: 4, DateTime64: 8}.get(type(kind), 1)
+    return {types.Date: 2, types.Date32: 4, types.DateTime: 4, types.DateTime64: 8}.get(
+        type(kind), 1
+    )
 
 
 def _steps(text: str) -> list[tuple[str, str]]:
@@ -204,7 +187,9 @@ def _steps(text: str) -> list[tuple[str, str]]:
     while at < len(text):
         found = _STEP.match(text, at)
         if found is None or (found.end() < len(text) and text[found.end()] != ","):
-            raise BadArguments(f"Not a codec: {text!r}.", hint="For example CODEC(Delta, ZSTD(3)).")
+            raise errors.BadArguments(
+                f"Not a codec: {text!r}.", hint="For example CODEC(Delta, ZSTD(3))."
+            )
         steps.append((found.group(1).lower(), found.group(2) or ""))
         at = found.end() + 1
     return steps
@@ -213,25 +198,27 @@ def _steps(text: str) -> list[tuple[str, str]]:
 def _zstd_level(argument: str) -> int:
     level = int(argument) if argument.strip().isdigit() else (1 if not argument.strip() else 0)
     if not 1 <= level <= _ZSTD_LEVEL_MAX:
-        raise IllegalCodecParameter(f"ZSTD has levels 1 to {_ZSTD_LEVEL_MAX}, not {argument!r}.")
+        raise errors.IllegalCodecParameter(
+            f"ZSTD has levels 1 to {_ZSTD_LEVEL_MAX}, not {argument!r}."
+        )
     return level
 
 
 def _encoding(name: str, column: Column) -> str:
     """Differences of whole numbers, split bytes of floats; "" where Parquet has nothing alike."""
-    kind = plain(column.type)
+    kind = types.plain(column.type)
     if name in ("delta", "doubledelta"):
-        if isinstance(kind, Date | Date32 | DateTime | DateTime64):
+        if isinstance(kind, types.Date | types.Date32 | types.DateTime | types.DateTime64):
             return "DELTA_BINARY_PACKED"
-        if isinstance(kind, Integer):
+        if isinstance(kind, types.Integer):
             return "DELTA_BINARY_PACKED"
-    if name in ("gorilla", "fpc", "delta", "doubledelta") and isinstance(kind, Float):
+    if name in ("gorilla", "fpc", "delta", "doubledelta") and isinstance(kind, types.Float):
         return "BYTE_STREAM_SPLIT"
     return ""
 
 
 def _has_dictionary(column: Column) -> bool:
     """Dictionaries pay for text; for numbers they cost the writer twice the time (measured)."""
-    return isinstance(column.type, LowCardinality) or isinstance(
-        plain(column.type), String | FixedString
+    return isinstance(column.type, types.LowCardinality) or isinstance(
+        types.plain(column.type), types.String | types.FixedString
     )

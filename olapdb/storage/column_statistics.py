@@ -13,21 +13,10 @@ from datetime import date, datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from olapdb import types
 from olapdb.model.part import ColumnBounds
 from olapdb.model.schema import Table
 from olapdb.storage.min_max import with_the_ends
-from olapdb.types import (
-    Boolean,
-    DataType,
-    Date,
-    Date32,
-    DateTime,
-    DateTime64,
-    Float,
-    Integer,
-    String,
-    plain,
-)
 
 TEXT_BOUND_MAX = 64
 """Characters; a column with a longer minimum or maximum has no bounds at part level."""
@@ -35,10 +24,18 @@ TEXT_BOUND_MAX = 64
 _WORD = re.compile(r"\w+")
 
 
-def has_bounds(data_type: DataType) -> bool:
+def has_bounds(data_type: types.DataType) -> bool:
     """Whether values of the type have an order that bounds can carry as JSON."""
     return isinstance(
-        plain(data_type), Integer | Float | Boolean | String | Date | Date32 | DateTime | DateTime64
+        types.plain(data_type),
+        types.Integer
+        | types.Float
+        | types.Boolean
+        | types.String
+        | types.Date
+        | types.Date32
+        | types.DateTime
+        | types.DateTime64,
     )
 
 
@@ -56,22 +53,22 @@ def table_bounds(
     return bounds
 
 
-def column_bounds(values: pa.ChunkedArray, data_type: DataType) -> ColumnBounds | None:
+def column_bounds(values: pa.ChunkedArray, data_type: types.DataType) -> ColumnBounds | None:
     """(minimum, maximum, nulls) of a column of `data_type.arrow`, or None (see the module)."""
     nulls = values.null_count
-    kind = plain(data_type)
-    if isinstance(kind, Integer) and not nulls and pa.types.is_integer(values.type):
+    kind = types.plain(data_type)
+    if isinstance(kind, types.Integer) and not nulls and pa.types.is_integer(values.type):
         return _integer_bounds(values)
     values = with_the_ends(values)
-    if isinstance(kind, Float) and pc.any(pc.is_nan(values)).as_py():
+    if isinstance(kind, types.Float) and pc.any(pc.is_nan(values)).as_py():
         return None
     ends = pc.min_max(values)
     low, high = ends["min"], ends["max"]
     if not low.is_valid:
         return (None, None, nulls)
-    if isinstance(kind, Date | Date32):
+    if isinstance(kind, types.Date | types.Date32):
         return (low.value, high.value, nulls)
-    if isinstance(kind, DateTime | DateTime64):
+    if isinstance(kind, types.DateTime | types.DateTime64):
         return (low.value, high.value, nulls)
     try:
         minimum, maximum = low.as_py(), high.as_py()
@@ -91,7 +88,7 @@ def _integer_bounds(values: pa.ChunkedArray) -> ColumnBounds:
 
 
 def statistics_bounds(
-    statistics: object, data_type: DataType, ticks_per_unit: int
+    statistics: object, data_type: types.DataType, ticks_per_unit: int
 ) -> ColumnBounds | None:
     """The same from a column chunk's Parquet statistics (a `pq.Statistics` or None).
 
@@ -103,8 +100,8 @@ def statistics_bounds(
     nulls: int = statistics.null_count  # type: ignore[attr-defined]
     if not statistics.has_min_max:  # type: ignore[attr-defined]
         return (None, None, nulls) if statistics.num_values == 0 else None  # type: ignore[attr-defined]
-    kind = plain(data_type)
-    if isinstance(kind, DateTime | DateTime64 | Date | Date32):
+    kind = types.plain(data_type)
+    if isinstance(kind, types.DateTime | types.DateTime64 | types.Date | types.Date32):
         low, high = statistics.min_raw, statistics.max_raw  # type: ignore[attr-defined]
         return (low // ticks_per_unit, high // ticks_per_unit, nulls)
     try:
@@ -116,18 +113,18 @@ def statistics_bounds(
     return (low, high, nulls)
 
 
-def bounds_hold(before: DataType, after: DataType) -> bool:
+def bounds_hold(before: types.DataType, after: types.DataType) -> bool:
     """Whether bounds of values of one type are those of the same values as the other: what a
     change of a column's type leaves of its parts' bounds."""
-    old, new = plain(before), plain(after)
+    old, new = types.plain(before), types.plain(after)
     match old, new:
-        case Integer(), Integer():
+        case types.Integer(), types.Integer():
             return new.minimum <= old.minimum and old.maximum <= new.maximum
-        case Float(), Float():
+        case types.Float(), types.Float():
             return old.bits <= new.bits
-        case (Date(), Date32()) | (DateTime(), DateTime()):
+        case (types.Date(), types.Date32()) | (types.DateTime(), types.DateTime()):
             return True
-        case DateTime64(), DateTime64():
+        case types.DateTime64(), types.DateTime64():
             return old.precision == new.precision
         case _:
             return old == new

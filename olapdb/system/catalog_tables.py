@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from olapdb import types
 from olapdb.model.columns import PartColumns
 from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
 from olapdb.storage.codec import codec_clause, parquet_text
@@ -11,29 +12,9 @@ from olapdb.storage.store import LocalStore
 from olapdb.system.ddl import create_statement, engine_full, key_list
 from olapdb.system.part_tables import live_parts
 from olapdb.system.registry import SYSTEM_DATABASES, Row, SystemContext, SystemTable, moment
-from olapdb.types import (
-    DATETIME,
-    INT32,
-    STRING,
-    UINT8,
-    UINT32,
-    UINT64,
-    Array,
-    DataType,
-    Date,
-    Date32,
-    DateTime,
-    DateTime64,
-    Decimal,
-    FixedString,
-    Float,
-    Integer,
-    Nullable,
-    plain,
-)
 
-_STRINGS: DataType = Array(STRING)
-_MAYBE_COUNT: DataType = Nullable(UINT64)
+_STRINGS: types.DataType = types.Array(types.STRING)
+_MAYBE_COUNT: types.DataType = types.Nullable(types.UINT64)
 
 
 def _databases(context: SystemContext) -> Iterator[Row]:
@@ -240,22 +221,22 @@ def _columns(context: SystemContext) -> Iterator[Row]:
             )
 
 
-def _precision(data_type: DataType) -> tuple[int | None, ...]:
+def _precision(data_type: types.DataType) -> tuple[int | None, ...]:
     """Bytes of a text; digits of a number, their base and those after the point; digits after the
     point of a second."""
-    inner = plain(data_type)
+    inner = types.plain(data_type)
     match inner:
-        case FixedString(length):
+        case types.FixedString(length):
             return length, None, None, None, None
-        case Integer(bits):
+        case types.Integer(bits):
             return None, bits, 2, 0, None
-        case Float(bits):
+        case types.Float(bits):
             return None, bits, 2, None, None
-        case Decimal(precision, scale):
+        case types.Decimal(precision, scale):
             return None, precision, 10, scale, None
-        case Date() | Date32() | DateTime():
+        case types.Date() | types.Date32() | types.DateTime():
             return None, None, None, None, 0
-        case DateTime64(precision):
+        case types.DateTime64(precision):
             return None, None, None, None, precision
         case _:
             return None, None, None, None, None
@@ -306,25 +287,25 @@ TABLES = (
     SystemTable(
         "databases",
         (
-            ("name", STRING),
-            ("engine", STRING),
-            ("uuid", STRING),
-            ("comment", STRING),
-            ("data_path", STRING),
-            ("is_external", UINT8),
+            ("name", types.STRING),
+            ("engine", types.STRING),
+            ("uuid", types.STRING),
+            ("comment", types.STRING),
+            ("data_path", types.STRING),
+            ("is_external", types.UINT8),
         ),
         _databases,
     ),
     SystemTable(
         "dropped_tables",
         (
-            ("index", UINT32),
-            ("database", STRING),
-            ("table", STRING),
-            ("uuid", STRING),
-            ("engine", STRING),
-            ("table_dropped_time", DATETIME),
-            ("complete", UINT8),
+            ("index", types.UINT32),
+            ("database", types.STRING),
+            ("table", types.STRING),
+            ("uuid", types.STRING),
+            ("engine", types.STRING),
+            ("table_dropped_time", types.DATETIME),
+            ("complete", types.UINT8),
         ),
         _dropped_tables,
         "What UNDROP TABLE may bring back, while its parts are complete",
@@ -332,34 +313,34 @@ TABLES = (
     SystemTable(
         "tables",
         (
-            ("database", STRING),
-            ("name", STRING),
-            ("uuid", STRING),
-            ("engine", STRING),
-            ("engine_full", STRING),
-            ("create_table_query", STRING),
-            ("as_select", STRING),
-            ("partition_key", STRING),
-            ("sorting_key", STRING),
-            ("primary_key", STRING),
+            ("database", types.STRING),
+            ("name", types.STRING),
+            ("uuid", types.STRING),
+            ("engine", types.STRING),
+            ("engine_full", types.STRING),
+            ("create_table_query", types.STRING),
+            ("as_select", types.STRING),
+            ("partition_key", types.STRING),
+            ("sorting_key", types.STRING),
+            ("primary_key", types.STRING),
             ("total_rows", _MAYBE_COUNT),
             ("total_bytes", _MAYBE_COUNT),
-            ("comment", STRING),
-            ("metadata_modification_time", DATETIME),
-            ("is_temporary", UINT8),
+            ("comment", types.STRING),
+            ("metadata_modification_time", types.DATETIME),
+            ("is_temporary", types.UINT8),
             ("dependencies_database", _STRINGS),
             ("dependencies_table", _STRINGS),
-            ("target_database", STRING),
-            ("target_table", STRING),
-            ("sampling_key", STRING),
-            ("has_own_data", UINT8),
+            ("target_database", types.STRING),
+            ("target_table", types.STRING),
+            ("sampling_key", types.STRING),
+            ("has_own_data", types.UINT8),
             ("parts", _MAYBE_COUNT),
             ("active_parts", _MAYBE_COUNT),
             ("total_marks", _MAYBE_COUNT),
             ("total_bytes_uncompressed", _MAYBE_COUNT),
-            ("metadata_version", INT32),
+            ("metadata_version", types.INT32),
             ("skipping_indices_types", _STRINGS),
-            ("storage_policy", STRING),
+            ("storage_policy", types.STRING),
             ("data_paths", _STRINGS),
         ),
         _tables,
@@ -367,23 +348,23 @@ TABLES = (
     SystemTable(
         "columns",
         (
-            ("database", STRING),
-            ("table", STRING),
-            ("name", STRING),
-            ("type", STRING),
-            ("position", UINT64),
-            ("default_kind", STRING),
-            ("default_expression", STRING),
-            ("data_compressed_bytes", UINT64),
-            ("data_uncompressed_bytes", UINT64),
-            ("comment", STRING),
-            ("is_in_partition_key", UINT8),
-            ("is_in_sorting_key", UINT8),
-            ("compression_codec", STRING),
-            ("parquet_codec", STRING),
-            ("is_in_primary_key", UINT8),
-            ("marks_bytes", UINT64),
-            ("is_in_sampling_key", UINT8),
+            ("database", types.STRING),
+            ("table", types.STRING),
+            ("name", types.STRING),
+            ("type", types.STRING),
+            ("position", types.UINT64),
+            ("default_kind", types.STRING),
+            ("default_expression", types.STRING),
+            ("data_compressed_bytes", types.UINT64),
+            ("data_uncompressed_bytes", types.UINT64),
+            ("comment", types.STRING),
+            ("is_in_partition_key", types.UINT8),
+            ("is_in_sorting_key", types.UINT8),
+            ("compression_codec", types.STRING),
+            ("parquet_codec", types.STRING),
+            ("is_in_primary_key", types.UINT8),
+            ("marks_bytes", types.UINT64),
+            ("is_in_sampling_key", types.UINT8),
             ("character_octet_length", _MAYBE_COUNT),
             ("numeric_precision", _MAYBE_COUNT),
             ("numeric_precision_radix", _MAYBE_COUNT),
@@ -395,28 +376,28 @@ TABLES = (
     SystemTable(
         "data_skipping_indices",
         (
-            ("database", STRING),
-            ("table", STRING),
-            ("name", STRING),
-            ("type", STRING),
-            ("type_full", STRING),
-            ("expr", STRING),
-            ("granularity", UINT64),
-            ("creation", STRING),
+            ("database", types.STRING),
+            ("table", types.STRING),
+            ("name", types.STRING),
+            ("type", types.STRING),
+            ("type_full", types.STRING),
+            ("expr", types.STRING),
+            ("granularity", types.UINT64),
+            ("creation", types.STRING),
         ),
         _indexes,
     ),
     SystemTable(
         "snapshots",
         (
-            ("number", UINT64),
-            ("kind", STRING),
-            ("query_id", STRING),
-            ("statement", STRING),
-            ("time", DateTime64(3)),
-            ("process_id", UINT64),
+            ("number", types.UINT64),
+            ("kind", types.STRING),
+            ("query_id", types.STRING),
+            ("statement", types.STRING),
+            ("time", types.DateTime64(3)),
+            ("process_id", types.UINT64),
         ),
         _snapshots,
     ),
-    SystemTable("one", (("dummy", UINT8),), lambda context: [(0,)]),
+    SystemTable("one", (("dummy", types.UINT8),), lambda context: [(0,)]),
 )

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from olapdb.errors import (
-    ArgumentOutOfBound,
-    BadArguments,
-    IllegalTypeOfArgument,
-    SyntaxError,
-    UnexpectedAstStructure,
-    UnknownType,
-)
+from olapdb import errors
 from olapdb.types.base import DataType
 from olapdb.types.compound import (
     AggregateFunction,
@@ -160,7 +153,7 @@ def known_zone(zone: str) -> str:
     try:
         ZoneInfo(zone)
     except (ValueError, OSError, KeyError) as error:  # the last is ZoneInfoNotFoundError
-        raise BadArguments(
+        raise errors.BadArguments(
             f"Cannot load time zone {zone}.", hint="SELECT * FROM system.time_zones lists them."
         ) from error
     return zone
@@ -235,14 +228,14 @@ class _TypeParser:
             case "FixedString":
                 length = self._integer()
                 if length < 1:
-                    raise UnexpectedAstStructure("FixedString needs a length of at least 1.")
+                    raise errors.UnexpectedAstStructure("FixedString needs a length of at least 1.")
                 return FixedString(length)
             case "DateTime":
                 return DateTime(known_zone(self._string()))
             case "DateTime64":
                 precision = self._integer()
                 if not 0 <= precision <= 9:
-                    raise ArgumentOutOfBound(
+                    raise errors.ArgumentOutOfBound(
                         f"DateTime64 has a precision of 0 to 9, not {precision}."
                     )
                 zone = known_zone(self._string()) if self._take(",") else None
@@ -269,12 +262,12 @@ class _TypeParser:
 
     def _inside(self, name: str, inner: DataType, refused: tuple[type[DataType], ...]) -> DataType:
         if isinstance(inner, refused):
-            raise IllegalTypeOfArgument(f"The type {inner} cannot be inside of {name}.")
+            raise errors.IllegalTypeOfArgument(f"The type {inner} cannot be inside of {name}.")
         return inner
 
     def _decimal(self, precision: int, scale: int) -> Decimal:
         if not 1 <= precision <= 76 or not 0 <= scale <= precision:
-            raise ArgumentOutOfBound(
+            raise errors.ArgumentOutOfBound(
                 f"Decimal({precision}, {scale}): precision is 1 to 76, scale 0 to the precision."
             )
         return Decimal(precision, scale)
@@ -295,7 +288,9 @@ class _TypeParser:
             if not self._take(","):
                 break
         if names and len(names) != len(elements):
-            raise SyntaxError(f"Either all or no elements of a tuple have names: {self.text}")
+            raise errors.SyntaxError(
+                f"Either all or no elements of a tuple have names: {self.text}"
+            )
         return Tuple(tuple(elements), tuple(names))
 
     def _aggregate(self) -> DataType:
@@ -313,10 +308,12 @@ class _TypeParser:
         state = self.state_of(function, tuple(parameters), tuple(arguments))
         return AggregateFunction(function, tuple(parameters), tuple(arguments), state)
 
-    def _unknown(self, name: str) -> UnknownType:
+    def _unknown(self, name: str) -> errors.UnknownType:
         if name in _LATER:
-            return UnknownType(f"The type {name} is ClickHouse's, but olapdb does not have it yet.")
-        return UnknownType(f"Unknown data type {name!r} in {self.text!r}.")
+            return errors.UnknownType(
+                f"The type {name} is ClickHouse's, but olapdb does not have it yet."
+            )
+        return errors.UnknownType(f"Unknown data type {name!r} in {self.text!r}.")
 
     # --- characters
 
@@ -336,13 +333,13 @@ class _TypeParser:
 
     def _expect(self, symbol: str) -> None:
         if not self._take(symbol):
-            raise SyntaxError(
+            raise errors.SyntaxError(
                 f"Expected {symbol!r} at character {self.at + 1} of type {self.text!r}."
             )
 
     def expect_end(self) -> None:
         if self._peek():
-            raise SyntaxError(
+            raise errors.SyntaxError(
                 f"Unexpected {self.text[self.at :]!r} after the type in {self.text!r}."
             )
 
@@ -365,19 +362,23 @@ class _TypeParser:
         ):
             self.at += 1
         if start == self.at:
-            raise SyntaxError(f"Expected a type name at character {start + 1} of {self.text!r}.")
+            raise errors.SyntaxError(
+                f"Expected a type name at character {start + 1} of {self.text!r}."
+            )
         return self.text[start : self.at]
 
     def _integer(self) -> int:
         word = self._word()
         if not word.isdigit():
-            raise SyntaxError(f"Expected a number, found {word!r} in type {self.text!r}.")
+            raise errors.SyntaxError(f"Expected a number, found {word!r} in type {self.text!r}.")
         return int(word)
 
     def _string(self) -> str:
         literal = self._literal()
         if not literal.startswith("'"):
-            raise SyntaxError(f"Expected a quoted string, found {literal} in type {self.text!r}.")
+            raise errors.SyntaxError(
+                f"Expected a quoted string, found {literal} in type {self.text!r}."
+            )
         return literal[1:-1]
 
     def _literal(self) -> str:

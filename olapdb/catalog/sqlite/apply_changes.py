@@ -18,35 +18,7 @@ from olapdb.catalog.sqlite.schema_cache import SchemaState
 from olapdb.catalog.sqlite.snapshot import encode_check
 from olapdb.catalog.sqlite.view_ledger import ViewLedger
 from olapdb.errors import DuplicateInsert, InternalError
-from olapdb.model.changes import (
-    AddBlock,
-    AddCoverage,
-    AddPart,
-    Change,
-    ClearInvalidations,
-    CloseJob,
-    Commit,
-    CreateDatabase,
-    DatabaseExists,
-    DropDatabase,
-    DropObject,
-    ForgetDeliveries,
-    Invalidate,
-    NoteChunks,
-    PartsLive,
-    PutObject,
-    RaiseDataVersion,
-    RecordCheck,
-    RecordKeys,
-    RecordOffset,
-    RecordToken,
-    ReleaseRetained,
-    RemoveCoverage,
-    RemoveParts,
-    Retain,
-    RevisionIs,
-    UndropTable,
-)
+from olapdb.model import changes
 from olapdb.model.encoding import encode_object, encode_part_rest, object_kind
 from olapdb.model.part import (
     BlockRange,
@@ -64,7 +36,7 @@ class Application:
     """One commit being applied as `number`.  Afterwards `added`, `removed`, `schema` and `blocks`
     hold its differences; they mean something only once the transaction is committed."""
 
-    def __init__(self, current: Current, number: int, now_ms: int, commit: Commit) -> None:
+    def __init__(self, current: Current, number: int, now_ms: int, commit: changes.Commit) -> None:
         self._current = current
         self._connection: sqlite3.Connection = current.connection
         self._number = number
@@ -93,42 +65,42 @@ class Application:
     def run(self) -> None:
         # Numbers first: parts and coverage may name a block before the change that adds it.
         for change in self._commit.changes:
-            if isinstance(change, AddBlock):
+            if isinstance(change, changes.AddBlock):
                 self._add_block(change)
         for change in self._commit.changes:
             self._make(change)
         self._check_names()
 
-    def _make(self, change: Change) -> None:
+    def _make(self, change: changes.Change) -> None:
         match change:
-            case AddBlock():
+            case changes.AddBlock():
                 return
-            case AddPart(part, inline_rows):
+            case changes.AddPart(part, inline_rows):
                 self._add_part(part, inline_rows)
-            case RemoveParts(table_id, part_ids):
+            case changes.RemoveParts(table_id, part_ids):
                 self._remove_parts(table_id, part_ids)
-            case RaiseDataVersion(table_id, partition_id):
+            case changes.RaiseDataVersion(table_id, partition_id):
                 self._raise_data_version(table_id, partition_id)
-            case AddCoverage(row):
+            case changes.AddCoverage(row):
                 grown = isinstance(row.blocks, NewBlock)
                 self._ledger.add_coverage(
                     row.view_id, row.partition, self._range(row.blocks), grown=grown
                 )
-            case RemoveCoverage(view_id, partition, blocks):
+            case changes.RemoveCoverage(view_id, partition, blocks):
                 if partition is None:
                     self._ledger.drop_coverage(view_id)
                 else:
                     source_id = self._object(view_id).source_id
                     self._ledger.remove_coverage(view_id, source_id, partition, blocks)
-            case Retain(retained):
+            case changes.Retain(retained):
                 self._ledger.retain(retained)
-            case ReleaseRetained():
+            case changes.ReleaseRetained():
                 self._ledger.release(change)
-            case Invalidate(invalidation):
+            case changes.Invalidate(invalidation):
                 self._ledger.invalidate(invalidation)
-            case ClearInvalidations():
+            case changes.ClearInvalidations():
                 self._ledger.clear_invalidations(change)
-            case RecordCheck(check):
+            case changes.RecordCheck(check):
                 sql.insert_check(
                     self._connection,
                     view_id=check.view_id,
@@ -137,34 +109,34 @@ class Application:
                     created_commit=self._number,
                     dropped_commit=None,
                 )
-            case RecordToken(table_id, token):
+            case changes.RecordToken(table_id, token):
                 self._record_token(table_id, token)
-            case RecordOffset():
+            case changes.RecordOffset():
                 record_offset(self._connection, change, self._number, self._now_ms)
-            case RecordKeys():
+            case changes.RecordKeys():
                 record_keys(self._connection, change, self._now_ms)
-            case ForgetDeliveries(table_id):
+            case changes.ForgetDeliveries(table_id):
                 forget_deliveries(self._connection, table_id, self._number)
-            case NoteChunks(job_id, chunks):
+            case changes.NoteChunks(job_id, chunks):
                 note_chunks(self._connection, job_id, chunks, self._number, self._now_ms)
-            case CloseJob(job_id, state):
+            case changes.CloseJob(job_id, state):
                 close_job(self._connection, job_id, state, "", self._now_ms)
-            case CreateDatabase(database):
+            case changes.CreateDatabase(database):
                 self._create_database(database)
-            case DropDatabase(name):
+            case changes.DropDatabase(name):
                 self._drop_database(name)
-            case PutObject(schema_object):
+            case changes.PutObject(schema_object):
                 self._put_object(schema_object)
-            case DropObject(object_id, recoverable):
+            case changes.DropObject(object_id, recoverable):
                 self._drop_object(object_id, recoverable)
-            case UndropTable():
+            case changes.UndropTable():
                 self._undrop(change)
             case _:
                 assert_never(change)
 
     # --- blocks and parts
 
-    def _add_block(self, change: AddBlock) -> None:
+    def _add_block(self, change: changes.AddBlock) -> None:
         block = change.block
         expected = sum(1 for known in self.blocks if known.table_id == block.table_id)
         if block.index != expected:
@@ -236,7 +208,7 @@ class Application:
             now_ms=self._now_ms,
         ).rowcount
         if done != len(set(part_ids)):
-            raise conflict(PartsLive(table_id, tuple(part_ids)))
+            raise conflict(changes.PartsLive(table_id, tuple(part_ids)))
         self.removed.setdefault(table_id, []).extend(part_ids)
 
     def _raise_data_version(self, table_id: str, partition_id: str) -> None:
@@ -276,7 +248,7 @@ class Application:
         known = self._known_databases()
         if database.name in known:
             raise conflict(
-                DatabaseExists(database.name), f"Database {database.name} exists already."
+                changes.DatabaseExists(database.name), f"Database {database.name} exists already."
             )
         known[database.name] = database
         sql.insert_database(
@@ -290,7 +262,7 @@ class Application:
 
     def _drop_database(self, name: str) -> None:
         if self._known_databases().pop(name, None) is None:
-            raise conflict(DatabaseExists(name))
+            raise conflict(changes.DatabaseExists(name))
         sql.drop_database(self._connection, of_name=name, number=self._number)
 
     def _put_object(self, item: SchemaObject) -> None:
@@ -319,12 +291,12 @@ class Application:
         if item.id in self._put:
             return
         if item.revision != (0 if before is None else before.revision):
-            raise conflict(RevisionIs(item.id, item.revision))
+            raise conflict(changes.RevisionIs(item.id, item.revision))
 
     def _drop_object(self, object_id: str, recoverable: bool) -> None:
         item = self._known_objects().pop(object_id, None)
         if item is None:
-            raise conflict(RevisionIs(object_id, 0))
+            raise conflict(changes.RevisionIs(object_id, 0))
         sql.drop_object(self._connection, object_id=object_id, number=self._number)
         match item:
             case Table():
@@ -342,11 +314,12 @@ class Application:
             case _:
                 assert_never(item)
 
-    def _undrop(self, change: UndropTable) -> None:
+    def _undrop(self, change: changes.UndropTable) -> None:
         found = dropped_tables.bring_back(self._connection, change.table_id, self._number)
         if found is None:
             raise conflict(
-                RevisionIs(change.table_id, 0), "The table, or a part of it, has been vacuumed."
+                changes.RevisionIs(change.table_id, 0),
+                "The table, or a part of it, has been vacuumed.",
             )
         table, parts = found
         self._put_object(table)
@@ -376,4 +349,4 @@ class Application:
         databases = self._current.schema.databases if self._databases is None else self._databases
         homeless = next((d for d, _ in names if d not in databases), None)
         if homeless is not None:
-            raise conflict(DatabaseExists(homeless))
+            raise conflict(changes.DatabaseExists(homeless))

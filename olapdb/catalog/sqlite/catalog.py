@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict
 
+from olapdb import errors
 from olapdb.catalog.protocol import (
     CommitInfo,
     CopyFacts,
@@ -42,14 +43,6 @@ from olapdb.catalog.sqlite.requirements import Current, check, check_all
 from olapdb.catalog.sqlite.snapshot import SqliteSnapshot
 from olapdb.catalog.sqlite.vacuum_mark import refuse_vacuumed
 from olapdb.catalog.sqlite.writer import Writer
-from olapdb.errors import (
-    Aborted,
-    BadArguments,
-    CatalogChanged,
-    CommitConflict,
-    DuplicateInsert,
-    SnapshotTooOld,
-)
 from olapdb.errors import Error as OlapdbError
 from olapdb.model.changes import Commit, Committed, Requirement
 from olapdb.model.damage import Damage
@@ -140,7 +133,7 @@ class SqliteCatalog:
             if number is None or number == newest:
                 return self._head.at(connection, newest).snapshot
             if not 1 <= number <= newest:
-                raise BadArguments(
+                raise errors.BadArguments(
                     f"There is no snapshot {number}.",
                     hint=f"system.snapshots lists those up to {newest}.",
                 )
@@ -162,7 +155,7 @@ class SqliteCatalog:
         try:
             with self.connections.consistent() as connection:
                 yield connection
-        except CatalogChanged:
+        except errors.CatalogChanged:
             self._head.forget()
             raise
 
@@ -271,7 +264,7 @@ class SqliteCatalog:
             for requirement in requirements:
                 try:
                     check(current, requirement)
-                except (Aborted, CommitConflict, DuplicateInsert):
+                except (errors.Aborted, errors.CommitConflict, errors.DuplicateInsert):
                     found.append(requirement)
         return tuple(found)
 
@@ -402,7 +395,7 @@ class SqliteCatalog:
         snapshot = self.snapshot()
         try:
             self.pin(snapshot.number)
-        except SnapshotTooOld:  # vacuumed between the two: the newest now cannot be
+        except errors.SnapshotTooOld:  # vacuumed between the two: the newest now cannot be
             snapshot = self.snapshot()
             self.pin(snapshot.number)
         return snapshot
@@ -518,7 +511,7 @@ class SqliteCatalog:
     def refuse_used(self) -> None:
         newest = self.snapshot().number
         if newest > 1:
-            raise BadArguments(
+            raise errors.BadArguments(
                 f"This warehouse has {newest - 1} commits already; RESTORE needs a new one.",
                 hint="Connect to a new folder, and restore there.",
             )

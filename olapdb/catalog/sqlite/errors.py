@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from olapdb.errors import (
-    CannotOpenWarehouse,
-    CatalogBusy,
-    CorruptedData,
-    InternalError,
-    NotEnoughSpace,
-    OperationalError,
-    ReadOnly,
-)
+from olapdb import errors
 from olapdb.errors import Error as OlapdbError
 
 _PRIMARY = 0xFF
@@ -27,32 +19,32 @@ def catalog_error(error: sqlite3.Error, place: str) -> OlapdbError:
     """`place` is the catalog's path."""
     match primary_code(error):
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            return CatalogBusy(
+            return errors.CatalogBusy(
                 f"The catalog {place} is locked by another process.",
                 hint="Run the statement again; a larger lock_acquire_timeout_ms waits longer.",
             )
         case sqlite3.SQLITE_FULL:
-            return NotEnoughSpace(
+            return errors.NotEnoughSpace(
                 f"No space left for the catalog {place}.",
                 hint="Nothing was changed; free some space and run the statement again.",
             )
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM:
-            return ReadOnly(
+            return errors.ReadOnly(
                 f"The catalog {place} cannot be written.",
                 hint="Check who owns the warehouse's folder, or open it with read_only=True.",
             )
         case sqlite3.SQLITE_CORRUPT:
-            return CorruptedData(
+            return errors.CorruptedData(
                 f"The catalog {place} is damaged: {error}.",
                 hint="Restore it from a backup; the parts in data/ carry their facts in footers.",
             )
         case sqlite3.SQLITE_NOTADB:
-            return CannotOpenWarehouse(f"{place} is not a catalog of olapdb.")
+            return errors.CannotOpenWarehouse(f"{place} is not a catalog of olapdb.")
         case sqlite3.SQLITE_CANTOPEN:
-            return CannotOpenWarehouse(
+            return errors.CannotOpenWarehouse(
                 f"The catalog {place} cannot be opened.", hint="Check that the folder exists."
             )
         case sqlite3.SQLITE_IOERR | sqlite3.SQLITE_NOMEM | sqlite3.SQLITE_INTERRUPT:
-            return OperationalError(f"The catalog {place} failed: {error}.")
+            return errors.OperationalError(f"The catalog {place} failed: {error}.")
         case _:
-            return InternalError(f"The catalog {place} refused a statement: {error}.")
+            return errors.InternalError(f"The catalog {place} refused a statement: {error}.")

@@ -15,38 +15,7 @@ from olapdb.catalog.sqlite.schema_cache import SchemaState
 from olapdb.catalog.sqlite.snapshot import coverage_of_rows
 from olapdb.catalog.sqlite.view_conditions import no_bypass, nothing_missed, nothing_stale
 from olapdb.errors import Aborted, CommitConflict, DuplicateInsert
-from olapdb.model.changes import (
-    CoverageCommon,
-    Covered,
-    DatabaseExists,
-    DatabaseIsEmpty,
-    DataVersionIs,
-    DimensionViewsAre,
-    JobRuns,
-    KeysAreNew,
-    LeaseLive,
-    NameIsFree,
-    NoBypass,
-    NoDependents,
-    NoPartStraddles,
-    NotCovered,
-    NothingCovered,
-    NothingMissed,
-    NothingStale,
-    NoViewSince,
-    OffsetIs,
-    PartsLive,
-    PartsOfPartitionAre,
-    Requirement,
-    RevisionIs,
-    SchemaIs,
-    SeenUpTo,
-    TokenIsNew,
-    VersionsAre,
-    ViewIs,
-    ViewsAre,
-    WatchersAre,
-)
+from olapdb.model import changes
 from olapdb.model.part import BlockRange
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.view_state import Coverage
@@ -79,21 +48,21 @@ class Current:
         return found
 
 
-def check_all(current: Current, requirements: Iterable[Requirement]) -> None:
+def check_all(current: Current, requirements: Iterable[changes.Requirement]) -> None:
     """Raise what `check` raises for the first requirement that does not hold. Leases come first: a
     writer whose lease has ended learns that, not that something else has changed meanwhile."""
-    for requirement in sorted(requirements, key=lambda one: not isinstance(one, LeaseLive)):
+    for requirement in sorted(requirements, key=lambda one: not isinstance(one, changes.LeaseLive)):
         check(current, requirement)
 
 
-def check(current: Current, requirement: Requirement) -> None:
+def check(current: Current, requirement: changes.Requirement) -> None:
     """Raise CommitConflict where the requirement does not hold; DuplicateInsert for a token.
 
     A lease that has ended is no conflict, which a writer may try again: that is Aborted."""
-    if isinstance(requirement, LeaseLive):
+    if isinstance(requirement, changes.LeaseLive):
         if not _holds(current, requirement):
             raise lease_ended()
-    elif isinstance(requirement, TokenIsNew):
+    elif isinstance(requirement, changes.TokenIsNew):
         _check_token(current, requirement)
     elif not _holds(current, requirement):
         raise conflict(requirement)
@@ -106,7 +75,7 @@ def lease_ended() -> Aborted:
     )
 
 
-def conflict(requirement: Requirement, what: str = "") -> CommitConflict:
+def conflict(requirement: changes.Requirement, what: str = "") -> CommitConflict:
     error = CommitConflict(
         what or f"No longer holds: {requirement}.", hint="Nothing was changed; run it again."
     )
@@ -114,93 +83,93 @@ def conflict(requirement: Requirement, what: str = "") -> CommitConflict:
     return error
 
 
-def _holds(current: Current, requirement: Requirement) -> bool:
+def _holds(current: Current, requirement: changes.Requirement) -> bool:
     schema, connection = current.schema, current.connection
     match requirement:
-        case LeaseLive(lease_id):
+        case changes.LeaseLive(lease_id):
             return bool(sql.lease_state.value(connection, lease_id=lease_id) == "live")
-        case SchemaIs(table_id, version):
+        case changes.SchemaIs(table_id, version):
             table = schema.by_id.get(table_id)
             return isinstance(table, Table) and table.version == version
-        case ViewsAre(source_id, views):
+        case changes.ViewsAre(source_id, views):
             attached = {(v.id, v.version) for v in schema.views_on.get(source_id, ()) if v.attached}
             return attached == set(views)
-        case WatchersAre(table_id, views):
+        case changes.WatchersAre(table_id, views):
             return {(v.id, v.version) for v in schema.views_on.get(table_id, ())} == set(views)
-        case DimensionViewsAre(table_id, views):
+        case changes.DimensionViewsAre(table_id, views):
             reading = {(v.id, v.version) for v in schema.views_joining.get(table_id, ())}
             return reading == set(views)
-        case NothingCovered(view_id):
+        case changes.NothingCovered(view_id):
             seen = coverage(current, view_id)
             return not seen.everywhere and not any(seen.by_partition.values())
-        case SeenUpTo(view_id, block):
+        case changes.SeenUpTo(view_id, block):
             seen = coverage(current, view_id)
             ranges = (*seen.everywhere, *(r for own in seen.by_partition.values() for r in own))
             return all(one.last <= block for one in ranges)
-        case NoPartStraddles(table_id, partition_id, blocks):
+        case changes.NoPartStraddles(table_id, partition_id, blocks):
             return all(
                 one.contains(part) or not one.overlaps(part)
                 for part in _ranges_in(current, table_id, partition_id)
                 for one in blocks
             )
-        case ViewIs(view_id, version):
+        case changes.ViewIs(view_id, version):
             view = schema.by_id.get(view_id)
             return isinstance(view, MaterializedView) and view.version == version
-        case RevisionIs(object_id, revision):
+        case changes.RevisionIs(object_id, revision):
             found = schema.by_id.get(object_id)
             return found is not None and found.revision == revision
-        case NoDependents(object_id, but):
+        case changes.NoDependents(object_id, but):
             return not any(
                 isinstance(one, MaterializedView) and one.id not in but and one.needs(object_id)
                 for one in schema.by_id.values()
             )
-        case NoViewSince(commit):
+        case changes.NoViewSince(commit):
             return all(
                 isinstance(one, Table) or one.revision <= commit for one in schema.by_id.values()
             )
-        case VersionsAre(view_id, versions):
+        case changes.VersionsAre(view_id, versions):
             beside = {
                 one.id
                 for one in schema.by_id.values()
                 if isinstance(one, MaterializedView) and one.stands_beside == view_id
             }
             return beside == set(versions)
-        case NothingMissed(view_id):
+        case changes.NothingMissed(view_id):
             view = schema.by_id.get(view_id)
             return isinstance(view, MaterializedView) and nothing_missed(
                 connection, current.number, view.source_id, coverage(current, view_id)
             )
-        case NothingStale(view_id):
+        case changes.NothingStale(view_id):
             return nothing_stale(connection, current.number, view_id)
-        case NoBypass(table_id, view_ids):
+        case changes.NoBypass(table_id, view_ids):
             return no_bypass(connection, current.number, table_id, view_ids)
-        case JobRuns(job_id):
+        case changes.JobRuns(job_id):
             return job_state(connection, job_id) == "running"
-        case NameIsFree(database, name):
+        case changes.NameIsFree(database, name):
             return (database, name) not in schema.by_name
-        case DatabaseExists(name):
+        case changes.DatabaseExists(name):
             return name in schema.databases
-        case DatabaseIsEmpty(name):
+        case changes.DatabaseIsEmpty(name):
             return all(item.database != name for item in schema.by_id.values())
-        case DataVersionIs(table_id, partition_id, version):
+        case changes.DataVersionIs(table_id, partition_id, version):
             return data_version(current, table_id, partition_id) == version
-        case PartsLive(table_id, part_ids):
+        case changes.PartsLive(table_id, part_ids):
             return len(_named(connection, table_id, part_ids)) == len(set(part_ids))
-        case PartsOfPartitionAre():
+        case changes.PartsOfPartitionAre():
             return _parts_of_partition_are(current, requirement)
-        case NotCovered(view_id, partition_id, blocks):
+        case changes.NotCovered(view_id, partition_id, blocks):
             seen = coverage(current, view_id)
             return not any(seen.touches(partition_id, one) for one in blocks)
-        case Covered(view_id, partition_id, blocks):
+        case changes.Covered(view_id, partition_id, blocks):
             seen = coverage(current, view_id)
             return all(seen.touches(partition_id, one) for one in blocks)
-        case CoverageCommon():
+        case changes.CoverageCommon():
             return _coverage_common(current, requirement)
-        case OffsetIs():
+        case changes.OffsetIs():
             return offset_is(connection, requirement)
-        case KeysAreNew():
+        case changes.KeysAreNew():
             return keys_are_new(connection, requirement)
-        case TokenIsNew():
+        case changes.TokenIsNew():
             return True
         case _:
             assert_never(requirement)
@@ -218,7 +187,7 @@ def coverage(current: Current, view_id: str) -> Coverage:
     return coverage_of_rows(view_id, ((p, a, b) for _, p, a, b in rows), None)
 
 
-def _check_token(current: Current, requirement: TokenIsNew) -> None:
+def _check_token(current: Current, requirement: changes.TokenIsNew) -> None:
     commit = sql.token_commit.value(
         current.connection, of_table=requirement.table_id, of_token=requirement.token
     )
@@ -233,7 +202,7 @@ def _ranges_in(current: Current, table_id: str, partition_id: str) -> list[Block
     return [BlockRange(first, last) for _, first, last in live]
 
 
-def _parts_of_partition_are(current: Current, requirement: PartsOfPartitionAre) -> bool:
+def _parts_of_partition_are(current: Current, requirement: changes.PartsOfPartitionAre) -> bool:
     live = current.live_parts(requirement.table_id)
     if requirement.partition_id is not None:
         some = live.get(requirement.partition_id, [])
@@ -244,7 +213,7 @@ def _parts_of_partition_are(current: Current, requirement: PartsOfPartitionAre) 
     return found == set(requirement.part_ids)
 
 
-def _coverage_common(current: Current, requirement: CoverageCommon) -> bool:
+def _coverage_common(current: Current, requirement: changes.CoverageCommon) -> bool:
     """The hull of the parts' blocks is wholly covered or wholly untouched, for each view on the
     table: the merged part will span the hull, and must be one or the other as well."""
     views = current.schema.views_on.get(requirement.table_id, ())

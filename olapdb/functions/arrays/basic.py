@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.errors import ArgumentOutOfBound, BadArguments, NumberOfArgumentsDoesntMatch
+from olapdb.functions import scalar
 from olapdb.functions.arrays.search import map_parts
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import cast_column, map_from
@@ -16,16 +17,6 @@ from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.supertypes import common_type
 from olapdb.functions.kernels.values import default_value
 from olapdb.functions.numeric.conditional import plain_lc
-from olapdb.functions.scalar import (
-    Definition,
-    Invocation,
-    Kernel,
-    custom,
-    define,
-    illegal,
-    require,
-    usual,
-)
 from olapdb.types import (
     NOTHING,
     Array,
@@ -120,7 +111,7 @@ def concatenation(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """arrayConcat, and concat of arrays."""
     result = common_type([plain(a.type) for a in arguments])
     if not isinstance(result, Array):
-        raise illegal(name, arguments[0].type, "an Array")
+        raise scalar.illegal(name, arguments[0].type, "an Array")
 
     def build(cast: list[pa.Array], rows: int) -> pa.Array:
         parts = [columns.elements_of(c) for c in cast]
@@ -142,21 +133,21 @@ def _array_element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     container, index = plain(arguments[0].type), plain(arguments[1].type)
     if isinstance(container, Map):
         return _map_element(name, arguments, container)
-    require(name, [container], Array, "an Array or Map")
-    require(name, [index], Integer, "an integer index")
+    scalar.require(name, [container], Array, "an Array or Map")
+    scalar.require(name, [index], Integer, "an integer index")
     assert isinstance(container, Array)
     inner = container.inner if not isinstance(container.inner, Nothing) else make_nullable(NOTHING)
     if isinstance(inner, Array) and any(is_nullable(a.type) for a in arguments):
-        raise illegal(name, arguments[0].type, "an Array without NULLs")
+        raise scalar.illegal(name, arguments[0].type, "an Array without NULLs")
 
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         offsets, elements = columns.elements_of(arrays[0])
         sizes, place = np.diff(offsets), columns.numpy_values(arrays[1]).astype(np.int64)
         position = np.where(place > 0, place - 1, sizes + place)
         inside = (place != 0) & (position >= 0) & (position < sizes)
         return or_default(elements, np.where(inside, offsets[:-1] + position, -1), inner)
 
-    return usual(name, arguments, inner, kernel)
+    return scalar.usual(name, arguments, inner, kernel)
 
 
 def or_default(elements: pa.Array, rows: np.ndarray, inner: DataType) -> pa.Array:
@@ -168,7 +159,7 @@ def or_default(elements: pa.Array, rows: np.ndarray, inner: DataType) -> pa.Arra
 def _map_element(name: str, arguments: Sequence[Argument], container: Map) -> ScalarCall:
     key_type, inner = container.key, container.value
 
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         offsets, keys, items = map_parts(arrays[0])
         wanted = cast_column(arrays[1], call.types[1], key_type, call.environment, strict=True)
         owners = columns.parents_of(offsets)
@@ -177,13 +168,13 @@ def _map_element(name: str, arguments: Sequence[Argument], container: Map) -> Sc
         rows[owners[same][::-1]] = same[::-1]
         return or_default(items, rows, inner)
 
-    return usual(name, arguments, inner, kernel)
+    return scalar.usual(name, arguments, inner, kernel)
 
 
 def _tuple_element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     container = plain(arguments[0].type)
     if not isinstance(container, Tuple):
-        raise illegal(name, container, "a Tuple")
+        raise scalar.illegal(name, container, "a Tuple")
     key = arguments[1].constant.as_py() if arguments[1].constant is not None else None
     if isinstance(key, str) and key in container.field_names:
         at = container.field_names.index(key)
@@ -205,8 +196,8 @@ def _tuple_element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 # --- maps ---------------------------------------------------------------------------------------
 
 
-def _map_side(*, keys: bool) -> Kernel:
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+def _map_side(*, keys: bool) -> scalar.Kernel:
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         offsets, key, value = map_parts(arrays[0])
         return columns.lists_from(offsets, key if keys else value)
 
@@ -217,7 +208,7 @@ def _map_rule(*, keys: bool) -> Callable[[str, tuple[DataType, ...], Sequence[Ar
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         container = types[0]
         if not isinstance(container, Map):
-            raise illegal(name, container, "a Map")
+            raise scalar.illegal(name, container, "a Map")
         return Array(container.key if keys else container.value)
 
     return rule
@@ -225,29 +216,29 @@ def _map_rule(*, keys: bool) -> Callable[[str, tuple[DataType, ...], Sequence[Ar
 
 def _map_from_arrays(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     types = [plain(a.type) for a in arguments]
-    require(name, types, Array, "an Array")
+    scalar.require(name, types, Array, "an Array")
     keys, values = types
     assert isinstance(keys, Array)
     assert isinstance(values, Array)
     result = Map(keys.inner, values.inner)
 
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         (left, key), (right, value) = (columns.elements_of(a) for a in arrays)
         if not np.array_equal(left, right):
             raise BadArguments(f"The arrays of {name} have different sizes.")
         return map_from(left, key, value, result)
 
-    return usual(name, arguments, result, kernel)
+    return scalar.usual(name, arguments, result, kernel)
 
 
-DEFINITIONS: tuple[Definition, ...] = (
-    custom("array", array_call, count=(0, None)),
-    custom("tuple", _tuple, count=(0, None)),
-    custom("map", _map, count=(0, None)),
-    custom("arrayElement", _array_element, count=2),
-    custom("tupleElement", _tuple_element, count=2),
-    custom("arrayConcat", concatenation, count=(1, None)),
-    define("mapKeys", _map_rule(keys=True), _map_side(keys=True)),
-    define("mapValues", _map_rule(keys=False), _map_side(keys=False)),
-    custom("mapFromArrays", _map_from_arrays, count=2, aliases=("MAP_FROM_ARRAYS",)),
+DEFINITIONS: tuple[scalar.Definition, ...] = (
+    scalar.custom("array", array_call, count=(0, None)),
+    scalar.custom("tuple", _tuple, count=(0, None)),
+    scalar.custom("map", _map, count=(0, None)),
+    scalar.custom("arrayElement", _array_element, count=2),
+    scalar.custom("tupleElement", _tuple_element, count=2),
+    scalar.custom("arrayConcat", concatenation, count=(1, None)),
+    scalar.define("mapKeys", _map_rule(keys=True), _map_side(keys=True)),
+    scalar.define("mapValues", _map_rule(keys=False), _map_side(keys=False)),
+    scalar.custom("mapFromArrays", _map_from_arrays, count=2, aliases=("MAP_FROM_ARRAYS",)),
 )

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.errors import ArgumentOutOfBound, IllegalTypeOfArgument
+from olapdb.functions import scalar
 from olapdb.functions.arrays.basic import array_call, concatenation
 from olapdb.functions.arrays.search import counts_of, null_ranks
 from olapdb.functions.base import Argument, Column, Environment, Groups, ScalarCall
@@ -15,16 +16,6 @@ from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.supertypes import common_type, sum_type
 from olapdb.functions.kernels.values import default_value
 from olapdb.functions.numeric.conditional import plain_lc
-from olapdb.functions.scalar import (
-    Definition,
-    Invocation,
-    Kernel,
-    custom,
-    define,
-    illegal,
-    require,
-    usual,
-)
 from olapdb.types import (
     FLOAT64,
     UINT32,
@@ -57,7 +48,7 @@ def _array_rule(
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         first = types[0]
         if not isinstance(first, Array):
-            raise illegal(name, first, "an Array")
+            raise scalar.illegal(name, first, "an Array")
         return result(first)
 
     return rule
@@ -70,10 +61,10 @@ def _numeric(name: str, inner: DataType) -> DataType:
     return one
 
 
-def _folding(kind: str) -> Kernel:
+def _folding(kind: str) -> scalar.Kernel:
     """arraySum, arrayAvg, arrayMin, arrayMax: the aggregate of each array."""
 
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         from olapdb.functions.aggregates.registry import resolve_aggregate
 
         container = call.types[0]
@@ -99,10 +90,10 @@ def reversed_lists(array: pa.Array) -> pa.Array:
     return columns.lists_from(offsets, elements.take(pa.array(order)))
 
 
-def _reordered(kind: str) -> Kernel:
+def _reordered(kind: str) -> scalar.Kernel:
     """arraySort, arrayReverseSort, arrayDistinct, arrayCompact."""
 
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         offsets, elements = columns.elements_of(arrays[0])
         owners = columns.parents_of(offsets)
         positions = np.arange(len(elements))
@@ -136,13 +127,13 @@ def first_occurrences(owners: np.ndarray, ranks: np.ndarray) -> np.ndarray:
     return kept
 
 
-def _uniq(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+def _uniq(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     offsets, elements = columns.elements_of(arrays[0])
     kept = first_occurrences(columns.parents_of(offsets), null_ranks(elements))
     return columns.from_values(counts_of(offsets, kept, call.rows), pa.uint32())
 
 
-def _enumerate(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+def _enumerate(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     offsets, _ = columns.elements_of(arrays[0])
     owners = columns.parents_of(offsets)
     places = np.arange(len(owners)) - offsets[owners] + 1
@@ -152,10 +143,10 @@ def _enumerate(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 def _slice(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """arraySlice(a, offset[, length]); negative counts from the end."""
     container = plain(arguments[0].type)
-    require(name, [container], Array, "an Array")
-    require(name, [plain(a.type) for a in arguments[1:]], Integer, "an integer")
+    scalar.require(name, [container], Array, "an Array")
+    scalar.require(name, [plain(a.type) for a in arguments[1:]], Integer, "an integer")
 
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         offsets, elements = columns.elements_of(arrays[0])
         sizes = np.diff(offsets)
         start = columns.numpy_values(arrays[1]).astype(np.int64)
@@ -168,7 +159,7 @@ def _slice(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         rows = np.arange(int(out[-1])) + np.repeat(offsets[:-1] + begin - out[:-1], counts)
         return columns.lists_from(out, elements.take(pa.array(rows)))
 
-    return usual(name, arguments, container, kernel)
+    return scalar.usual(name, arguments, container, kernel)
 
 
 def _push(*, back: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
@@ -190,8 +181,8 @@ def _push(*, back: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
     return resolve
 
 
-def _pop(*, back: bool) -> Kernel:
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+def _pop(*, back: bool) -> scalar.Kernel:
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         offsets, elements = columns.elements_of(arrays[0])
         owners, positions = columns.parents_of(offsets), np.arange(len(elements))
         gone = positions == (offsets[owners + 1] - 1 if back else offsets[owners])
@@ -203,7 +194,7 @@ def _pop(*, back: bool) -> Kernel:
     return kernel
 
 
-def _flatten(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+def _flatten(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     array, data_type = arrays[0], call.types[0]
     while isinstance(data_type, Array) and isinstance(data_type.inner, Array):
         outer, lists = columns.elements_of(array)
@@ -222,10 +213,10 @@ def _flat_type(array: Array) -> DataType:
 def _range(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """range([start,] end[, step])."""
     types = [plain(a.type) for a in arguments]
-    require(name, types, Integer, "an integer")
+    scalar.require(name, types, Integer, "an integer")
     inner = common_type(types)
 
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         numbers = [columns.numpy_values(a).astype(np.int64) for a in arrays]
         start = numbers[0] if len(numbers) > 1 else np.zeros(len(arrays[0]), np.int64)
         end = numbers[1] if len(numbers) > 1 else numbers[0]
@@ -239,7 +230,7 @@ def _range(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         values = start[owners] + (np.arange(len(owners)) - offsets[owners]) * step[owners]
         return columns.lists_from(offsets, columns.from_values(values, inner.arrow))
 
-    return usual(name, arguments, Array(inner), kernel)
+    return scalar.usual(name, arguments, Array(inner), kernel)
 
 
 def bounded(name: str, sizes: np.ndarray) -> None:
@@ -251,7 +242,7 @@ def bounded(name: str, sizes: np.ndarray) -> None:
 
 
 def _with_constant(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    require(name, [plain(arguments[0].type)], Integer, "an integer")
+    scalar.require(name, [plain(arguments[0].type)], Integer, "an integer")
     inner = plain_lc(arguments[1].type)
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
@@ -287,13 +278,13 @@ def _extreme_rule(
 ) -> DataType:
     inner = plain(_inner(name, types[0]))
     if isinstance(inner, Array | Tuple | Map | Nothing):
-        raise illegal(name, types[0], "an Array of single values")
+        raise scalar.illegal(name, types[0], "an Array of single values")
     return make_nullable(inner) if is_nullable(_inner(name, types[0])) else inner
 
 
 def _inner(name: str, data_type: DataType) -> DataType:
     if not isinstance(data_type, Array):
-        raise illegal(name, data_type, "an Array")
+        raise scalar.illegal(name, data_type, "an Array")
     return data_type.inner
 
 
@@ -316,27 +307,27 @@ _EMPTY_ARRAYS: tuple[DataType, ...] = (
 """The element types that have a function emptyArray… of their own."""
 
 
-DEFINITIONS: tuple[Definition, ...] = (
-    custom("arraySlice", _slice, count=(2, 3)),
-    custom("arrayPushBack", _push(back=True), count=2),
-    custom("arrayPushFront", _push(back=False), count=2),
-    define("arrayPopBack", _array_rule(_itself), _pop(back=True)),
-    define("arrayPopFront", _array_rule(_itself), _pop(back=False)),
-    define("arraySum", _sum_rule, _folding("sum")),
-    define("arrayAvg", _avg_rule, _folding("avg")),
-    define("arrayMin", _extreme_rule, _folding("min")),
-    define("arrayMax", _extreme_rule, _folding("max")),
-    define("arraySort", _array_rule(_itself), _reordered("sort")),
-    define("arrayReverseSort", _array_rule(_itself), _reordered("reverseSort")),
-    define("arrayReverse", _array_rule(_itself), lambda a, call: reversed_lists(a[0])),
-    define("arrayDistinct", _array_rule(_not_null_elements), _reordered("distinct")),
-    define("arrayCompact", _array_rule(_itself), _reordered("compact")),
-    define("arrayUniq", _array_rule(lambda a: UINT32), _uniq),
-    define("arrayEnumerate", _array_rule(lambda a: Array(UINT32)), _enumerate),
-    define(
+DEFINITIONS: tuple[scalar.Definition, ...] = (
+    scalar.custom("arraySlice", _slice, count=(2, 3)),
+    scalar.custom("arrayPushBack", _push(back=True), count=2),
+    scalar.custom("arrayPushFront", _push(back=False), count=2),
+    scalar.define("arrayPopBack", _array_rule(_itself), _pop(back=True)),
+    scalar.define("arrayPopFront", _array_rule(_itself), _pop(back=False)),
+    scalar.define("arraySum", _sum_rule, _folding("sum")),
+    scalar.define("arrayAvg", _avg_rule, _folding("avg")),
+    scalar.define("arrayMin", _extreme_rule, _folding("min")),
+    scalar.define("arrayMax", _extreme_rule, _folding("max")),
+    scalar.define("arraySort", _array_rule(_itself), _reordered("sort")),
+    scalar.define("arrayReverseSort", _array_rule(_itself), _reordered("reverseSort")),
+    scalar.define("arrayReverse", _array_rule(_itself), lambda a, call: reversed_lists(a[0])),
+    scalar.define("arrayDistinct", _array_rule(_not_null_elements), _reordered("distinct")),
+    scalar.define("arrayCompact", _array_rule(_itself), _reordered("compact")),
+    scalar.define("arrayUniq", _array_rule(lambda a: UINT32), _uniq),
+    scalar.define("arrayEnumerate", _array_rule(lambda a: Array(UINT32)), _enumerate),
+    scalar.define(
         "arrayFlatten", _array_rule(_flat_type), _flatten, aliases=("flatten",), insensitive=True
     ),
-    custom("range", _range, count=(1, 3)),
-    custom("arrayWithConstant", _with_constant, count=2),
-    *(custom(f"emptyArray{t.name}", _empty_array(t), count=0) for t in _EMPTY_ARRAYS),
+    scalar.custom("range", _range, count=(1, 3)),
+    scalar.custom("arrayWithConstant", _with_constant, count=2),
+    *(scalar.custom(f"emptyArray{t.name}", _empty_array(t), count=0) for t in _EMPTY_ARRAYS),
 )

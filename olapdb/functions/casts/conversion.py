@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from olapdb import types
 from olapdb.errors import ArgumentOutOfBound, BadArguments, CannotConvertType
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts import cast, times
@@ -25,44 +26,8 @@ from olapdb.functions.scalar import (
     custom,
     illegal,
 )
-from olapdb.types import (
-    BOOL,
-    DATE,
-    DATE32,
-    FLOAT32,
-    FLOAT64,
-    INT8,
-    INT16,
-    INT32,
-    INT64,
-    STRING,
-    UINT8,
-    UINT16,
-    UINT32,
-    UINT64,
-    UUID_TYPE,
-    Array,
-    Boolean,
-    DataType,
-    Date,
-    Date32,
-    DateTime,
-    DateTime64,
-    Decimal,
-    FixedString,
-    Float,
-    Integer,
-    Interval,
-    LowCardinality,
-    Nothing,
-    Nullable,
-    String,
-    is_nullable,
-    make_nullable,
-    plain,
-)
 
-Target = Callable[[str, Sequence[Argument]], DataType]
+Target = Callable[[str, Sequence[Argument]], types.DataType]
 
 
 @dataclass(frozen=True)
@@ -74,40 +39,40 @@ class _Conversion:
     aliases: tuple[str, ...] = ()
 
 
-def _fixed(data_type: DataType) -> Target:
+def _fixed(data_type: types.DataType) -> Target:
     return lambda name, arguments: data_type
 
 
-def _zoned(name: str, arguments: Sequence[Argument]) -> DataType:
+def _zoned(name: str, arguments: Sequence[Argument]) -> types.DataType:
     if len(arguments) > 1:
-        return DateTime(constant_zone(name, arguments, 1))
-    return DateTime(own_zone(arguments[0].type))
+        return types.DateTime(constant_zone(name, arguments, 1))
+    return types.DateTime(own_zone(arguments[0].type))
 
 
-def _zoned64(name: str, arguments: Sequence[Argument]) -> DataType:
+def _zoned64(name: str, arguments: Sequence[Argument]) -> types.DataType:
     precision = constant_integer(name, arguments, 1, "the precision") if len(arguments) > 1 else 3
     if not 0 <= precision <= 9:
         raise ArgumentOutOfBound(f"DateTime64 has a precision of 0 to 9, not {precision}.")
     if len(arguments) > 2:
-        return DateTime64(precision, constant_zone(name, arguments, 2))
-    return DateTime64(precision, own_zone(arguments[0].type))
+        return types.DateTime64(precision, constant_zone(name, arguments, 2))
+    return types.DateTime64(precision, own_zone(arguments[0].type))
 
 
 def _decimal(precision: int) -> Target:
-    def target(name: str, arguments: Sequence[Argument]) -> DataType:
+    def target(name: str, arguments: Sequence[Argument]) -> types.DataType:
         scale = constant_integer(name, arguments, 1, "the scale")
         if not 0 <= scale <= precision:
             raise ArgumentOutOfBound(f"The scale of {name} is 0 to {precision}, not {scale}.")
-        return Decimal(precision, scale)
+        return types.Decimal(precision, scale)
 
     return target
 
 
-def _fixed_string(name: str, arguments: Sequence[Argument]) -> DataType:
+def _fixed_string(name: str, arguments: Sequence[Argument]) -> types.DataType:
     length = constant_integer(name, arguments, 1, "the length")
     if length <= 0:
         raise ArgumentOutOfBound(f"The length of a FixedString is positive, not {length}.")
-    return FixedString(length)
+    return types.FixedString(length)
 
 
 _NO_EXTRA = (0, 0)
@@ -115,61 +80,63 @@ _CONVERSIONS: dict[str, _Conversion] = {
     **{
         f"to{t.name}": _Conversion(_fixed(t), _NO_EXTRA)
         for t in (
-            UINT8,
-            UINT16,
-            UINT32,
-            UINT64,
-            INT8,
-            INT16,
-            INT32,
-            INT64,
-            FLOAT32,
-            FLOAT64,
-            DATE32,
+            types.UINT8,
+            types.UINT16,
+            types.UINT32,
+            types.UINT64,
+            types.INT8,
+            types.INT16,
+            types.INT32,
+            types.INT64,
+            types.FLOAT32,
+            types.FLOAT64,
+            types.DATE32,
         )
     },
-    "toDate": _Conversion(_fixed(DATE), (0, 1)),
+    "toDate": _Conversion(_fixed(types.DATE), (0, 1)),
     "toDateTime": _Conversion(_zoned, (0, 1)),
     "toDateTime64": _Conversion(_zoned64, (1, 2)),
     "toDecimal32": _Conversion(_decimal(9), (1, 1)),
     "toDecimal64": _Conversion(_decimal(18), (1, 1)),
     "toDecimal128": _Conversion(_decimal(38), (1, 1)),
     "toDecimal256": _Conversion(_decimal(76), (1, 1)),
-    "toUUID": _Conversion(_fixed(UUID_TYPE), _NO_EXTRA),
+    "toUUID": _Conversion(_fixed(types.UUID_TYPE), _NO_EXTRA),
 }
 
 
-def _converted(name: str, target: DataType, arguments: Sequence[Argument]) -> ScalarCall:
+def _converted(name: str, target: types.DataType, arguments: Sequence[Argument]) -> ScalarCall:
     source = arguments[0].type
-    if isinstance(plain(source), Nothing):
+    if isinstance(types.plain(source), types.Nothing):
         return ScalarCall(name, NULL_TYPE, lambda v, r, e: pa.scalar(None, pa.null()))
-    result = make_nullable(target) if is_nullable(source) else target
+    result = types.make_nullable(target) if types.is_nullable(source) else target
     _check_possible(name, source, target)
-    strict = isinstance(target, FixedString | Boolean)  # no NULL for a text that does not fit
+    strict = isinstance(
+        target, types.FixedString | types.Boolean
+    )  # no NULL for a text that does not fit
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         return cast.cast_column(values[0], source, result, environment, strict=strict)
 
-    return ScalarCall(name, result, kernel, monotonic=_is_monotonic(plain(source), target))
+    return ScalarCall(name, result, kernel, monotonic=_is_monotonic(types.plain(source), target))
 
 
-def _is_monotonic(source: DataType, target: DataType) -> bool:
+def _is_monotonic(source: types.DataType, target: types.DataType) -> bool:
     """Whether greater values never become lesser ones: none wraps, and a number is not days here
     and seconds there."""
     match source, target:
-        case Integer() | DateTime() | DateTime64(), _ if source == target:
+        case types.Integer() | types.DateTime() | types.DateTime64(), _ if source == target:
             return True
-        case Integer(), Integer():
+        case types.Integer(), types.Integer():
             return target.minimum <= source.minimum and source.maximum <= target.maximum
-        case Integer(), Date():
+        case types.Integer(), types.Date():
             return source.maximum <= times.DATE_MAX
-        case Integer(), Date32():
+        case types.Integer(), types.Date32():
             return source.bits <= _DAYS_BITS_MAX
-        case DateTime(), Date() | Date32():
+        case types.DateTime(), types.Date() | types.Date32():
             return True
-        case Integer() | DateTime() | DateTime64(), DateTime():
+        case types.Integer() | types.DateTime() | types.DateTime64(), types.DateTime():
             return True
-        case DateTime() | DateTime64(), Integer(64, signed=True):
+        case types.DateTime() | types.DateTime64(), types.Integer(64, signed=True):
             return True
         case _:
             return False
@@ -179,14 +146,14 @@ _DAYS_BITS_MAX = 16
 """An integer of more bits may be seconds since 1970."""
 
 
-def _check_possible(name: str, source: DataType, target: DataType) -> None:
+def _check_possible(name: str, source: types.DataType, target: types.DataType) -> None:
     """Fails early, by types: an array has no number."""
-    if not _is_possible(plain(source), target):
+    if not _is_possible(types.plain(source), target):
         raise illegal(name, source, f"something that converts to {target}")
 
 
 @lru_cache(maxsize=1_024)
-def _is_possible(source: DataType, target: DataType) -> bool:
+def _is_possible(source: types.DataType, target: types.DataType) -> bool:
     from olapdb.errors import TypeMismatch
 
     try:
@@ -219,25 +186,35 @@ def _or(one: _Conversion, otherwise: str) -> Callable[[str, Sequence[Argument]],
         default: Argument | None = None
         if otherwise == "Default" and len(arguments) > one.extra[0] + 1:
             default, given = arguments[-1], arguments[:-1]
-        if otherwise != "Default" and not isinstance(plain(source), String | FixedString | Nothing):
+        if otherwise != "Default" and not isinstance(
+            types.plain(source), types.String | types.FixedString | types.Nothing
+        ):
             raise illegal(name, source, "a String")
         target = one.target(name, given)
-        if isinstance(plain(source), Nothing) and otherwise != "Default":
+        if isinstance(types.plain(source), types.Nothing) and otherwise != "Default":
             return ScalarCall(name, NULL_TYPE, lambda v, r, e: pa.scalar(None, pa.null()))
         if default is not None and default.type != target:
             raise BadArguments(
                 f"The default of {name} must be of type {target}, not {default.type}."
             )
-        result = make_nullable(target) if otherwise == "Null" or is_nullable(source) else target
+        result = (
+            types.make_nullable(target)
+            if otherwise == "Null" or types.is_nullable(source)
+            else target
+        )
         if otherwise == "Default":
             result = target
-        changes_numbers = isinstance(plain(source), Integer | Float) and isinstance(
-            target, Integer | Float
-        )
+        changes_numbers = isinstance(
+            types.plain(source), types.Integer | types.Float
+        ) and isinstance(target, types.Integer | types.Float)
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
             found = cast.cast_or_null(
-                values[0], source, make_nullable(target), environment, basic=otherwise != "Default"
+                values[0],
+                source,
+                types.make_nullable(target),
+                environment,
+                basic=otherwise != "Default",
             )
             if changes_numbers:
                 found = _kept(values[0], source, found, target, environment)
@@ -270,24 +247,26 @@ def _filled(found: Column, missing: Column, source: Column | None) -> Column:
 def _to_string(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     if len(arguments) == 2:
         zone = constant_zone(name, arguments, 1)
-        inner = plain(arguments[0].type)
-        if not isinstance(inner, DateTime | DateTime64):
+        inner = types.plain(arguments[0].type)
+        if not isinstance(inner, types.DateTime | types.DateTime64):
             raise illegal(name, arguments[0].type, "a DateTime, where a time zone is given,")
         zoned = (
-            DateTime64(inner.precision, zone) if isinstance(inner, DateTime64) else DateTime(zone)
+            types.DateTime64(inner.precision, zone)
+            if isinstance(inner, types.DateTime64)
+            else types.DateTime(zone)
         )
-        shown = Nullable(zoned) if is_nullable(arguments[0].type) else zoned
-        call = _converted(name, STRING, [Argument(shown)])
+        shown = types.Nullable(zoned) if types.is_nullable(arguments[0].type) else zoned
+        call = _converted(name, types.STRING, [Argument(shown)])
         return ScalarCall(
             name, call.type, lambda v, r, e: call.kernel([_rezoned(v[0], zoned)], r, e)
         )
-    if isinstance(arguments[0].type, LowCardinality):
-        inner_call = _converted(name, STRING, [Argument(arguments[0].type.inner)])
-        return ScalarCall(name, LowCardinality(inner_call.type), inner_call.kernel)
-    return _converted(name, STRING, arguments)
+    if isinstance(arguments[0].type, types.LowCardinality):
+        inner_call = _converted(name, types.STRING, [Argument(arguments[0].type.inner)])
+        return ScalarCall(name, types.LowCardinality(inner_call.type), inner_call.kernel)
+    return _converted(name, types.STRING, arguments)
 
 
-def _rezoned(column: Column, data_type: DataType) -> Column:
+def _rezoned(column: Column, data_type: types.DataType) -> Column:
     if isinstance(column, pa.Scalar):
         return columns.view(columns.single(column), data_type.arrow)[0]
     return columns.view(column, data_type.arrow)
@@ -296,15 +275,19 @@ def _rezoned(column: Column, data_type: DataType) -> Column:
 def _to_time_zone(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """The same instant, shown in another zone."""
     zone = constant_zone(name, arguments, 1)
-    inner = plain(arguments[0].type)
-    if not isinstance(inner, DateTime | DateTime64):
+    inner = types.plain(arguments[0].type)
+    if not isinstance(inner, types.DateTime | types.DateTime64):
         raise illegal(name, arguments[0].type, "a DateTime or DateTime64")
-    target = DateTime64(inner.precision, zone) if isinstance(inner, DateTime64) else DateTime(zone)
-    result = Nullable(target) if is_nullable(arguments[0].type) else target
+    target = (
+        types.DateTime64(inner.precision, zone)
+        if isinstance(inner, types.DateTime64)
+        else types.DateTime(zone)
+    )
+    result = types.Nullable(target) if types.is_nullable(arguments[0].type) else target
     return ScalarCall(name, result, lambda v, r, e: _rezoned(v[0], target), monotonic=True)
 
 
-def _named_type(name: str, arguments: Sequence[Argument]) -> DataType:
+def _named_type(name: str, arguments: Sequence[Argument]) -> types.DataType:
     from olapdb.functions import parse_type
 
     return parse_type(constant_text(name, arguments, 1, "the type"))
@@ -326,12 +309,14 @@ def _accurate(*, or_null: bool) -> Callable[[str, Sequence[Argument]], ScalarCal
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         source = arguments[0].type
         target = with_zone_of(source, _named_type(name, arguments))
-        result = make_nullable(target) if or_null or is_nullable(source) else target
+        result = types.make_nullable(target) if or_null or types.is_nullable(source) else target
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
             array = columns.single(values[0])
-            kept = cast.cast_or_null(array, source, make_nullable(target), environment)
-            if not isinstance(plain(source), String | FixedString | Nothing):
+            kept = cast.cast_or_null(array, source, types.make_nullable(target), environment)
+            if not isinstance(
+                types.plain(source), types.String | types.FixedString | types.Nothing
+            ):
                 kept = _unchanged(array, source, kept, target, environment)
             lost = np.asarray(pc.and_(kept.is_null(), array.is_valid()))
             if not or_null and lost.any():
@@ -347,7 +332,11 @@ def _accurate(*, or_null: bool) -> Callable[[str, Sequence[Argument]], ScalarCal
 
 
 def _kept(
-    column: Column, source: DataType, found: Column, target: DataType, environment: Environment
+    column: Column,
+    source: types.DataType,
+    found: Column,
+    target: types.DataType,
+    environment: Environment,
 ) -> Column:
     """As `_unchanged`, of a constant too."""
     made = _unchanged(columns.single(column), source, columns.single(found), target, environment)
@@ -355,16 +344,26 @@ def _kept(
 
 
 def _unchanged(
-    array: pa.Array, source: DataType, kept: pa.Array, target: DataType, environment: Environment
+    array: pa.Array,
+    source: types.DataType,
+    kept: pa.Array,
+    target: types.DataType,
+    environment: Environment,
 ) -> pa.Array:
     """NULL where the value does not come back as it was."""
-    if not isinstance(plain(source), Integer | Float | Decimal):
+    if not isinstance(types.plain(source), types.Integer | types.Float | types.Decimal):
         return kept
-    if isinstance(plain(source), Float) and isinstance(plain(target), Decimal):
+    if isinstance(types.plain(source), types.Float) and isinstance(
+        types.plain(target), types.Decimal
+    ):
         return kept  # digits beyond the scale are cut off here too
-    back = cast.cast_or_null(kept, make_nullable(target), make_nullable(source), environment)
+    back = cast.cast_or_null(
+        kept, types.make_nullable(target), types.make_nullable(source), environment
+    )
     same = pc.fill_null(pc.equal(back, array), False)
-    if isinstance(plain(source), Float) and isinstance(plain(target), Float):
+    if isinstance(types.plain(source), types.Float) and isinstance(
+        types.plain(target), types.Float
+    ):
         same = pc.or_(same, pc.and_(pc.is_nan(array), pc.is_nan(kept)).fill_null(False))
     signs = pc.equal(
         pc.less(kept.cast(pa.float64(), safe=False), 0.0),
@@ -375,21 +374,23 @@ def _unchanged(
 
 
 def _interval(unit: str) -> Target:
-    return _fixed(Interval(unit))
+    return _fixed(types.Interval(unit))
 
 
 def _to_bool(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    if isinstance(plain(arguments[0].type), Nothing):
-        nothing = pa.scalar(None, BOOL.arrow)
-        return ScalarCall(name, Nullable(BOOL), lambda values, rows, environment: nothing)
-    return _converted(name, BOOL, arguments)
+    if isinstance(types.plain(arguments[0].type), types.Nothing):
+        nothing = pa.scalar(None, types.BOOL.arrow)
+        return ScalarCall(
+            name, types.Nullable(types.BOOL), lambda values, rows, environment: nothing
+        )
+    return _converted(name, types.BOOL, arguments)
 
 
 def _to_low_cardinality(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     inner = arguments[0].type
-    if isinstance(plain(inner), Array):
+    if isinstance(types.plain(inner), types.Array):
         raise illegal(name, inner, "a String, number or date")
-    result = inner if isinstance(inner, LowCardinality) else LowCardinality(inner)
+    result = inner if isinstance(inner, types.LowCardinality) else types.LowCardinality(inner)
     return ScalarCall(name, result, lambda v, r, e: v[0])
 
 

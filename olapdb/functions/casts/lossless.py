@@ -23,27 +23,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from olapdb import types
 from olapdb.errors import CannotConvertType
 from olapdb.functions.casts import numbers, times, timestamps
 from olapdb.functions.casts import text as cast_text
 from olapdb.functions.casts.numbers import first_bad
 from olapdb.functions.kernels import columns
 from olapdb.functions.strings import text
-from olapdb.types import (
-    Boolean,
-    DataType,
-    Date,
-    Date32,
-    DateTime,
-    DateTime64,
-    Decimal,
-    FixedString,
-    Float,
-    Integer,
-    String,
-)
 
-Cast: TypeAlias = Callable[[pa.Array, DataType, DataType], pa.Array]
+Cast: TypeAlias = Callable[[pa.Array, types.DataType, types.DataType], pa.Array]
 """A plain CAST of an array without nulls."""
 
 HINT = (
@@ -57,93 +45,114 @@ _POWERS_EXACT = 22
 _DOT = ord(".")
 
 
-def keeps_all(source: DataType, target: DataType) -> bool:
+def keeps_all(source: types.DataType, target: types.DataType) -> bool:
     """Whether every value of the plain type `source` is a value of the plain type `target`."""
     if source == target:
         return True
     match source, target:
-        case (_, String()):
+        case (_, types.String()):
             return True
-        case (Integer(), Integer()):
+        case (types.Integer(), types.Integer()):
             return target.minimum <= source.minimum and source.maximum <= target.maximum
-        case (Boolean(), Integer() | Float()):
+        case (types.Boolean(), types.Integer() | types.Float()):
             return True
-        case (Integer(), Float()):
+        case (types.Integer(), types.Float()):
             return source.bits <= (16 if target.bits == 32 else 32)
-        case (Float(), Float()):
+        case (types.Float(), types.Float()):
             return source.bits <= target.bits
-        case (Integer(), Decimal()):
+        case (types.Integer(), types.Decimal()):
             return len(str(source.maximum)) <= target.precision - target.scale
-        case (Decimal(), Decimal()):
+        case (types.Decimal(), types.Decimal()):
             whole = source.precision - source.scale <= target.precision - target.scale
             return whole and source.scale <= target.scale
-        case (Date(), Date32()) | (DateTime(), DateTime() | DateTime64()):
+        case (types.Date(), types.Date32()) | (
+            types.DateTime(),
+            types.DateTime() | types.DateTime64(),
+        ):
             return True
-        case (Date(), DateTime64()):
+        case (types.Date(), types.DateTime64()):
             return True
-        case (Date32(), DateTime64()):
+        case (types.Date32(), types.DateTime64()):
             return target.precision <= 6
-        case (DateTime64(), DateTime64()):
+        case (types.DateTime64(), types.DateTime64()):
             return source.precision <= target.precision <= 6 or source.precision == target.precision
-        case (Date(), Integer()):
+        case (types.Date(), types.Integer()):
             return target.minimum <= 0 and target.maximum >= times.DATE_MAX
-        case (DateTime(), Integer()):
+        case (types.DateTime(), types.Integer()):
             return target.minimum <= 0 and target.maximum >= times.DATETIME_MAX
-        case (FixedString(), FixedString()):
+        case (types.FixedString(), types.FixedString()):
             return source.length <= target.length
         case _:
             return False
 
 
-def rounds(source: DataType, target: DataType) -> bool:
+def rounds(source: types.DataType, target: types.DataType) -> bool:
     """Whether values of plain types become the nearest float, which need not be the same number."""
-    return isinstance(target, Float) and not keeps_all(source, target)
+    return isinstance(target, types.Float) and not keeps_all(source, target)
 
 
-def convert(array: pa.Array, source: DataType, target: DataType, zone: str, cast: Cast) -> pa.Array:
+def convert(
+    array: pa.Array, source: types.DataType, target: types.DataType, zone: str, cast: Cast
+) -> pa.Array:
     """Values of plain types that are no containers, without nulls, as `cast` converts them; a
     DataError with the row of the first that would be changed."""
     if keeps_all(source, target):
         return cast(array, source, target)
     match source, target:
-        case (String() | FixedString(), _):
+        case (types.String() | types.FixedString(), _):
             return _from_text(columns.unpadded(array), target, zone, cast)
-        case (Integer(), Integer()):
+        case (types.Integer(), types.Integer()):
             _refuse_outside(array, source, target, zone)
             return cast(array, source, target)
-        case (Float(), Integer()):
+        case (types.Float(), types.Integer()):
             return _float_to_integer(array, source, target, zone, cast)
-        case (Float(), Decimal()):
+        case (types.Float(), types.Decimal()):
             return _float_to_decimal(array, source, target, zone, cast)
-        case (DateTime() | DateTime64(), Decimal()):
-            ticks = Decimal(76, len(str(times.ticks_per_second(source))) - 1)
+        case (types.DateTime() | types.DateTime64(), types.Decimal()):
+            ticks = types.Decimal(76, len(str(times.ticks_per_second(source))) - 1)
             return convert(cast(array, source, ticks), ticks, target, zone, cast)
-        case (_, Float()):
+        case (_, types.Float()):
             made = cast(array, source, target)
             grown = np.isinf(columns.numpy_values(made))
-            if grown.any() and isinstance(source, Float):
+            if grown.any() and isinstance(source, types.Float):
                 grown &= np.isfinite(columns.numpy_values(array))
             _refuse(grown, array, source, target, zone, "it is out of range")
             return made
-        case (_, Integer() | Decimal() | Boolean() | Date() | Date32() | DateTime() | DateTime64()):
+        case (
+            _,
+            types.Integer()
+            | types.Decimal()
+            | types.Boolean()
+            | types.Date()
+            | types.Date32()
+            | types.DateTime()
+            | types.DateTime64(),
+        ):
             return _and_back(array, source, target, zone, cast)
         case _:
             return cast(array, source, target)
 
 
 def _refuse(
-    bad: np.ndarray, array: pa.Array, source: DataType, target: DataType, zone: str, why: str
+    bad: np.ndarray,
+    array: pa.Array,
+    source: types.DataType,
+    target: types.DataType,
+    zone: str,
+    why: str,
 ) -> None:
     """CannotConvertType about the first row that is bad, with its value."""
     row = first_bad(bad)
     if row is None:
         return
     shown = text.display_array(array.slice(row, 1), source, zone)[0].as_py()
-    value = repr(shown) if isinstance(source, String | FixedString) else shown
+    value = repr(shown) if isinstance(source, types.String | types.FixedString) else shown
     raise CannotConvertType(f"Cannot convert {value} to {target}: {why}.", hint=HINT).at_row(row)
 
 
-def _refuse_outside(array: pa.Array, source: Integer, target: Integer, zone: str) -> None:
+def _refuse_outside(
+    array: pa.Array, source: types.Integer, target: types.Integer, zone: str
+) -> None:
     bounds = pc.min_max(array)
     lowest, highest = bounds["min"].as_py(), bounds["max"].as_py()
     if lowest is None or (target.minimum <= lowest and highest <= target.maximum):
@@ -157,12 +166,12 @@ def _refuse_outside(array: pa.Array, source: Integer, target: Integer, zone: str
 
 
 def _and_back(
-    array: pa.Array, source: DataType, target: DataType, zone: str, cast: Cast
+    array: pa.Array, source: types.DataType, target: types.DataType, zone: str, cast: Cast
 ) -> pa.Array:
     """What is equal after a CAST there and back has survived: of these types no two values that
     differ, one of which is a value of both types, become the same."""
     made = cast(array, source, target)
-    if isinstance(target, Decimal) and target.precision < numbers.DIGITS_MAX:
+    if isinstance(target, types.Decimal) and target.precision < numbers.DIGITS_MAX:
         wide = pa.decimal256(numbers.DIGITS_MAX, target.scale)
         limit = pa.scalar(decimal.Decimal(10 ** (target.precision - target.scale)), wide)
         long = np.asarray(pc.greater_equal(pc.abs(made.cast(wide)), limit))
@@ -177,7 +186,7 @@ def _and_back(
 
 
 def _float_to_integer(
-    array: pa.Array, source: DataType, target: Integer, zone: str, cast: Cast
+    array: pa.Array, source: types.DataType, target: types.Integer, zone: str, cast: Cast
 ) -> pa.Array:
     values = columns.numpy_values(array).astype(np.float64)
     _refuse(~np.isfinite(values), array, source, target, zone, "it is no finite number")
@@ -189,7 +198,7 @@ def _float_to_integer(
 
 
 def _float_to_decimal(
-    array: pa.Array, source: DataType, target: Decimal, zone: str, cast: Cast
+    array: pa.Array, source: types.DataType, target: types.Decimal, zone: str, cast: Cast
 ) -> pa.Array:
     """The decimal that a float is written as: 0.29 is 0.29, though the Float64 is a bit less."""
     values = columns.numpy_values(array)
@@ -205,25 +214,25 @@ def _float_to_decimal(
 # --- texts ---------------------------------------------------------------------------------------
 
 
-def _from_text(array: pa.Array, target: DataType, zone: str, cast: Cast) -> pa.Array:
-    written = String()
+def _from_text(array: pa.Array, target: types.DataType, zone: str, cast: Cast) -> pa.Array:
+    written = types.String()
     match target:
-        case Integer():
+        case types.Integer():
             return cast_text.parse_integers(array, target, wrap=False)
-        case Float():
+        case types.Float():
             made = cast(array, written, target)
             grown = np.isinf(columns.numpy_values(made))
             if grown.any():
                 grown &= ~np.asarray(pc.match_substring(array, "inf", ignore_case=True))
             _refuse(grown, array, written, target, zone, "it is out of range")
             return made
-        case Decimal():
+        case types.Decimal():
             made = cast(array, written, target)
             _refuse_places(array, target, zone)
             return made
-        case Date() | Date32():
+        case types.Date() | types.Date32():
             return times.parse_dates(array, target, exact=True)
-        case DateTime() | DateTime64():
+        case types.DateTime() | types.DateTime64():
             made = cast(array, written, target)
             _refuse_other_moments(array, made, target, zone)
             return made
@@ -231,14 +240,14 @@ def _from_text(array: pa.Array, target: DataType, zone: str, cast: Cast) -> pa.A
             return cast(array, written, target)
 
 
-def _refuse_places(array: pa.Array, target: Decimal, zone: str) -> None:
+def _refuse_places(array: pa.Array, target: types.Decimal, zone: str) -> None:
     """Digits other than 0 behind the last place."""
     if _DOT not in columns.bytes_of(array)[1] and not _has_exponents(array):
         return
     plainly = cast_text.without_exponents(array) if _has_exponents(array) else array
     beyond = r"\.[0-9]{" + str(target.scale) + r"}[0-9]*[1-9]"
     longer = np.asarray(pc.match_substring_regex(plainly, beyond))
-    _refuse(longer, array, String(), target, zone, f"it has more than {target.scale} places")
+    _refuse(longer, array, types.String(), target, zone, f"it has more than {target.scale} places")
 
 
 def _has_exponents(array: pa.Array) -> bool:
@@ -247,7 +256,7 @@ def _has_exponents(array: pa.Array) -> bool:
 
 
 def _refuse_other_moments(
-    array: pa.Array, made: pa.Array, target: DateTime | DateTime64, zone: str
+    array: pa.Array, made: pa.Array, target: types.DateTime | types.DateTime64, zone: str
 ) -> None:
     """Texts of moments of which a fraction of a second was cut, or that are beyond a DateTime.
 
@@ -255,16 +264,16 @@ def _refuse_other_moments(
     data = columns.bytes_of(array)[1]
     suspect = np.zeros(len(array), bool)
     if _DOT in data:
-        places = target.precision if isinstance(target, DateTime64) else 0
+        places = target.precision if isinstance(target, types.DateTime64) else 0
         cut = r"\.[0-9]{" + str(places) + r"}[0-9]*[1-9]"
         suspect |= np.asarray(pc.match_substring_regex(array, cut))
     values = columns.numpy_values(made)
-    if isinstance(target, DateTime):
+    if isinstance(target, types.DateTime):
         suspect |= (values <= 0) | (values >= times.DATETIME_MAX)
     if not suspect.any():
         return
     rows = np.flatnonzero(suspect)
-    finest = DateTime64(_NANOSECONDS, getattr(target, "zone", None))
+    finest = types.DateTime64(_NANOSECONDS, getattr(target, "zone", None))
     fine = timestamps.moments_or_null(array.take(pa.array(rows)), finest, zone)
     per_tick = 10**_NANOSECONDS // times.ticks_per_second(target)
     valid = np.asarray(fine.is_valid())
@@ -273,4 +282,4 @@ def _refuse_other_moments(
     bad = np.zeros(len(array), bool)
     bad[rows[changed]] = True
     why = f"it is not among the moments of {target}, or has more digits of a second"
-    _refuse(bad, array, String(), target, zone, why)
+    _refuse(bad, array, types.String(), target, zone, why)

@@ -9,34 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.errors import (
-    AttemptToReadAfterEof,
-    CannotParse,
-    CannotParseBool,
-    CannotParseNumber,
-    CannotParseUUID,
-    CannotReadArray,
-    DataError,
-    TooLargeStringSize,
-    ValueOutOfBound,
-)
+from olapdb import errors, types
 from olapdb.functions.casts.numbers import first_bad, narrowed, refuse
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.supertypes import DECIMAL_DIGITS
-from olapdb.types import (
-    INT64,
-    STRING,
-    UUID,
-    Array,
-    Boolean,
-    DataType,
-    Decimal,
-    FixedString,
-    Float,
-    Integer,
-    Nullable,
-    plain,
-)
 
 _INTEGER = r"^[+-]?[0-9]+$"
 _FLOAT = r"^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:inf|infinity|nan))$"
@@ -45,49 +21,55 @@ _MANTISSA_AND_EXPONENT = r"^([+-]?)([0-9]*)\.?([0-9]*)[eE]?([+-]?[0-9]*)$"
 _TRUE = ("1", "true", "t", "yes", "y", "on", "enable", "enabled")
 _FALSE = ("0", "false", "f", "no", "n", "off", "disable", "disabled")
 _NUMBER_THAT_ENDS = {
-    Integer: re.compile(r"[+-](?![0-9])|-"),
-    Float: re.compile(r"[^0-9]"),
-    Decimal: re.compile(r"[+-]?[0-9]*\.?[0-9]*[eE]$"),
+    types.Integer: re.compile(r"[+-](?![0-9])|-"),
+    types.Float: re.compile(r"[^0-9]"),
+    types.Decimal: re.compile(r"[+-]?[0-9]*\.?[0-9]*[eE]$"),
 }
 """Of which ClickHouse says that the number, not the text, cannot be parsed."""
 _CHUNK = 18  # decimal digits that surely fit in 64 bits
 
 
-def look_like(array: pa.Array, target: DataType) -> np.ndarray:
+def look_like(array: pa.Array, target: types.DataType) -> np.ndarray:
     """Which texts may be a value of the type; the others surely are none."""
     match target:
-        case Integer():
+        case types.Integer():
             like = np.asarray(pc.match_substring_regex(array, _INTEGER))
             short = like & np.asarray(pc.less_equal(pc.binary_length(array), _CHUNK))
             small = pc.if_else(pa.array(short), array, "0")
-            values = columns.numpy_values(parse_integers(small, INT64))
+            values = columns.numpy_values(parse_integers(small, types.INT64))
             return np.asarray(like & (values >= target.minimum) & (values <= target.maximum))
-        case Float():
+        case types.Float():
             return np.asarray(pc.match_substring_regex(array, _FLOAT))
-        case Decimal():
+        case types.Decimal():
             return np.asarray(pc.match_substring_regex(array, _DECIMAL))
-        case UUID():
+        case types.UUID():
             return np.asarray(pc.match_substring_regex(array, "^[0-9a-fA-F]{8}"))
         case _:
             return np.ones(len(array), bool)
 
 
-def _check(array: pa.Array, pattern: str, target: DataType) -> None:
+def _check(array: pa.Array, pattern: str, target: types.DataType) -> None:
     """Raises about the first text that does not match."""
     bad = first_bad(~np.asarray(pc.match_substring_regex(array, pattern)))
     if bad is not None:
         raise _unparsable(array, bad, target)
 
 
-def _unparsable(array: pa.Array, row: int, target: DataType) -> DataError:
+def _unparsable(array: pa.Array, row: int, target: types.DataType) -> errors.DataError:
     value = columns.binary(array)[row].as_py().decode("utf-8", "replace")
-    if not value and not isinstance(target, Float):
-        return AttemptToReadAfterEof(f"Cannot parse '' as {target}: the text is empty.").at_row(row)
-    kind = CannotParseNumber if _NUMBER_THAT_ENDS[type(target)].match(value) else CannotParse
+    if not value and not isinstance(target, types.Float):
+        return errors.AttemptToReadAfterEof(
+            f"Cannot parse '' as {target}: the text is empty."
+        ).at_row(row)
+    kind = (
+        errors.CannotParseNumber
+        if _NUMBER_THAT_ENDS[type(target)].match(value)
+        else errors.CannotParse
+    )
     return kind(f"Cannot parse {value!r} as {target}.").at_row(row)
 
 
-def _digits_as_integers(array: pa.Array, target: Integer) -> pa.Array | None:
+def _digits_as_integers(array: pa.Array, target: types.Integer) -> pa.Array | None:
     """Texts of nothing but digits and `-` as Arrow reads them; None where it cannot, or where
     there is anything else, such as the `0x` and the blanks that it would take."""
     _, data = columns.bytes_of(array)
@@ -99,7 +81,7 @@ def _digits_as_integers(array: pa.Array, target: Integer) -> pa.Array | None:
         return None
 
 
-def parse_integers(array: pa.Array, target: Integer, *, wrap: bool = True) -> pa.Array:
+def parse_integers(array: pa.Array, target: types.Integer, *, wrap: bool = True) -> pa.Array:
     """Digits with a sign; beyond the type's range they wrap, or are refused with `wrap` False."""
     plain_digits = _digits_as_integers(array, target)
     if plain_digits is not None:
@@ -122,7 +104,11 @@ def parse_integers(array: pa.Array, target: Integer, *, wrap: bool = True) -> pa
 
 
 def _check_range(
-    array: pa.Array, digits: pa.Array, total: np.ndarray, negative: np.ndarray, target: Integer
+    array: pa.Array,
+    digits: pa.Array,
+    total: np.ndarray,
+    negative: np.ndarray,
+    target: types.Integer,
 ) -> None:
     significant = pc.utf8_ltrim(digits, "0")
     lengths = np.asarray(pc.binary_length(significant))
@@ -132,16 +118,16 @@ def _check_range(
     )
     bad = first_bad(overflowed | (total > limit))
     if bad is not None:
-        raise refuse(CannotParseNumber, array, bad, target, "it is out of range")
+        raise refuse(errors.CannotParseNumber, array, bad, target, "it is out of range")
 
 
-def parse_floats(array: pa.Array, target: Float) -> pa.Array:
+def parse_floats(array: pa.Array, target: types.Float) -> pa.Array:
     _check(array, _FLOAT, target)
     unsigned = pc.utf8_ltrim(array, "+")
     return unsigned.cast(target.arrow)
 
 
-def parse_decimals(array: pa.Array, target: Decimal) -> pa.Array:
+def parse_decimals(array: pa.Array, target: types.Decimal) -> pa.Array:
     """Digits beyond the scale are cut off, as in ClickHouse; ValueOutOfBound beyond the precision."""
     plain_digits = _digits_as_decimals(array, target)
     if plain_digits is not None:
@@ -163,14 +149,14 @@ def parse_decimals(array: pa.Array, target: Decimal) -> pa.Array:
     unscaled = pc.binary_join_element_wise(whole, fraction, "")
     too_long = first_bad(np.asarray(pc.binary_length(pc.utf8_ltrim(unscaled, "-0"))) > 76)
     if too_long is not None:
-        raise refuse(ValueOutOfBound, array, too_long, target, "it has too many digits")
+        raise refuse(errors.ValueOutOfBound, array, too_long, target, "it has too many digits")
     wide = unscaled.cast(pa.decimal256(76, 0))
     return narrowed(
-        columns.view(wide, pa.decimal256(76, target.scale)), target, array, ValueOutOfBound
+        columns.view(wide, pa.decimal256(76, target.scale)), target, array, errors.ValueOutOfBound
     )
 
 
-def _digits_as_decimals(array: pa.Array, target: Decimal) -> pa.Array | None:
+def _digits_as_decimals(array: pa.Array, target: types.Decimal) -> pa.Array | None:
     """Texts of digits, `-` and a point, of no more places than the type has, as Arrow reads them;
     None for others, and where its multiplication could wrap around."""
     offsets, data = columns.bytes_of(array)
@@ -240,16 +226,18 @@ def parse_bools(array: pa.Array) -> pa.Array:
     true = pc.is_in(lowered, pa.array(_TRUE))
     bad = first_bad(~np.asarray(pc.or_(true, pc.is_in(lowered, pa.array(_FALSE)))))
     if bad is not None:
-        raise refuse(CannotParseBool, array, bad, Boolean(), "it is neither true nor false")
+        raise refuse(
+            errors.CannotParseBool, array, bad, types.Boolean(), "it is neither true nor false"
+        )
     return true
 
 
-def parse_uuids(array: pa.Array, target: DataType) -> pa.Array:
+def parse_uuids(array: pa.Array, target: types.DataType) -> pa.Array:
     """36 characters with dashes, or 32 digits."""
     pattern = r"^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$"
     bad = first_bad(~np.asarray(pc.match_substring_regex(array, pattern)))
     if bad is not None:
-        raise refuse(CannotParseUUID, array, bad, target, "it is no UUID")
+        raise refuse(errors.CannotParseUUID, array, bad, target, "it is no UUID")
     _, data = columns.bytes_of(pc.replace_substring(array, "-", ""))
     return pa.Array.from_buffers(target.arrow, len(array), [None, pa.py_buffer(unhexed(data))])
 
@@ -261,29 +249,31 @@ def unhexed(data: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray((values[0::2] << 4) | values[1::2])
 
 
-def to_fixed(array: pa.Array, target: FixedString) -> pa.Array:
+def to_fixed(array: pa.Array, target: types.FixedString) -> pa.Array:
     """Bytes padded with zeros; TooLargeStringSize where a text is longer."""
     offsets, data = columns.bytes_of(columns.binary(array))
     lengths = np.diff(offsets)
     bad = first_bad(lengths > target.length)
     if bad is not None:
-        raise refuse(TooLargeStringSize, array, bad, target, "it is too long")
+        raise refuse(errors.TooLargeStringSize, array, bad, target, "it is too long")
     out = np.zeros((len(array), target.length), np.uint8)
     inside = np.arange(target.length)[None, :] < lengths[:, None]
     out[inside] = data
     return pa.Array.from_buffers(target.arrow, len(array), [None, pa.py_buffer(out.tobytes())])
 
 
-def parse_arrays(array: pa.Array, target: Array) -> tuple[pa.Array, DataType]:
+def parse_arrays(array: pa.Array, target: types.Array) -> tuple[pa.Array, types.DataType]:
     """Texts like `[1, 2]` or `['a', 'b']` as lists, with the type that their elements have now
     (numbers, or String still to be cast)."""
     import pyarrow.json as pj
 
     leaf, depth = target.inner, 1
-    while isinstance(leaf, Array):
+    while isinstance(leaf, types.Array):
         leaf, depth = leaf.inner, depth + 1
-    read: DataType = (
-        leaf if isinstance(plain(leaf), Integer | Float | Boolean) else Nullable(STRING)
+    read: types.DataType = (
+        leaf
+        if isinstance(types.plain(leaf), types.Integer | types.Float | types.Boolean)
+        else types.Nullable(types.STRING)
     )
     arrow = read.arrow
     for _ in range(depth):
@@ -299,12 +289,12 @@ def parse_arrays(array: pa.Array, target: Array) -> tuple[pa.Array, DataType]:
         table = pj.read_json(io.BytesIO(body.tobytes()), parse_options=options)
     except pa.ArrowInvalid as error:
         raise refuse(
-            CannotReadArray, array, 0, target, f"some text is no array ({error})"
+            errors.CannotReadArray, array, 0, target, f"some text is no array ({error})"
         ) from None
     found = table.column("v").combine_chunks()
     if len(found) != len(array) or found.null_count:
-        raise refuse(CannotReadArray, array, 0, target, "some text is no array")
-    nested: DataType = read
+        raise refuse(errors.CannotReadArray, array, 0, target, "some text is no array")
+    nested: types.DataType = read
     for _ in range(depth):
-        nested = Array(nested)
+        nested = types.Array(nested)
     return found, nested

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from olapdb import types
 from olapdb.errors import (
     CannotConvertType,
     CannotParse,
@@ -21,17 +22,6 @@ from olapdb.errors import (
 from olapdb.functions.casts.numbers import first_bad, refuse
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.arrow_buffers import converted, empty
-from olapdb.types import (
-    Boolean,
-    DataType,
-    Date,
-    Date32,
-    DateTime,
-    DateTime64,
-    Decimal,
-    Float,
-    Integer,
-)
 
 DAY = 86_400
 DATE_MAX = 65_535
@@ -41,7 +31,7 @@ DATE32_RANGE = (-719_162, 2_932_896)
 """Days from 0001-01-01 to 9999-12-31, which Python's dates hold."""
 _SECONDS64_RANGE = (DATE32_RANGE[0] * DAY, (DATE32_RANGE[1] + 1) * DAY - 1)
 _INT64_MAX = 2**63 - 1
-Timed = Date | Date32 | DateTime | DateTime64
+Timed = types.Date | types.Date32 | types.DateTime | types.DateTime64
 
 
 def days_from_civil(year: np.ndarray, month: np.ndarray, day: np.ndarray) -> np.ndarray:
@@ -101,12 +91,12 @@ def _civil_from_days(days: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return year_of_era + era * 400 + (month <= 2), month, day
 
 
-def ticks_per_second(data_type: DataType) -> int:
+def ticks_per_second(data_type: types.DataType) -> int:
     """Ticks of the Arrow unit in a second."""
-    return _UNIT_TICKS[data_type.unit] if isinstance(data_type, DateTime64) else 1
+    return _UNIT_TICKS[data_type.unit] if isinstance(data_type, types.DateTime64) else 1
 
 
-def zone_of(data_type: DataType, warehouse_zone: str) -> str:
+def zone_of(data_type: types.DataType, warehouse_zone: str) -> str:
     own = getattr(data_type, "zone", None)
     return own if isinstance(own, str) else warehouse_zone
 
@@ -140,10 +130,10 @@ def utc_of_text(seconds: np.ndarray, zone: str) -> np.ndarray:
     return np.where(skipped, seconds - (shown - instants), instants) if skipped.any() else instants
 
 
-def local_seconds(array: pa.Array, data_type: DataType, zone: str) -> np.ndarray:
+def local_seconds(array: pa.Array, data_type: types.DataType, zone: str) -> np.ndarray:
     """Wall clock seconds (floored) of Dates and DateTimes."""
     values = columns.numpy_values(array)
-    if isinstance(data_type, Date | Date32):
+    if isinstance(data_type, types.Date | types.Date32):
         return np.asarray(
             np.multiply(values, DAY, out=empty(len(values), np.int64), dtype=np.int64)
         )
@@ -151,19 +141,19 @@ def local_seconds(array: pa.Array, data_type: DataType, zone: str) -> np.ndarray
     return local_from_utc(seconds, zone_of(data_type, zone))
 
 
-def local_days(array: pa.Array, data_type: DataType, zone: str) -> np.ndarray:
+def local_days(array: pa.Array, data_type: types.DataType, zone: str) -> np.ndarray:
     """Local days since 1970-01-01 of Dates and DateTimes."""
-    if isinstance(data_type, Date | Date32):
+    if isinstance(data_type, types.Date | types.Date32):
         return converted(columns.numpy_values(array), np.int64)
     return local_seconds(array, data_type, zone) // DAY
 
 
-def to_time(array: pa.Array, source: DataType, target: Timed, zone: str) -> pa.Array:
+def to_time(array: pa.Array, source: types.DataType, target: Timed, zone: str) -> pa.Array:
     """From a number or another time; out of range is clamped as ClickHouse clamps."""
-    if isinstance(target, Date | Date32):
+    if isinstance(target, types.Date | types.Date32):
         return columns.from_values(_days(array, source, target, zone), target.arrow)
     ticks = ticks_per_second(target)
-    if isinstance(source, DateTime | DateTime64):
+    if isinstance(source, types.DateTime | types.DateTime64):
         values = columns.numpy_values(array)
         from_ticks = ticks_per_second(source)
         finer = ticks >= from_ticks
@@ -171,18 +161,18 @@ def to_time(array: pa.Array, source: DataType, target: Timed, zone: str) -> pa.A
         scaled = (
             values * (ticks // from_ticks) if finer else towards_zero(values, from_ticks // ticks)
         )
-    elif isinstance(source, Date | Date32):
+    elif isinstance(source, types.Date | types.Date32):
         wall = columns.numpy_values(array).astype(np.int64) * DAY
         scaled = _ticks(utc_from_local(wall, zone_of(target, zone)), ticks)
-    elif isinstance(source, Decimal):
+    elif isinstance(source, types.Decimal):
         floats = np.clip(columns.numpy_values(array.cast(pa.float64())), *_SECONDS64_RANGE)
         _refuse_beyond(floats, ticks, array, target)
         scaled = np.floor(floats * ticks).astype(np.int64)
-    elif isinstance(source, Float):
+    elif isinstance(source, types.Float):
         floats = columns.numpy_values(array).astype(np.float64)
         kind: type[DataError] = DecimalOverflow
         bad = first_bad(np.isnan(floats))
-        if isinstance(target, DateTime):
+        if isinstance(target, types.DateTime):
             kind, bad = CannotConvertType, first_bad(~np.isfinite(floats))
         if bad is not None:
             raise refuse(kind, array, bad, target, "it is no finite number")
@@ -194,7 +184,7 @@ def to_time(array: pa.Array, source: DataType, target: Timed, zone: str) -> pa.A
         scaled[beyond] = np.where(exact[beyond] > 0, _INT64_MAX, -_INT64_MAX - 1)
     else:
         values = columns.numpy_values(array)
-        if isinstance(target, DateTime) and _is_within(values, 0, DATETIME_MAX):
+        if isinstance(target, types.DateTime) and _is_within(values, 0, DATETIME_MAX):
             return columns.from_values(values, target.arrow)
         seconds = (
             np.minimum(values, np.array(_SECONDS64_RANGE[1], np.int64).astype(values.dtype))
@@ -202,7 +192,7 @@ def to_time(array: pa.Array, source: DataType, target: Timed, zone: str) -> pa.A
             else np.clip(values.astype(np.int64), *_SECONDS64_RANGE)
         )
         scaled = _ticks(seconds.astype(np.int64), ticks)
-    if isinstance(target, DateTime):
+    if isinstance(target, types.DateTime):
         scaled = np.clip(scaled, 0, DATETIME_MAX)
     return columns.from_values(cut_precision(scaled, target), target.arrow)
 
@@ -223,7 +213,9 @@ def _ticks(seconds: np.ndarray, ticks: int) -> np.ndarray:
     return made
 
 
-def _refuse_beyond(seconds: np.ndarray, ticks: int, array: pa.Array, target: DataType) -> None:
+def _refuse_beyond(
+    seconds: np.ndarray, ticks: int, array: pa.Array, target: types.DataType
+) -> None:
     """DecimalOverflow where so many ticks of a moment need more than 64 bits."""
     if ticks == 1 or not seconds.size:
         return
@@ -240,9 +232,9 @@ def _is_within(values: np.ndarray, low: int, high: int) -> bool:
     return low <= int(values.min()) and int(values.max()) <= high
 
 
-def cut_precision(ticks: np.ndarray, target: DataType) -> np.ndarray:
+def cut_precision(ticks: np.ndarray, target: types.DataType) -> np.ndarray:
     """Ticks cut to the digits that a DateTime64 shows."""
-    if not isinstance(target, DateTime64):
+    if not isinstance(target, types.DateTime64):
         return ticks
     step = 10 ** (-target.precision % 3)
     return ticks if step == 1 else towards_zero(ticks, step) * step
@@ -254,46 +246,48 @@ def towards_zero(ticks: np.ndarray, step: int) -> np.ndarray:
     return np.asarray(quotient + ((quotient < 0) & (quotient * step != ticks)))
 
 
-def _days(array: pa.Array, source: DataType, target: Date | Date32, zone: str) -> np.ndarray:
-    if isinstance(source, DateTime64) and isinstance(target, Date):
+def _days(
+    array: pa.Array, source: types.DataType, target: types.Date | types.Date32, zone: str
+) -> np.ndarray:
+    if isinstance(source, types.DateTime64) and isinstance(target, types.Date):
         seconds = towards_zero(columns.numpy_values(array), ticks_per_second(source))
         return local_from_utc(seconds, zone_of(source, zone)) // DAY & 0xFFFF
     if isinstance(source, Timed):
         days = local_days(array, source, zone)
-        if isinstance(target, Date32):
+        if isinstance(target, types.Date32):
             return days
-        return np.maximum(days, 0) if isinstance(source, DateTime) else days & 0xFFFF
-    if isinstance(source, Decimal):
+        return np.maximum(days, 0) if isinstance(source, types.DateTime) else days & 0xFFFF
+    if isinstance(source, types.Decimal):
         array = array.cast(pa.float64())
-    if isinstance(source, Float) and isinstance(target, Date):
+    if isinstance(source, types.Float) and isinstance(target, types.Date):
         bad = first_bad(~np.isfinite(columns.numpy_values(array)))
         if bad is not None:
             raise refuse(CannotConvertType, array, bad, target, "it is no finite number")
     with np.errstate(invalid="ignore"):
         numbers = columns.numpy_values(array)
-        limits = (0, DATE_MAX) if isinstance(target, Date) else DATE32_RANGE
+        limits = (0, DATE_MAX) if isinstance(target, types.Date) else DATE32_RANGE
         if _is_within(numbers, *limits):
             return numbers
         if numbers.dtype == np.uint64:
             numbers = np.minimum(numbers, np.uint64(2**62))
         values = numbers.astype(np.int64)
-    seconds_limits = (0, DATETIME_MAX) if isinstance(target, Date) else _SECONDS64_RANGE
+    seconds_limits = (0, DATETIME_MAX) if isinstance(target, types.Date) else _SECONDS64_RANGE
     wall = local_from_utc(np.clip(values, *seconds_limits), zone) // DAY
-    if isinstance(target, Date):
+    if isinstance(target, types.Date):
         days = np.where(values > DATE_MAX, np.clip(wall, 0, DATE_MAX), values)
         return np.asarray(np.maximum(days, 0))
     return np.clip(np.where(values > DATE32_RANGE[1], wall, values), *DATE32_RANGE)
 
 
-def from_time(array: pa.Array, source: Timed, target: DataType) -> pa.Array:
+def from_time(array: pa.Array, source: Timed, target: types.DataType) -> pa.Array:
     """A number of a time: days, seconds; a DateTime64's fraction is kept by floats and decimals."""
     values = columns.numpy_values(array)
-    if isinstance(source, DateTime64) and ticks_per_second(source) > 1:
+    if isinstance(source, types.DateTime64) and ticks_per_second(source) > 1:
         ticks = ticks_per_second(source)
-        if isinstance(target, Float):
+        if isinstance(target, types.Float):
             return columns.from_values(values / ticks, target.arrow)
         values = towards_zero(values, ticks)
-    if isinstance(target, Boolean):
+    if isinstance(target, types.Boolean):
         return columns.from_values(values != 0, target.arrow)
     return columns.from_values(values, target.arrow)
 
@@ -303,7 +297,9 @@ _LATER = r"[ T].*[1-9]"
 _PACKED = r"^(?P<y>\d{4})(?P<m>\d{2})(?P<d>\d{2})$"
 
 
-def parse_dates(array: pa.Array, target: Date | Date32, *, exact: bool = False) -> pa.Array:
+def parse_dates(
+    array: pa.Array, target: types.Date | types.Date32, *, exact: bool = False
+) -> pa.Array:
     """`2024-01-05`, `20240105`; a time after it is dropped; a day that does not exist runs over
     into the next month, a month that does not exist gives 1970-01-01 (as ClickHouse does).
     `exact` refuses all of these but a time of 00:00:00, and days out of range."""
@@ -311,7 +307,7 @@ def parse_dates(array: pa.Array, target: Date | Date32, *, exact: bool = False) 
         days = columns.numpy_values(array.cast(pa.date32()))
     except pa.ArrowInvalid:
         days = _any_dates(array, target, exact)
-    limits = (0, DATE_MAX) if isinstance(target, Date) else DATE32_RANGE
+    limits = (0, DATE_MAX) if isinstance(target, types.Date) else DATE32_RANGE
     clipped = np.clip(days, *limits)
     beyond = first_bad(clipped != days) if exact else None
     if beyond is not None:
@@ -319,7 +315,7 @@ def parse_dates(array: pa.Array, target: Date | Date32, *, exact: bool = False) 
     return columns.from_values(clipped, target.arrow)
 
 
-def _any_dates(array: pa.Array, target: Date | Date32, exact: bool) -> np.ndarray:
+def _any_dates(array: pa.Array, target: types.Date | types.Date32, exact: bool) -> np.ndarray:
     """Days since 1970-01-01 of all that `parse_dates` takes."""
     digits = fixed_digits(array, 10, (4, 7), "--")
     if digits is not None:
@@ -337,7 +333,7 @@ def _any_dates(array: pa.Array, target: Date | Date32, exact: bool) -> np.ndarra
     return np.where(exists, days, 0)
 
 
-def _refuse_no_days(array: pa.Array, target: DataType, exists: np.ndarray) -> None:
+def _refuse_no_days(array: pa.Array, target: types.DataType, exists: np.ndarray) -> None:
     """Days that are not in the calendar, and moments that are not midnight."""
     bad = first_bad(~exists)
     if bad is not None:
@@ -347,7 +343,9 @@ def _refuse_no_days(array: pa.Array, target: DataType, exists: np.ndarray) -> No
         raise refuse(CannotConvertType, array, bad, target, "a date has no time of day")
 
 
-def _scanned_dates(array: pa.Array, target: DataType) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _scanned_dates(
+    array: pa.Array, target: types.DataType
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     found = pc.extract_regex(array, _DATE)
     packed = pc.extract_regex(array, _PACKED)
     bad = first_bad(~np.asarray(pc.or_(found.is_valid(), packed.is_valid())))
@@ -392,5 +390,5 @@ def look_like_dates(array: pa.Array) -> np.ndarray:
     return np.asarray(np.logical_or.reduce(like))
 
 
-def is_number_type(data_type: DataType) -> bool:
-    return isinstance(data_type, Integer | Float | Decimal | Boolean)
+def is_number_type(data_type: types.DataType) -> bool:
+    return isinstance(data_type, types.Integer | types.Float | types.Decimal | types.Boolean)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from olapdb import types
 from olapdb.errors import DecimalOverflow, IllegalTypeOfArgument
 from olapdb.functions.base import Argument, Column, ScalarCall
 from olapdb.functions.casts import times
@@ -14,45 +15,31 @@ from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.arrow_buffers import converted
 from olapdb.functions.numeric import numbers
 from olapdb.functions.scalar import Invocation, Kernel, illegal, usual
-from olapdb.types import (
-    DATETIME,
-    INT32,
-    DataType,
-    Date,
-    Date32,
-    DateTime,
-    DateTime64,
-    Decimal,
-    Float,
-    Integer,
-    Interval,
-    plain,
-)
 
 SUBSECOND = {"Millisecond": 3, "Microsecond": 6, "Nanosecond": 9}
 SECONDS = {"Second": 1, "Minute": 60, "Hour": 3600}
 DAYS = {"Day": 1, "Week": 7}
 MONTHS = {"Month": 1, "Quarter": 3, "Year": 12}
-_TIMED = (Date, Date32, DateTime, DateTime64)
+_TIMED = (types.Date, types.Date32, types.DateTime, types.DateTime64)
 
 
 def resolve(name: str, operation: str, arguments: Sequence[Argument]) -> ScalarCall:
     """plus and minus where an argument is a date, a time or an interval."""
-    left, right = (plain(a.type) for a in arguments)
+    left, right = (types.plain(a.type) for a in arguments)
     swapped = operation == "plus" and not isinstance(left, _TIMED) and isinstance(right, _TIMED)
     if swapped:
         left, right = right, left
     sign = 1 if operation == "plus" else -1
     if isinstance(left, _TIMED) and isinstance(right, _TIMED) and operation == "minus":
         return usual(name, arguments, _difference_type(name, left, right), _difference)
-    if isinstance(left, Interval) and left == right:
+    if isinstance(left, types.Interval) and left == right:
         return usual(name, arguments, left, _intervals(sign))
-    if isinstance(left, _TIMED) and isinstance(right, Interval):
+    if isinstance(left, _TIMED) and isinstance(right, types.Interval):
         result = shifted_type(name, left, right.unit)
         kernel = shift(right.unit, sign, swapped=swapped)
         return usual(name, arguments, result, kernel, keeps_constants=True)
-    if isinstance(left, _TIMED) and isinstance(right, Integer | Float | Decimal):
-        unit = "Day" if isinstance(left, Date | Date32) else "Second"
+    if isinstance(left, _TIMED) and isinstance(right, types.Integer | types.Float | types.Decimal):
+        unit = "Day" if isinstance(left, types.Date | types.Date32) else "Second"
         kernel = shift(unit, sign, swapped=swapped)
         return usual(name, arguments, left, kernel, keeps_constants=True)
     raise IllegalTypeOfArgument(
@@ -60,20 +47,22 @@ def resolve(name: str, operation: str, arguments: Sequence[Argument]) -> ScalarC
     )
 
 
-def _difference_type(name: str, left: DataType, right: DataType) -> DataType:
-    clocks = isinstance(left, DateTime | DateTime64) and isinstance(right, DateTime | DateTime64)
-    if clocks and DateTime64 in (type(left), type(right)):
-        digits = max(t.precision if isinstance(t, DateTime64) else 0 for t in (left, right))
-        return Decimal(18, digits)
+def _difference_type(name: str, left: types.DataType, right: types.DataType) -> types.DataType:
+    clocks = isinstance(left, types.DateTime | types.DateTime64) and isinstance(
+        right, types.DateTime | types.DateTime64
+    )
+    if clocks and types.DateTime64 in (type(left), type(right)):
+        digits = max(t.precision if isinstance(t, types.DateTime64) else 0 for t in (left, right))
+        return types.Decimal(18, digits)
     if type(left) is type(right):
-        return INT32
+        return types.INT32
     raise IllegalTypeOfArgument(
         f"Illegal types of arguments of function {name}: {left} and {right}."
     )
 
 
 def _difference(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-    if not isinstance(call.result, Decimal):
+    if not isinstance(call.result, types.Decimal):
         left, right = (columns.numpy_values(a).astype(np.int64) for a in arrays)
         return columns.from_values(left - right, call.result.arrow)
     from olapdb.functions.casts.numbers import decimals_from
@@ -99,19 +88,19 @@ def _intervals(sign: int) -> Kernel:
     return kernel
 
 
-def shifted_type(name: str, data_type: DataType, unit: str) -> DataType:
+def shifted_type(name: str, data_type: types.DataType, unit: str) -> types.DataType:
     """What a date or time is after so many units were added."""
     if unit in SUBSECOND:
-        if isinstance(data_type, Date | Date32):
+        if isinstance(data_type, types.Date | types.Date32):
             raise illegal(name, data_type, f"a DateTime to add an interval of {unit}s to")
         precision = SUBSECOND[unit]
-        zone = data_type.zone if isinstance(data_type, DateTime | DateTime64) else None
-        own = data_type.precision if isinstance(data_type, DateTime64) else 0
-        return DateTime64(max(own, precision), zone)
-    if unit in SECONDS and isinstance(data_type, Date):
-        return DATETIME
-    if unit in SECONDS and isinstance(data_type, Date32):
-        return DateTime64(3)
+        zone = data_type.zone if isinstance(data_type, types.DateTime | types.DateTime64) else None
+        own = data_type.precision if isinstance(data_type, types.DateTime64) else 0
+        return types.DateTime64(max(own, precision), zone)
+    if unit in SECONDS and isinstance(data_type, types.Date):
+        return types.DATETIME
+    if unit in SECONDS and isinstance(data_type, types.Date32):
+        return types.DateTime64(3)
     return data_type
 
 
@@ -127,7 +116,7 @@ def shift(unit: str, sign: int, *, swapped: bool = False) -> Kernel:
         if count.dtype.kind == "f":
             finite = np.nan_to_num(np.trunc(count), nan=0.0)  # NaN moves nothing
             count = np.clip(finite, -(2.0**55), 2.0**55).astype(np.int64)
-        if isinstance(call.result, Date | Date32) and unit in DAYS:
+        if isinstance(call.result, types.Date | types.Date32) and unit in DAYS:
             return _days_shifted(columns.operand(moment), count, sign * DAYS[unit], call)
         array = columns.single(moment)
         signed = converted(count, np.int64) * sign
@@ -153,20 +142,25 @@ _NARROW_BYTES = 2
 """So many weeks and any date fit 32 bits."""
 
 
-def _limits(result: DataType) -> tuple[int, int]:
-    return (0, times.DATE_MAX) if isinstance(result, Date) else times.DATE32_RANGE
+def _limits(result: types.DataType) -> tuple[int, int]:
+    return (0, times.DATE_MAX) if isinstance(result, types.Date) else times.DATE32_RANGE
 
 
 def shifted(
-    array: pa.Array, source: DataType, result: DataType, count: np.ndarray, unit: str, zone: str
+    array: pa.Array,
+    source: types.DataType,
+    result: types.DataType,
+    count: np.ndarray,
+    unit: str,
+    zone: str,
 ) -> pa.Array:
     """Months keep the day, or take the month's last; days keep the wall clock; the rest counts
     seconds.  Times, or counts, may be one value for all rows."""
-    if isinstance(result, Date | Date32):
+    if isinstance(result, types.Date | types.Date32):
         days = columns.numpy_values(array).astype(np.int64)
         moved = _months_later(days, _within(count) * MONTHS[unit])
         return columns.from_values(np.clip(moved, *_limits(result)), result.arrow)
-    assert isinstance(result, DateTime | DateTime64)
+    assert isinstance(result, types.DateTime | types.DateTime64)
     if source != result:
         array = times.to_time(array, source, result, zone)
     ticks = columns.numpy_values(array)
@@ -177,7 +171,7 @@ def shifted(
         moved = _ticks_moved(ticks, count, SECONDS[unit] * per_second, result)
     else:
         moved = _days_moved(ticks, count, unit, result, times.zone_of(result, zone))
-    if isinstance(result, DateTime):
+    if isinstance(result, types.DateTime):
         # months stop at the ends of the range, days and seconds run around it
         moved = np.clip(moved, 0, times.DATETIME_MAX) if unit in MONTHS else moved & 0xFFFFFFFF
     return columns.from_values(moved, result.arrow)
@@ -192,11 +186,11 @@ def _within(count: np.ndarray) -> np.ndarray:
 
 
 def _ticks_moved(
-    ticks: np.ndarray, count: np.ndarray, factor: int, result: DateTime | DateTime64
+    ticks: np.ndarray, count: np.ndarray, factor: int, result: types.DateTime | types.DateTime64
 ) -> np.ndarray:
     """DecimalOverflow where a DateTime64 needs more than 64 bits; a DateTime runs around."""
     moved = ticks + count * factor
-    if isinstance(result, DateTime64):
+    if isinstance(result, types.DateTime64):
         exact = ticks.astype(np.float64) + count.astype(np.float64) * factor
         far = np.abs(exact - moved) > _FLOAT_ERROR_MAX
         if far.any():
@@ -213,12 +207,16 @@ _FLOAT_ERROR_MAX = 2.0**60
 
 
 def _days_moved(
-    ticks: np.ndarray, count: np.ndarray, unit: str, result: DateTime | DateTime64, zone: str
+    ticks: np.ndarray,
+    count: np.ndarray,
+    unit: str,
+    result: types.DateTime | types.DateTime64,
+    zone: str,
 ) -> np.ndarray:
     per_second = times.ticks_per_second(result)
     seconds, fraction = np.divmod(ticks, per_second)
     days, clock = np.divmod(times.local_from_utc(seconds, zone), times.DAY)
-    stops = isinstance(result, DateTime64)
+    stops = isinstance(result, types.DateTime64)
     if unit in MONTHS:
         days = _months_later(days, _within(count) * MONTHS[unit])
     else:

@@ -8,20 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.errors import BadArguments
+from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts import times, timestamps
 from olapdb.functions.datetime.components import CLOCKS, DATES
 from olapdb.functions.kernels import columns
-from olapdb.functions.scalar import (
-    Definition,
-    Invocation,
-    constant_zone,
-    custom,
-    define,
-    illegal,
-    require,
-    usual,
-)
 from olapdb.types import (
     DATE,
     DATETIME,
@@ -40,7 +31,7 @@ from olapdb.types import (
 )
 
 
-def _to_unix(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+def _to_unix(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     array, source = arrays[0], call.types[0]
     if isinstance(source, String):
         array = timestamps.parse_datetimes(array, DATETIME, call.environment.zone)
@@ -50,12 +41,12 @@ def _to_unix(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 
 def _unix_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    require(name, types[:1], (*DATES, String), "a Date, DateTime or String")
+    scalar.require(name, types[:1], (*DATES, String), "a Date, DateTime or String")
     return UINT32
 
 
-def _to_unix64(digits: int) -> Callable[[list[pa.Array], Invocation], pa.Array]:
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+def _to_unix64(digits: int) -> Callable[[list[pa.Array], scalar.Invocation], pa.Array]:
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         ticks, wanted = times.ticks_per_second(call.types[0]), 10**digits
         values = columns.numpy_values(arrays[0])
         return columns.from_values(
@@ -67,28 +58,28 @@ def _to_unix64(digits: int) -> Callable[[list[pa.Array], Invocation], pa.Array]:
 
 
 def _unix64_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    require(name, types, (DateTime64,), "a DateTime64")
+    scalar.require(name, types, (DateTime64,), "a DateTime64")
     return INT64
 
 
 def _from_unix(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    zone = constant_zone(name, arguments, 1) if len(arguments) > 1 else None
+    zone = scalar.constant_zone(name, arguments, 1) if len(arguments) > 1 else None
     result = DateTime(zone)
 
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         return times.to_time(arrays[0], call.types[0], result, call.environment.zone)
 
-    require(name, [plain(arguments[0].type)], (Integer,), "an integer")
-    return usual(name, arguments, result, kernel)
+    scalar.require(name, [plain(arguments[0].type)], (Integer,), "an integer")
+    return scalar.usual(name, arguments, result, kernel)
 
 
 def _from_unix64(digits: int) -> Callable[[str, Sequence[Argument]], ScalarCall]:
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-        zone = constant_zone(name, arguments, 1) if len(arguments) > 1 else None
-        require(name, [plain(arguments[0].type)], (Integer,), "an integer")
+        zone = scalar.constant_zone(name, arguments, 1) if len(arguments) > 1 else None
+        scalar.require(name, [plain(arguments[0].type)], (Integer,), "an integer")
         result = DateTime64(digits, zone)
 
-        def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
             first, last = times.limits64(times.ticks_per_second(result))
             ticks = columns.numpy_values(arrays[0])
             ticks = (
@@ -96,7 +87,7 @@ def _from_unix64(digits: int) -> Callable[[str, Sequence[Argument]], ScalarCall]
             )
             return columns.from_values(ticks, result.arrow)
 
-        return usual(name, arguments, result, kernel)
+        return scalar.usual(name, arguments, result, kernel)
 
     return resolve
 
@@ -107,7 +98,7 @@ def _moment(kind: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         result: DataType = DATE
         if kind == "now":
-            zone = constant_zone(name, arguments, 0) if arguments else None
+            zone = scalar.constant_zone(name, arguments, 0) if arguments else None
             result = DateTime(zone)
         elif kind == "now64":
             digits = arguments[0].constant if arguments else None
@@ -146,7 +137,7 @@ def _time_zone(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 def _time_zone_of(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     data_type = plain(arguments[0].type)
     if not isinstance(data_type, CLOCKS):
-        raise illegal(name, data_type, "a DateTime or DateTime64")
+        raise scalar.illegal(name, data_type, "a DateTime or DateTime64")
 
     def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         return pa.scalar(data_type.zone or environment.zone)
@@ -154,7 +145,7 @@ def _time_zone_of(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     return ScalarCall(name, STRING, kernel, "query")
 
 
-def _make_date(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+def _make_date(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     numbers = [columns.numpy_values(a.cast(pa.int64(), safe=False)) for a in arrays]
     year, month, day = numbers[:3]
     fine = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
@@ -173,7 +164,7 @@ def _numbers(
     result: DataType,
 ) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        require(
+        scalar.require(
             name,
             types[: 3 if isinstance(result, Date) else 6],
             (Integer, Float, Decimal),
@@ -184,34 +175,34 @@ def _numbers(
     return rule
 
 
-DEFINITIONS: tuple[Definition, ...] = (
-    define("toUnixTimestamp", _unix_rule, _to_unix, count=(1, 2), monotonic=True),
+DEFINITIONS: tuple[scalar.Definition, ...] = (
+    scalar.define("toUnixTimestamp", _unix_rule, _to_unix, count=(1, 2), monotonic=True),
     *(
-        define(f"toUnixTimestamp64{n}", _unix64_rule, _to_unix64(d))
+        scalar.define(f"toUnixTimestamp64{n}", _unix64_rule, _to_unix64(d))
         for n, d in (("Second", 0), ("Milli", 3), ("Micro", 6), ("Nano", 9))
     ),
-    custom(
+    scalar.custom(
         "fromUnixTimestamp", _from_unix, count=(1, 2), aliases=("FROM_UNIXTIME",), insensitive=True
     ),
     *(
-        custom(f"fromUnixTimestamp64{n}", _from_unix64(d), count=(1, 2))
+        scalar.custom(f"fromUnixTimestamp64{n}", _from_unix64(d), count=(1, 2))
         for n, d in (("Second", 0), ("Milli", 3), ("Micro", 6), ("Nano", 9))
     ),
-    custom(
+    scalar.custom(
         "now",
         _moment("now"),
         count=(0, 1),
         aliases=("current_timestamp", "localtimestamp"),
         insensitive=True,
     ),
-    custom("now64", _moment("now64"), count=(0, 1), insensitive=True),
-    custom(
+    scalar.custom("now64", _moment("now64"), count=(0, 1), insensitive=True),
+    scalar.custom(
         "today", _moment("today"), count=0, aliases=("curdate", "current_date"), insensitive=True
     ),
-    custom("yesterday", _moment("yesterday"), count=0, insensitive=True),
-    custom("timezone", _time_zone, count=0, insensitive=True),
-    custom("serverTimezone", _time_zone, count=0, aliases=("serverTimeZone",)),
-    custom("timezoneOf", _time_zone_of, aliases=("timeZoneOf",)),
-    define("makeDate", _numbers(DATE), _make_date, count=3, insensitive=True),
-    define("makeDateTime", _numbers(DATETIME), _make_date, count=6, insensitive=True),
+    scalar.custom("yesterday", _moment("yesterday"), count=0, insensitive=True),
+    scalar.custom("timezone", _time_zone, count=0, insensitive=True),
+    scalar.custom("serverTimezone", _time_zone, count=0, aliases=("serverTimeZone",)),
+    scalar.custom("timezoneOf", _time_zone_of, aliases=("timeZoneOf",)),
+    scalar.define("makeDate", _numbers(DATE), _make_date, count=3, insensitive=True),
+    scalar.define("makeDateTime", _numbers(DATETIME), _make_date, count=6, insensitive=True),
 )

@@ -9,20 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.errors import BadArguments
+from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, ScalarCall
 from olapdb.functions.casts import times
 from olapdb.functions.datetime import fixed_format
 from olapdb.functions.datetime.components import CLOCKS, DATES, seconds_of
 from olapdb.functions.kernels import columns
-from olapdb.functions.scalar import (
-    Definition,
-    Invocation,
-    constant_text,
-    custom,
-    define,
-    require,
-    usual,
-)
 from olapdb.types import STRING, DataType, DateTime64, known_zone, plain
 
 _FORMATS = {
@@ -59,15 +51,15 @@ _FORMATS = {
 
 def _format_datetime(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """formatDateTime(t, format[, zone]); MySQL's letters: %M is the month's name, %i the minute."""
-    template = constant_text(name, arguments, 1, "the format")
+    template = scalar.constant_text(name, arguments, 1, "the format")
     pieces = [_translated(name, p) for p in re.split(r"(%[efQ])", template)]
     layout = fixed_format.layout_of(template)
 
     def rule(spelt: str, types: tuple[DataType, ...], given: Sequence[Argument]) -> DataType:
-        require(spelt, types[:1], DATES, "a Date or DateTime")
+        scalar.require(spelt, types[:1], DATES, "a Date or DateTime")
         return STRING
 
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         zone = call.constant(2)
         data_type = call.types[0]
         seconds = (
@@ -96,7 +88,7 @@ def _format_datetime(name: str, arguments: Sequence[Argument]) -> ScalarCall:
             return pa.array([""] * len(wall), pa.string())
         return pc.binary_join_element_wise(*shown, "") if len(shown) > 1 else shown[0]
 
-    return usual(name, arguments, rule, kernel)
+    return scalar.usual(name, arguments, rule, kernel)
 
 
 def _translated(name: str, piece: str) -> str:
@@ -136,11 +128,11 @@ _NAMES = {
 
 
 def _date_name(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    part = constant_text(name, arguments, 0, "the part").lower()
+    part = scalar.constant_text(name, arguments, 0, "the part").lower()
     if part not in (*_NAMES, "quarter", "dayofyear", "week"):
         raise BadArguments(f"{name} does not know the part {part!r}.")
 
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         seconds = times.local_seconds(arrays[1], call.types[1], call.environment.zone)
         wall = columns.from_values(seconds, pa.timestamp("s"))
         if part == "quarter":
@@ -155,11 +147,11 @@ def _date_name(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         )
         return pc.if_else(pc.equal(trimmed, ""), "0", trimmed)
 
-    require(name, [plain(arguments[1].type)], DATES, "a Date or DateTime")
-    return usual(name, arguments, STRING, kernel)
+    scalar.require(name, [plain(arguments[1].type)], DATES, "a Date or DateTime")
+    return scalar.usual(name, arguments, STRING, kernel)
 
 
-def _month_name(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+def _month_name(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     wall = columns.from_values(seconds_of(arrays[0], call), pa.timestamp("s"))
     return pc.strftime(wall, format="%B")
 
@@ -168,16 +160,16 @@ def _date_rule(
     result: DataType,
 ) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        require(name, types[:1], DATES, "a Date or DateTime")
+        scalar.require(name, types[:1], DATES, "a Date or DateTime")
         return result
 
     return rule
 
 
-DEFINITIONS: tuple[Definition, ...] = (
-    custom(
+DEFINITIONS: tuple[scalar.Definition, ...] = (
+    scalar.custom(
         "formatDateTime", _format_datetime, count=(2, 3), aliases=("DATE_FORMAT",), insensitive=True
     ),
-    custom("dateName", _date_name, count=(2, 3), insensitive=True),
-    define("monthName", _date_rule(STRING), _month_name, insensitive=True),
+    scalar.custom("dateName", _date_name, count=(2, 3), insensitive=True),
+    scalar.define("monthName", _date_rule(STRING), _month_name, insensitive=True),
 )

@@ -8,23 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.errors import BadArguments
+from olapdb.functions import scalar
 from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.casts import times
 from olapdb.functions.casts.times import DAY
 from olapdb.functions.datetime import arithmetic
 from olapdb.functions.datetime.components import CLOCKS, DATES, days_of, iso_week, seconds_of
 from olapdb.functions.kernels import columns
-from olapdb.functions.scalar import (
-    Definition,
-    Invocation,
-    constant_text,
-    constant_zone,
-    custom,
-    define,
-    illegal,
-    require,
-    usual,
-)
 from olapdb.types import DATE, DATE32, DataType, Date, Date32, DateTime, DateTime64, Interval, plain
 
 _MIN_YEAR = 1900
@@ -65,18 +55,18 @@ def _to_date(
     *,
     insensitive: bool = False,
     monotonic: bool = True,
-) -> Definition:
+) -> scalar.Definition:
     """A rounding of days; the result is a Date."""
 
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         moved = move(days_of(arrays[0], call))
         return columns.from_values(np.clip(moved, 0, times.DATE_MAX), pa.date32())
 
     def rule(spelt: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        require(spelt, types[:1], DATES, "a Date or DateTime")
+        scalar.require(spelt, types[:1], DATES, "a Date or DateTime")
         return DATE
 
-    return define(
+    return scalar.define(
         name,
         rule,
         kernel,
@@ -87,45 +77,45 @@ def _to_date(
     )
 
 
-def _week(name: str, *, last: bool) -> Definition:
+def _week(name: str, *, last: bool) -> scalar.Definition:
     """toStartOfWeek and toLastDayOfWeek: mode 0 begins on Sunday, odd modes on Monday."""
 
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         mode = call.constant(1)
         first = monday if isinstance(mode, int) and mode & 1 else sunday
         days = first(days_of(arrays[0], call)) + (6 if last else 0)
         return columns.from_values(np.clip(days, 0, times.DATE_MAX), pa.date32())
 
     def rule(spelt: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        require(spelt, types[:1], DATES, "a Date or DateTime")
+        scalar.require(spelt, types[:1], DATES, "a Date or DateTime")
         return DATE
 
-    return define(name, rule, kernel, count=(1, 3), monotonic=True)
+    return scalar.define(name, rule, kernel, count=(1, 3), monotonic=True)
 
 
 def zone_of_argument(argument: DataType, zone: str | None) -> str | None:
     return zone or (argument.zone if isinstance(argument, CLOCKS) else None)
 
 
-def _clock_start(name: str, step: int) -> Definition:
+def _clock_start(name: str, step: int) -> scalar.Definition:
     """Rounds down to so many seconds (a day: to midnight); the result is a DateTime."""
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
-        zone = constant_zone(spelt, arguments, 1) if len(arguments) > 1 else None
+        zone = scalar.constant_zone(spelt, arguments, 1) if len(arguments) > 1 else None
         source = plain(arguments[0].type)
         kinds = DATES if step == DAY else CLOCKS
-        require(spelt, [source], kinds, "a DateTime")
+        scalar.require(spelt, [source], kinds, "a DateTime")
         result = DateTime(zone_of_argument(source, zone))
 
-        def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
             return rounded_clock(arrays[0], call, step)
 
-        return usual(spelt, arguments, result, kernel, monotonic=True)
+        return scalar.usual(spelt, arguments, result, kernel, monotonic=True)
 
-    return custom(name, resolve, count=(1, 2))
+    return scalar.custom(name, resolve, count=(1, 2))
 
 
-def rounded_clock(array: pa.Array, call: Invocation, step: int) -> pa.Array:
+def rounded_clock(array: pa.Array, call: scalar.Invocation, step: int) -> pa.Array:
     wall = seconds_of(array, call)
     zone = times.zone_of(call.result, call.environment.zone)
     if step == DAY or isinstance(call.types[0], Date | Date32):
@@ -145,26 +135,26 @@ def seconds_as(seconds: np.ndarray, result: DataType) -> pa.Array:
 
 def _start_of_second(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     source = plain(arguments[0].type)
-    require(name, [source], (DateTime64,), "a DateTime64")
+    scalar.require(name, [source], (DateTime64,), "a DateTime64")
 
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         ticks = times.ticks_per_second(source)
         return columns.from_values(columns.numpy_values(arrays[0]) // ticks * ticks, source.arrow)
 
-    return usual(name, arguments, source, kernel, monotonic=True)
+    return scalar.usual(name, arguments, source, kernel, monotonic=True)
 
 
 def _start_of_interval(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """toStartOfInterval(t, INTERVAL n unit[, zone])."""
     source, interval = plain(arguments[0].type), plain(arguments[1].type)
-    require(name, [source], DATES, "a Date or DateTime")
+    scalar.require(name, [source], DATES, "a Date or DateTime")
     if not isinstance(interval, Interval) or arguments[1].constant is None:
-        raise illegal(name, interval, "a constant INTERVAL")
+        raise scalar.illegal(name, interval, "a constant INTERVAL")
     count = arguments[1].constant.as_py()
     if count <= 0:
         raise BadArguments(f"The interval of {name} must be positive.")
-    zone = constant_zone(name, arguments, 2) if len(arguments) > 2 else None
-    return usual(
+    zone = scalar.constant_zone(name, arguments, 2) if len(arguments) > 2 else None
+    return scalar.usual(
         name,
         arguments,
         *_interval_rounding(name, source, interval.unit, count, zone),
@@ -174,12 +164,12 @@ def _start_of_interval(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 def _interval_rounding(
     name: str, source: DataType, unit: str, count: int, zone: str | None
-) -> tuple[DataType, Callable[[list[pa.Array], Invocation], pa.Array]]:
+) -> tuple[DataType, Callable[[list[pa.Array], scalar.Invocation], pa.Array]]:
     """(result type, kernel); seconds and minutes count from 1970, hours from midnight, days from
     1970, weeks from a Monday, months from 1900, years from 0."""
     if unit == "Year":
 
-        def to_year(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        def to_year(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
             year, _, _ = times.civil_from_days(days_of(arrays[0], call))
             one = np.ones_like(year)
             moved = times.days_from_civil(year // count * count, one, one)
@@ -189,7 +179,7 @@ def _interval_rounding(
     if unit in arithmetic.MONTHS or unit == "Week":
         months = arithmetic.MONTHS.get(unit, 0) * count
 
-        def to_date(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        def to_date(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
             days = days_of(arrays[0], call)
             moved = (
                 month_start(days, months) if months else 4 + (days - 4) // (7 * count) * (7 * count)
@@ -202,7 +192,7 @@ def _interval_rounding(
         raise BadArguments(f"{name} by {unit}s is not supported.")
     if unit == "Day":
 
-        def to_day(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        def to_day(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
             wall = seconds_of(arrays[0], call) // (DAY * count) * (DAY * count)
             return seconds_as(
                 times.utc_from_local(wall, times.zone_of(result, call.environment.zone)), result
@@ -210,10 +200,10 @@ def _interval_rounding(
 
         return result, to_day
     if not isinstance(source, CLOCKS):
-        raise illegal(name, source, f"a DateTime to round to {unit}s")
+        raise scalar.illegal(name, source, f"a DateTime to round to {unit}s")
     step = arithmetic.SECONDS[unit] * count
 
-    def to_clock(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    def to_clock(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         ticks = columns.numpy_values(arrays[0]) // times.ticks_per_second(source)
         if unit == "Hour" and count > 1:  # by the wall clock, which may have moved since midnight
             wall = seconds_of(arrays[0], call)
@@ -236,40 +226,40 @@ _CLOCK_STEPS = {"day": DAY, "hour": 3600, "minute": 60, "second": 1}
 
 
 def _date_trunc(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    unit = constant_text(name, arguments, 0, "the unit").lower()
+    unit = scalar.constant_text(name, arguments, 0, "the unit").lower()
     source = plain(arguments[1].type)
-    require(name, [source], DATES, "a Date or DateTime")
-    zone = constant_zone(name, arguments, 2) if len(arguments) > 2 else None
+    scalar.require(name, [source], DATES, "a Date or DateTime")
+    zone = scalar.constant_zone(name, arguments, 2) if len(arguments) > 2 else None
     if unit in _TRUNCATIONS:
         wide = isinstance(source, Date32 | DateTime64)
         result: DataType = DATE32 if wide else DATE
         move = _TRUNCATIONS[unit]
 
-        def to_date(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        def to_date(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
             moved = move(_second_days(arrays[1], call, source, zone))
             limits = times.DATE32_RANGE if wide else (0, times.DATE_MAX)
             return columns.from_values(np.clip(moved, *limits), pa.date32())
 
-        return _monotonic_second(usual(name, arguments, result, to_date), arguments)
+        return _monotonic_second(scalar.usual(name, arguments, result, to_date), arguments)
     if unit not in _CLOCK_STEPS:
         raise BadArguments(f"{name} does not know the unit {unit!r}.")
     if unit != "day":
-        require(name, [source], CLOCKS, f"a DateTime to truncate to the {unit}")
+        scalar.require(name, [source], CLOCKS, f"a DateTime to truncate to the {unit}")
     own = zone_of_argument(source, zone)
     result = DateTime64(0, own) if isinstance(source, DateTime64 | Date32) else DateTime(own)
 
-    def to_clock(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    def to_clock(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         zoned = (None, None if zone is None else pa.scalar(zone))
-        inner = Invocation((source,), result, call.rows, call.environment, zoned)
+        inner = scalar.Invocation((source,), result, call.rows, call.environment, zoned)
         return rounded_clock(arrays[1], inner, _CLOCK_STEPS[unit])
 
-    return _monotonic_second(usual(name, arguments, result, to_clock), arguments)
+    return _monotonic_second(scalar.usual(name, arguments, result, to_clock), arguments)
 
 
 def _second_days(
-    array: pa.Array, call: Invocation, source: DataType, zone: str | None
+    array: pa.Array, call: scalar.Invocation, source: DataType, zone: str | None
 ) -> np.ndarray:
-    inner = Invocation(
+    inner = scalar.Invocation(
         (source,),
         call.result,
         call.rows,
@@ -283,7 +273,7 @@ def _monotonic_second(call: ScalarCall, arguments: Sequence[Argument]) -> Scalar
     return ScalarCall(call.name, call.type, call.kernel, monotonic=arguments[1].constant is None)
 
 
-DEFINITIONS: tuple[Definition, ...] = (
+DEFINITIONS: tuple[scalar.Definition, ...] = (
     _to_date("toStartOfYear", _TRUNCATIONS["year"]),
     _to_date("toStartOfQuarter", _TRUNCATIONS["quarter"]),
     _to_date("toStartOfMonth", month_start),
@@ -300,13 +290,15 @@ DEFINITIONS: tuple[Definition, ...] = (
     _clock_start("toStartOfTenMinutes", 600),
     _clock_start("toStartOfFifteenMinutes", 900),
     _clock_start("timeSlot", 1800),
-    custom("toStartOfSecond", _start_of_second),
-    custom(
+    scalar.custom("toStartOfSecond", _start_of_second),
+    scalar.custom(
         "toStartOfInterval",
         _start_of_interval,
         count=(2, 3),
         insensitive=True,
         aliases=("date_bin", "time_bucket"),
     ),
-    custom("dateTrunc", _date_trunc, count=(2, 3), aliases=("date_trunc",), insensitive=True),
+    scalar.custom(
+        "dateTrunc", _date_trunc, count=(2, 3), aliases=("date_trunc",), insensitive=True
+    ),
 )

@@ -7,80 +7,57 @@ import decimal
 
 import pyarrow as pa
 
+from olapdb import types
 from olapdb.errors import CannotInsertNull, InternalError
-from olapdb.types import (
-    UUID,
-    AggregateFunction,
-    Array,
-    Boolean,
-    DataType,
-    Date,
-    Date32,
-    DateTime,
-    DateTime64,
-    Decimal,
-    FixedString,
-    Float,
-    Integer,
-    Interval,
-    LowCardinality,
-    Map,
-    Nothing,
-    Nullable,
-    SimpleAggregateFunction,
-    String,
-    Tuple,
-    is_nullable,
-)
 
 
-def constant(value: object, data_type: DataType) -> pa.Scalar:
+def constant(value: object, data_type: types.DataType) -> pa.Scalar:
     """A Python value as a scalar of `data_type.arrow`; ints wrap to the type's width."""
-    if value is None and not is_nullable(data_type):
+    if value is None and not types.is_nullable(data_type):
         raise CannotInsertNull(f"NULL is no value of {data_type}.")
-    if isinstance(data_type, Integer) and isinstance(value, int):
+    if isinstance(data_type, types.Integer) and isinstance(value, int):
         width = 1 << data_type.bits
         value = (value - data_type.minimum) % width + data_type.minimum
-    if isinstance(value, tuple) and isinstance(data_type, Tuple):
+    if isinstance(value, tuple) and isinstance(data_type, types.Tuple):
         value = dict(zip(data_type.field_names, value, strict=True))
     return pa.array([value], data_type.arrow)[0]
 
 
-def default_value(data_type: DataType) -> pa.Scalar:
+def default_value(data_type: types.DataType) -> pa.Scalar:
     """What a column of the type holds where nothing was given: 0, '', [], NULL, the empty state."""
     return pa.array([_default(data_type)], data_type.arrow)[0]
 
 
-def _default(data_type: DataType) -> object:
+def _default(data_type: types.DataType) -> object:
     match data_type:
-        case Nullable() | Nothing():
+        case types.Nullable() | types.Nothing():
             return None
-        case LowCardinality(inner) | SimpleAggregateFunction(inner=inner):
+        case types.LowCardinality(inner) | types.SimpleAggregateFunction(inner=inner):
             return _default(inner)
-        case Integer() | Interval():
+        case types.Integer() | types.Interval():
             return 0
-        case Float():
+        case types.Float():
             return 0.0
-        case Decimal():
+        case types.Decimal():
             return decimal.Decimal(0)
-        case Boolean():
+        case types.Boolean():
             return False
-        case String():
+        case types.String():
             return ""
-        case FixedString(length):
+        case types.FixedString(length):
             return b"\0" * length
-        case UUID():
+        case types.UUID():
             return b"\0" * 16
-        case Date() | Date32():
+        case types.Date() | types.Date32():
             return datetime.date(1970, 1, 1)
-        case DateTime() | DateTime64():
+        case types.DateTime() | types.DateTime64():
             return datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-        case Array() | Map():
+        case types.Array() | types.Map():
             return []
-        case Tuple():
+        case types.Tuple():
             names = data_type.field_names
             return {n: _default(t) for n, t in zip(names, data_type.elements, strict=True)}
-        case AggregateFunction(state=state):
+        case types.AggregateFunction(state=state):
             return _default(state)
         case _:
             raise InternalError(f"No default of type {data_type}.")

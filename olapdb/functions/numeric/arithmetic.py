@@ -13,20 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.errors import ArgumentOutOfBound, IllegalDivision
+from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, ScalarCall
 from olapdb.functions.datetime import arithmetic
 from olapdb.functions.kernels import arrow_buffers, columns
 from olapdb.functions.kernels.supertypes import arithmetic_type, as_number, decimal_precision
 from olapdb.functions.numeric import decimals, numbers
-from olapdb.functions.scalar import (
-    Definition,
-    Invocation,
-    custom,
-    define,
-    fixed_rule,
-    require,
-    usual,
-)
 from olapdb.types import (
     FLOAT64,
     INT8,
@@ -52,7 +44,7 @@ _TIMED = (Date, Date32, DateTime, DateTime64, Interval)
 
 def _binary_rule(operation: str) -> Callable[..., DataType]:
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        require(name, types, _NUMBERS, "a number")
+        scalar.require(name, types, _NUMBERS, "a number")
         left, right = (as_number(t) for t in types)
         if isinstance(left, Decimal) or isinstance(right, Decimal):
             return _decimal_type(name, operation, left, right)
@@ -108,8 +100,8 @@ _OPERATIONS: dict[str, Callable[[Column, Column], Column]] = {
 }
 
 
-def _simple(operation: str) -> Callable[[list[Column], Invocation], Column]:
-    def kernel(values: list[Column], call: Invocation) -> Column:
+def _simple(operation: str) -> Callable[[list[Column], scalar.Invocation], Column]:
+    def kernel(values: list[Column], call: scalar.Invocation) -> Column:
         if isinstance(call.result, Decimal):
             return decimals.combine(operation, values, call.result, call.rows)
         arrow = call.result.arrow
@@ -141,7 +133,7 @@ def _number(column: Column, arrow: pa.DataType) -> Column:
     return columns.wrapped(column, arrow)
 
 
-def _divide(values: list[Column], call: Invocation) -> pa.Array:
+def _divide(values: list[Column], call: scalar.Invocation) -> pa.Array:
     if isinstance(call.result, Decimal):
         return decimals.divide(values, call.result, call.rows)
     top, bottom = (columns.operand(_without_point(v)) for v in values)
@@ -164,7 +156,7 @@ def _integer_operands(arrays: list[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
     return left.astype(dtype), right.astype(dtype)
 
 
-def _int_div(values: list[Column], call: Invocation) -> pa.Array:
+def _int_div(values: list[Column], call: scalar.Invocation) -> pa.Array:
     assert isinstance(call.result, Integer)
     if any(isinstance(t, Float) for t in call.types):
         decimals.refuse_zero(values[1])
@@ -199,7 +191,7 @@ def _whole_float_quotient(
 _INT64_FLOAT = 2.0**63
 
 
-def _int_div_or_zero(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+def _int_div_or_zero(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     if any(isinstance(t, Decimal) for t in call.types):
         divides = decimals.not_zero(arrays[1])
         kept = [a.filter(pa.array(divides)) for a in arrays]
@@ -212,7 +204,7 @@ def _int_div_or_zero(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     return columns.from_values(np.where(fine, quotient, 0), call.result.arrow)
 
 
-def _modulo(values: list[Column], call: Invocation) -> pa.Array:
+def _modulo(values: list[Column], call: scalar.Invocation) -> pa.Array:
     """The remainder with the dividend's sign."""
     if isinstance(call.result, Decimal):
         return decimals.rest(values, call.result, call.rows, positive=False)
@@ -232,7 +224,7 @@ def _float_rest(left: np.ndarray, right: np.ndarray, rows: int) -> np.ndarray:
 
 
 def _no_decimals(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    require(name, types, (Integer, Float, Boolean), "a number that is no Decimal")
+    scalar.require(name, types, (Integer, Float, Boolean), "a number that is no Decimal")
     return _binary_rule("modulo")(name, types, arguments)
 
 
@@ -244,7 +236,7 @@ def _may_divide(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
     return fine
 
 
-def _modulo_or_zero(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+def _modulo_or_zero(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     if isinstance(call.result, Float):
         return _modulo(list(arrays), call)
     divisor = columns.numpy_values(arrays[1])
@@ -254,7 +246,7 @@ def _modulo_or_zero(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     return columns.from_values(np.where(fine, rest, 0), call.result.arrow)
 
 
-def _positive_modulo(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+def _positive_modulo(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     if isinstance(call.result, Decimal):
         return decimals.rest(list(arrays), call.result, call.rows, positive=True)
     left, right = (columns.numpy_values(_without_point(a)) for a in arrays)
@@ -270,30 +262,30 @@ def _positive_modulo(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 
 def _negate_type(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    require(name, types, (*_NUMBERS, Interval), "a number")
+    scalar.require(name, types, (*_NUMBERS, Interval), "a number")
     one = as_number(types[0])
     if isinstance(one, Integer) and not one.signed:
         return Integer(min(2 * one.bits, 64), True)
     return one
 
 
-def _negate(values: list[Column], call: Invocation) -> Column:
+def _negate(values: list[Column], call: scalar.Invocation) -> Column:
     return pc.negate(columns.wrapped(values[0], call.result.arrow))
 
 
 def _abs_type(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    require(name, types, _NUMBERS, "a number")
+    scalar.require(name, types, _NUMBERS, "a number")
     one = as_number(types[0])
     return Integer(one.bits, False) if isinstance(one, Integer) else one
 
 
-def _abs(values: list[Column], call: Invocation) -> Column:
+def _abs(values: list[Column], call: scalar.Invocation) -> Column:
     if pa.types.is_boolean(values[0].type):
         return columns.wrapped(values[0], pa.uint8())
     return columns.wrapped(pc.abs(values[0]), call.result.arrow)
 
 
-def _sign(values: list[Column], call: Invocation) -> Column:
+def _sign(values: list[Column], call: scalar.Invocation) -> Column:
     column = (
         columns.wrapped(values[0], pa.float64())
         if pa.types.is_decimal(values[0].type)
@@ -308,12 +300,12 @@ def _sign(values: list[Column], call: Invocation) -> Column:
 
 
 def _gcd_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    require(name, types, (Integer,), "an integer")
+    scalar.require(name, types, (Integer,), "an integer")
     return arithmetic_type("plus", types[0], types[1])
 
 
-def _pairwise(function: np.ufunc) -> Callable[[list[pa.Array], Invocation], pa.Array]:
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+def _pairwise(function: np.ufunc) -> Callable[[list[pa.Array], scalar.Invocation], pa.Array]:
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         left, right = _integer_operands(arrays)
         return columns.from_values(function(left, right), call.result.arrow)
 
@@ -328,19 +320,19 @@ def _plus_or_minus(operation: str) -> Callable[[str, Sequence[Argument]], Scalar
         types = [plain(a.type) for a in arguments]
         if any(isinstance(t, _TIMED) for t in types):
             return arithmetic.resolve(name, operation, arguments)
-        return usual(name, arguments, rule, None, kernel)
+        return scalar.usual(name, arguments, rule, None, kernel)
 
     return resolve
 
 
-DEFINITIONS: tuple[Definition, ...] = (
-    custom("plus", _plus_or_minus("plus"), count=2),
-    custom("minus", _plus_or_minus("minus"), count=2),
-    define("multiply", _binary_rule("multiply"), native=_simple("multiply"), count=2),
-    define("divide", _binary_rule("divide"), _divide, count=2, keeps_constants=True),
-    define("intDiv", _binary_rule("intDiv"), _int_div, count=2, keeps_constants=True),
-    define("intDivOrZero", _binary_rule("intDiv"), _int_div_or_zero, count=2),
-    define(
+DEFINITIONS: tuple[scalar.Definition, ...] = (
+    scalar.custom("plus", _plus_or_minus("plus"), count=2),
+    scalar.custom("minus", _plus_or_minus("minus"), count=2),
+    scalar.define("multiply", _binary_rule("multiply"), native=_simple("multiply"), count=2),
+    scalar.define("divide", _binary_rule("divide"), _divide, count=2, keeps_constants=True),
+    scalar.define("intDiv", _binary_rule("intDiv"), _int_div, count=2, keeps_constants=True),
+    scalar.define("intDivOrZero", _binary_rule("intDiv"), _int_div_or_zero, count=2),
+    scalar.define(
         "modulo",
         _binary_rule("modulo"),
         _modulo,
@@ -349,8 +341,8 @@ DEFINITIONS: tuple[Definition, ...] = (
         insensitive=True,
         keeps_constants=True,
     ),
-    define("moduloOrZero", _no_decimals, _modulo_or_zero, count=2),
-    define(
+    scalar.define("moduloOrZero", _no_decimals, _modulo_or_zero, count=2),
+    scalar.define(
         "positiveModulo",
         _binary_rule("positiveModulo"),
         _positive_modulo,
@@ -358,9 +350,11 @@ DEFINITIONS: tuple[Definition, ...] = (
         aliases=("positive_modulo", "pmod"),
         insensitive=True,
     ),
-    define("negate", _negate_type, native=_negate),
-    define("abs", _abs_type, native=_abs, insensitive=True),
-    define("sign", fixed_rule(INT8, _NUMBERS, "a number"), native=_sign, insensitive=True),
-    define("gcd", _gcd_rule, _pairwise(np.gcd), count=2),
-    define("lcm", _gcd_rule, _pairwise(np.lcm), count=2),
+    scalar.define("negate", _negate_type, native=_negate),
+    scalar.define("abs", _abs_type, native=_abs, insensitive=True),
+    scalar.define(
+        "sign", scalar.fixed_rule(INT8, _NUMBERS, "a number"), native=_sign, insensitive=True
+    ),
+    scalar.define("gcd", _gcd_rule, _pairwise(np.gcd), count=2),
+    scalar.define("lcm", _gcd_rule, _pairwise(np.lcm), count=2),
 )

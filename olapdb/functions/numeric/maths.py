@@ -9,20 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.errors import ArgumentOutOfBound, DecimalOverflow
+from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts import numbers
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.supertypes import as_number
-from olapdb.functions.scalar import (
-    Definition,
-    Invocation,
-    Kernel,
-    constant_integer,
-    custom,
-    define,
-    require,
-    usual,
-)
 from olapdb.types import FLOAT64, UINT8, Boolean, DataType, Decimal, Float, Integer, Nothing, plain
 
 _NUMBERS = (Integer, Float, Decimal, Boolean)
@@ -36,7 +27,7 @@ def floats(array: pa.Array) -> np.ndarray:
 
 
 def _to_float(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    require(name, types, _NUMBERS, "a number")
+    scalar.require(name, types, _NUMBERS, "a number")
     return FLOAT64
 
 
@@ -46,30 +37,32 @@ def _function(
     aliases: tuple[str, ...] = (),
     count: int = 1,
     insensitive: bool = True,
-) -> Definition:
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+) -> scalar.Definition:
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         with np.errstate(all="ignore"):
             return columns.from_values(ufunc(*(floats(a) for a in arrays)), pa.float64())
 
-    return define(name, _to_float, kernel, count=count, aliases=aliases, insensitive=insensitive)
+    return scalar.define(
+        name, _to_float, kernel, count=count, aliases=aliases, insensitive=insensitive
+    )
 
 
-def _constant(name: str, value: float) -> Definition:
+def _constant(name: str, value: float) -> scalar.Definition:
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
         return ScalarCall(spelt, FLOAT64, lambda v, r, e: pa.scalar(value))
 
-    return custom(name, resolve, count=0, insensitive=True)
+    return scalar.custom(name, resolve, count=0, insensitive=True)
 
 
-def _test(function: Callable[[np.ndarray], np.ndarray]) -> Kernel:
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+def _test(function: Callable[[np.ndarray], np.ndarray]) -> scalar.Kernel:
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         return columns.from_values(function(floats(arrays[0])), pa.uint8())
 
     return kernel
 
 
 def _test_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    require(name, types, _NUMBERS, "a number")
+    scalar.require(name, types, _NUMBERS, "a number")
     return UINT8
 
 
@@ -96,22 +89,22 @@ def _rounding(mode: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         if any(isinstance(plain(a.type), Nothing) for a in arguments):
-            return usual(name, arguments, FLOAT64, None)
+            return scalar.usual(name, arguments, FLOAT64, None)
         places = (
-            constant_integer(name, arguments, 1, "the number of digits")
+            scalar.constant_integer(name, arguments, 1, "the number of digits")
             if len(arguments) > 1
             else 0
         )
         one = plain(arguments[0].type)
-        require(name, [one], _NUMBERS, "a number")
+        scalar.require(name, [one], _NUMBERS, "a number")
         if not -(2**15) <= places < 2**15:
             raise ArgumentOutOfBound(f"{name} takes up to 32767 digits, not {places}.")
 
-        def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+        def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
             return _rounded(arrays[0], as_number(one), places, mode)
 
         may_wrap = isinstance(as_number(one), Integer) and places < 0
-        return usual(name, arguments, as_number(one), kernel, monotonic=not may_wrap)
+        return scalar.usual(name, arguments, as_number(one), kernel, monotonic=not may_wrap)
 
     return resolve
 
@@ -199,12 +192,14 @@ def _refuse_round(wide: pa.Array, data_type: Decimal, places: int) -> None:
         )
 
 
-DEFINITIONS: tuple[Definition, ...] = (
-    custom("round", _rounding("round"), count=(1, 2), insensitive=True),
-    custom("roundBankers", _rounding("bankers"), count=(1, 2)),
-    custom("floor", _rounding("floor"), count=(1, 2), insensitive=True),
-    custom("ceil", _rounding("ceil"), count=(1, 2), aliases=("ceiling",), insensitive=True),
-    custom("trunc", _rounding("trunc"), count=(1, 2), aliases=("truncate",), insensitive=True),
+DEFINITIONS: tuple[scalar.Definition, ...] = (
+    scalar.custom("round", _rounding("round"), count=(1, 2), insensitive=True),
+    scalar.custom("roundBankers", _rounding("bankers"), count=(1, 2)),
+    scalar.custom("floor", _rounding("floor"), count=(1, 2), insensitive=True),
+    scalar.custom("ceil", _rounding("ceil"), count=(1, 2), aliases=("ceiling",), insensitive=True),
+    scalar.custom(
+        "trunc", _rounding("trunc"), count=(1, 2), aliases=("truncate",), insensitive=True
+    ),
     _function("sqrt", np.sqrt),
     _function("cbrt", np.cbrt),
     _function("exp", np.exp),
@@ -230,8 +225,8 @@ DEFINITIONS: tuple[Definition, ...] = (
     _function("radians", np.radians),
     _constant("e", float(np.e)),
     _constant("pi", float(np.pi)),
-    define("isNaN", _test_rule, _test(np.isnan)),
-    define("isFinite", _test_rule, _test(np.isfinite)),
-    define("isInfinite", _test_rule, _test(np.isinf)),
-    custom("ifNotFinite", _if_not_finite, count=2),
+    scalar.define("isNaN", _test_rule, _test(np.isnan)),
+    scalar.define("isFinite", _test_rule, _test(np.isfinite)),
+    scalar.define("isInfinite", _test_rule, _test(np.isinf)),
+    scalar.custom("ifNotFinite", _if_not_finite, count=2),
 )

@@ -10,20 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.errors import BadArguments, TooLargeStringSize, ValueOutOfBound
+from olapdb.functions import scalar
 from olapdb.functions.arrays import basic as array_functions
 from olapdb.functions.arrays import whole
 from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.kernels import columns, slices
-from olapdb.functions.scalar import (
-    Definition,
-    Invocation,
-    Kernel,
-    custom,
-    define,
-    illegal,
-    require,
-    usual,
-)
 from olapdb.functions.strings import text
 from olapdb.functions.strings.base import (
     REST,
@@ -43,7 +34,7 @@ def _length_rule(
     result: DataType,
 ) -> Callable[[str, tuple[DataType, ...], Sequence[Argument]], DataType]:
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        require(name, types, (*TEXT, Array, Map), "a String, Array or Map")
+        scalar.require(name, types, (*TEXT, Array, Map), "a String, Array or Map")
         return result
 
     return rule
@@ -55,12 +46,12 @@ def _sizes(array: pa.Array) -> np.ndarray:
     return slices.lengths_of(array)
 
 
-def _length(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+def _length(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     return columns.from_values(_sizes(arrays[0]), pa.uint64())
 
 
-def _emptiness(*, wanted: bool) -> Kernel:
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+def _emptiness(*, wanted: bool) -> scalar.Kernel:
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         if isinstance(call.types[0], FixedString):
             found = text.fixed_bytes(arrays[0]).any(axis=1)
         else:
@@ -84,8 +75,8 @@ def _from_position(
     return np.maximum(begin, 0), np.maximum(count + before, 0)
 
 
-def _substring(*, utf8: bool) -> Kernel:
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+def _substring(*, utf8: bool) -> scalar.Kernel:
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         array = columns.text(arrays[0])
         size = slices.lengths_of(array, utf8=utf8)
         count = integers(arrays[2]) if len(arrays) > 2 else np.full(len(array), REST)
@@ -95,8 +86,8 @@ def _substring(*, utf8: bool) -> Kernel:
     return kernel
 
 
-def _left(*, utf8: bool) -> Kernel:
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+def _left(*, utf8: bool) -> scalar.Kernel:
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         array, count = columns.text(arrays[0]), integers(arrays[1])
         size = slices.lengths_of(array, utf8=utf8)
         taken = np.where(count < 0, np.maximum(size + count, 0), count)
@@ -105,8 +96,8 @@ def _left(*, utf8: bool) -> Kernel:
     return kernel
 
 
-def _right(*, utf8: bool) -> Kernel:
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+def _right(*, utf8: bool) -> scalar.Kernel:
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         array, count = columns.text(arrays[0]), integers(arrays[1])
         size = slices.lengths_of(array, utf8=utf8)
         taken = np.where(count < 0, np.maximum(size + count, 0), np.minimum(count, size))
@@ -118,8 +109,8 @@ def _right(*, utf8: bool) -> Kernel:
 # --- trim and pad -------------------------------------------------------------------------------
 
 
-def _trim(function: Callable[..., pa.Array]) -> Kernel:
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+def _trim(function: Callable[..., pa.Array]) -> scalar.Kernel:
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         array = columns.text(arrays[0])
         if len(arrays) == 1:
             return function(array, characters=" ")
@@ -132,7 +123,7 @@ def _trim(function: Callable[..., pa.Array]) -> Kernel:
     return kernel
 
 
-def _pad(*, left: bool, utf8: bool) -> Kernel:
+def _pad(*, left: bool, utf8: bool) -> scalar.Kernel:
     def one(array: pa.Array, width: np.ndarray, filler: str) -> pa.Array:
         size = slices.lengths_of(array, utf8=utf8)
         missing = np.maximum(width - size, 0)
@@ -144,7 +135,7 @@ def _pad(*, left: bool, utf8: bool) -> Kernel:
         padding = slices.pieces(runs, np.zeros(len(array), np.int64), missing, utf8=utf8)
         return pc.binary_join_element_wise(*((padding, kept) if left else (kept, padding)), "")
 
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         array, width = columns.text(arrays[0]), sizes(arrays[1])
         if (width < 0).any():
             raise ValueOutOfBound("The length that a string is padded to must not be negative.")
@@ -162,26 +153,26 @@ def _pad(*, left: bool, utf8: bool) -> Kernel:
 
 
 def _pad_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    require(name, types[::2], TEXT, "a String")
-    require(name, types[1:2], Integer, "an integer")
+    scalar.require(name, types[::2], TEXT, "a String")
+    scalar.require(name, types[1:2], Integer, "an integer")
     return STRING
 
 
-def _repeat(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+def _repeat(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     count = np.maximum(sizes(arrays[1]), 0)
     if (count > 1_000_000).any():
         raise TooLargeStringSize("A string can be repeated 1,000,000 times.")
     return pc.binary_repeat(columns.text(arrays[0]), pa.array(count))
 
 
-def _space(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+def _space(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     return _repeat([pa.repeat(pa.scalar(" "), len(arrays[0])), arrays[0]], call)
 
 
 # --- concat and format --------------------------------------------------------------------------
 
 
-def shown(array: pa.Array, data_type: DataType, call: Invocation) -> pa.Array:
+def shown(array: pa.Array, data_type: DataType, call: scalar.Invocation) -> pa.Array:
     """Any value as text, as toString makes it, but FixedString with its zero bytes."""
     return text.display_array(array, data_type, call.environment.zone)
 
@@ -190,16 +181,16 @@ def _concat(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     if arguments and all(isinstance(plain(a.type), Array) for a in arguments):
         return array_functions.concatenation(name, arguments)
 
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         texts = [shown(a, t, call) for a, t in zip(arrays, call.types, strict=True)]
         return pc.binary_join_element_wise(*texts, "") if len(texts) > 1 else texts[0]
 
     if not arguments:
         return ScalarCall(name, STRING, lambda v, r, e: pa.scalar(""))
-    return usual(name, arguments, STRING, kernel)
+    return scalar.usual(name, arguments, STRING, kernel)
 
 
-def _concat_with(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+def _concat_with(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     texts = [shown(a, t, call) for a, t in zip(arrays[1:], call.types[1:], strict=True)]
     if not texts:
         return pa.array([""] * call.rows, pa.string())
@@ -207,17 +198,17 @@ def _concat_with(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 
 def _text_first(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    require(name, types[:1], TEXT, "a String")
+    scalar.require(name, types[:1], TEXT, "a String")
     return STRING
 
 
 def _format(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     template = arguments[0].constant.as_py() if arguments[0].constant is not None else None
     if not isinstance(template, str):
-        raise illegal(name, arguments[0].type, "a constant pattern")
+        raise scalar.illegal(name, arguments[0].type, "a constant pattern")
     pieces = _template(template, len(arguments) - 1)
 
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         made = [
             pa.repeat(pa.scalar(p), call.rows)
             if isinstance(p, str)
@@ -226,7 +217,7 @@ def _format(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         ]
         return pc.binary_join_element_wise(*made, "") if len(made) > 1 else made[0]
 
-    return usual(name, arguments, STRING, kernel)
+    return scalar.usual(name, arguments, STRING, kernel)
 
 
 def _template(template: str, count: int) -> list[str | int]:
@@ -252,14 +243,14 @@ def _template(template: str, count: int) -> list[str | int]:
 def _reverse_rule(
     name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
 ) -> DataType:
-    require(name, types, (*TEXT, Array), "a String or Array")
+    scalar.require(name, types, (*TEXT, Array), "a String or Array")
     return types[0] if isinstance(types[0], Array) else _as_long(types[0])
 
 
 def _letters_rule(
     name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
 ) -> DataType:
-    require(name, types, TEXT, "a String")
+    scalar.require(name, types, TEXT, "a String")
     return _as_long(types[0])
 
 
@@ -268,10 +259,10 @@ def _as_long(data_type: DataType) -> DataType:
     return data_type if isinstance(data_type, FixedString) else STRING
 
 
-def _same_length(kernel: Kernel) -> Kernel:
+def _same_length(kernel: scalar.Kernel) -> scalar.Kernel:
     """Of a FixedString one of that length."""
 
-    def sized(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    def sized(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         made = kernel(arrays, call)
         if isinstance(call.result, FixedString):
             return columns.binary(made).cast(call.result.arrow)
@@ -280,7 +271,7 @@ def _same_length(kernel: Kernel) -> Kernel:
     return sized
 
 
-def _reverse(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+def _reverse(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
     """Bytes, or the elements of an array."""
     if isinstance(call.types[0], Array):
         return whole.reversed_lists(arrays[0])
@@ -304,43 +295,43 @@ def _title(array: pa.Array) -> pa.Array:
 
 _ONE, _TWO = text_rule(STRING), text_rule(STRING, 2)
 
-DEFINITIONS: tuple[Definition, ...] = (
-    define(
+DEFINITIONS: tuple[scalar.Definition, ...] = (
+    scalar.define(
         "length",
         _length_rule(UINT64),
         _length,
         aliases=("OCTET_LENGTH", "CARDINALITY"),
         insensitive=True,
     ),
-    define(
+    scalar.define(
         "lengthUTF8",
         text_rule(UINT64),
         mapped(lambda a: pc.utf8_length(a).cast(pa.uint64())),
         aliases=("CHAR_LENGTH", "CHARACTER_LENGTH"),
         insensitive=True,
     ),
-    define("empty", _length_rule(UINT8), _emptiness(wanted=True)),
-    define("notEmpty", _length_rule(UINT8), _emptiness(wanted=False)),
-    define(
+    scalar.define("empty", _length_rule(UINT8), _emptiness(wanted=True)),
+    scalar.define("notEmpty", _length_rule(UINT8), _emptiness(wanted=False)),
+    scalar.define(
         "lower",
         _letters_rule,
         _same_length(mapped(pc.ascii_lower)),
         aliases=("lcase",),
         insensitive=True,
     ),
-    define(
+    scalar.define(
         "upper",
         _letters_rule,
         _same_length(mapped(pc.ascii_upper)),
         aliases=("ucase",),
         insensitive=True,
     ),
-    define("lowerUTF8", _ONE, mapped(pc.utf8_lower)),
-    define("upperUTF8", _ONE, mapped(pc.utf8_upper)),
-    define("reverse", _reverse_rule, _same_length(_reverse), insensitive=True),
-    define("reverseUTF8", _ONE, mapped(pc.utf8_reverse)),
-    define("initcap", _letters_rule, _same_length(mapped(_title)), insensitive=True),
-    define(
+    scalar.define("lowerUTF8", _ONE, mapped(pc.utf8_lower)),
+    scalar.define("upperUTF8", _ONE, mapped(pc.utf8_upper)),
+    scalar.define("reverse", _reverse_rule, _same_length(_reverse), insensitive=True),
+    scalar.define("reverseUTF8", _ONE, mapped(pc.utf8_reverse)),
+    scalar.define("initcap", _letters_rule, _same_length(mapped(_title)), insensitive=True),
+    scalar.define(
         "substring",
         _ONE,
         _substring(utf8=False),
@@ -348,21 +339,21 @@ DEFINITIONS: tuple[Definition, ...] = (
         aliases=("substr", "mid", "byteSlice"),
         insensitive=True,
     ),
-    define("substringUTF8", _ONE, _substring(utf8=True), count=(2, 3)),
-    define("left", _ONE, _left(utf8=False), count=2, insensitive=True),
-    define("right", _ONE, _right(utf8=False), count=2, insensitive=True),
-    define("leftUTF8", _ONE, _left(utf8=True), count=2),
-    define("rightUTF8", _ONE, _right(utf8=True), count=2),
-    define(
+    scalar.define("substringUTF8", _ONE, _substring(utf8=True), count=(2, 3)),
+    scalar.define("left", _ONE, _left(utf8=False), count=2, insensitive=True),
+    scalar.define("right", _ONE, _right(utf8=False), count=2, insensitive=True),
+    scalar.define("leftUTF8", _ONE, _left(utf8=True), count=2),
+    scalar.define("rightUTF8", _ONE, _right(utf8=True), count=2),
+    scalar.define(
         "trimBoth", _TWO, _trim(pc.ascii_trim), count=(1, 2), aliases=("trim",), insensitive=True
     ),
-    define(
+    scalar.define(
         "trimLeft", _TWO, _trim(pc.ascii_ltrim), count=(1, 2), aliases=("ltrim",), insensitive=True
     ),
-    define(
+    scalar.define(
         "trimRight", _TWO, _trim(pc.ascii_rtrim), count=(1, 2), aliases=("rtrim",), insensitive=True
     ),
-    define(
+    scalar.define(
         "leftPad",
         _pad_rule,
         _pad(left=True, utf8=False),
@@ -370,7 +361,7 @@ DEFINITIONS: tuple[Definition, ...] = (
         aliases=("lpad",),
         insensitive=True,
     ),
-    define(
+    scalar.define(
         "rightPad",
         _pad_rule,
         _pad(left=False, utf8=False),
@@ -378,12 +369,12 @@ DEFINITIONS: tuple[Definition, ...] = (
         aliases=("rpad",),
         insensitive=True,
     ),
-    define("leftPadUTF8", _pad_rule, _pad(left=True, utf8=True), count=(2, 3)),
-    define("rightPadUTF8", _pad_rule, _pad(left=False, utf8=True), count=(2, 3)),
-    define("repeat", _ONE, _repeat, count=2, insensitive=True),
-    define("space", integers_rule, _space, insensitive=True),
-    custom("concat", _concat, count=(0, None), insensitive=True),
-    define(
+    scalar.define("leftPadUTF8", _pad_rule, _pad(left=True, utf8=True), count=(2, 3)),
+    scalar.define("rightPadUTF8", _pad_rule, _pad(left=False, utf8=True), count=(2, 3)),
+    scalar.define("repeat", _ONE, _repeat, count=2, insensitive=True),
+    scalar.define("space", integers_rule, _space, insensitive=True),
+    scalar.custom("concat", _concat, count=(0, None), insensitive=True),
+    scalar.define(
         "concatWithSeparator",
         _text_first,
         _concat_with,
@@ -391,5 +382,5 @@ DEFINITIONS: tuple[Definition, ...] = (
         aliases=("concat_ws",),
         insensitive=True,
     ),
-    custom("format", _format, count=(1, None)),
+    scalar.custom("format", _format, count=(1, None)),
 )

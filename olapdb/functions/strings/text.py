@@ -10,30 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from olapdb import types
 from olapdb.errors import InternalError
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.arrow_buffers import converted, empty, progression
-from olapdb.types import (
-    UUID,
-    AggregateFunction,
-    Array,
-    Boolean,
-    DataType,
-    Date,
-    Date32,
-    DateTime,
-    DateTime64,
-    Decimal,
-    FixedString,
-    Float,
-    Integer,
-    Interval,
-    Map,
-    Nothing,
-    String,
-    Tuple,
-    plain,
-)
 
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 _HEX_UPPER = np.frombuffer(b"0123456789ABCDEF", np.uint8)
@@ -49,7 +29,7 @@ _ESCAPES = (
 )
 
 
-def display(array: pa.Array, data_type: DataType, zone: str = "UTC") -> list[str | None]:
+def display(array: pa.Array, data_type: types.DataType, zone: str = "UTC") -> list[str | None]:
     """`display_array` as Python strings; NULL is None, bytes that are no UTF-8 are kept by
     surrogateescape."""
     shown = columns.binary(display_array(array, data_type, zone))
@@ -59,7 +39,7 @@ def display(array: pa.Array, data_type: DataType, zone: str = "UTC") -> list[str
     ]
 
 
-def readable(array: pa.Array, data_type: DataType) -> list[str]:
+def readable(array: pa.Array, data_type: types.DataType) -> list[str]:
     """As `display`, for messages and notes: NULL is "NULL", bytes that are no UTF-8 are `\\xff`."""
     return [
         "NULL"
@@ -69,40 +49,40 @@ def readable(array: pa.Array, data_type: DataType) -> list[str]:
     ]
 
 
-def display_array(array: pa.Array, data_type: DataType, zone: str = "UTC") -> pa.Array:
+def display_array(array: pa.Array, data_type: types.DataType, zone: str = "UTC") -> pa.Array:
     """A string array of the values as printed at top level; NULL stays null.
 
     `zone` is the warehouse's, for DateTime types without their own.
     """
-    inner = plain(data_type)
+    inner = types.plain(data_type)
     match inner:
-        case String():
+        case types.String():
             return array
-        case FixedString():
+        case types.FixedString():
             return columns.text(array)
-        case Integer() | Interval():
+        case types.Integer() | types.Interval():
             return _integers(array)
-        case Float():
+        case types.Float():
             return _floats(array)
-        case Boolean():
+        case types.Boolean():
             return pc.if_else(array, "true", "false")
-        case Decimal():
+        case types.Decimal():
             return _decimals(array, inner)
-        case Date() | Date32():
+        case types.Date() | types.Date32():
             return array.cast(pa.string())
-        case DateTime() | DateTime64():
+        case types.DateTime() | types.DateTime64():
             return _times(array, inner, zone)
-        case UUID():
+        case types.UUID():
             return _uuids(array)
-        case Nothing():
+        case types.Nothing():
             return array.cast(pa.string())
-        case Array(element):
+        case types.Array(element):
             return _lists(array, element, zone)
-        case Tuple():
+        case types.Tuple():
             return _tuples(array, inner, zone)
-        case Map():
+        case types.Map():
             return _maps(array, inner, zone)
-        case AggregateFunction(state=state):
+        case types.AggregateFunction(state=state):
             return display_array(array, state, zone)
         case _:
             raise InternalError(f"No rendering of type {data_type}.")
@@ -148,14 +128,16 @@ def _digits(values: np.ndarray, high: int, width: int) -> pa.Array:
 _ZERO = np.uint8(ord("0"))
 
 
-def nested(array: pa.Array, data_type: DataType, zone: str = "UTC") -> pa.Array:
+def nested(array: pa.Array, data_type: types.DataType, zone: str = "UTC") -> pa.Array:
     """The values as printed inside an array, tuple or map: quoted, NULL as the word."""
-    inner = plain(data_type)
-    if isinstance(inner, String | FixedString):
+    inner = types.plain(data_type)
+    if isinstance(inner, types.String | types.FixedString):
         shown = quoted(columns.text(array))
     else:
         shown = display_array(array, inner, zone)
-        if isinstance(inner, Date | Date32 | DateTime | DateTime64 | UUID):
+        if isinstance(
+            inner, types.Date | types.Date32 | types.DateTime | types.DateTime64 | types.UUID
+        ):
             shown = pc.binary_join_element_wise("'", shown, "'", "")
     return pc.fill_null(shown, "NULL") if shown.null_count else shown
 
@@ -190,7 +172,7 @@ def _floats(array: pa.Array) -> pa.Array:
     return pc.replace_substring(shown, "e+", "e")
 
 
-def _decimals(array: pa.Array, data_type: Decimal) -> pa.Array:
+def _decimals(array: pa.Array, data_type: types.Decimal) -> pa.Array:
     """The unscaled digits, a point put in, zeros at the end dropped."""
     unscaled_type = (
         pa.decimal128(38, 0) if pa.types.is_decimal128(array.type) else pa.decimal256(76, 0)
@@ -207,11 +189,11 @@ def _decimals(array: pa.Array, data_type: Decimal) -> pa.Array:
     return pc.binary_join_element_wise(pc.if_else(negative, "-", ""), units, point, fraction, "")
 
 
-def _times(array: pa.Array, data_type: DateTime | DateTime64, zone: str) -> pa.Array:
+def _times(array: pa.Array, data_type: types.DateTime | types.DateTime64, zone: str) -> pa.Array:
     own = data_type.zone or zone
     zoned = columns.view(array, pa.timestamp(array.type.unit, tz=own))
     shown = pc.local_timestamp(zoned).cast(pa.string())
-    if isinstance(data_type, DateTime) or data_type.precision == 0:
+    if isinstance(data_type, types.DateTime) or data_type.precision == 0:
         return shown
     return pc.utf8_slice_codeunits(shown, 0, 20 + data_type.precision)
 
@@ -257,12 +239,12 @@ def _masked(shown: pa.Array, array: pa.Array) -> pa.Array:
     return pc.if_else(array.is_valid(), shown, pa.scalar(None, shown.type))
 
 
-def _lists(array: pa.Array, element: DataType, zone: str) -> pa.Array:
+def _lists(array: pa.Array, element: types.DataType, zone: str) -> pa.Array:
     offsets, elements = columns.elements_of(array)
     return _masked(_joined(offsets, nested(elements, element, zone), "[", "]"), array)
 
 
-def _tuples(array: pa.Array, data_type: Tuple, zone: str) -> pa.Array:
+def _tuples(array: pa.Array, data_type: types.Tuple, zone: str) -> pa.Array:
     fields = columns.struct_fields(array)
     if not fields:
         return pa.array(["()"] * len(array), pa.string())
@@ -271,7 +253,7 @@ def _tuples(array: pa.Array, data_type: Tuple, zone: str) -> pa.Array:
     return _masked(pc.binary_join_element_wise("(", inside, ")", ""), array)
 
 
-def _maps(array: pa.Array, data_type: Map, zone: str) -> pa.Array:
+def _maps(array: pa.Array, data_type: types.Map, zone: str) -> pa.Array:
     offsets = columns.offsets_of(array)
     start, stop = int(offsets[0]), int(offsets[-1])
     keys = nested(array.keys.slice(start, stop - start), data_type.key, zone)

@@ -10,18 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.errors import BadArguments
+from olapdb.functions import scalar
 from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.kernels import columns, slices
-from olapdb.functions.scalar import (
-    Definition,
-    Invocation,
-    Kernel,
-    constant_text,
-    custom,
-    define,
-    illegal,
-    usual,
-)
 from olapdb.types import UINT8, Array, DataType, FixedString, String, make_nullable, plain
 
 _SEPARATOR = r"[\x00-/:-@\[-`{-\x7f]"
@@ -31,8 +22,8 @@ _SEPARATOR = r"[\x00-/:-@\[-`{-\x7f]"
 def _has_token(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     """hasToken(text, word): the word, a constant, between separators or the text's ends."""
     if not isinstance(plain(arguments[0].type), String | FixedString):
-        raise illegal(name, arguments[0].type, "a String")
-    word = constant_text(name, arguments, 1, "the word")
+        raise scalar.illegal(name, arguments[0].type, "a String")
+    word = scalar.constant_text(name, arguments, 1, "the word")
     folds = "caseinsensitive" in name.lower()
     pattern = (
         f"(?:^|{_SEPARATOR}){re.escape(_ascii_lower(word) if folds else word)}(?:$|{_SEPARATOR})"
@@ -44,7 +35,7 @@ def _has_token(name: str, arguments: Sequence[Argument]) -> ScalarCall:
             hint="position() and LIKE find any text.",
         )
 
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         texts = columns.text(arrays[0])
         if not word:
             return columns.from_values(np.zeros(len(texts), bool), pa.uint8())
@@ -57,7 +48,7 @@ def _has_token(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     if wrong:
         nothing = pa.scalar(None, pa.uint8())
         return ScalarCall(name, make_nullable(UINT8), lambda v, r, e: nothing)
-    made = usual(name, arguments, UINT8, kernel)
+    made = scalar.usual(name, arguments, UINT8, kernel)
     if name.lower().endswith("ornull"):
         return ScalarCall(name, make_nullable(UINT8), made.kernel)
     return made
@@ -69,13 +60,13 @@ def _ascii_lower(word: str) -> str:
 
 def _search_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
     if not isinstance(types[0], String):
-        raise illegal(name, types[0], "a String")
+        raise scalar.illegal(name, types[0], "a String")
     if not isinstance(types[1], Array) or not isinstance(types[1].inner, String):
-        raise illegal(name, types[1], "an Array of String")
+        raise scalar.illegal(name, types[1], "an Array of String")
     return UINT8
 
 
-def _any_of(*, utf8: bool = False, folds: bool = False) -> Kernel:
+def _any_of(*, utf8: bool = False, folds: bool = False) -> scalar.Kernel:
     """multiSearchAny: whether one of the texts is in it; the empty one is in any."""
 
     def settled(array: pa.Array) -> pa.Array:
@@ -88,7 +79,7 @@ def _any_of(*, utf8: bool = False, folds: bool = False) -> Kernel:
         found = pc.match_substring(columns.binary(others[0]), needle)
         return columns.from_values(np.asarray(found), pa.uint8())
 
-    def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         texts = settled(columns.text(arrays[0]))
         offsets, elements = columns.elements_of(arrays[1])
         owners = columns.parents_of(offsets)
@@ -100,16 +91,16 @@ def _any_of(*, utf8: bool = False, folds: bool = False) -> Kernel:
     return kernel
 
 
-DEFINITIONS: tuple[Definition, ...] = (
+DEFINITIONS: tuple[scalar.Definition, ...] = (
     *(
-        custom(f"hasToken{case}{null}", _has_token, count=2, insensitive=bool(case))
+        scalar.custom(f"hasToken{case}{null}", _has_token, count=2, insensitive=bool(case))
         for case in ("", "CaseInsensitive")
         for null in ("", "OrNull")
     ),
-    define("multiSearchAny", _search_rule, _any_of(), count=2),
-    define("multiSearchAnyUTF8", _search_rule, _any_of(utf8=True), count=2),
-    define("multiSearchAnyCaseInsensitive", _search_rule, _any_of(folds=True), count=2),
-    define(
+    scalar.define("multiSearchAny", _search_rule, _any_of(), count=2),
+    scalar.define("multiSearchAnyUTF8", _search_rule, _any_of(utf8=True), count=2),
+    scalar.define("multiSearchAnyCaseInsensitive", _search_rule, _any_of(folds=True), count=2),
+    scalar.define(
         "multiSearchAnyCaseInsensitiveUTF8", _search_rule, _any_of(utf8=True, folds=True), count=2
     ),
 )

@@ -4,36 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from olapdb.sql import nodes
 from olapdb.sql.formatter.queries import QueryFormatter
 from olapdb.sql.literals import backquote, quote_name, quote_string
-from olapdb.sql.nodes import (
-    ColumnDefinition,
-    ConstraintDefinition,
-    CreateDatabase,
-    CreateMaterializedView,
-    CreateTable,
-    CreateView,
-    EngineClause,
-    Expression,
-    IndexDefinition,
-    Insert,
-    OrderItem,
-    ProjectionDefinition,
-    StorageClause,
-    TtlItem,
-)
 
 
 class DefinitionFormatter(QueryFormatter):
     """Writes CREATE statements."""
 
-    def create_database(self, node: CreateDatabase) -> str:
+    def create_database(self, node: nodes.CreateDatabase) -> str:
         parts = ["CREATE DATABASE", *_if_not_exists(node.if_not_exists), quote_name(node.name)]
         if node.engine is not None:
             parts.append(f"ENGINE = {self.engine(node.engine)}")
         return " ".join([*parts, *_comment(node.comment)])
 
-    def create_table(self, node: CreateTable) -> str:
+    def create_table(self, node: nodes.CreateTable) -> str:
         parts = ["CREATE OR REPLACE" if node.or_replace else "CREATE"]
         if node.temporary:
             parts.append("TEMPORARY")
@@ -50,7 +35,7 @@ class DefinitionFormatter(QueryFormatter):
             parts.append(f"{'EMPTY AS' if node.empty else 'AS'} {self.query(node.query)}")
         return " ".join(parts)
 
-    def create_view(self, node: CreateView) -> str:
+    def create_view(self, node: nodes.CreateView) -> str:
         parts = ["CREATE OR REPLACE VIEW" if node.or_replace else "CREATE VIEW"]
         parts += [*_if_not_exists(node.if_not_exists), self.table(node.name)]
         if node.columns:
@@ -58,7 +43,7 @@ class DefinitionFormatter(QueryFormatter):
         parts += [*_comment(node.comment), f"AS {self.query(node.query)}"]
         return " ".join(parts)
 
-    def create_materialized_view(self, node: CreateMaterializedView) -> str:
+    def create_materialized_view(self, node: nodes.CreateMaterializedView) -> str:
         parts = ["CREATE OR REPLACE" if node.or_replace else "CREATE", "MATERIALIZED VIEW"]
         parts += [*_if_not_exists(node.if_not_exists), self.table(node.name)]
         if node.refresh is not None:
@@ -76,7 +61,7 @@ class DefinitionFormatter(QueryFormatter):
             parts.append("POPULATE")
         return " ".join([*parts, f"AS {self.query(node.query)}"])
 
-    def insert(self, node: Insert) -> str:
+    def insert(self, node: nodes.Insert) -> str:
         parts = [f"INSERT INTO {self.table(node.table)}"]
         if node.columns is not None:
             parts.append(f"({self._dotted(node.columns)})")
@@ -99,17 +84,17 @@ class DefinitionFormatter(QueryFormatter):
     def _dotted(self, names: Iterable[str]) -> str:
         return ", ".join(".".join(map(quote_name, name.split("."))) for name in names)
 
-    def _elements(self, node: CreateTable) -> str:
+    def _elements(self, node: nodes.CreateTable) -> str:
         parts = [self.column(column) for column in node.columns]
         parts += [self._index(index) for index in node.indexes]
         parts += [self._projection(projection) for projection in node.projections]
         parts += [self._constraint(constraint) for constraint in node.constraints]
         return f"({', '.join(parts)})"
 
-    def columns(self, columns: Iterable[ColumnDefinition]) -> str:
+    def columns(self, columns: Iterable[nodes.ColumnDefinition]) -> str:
         return ", ".join(self.column(column) for column in columns)
 
-    def column(self, column: ColumnDefinition) -> str:
+    def column(self, column: nodes.ColumnDefinition) -> str:
         """Names of columns always stand in backquotes, as in ClickHouse."""
         parts = [".".join(map(backquote, column.name.split(".")))]
         if column.type is not None:
@@ -125,29 +110,29 @@ class DefinitionFormatter(QueryFormatter):
             parts.append(f"TTL {self.expression(column.ttl)}")
         return " ".join(parts)
 
-    def _index(self, index: IndexDefinition) -> str:
+    def _index(self, index: nodes.IndexDefinition) -> str:
         return (
             f"INDEX {quote_name(index.name)} {self.expression(index.expression)} "
             f"TYPE {self._index_type(index)} GRANULARITY {index.granularity}"
         )
 
-    def _index_type(self, index: IndexDefinition) -> str:
+    def _index_type(self, index: nodes.IndexDefinition) -> str:
         arguments = index.type.arguments
         return index.type.name + (f"({self.expressions(arguments)})" if arguments else "")
 
-    def _projection(self, projection: ProjectionDefinition) -> str:
+    def _projection(self, projection: nodes.ProjectionDefinition) -> str:
         return f"PROJECTION {quote_name(projection.name)} ({self.query(projection.query)})"
 
-    def _constraint(self, constraint: ConstraintDefinition) -> str:
+    def _constraint(self, constraint: nodes.ConstraintDefinition) -> str:
         condition = self.expression(constraint.expression)
         return f"CONSTRAINT {quote_name(constraint.name)} {constraint.kind} {condition}"
 
-    def engine(self, engine: EngineClause) -> str:
+    def engine(self, engine: nodes.EngineClause) -> str:
         if not engine.has_arguments:
             return engine.name
         return f"{engine.name}({self.expressions(engine.arguments)})"
 
-    def storage(self, storage: StorageClause) -> list[str]:
+    def storage(self, storage: nodes.StorageClause) -> list[str]:
         """The clauses, in the order of SHOW CREATE."""
         parts: list[str] = []
         if storage.engine is not None:
@@ -166,12 +151,12 @@ class DefinitionFormatter(QueryFormatter):
             parts.append(f"SETTINGS {self.settings(storage.settings)}")
         return parts
 
-    def _key(self, key: tuple[Expression, ...]) -> str:
+    def _key(self, key: tuple[nodes.Expression, ...]) -> str:
         if not key:
             return "tuple()"
         return self.expression(key[0]) if len(key) == 1 else f"({self.expressions(key)})"
 
-    def sorting_key(self, items: tuple[OrderItem, ...]) -> str:
+    def sorting_key(self, items: tuple[nodes.OrderItem, ...]) -> str:
         """`tuple()`, `a` or `(a, b DESC)`."""
         if not items:
             return "tuple()"
@@ -179,10 +164,10 @@ class DefinitionFormatter(QueryFormatter):
         plain = len(items) == 1 and not items[0].descending
         return texts[0] if plain else f"({', '.join(texts)})"
 
-    def _sorting_item(self, item: OrderItem) -> str:
+    def _sorting_item(self, item: nodes.OrderItem) -> str:
         return self.expression(item.expression) + (" DESC" if item.descending else "")
 
-    def _ttl(self, item: TtlItem) -> str:
+    def _ttl(self, item: nodes.TtlItem) -> str:
         text = self.expression(item.expression)
         match item.action:
             case "MOVE":

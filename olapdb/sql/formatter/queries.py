@@ -5,61 +5,45 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from olapdb.errors import InternalError
+from olapdb.sql import nodes
 from olapdb.sql.formatter.expressions import ExpressionFormatter
 from olapdb.sql.literals import literal_text, quote_name
-from olapdb.sql.nodes import (
-    ArrayJoin,
-    Expression,
-    Join,
-    OrderItem,
-    Query,
-    Relation,
-    Select,
-    SetOperation,
-    Setting,
-    SubqueryRelation,
-    TableFunction,
-    TableName,
-    TableReference,
-    TupleLiteral,
-    WithItem,
-)
 
 
 class QueryFormatter(ExpressionFormatter):
     """Writes SELECT and set operations."""
 
-    def query(self, query: Query) -> str:
+    def query(self, query: nodes.Query) -> str:
         match query:
-            case Select():
+            case nodes.Select():
                 return self._select(query)
-            case SetOperation():
+            case nodes.SetOperation():
                 return self._set_operation(query)
             case _:
                 raise InternalError(f"No SQL is known for {type(query).__name__}.")
 
-    def table(self, table: TableName) -> str:
+    def table(self, table: nodes.TableName) -> str:
         name = quote_name(table.name)
         return name if table.database is None else f"{quote_name(table.database)}.{name}"
 
-    def settings(self, settings: Iterable[Setting]) -> str:
+    def settings(self, settings: Iterable[nodes.Setting]) -> str:
         return ", ".join(
             f"{'.'.join(map(quote_name, s.name.split('.')))} = "
             f"{'DEFAULT' if s.value is None else literal_text(s.value)}"
             for s in settings
         )
 
-    def _output(self, settings: tuple[Setting, ...], output: str | None) -> list[str]:
+    def _output(self, settings: tuple[nodes.Setting, ...], output: str | None) -> list[str]:
         parts = [f"SETTINGS {self.settings(settings)}"] if settings else []
         if output is not None:
             parts.append(f"FORMAT {quote_name(output)}")
         return parts
 
-    def _with(self, items: tuple[WithItem, ...], recursive: bool) -> str:
+    def _with(self, items: tuple[nodes.WithItem, ...], recursive: bool) -> str:
         word = "WITH RECURSIVE" if recursive else "WITH"
         return f"{word} {', '.join(self._with_item(item) for item in items)}"
 
-    def _with_item(self, item: WithItem) -> str:
+    def _with_item(self, item: nodes.WithItem) -> str:
         name = quote_name(item.name)
         if item.query is not None:
             columns = f"({self.names(item.column_aliases)})" if item.column_aliases else ""
@@ -70,32 +54,34 @@ class QueryFormatter(ExpressionFormatter):
 
     # --- set operations
 
-    def _set_operation(self, node: SetOperation) -> str:
+    def _set_operation(self, node: nodes.SetOperation) -> str:
         operator = f"{node.operator} {node.mode}".rstrip()
         tight = node.operator == "INTERSECT"
         left = self._branch(
             node.left,
-            isinstance(node.left, SetOperation) and (tight and node.left.operator != "INTERSECT"),
+            isinstance(node.left, nodes.SetOperation)
+            and (tight and node.left.operator != "INTERSECT"),
         )
         right = self._branch(
             node.right,
-            isinstance(node.right, SetOperation) and (tight or node.right.operator != "INTERSECT"),
+            isinstance(node.right, nodes.SetOperation)
+            and (tight or node.right.operator != "INTERSECT"),
         )
         parts = [self._with(node.with_items, node.recursive)] if node.with_items else []
         parts += [left, operator, right, *self._output(node.settings, node.format)]
         return " ".join(parts)
 
-    def _branch(self, query: Query, loose: bool) -> str:
+    def _branch(self, query: nodes.Query, loose: bool) -> str:
         """In parentheses where its own WITH, SETTINGS or weaker operator would go astray."""
         text = self.query(query)
-        own = isinstance(query, Select | SetOperation) and (
+        own = isinstance(query, nodes.Select | nodes.SetOperation) and (
             query.with_items or query.settings or query.format
         )
         return f"({text})" if loose or own else text
 
     # --- SELECT
 
-    def _select(self, node: Select) -> str:
+    def _select(self, node: nodes.Select) -> str:
         parts: list[str] = []
         if node.with_items:
             parts.append(self._with(node.with_items, node.recursive))
@@ -122,7 +108,7 @@ class QueryFormatter(ExpressionFormatter):
         parts += self._output(node.settings, node.format)
         return " ".join(parts)
 
-    def _head(self, node: Select) -> str:
+    def _head(self, node: nodes.Select) -> str:
         text = "SELECT "
         if node.distinct_on:
             text += f"DISTINCT ON ({self.expressions(node.distinct_on)}) "
@@ -130,10 +116,10 @@ class QueryFormatter(ExpressionFormatter):
             text += "DISTINCT "
         return text + self.expressions(node.columns)
 
-    def _order_by(self, order_by: tuple[OrderItem, ...] | str) -> str:
+    def _order_by(self, order_by: tuple[nodes.OrderItem, ...] | str) -> str:
         return order_by if isinstance(order_by, str) else self.order_items(order_by)
 
-    def _grouping(self, node: Select) -> list[str]:
+    def _grouping(self, node: nodes.Select) -> list[str]:
         parts: list[str] = []
         keys = node.group_by
         if isinstance(keys, str):
@@ -146,12 +132,12 @@ class QueryFormatter(ExpressionFormatter):
             parts.append("WITH TOTALS")
         return parts
 
-    def _group_by(self, grouping: str, keys: tuple[Expression, ...]) -> str:
+    def _group_by(self, grouping: str, keys: tuple[nodes.Expression, ...]) -> str:
         match grouping:
             case "SETS":
                 sets = ", ".join(
                     f"({self.expressions(k.elements)})"
-                    if isinstance(k, TupleLiteral)
+                    if isinstance(k, nodes.TupleLiteral)
                     else f"({self.expression(k)})"
                     for k in keys
                 )
@@ -161,7 +147,7 @@ class QueryFormatter(ExpressionFormatter):
             case _:
                 return f"GROUP BY {self.expressions(keys) if keys else '()'}"
 
-    def _limits(self, node: Select) -> list[str]:
+    def _limits(self, node: nodes.Select) -> list[str]:
         parts: list[str] = []
         if node.limit_by is not None:
             text = f"LIMIT {self.operand(node.limit_by.count)}"
@@ -179,19 +165,19 @@ class QueryFormatter(ExpressionFormatter):
 
     # --- FROM
 
-    def relation(self, node: Relation) -> str:
+    def relation(self, node: nodes.Relation) -> str:
         match node:
-            case TableReference():
+            case nodes.TableReference():
                 return self._table_reference(node)
-            case TableFunction():
+            case nodes.TableFunction():
                 name = ".".join(map(self.function_name, node.name.split(".")))
                 return f"{name}({self.expressions(node.arguments)}){self._as(node.alias)}"
-            case SubqueryRelation():
+            case nodes.SubqueryRelation():
                 columns = f"({self.names(node.column_aliases)})" if node.column_aliases else ""
                 return f"({self.query(node.query)}){self._as(node.alias)}{columns}"
-            case Join():
+            case nodes.Join():
                 return self._join(node)
-            case ArrayJoin():
+            case nodes.ArrayJoin():
                 word = "LEFT ARRAY JOIN" if node.left else "ARRAY JOIN"
                 return f"{self.relation(node.source)} {word} {self.expressions(node.arrays)}"
             case _:
@@ -200,7 +186,7 @@ class QueryFormatter(ExpressionFormatter):
     def _as(self, alias: str | None) -> str:
         return "" if alias is None else f" AS {quote_name(alias)}"
 
-    def _table_reference(self, node: TableReference) -> str:
+    def _table_reference(self, node: nodes.TableReference) -> str:
         text = self.table(node.table) + self._as(node.alias)
         if node.final:
             text += " FINAL"
@@ -210,9 +196,9 @@ class QueryFormatter(ExpressionFormatter):
                 text += f" OFFSET {self.operand(node.sample_offset)}"
         return text
 
-    def _join(self, node: Join) -> str:
+    def _join(self, node: nodes.Join) -> str:
         right = self.relation(node.right)
-        if isinstance(node.right, Join | ArrayJoin):
+        if isinstance(node.right, nodes.Join | nodes.ArrayJoin):
             right = f"({right})"
         words = " ".join(word for word in (node.strictness, node.kind, "JOIN") if word)
         text = f"{self.relation(node.left)} {words} {right}"

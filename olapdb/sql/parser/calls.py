@@ -3,17 +3,7 @@
 from __future__ import annotations
 
 from olapdb.errors import SyntaxError
-from olapdb.sql.nodes import (
-    Alias,
-    Cast,
-    Exists,
-    Expression,
-    Function,
-    IntervalLiteral,
-    Literal,
-    Star,
-    Subquery,
-)
+from olapdb.sql import nodes
 from olapdb.sql.nodes import Literal as LiteralNode
 from olapdb.sql.parser.keywords import INTERVAL_UNITS, NOT_AN_ALIAS, words
 from olapdb.sql.parser.precedence import COMPARE, LAMBDA, NOT
@@ -52,7 +42,7 @@ _BEGINS_OPERAND = ("(", "-", "+", "?", ":", "{", "%")
 class CallParser(WindowParser):
     """`f(x)`, `f(p)(x)`, `f(DISTINCT x) FILTER (…) OVER (…)`, and special forms."""
 
-    def word_operand(self, token: Token) -> Expression | None:
+    def word_operand(self, token: Token) -> nodes.Expression | None:
         """What a word begins that is neither a column nor a plain call; None where it is."""
         key = token.key
         handler = _OPERANDS.get(key)
@@ -65,17 +55,17 @@ class CallParser(WindowParser):
 
     # --- operands that are no calls
 
-    def _not(self, token: Token) -> Expression | None:
+    def _not(self, token: Token) -> nodes.Expression | None:
         if self.kind_after(1) == "end" or self.key_after(1) in (",", ")", "."):
             return None  # a column of that name
         self.at += 1
-        return Function("not", (self.expression(NOT),), position=self.position(token))
+        return nodes.Function("not", (self.expression(NOT),), position=self.position(token))
 
-    def _case(self, token: Token) -> Expression | None:
+    def _case(self, token: Token) -> nodes.Expression | None:
         if self.kind_after(1) == "end" or self.key_after(1) in (",", ")", ".", "FROM"):
             return None
         self.at += 1
-        arguments: list[Expression] = []
+        arguments: list[nodes.Expression] = []
         searched = self.sees("WHEN")
         if not searched:
             arguments.append(self.expression())
@@ -85,12 +75,12 @@ class CallParser(WindowParser):
             arguments.append(self.expression())
             self.expect("THEN")
             arguments.append(self.aliased())
-        arguments.append(self.aliased() if self.take("ELSE") else Literal(None))
+        arguments.append(self.aliased() if self.take("ELSE") else nodes.Literal(None))
         self.expect("END")
         name = "multiIf" if searched else "caseWithExpression"
-        return Function(name, tuple(arguments), position=self.position(token))
+        return nodes.Function(name, tuple(arguments), position=self.position(token))
 
-    def _interval(self, token: Token) -> Expression | None:
+    def _interval(self, token: Token) -> nodes.Expression | None:
         """`INTERVAL 1 DAY`, `INTERVAL '1 day'`, `INTERVAL '1' DAY`."""
         start = self.at
         self.at += 1
@@ -108,9 +98,13 @@ class CallParser(WindowParser):
             self.at, self.question_marks = start, question_marks
             return None
         self.at += 1
-        if follows.kind == "string" and follows.text.isdigit() and isinstance(amount, Literal):
-            amount = Literal(int(follows.text), follows.text, position=amount.position)
-        return IntervalLiteral(amount, unit, position=position)
+        if (
+            follows.kind == "string"
+            and follows.text.isdigit()
+            and isinstance(amount, nodes.Literal)
+        ):
+            amount = nodes.Literal(int(follows.text), follows.text, position=amount.position)
+        return nodes.IntervalLiteral(amount, unit, position=position)
 
     def _operand_follows(self) -> bool:
         token = self.token
@@ -118,7 +112,7 @@ class CallParser(WindowParser):
             return token.key in _BEGINS_OPERAND
         return token.kind != "end" and (token.key not in NOT_AN_ALIAS or self.key_after(1) == "(")
 
-    def _interval_text(self, token: Token) -> Expression:
+    def _interval_text(self, token: Token) -> nodes.Expression:
         words = self.token.text.split()
         digits = words[0].lstrip("+-") if words else ""
         unit = INTERVAL_UNITS.get(words[1].upper()) if len(words) == 2 else None
@@ -130,57 +124,57 @@ class CallParser(WindowParser):
             raise self.expected("an interval such as '1 day'")
         self.at += 1
         position = self.position(token)
-        amount = Literal(int(words[0]), str(int(words[0])), position=position)
-        return IntervalLiteral(amount, unit, position=position)
+        amount = nodes.Literal(int(words[0]), str(int(words[0])), position=position)
+        return nodes.IntervalLiteral(amount, unit, position=position)
 
-    def _typed_string(self, token: Token) -> Expression | None:
+    def _typed_string(self, token: Token) -> nodes.Expression | None:
         """`DATE '2024-01-01'`, `TIMESTAMP '…'`."""
         if self.kind_after(1) != "string":
             return None
         self.at += 1
         name = "toDate" if token.key == "DATE" else "toDateTime"
-        value = Literal(self.string(), position=self.position(token))
-        return Function(name, (value,), position=self.position(token))
+        value = nodes.Literal(self.string(), position=self.position(token))
+        return nodes.Function(name, (value,), position=self.position(token))
 
-    def _exists(self, token: Token) -> Expression | None:
+    def _exists(self, token: Token) -> nodes.Expression | None:
         if not self.query_follows(1):
             return None
         self.at += 1
         self.expect("(")
         query = self.query()
         self.expect(")")
-        return Exists(query, position=self.position(token))
+        return nodes.Exists(query, position=self.position(token))
 
     # --- calls with a syntax of their own
 
-    def _cast(self, token: Token) -> Expression:
+    def _cast(self, token: Token) -> nodes.Expression:
         """`CAST(x AS T)` and `CAST(x, 'T')`; with a computed type it stays a function."""
         self.at += 2
         position = self.position(token)
         value = self.expression()
         if self.take("AS"):
             if self.key_after(1) == "AS" or self.key_after(1) == ",":
-                value = Alias(value, self.identifier("an alias"), position=value.position)
+                value = nodes.Alias(value, self.identifier("an alias"), position=value.position)
                 if not self.take("AS"):
                     return self._cast_to_text(value, token)
             data_type = self.data_type()
             self.expect(")")
-            return Cast(value, data_type, position=position)
+            return nodes.Cast(value, data_type, position=position)
         return self._cast_to_text(value, token)
 
-    def _cast_to_text(self, value: Expression, token: Token) -> Expression:
+    def _cast_to_text(self, value: nodes.Expression, token: Token) -> nodes.Expression:
         position = self.position(token)
         self.expect(",")
         if self.token.kind == "string" and self.key_after(1) == ")":
             start = self.at
             data_type = self.type_of(self.string(), start)
             self.expect(")")
-            return Cast(value, data_type, position=position)
+            return nodes.Cast(value, data_type, position=position)
         target = self.expression()
         self.expect(")")
-        return Function(token.text, (value, target), position=position)
+        return nodes.Function(token.text, (value, target), position=position)
 
-    def _extract(self, token: Token) -> Expression | None:
+    def _extract(self, token: Token) -> nodes.Expression | None:
         if self.key_after(3) != "FROM":
             return None
         self.at += 2
@@ -192,17 +186,17 @@ class CallParser(WindowParser):
         self.expect(")")
         unit = INTERVAL_UNITS.get(part.key, "")
         if unit in _EXTRACTED:
-            return Function(_EXTRACTED[unit], (value,), position=position)
+            return nodes.Function(_EXTRACTED[unit], (value,), position=position)
         match part.key:
             case "DOY":
-                return Function("toDayOfYear", (value,), position=position)
+                return nodes.Function("toDayOfYear", (value,), position=position)
             case "DOW":
-                sunday_first = Literal(2, "2", position=position)
-                return Function("toDayOfWeek", (value, sunday_first), position=position)
+                sunday_first = nodes.Literal(2, "2", position=position)
+                return nodes.Function("toDayOfWeek", (value, sunday_first), position=position)
             case "ISODOW":
-                return Function("toDayOfWeek", (value,), position=position)
+                return nodes.Function("toDayOfWeek", (value,), position=position)
             case "EPOCH":
-                return Function("toUnixTimestamp", (value,), position=position)
+                return nodes.Function("toUnixTimestamp", (value,), position=position)
             case _:
                 raise SyntaxError(
                     f"EXTRACT has no part {part.text}.",
@@ -210,7 +204,7 @@ class CallParser(WindowParser):
                     position=self.position(part),
                 )
 
-    def _substring(self, token: Token) -> Expression:
+    def _substring(self, token: Token) -> nodes.Expression:
         """`substring(x, a, b)` or `SUBSTRING(x FROM a FOR b)`."""
         self.at += 2
         arguments = [self.aliased()]
@@ -222,9 +216,9 @@ class CallParser(WindowParser):
             arguments.append(self.aliased())
         self.expect(")")
         name = "substring" if token.key == "SUBSTRING" else token.text
-        return Function(name, tuple(arguments), position=self.position(token))
+        return nodes.Function(name, tuple(arguments), position=self.position(token))
 
-    def _trim(self, token: Token) -> Expression:
+    def _trim(self, token: Token) -> nodes.Expression:
         """`TRIM(BOTH 'x' FROM y)`, `trim(y)`, `trim(y, 'x')`."""
         self.at += 2
         position = self.position(token)
@@ -239,22 +233,22 @@ class CallParser(WindowParser):
             value = self.expression()
             self.expect(")")
             arguments = (value,) if characters is None else (value, characters)
-            return Function(name, arguments, position=position)
-        return Function(name, self.aliased_list(")"), position=position)
+            return nodes.Function(name, arguments, position=position)
+        return nodes.Function(name, self.aliased_list(")"), position=position)
 
-    def _position(self, token: Token) -> Expression:
+    def _position(self, token: Token) -> nodes.Expression:
         """`POSITION(needle IN haystack)` or `position(haystack, needle)`."""
         self.at += 2
         first = self.expression(COMPARE)
         if self.take("IN"):
             haystack = self.expression()
             self.expect(")")
-            return Function("position", (haystack, first), position=self.position(token))
+            return nodes.Function("position", (haystack, first), position=self.position(token))
         self.expect(",")
         rest = self.aliased_list(")")
-        return Function(token.text, (first, *rest), position=self.position(token))
+        return nodes.Function(token.text, (first, *rest), position=self.position(token))
 
-    def _date_arithmetic(self, token: Token) -> Expression:
+    def _date_arithmetic(self, token: Token) -> nodes.Expression:
         """`DATE_ADD(DAY, 1, d)` and `DATE_ADD(d, INTERVAL 1 DAY)`: `d + INTERVAL 1 DAY`."""
         self.at += 2
         position = self.position(token)
@@ -267,41 +261,43 @@ class CallParser(WindowParser):
             self.expect(",")
             value = self.expression()
             self.expect(")")
-            interval: Expression = IntervalLiteral(amount, unit, position=position)
-            return Function(name, (value, interval), position=position)
+            interval: nodes.Expression = nodes.IntervalLiteral(amount, unit, position=position)
+            return nodes.Function(name, (value, interval), position=position)
         value = self.expression()
         self.expect(",")
         interval = self.expression()
         self.expect(")")
-        return Function(name, (value, interval), position=position)
+        return nodes.Function(name, (value, interval), position=position)
 
-    def _date_difference(self, token: Token) -> Expression:
+    def _date_difference(self, token: Token) -> nodes.Expression:
         """`DATEDIFF(DAY, a, b)` and `dateDiff('day', a, b[, zone])`."""
         self.at += 2
         position = self.position(token)
         unit = INTERVAL_UNITS.get(self.keys[self.at])
         if unit is not None and self.key_after(1) == ",":
-            first: Expression = LiteralNode(unit.lower(), position=self.position(self.advance()))
+            first: nodes.Expression = LiteralNode(
+                unit.lower(), position=self.position(self.advance())
+            )
         else:
             first = self.expression()
         self.expect(",")
         rest = self.aliased_list(")")
-        return Function("dateDiff", (first, *rest), position=position)
+        return nodes.Function("dateDiff", (first, *rest), position=position)
 
-    def _columns(self, token: Token) -> Expression:
+    def _columns(self, token: Token) -> nodes.Expression:
         return self.columns_pattern()
 
     # --- plain calls
 
-    def call(self, name: str, token: Token) -> Expression:
+    def call(self, name: str, token: Token) -> nodes.Expression:
         """From the opening parenthesis on."""
         position = self.position(token)
         distinct, arguments, nulls = self._arguments()
-        parameters: tuple[Expression, ...] = ()
+        parameters: tuple[nodes.Expression, ...] = ()
         if self.keys[self.at] == "(":
             parameters = arguments
             distinct, arguments, nulls = self._arguments()
-        if name.lower() == "count" and not distinct and arguments == (Star(),):
+        if name.lower() == "count" and not distinct and arguments == (nodes.Star(),):
             arguments = ()
         if self.keys[self.at] in ("RESPECT", "IGNORE") and self.key_after(1) == "NULLS":
             nulls = self.advance().key
@@ -313,7 +309,7 @@ class CallParser(WindowParser):
             condition = self.aliased()
             self.expect(")")
         over = self._over() if self.keys[self.at] == "OVER" else None
-        return Function(
+        return nodes.Function(
             name,
             arguments,
             parameters,
@@ -324,13 +320,13 @@ class CallParser(WindowParser):
             position=position,
         )
 
-    def _arguments(self) -> tuple[bool, tuple[Expression, ...], str]:
+    def _arguments(self) -> tuple[bool, tuple[nodes.Expression, ...], str]:
         self.expect("(")
         distinct = False
         if self.keys[self.at] == "DISTINCT" and self.key_after(1) not in (",", ")", "."):
             self.advance()
             distinct = True
-        found: list[Expression] = []
+        found: list[nodes.Expression] = []
         nulls = ""
         while not self.take(")"):
             if found:
@@ -339,7 +335,7 @@ class CallParser(WindowParser):
                 self.keys[self.at] == "WITH" and self.kind_after(1) in ("word", "name")
             ):
                 position = self.position()
-                found.append(Subquery(self.query(), position=position))
+                found.append(nodes.Subquery(self.query(), position=position))
             else:
                 found.append(self.aliased())
             if self.keys[self.at] in ("RESPECT", "IGNORE") and self.key_after(1) == "NULLS":

@@ -3,21 +3,7 @@
 from __future__ import annotations
 
 from olapdb.errors import Position, SyntaxError
-from olapdb.sql.nodes import (
-    Alter,
-    ColumnDefinition,
-    CreateDatabase,
-    CreateMaterializedView,
-    CreateTable,
-    CreateView,
-    IndexAction,
-    Query,
-    Setting,
-    Statement,
-    StorageClause,
-    TableName,
-    TupleLiteral,
-)
+from olapdb.sql import nodes
 from olapdb.sql.parser.definitions import DefinitionParser, TableElements
 from olapdb.sql.parser.keywords import words
 
@@ -42,7 +28,7 @@ _REFRESH_ENDS = words("TO AS ENGINE ORDER PARTITION PRIMARY POPULATE DEFINER SQL
 class CreateParser(DefinitionParser):
     """Everything that begins with CREATE."""
 
-    def create(self) -> Statement:
+    def create(self) -> nodes.Statement:
         position = self.position()
         self.expect("CREATE")
         or_replace = self.take("OR", "REPLACE")
@@ -74,16 +60,18 @@ class CreateParser(DefinitionParser):
             raise self.refused(f"CREATE {key}", _REFUSED[key])
         raise self.expected("TABLE, VIEW, MATERIALIZED VIEW, DATABASE or INDEX")
 
-    def _database(self, position: Position) -> CreateDatabase:
+    def _database(self, position: Position) -> nodes.CreateDatabase:
         if_not_exists = self.if_not_exists()
         name = self.identifier("the name of a database")
         self.refuse_on_cluster()
         engine = self.engine_clause() if self.take("ENGINE") else None
-        return CreateDatabase(name, if_not_exists, engine, self.comment_clause(), position=position)
+        return nodes.CreateDatabase(
+            name, if_not_exists, engine, self.comment_clause(), position=position
+        )
 
     # --- tables
 
-    def _table(self, or_replace: bool, temporary: bool, position: Position) -> CreateTable:
+    def _table(self, or_replace: bool, temporary: bool, position: Position) -> nodes.CreateTable:
         if_not_exists = self.if_not_exists()
         table = self.table_name()
         self._refuse_uuid()
@@ -93,7 +81,7 @@ class CreateParser(DefinitionParser):
             elements = self.table_elements()
         storage, comment = self.storage_clause(elements.primary_key)
         like = None
-        query: Query | None = None
+        query: nodes.Query | None = None
         empty = clone = False
         if self.take("CLONE", "AS"):
             clone, like = True, self.table_name()
@@ -101,11 +89,11 @@ class CreateParser(DefinitionParser):
             empty = self.take("EMPTY")
             self.advance()
             query, like = self._as(empty)
-            if like is not None and storage == StorageClause():
+            if like is not None and storage == nodes.StorageClause():
                 storage, later = self.storage_clause(elements.primary_key)
                 comment = comment or later
         comment = comment or self.comment_clause()
-        return CreateTable(
+        return nodes.CreateTable(
             table,
             tuple(elements.columns),
             tuple(elements.indexes),
@@ -123,7 +111,7 @@ class CreateParser(DefinitionParser):
             position=position,
         )
 
-    def _as(self, empty: bool) -> tuple[Query | None, TableName | None]:
+    def _as(self, empty: bool) -> tuple[nodes.Query | None, nodes.TableName | None]:
         """After AS: a query, or the name of a table."""
         if self.keys[self.at] in ("SELECT", "WITH", "FROM") or self.query_follows():
             return self.query(), None
@@ -139,7 +127,7 @@ class CreateParser(DefinitionParser):
 
     # --- views
 
-    def _view(self, or_replace: bool, position: Position) -> CreateView:
+    def _view(self, or_replace: bool, position: Position) -> nodes.CreateView:
         if_not_exists = self.if_not_exists()
         name = self.table_name()
         self._refuse_uuid()
@@ -149,7 +137,7 @@ class CreateParser(DefinitionParser):
         comment = self.comment_clause()
         self.expect("AS")
         query = self.query()
-        return CreateView(
+        return nodes.CreateView(
             name,
             query,
             columns,
@@ -159,7 +147,7 @@ class CreateParser(DefinitionParser):
             position=position,
         )
 
-    def _view_columns(self) -> tuple[ColumnDefinition, ...]:
+    def _view_columns(self) -> tuple[nodes.ColumnDefinition, ...]:
         if not self.sees("(") or self.query_follows():
             return ()
         elements = self.table_elements()
@@ -171,14 +159,16 @@ class CreateParser(DefinitionParser):
         if self.sees("DEFINER") or self.sees("SQL", "SECURITY"):
             raise self.refused("SQL SECURITY", "Leave it out: a view reads as its caller does.")
 
-    def _materialized_view(self, or_replace: bool, position: Position) -> CreateMaterializedView:
+    def _materialized_view(
+        self, or_replace: bool, position: Position
+    ) -> nodes.CreateMaterializedView:
         if_not_exists = self.if_not_exists()
         name = self.table_name()
         self._refuse_uuid()
         self.refuse_on_cluster()
         refresh = self._refresh() if self.sees("REFRESH") else None
         columns = self._view_columns()
-        target: TableName | None = None
+        target: nodes.TableName | None = None
         populate = self.take("POPULATE")
         if self.take("TO"):
             if self.take("INNER"):
@@ -193,7 +183,7 @@ class CreateParser(DefinitionParser):
         self._refuse_definer()
         self.expect("AS")
         query = self.query()
-        return CreateMaterializedView(
+        return nodes.CreateMaterializedView(
             name,
             query,
             target,
@@ -209,8 +199,8 @@ class CreateParser(DefinitionParser):
         )
 
     def _view_storage(
-        self, target: TableName | None
-    ) -> tuple[StorageClause | None, tuple[Setting, ...], str]:
+        self, target: nodes.TableName | None
+    ) -> tuple[nodes.StorageClause | None, tuple[nodes.Setting, ...], str]:
         """The inner table's storage, or the SETTINGS of a view with TO."""
         self._refuse_definer()
         if target is not None:
@@ -224,9 +214,9 @@ class CreateParser(DefinitionParser):
                 )
             return None, settings, comment or self.comment_clause()
         storage, comment = self.storage_clause()
-        if storage == StorageClause():
+        if storage == nodes.StorageClause():
             return None, (), comment
-        if storage.engine is None and storage == StorageClause(settings=storage.settings):
+        if storage.engine is None and storage == nodes.StorageClause(settings=storage.settings):
             return None, storage.settings, comment
         return storage, (), comment
 
@@ -243,7 +233,7 @@ class CreateParser(DefinitionParser):
 
     # --- index
 
-    def _index(self, position: Position) -> Alter:
+    def _index(self, position: Position) -> nodes.Alter:
         """`CREATE INDEX i ON t (a) TYPE minmax`: an ALTER TABLE t ADD INDEX."""
         if_not_exists = self.if_not_exists()
         name = self.identifier("the name of an index")
@@ -251,7 +241,7 @@ class CreateParser(DefinitionParser):
         table = self.table_name()
         self.expect("(")
         elements = self.aliased_list(")")
-        expression = elements[0] if len(elements) == 1 else TupleLiteral(elements)
+        expression = elements[0] if len(elements) == 1 else nodes.TupleLiteral(elements)
         index = self.index_body(name, expression, position)
-        action = IndexAction("ADD", name, index, if_not_exists, position=position)
-        return Alter(table, (action,), position=position)
+        action = nodes.IndexAction("ADD", name, index, if_not_exists, position=position)
+        return nodes.Alter(table, (action,), position=position)

@@ -6,23 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from olapdb.errors import Position, SyntaxError
-from olapdb.sql.nodes import (
-    ColumnDefinition,
-    ConstraintDefinition,
-    EngineClause,
-    Expression,
-    Function,
-    Identifier,
-    IndexDefinition,
-    OrderItem,
-    PartitionReference,
-    ProjectionDefinition,
-    Select,
-    Setting,
-    StorageClause,
-    TtlItem,
-    TupleLiteral,
-)
+from olapdb.sql import nodes
 from olapdb.sql.parser.keywords import words
 from olapdb.sql.parser.queries import QueryParser
 from olapdb.types import DataType, make_nullable
@@ -44,11 +28,11 @@ _AFTER_NAME = words(
 class TableElements:
     """What stands in the parentheses of CREATE TABLE."""
 
-    columns: list[ColumnDefinition] = field(default_factory=list)
-    indexes: list[IndexDefinition] = field(default_factory=list)
-    constraints: list[ConstraintDefinition] = field(default_factory=list)
-    projections: list[ProjectionDefinition] = field(default_factory=list)
-    primary_key: tuple[Expression, ...] | None = None
+    columns: list[nodes.ColumnDefinition] = field(default_factory=list)
+    indexes: list[nodes.IndexDefinition] = field(default_factory=list)
+    constraints: list[nodes.ConstraintDefinition] = field(default_factory=list)
+    projections: list[nodes.ProjectionDefinition] = field(default_factory=list)
+    primary_key: tuple[nodes.Expression, ...] | None = None
 
 
 class DefinitionParser(QueryParser):
@@ -56,7 +40,7 @@ class DefinitionParser(QueryParser):
 
     # --- columns
 
-    def column_definition(self) -> tuple[ColumnDefinition, bool]:
+    def column_definition(self) -> tuple[nodes.ColumnDefinition, bool]:
         """A column, and whether it said PRIMARY KEY."""
         position = self.position()
         name = self.dotted_name("a column")
@@ -72,7 +56,7 @@ class DefinitionParser(QueryParser):
         kind: Literal["", "DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL"] = ""
         default = None
         comment = ""
-        codec: tuple[Expression, ...] = ()
+        codec: tuple[nodes.Expression, ...] = ()
         ttl = None
         primary = False
         while True:
@@ -106,7 +90,7 @@ class DefinitionParser(QueryParser):
             )
         if nullable:
             data_type = None if data_type is None else make_nullable(data_type)
-        column = ColumnDefinition(
+        column = nodes.ColumnDefinition(
             name, data_type, kind, default, codec, ttl, comment, nested, position=position
         )
         return column, primary
@@ -142,7 +126,7 @@ class DefinitionParser(QueryParser):
         """From the opening parenthesis to behind the closing one."""
         self.expect("(")
         found = TableElements()
-        primary: list[Expression] = []
+        primary: list[nodes.Expression] = []
         while True:
             if self.sees(")") and (found.columns or found.indexes):
                 break  # a comma may trail
@@ -154,7 +138,7 @@ class DefinitionParser(QueryParser):
             found.primary_key = tuple(primary)
         return found
 
-    def _table_element(self, found: TableElements, primary: list[Expression]) -> None:
+    def _table_element(self, found: TableElements, primary: list[nodes.Expression]) -> None:
         key = self.keys[self.at]
         if key == "INDEX" and self._comes_before_comma("TYPE"):
             self.advance()
@@ -174,7 +158,7 @@ class DefinitionParser(QueryParser):
             column, is_primary = self.column_definition()
             found.columns.extend(column.flattened())
             if is_primary:
-                primary.append(Identifier((column.name,), position=column.position))
+                primary.append(nodes.Identifier((column.name,), position=column.position))
 
     def _comes_before_comma(self, word: str) -> bool:
         depth = 0
@@ -189,55 +173,57 @@ class DefinitionParser(QueryParser):
                 return True
         return False
 
-    def index_definition(self) -> IndexDefinition:
+    def index_definition(self) -> nodes.IndexDefinition:
         """`name expression TYPE type(…) [GRANULARITY n]`, after INDEX."""
         position = self.position()
         name = self.identifier("the name of an index")
         return self.index_body(name, self.expression(), position)
 
-    def index_body(self, name: str, expression: Expression, position: Position) -> IndexDefinition:
+    def index_body(
+        self, name: str, expression: nodes.Expression, position: Position
+    ) -> nodes.IndexDefinition:
         self.expect("TYPE")
         start = self.position()
         type_name = self.identifier("a type of index")
-        arguments: tuple[Expression, ...] = ()
+        arguments: tuple[nodes.Expression, ...] = ()
         if self.take("("):
             arguments = self.aliased_list(")")
         granularity = self.integer() if self.take("GRANULARITY") else 1
-        index_type = Function(type_name, arguments, position=start)
-        return IndexDefinition(name, expression, index_type, granularity, position=position)
+        index_type = nodes.Function(type_name, arguments, position=start)
+        return nodes.IndexDefinition(name, expression, index_type, granularity, position=position)
 
-    def constraint_definition(self) -> ConstraintDefinition:
+    def constraint_definition(self) -> nodes.ConstraintDefinition:
         """`name CHECK | ASSUME expression`, after CONSTRAINT."""
         position = self.position()
         name = self.identifier("the name of a constraint")
         kind = self.take_one_of("CHECK", "ASSUME")
         if not kind:
             raise self.expected("CHECK or ASSUME")
-        return ConstraintDefinition(
+        return nodes.ConstraintDefinition(
             name, "CHECK" if kind == "CHECK" else "ASSUME", self.expression(), position=position
         )
 
-    def _projection(self) -> ProjectionDefinition:
+    def _projection(self) -> nodes.ProjectionDefinition:
         position = self.position()
         name = self.identifier("the name of a projection")
         self.expect("(")
         query = self.query()
-        if not isinstance(query, Select):
+        if not isinstance(query, nodes.Select):
             raise SyntaxError("A projection is one SELECT.", position=position)
         self.expect(")")
-        return ProjectionDefinition(name, query, position=position)
+        return nodes.ProjectionDefinition(name, query, position=position)
 
     # --- keys, TTL
 
-    def key_expressions(self) -> tuple[Expression, ...]:
+    def key_expressions(self) -> tuple[nodes.Expression, ...]:
         """`a`, `(a, b)`, `tuple()`: the elements of a key."""
         return _elements(self.expression())
 
-    def sorting_key(self) -> tuple[OrderItem, ...]:
+    def sorting_key(self) -> tuple[nodes.OrderItem, ...]:
         """`a`, `(a, b DESC)`, `tuple()`, after ORDER BY of a table."""
         start = self.at
         if self.take("("):
-            items: list[OrderItem] = []
+            items: list[nodes.OrderItem] = []
             while not self.take(")"):
                 if items:
                     self.expect(",")
@@ -248,22 +234,22 @@ class DefinitionParser(QueryParser):
         item = self._sorting_item()
         elements = _elements(item.expression)
         if elements != (item.expression,):
-            return tuple(OrderItem(e, item.descending, position=e.position) for e in elements)
+            return tuple(nodes.OrderItem(e, item.descending, position=e.position) for e in elements)
         return (item,)
 
-    def _sorting_item(self) -> OrderItem:
+    def _sorting_item(self) -> nodes.OrderItem:
         position = self.position()
         expression = self.expression()
-        return OrderItem(expression, self._direction(), position=position)
+        return nodes.OrderItem(expression, self._direction(), position=position)
 
-    def ttl_items(self) -> tuple[TtlItem, ...]:
+    def ttl_items(self) -> tuple[nodes.TtlItem, ...]:
         """`d + INTERVAL 1 MONTH [DELETE] [WHERE …], …`, after TTL."""
         items = [self._ttl_item()]
         while self.take(","):
             items.append(self._ttl_item())
         return tuple(items)
 
-    def _ttl_item(self) -> TtlItem:
+    def _ttl_item(self) -> nodes.TtlItem:
         position = self.position()
         expression = self.expression()
         action: Literal["DELETE", "GROUP BY", "RECOMPRESS", "MOVE"] = "DELETE"
@@ -289,7 +275,7 @@ class DefinitionParser(QueryParser):
             self.expressions_without_set()
             detail = self.text_since(start)
         where = self.expression() if self.take("WHERE") else None
-        return TtlItem(expression, action, where, detail, position=position)
+        return nodes.TtlItem(expression, action, where, detail, position=position)
 
     def expressions_without_set(self) -> None:
         """`k, d SET v = sum(v), w = max(w)` of TTL … GROUP BY."""
@@ -306,25 +292,25 @@ class DefinitionParser(QueryParser):
 
     # --- engine and what follows
 
-    def engine_clause(self) -> EngineClause:
+    def engine_clause(self) -> nodes.EngineClause:
         """`[=] name[(…)]`, after ENGINE."""
         self.take("=")
         position = self.position()
         name = self.identifier("an engine")
         if self.take("("):
-            return EngineClause(name, self.aliased_list(")"), True, position=position)
-        return EngineClause(name, position=position)
+            return nodes.EngineClause(name, self.aliased_list(")"), True, position=position)
+        return nodes.EngineClause(name, position=position)
 
     def storage_clause(
-        self, primary_key: tuple[Expression, ...] | None = None, *, with_settings: bool = True
-    ) -> tuple[StorageClause, str]:
+        self, primary_key: tuple[nodes.Expression, ...] | None = None, *, with_settings: bool = True
+    ) -> tuple[nodes.StorageClause, str]:
         """The clauses in any order, and a COMMENT that stood among them."""
-        engine: EngineClause | None = None
-        order_by: tuple[OrderItem, ...] | None = None
-        partition_by: Expression | None = None
-        sample_by: Expression | None = None
-        ttl: tuple[TtlItem, ...] = ()
-        settings: tuple[Setting, ...] = ()
+        engine: nodes.EngineClause | None = None
+        order_by: tuple[nodes.OrderItem, ...] | None = None
+        partition_by: nodes.Expression | None = None
+        sample_by: nodes.Expression | None = None
+        ttl: tuple[nodes.TtlItem, ...] = ()
+        settings: tuple[nodes.Setting, ...] = ()
         comment = ""
         seen: set[str] = set()
         position = self.position()
@@ -360,7 +346,7 @@ class DefinitionParser(QueryParser):
                 case _:
                     comment = self.string("the comment, quoted")
         return (
-            StorageClause(
+            nodes.StorageClause(
                 engine,
                 order_by,
                 partition_by,
@@ -375,26 +361,26 @@ class DefinitionParser(QueryParser):
 
     # --- partitions
 
-    def partition_reference(self) -> PartitionReference:
+    def partition_reference(self) -> nodes.PartitionReference:
         """`PARTITION expr`, `PARTITION ID 'x'`, `PARTITION ALL`, `PART 'name'`, at that word."""
         position = self.position()
         if self.take("PART"):
-            return PartitionReference(
+            return nodes.PartitionReference(
                 "PART", None, self.string("a part's name, quoted"), position=position
             )
         self.expect("PARTITION")
         if self.keys[self.at] == "ID" and self.kind_after(1) == "string":
             self.advance()
-            return PartitionReference("ID", None, self.string(), position=position)
+            return nodes.PartitionReference("ID", None, self.string(), position=position)
         if self.keys[self.at] == "ALL":
             self.advance()
-            return PartitionReference("ALL", position=position)
-        return PartitionReference("VALUE", self.expression(), position=position)
+            return nodes.PartitionReference("ALL", position=position)
+        return nodes.PartitionReference("VALUE", self.expression(), position=position)
 
 
-def _elements(expression: Expression) -> tuple[Expression, ...]:
-    if isinstance(expression, TupleLiteral):
+def _elements(expression: nodes.Expression) -> tuple[nodes.Expression, ...]:
+    if isinstance(expression, nodes.TupleLiteral):
         return expression.elements
-    if isinstance(expression, Function) and expression.name == "tuple":
+    if isinstance(expression, nodes.Function) and expression.name == "tuple":
         return expression.arguments
     return (expression,)

@@ -7,17 +7,7 @@ names (see `nodes.Function`), so what comes after the parser knows functions onl
 
 from __future__ import annotations
 
-from olapdb.sql.nodes import (
-    Cast,
-    Expression,
-    Function,
-    Identifier,
-    In,
-    Lambda,
-    Literal,
-    Subquery,
-    TupleLiteral,
-)
+from olapdb.sql import nodes
 from olapdb.sql.parser.operands import OperandParser
 from olapdb.sql.parser.precedence import (
     ADD,
@@ -78,7 +68,7 @@ class ExpressionParser(OperandParser):
 
     # --- operators
 
-    def expression(self, power: int = 0) -> Expression:
+    def expression(self, power: int = 0) -> nodes.Expression:
         """What binds tighter than `power`."""
         self.enter()
         left = self.operand()
@@ -108,14 +98,14 @@ class ExpressionParser(OperandParser):
         self.leave()
         return left
 
-    def _binary(self, left: Expression, power: int, name: str) -> Expression:
+    def _binary(self, left: nodes.Expression, power: int, name: str) -> nodes.Expression:
         operator = self.advance()
         if self.keys[self.at] in ("ANY", "ALL", "SOME") and self.query_follows(1):
             return self._quantified(left, name, operator)
         right = self.expression(power)
-        return Function(name, (left, right), position=self.position(operator))
+        return nodes.Function(name, (left, right), position=self.position(operator))
 
-    def _quantified(self, left: Expression, name: str, operator: Token) -> Expression:
+    def _quantified(self, left: nodes.Expression, name: str, operator: Token) -> nodes.Expression:
         quantifier = self.advance().key
         negated = _QUANTIFIED.get((name, "ANY" if quantifier == "SOME" else quantifier))
         if negated is None:
@@ -129,16 +119,16 @@ class ExpressionParser(OperandParser):
         query = self.query()
         self.expect(")")
         position = self.position(operator)
-        return In(left, Subquery(query, position=position), negated, position=position)
+        return nodes.In(left, nodes.Subquery(query, position=position), negated, position=position)
 
-    def _chain(self, left: Expression, key: str, power: int, name: str) -> Expression:
+    def _chain(self, left: nodes.Expression, key: str, power: int, name: str) -> nodes.Expression:
         position = self.position()
         operands = [left]
         while self.take(key):
             operands.append(self.expression(power))
-        return Function(name, tuple(operands), position=position)
+        return nodes.Function(name, tuple(operands), position=position)
 
-    def _special(self, left: Expression, key: str) -> Expression | None:
+    def _special(self, left: nodes.Expression, key: str) -> nodes.Expression | None:
         """The operator `key` applied to `left`; None where the word is no operator here."""
         token = self.token
         match key:
@@ -148,10 +138,10 @@ class ExpressionParser(OperandParser):
                 self.advance()
                 index = self.aliased()
                 self.expect("]")
-                return Function("arrayElement", (left, index), position=self.position(token))
+                return nodes.Function("arrayElement", (left, index), position=self.position(token))
             case "::":
                 self.advance()
-                return Cast(_as_text(left), self.data_type(), position=self.position(token))
+                return nodes.Cast(_as_text(left), self.data_type(), position=self.position(token))
             case "IS":
                 return self._is(left)
             case "BETWEEN":
@@ -171,35 +161,35 @@ class ExpressionParser(OperandParser):
                 then = self.expression(TERNARY)
                 self.expect(":")
                 otherwise = self.expression(LAMBDA)
-                return Function("if", (left, then, otherwise), position=self.position(token))
+                return nodes.Function("if", (left, then, otherwise), position=self.position(token))
             case _:
                 return self._lambda(left)
 
-    def _element(self, left: Expression) -> Expression:
+    def _element(self, left: nodes.Expression) -> nodes.Expression:
         token = self.advance()
-        element: Expression
+        element: nodes.Expression
         if self.token.kind == "number":
-            element = Literal(self.integer(), position=self.position(token))
+            element = nodes.Literal(self.integer(), position=self.position(token))
         elif self.sees("-") and self.kind_after(1) == "number":
             self.advance()
             element = self.number_literal(negative=True)
         else:
             name = self.identifier("a tuple element")
-            element = Literal(name, position=self.position(token))
-        return Function("tupleElement", (left, element), position=self.position(token))
+            element = nodes.Literal(name, position=self.position(token))
+        return nodes.Function("tupleElement", (left, element), position=self.position(token))
 
-    def _is(self, left: Expression) -> Expression:
+    def _is(self, left: nodes.Expression) -> nodes.Expression:
         token = self.advance()
         position = self.position(token)
         negated = self.take("NOT")
         if self.take("NULL"):
-            return Function("isNotNull" if negated else "isNull", (left,), position=position)
+            return nodes.Function("isNotNull" if negated else "isNull", (left,), position=position)
         if self.take("DISTINCT", "FROM"):
             name = "isNotDistinctFrom" if negated else "isDistinctFrom"
-            return Function(name, (left, self.expression(IS)), position=position)
+            return nodes.Function(name, (left, self.expression(IS)), position=position)
         raise self.expected("NULL or DISTINCT FROM")
 
-    def _between(self, left: Expression, negated: bool, token: Token) -> Expression:
+    def _between(self, left: nodes.Expression, negated: bool, token: Token) -> nodes.Expression:
         low = self.expression(BETWEEN)
         self.expect("AND")
         high = self.expression(BETWEEN)
@@ -207,16 +197,16 @@ class ExpressionParser(OperandParser):
         first, second, both = (
             ("less", "greater", "or") if negated else ("greaterOrEquals", "lessOrEquals", "and")
         )
-        return Function(
+        return nodes.Function(
             both,
             (
-                Function(first, (left, low), position=position),
-                Function(second, (left, high), position=position),
+                nodes.Function(first, (left, low), position=position),
+                nodes.Function(second, (left, high), position=position),
             ),
             position=position,
         )
 
-    def _not_infix(self, left: Expression) -> Expression | None:
+    def _not_infix(self, left: nodes.Expression) -> nodes.Expression | None:
         token = self.token
         follows = self.key_after(1)
         if follows not in ("IN", "LIKE", "ILIKE", "BETWEEN"):
@@ -227,9 +217,9 @@ class ExpressionParser(OperandParser):
         if follows == "BETWEEN":
             return self._between(left, True, token)
         name = "notLike" if follows == "LIKE" else "notILike"
-        return Function(name, (left, self.expression(COMPARE)), position=self.position(token))
+        return nodes.Function(name, (left, self.expression(COMPARE)), position=self.position(token))
 
-    def _global_in(self, left: Expression) -> Expression | None:
+    def _global_in(self, left: nodes.Expression) -> nodes.Expression | None:
         """GLOBAL means something on several servers only."""
         token = self.token
         if self.take("GLOBAL", "IN"):
@@ -238,40 +228,40 @@ class ExpressionParser(OperandParser):
             return self._in(left, True, token)
         return None
 
-    def _in(self, left: Expression, negated: bool, token: Token) -> Expression:
+    def _in(self, left: nodes.Expression, negated: bool, token: Token) -> nodes.Expression:
         """The right side: what is in parentheses is always a tuple (or a query)."""
         position = self.position(token)
-        right: Expression
+        right: nodes.Expression
         if self.sees("(") and not self.query_follows():
             self.advance()
             elements = self.aliased_list(")")
-            right = TupleLiteral(elements, position=position)
+            right = nodes.TupleLiteral(elements, position=position)
         else:
             right = self.expression(COMPARE)
-        return In(left, right, negated, position=position)
+        return nodes.In(left, right, negated, position=position)
 
-    def _lambda(self, left: Expression) -> Expression:
+    def _lambda(self, left: nodes.Expression) -> nodes.Expression:
         token = self.token
         names = _argument_names(left)
         if names is None:
             raise self.expected("the arguments of a lambda, as in x -> … or (x, y) -> …, before ->")
         self.advance()
-        return Lambda(names, self.expression(), position=self.position(token))
+        return nodes.Lambda(names, self.expression(), position=self.position(token))
 
 
-def _as_text(expression: Expression) -> Expression:
+def _as_text(expression: nodes.Expression) -> nodes.Expression:
     """`1.5::Decimal(9, 2)` reads the text of the number, as in ClickHouse: nothing is lost."""
-    if isinstance(expression, Literal) and expression.text:
-        return Literal(expression.text, position=expression.position)
+    if isinstance(expression, nodes.Literal) and expression.text:
+        return nodes.Literal(expression.text, position=expression.position)
     return expression
 
 
-def _argument_names(left: Expression) -> tuple[str, ...] | None:
+def _argument_names(left: nodes.Expression) -> tuple[str, ...] | None:
     """The names before `->`; None where they are something else."""
-    elements = left.elements if isinstance(left, TupleLiteral) else (left,)
+    elements = left.elements if isinstance(left, nodes.TupleLiteral) else (left,)
     names: list[str] = []
     for element in elements:
-        if not isinstance(element, Identifier) or len(element.parts) != 1:
+        if not isinstance(element, nodes.Identifier) or len(element.parts) != 1:
             return None
         names.append(element.parts[0])
     return tuple(names)

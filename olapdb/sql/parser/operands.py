@@ -2,19 +2,7 @@
 
 from __future__ import annotations
 
-from olapdb.sql.nodes import (
-    Alias,
-    ArrayLiteral,
-    Expression,
-    Function,
-    Identifier,
-    Literal,
-    Parameter,
-    Query,
-    Star,
-    Subquery,
-    TupleLiteral,
-)
+from olapdb.sql import nodes
 from olapdb.sql.parser.keywords import LITERAL_WORDS, NOT_AN_ALIAS, RESERVED_OPERANDS, words
 from olapdb.sql.parser.precedence import NEGATE
 from olapdb.sql.parser.type_names import TypeParser
@@ -37,33 +25,33 @@ _NEGATIVE = {"INF": float("-inf"), "INFINITY": float("-inf"), "NAN": float("nan"
 class OperandParser(TypeParser):
     """Operands; operators are in `expressions`, calls in `calls`, queries in `queries`."""
 
-    def expression(self, power: int = 0) -> Expression:
+    def expression(self, power: int = 0) -> nodes.Expression:
         raise NotImplementedError
 
-    def query(self) -> Query:
+    def query(self) -> nodes.Query:
         raise NotImplementedError
 
-    def word_operand(self, token: Token) -> Expression | None:
+    def word_operand(self, token: Token) -> nodes.Expression | None:
         """What a word begins that is neither a column nor a plain call; None where it is."""
         raise NotImplementedError
 
-    def call(self, name: str, token: Token) -> Expression:
+    def call(self, name: str, token: Token) -> nodes.Expression:
         raise NotImplementedError
 
     # --- with an alias
 
-    def aliased(self, implicit: bool = False) -> Expression:
+    def aliased(self, implicit: bool = False) -> nodes.Expression:
         """`expression [AS name]`; `implicit` allows leaving AS out, as in the list of SELECT."""
         return self.with_alias(self.expression(), implicit)
 
-    def with_alias(self, expression: Expression, implicit: bool = False) -> Expression:
+    def with_alias(self, expression: nodes.Expression, implicit: bool = False) -> nodes.Expression:
         if self.take("AS"):
             name = self.identifier("an alias")
         elif implicit and self.alias_follows():
             name = self.identifier()
         else:
             return expression
-        return Alias(expression, name, position=expression.position)
+        return nodes.Alias(expression, name, position=expression.position)
 
     def alias_follows(self) -> bool:
         token = self.token
@@ -73,9 +61,9 @@ class OperandParser(TypeParser):
             return False
         return not (token.key == "COMMENT" and self.kind_after(1) == "string")
 
-    def aliased_list(self, closing: str) -> tuple[Expression, ...]:
+    def aliased_list(self, closing: str) -> tuple[nodes.Expression, ...]:
         """`a, b AS c` up to `closing`, which is stepped over; may be empty."""
-        found: list[Expression] = []
+        found: list[nodes.Expression] = []
         while not self.take(closing):
             if found:
                 self.expect(",")
@@ -84,7 +72,7 @@ class OperandParser(TypeParser):
             found.append(self.aliased())
         return tuple(found)
 
-    def expressions(self) -> tuple[Expression, ...]:
+    def expressions(self) -> tuple[nodes.Expression, ...]:
         """`a, b, c`, at least one."""
         found = [self.aliased()]
         while self.take(","):
@@ -93,7 +81,7 @@ class OperandParser(TypeParser):
 
     # --- operands
 
-    def operand(self) -> Expression:
+    def operand(self) -> nodes.Expression:
         token = self.token
         match token.kind:
             case "word":
@@ -105,7 +93,7 @@ class OperandParser(TypeParser):
                 return self.number_literal()
             case "string":
                 self.at += 1
-                return Literal(token.text, position=self.position(token))
+                return nodes.Literal(token.text, position=self.position(token))
             case "parameter":
                 self.at += 1
                 return self._dollar_parameter(token)
@@ -114,13 +102,13 @@ class OperandParser(TypeParser):
             case _:
                 raise self.expected("an expression")
 
-    def _word(self, token: Token) -> Expression:
+    def _word(self, token: Token) -> nodes.Expression:
         special = self.word_operand(token)
         if special is not None:
             return special
         if token.key in LITERAL_WORDS and self.key_after(1) not in ("(", "."):
             self.at += 1
-            return Literal(_LITERALS[token.key], position=self.position(token))
+            return nodes.Literal(_LITERALS[token.key], position=self.position(token))
         if token.key in RESERVED_OPERANDS and (
             self.key_after(1) != "(" or token.key in ("SELECT", "FROM", "WHERE")
         ):
@@ -128,7 +116,7 @@ class OperandParser(TypeParser):
         self.at += 1
         return self._named(token)
 
-    def _named(self, token: Token) -> Expression:
+    def _named(self, token: Token) -> nodes.Expression:
         """A column `a`, `t.a`, all columns `t.*`, or a call."""
         if self.keys[self.at] == "(":
             return self.call(token.text, token)
@@ -138,7 +126,7 @@ class OperandParser(TypeParser):
             kind = self.kind_after(1)
             if self.key_after(1) == "*":
                 self.at += 2
-                return self.star_modifiers(Star(tuple(parts), position=position))
+                return self.star_modifiers(nodes.Star(tuple(parts), position=position))
             if self.key_after(1) == "COLUMNS" and self.key_after(2) == "(":
                 self.at += 1
                 return self.columns_pattern(tuple(parts))
@@ -146,48 +134,48 @@ class OperandParser(TypeParser):
                 break
             self.at += 1
             parts.append(self.advance().text)
-        return Identifier(tuple(parts), position=position)
+        return nodes.Identifier(tuple(parts), position=position)
 
-    def columns_pattern(self, qualifier: tuple[str, ...] = ()) -> Expression:
+    def columns_pattern(self, qualifier: tuple[str, ...] = ()) -> nodes.Expression:
         raise NotImplementedError
 
-    def star_modifiers(self, star: Star) -> Expression:
+    def star_modifiers(self, star: nodes.Star) -> nodes.Expression:
         raise NotImplementedError
 
-    def _operator_operand(self, token: Token) -> Expression:
+    def _operator_operand(self, token: Token) -> nodes.Expression:
         position = self.position(token)
         match token.key:
             case "(":
                 return self._parentheses()
             case "[":
                 self.at += 1
-                return ArrayLiteral(self.aliased_list("]"), position=position)
+                return nodes.ArrayLiteral(self.aliased_list("]"), position=position)
             case "-":
                 self.at += 1
                 if self.token.kind == "number":
                     return self.number_literal(negative=True)
                 if self.keys[self.at] in _NEGATIVE and self.key_after(1) not in ("(", "."):
-                    return Literal(_NEGATIVE[self.advance().key], position=position)
-                return Function("negate", (self.expression(NEGATE),), position=position)
+                    return nodes.Literal(_NEGATIVE[self.advance().key], position=position)
+                return nodes.Function("negate", (self.expression(NEGATE),), position=position)
             case "+":
                 self.at += 1
                 return self.expression(NEGATE)
             case "*":
                 self.at += 1
-                return self.star_modifiers(Star(position=position))
+                return self.star_modifiers(nodes.Star(position=position))
             case "?":
                 self.at += 1
                 self.question_marks += 1
-                return Parameter(None, self.question_marks - 1, position=position)
+                return nodes.Parameter(None, self.question_marks - 1, position=position)
             case ":" if self.kind_after(1) == "word":
                 self.at += 1
-                return Parameter(self.advance().text, None, position=position)
+                return nodes.Parameter(self.advance().text, None, position=position)
             case "%" if self.key_after(1) == "(" and self.key_after(3) == ")":
                 self.at += 2
                 name = self.identifier("the name of a parameter")
                 self.expect(")")
                 self.expect("S")
-                return Parameter(name, None, position=position)
+                return nodes.Parameter(name, None, position=position)
             case "{" if self.kind_after(1) in ("word", "name") and self.key_after(2) == ":":
                 return self._typed_parameter()
             case "{":
@@ -195,16 +183,16 @@ class OperandParser(TypeParser):
             case _:
                 raise self.expected("an expression")
 
-    def _dollar_parameter(self, token: Token) -> Expression:
+    def _dollar_parameter(self, token: Token) -> nodes.Expression:
         position = self.position(token)
         if not token.text.isdigit():
-            return Parameter(token.text, None, position=position)
+            return nodes.Parameter(token.text, None, position=position)
         if int(token.text) == 0:
             self.at -= 1
             raise self.expected("a parameter from $1 on")
-        return Parameter(None, int(token.text) - 1, position=position)
+        return nodes.Parameter(None, int(token.text) - 1, position=position)
 
-    def _typed_parameter(self) -> Expression:
+    def _typed_parameter(self) -> nodes.Expression:
         position = self.position(self.advance())
         name = self.identifier("the name of a parameter")
         self.expect(":")
@@ -214,36 +202,36 @@ class OperandParser(TypeParser):
             )
         data_type = self.data_type()
         self.expect("}")
-        return Parameter(name, None, data_type, position=position)
+        return nodes.Parameter(name, None, data_type, position=position)
 
-    def _map_literal(self) -> Expression:
+    def _map_literal(self) -> nodes.Expression:
         """`{'a': 1, 'b': 2}`, which is map('a', 1, 'b', 2); `{}` is the empty map."""
         position = self.position(self.advance())
-        arguments: list[Expression] = []
+        arguments: list[nodes.Expression] = []
         while not self.take("}"):
             if arguments:
                 self.expect(",")
             arguments.append(self.expression())
             self.expect(":")
             arguments.append(self.expression())
-        return Function("map", tuple(arguments), position=position)
+        return nodes.Function("map", tuple(arguments), position=position)
 
-    def _parentheses(self) -> Expression:
+    def _parentheses(self) -> nodes.Expression:
         """A query, a tuple, or one expression in parentheses (which leave no trace)."""
         if self.query_follows():
             position = self.position(self.advance())
             query = self.query()
             self.expect(")")
-            return Subquery(query, position=position)
+            return nodes.Subquery(query, position=position)
         position = self.position(self.advance())
         if self.take(")"):
-            return TupleLiteral((), position=position)
+            return nodes.TupleLiteral((), position=position)
         first = self.aliased()
         if self.take(")"):
             return first
         self.expect(",")
         rest = self.aliased_list(")")
-        return TupleLiteral((first, *rest), position=position)
+        return nodes.TupleLiteral((first, *rest), position=position)
 
     def query_follows(self, ahead: int = 0) -> bool:
         """Whether the parenthesis that is `ahead` tokens on begins a query: `(SELECT`, and

@@ -6,20 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from olapdb.errors import InternalError
+from olapdb.sql import nodes
 from olapdb.sql.nodes import Alias as AliasNode
-from olapdb.sql.nodes import (
-    Expression,
-    Query,
-    Relation,
-    Select,
-    SetOperation,
-    Setting,
-    Star,
-    SubqueryRelation,
-    TupleLiteral,
-    WindowSpec,
-    WithItem,
-)
 from olapdb.sql.parser.sorting import SortingParser
 
 Mode = Literal["", "ALL", "DISTINCT"]
@@ -51,7 +39,7 @@ _AFTER_GROUP_BY = frozenset(
 
 @dataclass
 class _Grouping:
-    keys: tuple[Expression, ...] | Literal["ALL"] | None = None
+    keys: tuple[nodes.Expression, ...] | Literal["ALL"] | None = None
     kind: Literal["", "ROLLUP", "CUBE", "SETS"] = ""
     with_totals: bool = False
 
@@ -61,25 +49,25 @@ class _Head:
     """What stands between SELECT and FROM."""
 
     distinct: bool = False
-    distinct_on: tuple[Expression, ...] = ()
-    top: Expression | None = None
+    distinct_on: tuple[nodes.Expression, ...] = ()
+    top: nodes.Expression | None = None
     with_ties: bool = False
-    columns: tuple[Expression, ...] = field(default=())
+    columns: tuple[nodes.Expression, ...] = field(default=())
 
 
 class QueryParser(SortingParser):
     """Queries; the entry is `query`."""
 
-    def query(self) -> Query:
+    def query(self) -> nodes.Query:
         """A SELECT or set operation, with WITH before it and SETTINGS and FORMAT behind it."""
         self.enter(2)
-        items: tuple[WithItem, ...] = ()
+        items: tuple[nodes.WithItem, ...] = ()
         recursive = False
         if self.take("WITH"):
             recursive = self.take("RECURSIVE")
             items = self.with_items()
         found, closed = self._unions()
-        if isinstance(found, SetOperation) and not closed:
+        if isinstance(found, nodes.SetOperation) and not closed:
             found = _lift_output(found)
         found = self._trailing_output(found)
         if items:
@@ -89,24 +77,24 @@ class QueryParser(SortingParser):
 
     # --- WITH
 
-    def with_items(self) -> tuple[WithItem, ...]:
+    def with_items(self) -> tuple[nodes.WithItem, ...]:
         items = [self._with_item()]
         while self.take(","):
             items.append(self._with_item())
         return tuple(items)
 
-    def _with_item(self) -> WithItem:
+    def _with_item(self) -> nodes.WithItem:
         position = self.position()
         named = self._named_query()
         if named is not None:
             return named
         expression = self.expression()
         if isinstance(expression, AliasNode) and not self.sees("AS"):
-            return WithItem(expression.name, None, expression.expression, position=position)
+            return nodes.WithItem(expression.name, None, expression.expression, position=position)
         self.expect("AS")
-        return WithItem(self.identifier("an alias"), None, expression, position=position)
+        return nodes.WithItem(self.identifier("an alias"), None, expression, position=position)
 
-    def _named_query(self) -> WithItem | None:
+    def _named_query(self) -> nodes.WithItem | None:
         """`name [(columns)] AS (query)`; None (and no step) where this is an expression."""
         start = self.at
         position = self.position()
@@ -136,13 +124,13 @@ class QueryParser(SortingParser):
                 self.advance()
                 query = self.query()
                 self.expect(")")
-                return WithItem(name, query, None, columns, position=position)
+                return nodes.WithItem(name, query, None, columns, position=position)
         self.at = start
         return None
 
     # --- set operations
 
-    def _unions(self) -> tuple[Query, bool]:
+    def _unions(self) -> tuple[nodes.Query, bool]:
         """The query, and whether its last branch stood in parentheses."""
         left, closed = self._intersections()
         while True:
@@ -152,11 +140,11 @@ class QueryParser(SortingParser):
                 return left, closed
             mode = self._mode()
             right, closed = self._intersections()
-            left = SetOperation(
+            left = nodes.SetOperation(
                 left, right, "UNION" if operator == "UNION" else "EXCEPT", mode, position=position
             )
 
-    def _intersections(self) -> tuple[Query, bool]:
+    def _intersections(self) -> tuple[nodes.Query, bool]:
         left, closed = self._branch()
         while True:
             position = self.position()
@@ -164,13 +152,13 @@ class QueryParser(SortingParser):
                 return left, closed
             mode = self._mode()
             right, closed = self._branch()
-            left = SetOperation(left, right, "INTERSECT", mode, position=position)
+            left = nodes.SetOperation(left, right, "INTERSECT", mode, position=position)
 
     def _mode(self) -> Mode:
         taken = self.take_one_of("ALL", "DISTINCT")
         return "ALL" if taken == "ALL" else "DISTINCT" if taken else ""
 
-    def _branch(self) -> tuple[Query, bool]:
+    def _branch(self) -> tuple[nodes.Query, bool]:
         position = self.position()
         if not self.sees("("):
             if self.sees("WITH"):
@@ -188,9 +176,9 @@ class QueryParser(SortingParser):
         order_by = self._order_by()
         limits = self._limits()
         return (
-            Select(
-                (Star(position=position),),
-                source=SubqueryRelation(inner, position=position),
+            nodes.Select(
+                (nodes.Star(position=position),),
+                source=nodes.SubqueryRelation(inner, position=position),
                 order_by=order_by,
                 limit_by=limits.limit_by,
                 limit=limits.limit,
@@ -204,7 +192,7 @@ class QueryParser(SortingParser):
     def _order_or_limit_follows(self) -> bool:
         return self.sees("ORDER", "BY") or self.keys[self.at] in ("LIMIT", "OFFSET", "FETCH")
 
-    def _trailing_output(self, query: Query) -> Query:
+    def _trailing_output(self, query: nodes.Query) -> nodes.Query:
         """SETTINGS and FORMAT behind a closing parenthesis belong to the whole."""
         self._refuse_outfile()
         settings = self.settings_clause()
@@ -212,15 +200,15 @@ class QueryParser(SortingParser):
         settings += self.settings_clause()
         if not settings and output is None:
             return query
-        if not isinstance(query, Select | SetOperation):
+        if not isinstance(query, nodes.Select | nodes.SetOperation):
             raise self.expected("the end of the query")
         return replace(query, settings=query.settings + settings, format=output or query.format)
 
     # --- SELECT
 
-    def _select(self) -> Select:
+    def _select(self) -> nodes.Select:
         position = self.position()
-        source: Relation | None = None
+        source: nodes.Relation | None = None
         if self.take("FROM"):
             source = self.relation()
         if not self.sees("SELECT"):
@@ -233,7 +221,7 @@ class QueryParser(SortingParser):
         where = self.aliased() if self.take("WHERE") else None
         grouping = self._group_by()
         having = self.aliased() if self.take("HAVING") else None
-        windows: tuple[tuple[str, WindowSpec], ...] = ()
+        windows: tuple[tuple[str, nodes.WindowSpec], ...] = ()
         if self.take("WINDOW"):
             windows = self._windows()
         qualify = self.aliased() if self.take("QUALIFY") else None
@@ -242,7 +230,7 @@ class QueryParser(SortingParser):
         self._refuse_outfile()
         settings = self.settings_clause()
         output = self._format()
-        return Select(
+        return nodes.Select(
             head.columns,
             distinct=head.distinct,
             distinct_on=head.distinct_on,
@@ -286,8 +274,8 @@ class QueryParser(SortingParser):
         head.columns = tuple(columns)
         return head
 
-    def _windows(self) -> tuple[tuple[str, WindowSpec], ...]:
-        found: list[tuple[str, WindowSpec]] = []
+    def _windows(self) -> tuple[tuple[str, nodes.WindowSpec], ...]:
+        found: list[tuple[str, nodes.WindowSpec]] = []
         while True:
             name = self.identifier("the name of a window")
             self.expect("AS")
@@ -329,16 +317,16 @@ class QueryParser(SortingParser):
                 break
         return grouping
 
-    def _grouping_sets(self) -> tuple[Expression, ...]:
+    def _grouping_sets(self) -> tuple[nodes.Expression, ...]:
         self.expect("(")
-        sets: list[Expression] = []
+        sets: list[nodes.Expression] = []
         while True:
             position = self.position()
             if self.take("("):
                 elements = self.aliased_list(")")
             else:
                 elements = (self.aliased(),)
-            sets.append(TupleLiteral(elements, position=position))
+            sets.append(nodes.TupleLiteral(elements, position=position))
             if not self.take(","):
                 break
         self.expect(")")
@@ -357,27 +345,29 @@ class QueryParser(SortingParser):
         return None
 
 
-def add_with(query: Query, items: tuple[WithItem, ...], recursive: bool) -> Query:
+def add_with(query: nodes.Query, items: tuple[nodes.WithItem, ...], recursive: bool) -> nodes.Query:
     """The query with these WITH items before its own (of a query in parentheses)."""
-    if isinstance(query, Select | SetOperation):
+    if isinstance(query, nodes.Select | nodes.SetOperation):
         return replace(
             query, with_items=items + query.with_items, recursive=recursive or query.recursive
         )
     raise InternalError(f"A query of an unknown kind: {type(query).__name__}.")
 
 
-def _lift_output(operation: SetOperation) -> SetOperation:
+def _lift_output(operation: nodes.SetOperation) -> nodes.SetOperation:
     """SETTINGS and FORMAT read with the last branch are of the whole."""
     bare, settings, output = _without_output(operation)
-    if not isinstance(bare, SetOperation) or (not settings and output is None):
+    if not isinstance(bare, nodes.SetOperation) or (not settings and output is None):
         return operation
     return replace(bare, settings=settings, format=output)
 
 
-def _without_output(query: Query) -> tuple[Query, tuple[Setting, ...], str | None]:
-    if isinstance(query, SetOperation):
+def _without_output(
+    query: nodes.Query,
+) -> tuple[nodes.Query, tuple[nodes.Setting, ...], str | None]:
+    if isinstance(query, nodes.SetOperation):
         right, settings, output = _without_output(query.right)
         return replace(query, right=right), settings, output
-    if isinstance(query, Select):
+    if isinstance(query, nodes.Select):
         return replace(query, settings=(), format=None), query.settings, query.format
     return query, (), None

@@ -5,15 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from olapdb.errors import IllegalFinal, SyntaxError
-from olapdb.sql.nodes import (
-    ArrayJoin,
-    Expression,
-    Join,
-    Relation,
-    SubqueryRelation,
-    TableFunction,
-    TableReference,
-)
+from olapdb.sql import nodes
 from olapdb.sql.parser.calls import CallParser
 from olapdb.sql.parser.precedence import ADD
 
@@ -41,14 +33,14 @@ _STRICTNESSES: dict[str, Strictness] = {
 class RelationParser(CallParser):
     """What stands after FROM."""
 
-    def relation(self) -> Relation:
+    def relation(self) -> nodes.Relation:
         """Joins are left-associative, commas among them."""
         left = self._table_expression()
         while True:
             position = self.position()
             if self.take(","):
                 right = self._table_expression()
-                left = Join(left, right, "CROSS", position=position)
+                left = nodes.Join(left, right, "CROSS", position=position)
                 continue
             array_join = self._array_join(left)
             if array_join is not None:
@@ -61,7 +53,7 @@ class RelationParser(CallParser):
 
     # --- joins
 
-    def _array_join(self, left: Relation) -> Relation | None:
+    def _array_join(self, left: nodes.Relation) -> nodes.Relation | None:
         position = self.position()
         outer = self.sees("LEFT", "ARRAY", "JOIN")
         if not outer and not self.sees("ARRAY", "JOIN") and not self.sees("INNER", "ARRAY", "JOIN"):
@@ -71,9 +63,9 @@ class RelationParser(CallParser):
         arrays = [self.aliased(implicit=True)]
         while self.take(","):
             arrays.append(self.aliased(implicit=True))
-        return ArrayJoin(left, tuple(arrays), outer, position=position)
+        return nodes.ArrayJoin(left, tuple(arrays), outer, position=position)
 
-    def _join(self, left: Relation) -> Relation | None:
+    def _join(self, left: nodes.Relation) -> nodes.Relation | None:
         start = self.at
         position = self.position()
         if self.sees("NATURAL"):
@@ -95,12 +87,12 @@ class RelationParser(CallParser):
         self._check_kind(kind, strictness, start)
         right = self._table_expression()
         if kind in ("CROSS", "PASTE"):
-            return Join(left, right, kind, strictness, position=position)
+            return nodes.Join(left, right, kind, strictness, position=position)
         if self.take("ON"):
             condition = self.expression()
-            return Join(left, right, kind, strictness, condition, position=position)
+            return nodes.Join(left, right, kind, strictness, condition, position=position)
         if self.take("USING"):
-            return Join(left, right, kind, strictness, None, self._using(), position=position)
+            return nodes.Join(left, right, kind, strictness, None, self._using(), position=position)
         raise self.expected("ON or USING")
 
     def _check_kind(self, kind: Kind, strictness: Strictness, start: int) -> None:
@@ -123,7 +115,7 @@ class RelationParser(CallParser):
 
     # --- one table
 
-    def _table_expression(self) -> Relation:
+    def _table_expression(self) -> nodes.Relation:
         position = self.position()
         if self.sees("("):
             if self.query_follows():
@@ -136,7 +128,7 @@ class RelationParser(CallParser):
                     columns = self.identifiers("a column")
                     self.expect(")")
                 self._refuse_final()
-                return SubqueryRelation(query, alias, columns, position=position)
+                return nodes.SubqueryRelation(query, alias, columns, position=position)
             self.advance()
             inner = self.relation()
             self.expect(")")
@@ -145,7 +137,7 @@ class RelationParser(CallParser):
             name = self.dotted_name("a table")
             self.expect("(")
             arguments = self._table_arguments()
-            function = TableFunction(name, arguments, self._table_alias(), position=position)
+            function = nodes.TableFunction(name, arguments, self._table_alias(), position=position)
             self._refuse_final()
             return function
         if self.token.kind == "string":
@@ -158,7 +150,7 @@ class RelationParser(CallParser):
             sample = self.expression(ADD)
             if self.take("OFFSET"):
                 offset = self.expression(ADD)
-        return TableReference(table, alias, final, sample, offset, position=position)
+        return nodes.TableReference(table, alias, final, sample, offset, position=position)
 
     def _is_call(self) -> bool:
         if self.token.kind not in ("word", "name"):
@@ -168,7 +160,7 @@ class RelationParser(CallParser):
             step += 2
         return self.key_after(step) == "("
 
-    def _table_arguments(self) -> tuple[Expression, ...]:
+    def _table_arguments(self) -> tuple[nodes.Expression, ...]:
         """As of a function: `values('a UInt8', 1)`, `view(SELECT 1)`, `a_view(p = 1)`."""
         self.at -= 1
         distinct, arguments, nulls = self._arguments()

@@ -7,36 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from olapdb.errors import NotSupportedError, Position
-from olapdb.sql.nodes import (
-    Alter,
-    Attach,
-    CheckTable,
-    Delete,
-    Describe,
-    Detach,
-    Drop,
-    Exchange,
-    ExistsObject,
-    Explain,
-    IndexAction,
-    Kill,
-    Optimize,
-    PartitionReference,
-    Rename,
-    Select,
-    SetSettings,
-    Setting,
-    Star,
-    Statement,
-    TableFunction,
-    TableName,
-    Transaction,
-    Truncate,
-    TruncateAll,
-    Undrop,
-    Update,
-    Use,
-)
+from olapdb.sql import nodes
 from olapdb.sql.parser.alter import AlterParser
 from olapdb.sql.parser.create import CreateParser
 from olapdb.sql.parser.insert import InsertParser
@@ -76,7 +47,7 @@ _REFUSED = {
 class StatementParser(CreateParser, AlterParser, InsertParser, SystemParser, ShowParser):
     """One statement of any kind; `statement` is the entry."""
 
-    def statement(self) -> Statement:
+    def statement(self) -> nodes.Statement:
         """Up to the end of the tokens or a semicolon, which is left."""
         token = self.token
         if token.key in ("SELECT", "WITH", "FROM", "("):
@@ -92,7 +63,7 @@ class StatementParser(CreateParser, AlterParser, InsertParser, SystemParser, Sho
             )
         raise self.expected("a statement")
 
-    def _query_or_insert(self) -> Statement:
+    def _query_or_insert(self) -> nodes.Statement:
         """A query; `WITH … INSERT INTO t SELECT …` is an INSERT whose query has that WITH."""
         if self.sees("WITH"):
             start = self.at
@@ -109,7 +80,7 @@ class StatementParser(CreateParser, AlterParser, InsertParser, SystemParser, Sho
 
     # --- DROP and its like
 
-    def _drop(self) -> Statement:
+    def _drop(self) -> nodes.Statement:
         position = self.position()
         self.advance()
         self.take("TEMPORARY")
@@ -138,7 +109,7 @@ class StatementParser(CreateParser, AlterParser, InsertParser, SystemParser, Sho
                 sync = True
             elif not self.take("RESTRICT"):
                 break
-        return Drop(
+        return nodes.Drop(
             "DATABASE"
             if kind in ("DATABASE", "SCHEMA")
             else "VIEW"
@@ -154,14 +125,14 @@ class StatementParser(CreateParser, AlterParser, InsertParser, SystemParser, Sho
             position=position,
         )
 
-    def _drop_index(self) -> Alter:
+    def _drop_index(self) -> nodes.Alter:
         position = self.position()
         if_exists = self.if_exists()
         name = self.identifier("the name of an index")
         self.expect("ON")
         table = self.table_name()
-        action = IndexAction("DROP", name, None, if_exists, position=position)
-        return Alter(table, (action,), position=position)
+        action = nodes.IndexAction("DROP", name, None, if_exists, position=position)
+        return nodes.Alter(table, (action,), position=position)
 
     def _object_kind(self, default: bool = False) -> ObjectKind:
         if self.take("MATERIALIZED", "VIEW"):
@@ -173,7 +144,7 @@ class StatementParser(CreateParser, AlterParser, InsertParser, SystemParser, Sho
             raise self.expected("TABLE, VIEW or DATABASE")
         return _OBJECTS.get(key, "TABLE")
 
-    def _detach(self) -> Detach:
+    def _detach(self) -> nodes.Detach:
         position = self.position(self.advance())
         kind = self._object_kind()
         if_exists = self.if_exists()
@@ -181,9 +152,9 @@ class StatementParser(CreateParser, AlterParser, InsertParser, SystemParser, Sho
         self.refuse_on_cluster()
         permanently = self.take("PERMANENTLY")
         self.take("SYNC")
-        return Detach(kind, name, if_exists, permanently, position=position)
+        return nodes.Detach(kind, name, if_exists, permanently, position=position)
 
-    def _attach(self) -> Attach:
+    def _attach(self) -> nodes.Attach:
         position = self.position(self.advance())
         kind = self._object_kind()
         if_not_exists = self.if_not_exists()
@@ -193,23 +164,23 @@ class StatementParser(CreateParser, AlterParser, InsertParser, SystemParser, Sho
             raise self.refused(
                 "ATTACH with a definition", "ATTACH TABLE name brings a detached one back."
             )
-        return Attach(kind, name, if_not_exists, position=position)
+        return nodes.Attach(kind, name, if_not_exists, position=position)
 
-    def _undrop(self) -> Undrop:
+    def _undrop(self) -> nodes.Undrop:
         position = self.position(self.advance())
         self.expect("TABLE")
         name = self.table_name()
         uuid = self.string("the table's UUID") if self.take("UUID") else None
         self.refuse_on_cluster()
-        return Undrop(name, uuid, position=position)
+        return nodes.Undrop(name, uuid, position=position)
 
-    def _truncate(self) -> Truncate | TruncateAll:
+    def _truncate(self) -> nodes.Truncate | nodes.TruncateAll:
         position = self.position(self.advance())
         if self.take("DATABASE"):
             if_exists = self.if_exists()
             database = self.identifier("a database")
             self.refuse_on_cluster()
-            return TruncateAll(database, True, if_exists, position=position)
+            return nodes.TruncateAll(database, True, if_exists, position=position)
         if self.take("ALL", "TABLES", "FROM"):
             return self._truncate_all(position)
         self.take("TEMPORARY")
@@ -218,9 +189,9 @@ class StatementParser(CreateParser, AlterParser, InsertParser, SystemParser, Sho
         table = self.table_name()
         self.refuse_on_cluster()
         self.take("SYNC")
-        return Truncate(table, if_exists, position=position)
+        return nodes.Truncate(table, if_exists, position=position)
 
-    def _truncate_all(self, position: Position) -> TruncateAll:
+    def _truncate_all(self, position: Position) -> nodes.TruncateAll:
         if_exists = self.if_exists()
         database = self.identifier("a database")
         negated = self.take("NOT")
@@ -229,18 +200,18 @@ class StatementParser(CreateParser, AlterParser, InsertParser, SystemParser, Sho
             raise self.expected("LIKE or ILIKE")
         pattern = self.string("a pattern, quoted") if operator else None
         self.refuse_on_cluster()
-        return TruncateAll(
+        return nodes.TruncateAll(
             database, False, if_exists, pattern, negated, operator == "ILIKE", position=position
         )
 
-    def _rename(self) -> Rename:
+    def _rename(self) -> nodes.Rename:
         position = self.position(self.advance())
         if self.sees("DICTIONARY"):
             raise self.refused("RENAME DICTIONARY", "Read the rows from a table and join it.")
         kind: Literal["TABLE", "DATABASE"] = "TABLE"
         if self.keys[self.at] in ("TABLE", "DATABASE", "VIEW") and self.key_after(1) != "TO":
             kind = "DATABASE" if self.advance().key == "DATABASE" else "TABLE"
-        pairs: list[tuple[TableName, TableName]] = []
+        pairs: list[tuple[nodes.TableName, nodes.TableName]] = []
         if_exists: list[bool] = []
         while True:
             if_exists.append(self.if_exists())
@@ -250,9 +221,9 @@ class StatementParser(CreateParser, AlterParser, InsertParser, SystemParser, Sho
             if not self.take(","):
                 break
         self.refuse_on_cluster()
-        return Rename(kind, tuple(pairs), tuple(if_exists), position=position)
+        return nodes.Rename(kind, tuple(pairs), tuple(if_exists), position=position)
 
-    def _exchange(self) -> Exchange:
+    def _exchange(self) -> nodes.Exchange:
         position = self.position(self.advance())
         if self.sees("DICTIONARIES"):
             raise self.refused("EXCHANGE DICTIONARIES", "Read the rows from a table and join it.")
@@ -261,20 +232,20 @@ class StatementParser(CreateParser, AlterParser, InsertParser, SystemParser, Sho
         self.expect("AND")
         right = self.table_name()
         self.refuse_on_cluster()
-        return Exchange(left, right, position=position)
+        return nodes.Exchange(left, right, position=position)
 
     # --- rows
 
-    def _delete_from(self) -> Delete:
+    def _delete_from(self) -> nodes.Delete:
         position = self.position(self.advance())
         self.expect("FROM")
         table = self.table_name()
         self.refuse_on_cluster()
         partition = self._in_partition()
         where = self.expression() if self.take("WHERE") else None
-        return Delete(table, where, partition, self.settings_clause(), position=position)
+        return nodes.Delete(table, where, partition, self.settings_clause(), position=position)
 
-    def _update_table(self) -> Update:
+    def _update_table(self) -> nodes.Update:
         position = self.position(self.advance())
         table = self.table_name()
         self.refuse_on_cluster()
@@ -283,14 +254,14 @@ class StatementParser(CreateParser, AlterParser, InsertParser, SystemParser, Sho
         if self.sees("IN", "PARTITION"):
             raise self.refused("UPDATE … IN PARTITION", "Use ALTER TABLE … UPDATE … IN PARTITION.")
         where = self.expression() if self.take("WHERE") else None
-        return Update(table, assignments, where, self.settings_clause(), position=position)
+        return nodes.Update(table, assignments, where, self.settings_clause(), position=position)
 
-    def _optimize(self) -> Optimize:
+    def _optimize(self) -> nodes.Optimize:
         position = self.position(self.advance())
         self.expect("TABLE")
         table = self.table_name()
         self.refuse_on_cluster()
-        partition: PartitionReference | None = None
+        partition: nodes.PartitionReference | None = None
         if self.sees("PARTITION"):
             partition = self.partition_reference()
         final = self.take("FINAL")
@@ -298,7 +269,7 @@ class StatementParser(CreateParser, AlterParser, InsertParser, SystemParser, Sho
         deduplicate = self.take("DEDUPLICATE")
         final = self.take("FINAL") or final
         by = self.expressions() if deduplicate and self.take("BY") else ()
-        return Optimize(
+        return nodes.Optimize(
             table,
             partition,
             final,
@@ -311,7 +282,7 @@ class StatementParser(CreateParser, AlterParser, InsertParser, SystemParser, Sho
 
     # --- looking
 
-    def _explain(self) -> Explain:
+    def _explain(self) -> nodes.Explain:
         position = self.position(self.advance())
         if self.sees("QUERY", "TREE") or self.sees("TABLE", "OVERRIDE") or self.sees("CURRENT"):
             raise self.refused(
@@ -320,55 +291,55 @@ class StatementParser(CreateParser, AlterParser, InsertParser, SystemParser, Sho
         kind: ExplainKind = "PLAN"
         if self.keys[self.at] in _EXPLAINED:
             kind = _EXPLAINED[self.advance().key]
-        settings: tuple[Setting, ...] = ()
+        settings: tuple[nodes.Setting, ...] = ()
         if self.token.kind == "word" and self.key_after(1) == "=":
             settings = self.settings()
         named = kind == "VIEW" and self.keys[self.at] != "CREATE"
         if kind == "DEPENDENCIES" or named:
-            return Explain(kind, self.table_name(), settings, position=position)
+            return nodes.Explain(kind, self.table_name(), settings, position=position)
         self.enter()  # EXPLAIN of EXPLAIN of …
         explained = self.statement()
         self.leave()
-        return Explain(kind, explained, settings, position=position)
+        return nodes.Explain(kind, explained, settings, position=position)
 
-    def _describe(self) -> Describe:
+    def _describe(self) -> nodes.Describe:
         position = self.position(self.advance())
         self.take("TABLE")
         if self.keys[self.at] in ("SELECT", "WITH") or self.query_follows():
             query = self.query()
-            return Describe(None, query, self.settings_clause(), position=position)
+            return nodes.Describe(None, query, self.settings_clause(), position=position)
         if self._is_call():
             source = self.relation()
-            if not isinstance(source, TableFunction):
+            if not isinstance(source, nodes.TableFunction):
                 raise self.expected("one table, table function or query")
-            query = Select((Star(),), source=source, position=position)
-            return Describe(None, query, self.settings_clause(), position=position)
+            query = nodes.Select((nodes.Star(),), source=source, position=position)
+            return nodes.Describe(None, query, self.settings_clause(), position=position)
         table = self.table_name()
-        return Describe(table, None, self.settings_clause(), position=position)
+        return nodes.Describe(table, None, self.settings_clause(), position=position)
 
-    def _exists_object(self) -> ExistsObject:
+    def _exists_object(self) -> nodes.ExistsObject:
         position = self.position(self.advance())
         self.take("TEMPORARY")
         kind = self._object_kind(default=True)
-        return ExistsObject(kind, self.table_name(), position=position)
+        return nodes.ExistsObject(kind, self.table_name(), position=position)
 
     # --- session
 
-    def _use(self) -> Use:
+    def _use(self) -> nodes.Use:
         position = self.position(self.advance())
         if self.keys[self.at] == "DATABASE" and self.kind_after(1) in ("word", "name"):
             self.advance()
-        return Use(self.identifier("a database"), position=position)
+        return nodes.Use(self.identifier("a database"), position=position)
 
-    def _set(self) -> SetSettings:
+    def _set(self) -> nodes.SetSettings:
         position = self.position(self.advance())
         if self.keys[self.at] in ("ROLE", "DEFAULT") and self.key_after(1) != "=":
             raise self.refused("SET ROLE", "Access is by the file system.")
         if self.sees("TRANSACTION"):
             raise self.refused("SET TRANSACTION", "Every statement is one transaction of its own.")
-        return SetSettings(self.settings(), position=position)
+        return nodes.SetSettings(self.settings(), position=position)
 
-    def _kill(self) -> Kill:
+    def _kill(self) -> nodes.Kill:
         position = self.position(self.advance())
         kind = self.take_one_of("QUERY", "MUTATION")
         if not kind:
@@ -379,20 +350,20 @@ class StatementParser(CreateParser, AlterParser, InsertParser, SystemParser, Sho
         if self.sees("TEST"):
             raise self.refused("KILL … TEST", "Select from system.processes or system.mutations.")
         self.take_one_of("SYNC", "ASYNC")
-        return Kill("QUERY" if kind == "QUERY" else "MUTATION", where, position=position)
+        return nodes.Kill("QUERY" if kind == "QUERY" else "MUTATION", where, position=position)
 
-    def _check(self) -> CheckTable:
+    def _check(self) -> nodes.CheckTable:
         position = self.position(self.advance())
         if self.take("ALL", "TABLES"):
-            return CheckTable(None, settings=self.settings_clause(), position=position)
+            return nodes.CheckTable(None, settings=self.settings_clause(), position=position)
         self.take("TABLE")
         table = self.table_name()
         partition = None
         if self.keys[self.at] in ("PARTITION", "PART"):
             partition = self.partition_reference()
-        return CheckTable(table, partition, self.settings_clause(), position=position)
+        return nodes.CheckTable(table, partition, self.settings_clause(), position=position)
 
-    def _transaction(self) -> Transaction:
+    def _transaction(self) -> nodes.Transaction:
         position = self.position()
         word = self.advance().key
         if word == "START":
@@ -400,11 +371,11 @@ class StatementParser(CreateParser, AlterParser, InsertParser, SystemParser, Sho
         else:
             self.take_one_of("TRANSACTION", "WORK")
         if word == "ROLLBACK":
-            return Transaction("ROLLBACK", position=position)
-        return Transaction("COMMIT" if word == "COMMIT" else "BEGIN", position=position)
+            return nodes.Transaction("ROLLBACK", position=position)
+        return nodes.Transaction("COMMIT" if word == "COMMIT" else "BEGIN", position=position)
 
 
-_STATEMENTS: dict[str, Callable[[StatementParser], Statement]] = {
+_STATEMENTS: dict[str, Callable[[StatementParser], nodes.Statement]] = {
     "INSERT": StatementParser.insert,
     "CREATE": StatementParser.create,
     "ALTER": StatementParser.alter,

@@ -12,18 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from olapdb import errors
 from olapdb.dml.column_reinterpretation import Rereading
 from olapdb.dml.mutation import Mutation
 from olapdb.dml.mutation_steps import Step
 from olapdb.dml.ttl import rules_of
-from olapdb.errors import (
-    AlterOfColumnIsForbidden,
-    Error,
-    IncorrectQuery,
-    NotFoundColumnInBlock,
-    NotSupportedError,
-    ProgrammingError,
-)
 from olapdb.ingest.read_parts import Pin, discarding
 from olapdb.model.changes import Change, LeaseLive, NoViewSince, PutObject, Requirement, RevisionIs
 from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
@@ -95,7 +88,7 @@ def _refuse_unknown(action: nodes.AlterAction, context: StatementContext, *, alo
         return
     if not isinstance(action, _COMMENTS | _COLUMNS | _ROWS):
         what = action.text if isinstance(action, nodes.OtherAction) else _words(action)
-        raise NotSupportedError(
+        raise errors.NotSupportedError(
             f"ALTER TABLE … {what} is not supported.",
             hint="Columns, constraints, ORDER BY, settings, partitions, UPDATE and DELETE can be"
             " altered; see docs/differences.md.",
@@ -113,7 +106,7 @@ def _alter_partitions(statement: nodes.Alter, context: StatementContext) -> Resu
     actions = [one for one in statement.actions if isinstance(one, nodes.PartitionAction)]
     other = next((one for one in statement.actions if one not in actions), None)
     if other is not None:
-        raise NotSupportedError(
+        raise errors.NotSupportedError(
             "An action on partitions stands apart from other actions.",
             hint="Make two ALTER TABLE of it.",
             position=other.position,
@@ -145,7 +138,7 @@ def _table(
     where they are its own."""
     if not isinstance(found, Table) and any(isinstance(a, _COLUMNS) for a in statement.actions):
         fix = "ALTER TABLE … MODIFY QUERY changes what the view makes"
-        raise NotSupportedError(
+        raise errors.NotSupportedError(
             f"{found.database}.{found.name} is a view: its columns are those of its query.",
             hint=f"{fix}; its target is altered by its own name."
             if isinstance(found, MaterializedView)
@@ -154,7 +147,7 @@ def _table(
         )
     table = context.require_table(snapshot, statement.table, "ALTER")
     if table.engine.name in ("Log", "TinyLog", "StripeLog"):
-        raise NotSupportedError(
+        raise errors.NotSupportedError(
             f"ALTER TABLE of {table.database}.{table.name}: {table.engine.name} keeps its columns.",
             hint="CREATE a MergeTree table and INSERT … SELECT the rows.",
             position=statement.table.position,
@@ -273,8 +266,8 @@ def _checked(
         return [], ()
     try:
         check_engine(after)
-    except ProgrammingError as error:
-        raise AlterOfColumnIsForbidden(error.message, hint=error.hint) from error
+    except errors.ProgrammingError as error:
+        raise errors.AlterOfColumnIsForbidden(error.message, hint=error.hint) from error
     check_table(after, context, snapshot)
     rules = [nodes.TtlItem(rule.expires, where=rule.where) for rule in rules_of(after)]
     ttl_text(rules, after, context.scope(snapshot))
@@ -300,9 +293,9 @@ def _check_moved(views: list[MaterializedView | View], after: Snapshot, table: T
             continue
         try:
             bind_view(view, after)
-        except Error as error:
+        except errors.Error as error:
             name = f"{view.database}.{view.name}"
-            raise AlterOfColumnIsForbidden(
+            raise errors.AlterOfColumnIsForbidden(
                 f"Cannot alter {table.database}.{table.name}: {name} would not bind any more."
                 f" {error.message}",
                 hint=f"ALTER TABLE {name} MODIFY QUERY first, or DROP VIEW {name}.",
@@ -331,7 +324,7 @@ def _commented(item: SchemaObject, statement: nodes.Alter) -> SchemaObject:
         elif isinstance(action, nodes.CommentColumn):
             item = _with_column_comment(item, action)
         else:
-            raise IncorrectQuery("Only comments are changed here.", position=action.position)
+            raise errors.IncorrectQuery("Only comments are changed here.", position=action.position)
     return item
 
 
@@ -339,7 +332,7 @@ def _with_column_comment(item: SchemaObject, action: nodes.CommentColumn) -> Sch
     if all(c.name != action.name for c in item.columns):
         if action.if_exists:
             return item
-        raise NotFoundColumnInBlock(
+        raise errors.NotFoundColumnInBlock(
             f"{item.database}.{item.name} has no column {action.name}.",
             hint=f"It has {', '.join(c.name for c in item.columns)}.",
             position=action.position,

@@ -7,22 +7,10 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from olapdb import errors
 from olapdb.bind import BindScope, bind_expression
 from olapdb.bind.syntax import children, walk
 from olapdb.compute.evaluate import evaluate_array
-from olapdb.errors import (
-    BadArguments,
-    CyclicAliases,
-    DataError,
-    DuplicateColumn,
-    EmptyListOfColumns,
-    IllegalColumn,
-    IllegalTypeOfArgument,
-    NoDefaultValue,
-    NotSupportedError,
-    TypeNotForTables,
-    UnknownIdentifier,
-)
 from olapdb.functions import store_column
 from olapdb.model.schema import Column, Table
 from olapdb.plan.expressions import Call, Expression, columns_of
@@ -41,7 +29,7 @@ def check_columns(table: Table, scope: BindScope) -> None:
     for column in table.columns:
         check_type(column.type, column.name)
         if isinstance(plain(column.type), Nothing):
-            raise TypeNotForTables(
+            raise errors.TypeNotForTables(
                 f"Data type {column.type} of column {column.name} cannot be stored."
             )
         if column.stored:
@@ -80,19 +68,19 @@ def _check_names(table: Table) -> None:
     seen: set[str] = set()
     for column in table.columns:
         if column.name in seen:
-            raise DuplicateColumn(f"Column {column.name} appears twice.")
+            raise errors.DuplicateColumn(f"Column {column.name} appears twice.")
         seen.add(column.name)
     names = [name for name, _ in table.constraints]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise IllegalColumn(f"There are two constraints called {twice}.")
+        raise errors.IllegalColumn(f"There are two constraints called {twice}.")
     if not table.stored_columns:
-        raise EmptyListOfColumns(
+        raise errors.EmptyListOfColumns(
             f"{table.database}.{table.name} would have no column that is stored.",
             hint="Give it one that is neither ALIAS nor EPHEMERAL.",
         )
     if all(c.default_kind in ("ALIAS", "MATERIALIZED") for c in table.columns):
-        raise EmptyListOfColumns(
+        raise errors.EmptyListOfColumns(
             f"{table.database}.{table.name} would have no column that can be inserted.",
             hint="Give it one that is neither ALIAS nor MATERIALIZED.",
         )
@@ -105,7 +93,7 @@ def _check_keys(table: Table) -> None:
         for name in sorted(names_in(text, table)):
             column = table.column(name)
             if column is not None and not column.stored:
-                raise UnknownIdentifier(
+                raise errors.UnknownIdentifier(
                     f"The key {text} of {table.database}.{table.name} names {name}, which is"
                     f" {column.default_kind} and not stored.",
                     hint="Make the column MATERIALIZED, or write its expression into the key.",
@@ -120,7 +108,7 @@ def _check_circles(table: Table) -> None:
         ready = [n for n, used in open_columns.items() if not used & open_columns.keys()]
         if not ready:
             names = ", ".join(sorted(open_columns))
-            raise CyclicAliases(
+            raise errors.CyclicAliases(
                 f"The default expressions of these columns need each other: {names}."
             )
         for name in ready:
@@ -130,14 +118,14 @@ def _check_circles(table: Table) -> None:
 def _check_default(table: Table, column: Column, scope: BindScope) -> None:
     parsed = parse_expression(column.default)
     if any(isinstance(node, nodes.Query) for node in walk(parsed)):
-        raise NoDefaultValue(
+        raise errors.NoDefaultValue(
             f"The {column.default_kind} of column {column.name} has a subquery.",
             hint="A default is an expression over the row's own columns.",
         )
     bound = bind_expression(parsed, table, scope)
     try:
         _check_fits(bound, column, scope)
-    except DataError as error:
+    except errors.DataError as error:
         raise type(error)(
             f"The {column.default_kind} of column {column.name} is no {column.type}:"
             f" {error.message}",
@@ -164,14 +152,14 @@ def _is_volatile(expression: Expression) -> bool:
 def _check_constraint(table: Table, name: str, text: str, scope: BindScope) -> None:
     parsed = parse_expression(text)
     if any(isinstance(node, nodes.Query) for node in walk(parsed)):
-        raise BadArguments(
+        raise errors.BadArguments(
             f"Constraint {name} has a subquery.",
             hint="A constraint is a condition over the row's own columns.",
         )
     bound = bind_expression(parsed, table, scope)
     kind = plain(bound.type)
     if not isinstance(kind, Boolean) and kind != Integer(8, False):
-        raise IllegalTypeOfArgument(
+        raise errors.IllegalTypeOfArgument(
             f"Constraint {name} is of type {bound.type}, not UInt8: {text}.",
             hint="Write a comparison.",
         )
@@ -180,7 +168,7 @@ def _check_constraint(table: Table, name: str, text: str, scope: BindScope) -> N
 def constraint_of(definition: nodes.ConstraintDefinition) -> tuple[str, str]:
     """(name, condition); an ASSUME is refused, as nobody would check it."""
     if definition.kind == "ASSUME":
-        raise NotSupportedError(
+        raise errors.NotSupportedError(
             f"Constraint {definition.name}: ASSUME is not supported.",
             hint="Write CHECK: then it is true, and not assumed.",
             position=definition.position,

@@ -14,19 +14,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from olapdb import errors
 from olapdb.bind.syntax import rewrite
 from olapdb.dml.ttl import rules_of
 from olapdb.engine.layout import TableLayout
-from olapdb.errors import (
-    AlterOfColumnIsForbidden,
-    BadArguments,
-    DuplicateColumn,
-    IllegalColumn,
-    NoSuchColumn,
-    NotFoundColumnInBlock,
-    NotSupportedError,
-    UnknownIdentifier,
-)
 from olapdb.ingest.deduplication_key import renamed_key
 from olapdb.model.columns import next_column_id
 from olapdb.model.schema import Column, PastColumn, Table
@@ -89,13 +80,13 @@ class Draft:
         if self.table.column(definition.name) is not None:
             if action.if_not_exists:
                 return
-            raise DuplicateColumn(
+            raise errors.DuplicateColumn(
                 f"Cannot add column {definition.name}: {self._where} has it already.",
                 hint="Say IF NOT EXISTS.",
                 position=action.position,
             )
         if definition.type is None:
-            raise BadArguments(
+            raise errors.BadArguments(
                 f"Column {definition.name} needs a type to be added.", position=action.position
             )
         _refuse_ttl(definition)
@@ -119,7 +110,7 @@ class Draft:
         others = [c for c in self.table.columns if c.default and c.id != column.id]
         user = next((c for c in others if column.name in names_in(c.default, self.table)), None)
         if user is not None:
-            raise IllegalColumn(
+            raise errors.IllegalColumn(
                 f"Cannot drop column {column.name} of {self._where}: column {user.name} depends on"
                 " it.",
                 hint=f"Drop {user.name} first, or give it another default.",
@@ -127,14 +118,14 @@ class Draft:
             )
         for what, text in self._expressions():
             if column.name in names_in(text, self.table):
-                raise UnknownIdentifier(
+                raise errors.UnknownIdentifier(
                     f"Cannot drop column {column.name} of {self._where}: {what} names it.",
                     hint=f"Remove {what} first.",
                     position=action.position,
                 )
         left = tuple(c for c in self.table.columns if c.id != column.id)
         if not left:
-            raise BadArguments(
+            raise errors.BadArguments(
                 f"Cannot drop all columns of {self._where}.",
                 hint="DROP TABLE drops the table.",
                 position=action.position,
@@ -152,12 +143,12 @@ class Draft:
             return
         self._refuse_key(column, "RENAME", action)
         if self.table.column(action.new_name) is not None:
-            raise DuplicateColumn(
+            raise errors.DuplicateColumn(
                 f"Cannot rename {action.name} to {action.new_name}: {self._where} has such a column.",
                 position=action.position,
             )
         if any(new == action.name for _, new in self.renamed):
-            raise NotSupportedError(
+            raise errors.NotSupportedError(
                 f"{action.name} got this name in the same ALTER.",
                 hint="Rename it at once.",
                 position=action.position,
@@ -206,7 +197,7 @@ class Draft:
     def _check_structure(self, action: nodes.RenameColumn) -> None:
         """An array of a nested structure stays in it; the structure keeps its name."""
         if nested_columns(self.table, action.name):
-            raise NotSupportedError(
+            raise errors.NotSupportedError(
                 f"Cannot rename the nested structure {action.name} of {self._where} as a whole.",
                 hint="CREATE a new table, INSERT … SELECT the rows, and EXCHANGE TABLES.",
                 position=action.position,
@@ -216,7 +207,7 @@ class Draft:
         same = old[:2] == new[:2] or not (old[1] or new[1])
         if column is None or not isinstance(column.type, Array) or same:
             return
-        raise BadArguments(
+        raise errors.BadArguments(
             f"Cannot rename {action.name} to {action.new_name}: a column of a nested structure stays"
             " in it, and another one does not become one.",
             position=action.position,
@@ -269,7 +260,7 @@ class Draft:
         what = str(action.remove)
         there = {"COMMENT": old.comment, "CODEC": old.codec, "TTL": "", "SETTINGS": ""}
         if not there.get(what, old.default_kind == what):
-            raise BadArguments(
+            raise errors.BadArguments(
                 f"Column {old.name} of {self._where} has no {what}: it cannot be removed.",
                 position=action.position,
             )
@@ -281,14 +272,14 @@ class Draft:
 
     def _check_type(self, old: Column, new: Column, action: nodes.AlterAction) -> None:
         if old.name in self._keys() and not _same_order(old.type, new.type):
-            raise AlterOfColumnIsForbidden(
+            raise errors.AlterOfColumnIsForbidden(
                 f"Cannot change the type of key column {old.name} of {self._where} from {old.type}"
                 f" to {new.type}: parts are sorted and split by it.",
                 hint="CREATE a new table, INSERT … SELECT the rows, and EXCHANGE TABLES.",
                 position=action.position,
             )
         if is_nullable(old.type) and not is_nullable(new.type) and not new.default:
-            raise BadArguments(
+            raise errors.BadArguments(
                 f"Cannot convert column {old.name} of {self._where} from {old.type} to {new.type}"
                 " without a value for NULL.",
                 hint=f"MODIFY COLUMN {old.name} {new.type} DEFAULT …: NULLs become that.",
@@ -303,7 +294,7 @@ class Draft:
             if action.name not in known:
                 if action.if_exists:
                     return
-                raise BadArguments(
+                raise errors.BadArguments(
                     f"{self._where} has no constraint {action.name}.",
                     hint=f"It has {', '.join(known) or 'none'}.",
                     position=action.position,
@@ -315,7 +306,7 @@ class Draft:
         if action.name in known and action.if_exists:
             return
         if action.name in known:
-            raise IllegalColumn(
+            raise errors.IllegalColumn(
                 f"Cannot add constraint {action.name}: {self._where} has one of this name.",
                 position=action.position,
             )
@@ -333,7 +324,7 @@ class Draft:
     ) -> Column | None:
         found = self.table.column(name)
         if found is None and not if_exists:
-            raise NotFoundColumnInBlock(
+            raise errors.NotFoundColumnInBlock(
                 f"There is no column {name} in {self._where} to {what}.",
                 hint=f"It has {', '.join(c.name for c in self.table.columns)}.",
                 position=action.position,
@@ -352,7 +343,7 @@ class Draft:
         if after is not None:
             names = [c.name for c in columns]
             if after not in names:
-                raise NoSuchColumn(
+                raise errors.NoSuchColumn(
                     f"There is no column {after} in {self._where} to put {column.name} after.",
                     hint=f"It has {', '.join(names)}.",
                     position=action.position,
@@ -370,13 +361,13 @@ class Draft:
 
     def _refuse_key(self, column: Column, what: str, action: nodes.AlterAction) -> None:
         if column.name in self._keys():
-            raise AlterOfColumnIsForbidden(
+            raise errors.AlterOfColumnIsForbidden(
                 f"Cannot {what} column {column.name} of {self._where}: it is part of its key.",
                 hint="CREATE a new table, INSERT … SELECT the rows, and EXCHANGE TABLES.",
                 position=action.position,
             )
         if column.name in self.table.engine.arguments:
-            raise AlterOfColumnIsForbidden(
+            raise errors.AlterOfColumnIsForbidden(
                 f"Cannot {what} column {column.name} of {self._where}:"
                 f" {self.table.engine} combines rows by it.",
                 position=action.position,
@@ -443,7 +434,7 @@ def _codec(definition: nodes.ColumnDefinition) -> str:
 
 def _refuse_ttl(definition: nodes.ColumnDefinition) -> None:
     if definition.ttl is not None:
-        raise NotSupportedError(
+        raise errors.NotSupportedError(
             f"Column {definition.name}: a column's TTL is not supported.",
             hint="MODIFY TTL removes rows.",
             position=definition.position,

@@ -7,34 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from olapdb import errors, types
 from olapdb.config import is_deduplication
-from olapdb.errors import (
-    BadArguments,
-    BadTypeOfField,
-    NoSuchColumn,
-    NotSupportedError,
-    NumberOfArgumentsDoesntMatch,
-    UnknownStorage,
-)
 from olapdb.model.schema import ENGINE_ROLES, Column, Engine, KeyItem, Table
 from olapdb.sql import nodes
-from olapdb.types import (
-    INT8,
-    UINT8,
-    AggregateFunction,
-    Boolean,
-    DataType,
-    Date,
-    Date32,
-    DateTime,
-    DateTime64,
-    Decimal,
-    Float,
-    Integer,
-    SimpleAggregateFunction,
-    plain,
-    quote_identifier,
-)
 
 LOG_ENGINES = ("Memory", "Log", "TinyLog", "StripeLog")
 """One storage under four names: the rows in the order of their insertion."""
@@ -76,7 +52,15 @@ _USES: Mapping[str, str] = {
     "VersionedCollapsingMergeTree": "VersionedCollapsingMergeTree(sign, version)",
     "SummingMergeTree": "SummingMergeTree([column | (column, …)])",
 }
-_VERSION_TYPES = (Integer, Float, Boolean, Date, Date32, DateTime, DateTime64)
+_VERSION_TYPES = (
+    types.Integer,
+    types.Float,
+    types.Boolean,
+    types.Date,
+    types.Date32,
+    types.DateTime,
+    types.DateTime64,
+)
 
 
 def engine_of(storage: nodes.StorageClause, like: Table | None) -> Engine:
@@ -94,7 +78,7 @@ def engine_of(storage: nodes.StorageClause, like: Table | None) -> Engine:
     if not engine.is_merge_tree:
         _refuse_clauses(engine, storage)
     elif clause is not None and engine.arguments and not _has_key(storage):
-        raise NumberOfArgumentsDoesntMatch(
+        raise errors.NumberOfArgumentsDoesntMatch(
             f"{engine} needs ORDER BY: it tells which rows it joins.",
             hint=f"Say ENGINE = {engine} ORDER BY (…); ORDER BY tuple() joins all rows to one.",
             position=clause.position,
@@ -107,7 +91,7 @@ def with_version(engine: Engine, sorting: tuple[KeyItem, ...]) -> tuple[KeyItem,
     version = engine.version if engine.sign is not None else None
     if version is None or any(item.expression.strip("`") == version for item in sorting):
         return sorting
-    return (*sorting, KeyItem(quote_identifier(version)))
+    return (*sorting, KeyItem(types.quote_identifier(version)))
 
 
 def check_engine(table: Table) -> None:
@@ -133,10 +117,10 @@ def _known_name(clause: nodes.EngineClause) -> str:
     if name in _LATER or name in _OUTSIDE:
         if name == "Distributed":
             hint = "What outgrows one machine runs on Spark: SETTINGS engine = 'spark'."
-        raise NotSupportedError(
+        raise errors.NotSupportedError(
             f"Engine {clause.name} is not supported.", hint=hint, position=clause.position
         )
-    raise UnknownStorage(
+    raise errors.UnknownStorage(
         f"Unknown table engine {clause.name}.", hint=hint, position=clause.position
     )
 
@@ -149,7 +133,7 @@ def _arguments(name: str, clause: nodes.EngineClause) -> tuple[str, ...]:
             given.pop(0)
     required, allowed = _argument_counts(name)
     if not required <= len(given) <= allowed:
-        raise NumberOfArgumentsDoesntMatch(
+        raise errors.NumberOfArgumentsDoesntMatch(
             f"Engine {name} has {len(given)} arguments.",
             hint=f"Say {_USES[name]}." if name in _USES else f"{name} takes none.",
             position=clause.position,
@@ -158,7 +142,7 @@ def _arguments(name: str, clause: nodes.EngineClause) -> tuple[str, ...]:
         given = list(given[0].elements)
     for argument in given:
         if not isinstance(argument, nodes.Identifier) or len(argument.parts) != 1:
-            raise BadArguments(
+            raise errors.BadArguments(
                 f"Engine {name} takes names of columns.",
                 hint=f"Say {_USES[name]}.",
                 position=clause.position,
@@ -189,7 +173,7 @@ def _refuse_clauses(engine: Engine, storage: nodes.StorageClause) -> None:
     ):
         if given:
             position = storage.engine.position if storage.engine is not None else None
-            raise BadArguments(
+            raise errors.BadArguments(
                 f"Engine {engine.name} has no {what}.",
                 hint="Leave the clause out, or use MergeTree.",
                 position=position,
@@ -211,29 +195,31 @@ def _check_roles(table: Table) -> None:
     for role, name in roles:
         column = _stored_column(table, name)
         if column is None:
-            raise NoSuchColumn(
+            raise errors.NoSuchColumn(
                 f"{words[role]} column {name} of {engine} is no stored column of the table.",
                 hint=f"The table has {', '.join(c.name for c in table.stored_columns)}.",
             )
     if len(set(engine.arguments)) < len(engine.arguments):
         (first, _), (second, name) = roles
-        raise BadArguments(f"{name} cannot be both the {first} and the {second} of {engine.name}.")
+        raise errors.BadArguments(
+            f"{name} cannot be both the {first} and the {second} of {engine.name}."
+        )
     for role, name in roles:
         column = _stored_column(table, name)
         assert column is not None
         _check_role_type(engine, role, column.name, column.type)
 
 
-def _check_role_type(engine: Engine, role: str, name: str, data_type: DataType) -> None:
+def _check_role_type(engine: Engine, role: str, name: str, data_type: types.DataType) -> None:
     if role == "sign":
-        fits, wanted = data_type == INT8, "Int8"
+        fits, wanted = data_type == types.INT8, "Int8"
     elif role == "is_deleted":
-        fits, wanted = data_type == UINT8 or isinstance(data_type, Boolean), "UInt8"
+        fits, wanted = data_type == types.UINT8 or isinstance(data_type, types.Boolean), "UInt8"
     else:
         fits = isinstance(data_type, _VERSION_TYPES)
         wanted = "an integer, a Date, DateTime or DateTime64, not Nullable"
     if not fits:
-        raise BadTypeOfField(
+        raise errors.BadTypeOfField(
             f"The {role} column {name} of {engine.name} is of type {data_type}.",
             hint=f"Make it {wanted}.",
         )
@@ -251,11 +237,14 @@ def _check_summing(table: Table) -> None:
         if column is None and _is_nested(table, name):
             continue  # a map is added up by its name, and without
         if column is None:
-            raise NoSuchColumn(f"SummingMergeTree sums {name}, which is no stored column.")
+            raise errors.NoSuchColumn(f"SummingMergeTree sums {name}, which is no stored column.")
         if name in keys:
-            raise BadArguments(f"{name} is both a column to sum and in the sorting key.")
-        if not isinstance(plain(column.type), Integer | Float | Decimal | AggregateFunction):
-            raise BadArguments(
+            raise errors.BadArguments(f"{name} is both a column to sum and in the sorting key.")
+        if not isinstance(
+            types.plain(column.type),
+            types.Integer | types.Float | types.Decimal | types.AggregateFunction,
+        ):
+            raise errors.BadArguments(
                 f"SummingMergeTree cannot sum {name} of type {column.type}.",
                 hint="Leave it out: of other columns the first value is kept.",
             )
@@ -275,7 +264,7 @@ def _check_aggregating(table: Table) -> None:
         if c not in measures and c.name not in keys and c.name not in key_text
     ]
     if measures and loose:
-        raise BadArguments(
+        raise errors.BadArguments(
             f"Columns {', '.join(loose)} of the AggregatingMergeTree table are neither part of "
             "the sorting key nor aggregates, so a merge would keep an arbitrary value of them.",
             hint="Add them to ORDER BY, or make them SimpleAggregateFunction(any, T).",
@@ -283,4 +272,8 @@ def _check_aggregating(table: Table) -> None:
 
 
 def _of_measures(columns: Sequence[Column]) -> list[Column]:
-    return [c for c in columns if isinstance(c.type, AggregateFunction | SimpleAggregateFunction)]
+    return [
+        c
+        for c in columns
+        if isinstance(c.type, types.AggregateFunction | types.SimpleAggregateFunction)
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from olapdb import types
 from olapdb.dml.mutation_steps import RewriteStep
 from olapdb.errors import (
     BadArguments,
@@ -21,23 +22,6 @@ from olapdb.sql.format import to_sql
 from olapdb.statements.context import StatementContext
 from olapdb.statements.dml.partitions import find_partition
 from olapdb.storage.skip_indexes import DEFAULT_FALSE_POSITIVES
-from olapdb.types import (
-    UUID,
-    AggregateFunction,
-    Array,
-    Boolean,
-    DataType,
-    Date,
-    Date32,
-    DateTime,
-    DateTime64,
-    FixedString,
-    Integer,
-    Map,
-    String,
-    Tuple,
-    plain,
-)
 
 _TYPES: dict[str, IndexType] = {
     "minmax": "minmax",
@@ -45,7 +29,17 @@ _TYPES: dict[str, IndexType] = {
     "bloom_filter": "bloom_filter",
     "bloomfilter": "bloom_filter",
 }
-_HASHED = (Integer, String, FixedString, Date, Date32, DateTime, DateTime64, UUID, Boolean)
+_HASHED = (
+    types.Integer,
+    types.String,
+    types.FixedString,
+    types.Date,
+    types.Date32,
+    types.DateTime,
+    types.DateTime64,
+    types.UUID,
+    types.Boolean,
+)
 
 
 def skip_index(
@@ -184,14 +178,14 @@ def _check_expression(definition: nodes.IndexDefinition, bound: Expression, tabl
             hint="Write out what the ALIAS stands for.",
             position=definition.position,
         )
-    if isinstance(plain(bound.type), AggregateFunction | Map | Tuple):
+    if isinstance(types.plain(bound.type), types.AggregateFunction | types.Map | types.Tuple):
         raise IllegalColumn(
             f"An index cannot be over {bound.type}.",
             hint="Declare an index for each of the expressions, or over an element of it.",
             position=definition.position,
         )
     if (
-        isinstance(plain(bound.type), Array)
+        isinstance(types.plain(bound.type), types.Array)
         and _TYPES[definition.type.name.lower()] != "bloom_filter"
     ):
         raise IllegalColumn(
@@ -201,10 +195,10 @@ def _check_expression(definition: nodes.IndexDefinition, bound: Expression, tabl
         )
 
 
-def _check_hashed(definition: nodes.IndexDefinition, data_type: DataType) -> None:
-    inner = plain(data_type)
-    if isinstance(inner, Array):
-        inner = plain(inner.inner)
+def _check_hashed(definition: nodes.IndexDefinition, data_type: types.DataType) -> None:
+    inner = types.plain(data_type)
+    if isinstance(inner, types.Array):
+        inner = types.plain(inner.inner)
     if not isinstance(inner, _HASHED):
         raise IllegalColumn(
             f"An index bloom_filter cannot be over {data_type}.",

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 
+from olapdb import types
 from olapdb.config import SettingValue, is_deduplication, table_settings
 from olapdb.errors import (
     BadArguments,
@@ -26,18 +27,6 @@ from olapdb.statements.ddl.column_checks import check_columns, constraint_of
 from olapdb.statements.ddl.engines import check_engine, engine_of, with_version
 from olapdb.statements.introspect.show import require_own_database
 from olapdb.statements.query import select
-from olapdb.types import (
-    AggregateFunction,
-    DataType,
-    Float,
-    LowCardinality,
-    Map,
-    Nothing,
-    SimpleAggregateFunction,
-    is_nullable,
-    make_nullable,
-    plain,
-)
 
 
 def build_table(
@@ -126,7 +115,7 @@ def check_table(table: Table, context: StatementContext, snapshot: Snapshot) -> 
     if table.partition_key:
         bound = bind_expression(parse_expression(table.partition_key), table, scope)
         _check_key(table.partition_key, bound, "partition key", nullable_ok)
-        if isinstance(plain(bound.type), Float):
+        if isinstance(types.plain(bound.type), types.Float):
             raise BadArguments(f"Partition key {table.partition_key} is a floating-point number.")
     check_columns(table, scope)
 
@@ -148,12 +137,15 @@ def _check_key(text: str, bound: Expression, what: str, nullable_ok: bool) -> No
             f"The {what} contains {volatile}(), which gives another value each time.",
             hint="A key is computed from the row's columns alone; store the value in one.",
         )
-    if is_nullable(data_type) and not nullable_ok:
+    if types.is_nullable(data_type) and not nullable_ok:
         raise IllegalColumn(
             f"The {what} contains {text}, which is Nullable.",
             hint="Use assumeNotNull or a default, or SETTINGS allow_nullable_key = 1.",
         )
-    if isinstance(data_type, AggregateFunction | SimpleAggregateFunction | Map | Nothing):
+    if isinstance(
+        data_type,
+        types.AggregateFunction | types.SimpleAggregateFunction | types.Map | types.Nothing,
+    ):
         raise DataTypeCannotBeUsedInKey(f"{text} of type {data_type} cannot be in the {what}.")
 
 
@@ -197,8 +189,8 @@ def _constraints(statement: nodes.CreateTable, like: Table | None) -> tuple[tupl
     return like.constraints
 
 
-def _storable(data_type: DataType) -> DataType:
-    if isinstance(plain(data_type), Nothing):
+def _storable(data_type: types.DataType) -> types.DataType:
+    if isinstance(types.plain(data_type), types.Nothing):
         raise BadArguments(
             "A column of the SELECT is NULL only and has no type.", hint="CAST it to one."
         )
@@ -220,8 +212,8 @@ def columns_of(
         data_type = definition.type
         if data_type is None:
             data_type = _default_type(definition, made, context, snapshot)
-        elif nullable and not isinstance(data_type, LowCardinality):
-            data_type = make_nullable(data_type)
+        elif nullable and not isinstance(data_type, types.LowCardinality):
+            data_type = types.make_nullable(data_type)
         made.append(
             Column(
                 number,
@@ -241,7 +233,7 @@ def _default_type(
     before: Sequence[Column],
     context: StatementContext,
     snapshot: Snapshot,
-) -> DataType:
+) -> types.DataType:
     from olapdb.bind import bind_expression
 
     if definition.default is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from olapdb import types
 from olapdb.bind.syntax import rewrite
 from olapdb.bind.syntax import walk as walk_syntax
 from olapdb.errors import (
@@ -21,17 +22,6 @@ from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.statements.context import StatementContext
 from olapdb.statements.dml.partitions import find_partition
-from olapdb.types import (
-    Boolean,
-    DataType,
-    Date,
-    Date32,
-    DateTime,
-    DateTime64,
-    Integer,
-    is_nullable,
-    plain,
-)
 
 if TYPE_CHECKING:
     from olapdb.bind import BindScope
@@ -110,7 +100,7 @@ def _check(item: nodes.TtlItem, table: Table, scope: BindScope) -> None:
     if item.where is not None:
         where = bind_expression(item.where, table, scope)
         _check_pure(where, to_sql(item.where), item)
-        if not isinstance(plain(where.type), Integer | Boolean):
+        if not isinstance(types.plain(where.type), types.Integer | types.Boolean):
             raise IllegalTypeOfColumnForFilter(
                 f"TTL … WHERE {to_sql(item.where)} is of type {where.type}, not a condition.",
                 position=item.position,
@@ -128,9 +118,9 @@ def _check_pure(bound: Expression, text: str, item: nodes.TtlItem) -> None:
             )
 
 
-def _is_time(data_type: DataType) -> bool:
-    return not is_nullable(data_type) and isinstance(
-        plain(data_type), Date | Date32 | DateTime | DateTime64
+def _is_time(data_type: types.DataType) -> bool:
+    return not types.is_nullable(data_type) and isinstance(
+        types.plain(data_type), types.Date | types.Date32 | types.DateTime | types.DateTime64
     )
 
 

@@ -4,34 +4,29 @@ from __future__ import annotations
 
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from olapdb import types
 from olapdb.errors import BadArguments, Error, IllegalTypeOfArgument
 from olapdb.functions import resolve_aggregate
-from olapdb.types import (
-    UUID,
-    AggregateFunction,
-    Array,
-    Boolean,
-    DataType,
-    Date,
-    Date32,
-    DateTime,
-    DateTime64,
-    FixedString,
-    Float,
-    Integer,
-    LowCardinality,
-    Map,
-    Nullable,
-    SimpleAggregateFunction,
-    String,
-    Tuple,
-    is_nullable,
-    plain,
-)
 
 FIXED_STRING_BYTES_MAX = 0xFF_FF_FF
-_NOT_IN_NULLABLE = (Array, Map, Nullable, LowCardinality, AggregateFunction)
-_IN_LOW_CARDINALITY = (Integer, Float, Boolean, String, FixedString, Date, Date32, DateTime, UUID)
+_NOT_IN_NULLABLE = (
+    types.Array,
+    types.Map,
+    types.Nullable,
+    types.LowCardinality,
+    types.AggregateFunction,
+)
+_IN_LOW_CARDINALITY = (
+    types.Integer,
+    types.Float,
+    types.Boolean,
+    types.String,
+    types.FixedString,
+    types.Date,
+    types.Date32,
+    types.DateTime,
+    types.UUID,
+)
 
 _MERGING_SIMPLY = (
     "any",
@@ -54,53 +49,53 @@ _MERGING_SIMPLY = (
 """Functions of which f(f(a), f(b)) is f(a and b): what a SimpleAggregateFunction may be."""
 
 
-def check_type(data_type: DataType, column: str) -> None:
+def check_type(data_type: types.DataType, column: str) -> None:
     """The type and all types in it."""
     _check_one(data_type, column)
     for inner in _inner_types(data_type):
         check_type(inner, column)
 
 
-def _inner_types(data_type: DataType) -> tuple[DataType, ...]:
+def _inner_types(data_type: types.DataType) -> tuple[types.DataType, ...]:
     match data_type:
-        case Nullable(inner) | LowCardinality(inner) | Array(inner):
+        case types.Nullable(inner) | types.LowCardinality(inner) | types.Array(inner):
             return (inner,)
-        case SimpleAggregateFunction(inner=inner):
+        case types.SimpleAggregateFunction(inner=inner):
             return (inner,)
-        case Map(key, value):
+        case types.Map(key, value):
             return (key, value)
-        case Tuple(elements):
+        case types.Tuple(elements):
             return elements
-        case AggregateFunction(arguments=arguments):
+        case types.AggregateFunction(arguments=arguments):
             return arguments
         case _:
             return ()
 
 
-def _check_one(data_type: DataType, column: str) -> None:
+def _check_one(data_type: types.DataType, column: str) -> None:
     match data_type:
-        case Nullable(inner) if isinstance(inner, _NOT_IN_NULLABLE):
+        case types.Nullable(inner) if isinstance(inner, _NOT_IN_NULLABLE):
             raise IllegalTypeOfArgument(
                 f"Column {column}: {inner} cannot be inside Nullable.",
                 hint="An empty array or map says as much."
-                if isinstance(inner, Array | Map)
+                if isinstance(inner, types.Array | types.Map)
                 else "Write LowCardinality(Nullable(T)).",
             )
-        case LowCardinality(inner):
-            bare = inner.inner if isinstance(inner, Nullable) else inner
+        case types.LowCardinality(inner):
+            bare = inner.inner if isinstance(inner, types.Nullable) else inner
             if not isinstance(bare, _IN_LOW_CARDINALITY):
                 raise IllegalTypeOfArgument(
                     f"Column {column}: LowCardinality is for numbers, strings, Date and DateTime,"
                     f" not {inner}.",
                     hint=f"Write {inner}.",
                 )
-        case Map(key, _) if is_nullable(key):
+        case types.Map(key, _) if types.is_nullable(key):
             raise BadArguments(f"Column {column}: a Map cannot have a key of type {key}.")
-        case FixedString(length) if not 1 <= length <= FIXED_STRING_BYTES_MAX:
+        case types.FixedString(length) if not 1 <= length <= FIXED_STRING_BYTES_MAX:
             raise BadArguments(
                 f"Column {column}: FixedString has 1 to {FIXED_STRING_BYTES_MAX} bytes, not {length}."
             )
-        case SimpleAggregateFunction(function, inner) if function not in _MERGING_SIMPLY:
+        case types.SimpleAggregateFunction(function, inner) if function not in _MERGING_SIMPLY:
             resolve_aggregate(function, (), (inner,))
             raise BadArguments(
                 f"Column {column}: {function} of values of {inner} is no SimpleAggregateFunction:"
@@ -108,16 +103,16 @@ def _check_one(data_type: DataType, column: str) -> None:
                 hint=f"There are {', '.join(_MERGING_SIMPLY)}; of other functions keep the state,"
                 f" AggregateFunction({function}, …).",
             )
-        case SimpleAggregateFunction(function, inner):
+        case types.SimpleAggregateFunction(function, inner):
             _check_simple(function, inner, column)
-        case DateTime(zone) | DateTime64(zone=zone) if zone is not None:
+        case types.DateTime(zone) | types.DateTime64(zone=zone) if zone is not None:
             _check_zone(zone, column)
 
 
-def _check_simple(function: str, inner: DataType, column: str) -> None:
+def _check_simple(function: str, inner: types.DataType, column: str) -> None:
     """A value has to be of the type that the function makes of two such values."""
     made = resolve_aggregate(function, (), (inner,)).result_type
-    if plain(made) != plain(inner):
+    if types.plain(made) != types.plain(inner):
         raise BadArguments(
             f"Column {column}: {function} makes {made} of {inner}, and so it cannot be kept.",
             hint=f"Write SimpleAggregateFunction({function}, {made}).",

@@ -8,19 +8,10 @@ from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 
+from olapdb import errors
 from olapdb.bind.parameters import lookup_parameter
 from olapdb.dml.delivery import Stretches, read_offsets, stretches_of
 from olapdb.dml.insert import insert
-from olapdb.errors import (
-    BadArguments,
-    DataError,
-    InterfaceError,
-    NoSuchColumn,
-    NotSupportedError,
-    NumberOfColumnsDoesntMatch,
-    QueryWasCancelled,
-    TableAltered,
-)
 from olapdb.functions import default_value
 from olapdb.functions.kernels.columns import from_scalars
 from olapdb.ingest.block import Data, allows_lossy, insertable_columns, make_blocks
@@ -50,7 +41,7 @@ def _begun_again(run: Callable[[], Outcome]) -> Outcome:
     for _ in range(ALTERED_MAX):
         try:
             return run()
-        except TableAltered:
+        except errors.TableAltered:
             continue
     return run()
 
@@ -64,7 +55,7 @@ def _run_insert(statement: nodes.Insert, context: StatementContext) -> Result:
     if statement.query is not None:
         return _answer(insert_query(table, columns, statement.query, context), context)
     if statement.values is None:
-        raise NotSupportedError(
+        raise errors.NotSupportedError(
             f"INSERT … FORMAT {statement.format or ''} with data in the statement is not supported.",
             hint="Use VALUES, or connection.insert(table, data) with Arrow data.",
             position=statement.position,
@@ -287,7 +278,7 @@ def _column_list(statement: nodes.Insert, table: Table) -> list[str] | None:
         return [c.name for c in insertable_columns(table) if c.name not in statement.excluded]
     for name in statement.columns:
         if table.column(name) is None:
-            raise NoSuchColumn(
+            raise errors.NoSuchColumn(
                 f"{table.database}.{table.name} has no column {name}.",
                 hint=f"It has {', '.join(c.name for c in table.columns)}.",
                 position=statement.position,
@@ -302,8 +293,8 @@ def _target_columns(table: Table, names: Sequence[str] | None) -> list[Column]:
     return [c for c in found if c is not None]
 
 
-def _wrong_count(expected: int, found: int) -> NumberOfColumnsDoesntMatch:
-    return NumberOfColumnsDoesntMatch(
+def _wrong_count(expected: int, found: int) -> errors.NumberOfColumnsDoesntMatch:
+    return errors.NumberOfColumnsDoesntMatch(
         f"The INSERT takes {expected} columns, its data have {found}.",
         hint="Name the columns: INSERT INTO t (a, b) …",
     )
@@ -368,7 +359,7 @@ def _expression_rows(
                 continue
             try:
                 values.append(bind_constant(expression, data_type, scope, lossy=lossy))
-            except DataError as error:
+            except errors.DataError as error:
                 error.message = f"Column {column.name}, row {number}: {error.message}"
                 raise
         arrays.append(from_scalars(values, data_type.arrow))
@@ -384,7 +375,7 @@ def _is_null(expression: nodes.Expression, context: StatementContext) -> bool:
 def _refuse_default(column: Column, context: StatementContext) -> None:
     """DEFAULT stands for the column's expression where NULL does: not where NULL is a value."""
     if is_nullable(column.type) or not context.settings.boolean("input_format_null_as_default"):
-        raise NotSupportedError(
+        raise errors.NotSupportedError(
             f"DEFAULT for column {column.name}, which takes NULL as a value, is not supported.",
             hint="Leave the column out of the INSERT's column list to have its default.",
         )
@@ -411,11 +402,11 @@ def _arrow(data: Any) -> pa.Table | pa.RecordBatch | pa.RecordBatchReader:
         if type(data).__module__.partition(".")[0] == "pandas":
             return pa.Table.from_pandas(data, preserve_index=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeError) as error:
-        raise BadArguments(
+        raise errors.BadArguments(
             f"The data cannot be read as Arrow: {error}.",
             hint="Give each column values of one type.",
         ) from error
-    raise InterfaceError(
+    raise errors.InterfaceError(
         f"insert() takes Arrow data, a pandas frame or a mapping of columns, not "
         f"{type(data).__name__}."
     )
@@ -427,7 +418,7 @@ def _until_cancelled(
     """A stream may be as slow as it likes: it is asked at each batch, not at each block."""
     for batch in reader:
         if context.cancelled.is_set():
-            raise QueryWasCancelled("The INSERT was cancelled; nothing was inserted.")
+            raise errors.QueryWasCancelled("The INSERT was cancelled; nothing was inserted.")
         yield batch
 
 

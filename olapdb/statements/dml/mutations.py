@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from olapdb import errors
 from olapdb.dml.mutation_steps import DeduplicateStep, DeleteStep, SetStep, Step, WriteDownStep
 from olapdb.dml.update import mutate
 from olapdb.engine.layout import TableLayout
-from olapdb.errors import (
-    AlterOfColumnIsForbidden,
-    BadArguments,
-    CannotUpdateColumn,
-    IncorrectQuery,
-    InternalError,
-    NoSuchColumn,
-    NotFoundColumnInBlock,
-    ThereIsNoColumn,
-)
 from olapdb.ingest.trigger import Surroundings
 from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
@@ -36,7 +27,7 @@ def update(statement: nodes.Update, context: StatementContext) -> Result:
     snapshot = context.snapshot()
     table = context.require_table(snapshot, statement.table, "UPDATE")
     if statement.where is None:
-        raise IncorrectQuery(
+        raise errors.IncorrectQuery(
             "UPDATE needs a WHERE.", hint="WHERE 1 changes every row.", position=statement.position
         )
     result = mutate(
@@ -93,13 +84,13 @@ def _compared(
     stored = {c.name for c in table.stored_columns}
     other = next((name for name in names if name not in stored), None)
     if other is not None:
-        raise BadArguments(
+        raise errors.BadArguments(
             f"DEDUPLICATE BY {other}: it is no stored column of {table.database}.{table.name}.",
             position=statement.position,
         )
     missing = sorted(_keys(table) - set(names))
     if missing:
-        raise ThereIsNoColumn(
+        raise errors.ThereIsNoColumn(
             f"DEDUPLICATE BY must name all columns of ORDER BY and PARTITION BY;"
             f" {', '.join(missing)} is missing.",
             position=statement.position,
@@ -135,7 +126,7 @@ def step_of(
         case nodes.MaterializeColumn():
             return _materialize(action, table, context, snapshot)
         case _:
-            raise InternalError(f"No handler for the action {type(action).__name__}.")
+            raise errors.InternalError(f"No handler for the action {type(action).__name__}.")
 
 
 def _partition(
@@ -156,14 +147,14 @@ def _clear(
     if table.column(action.name) is None:
         if action.if_exists:
             return ()
-        raise NotFoundColumnInBlock(
+        raise errors.NotFoundColumnInBlock(
             f"There is no column {action.name} in {table.database}.{table.name} to clear.",
             hint=f"It has {', '.join(c.name for c in table.columns)}.",
             position=action.position,
         )
     column = _stored(action.name, table, action)
     if column.name in _keys(table) or column.name in table.engine.arguments:
-        raise AlterOfColumnIsForbidden(
+        raise errors.AlterOfColumnIsForbidden(
             f"Cannot CLEAR column {column.name} of {table.database}.{table.name}: it is part of its"
             " key.",
             position=action.position,
@@ -181,14 +172,14 @@ def _materialize(
     if column is None:
         raise _unknown(action.name, table, action)
     if column.name in _keys(table):
-        raise CannotUpdateColumn(
+        raise errors.CannotUpdateColumn(
             f"Cannot materialize column {column.name}: it is part of the key, and rows are sorted"
             " by it.",
             position=action.position,
         )
     if not column.stored or not column.default:
         reason = "is computed when it is read" if not column.stored else "has no default expression"
-        raise BadArguments(
+        raise errors.BadArguments(
             f"Cannot materialize column {column.name}: it {reason}.", position=action.position
         )
     partition = _partition(action.partition, table, context, snapshot)
@@ -202,14 +193,14 @@ def _stored(name: str, table: Table, action: nodes.AlterAction) -> Column:
     if column is None:
         raise _unknown(name, table, action)
     if not column.stored:
-        raise BadArguments(
+        raise errors.BadArguments(
             f"Column {name} is {column.default_kind}: no part has it.", position=action.position
         )
     return column
 
 
-def _unknown(name: str, table: Table, action: nodes.Node) -> NoSuchColumn:
-    return NoSuchColumn(
+def _unknown(name: str, table: Table, action: nodes.Node) -> errors.NoSuchColumn:
+    return errors.NoSuchColumn(
         f"There is no column {name} in {table.database}.{table.name}.",
         hint=f"It has {', '.join(c.name for c in table.columns)}.",
         position=action.position,

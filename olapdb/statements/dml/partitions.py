@@ -209,9 +209,9 @@ def _change(action: nodes.PartitionAction, context: StatementContext) -> RowChan
     }
     return RowChange(
         context.services,
-        causes[action.action],
+        causes[action.action],  # type: ignore[arg-type]
         context.query_id,
-        context.text,  # type: ignore[arg-type]
+        context.text,
         context.settings,
         context.environment,
         retain=context.settings.boolean("retain") and action.action in ("DROP", "DETACH", "MOVE"),

@@ -5,15 +5,8 @@ from __future__ import annotations
 import difflib
 from dataclasses import replace
 
+from olapdb import errors
 from olapdb.config import lookup, setting_text
-from olapdb.errors import (
-    BadArguments,
-    InternalError,
-    Position,
-    UnknownDatabase,
-    UnknownTable,
-    UnsupportedMethod,
-)
 from olapdb.model.schema import Column, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result, from_columns
@@ -37,19 +30,19 @@ from olapdb.system.registry import SYSTEM_DATABASES
 from olapdb.types import STRING, UINT8
 
 
-def require_database(name: str, snapshot: Snapshot, position: Position | None) -> None:
+def require_database(name: str, snapshot: Snapshot, position: errors.Position | None) -> None:
     """UnknownDatabase with the nearest name, unless it exists."""
     if name in snapshot.databases or name in SYSTEM_DATABASES:
         return
     near = difflib.get_close_matches(name, snapshot.databases, n=1)
     hint = f"Did you mean {near[0]}?" if near else "SHOW DATABASES lists those there are."
-    raise UnknownDatabase(f"Database {name} does not exist.", hint=hint, position=position)
+    raise errors.UnknownDatabase(f"Database {name} does not exist.", hint=hint, position=position)
 
 
-def require_own_database(name: str, snapshot: Snapshot, position: Position | None) -> None:
+def require_own_database(name: str, snapshot: Snapshot, position: errors.Position | None) -> None:
     """The same, for what is going to lie in it: UnsupportedMethod for those of the system tables."""
     if name in SYSTEM_DATABASES:
-        raise UnsupportedMethod(
+        raise errors.UnsupportedMethod(
             f"The database {name} has system tables only.",
             hint="Name another database.",
             position=position,
@@ -110,7 +103,7 @@ def _listed(statement: nodes.Show, context: StatementContext, snapshot: Snapshot
         case "ENGINES":
             return system_rows("table_engines", None, "name", context, snapshot).by_name()
         case _:
-            raise InternalError(f"No handler for SHOW {statement.kind}.")
+            raise errors.InternalError(f"No handler for SHOW {statement.kind}.")
 
 
 def _tables(statement: nodes.Show, context: StatementContext, snapshot: Snapshot) -> Listing:
@@ -208,7 +201,7 @@ def _created(statement: nodes.Show, context: StatementContext, snapshot: Snapsho
         return f"CREATE TABLE {database}.{name} ({shown}) ENGINE = System{camel(name)}"
     item = context.require(snapshot, statement.table)
     if statement.kind == "CREATE VIEW" and isinstance(item, Table):
-        raise BadArguments(
+        raise errors.BadArguments(
             f"{item.database}.{item.name} is not a view.",
             hint="Say SHOW CREATE TABLE.",
             position=statement.table.position,
@@ -266,7 +259,7 @@ def _columns(name: nodes.TableName, context: StatementContext) -> tuple[Column, 
     if database in SYSTEM_DATABASES:
         found = context.system_table(database, table)
         if found is None:
-            raise UnknownTable(
+            raise errors.UnknownTable(
                 f"There is no system table {database}.{table}.",
                 hint=f"SHOW TABLES FROM {database} lists them.",
                 position=name.position,

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from olapdb.errors import (
-    BadTypeOfField,
-    CannotConvertType,
-    DataError,
-    IllegalColumn,
-    ThereIsNoColumn,
-    TypeMismatch,
-)
+from olapdb import errors
 from olapdb.functions import store_column
 from olapdb.functions.base import Environment
 from olapdb.ingest.deduplication_key import refused_target
@@ -43,7 +36,7 @@ def check_columns(
         wanted = target.column(column)
         if wanted is None:
             have = ", ".join(c.name for c in target.columns)
-            raise ThereIsNoColumn(
+            raise errors.ThereIsNoColumn(
                 f"View {name} has a column {column}, which its target {target.database}."
                 f"{target.name} does not have.",
                 hint=f"Use AS to give it one of the target's names: {have}.",
@@ -57,13 +50,13 @@ def check_columns(
     for one in declared:
         wanted = target.column(one.name)
         if wanted is None or one.name not in plan.names:
-            raise ThereIsNoColumn(
+            raise errors.ThereIsNoColumn(
                 f"View {name} declares a column {one.name}, which its query or its target does"
                 " not have.",
                 hint="Leave the column list out; the target's types count.",
             )
         if one.type is not None and one.type != wanted.type:
-            raise BadTypeOfField(
+            raise errors.BadTypeOfField(
                 f"View {name} declares column {one.name} as {one.type}, but {target.database}."
                 f"{target.name} stores {wanted.type}.",
                 hint="Leave the column list out; the target's types count.",
@@ -82,7 +75,7 @@ def check_column(
     `check_columns` does.  `values`, of that type, are what it would write where that is known."""
     target = wanted.type
     if wanted.default_kind in ("MATERIALIZED", "ALIAS"):
-        raise IllegalColumn(
+        raise errors.IllegalColumn(
             f"View {name} writes column {column} of its target, which is {wanted.default_kind}.",
             hint="Leave it out of the query; it is computed.",
         )
@@ -93,8 +86,8 @@ def check_column(
         if values is None:
             values = pa.array([], have.arrow)
         store_column(values, have, target, environment)
-    except DataError as error:
-        raise CannotConvertType(
+    except errors.DataError as error:
+        raise errors.CannotConvertType(
             f"View {name}: column {column} is {have} and cannot be stored as {target}:"
             f" {error.message}",
             hint=f"Cast it in the query: CAST({column}, '{target}') AS {column}.",
@@ -105,19 +98,19 @@ def _check_state(name: str, column: str, have: DataType, target: DataType) -> No
     if have == target:
         return
     if isinstance(have, AggregateFunction) and isinstance(target, AggregateFunction):
-        raise CannotConvertType(
+        raise errors.CannotConvertType(
             f"View {name}: column {column} is {have}, the target stores {target}; states of"
             " different functions or arguments cannot be converted.",
             hint=f"Make the target's column {have}, or cast the arguments.",
         )
     if isinstance(target, AggregateFunction):
         parameters = f"({', '.join(target.parameters)})" if target.parameters else ""
-        raise TypeMismatch(
+        raise errors.TypeMismatch(
             f"View {name}: column {column} is the finished value {have}, the target stores the"
             f" state {target}.",
             hint=f"Use {target.function}State{parameters} in the query.",
         )
-    raise TypeMismatch(
+    raise errors.TypeMismatch(
         f"View {name}: column {column} is the state {have}, the target stores {target}.",
         hint=f"Make the target's column {have}, in an AggregatingMergeTree.",
     )

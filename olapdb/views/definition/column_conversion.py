@@ -26,36 +26,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from olapdb import types
 from olapdb.errors import Error
 from olapdb.functions import resolve_aggregate
 from olapdb.functions.casts.lossless import keeps_all, rounds
-from olapdb.types import (
-    AggregateFunction,
-    Array,
-    Boolean,
-    DataType,
-    Date,
-    Date32,
-    DateTime,
-    DateTime64,
-    Decimal,
-    FixedString,
-    Float,
-    Integer,
-    Map,
-    Nothing,
-    String,
-    Tuple,
-    is_nullable,
-    plain,
-)
 
 Kind: TypeAlias = Literal["exact", "checked", "rounded", "refused"]
 
 _GROWING = ("sum", "sumWithOverflow", "sumMap")
 """Merging functions whose result may be a value that none of their arguments has."""
-_NUMBERS = (Integer, Float, Decimal, Boolean)
-_MOMENTS = (Date, Date32, DateTime, DateTime64)
+_NUMBERS = (types.Integer, types.Float, types.Decimal, types.Boolean)
+_MOMENTS = (types.Date, types.Date32, types.DateTime, types.DateTime64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +52,7 @@ class Conversion:
         return self.kind == "refused"
 
 
-def conversion(source: DataType, target: DataType, use: str = "row") -> Conversion:
+def conversion(source: types.DataType, target: types.DataType, use: str = "row") -> Conversion:
     """How values of the query's type `source` are stored in a column of type `target` that is put
     to this `use`: "row", "group", or the name of the function that merges the column.
 
@@ -99,17 +80,17 @@ def conversion(source: DataType, target: DataType, use: str = "row") -> Conversi
     return Conversion(kind)
 
 
-def _adds_up(data_type: DataType, merged: str = "sum") -> bool:
+def _adds_up(data_type: types.DataType, merged: str = "sum") -> bool:
     """Whether merging values of the type by this function gives values of the type that are none
     the less for it: a UInt8 wraps at 256, a Float32 is rounded at each merge."""
     try:
         made = resolve_aggregate(merged, (), (data_type,)).result_type
     except Error:  # no such function of the type: the engine says so
         return False
-    return plain(made) == plain(data_type) and not _has_narrow_floats(data_type)
+    return types.plain(made) == types.plain(data_type) and not _has_narrow_floats(data_type)
 
 
-def _added(source: DataType, target: DataType, merged: str, kind: Kind) -> Conversion:
+def _added(source: types.DataType, target: types.DataType, merged: str, kind: Kind) -> Conversion:
     if not _adds_up(target, merged):
         wide = _sum_type(source, merged)
         return Conversion(
@@ -118,7 +99,7 @@ def _added(source: DataType, target: DataType, merged: str, kind: Kind) -> Conve
             " nobody would see it.",
             f"Make the column {wide}.",
         )
-    if _plain_kind(plain(source), plain(target)) != "exact":
+    if _plain_kind(types.plain(source), types.plain(target)) != "exact":
         return Conversion(
             "refused",
             f"it is {source}, which {target} cannot hold: a sum may not fit, or be rounded in each"
@@ -128,7 +109,7 @@ def _added(source: DataType, target: DataType, merged: str, kind: Kind) -> Conve
     return Conversion(kind)
 
 
-def _sum_type(source: DataType, merged: str) -> str:
+def _sum_type(source: types.DataType, merged: str) -> str:
     try:
         return resolve_aggregate(
             "sum" if merged != "sumMap" else merged, (), (source,)
@@ -137,33 +118,33 @@ def _sum_type(source: DataType, merged: str) -> str:
         return source.name
 
 
-def _has_narrow_floats(data_type: DataType) -> bool:
-    inner = plain(data_type)
-    if isinstance(inner, Map):
+def _has_narrow_floats(data_type: types.DataType) -> bool:
+    inner = types.plain(data_type)
+    if isinstance(inner, types.Map):
         return _has_narrow_floats(inner.value)
-    if isinstance(inner, Array):
+    if isinstance(inner, types.Array):
         return _has_narrow_floats(inner.inner)
-    return inner == Float(32)
+    return inner == types.Float(32)
 
 
 # --- the table -----------------------------------------------------------------------------------
 
 
-def _kind(source: DataType, target: DataType) -> Kind:
-    kind = _plain_kind(plain(source), plain(target))
-    if kind == "exact" and is_nullable(source) and not is_nullable(target):
+def _kind(source: types.DataType, target: types.DataType) -> Kind:
+    kind = _plain_kind(types.plain(source), types.plain(target))
+    if kind == "exact" and types.is_nullable(source) and not types.is_nullable(target):
         return "checked"
     return kind
 
 
-def _plain_kind(source: DataType, target: DataType) -> Kind:
-    if source == target or isinstance(source, Nothing):
+def _plain_kind(source: types.DataType, target: types.DataType) -> Kind:
+    if source == target or isinstance(source, types.Nothing):
         return "exact"
     inside = _inside(source, target)
     if inside is not None:
         kinds = {_kind(have, want) for have, want in inside}
         return next((k for k in _WORST_FIRST if k in kinds), "exact")
-    if isinstance(source, AggregateFunction) or isinstance(target, AggregateFunction):
+    if isinstance(source, types.AggregateFunction) or isinstance(target, types.AggregateFunction):
         return "refused"
     if keeps_all(source, target):
         return "exact"
@@ -173,46 +154,50 @@ def _plain_kind(source: DataType, target: DataType) -> Kind:
 _WORST_FIRST: tuple[Kind, ...] = ("refused", "rounded", "checked")
 
 
-def _inside(source: DataType, target: DataType) -> list[tuple[DataType, DataType]] | None:
+def _inside(
+    source: types.DataType, target: types.DataType
+) -> list[tuple[types.DataType, types.DataType]] | None:
     """The types within two containers of one kind, pairwise; None for anything else."""
     match source, target:
-        case (Array(), Array()):
+        case (types.Array(), types.Array()):
             return [(source.inner, target.inner)]
-        case (Map(), Map()):
+        case (types.Map(), types.Map()):
             return [(source.key, target.key), (source.value, target.value)]
-        case (Tuple(), Tuple()) if len(source.elements) == len(target.elements):
+        case (types.Tuple(), types.Tuple()) if len(source.elements) == len(target.elements):
             return list(zip(source.elements, target.elements, strict=True))
         case _:
             return None
 
 
-def _keeps_apart(source: DataType, target: DataType) -> bool:
+def _keeps_apart(source: types.DataType, target: types.DataType) -> bool:
     """Whether values that differ, and are stored at all, are stored as values that differ."""
-    have, want = plain(source), plain(target)
-    if have == want or isinstance(have, Nothing):
+    have, want = types.plain(source), types.plain(target)
+    if have == want or isinstance(have, types.Nothing):
         return True
     inside = _inside(have, want)
     if inside is not None:
         return all(_keeps_apart(*pair) for pair in inside)
-    if isinstance(want, String):
+    if isinstance(want, types.String):
         # A moment may be written twice when clocks are set back; zero bytes at the end are cut off.
-        return isinstance(have, Integer | Boolean | Decimal | Date | Date32)
+        return isinstance(
+            have, types.Integer | types.Boolean | types.Decimal | types.Date | types.Date32
+        )
     return _of_one_family(have, want) and not rounds(have, want)
 
 
-def _keeps_order(source: DataType, target: DataType) -> bool:
-    have, want = plain(source), plain(target)
-    if have == want or isinstance(have, Nothing):
+def _keeps_order(source: types.DataType, target: types.DataType) -> bool:
+    have, want = types.plain(source), types.plain(target)
+    if have == want or isinstance(have, types.Nothing):
         return True
     inside = _inside(have, want)
     if inside is not None:
         return all(_keeps_order(*pair) for pair in inside)
-    if isinstance(have, FixedString) and isinstance(want, FixedString):
+    if isinstance(have, types.FixedString) and isinstance(want, types.FixedString):
         return True
     return _of_one_family(have, want)
 
 
-def _of_one_family(source: DataType, target: DataType) -> bool:
+def _of_one_family(source: types.DataType, target: types.DataType) -> bool:
     """Both are numbers, or both moments: what is stored of them is the same number or moment."""
     return any(
         isinstance(source, family) and isinstance(target, family) for family in (_NUMBERS, _MOMENTS)

@@ -15,16 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from olapdb import errors
 from olapdb.bind.sources import SYSTEM_DATABASES
-from olapdb.errors import (
-    CommitConflict,
-    NotSupportedError,
-    QueryNotSupportedInMaterializedView,
-    TableAlreadyExists,
-    UnknownDatabase,
-    UnknownTable,
-    UnsupportedMethod,
-)
 from olapdb.model.changes import Change, Commit, DatabaseExists, NameIsFree, PutObject, Requirement
 from olapdb.model.schema import Column, MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
@@ -110,7 +102,7 @@ def create_view(
         )
         try:
             services.catalog.apply(commit)
-        except CommitConflict:
+        except errors.CommitConflict:
             continue
         rows: tuple[BackfillRow, ...] = ()
         if statement.populate:
@@ -128,7 +120,7 @@ def create_view(
             refuse_incomplete(view, rows, query_id)
         warnings = (f"It cannot be proven: {view.unprovable}",) if view.unprovable else ()
         return CreatedView(view, target, True, warnings, rows)
-    raise CommitConflict(
+    raise errors.CommitConflict(
         f"The tables of view {statement.name} changed {ATTEMPTS_MAX} times meanwhile.",
         hint="Nothing was created; run it again.",
     )
@@ -161,18 +153,18 @@ def _refuse_clauses(
     statement: nodes.CreateMaterializedView, parameters: Sequence[object] | Mapping[str, object]
 ) -> None:
     if statement.refresh is not None:
-        raise NotSupportedError(
+        raise errors.NotSupportedError(
             "REFRESH views are not supported.",
             hint="Leave REFRESH out: the view is then kept up by every INSERT.",
             position=statement.position,
         )
     if statement.target is not None and statement.storage is not None:
-        raise QueryNotSupportedInMaterializedView(
+        raise errors.QueryNotSupportedInMaterializedView(
             "A materialized view has either TO a table or an ENGINE of its own, not both.",
             position=statement.position,
         )
     if parameters:
-        raise NotSupportedError(
+        raise errors.NotSupportedError(
             "The query of a view takes no parameters.", hint="Write the values into it."
         )
 
@@ -185,7 +177,7 @@ def _already(
         if isinstance(target, Table):
             return CreatedView(found, target, False)
     what = " and is no materialized view" if statement.or_replace else ""
-    raise TableAlreadyExists(
+    raise errors.TableAlreadyExists(
         f"{statement.name} exists already{what}.",
         hint="DROP it first, or choose another name.",
         position=statement.name.position,
@@ -208,13 +200,13 @@ class _Draft:
         statement = self.statement
         database = statement.name.database or self.database
         if database in SYSTEM_DATABASES:
-            raise UnsupportedMethod(
+            raise errors.UnsupportedMethod(
                 f"The database {database} has system tables only.",
                 hint="Name another database.",
                 position=statement.name.position,
             )
         if database not in self.snapshot.databases:
-            raise UnknownDatabase(
+            raise errors.UnknownDatabase(
                 f"Database {database} does not exist.",
                 hint=f"CREATE DATABASE {database} makes it.",
                 position=statement.name.position,
@@ -281,19 +273,19 @@ class _Draft:
         statement = self.statement
         if statement.target is None:
             if self.build_inner is None:
-                raise NotSupportedError("Here a materialized view needs TO a table.")
+                raise errors.NotSupportedError("Here a materialized view needs TO a table.")
             return self.build_inner(statement, columns_of_plan(plan), f".inner_id.{view_id}")
         name = statement.target
         found = self.snapshot.find(name.database or self.database, name.name)
         if isinstance(found, Table):
             return found
         if found is None:
-            raise UnknownTable(
+            raise errors.UnknownTable(
                 f"The target {name} of view {statement.name} does not exist.",
                 hint="CREATE TABLE it first.",
                 position=name.position,
             )
-        raise QueryNotSupportedInMaterializedView(
+        raise errors.QueryNotSupportedInMaterializedView(
             f"The target {name} of view {statement.name} is a view: it stores no rows.",
             hint="Write TO the table behind it.",
             position=name.position,

@@ -10,18 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from olapdb import errors
 from olapdb.bind import BindScope, bind_query
 from olapdb.bind.analysis import source_of
 from olapdb.bind.qualify import qualify
 from olapdb.config import Settings, SettingValue
-from olapdb.errors import (
-    BadArguments,
-    DuplicateColumn,
-    Position,
-    QueryNotSupportedInMaterializedView,
-    TooDeepRecursion,
-    UnknownTable,
-)
 from olapdb.functions.base import Environment
 from olapdb.ingest.block_stager import CASCADE_DEPTH_MAX
 from olapdb.lineage.dimension_change import dimension_views
@@ -128,7 +121,7 @@ def define(
     session_settings: Mapping[str, object],
     clauses: Iterable[nodes.Setting] = (),
     declared: tuple[nodes.ColumnDefinition, ...] = (),
-    position: Position | None = None,
+    position: errors.Position | None = None,
 ) -> Definition:
     """Freezes and checks the query of view `name` ("database.view"), written in `database`.
 
@@ -187,7 +180,7 @@ def draft(
     zone: str,
     session_settings: Mapping[str, object],
     clauses: Iterable[nodes.Setting] = (),
-    position: Position | None = None,
+    position: errors.Position | None = None,
 ) -> Draft:
     """Binds the query and freezes what it means. Raises what binding raises; UnknownTable, and
     QueryNotSupportedInMaterializedView for a source that fires no view."""
@@ -241,13 +234,13 @@ def frozen_settings(
         if one.name in MEANING:
             chosen[one.name] = one.value
         elif one.name in _OF_THE_INSERT:
-            raise BadArguments(
+            raise errors.BadArguments(
                 f"{one.name} is a setting of the INSERT that fires a view, not of the view.",
                 hint=f"Leave it out of the query; SET {one.name} = {one.value}, or say it in the"
                 " SETTINGS of the INSERT.",
             )
         elif one.name == "snapshot":
-            raise BadArguments(
+            raise errors.BadArguments(
                 "A materialized view sees the blocks that are inserted, not a snapshot.",
                 hint="Leave SETTINGS snapshot out of its query.",
             )
@@ -274,12 +267,16 @@ def _without_settings(query: nodes.Query) -> nodes.Query:
 
 
 def _source(
-    snapshot: Snapshot, view: str, query: nodes.Query, database: str, position: Position | None
+    snapshot: Snapshot,
+    view: str,
+    query: nodes.Query,
+    database: str,
+    position: errors.Position | None,
 ) -> Table:
     """The left-most table: the one whose INSERTs fire the view."""
     name = source_of(query)
     if name is None:
-        raise QueryNotSupportedInMaterializedView(
+        raise errors.QueryNotSupportedInMaterializedView(
             f"View {view} reads no table, so nothing would ever fire it.",
             hint="Select FROM a table; for constants use CREATE TABLE … AS SELECT.",
             position=position,
@@ -291,26 +288,26 @@ def _source(
         case MaterializedView():
             target = snapshot.by_id(found.target_id)
             where = f"{target.database}.{target.name}" if target is not None else "its target"
-            raise QueryNotSupportedInMaterializedView(
+            raise errors.QueryNotSupportedInMaterializedView(
                 f"View {view} reads FROM the materialized view {name}; INSERTs go into"
                 f" {where}, never into the view's name, so it would never fire.",
                 hint=f"Select FROM {where}.",
                 position=name.position,
             )
         case View():
-            raise QueryNotSupportedInMaterializedView(
+            raise errors.QueryNotSupportedInMaterializedView(
                 f"View {view} reads FROM the view {name}, into which nothing is inserted, so"
                 " it would never fire.",
                 hint=f"Select FROM the table that {name} reads, and write its query out.",
                 position=name.position,
             )
     if (name.database or database).lower() in ("system", "information_schema"):
-        raise QueryNotSupportedInMaterializedView(
+        raise errors.QueryNotSupportedInMaterializedView(
             f"View {view} reads FROM {name}, into which nothing is inserted.",
             hint="Select FROM a stored table.",
             position=name.position,
         )
-    raise UnknownTable(
+    raise errors.UnknownTable(
         f"Table {name} does not exist.",
         hint="The source must be there before the view.",
         position=name.position,
@@ -320,7 +317,7 @@ def _source(
 def _dimensions(plan: Plan, source: Table, name: str) -> tuple[str, ...]:
     """Stored tables other than the source that the query reads, through plain views too."""
     if any(isinstance(one, SystemScan) for one in walk_plan(plan.root)):
-        raise QueryNotSupportedInMaterializedView(
+        raise errors.QueryNotSupportedInMaterializedView(
             f"View {name} reads a system table, whose rows change without anybody's INSERT.",
             hint="Copy what it needs into a table.",
         )
@@ -335,7 +332,7 @@ def _check_names(name: str, plan: Plan) -> None:
     seen: set[str] = set()
     for column in plan.names:
         if column in seen:
-            raise DuplicateColumn(
+            raise errors.DuplicateColumn(
                 f"View {name} has two columns {column}.",
                 hint="Give one of them another name with AS.",
             )
@@ -350,7 +347,7 @@ def _refuse_circle(
     inputs = [source, *(table for table in joined if isinstance(table, Table))]
     circle = circle_of(snapshot, inputs, target)
     if circle:
-        raise TooDeepRecursion(
+        raise errors.TooDeepRecursion(
             f"View {name} would close a circle: {' -> '.join(circle)}.",
             hint="A table cannot receive what is made of its own rows; use another target, or join"
             " another table.",
@@ -362,7 +359,7 @@ def _refuse_depth(snapshot: Snapshot, name: str, source: Table, target: Table) -
     above = _levels(source.id, lambda t: [view.source_id for view in snapshot.views_into(t)])
     below = _levels(target.id, lambda t: [view.target_id for view in snapshot.views_on(t)])
     if above + 1 + below > CASCADE_DEPTH_MAX:
-        raise TooDeepRecursion(
+        raise errors.TooDeepRecursion(
             f"View {name} would be one of {above + 1 + below} that fire one after the other;"
             f" {CASCADE_DEPTH_MAX} may.",
             hint="Select from a table nearer to the first, or split the chain: INSERT … SELECT.",

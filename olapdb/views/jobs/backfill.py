@@ -438,12 +438,12 @@ def _say(
 ) -> None:
     job.progress(
         ChunkEvent(
-            phase,
+            phase,  # type: ignore[arg-type]
             "BACKFILL",
             view_name(view),
             chunk.index,
             total,
-            chunk.partition,  # type: ignore[arg-type]
+            chunk.partition,
             len(chunk.parts),
             chunk.rows,
             outcome.target_rows if outcome else 0,

@@ -280,14 +280,14 @@ class _Replay:
     ) -> None:
         self.job.progress(
             ChunkEvent(
-                phase,
+                phase,  # type: ignore[arg-type]
                 "REPLAY",
                 view_name(self.view),
                 index,
                 total,
                 partition,
                 0,
-                rows,  # type: ignore[arg-type]
+                rows,
                 target_rows,
                 None,
                 self.job.elapsed_ms,

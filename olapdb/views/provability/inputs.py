@@ -18,16 +18,7 @@ from dataclasses import dataclass, field, replace
 from olapdb.engine.combine import summed_columns
 from olapdb.engine.layout import TableLayout
 from olapdb.model.schema import Table
-from olapdb.plan import nodes
-from olapdb.plan.expressions import (
-    AggregateCall,
-    ColumnRef,
-    Expression,
-    InSubquery,
-    ScalarSubquery,
-    columns_of,
-    walk,
-)
+from olapdb.plan import expressions, nodes
 from olapdb.plan.tree import expressions_of
 from olapdb.types import AggregateFunction, SimpleAggregateFunction
 from olapdb.views.definition.query_shape import is_key_column
@@ -50,8 +41,8 @@ class _Rows:
     keyed: frozenset[str] = frozenset()
     keeps_keys: bool = True
 
-    def sees_only_keys(self, expression: Expression, schema: nodes.Schema) -> bool:
-        mine = columns_of(expression) & {field.name for field in schema}
+    def sees_only_keys(self, expression: expressions.Expression, schema: nodes.Schema) -> bool:
+        mine = expressions.columns_of(expression) & {field.name for field in schema}
         return self.table is None or mine <= self.keyed
 
     def distinct_is_whole(self, schema: nodes.Schema) -> bool:
@@ -116,10 +107,10 @@ class _Inputs:
             self._without_final(rows.table)
 
     def subqueries(self, node: nodes.Node) -> None:
-        for expression in (one for held in expressions_of(node) for one in walk(held)):
-            if isinstance(expression, ScalarSubquery):
+        for expression in (one for held in expressions_of(node) for one in expressions.walk(held)):
+            if isinstance(expression, expressions.ScalarSubquery):
                 self.whole(expression.plan)
-            elif isinstance(expression, InSubquery):
+            elif isinstance(expression, expressions.InSubquery):
                 rows = self.rows(expression.plan)
                 if rows.table is not None and not rows.distinct_is_whole(expression.plan.schema):
                     self._without_final(rows.table)
@@ -267,7 +258,9 @@ class _Inputs:
         there = rows.keeps_keys or not node.keys
         return _WHOLE if keyed and same and there else self._without_final(rows.table)
 
-    def _commutes(self, rows: _Rows, node: nodes.Aggregate, call: AggregateCall) -> bool:
+    def _commutes(
+        self, rows: _Rows, node: nodes.Aggregate, call: expressions.AggregateCall
+    ) -> bool:
         assert rows.table is not None
         if commutes(node.child, call, rows.table):
             return True
@@ -287,7 +280,7 @@ class _Inputs:
             )
         return self.joined(node, left, right)
 
-    def _distinct(self, child: nodes.Node, keys: tuple[Expression, ...]) -> _Rows:
+    def _distinct(self, child: nodes.Node, keys: tuple[expressions.Expression, ...]) -> _Rows:
         rows = self.rows(child)
         if keys:
             return self._blame(
@@ -314,8 +307,8 @@ class _Inputs:
 
 
 def _conditions(
-    keys: tuple[Expression, ...], residual: Expression | None
-) -> tuple[Expression, ...]:
+    keys: tuple[expressions.Expression, ...], residual: expressions.Expression | None
+) -> tuple[expressions.Expression, ...]:
     return keys if residual is None else (*keys, residual)
 
 
@@ -324,7 +317,7 @@ def _dropped_with_zeros(table: Table, summed: set[str]) -> bool:
     return bool(summed) and bool(table.engine.arguments)
 
 
-def _spelt(call: AggregateCall) -> str:
+def _spelt(call: expressions.AggregateCall) -> str:
     return call.name.partition("(")[0]
 
 
@@ -338,17 +331,17 @@ def is_totally_ordered(node: nodes.Node) -> bool:
             case nodes.Project(child=child, expressions=pairs):
                 made = dict(pairs)
                 read = [made[n] for n in wanted if n in made]
-                wanted = set().union(*(columns_of(e) for e in read))
+                wanted = set().union(*(expressions.columns_of(e) for e in read))
                 if ordered is not None:
                     refs = [made[n] for n in ordered if n in made]
-                    ordered = {e.name for e in refs if isinstance(e, ColumnRef)}
+                    ordered = {e.name for e in refs if isinstance(e, expressions.ColumnRef)}
                 node = child
             case nodes.Filter(child=child) | nodes.Limit(child=child) | nodes.LimitBy(child=child):
                 node = child
             case nodes.Sort(child=child, keys=keys):
                 if ordered is None:
                     by = (key.expression for key in keys)
-                    ordered = {e.name for e in by if isinstance(e, ColumnRef)}
+                    ordered = {e.name for e in by if isinstance(e, expressions.ColumnRef)}
                 node = child
             case nodes.Aggregate(keys=keys):
                 if not keys:

@@ -7,6 +7,7 @@ nor does what only looks at which keys there are.
 
 from __future__ import annotations
 
+from olapdb import types
 from olapdb.engine.combine import summed_columns
 from olapdb.engine.layout import TableLayout
 from olapdb.engine.summing_maps import nested_maps
@@ -14,15 +15,6 @@ from olapdb.functions import resolve_aggregate
 from olapdb.model.schema import Column, Table
 from olapdb.plan import nodes
 from olapdb.plan.expressions import AggregateCall, ColumnRef, Expression
-from olapdb.types import (
-    AggregateFunction,
-    DataType,
-    Decimal,
-    Float,
-    Integer,
-    SimpleAggregateFunction,
-    plain,
-)
 from olapdb.views.definition.query_shape import is_key_column, source_columns_of, traced
 
 
@@ -53,23 +45,23 @@ def commutes(node: nodes.Node, call: AggregateCall, table: Table) -> bool:
         return call.aggregate.merge_function in ("min", "max") or "uniq" in call.name.lower()
     if not table.engine.merges_values:
         return False
-    if isinstance(column.type, AggregateFunction):
+    if isinstance(column.type, types.AggregateFunction):
         return "Merge" in call.name
     base = call.name.removesuffix("State").removesuffix("SimpleState")
-    if isinstance(column.type, SimpleAggregateFunction):
+    if isinstance(column.type, types.SimpleAggregateFunction):
         return base == column.type.function and (base != "sum" or holds_sums(column.type.inner))
     is_summed = column.name in {one.name for one in summed_columns(TableLayout(table))}
     return is_summed and base == "sum" and holds_sums(column.type)
 
 
-def holds_sums(data_type: DataType) -> bool:
+def holds_sums(data_type: types.DataType) -> bool:
     """Whether a sum that is stored in the type and added up again is the sum of all: types of 64
     bits wrap as the sum itself does, narrower ones wrap earlier. A Decimal that outgrows its type is
     an error of the merge, never another value."""
-    match plain(data_type):
-        case Integer(bits=bits) | Float(bits=bits):
+    match types.plain(data_type):
+        case types.Integer(bits=bits) | types.Float(bits=bits):
             return bits >= 64
-        case Decimal():
+        case types.Decimal():
             return True
         case _:
             return False
@@ -78,11 +70,11 @@ def holds_sums(data_type: DataType) -> bool:
 def is_ordered(column: Column) -> bool:
     """Whether merges of the column depend on the order in which rows came."""
     match column.type:
-        case AggregateFunction(function=function, parameters=parameters, arguments=arguments):
+        case types.AggregateFunction(function=function, parameters=parameters, arguments=arguments):
             from olapdb.engine.combine import parameter_values
 
             found = resolve_aggregate(function, parameter_values(parameters), arguments)
-        case SimpleAggregateFunction(function=function, inner=inner):
+        case types.SimpleAggregateFunction(function=function, inner=inner):
             found = resolve_aggregate(function, (), (inner,))
         case _:
             return False

@@ -16,15 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from olapdb.errors import (
-    BackfillIncomplete,
-    BadArguments,
-    CommitConflict,
-    CommitUnknown,
-    Error,
-    UnknownTable,
-    ViewDiffers,
-)
+from olapdb import errors
 from olapdb.model.changes import (
     DataVersionIs,
     LeaseLive,
@@ -74,9 +66,9 @@ class Rebuild:
             return (begun,)
         try:
             return (begun, *self._finish(candidate_id))
-        except CommitUnknown:
+        except errors.CommitUnknown:
             raise
-        except Error as error:
+        except errors.Error as error:
             raise self._stopped(error, candidate_id) from error
 
     # --- make it whole, prove it, swap
@@ -96,7 +88,7 @@ class Rebuild:
             swapped = self._swap_while_proven(before, candidate_id)
             if swapped is not None:
                 return [*rows, swapped]
-        raise CommitConflict(
+        raise errors.CommitConflict(
             f"The source of the view changed {ROUNDS_MAX} times while it was rebuilt.",
             hint="Nothing was swapped.",
         )
@@ -173,7 +165,7 @@ class Rebuild:
         ):
             return None
         first = different[0]
-        raise ViewDiffers(
+        raise errors.ViewDiffers(
             f"Partition {first.partition} of the new target is {first.verdict}:"
             f" {first.missing} keys missing, {first.extra} extra, {first.differing} differing"
             f" ({', '.join(first.examples[:3]) or '; '.join(first.causes) or 'no example'})."
@@ -185,7 +177,7 @@ class Rebuild:
         for _ in range(SWAPS_MAX):
             try:
                 return self._swap(before, candidate_id)
-            except CommitConflict:
+            except errors.CommitConflict:
                 now, view = self._candidate(candidate_id)
                 compared = before.by_id(candidate_id)
                 moved = set(_data_versions(before, view)) - set(_data_versions(now, view))
@@ -232,13 +224,13 @@ class Rebuild:
             raise self._cancelled()
         return snapshot, found
 
-    def _cancelled(self) -> UnknownTable:
-        return UnknownTable(
+    def _cancelled(self) -> errors.UnknownTable:
+        return errors.UnknownTable(
             "The version that was being built is there no more: the rebuild was cancelled, or"
             " finished by another statement."
         )
 
-    def _stopped(self, error: Error, candidate_id: str) -> Error:
+    def _stopped(self, error: errors.Error, candidate_id: str) -> errors.Error:
         """The same error, saying what is now and how to go on; that the candidate is gone, where it
         failed for that."""
         snapshot = self.asked.services.catalog.snapshot()
@@ -254,9 +246,11 @@ class Rebuild:
             hint=f"{error.hint} SYSTEM REBUILD VIEW {name} goes on, SYSTEM CANCEL REBUILD VIEW"
             f" {name} gives it up.".strip(),
         )
-        if isinstance(error, CommitConflict) and isinstance(stopped, CommitConflict):
+        if isinstance(error, errors.CommitConflict) and isinstance(stopped, errors.CommitConflict):
             stopped.requirement = error.requirement
-        if isinstance(error, BackfillIncomplete) and isinstance(stopped, BackfillIncomplete):
+        if isinstance(error, errors.BackfillIncomplete) and isinstance(
+            stopped, errors.BackfillIncomplete
+        ):
             stopped.rows = error.rows
         return stopped
 
@@ -269,7 +263,7 @@ def cancel_rebuild(
     view = find_view(snapshot, view_id)
     candidate = view if view.standing == "candidate" else candidate_of(snapshot, view)
     if candidate is None:
-        raise BadArguments(
+        raise errors.BadArguments(
             f"No rebuild of {view_name(view)} is under way.",
             hint="SYSTEM ROLLBACK VIEW undoes one that is finished.",
         )

@@ -274,11 +274,11 @@ def row_of(
     """A row about the view as it is in the snapshot."""
     target = target_of(snapshot, view)
     return RebuildRow(
-        step,
+        step,  # type: ignore[arg-type]
         view_name(view),
         f"{target.database}.{target.name}",
         partition,
-        rows,  # type: ignore[arg-type]
+        rows,
         status,
         commit,
     )

@@ -15,15 +15,8 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from olapdb import errors
 from olapdb.bind import BindScope, bind_query
-from olapdb.errors import (
-    BypassRows,
-    CommitConflict,
-    Error,
-    HaveDependentObjects,
-    InternalError,
-    UnknownTable,
-)
 from olapdb.functions.base import Environment
 from olapdb.model.changes import (
     Change,
@@ -73,7 +66,7 @@ def previous_of(snapshot: Snapshot, view: MaterializedView) -> MaterializedView 
 def target_of(snapshot: Snapshot, view: MaterializedView) -> Table:
     found = snapshot.by_id(view.target_id)
     if not isinstance(found, Table):
-        raise UnknownTable(
+        raise errors.UnknownTable(
             f"The target of view {view_name(view)} does not exist.",
             hint=f"DROP VIEW {view_name(view)}, and create it anew.",
         )
@@ -102,7 +95,7 @@ class Exchange:
         """All that the exchange requires beside these, and its changes."""
         old, new = self.old, self.new
         if old.standing or new.stands_beside != old.id:
-            raise InternalError(f"{view_name(new)} is no version of {view_name(old)}.")
+            raise errors.InternalError(f"{view_name(new)} is no version of {view_name(old)}.")
         versions = versions_of(self.snapshot, old)
         needed: list[Requirement] = [
             RevisionIs(old.id, old.revision),
@@ -200,7 +193,7 @@ def refuse_dependents(snapshot: Snapshot, view: MaterializedView) -> None:
         return
     name = f"{target.database}.{target.name}"
     does = "writes" if others[0].target_id == target.id else "reads"
-    raise HaveDependentObjects(
+    raise errors.HaveDependentObjects(
         f"{view_name(view)} cannot change places with another version: {view_name(others[0])}"
         f" {does} its target {name}, and would stay with the old one.",
         hint=f"ALTER TABLE {view_name(view)} MODIFY QUERY keeps the target, and SYSTEM REPLAY VIEW"
@@ -215,7 +208,7 @@ def refuse_bypass(snapshot: Snapshot, view: MaterializedView) -> None:
         return
     target = target_of(snapshot, view)
     listed = ", ".join(f"{p or 'all'}: {n}" for p, n in by_hand.items())
-    raise BypassRows(
+    raise errors.BypassRows(
         f"The target {target.database}.{target.name} of {view_name(view)} holds rows that no view"
         f" made (rows by partition: {listed}); no other version has them.",
         hint=f"SYSTEM ADOPT VIEW {view_name(view)} where they are what the view makes, SYSTEM REPLAY"
@@ -237,20 +230,20 @@ def refuse_broken_views(
             error = _fails(item, after)
             if error is not None:
                 name = f"{item.database}.{item.name}"
-                raise HaveDependentObjects(
+                raise errors.HaveDependentObjects(
                     f"The view {name} would not work any more: {error.message}",
                     hint=f"CREATE OR REPLACE VIEW {name} so that it fits both versions, or DROP it"
                     " and create it afterwards.",
                 )
 
 
-def _fails(view: View, snapshot: Snapshot) -> Error | None:
+def _fails(view: View, snapshot: Snapshot) -> errors.Error | None:
     scope = BindScope(
         snapshot=snapshot, database=view.database, environment=Environment(database=view.database)
     )
     try:
         bind_query(parse_query(view.query), scope)
-    except Error as error:
+    except errors.Error as error:
         return error
     return None
 
@@ -286,7 +279,7 @@ def rollback(
         old = find_view(snapshot, view_id)
         new = previous_of(snapshot, old)
         if new is None:
-            raise UnknownTable(
+            raise errors.UnknownTable(
                 f"No previous version of {view_name(old)} is kept.",
                 hint="SYSTEM REBUILD VIEW keeps the version that it replaces, until it is dropped"
                 " or the next REBUILD replaces its successor.",
@@ -299,10 +292,10 @@ def rollback(
             done = services.catalog.apply(
                 Commit(tuple(requirements), tuple(changes), "ROLLBACK VIEW", query_id, statement)
             )
-        except CommitConflict:
+        except errors.CommitConflict:
             continue
         return (_rolled_back(services.catalog.snapshot(), old.id, new.id, done.number),)
-    raise CommitConflict(
+    raise errors.CommitConflict(
         f"View {view_name(old)} was changed by others {ATTEMPTS_MAX} times meanwhile.",
         hint="Nothing was changed; run it again.",
     )
