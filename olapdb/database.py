@@ -18,7 +18,7 @@ from olapdb.errors import BadArguments, CannotOpenWarehouse, ExternalToolMissing
 from olapdb.model.failpoint import Durability
 from olapdb.runtime.services import Services
 from olapdb.session import Session
-from olapdb.statements.context import Engine, PlanCache
+from olapdb.statements.context import OpenWarehouse, PlanCache
 from olapdb.system.registry import tables
 from olapdb.threads import end_with_process
 
@@ -62,7 +62,7 @@ class Database:
             self._scheduler = MergeScheduler(self.services, expire=_expire)
             self._scheduler.start()
         end_with_process(self)
-        self.engine = Engine(
+        self.engine = OpenWarehouse(
             services=self.services,
             executor=self.executor,
             background=self._scheduler,
@@ -164,11 +164,11 @@ class Database:
 
 def _open_parts(location: str, read_only: bool, durability: Durability) -> tuple[Catalog, Store]:
     from olapdb.catalog.sqlite.catalog import SqliteCatalog
-    from olapdb.runtime.failpoints import reach
+    from olapdb.runtime.failpoints import failpoint
     from olapdb.storage.store import LocalStore, MemoryStore
 
     if location == MEMORY:
-        return SqliteCatalog(MEMORY, reach=reach), MemoryStore(reach=reach)
+        return SqliteCatalog(MEMORY, reach=failpoint), MemoryStore(reach=failpoint)
     folder = Path(location)
     catalog_path = folder / CATALOG_FILE
     if not catalog_path.exists():
@@ -178,13 +178,13 @@ def _open_parts(location: str, read_only: bool, durability: Durability) -> tuple
                 hint="Check the path, or connect without read_only to make one.",
             )
         _make_folder(folder)
-    store = LocalStore(str(folder), durability, read_only=read_only, reach=reach)
+    store = LocalStore(str(folder), durability, read_only=read_only, reach=failpoint)
     catalog = SqliteCatalog(
         str(catalog_path),
         durability=durability,
         read_only=read_only,
         sync_files=store.sync,
-        reach=reach,
+        reach=failpoint,
     )
     return catalog, store
 

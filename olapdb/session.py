@@ -2,8 +2,8 @@
 
     text -> statements (sql) -> what each does (statements/*) -> Result
 
-A SELECT goes on: snapshot -> bind -> optimize -> execute (statements/select.py).  An INSERT:
-rows -> blocks -> stage source and views -> one commit (statements/insert.py, ingest/).
+A SELECT goes on: snapshot -> bind -> optimize -> execute (statements/query/select.py).  An INSERT:
+rows -> blocks -> stage source and views -> one commit (statements/dml/insert.py, ingest/).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, SupportsInt, TypeVar
 
 from olapdb import errors
 from olapdb.bind.placeholders import positional_count, refuse_surplus
-from olapdb.catalog.read_retry import read_again
+from olapdb.catalog.read_retry import retry_read
 from olapdb.config import Settings
 from olapdb.functions.base import Environment
 from olapdb.maintenance.damaged_parts import look_into_suspects
@@ -27,7 +27,7 @@ from olapdb.runtime.activity import RunningQuery
 from olapdb.sql import nodes
 from olapdb.statements.admin import check, kill, system_view
 from olapdb.statements.admin.readonly import refuse_if_readonly
-from olapdb.statements.context import Engine, Parameters, Progress, StatementContext
+from olapdb.statements.context import OpenWarehouse, Parameters, Progress, StatementContext
 from olapdb.statements.ddl import alter, create, drop, rename, undrop, views
 from olapdb.statements.dml import insert, mutations, optimize_truncate
 from olapdb.statements.introspect import show
@@ -49,7 +49,7 @@ def _parse(text: str) -> tuple[nodes.Statement, ...]:
 class Session:
     """A current database and settings on an open warehouse. Threads may share it."""
 
-    def __init__(self, engine: Engine, database: str, settings: Settings) -> None:
+    def __init__(self, engine: OpenWarehouse, database: str, settings: Settings) -> None:
         self.engine = engine
         self.database = database
         self.settings = settings
@@ -129,7 +129,7 @@ class Session:
         again: tuple[type[errors.Error], ...] = (errors.CatalogChanged,)
         if isinstance(statement, nodes.Query) and not _asks_for_snapshot(statement, context):
             again = (errors.CatalogChanged, errors.SnapshotTooOld)
-        return read_again(lambda: self._dispatch(statement, context), again)
+        return retry_read(lambda: self._dispatch(statement, context), again)
 
     def _dispatch(self, statement: nodes.Statement, context: StatementContext) -> Result:
         refuse_if_readonly(statement, context)
@@ -182,7 +182,7 @@ class Session:
                 changed = context.with_settings(statement.settings, takes_engine=True)
                 self.settings = changed.settings
                 return Result()
-            case nodes.Transaction():
+            case nodes.TransactionStatement():
                 return _transaction(statement)
             case nodes.CheckTable():
                 return check.check_tables(statement, context)
@@ -268,7 +268,7 @@ class Session:
         def answer() -> Result:
             nonlocal rows
             refuse_if_readonly(statement, context)
-            rows = read_again(
+            rows = retry_read(
                 lambda: system_view.rows_of(statement, context), (errors.CatalogChanged,)
             )
             return Result()
@@ -404,7 +404,7 @@ def _parse_any(text: str) -> tuple[nodes.Statement, ...]:
     return _parse.__wrapped__(text)
 
 
-def _transaction(statement: nodes.Transaction) -> Result:
+def _transaction(statement: nodes.TransactionStatement) -> Result:
     if statement.action == "ROLLBACK":
         raise errors.NotSupportedError(
             "There is nothing to roll back: each statement is one atomic commit.",

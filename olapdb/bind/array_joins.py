@@ -33,14 +33,14 @@ from olapdb.sql import nodes as sql
 
 if TYPE_CHECKING:
     from olapdb.bind.query import QueryBinder
-    from olapdb.bind.scope import Surroundings
+    from olapdb.bind.scope import BindContext
 
 
 def bind_array_join(
     queries: QueryBinder,
     join: sql.ArrayJoin,
     source: Relation,
-    surroundings: Surroundings,
+    surroundings: BindContext,
     aliases: Mapping[str, sql.Expression],
 ) -> Relation:
     """The relation of an ARRAY JOIN over that of what stands before it.

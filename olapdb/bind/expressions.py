@@ -36,7 +36,7 @@ from olapdb.sql import nodes as sql
 
 if TYPE_CHECKING:
     from olapdb.bind.query import QueryBinder
-    from olapdb.bind.scope import Surroundings
+    from olapdb.bind.scope import BindContext
 
 _REFUSED = {"untuple": "untuple is not supported yet; name the elements: t.1, t.2."}
 _CASTS = frozenset({"cast", "_cast"})
@@ -49,7 +49,7 @@ class ExpressionBinder:
         self,
         queries: QueryBinder,
         relation: Relation,
-        surroundings: Surroundings,
+        surroundings: BindContext,
         aliases: Mapping[str, sql.Expression] | None = None,
     ) -> None:
         self.queries, self.relation, self.surroundings = queries, relation, surroundings
@@ -153,7 +153,7 @@ class ExpressionBinder:
         finally:
             self.may_unnest = before
 
-    def inner(self) -> Surroundings:
+    def inner(self) -> BindContext:
         """What a subquery in an expression sees."""
         return self.queries.below(self.surroundings, self)
 

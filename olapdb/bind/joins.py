@@ -33,14 +33,14 @@ from olapdb.types import UINT8, DataType, ExactFloat, is_nullable, is_number, ma
 
 if TYPE_CHECKING:
     from olapdb.bind.query import QueryBinder
-    from olapdb.bind.scope import Surroundings
+    from olapdb.bind.scope import BindContext
 
-BindSource = Callable[["QueryBinder", "sql.Relation | None", "Surroundings"], Relation]
+BindSource = Callable[["QueryBinder", "sql.Relation | None", "BindContext"], Relation]
 Kind = Literal["INNER", "LEFT", "RIGHT", "FULL", "CROSS"]
 
 
 def bind_join(
-    queries: QueryBinder, join: sql.Join, surroundings: Surroundings, bind_source: BindSource
+    queries: QueryBinder, join: sql.Join, surroundings: BindContext, bind_source: BindSource
 ) -> Relation:
     """The relation of a join; NotSupportedError for PASTE, ASOF, and FULL with a condition other
     than equality."""
@@ -99,7 +99,7 @@ class _JoinBinding:
         self,
         queries: QueryBinder,
         join: sql.Join,
-        surroundings: Surroundings,
+        surroundings: BindContext,
         left: _Side,
         right: _Side,
     ) -> None:

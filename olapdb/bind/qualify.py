@@ -8,7 +8,7 @@ from dataclasses import replace
 from olapdb.bind.expressions import ExpressionBinder
 from olapdb.bind.query import QueryBinder
 from olapdb.bind.relation import Relation
-from olapdb.bind.scope import BindScope, Surroundings
+from olapdb.bind.scope import BindContext, BindScope
 from olapdb.bind.select import with_clause
 from olapdb.bind.sources import bind_source
 from olapdb.bind.stars import identifier_of, starred_columns
@@ -30,7 +30,7 @@ class _Qualifying:
     def __init__(self, queries: QueryBinder) -> None:
         self.queries = queries
 
-    def query(self, query: sql.Query, surroundings: Surroundings) -> sql.Query:
+    def query(self, query: sql.Query, surroundings: BindContext) -> sql.Query:
         surroundings = self.queries.below(surroundings)
         match query:
             case sql.SetOperation():
@@ -47,8 +47,8 @@ class _Qualifying:
                 raise InternalError(f"The binder does not know {type(query).__name__}.")
 
     def _with_items(
-        self, items: Sequence[sql.WithItem], surroundings: Surroundings
-    ) -> tuple[tuple[sql.WithItem, ...], Surroundings]:
+        self, items: Sequence[sql.WithItem], surroundings: BindContext
+    ) -> tuple[tuple[sql.WithItem, ...], BindContext]:
         made: list[sql.WithItem] = []
         for item in items:
             if item.query is not None:
@@ -58,7 +58,7 @@ class _Qualifying:
             surroundings = self.queries.with_tables((item,), surroundings)
         return tuple(made), surroundings
 
-    def _select(self, select: sql.Select, around: Surroundings) -> sql.Select:
+    def _select(self, select: sql.Select, around: BindContext) -> sql.Select:
         items, _ = self._with_items(select.with_items, around)
         inner = with_clause(self.queries, select, around)
         binder = None
@@ -82,7 +82,7 @@ class _Qualifying:
     def _changes(
         self,
         binder: ExpressionBinder | None,
-        around: Surroundings,
+        around: BindContext,
         replaced: frozenset[str] = frozenset(),
     ) -> _Change:
         """How nodes of one SELECT change; nested queries change by themselves. Columns that
@@ -113,13 +113,13 @@ class _Qualifying:
 
         return change
 
-    def _is_table(self, name: str, around: Surroundings) -> bool:
+    def _is_table(self, name: str, around: BindContext) -> bool:
         return (
             name not in around.tables
             and self.queries.scope.snapshot.find(around.database, name) is not None
         )
 
-    def _table(self, node: sql.TableReference, around: Surroundings) -> sql.TableReference:
+    def _table(self, node: sql.TableReference, around: BindContext) -> sql.TableReference:
         name = node.table
         if name.database is not None or name.name in around.tables:
             return node

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from olapdb import errors, functions
 from olapdb.bind import constants
 from olapdb.bind.names import NameAllocator
-from olapdb.bind.scope import BindScope, CommonTable, Surroundings
+from olapdb.bind.scope import BindContext, BindScope, CommonTable
 from olapdb.config import Settings, lookup
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import AggregateCall, Cast, ColumnRef, Expression, ScalarSubquery
@@ -62,10 +62,10 @@ class QueryBinder:
         self.names = NameAllocator()
         self.tables: dict[str, int] = {}
 
-    def surroundings(self) -> Surroundings:
-        return Surroundings(self.scope.database, self.scope.settings)
+    def surroundings(self) -> BindContext:
+        return BindContext(self.scope.database, self.scope.settings)
 
-    def below(self, surroundings: Surroundings, outer: object = None) -> Surroundings:
+    def below(self, surroundings: BindContext, outer: object = None) -> BindContext:
         """One level deeper; `outer` is the ExpressionBinder whose constants are visible there."""
         if surroundings.depth >= _DEPTH_MAX:
             raise errors.TooDeepRecursion(
@@ -80,7 +80,7 @@ class QueryBinder:
 
     # --- queries
 
-    def query(self, query: sql.Query, surroundings: Surroundings) -> BoundQuery:
+    def query(self, query: sql.Query, surroundings: BindContext) -> BoundQuery:
         from olapdb.bind.select import bind_select
 
         surroundings = _with_settings(query, surroundings)
@@ -92,12 +92,12 @@ class QueryBinder:
             case _:
                 raise errors.InternalError(f"The binder does not know {type(query).__name__}.")
 
-    def subquery(self, query: sql.Query, surroundings: Surroundings) -> BoundQuery:
+    def subquery(self, query: sql.Query, surroundings: BindContext) -> BoundQuery:
         return self.query(query, self.below(surroundings))
 
     def with_tables(
-        self, items: Sequence[sql.WithItem], surroundings: Surroundings, recursive: bool = False
-    ) -> Surroundings:
+        self, items: Sequence[sql.WithItem], surroundings: BindContext, recursive: bool = False
+    ) -> BindContext:
         """The surroundings with `WITH name AS (query)` added; each sees those before it."""
         named: set[str] = set()
         for item in items:
@@ -118,7 +118,7 @@ class QueryBinder:
 
     # --- set operations
 
-    def _set_operation(self, query: sql.SetOperation, surroundings: Surroundings) -> BoundQuery:
+    def _set_operation(self, query: sql.SetOperation, surroundings: BindContext) -> BoundQuery:
         surroundings = self.with_tables(query.with_items, surroundings)
         inner = self.below(surroundings)
         mode = self._mode(query, surroundings)
@@ -138,7 +138,7 @@ class QueryBinder:
         )
         return BoundQuery(node, _outputs(left, fields))
 
-    def _mode(self, query: sql.SetOperation, surroundings: Surroundings) -> str:
+    def _mode(self, query: sql.SetOperation, surroundings: BindContext) -> str:
         if query.mode:
             return query.mode
         if query.operator != "UNION":
@@ -154,7 +154,7 @@ class QueryBinder:
         return mode
 
     def _union_branches(
-        self, query: sql.SetOperation, mode: str, surroundings: Surroundings
+        self, query: sql.SetOperation, mode: str, surroundings: BindContext
     ) -> list[sql.Query]:
         """Flattened while the mode is the same: a long chain is one node, not a deep tree."""
         branches: list[sql.Query] = [query.right]
@@ -226,7 +226,7 @@ class QueryBinder:
 
     # --- subqueries as values
 
-    def scalar_subquery(self, query: sql.Query, surroundings: Surroundings) -> Expression:
+    def scalar_subquery(self, query: sql.Query, surroundings: BindContext) -> Expression:
         """One column gives Nullable(its type), several a tuple named after them."""
         bound = self.subquery(query, surroundings)
         if len(bound.columns) == 1:
@@ -242,7 +242,7 @@ class QueryBinder:
         name = self.names.unique("tuple")
         return ScalarSubquery(packed.type, plan.Project(bound.node, ((name, packed),)))
 
-    def exists(self, query: sql.Query, surroundings: Surroundings) -> Expression:
+    def exists(self, query: sql.Query, surroundings: BindContext) -> Expression:
         """Whether there is a row: a count of at most one."""
         bound = self.subquery(query, surroundings)
         count = functions.resolve_aggregate("count", (), ())
@@ -259,7 +259,7 @@ class QueryBinder:
         return ScalarSubquery(UINT8, made)
 
 
-def _with_settings(query: sql.Query, surroundings: Surroundings) -> Surroundings:
+def _with_settings(query: sql.Query, surroundings: BindContext) -> BindContext:
     """SETTINGS of the query itself. Below the outermost query those alone that decide what a query
     means; limits and the like are of the whole statement."""
     assert isinstance(query, sql.Select | sql.SetOperation)

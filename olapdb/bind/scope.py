@@ -53,11 +53,11 @@ class CommonTable:
     """`WITH name AS (query)`, bound anew at each use, where it was defined."""
 
     item: sql.WithItem
-    surroundings: Surroundings
+    surroundings: BindContext
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class BindContext:
     """What a query sees of what is around it. `outer` is the enclosing query's binder: its
     constants (WITH 5 AS n) may be used, its columns may not (a correlated subquery)."""
 

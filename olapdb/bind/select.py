@@ -20,7 +20,7 @@ from olapdb.bind.expressions import ExpressionBinder, bind_condition
 from olapdb.bind.grouping_sets import nullable_keys, sets_of
 from olapdb.bind.relation import Relation
 from olapdb.bind.result_names import result_name
-from olapdb.bind.scope import Surroundings
+from olapdb.bind.scope import BindContext
 from olapdb.bind.sources import bind_source
 from olapdb.bind.stars import expand_star
 from olapdb.bind.syntax import rewrite, walk
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Item:
+class SelectItem:
     """A column of SELECT: its result name, and where it was written."""
 
     name: str
@@ -60,7 +60,7 @@ class Order:
     position: Position | None
 
 
-def bind_select(queries: QueryBinder, select: sql.Select, surroundings: Surroundings) -> BoundQuery:
+def bind_select(queries: QueryBinder, select: sql.Select, surroundings: BindContext) -> BoundQuery:
     _refuse(select)
     aliases = aliases_of(select)
     surroundings = with_clause(queries, select, surroundings)
@@ -88,9 +88,7 @@ def _windows_of(select: sql.Select) -> dict[str, sql.WindowSpec]:
     return found
 
 
-def with_clause(
-    queries: QueryBinder, select: sql.Select, surroundings: Surroundings
-) -> Surroundings:
+def with_clause(queries: QueryBinder, select: sql.Select, surroundings: BindContext) -> BindContext:
     """WITH names of tables, and constants that FROM's subqueries may use."""
     expressions = {i.name: i.expression for i in select.with_items if i.expression is not None}
     if expressions:
@@ -188,16 +186,16 @@ class _SelectBinding:
 
     # --- binding the clauses
 
-    def _items(self) -> Iterator[Item]:
+    def _items(self) -> Iterator[SelectItem]:
         for column in self.select.columns:
             if isinstance(column, sql.Star):
                 for one in expand_star(self.binder, column):
-                    yield Item(one.name, one.expression, column.position)
+                    yield SelectItem(one.name, one.expression, column.position)
                 continue
             for expanded in self._with_columns(column):
                 bound = self.binder.bind(expanded)
                 name = result_name(self.binder, expanded)
-                yield Item(name, bound, expanded.position)
+                yield SelectItem(name, bound, expanded.position)
 
     def _with_columns(self, column: sql.Expression) -> list[sql.Expression]:
         """`COLUMNS('re') + 1` is one expression for each column that matches."""
@@ -228,7 +226,7 @@ class _SelectBinding:
         refuse_windows(bound, clause, node.position)
         return refuse_aggregates(bound, clause, node.position)
 
-    def _group_keys(self, items: Sequence[Item]) -> list[tuple[str, Expression]] | None:
+    def _group_keys(self, items: Sequence[SelectItem]) -> list[tuple[str, Expression]] | None:
         clause = self.select.group_by
         if clause is None:
             return None
@@ -243,7 +241,7 @@ class _SelectBinding:
         return self._keys_of(clause, items)
 
     def _members(
-        self, clause: Sequence[sql.Expression], items: Sequence[Item]
+        self, clause: Sequence[sql.Expression], items: Sequence[SelectItem]
     ) -> list[list[tuple[str, Expression]]]:
         """The keys of each of GROUPING SETS, which the parser gives as tuples."""
         if self._sets is None:
@@ -264,7 +262,7 @@ class _SelectBinding:
         return sets_of(kind, [e for _, e in keys])
 
     def _keys_of(
-        self, clause: Sequence[sql.Expression], items: Sequence[Item]
+        self, clause: Sequence[sql.Expression], items: Sequence[SelectItem]
     ) -> list[tuple[str, Expression]]:
         keys: list[tuple[str, Expression]] = []
         for node in clause:
@@ -282,7 +280,9 @@ class _SelectBinding:
             return [pair for e in node.elements for pair in self._elements(e)]
         return [(result_name(self.binder, node), self.binder.bind(node))]
 
-    def _positional(self, node: sql.Expression, items: Sequence[Item], clause: str) -> Item | None:
+    def _positional(
+        self, node: sql.Expression, items: Sequence[SelectItem], clause: str
+    ) -> SelectItem | None:
         """The column that an integer stands for; negative ones count from the end."""
         number = _integer_literal(node)
         if number is None or not self.positional:
@@ -293,7 +293,7 @@ class _SelectBinding:
             )
         return items[number - 1 if number > 0 else number]
 
-    def _orders(self, items: Sequence[Item]) -> Iterator[Order]:
+    def _orders(self, items: Sequence[SelectItem]) -> Iterator[Order]:
         clause = self.select.order_by
         if clause == "ALL":
             yield from (Order(i.expression, False, False, i.position) for i in items)
@@ -311,7 +311,7 @@ class _SelectBinding:
                 continue
             yield Order(bound, order.descending, bool(order.nulls_first), node.position)
 
-    def _limit_by_keys(self, items: Sequence[Item]) -> list[Expression]:
+    def _limit_by_keys(self, items: Sequence[SelectItem]) -> list[Expression]:
         """DISTINCT ON (…) is LIMIT 1 BY …"""
         select = self.select
         if select.distinct_on and select.limit_by is not None:
@@ -325,7 +325,7 @@ class _SelectBinding:
             bound.append(item.expression if item is not None else self.binder.bind(node))
         return bound
 
-    def _inner_position(self, item: Item) -> Position | None:
+    def _inner_position(self, item: SelectItem) -> Position | None:
         return item.position or self.select.position
 
     # --- building
@@ -354,7 +354,7 @@ class _SelectBinding:
     def _projected(
         self,
         node: plan.Node,
-        items: Sequence[Item],
+        items: Sequence[SelectItem],
         orders: Sequence[Order],
         limit_by: Sequence[Expression],
     ) -> BoundQuery:

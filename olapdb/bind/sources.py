@@ -15,7 +15,7 @@ from olapdb.bind.names import suggestion
 from olapdb.bind.partition_value import partition_value_column
 from olapdb.bind.query import BoundQuery, QueryBinder
 from olapdb.bind.relation import Qualifier, Relation, RelationColumn
-from olapdb.bind.scope import CommonTable, Surroundings
+from olapdb.bind.scope import BindContext, CommonTable
 from olapdb.bind.table_functions import bind_table_function
 from olapdb.bind.virtual import OF_PARTS, with_names
 from olapdb.model.schema import Column, MaterializedView, SchemaObject, Table, View
@@ -34,7 +34,7 @@ SYSTEM_DATABASES = frozenset({"system", "information_schema", "INFORMATION_SCHEM
 def bind_source(
     queries: QueryBinder,
     source: sql.Relation | None,
-    surroundings: Surroundings,
+    surroundings: BindContext,
     aliases: Mapping[str, sql.Expression] | None = None,
 ) -> Relation:
     """The relation of a FROM clause; one row without columns where there is none. `aliases` are
@@ -74,7 +74,7 @@ def empty_rows(count: int) -> pa.Table:
 
 
 def _table_reference(
-    queries: QueryBinder, source: sql.TableReference, surroundings: Surroundings
+    queries: QueryBinder, source: sql.TableReference, surroundings: BindContext
 ) -> Relation:
     if source.sample is not None:
         raise errors.NotSupportedError("SAMPLE is not supported yet.", position=source.position)
@@ -127,7 +127,7 @@ def _refuse_final(source: sql.TableReference, what: str) -> None:
 
 
 def _common_table(
-    queries: QueryBinder, common: CommonTable, source: sql.TableReference, around: Surroundings
+    queries: QueryBinder, common: CommonTable, source: sql.TableReference, around: BindContext
 ) -> Relation:
     assert common.item.query is not None
     inner = replace(common.surroundings, depth=around.depth)
@@ -137,12 +137,12 @@ def _common_table(
 
 
 def _view(
-    queries: QueryBinder, view: View, source: sql.TableReference, around: Surroundings
+    queries: QueryBinder, view: View, source: sql.TableReference, around: BindContext
 ) -> Relation:
     """The view's query in its own surroundings: no WITH name or alias of ours reaches it."""
     from olapdb.sql.parser import parse_query
 
-    own = Surroundings(view.database, queries.scope.settings, depth=around.depth)
+    own = BindContext(view.database, queries.scope.settings, depth=around.depth)
     bound = queries.subquery(parse_query(view.query), own)
     if len(view.columns) == len(bound.columns):
         bound = _as_columns(queries, bound, view.columns)
@@ -167,7 +167,7 @@ def _as_columns(queries: QueryBinder, bound: BoundQuery, columns: tuple[Column, 
 
 
 def _materialized_view(
-    queries: QueryBinder, view: MaterializedView, source: sql.TableReference, around: Surroundings
+    queries: QueryBinder, view: MaterializedView, source: sql.TableReference, around: BindContext
 ) -> Relation:
     """Its target's rows, under the view's columns."""
     target = queries.scope.snapshot.by_id(view.target_id)
@@ -206,7 +206,7 @@ def table_relation(
     queries: QueryBinder,
     table: Table,
     source: sql.TableReference,
-    surroundings: Surroundings,
+    surroundings: BindContext,
     qualifiers: tuple[Qualifier, ...] | None = None,
 ) -> Relation:
     """A scan of the columns that get used. ALIAS columns are computed on top of it, below joins."""
@@ -246,7 +246,7 @@ def _shown(table: Table, aliases_last: bool) -> list[Column]:
     return sorted(columns, key=lambda c: c.default_kind == "ALIAS") if aliases_last else columns
 
 
-def _is_final(table: Table, source: sql.TableReference, surroundings: Surroundings) -> bool:
+def _is_final(table: Table, source: sql.TableReference, surroundings: BindContext) -> bool:
     if source.final and not table.engine.combines:
         raise errors.IllegalFinal(
             f"FINAL has no meaning for {table.database}.{table.name}: {table.engine.name} does not "
@@ -261,7 +261,7 @@ class _TableScan:
     """Collects what is used of a table, then makes its Scan."""
 
     def __init__(
-        self, queries: QueryBinder, table: Table, final: bool, surroundings: Surroundings
+        self, queries: QueryBinder, table: Table, final: bool, surroundings: BindContext
     ) -> None:
         self.queries, self.table, self.final, self.surroundings = (
             queries,
@@ -316,7 +316,7 @@ def default_expression(
     queries: QueryBinder,
     table: Table,
     column: Column,
-    surroundings: Surroundings,
+    surroundings: BindContext,
     lookup: Callable[[Column], Expression],
 ) -> Expression:
     """A column's default or ALIAS expression over the stored columns; other ALIAS columns in it
@@ -342,7 +342,7 @@ def _deferred(
     queries: QueryBinder,
     table: Table,
     column: Column,
-    surroundings: Surroundings,
+    surroundings: BindContext,
     lookup: Callable[[Column], Expression],
 ) -> Callable[[], Expression]:
     inner = queries.below(surroundings)

@@ -18,7 +18,7 @@ from olapdb.types import UINT8, UINT64, DataType, Tuple
 
 if TYPE_CHECKING:
     from olapdb.bind.query import QueryBinder
-    from olapdb.bind.scope import Surroundings
+    from olapdb.bind.scope import BindContext
 
 _SERIES = ("generate_series", "generateseries")
 _NUMBERS = ("numbers", "numbers_mt", "zeros", "zeros_mt")
@@ -35,7 +35,7 @@ _ELSEWHERE = {
 
 
 def bind_table_function(
-    queries: QueryBinder, source: sql.TableFunction, surroundings: Surroundings
+    queries: QueryBinder, source: sql.TableFunction, surroundings: BindContext
 ) -> Relation:
     """The relation of `numbers(10)`, …; UnknownFunction or NotSupportedError for others."""
     name = source.name.lower()

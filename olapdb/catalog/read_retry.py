@@ -11,7 +11,7 @@ READ_ATTEMPTS_MAX = 10
 Answer = TypeVar("Answer")
 
 
-def read_again(
+def retry_read(
     read: Callable[[], Answer], worthless: tuple[type[Error], ...] = (CatalogChanged,)
 ) -> Answer:
     """What `read` gives; again, bounded, where it raised one of `worthless`."""

@@ -25,7 +25,7 @@ HELD_SECONDS_MAX = 10.0
 
 
 @dataclass
-class Turns:
+class FairRetry:
     """The attempts of one statement; `what` is told to those who wait for it."""
 
     services: Services

@@ -21,7 +21,7 @@ from olapdb.model.changes import Commit, Committed, LeaseLive
 from olapdb.model.part import Blocks, Contribution
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
-from olapdb.runtime.failpoints import reach
+from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
 from olapdb.storage.writer import StagedPart, write_part
 
@@ -58,7 +58,7 @@ class Transaction:
         threads: int = 0,
     ) -> StagedPart:
         """`write_part` under the transaction's lease."""
-        reach("stage.before_part")
+        failpoint("stage.before_part")
         staged = write_part(
             self._services.store,
             table,
@@ -75,7 +75,7 @@ class Transaction:
             threads=threads,
         )
         self.adopt(staged)
-        reach("stage.part_staged")
+        failpoint("stage.part_staged")
         return staged
 
     def adopt(self, staged: StagedPart) -> None:
@@ -100,7 +100,7 @@ class Transaction:
             raise InternalError("A transaction commits once.")
         for attempt in range(1, self._attempts_max + 1):
             commit = build(self._services.catalog.snapshot())
-            reach("transaction.before_commit")
+            failpoint("transaction.before_commit")
             self._settled = True  # whatever interrupts `apply`, its outcome is not known
             try:
                 committed = self._services.catalog.apply(commit)
@@ -114,7 +114,7 @@ class Transaction:
             except Error:
                 self._settled = False
                 raise
-            reach("transaction.committed")
+            failpoint("transaction.committed")
             return committed
         raise InternalError("A transaction makes at least one attempt.")
 

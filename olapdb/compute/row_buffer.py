@@ -18,7 +18,7 @@ TEXT_BYTES_MAX = (1 << 31) - 1
 """Of a column in one Arrow array: its offsets are 32 bits wide."""
 
 
-class HeldRows:
+class RowBuffer:
     """Batches of a schema, on an operator's account."""
 
     def __init__(self, schema: Schema, account: MemoryAccount) -> None:
@@ -70,7 +70,7 @@ def evaluate_held(
     column of theirs."""
     if isinstance(expression, ColumnRef) or batch.num_rows <= context.batch_rows:
         return evaluate_array(expression, batch, context.environment, context.subqueries)
-    computed = HeldRows((Field("value", expression.type),), account)
+    computed = RowBuffer((Field("value", expression.type),), account)
     for start in range(0, batch.num_rows, context.batch_rows):
         context.check()
         values = evaluate_array(

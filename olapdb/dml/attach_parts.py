@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from olapdb.dml.null_fill import converts, once_nullable, read_without_nulls
-from olapdb.dml.part_selection import Selection
+from olapdb.dml.part_selection import PartSelection
 from olapdb.errors import BadArguments, Error, IncompatibleColumns, UnsupportedMethod
 from olapdb.ingest.block_stager import layout_of
 from olapdb.ingest.read_parts import discard, discarding
 from olapdb.ingest.staged_insert import StagedInsert
-from olapdb.ingest.trigger import Surroundings
+from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.dimension_change import dimension_changed
 from olapdb.lineage.row_removal import RowChange, stored_table
 from olapdb.model.changes import (
@@ -32,7 +32,7 @@ from olapdb.model.columns import next_column_id, settled_version
 from olapdb.model.part import NewBlock, Part, detached_table, new_part_id
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
-from olapdb.runtime.failpoints import reach
+from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
 from olapdb.storage.writer import write_part
 
@@ -71,7 +71,7 @@ class Incoming:
             block = NewBlock(self.target.id, index)
             self.changes.append(AddBlock(block, part.rows, "attach"))
             self.changes.append(self._moved(part, block, around))
-            reach("attach.part_staged")
+            failpoint("attach.part_staged")
         owner = detached_table(self.source.id) if self.detached else self.source.id
         self.requirements += [
             SchemaIs(self.source.id, self.source.version),
@@ -101,7 +101,7 @@ class Incoming:
     def discard(self) -> None:
         discard(self.change.services, self.paths)
 
-    def _moved(self, part: Part, block: NewBlock, around: Surroundings) -> AddPart:
+    def _moved(self, part: Part, block: NewBlock, around: TriggerContext) -> AddPart:
         same_engine = (
             self.source.engine == self.target.engine
             and self.source.sorting_key == self.target.sorting_key
@@ -197,7 +197,7 @@ def check_structure(source: Table, target: Table) -> None:
 # --- statements ----------------------------------------------------------------------------------
 
 
-def attach_detached(change: RowChange, table_id: str, selection: Selection) -> MoveResult:
+def attach_detached(change: RowChange, table_id: str, selection: PartSelection) -> MoveResult:
     """Detached parts are the table's again, as new blocks."""
 
     def attempt(snapshot: Snapshot) -> MoveResult:
@@ -211,7 +211,7 @@ def attach_detached(change: RowChange, table_id: str, selection: Selection) -> M
 
 
 def attach_from(
-    change: RowChange, table_id: str, selection: Selection, source_id: str
+    change: RowChange, table_id: str, selection: PartSelection, source_id: str
 ) -> MoveResult:
     """Parts of another table are this table's too."""
 
@@ -225,7 +225,7 @@ def attach_from(
     return change.until_published(attempt)
 
 
-def drop_detached(change: RowChange, table_id: str, selection: Selection) -> MoveResult:
+def drop_detached(change: RowChange, table_id: str, selection: PartSelection) -> MoveResult:
     """Detached parts are gone for good."""
 
     def attempt(snapshot: Snapshot) -> MoveResult:

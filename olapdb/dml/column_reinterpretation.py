@@ -15,8 +15,8 @@ from olapdb.bind.syntax import rewrite, walk
 from olapdb.dml.mutation import Mutation
 from olapdb.dml.mutation_steps import FillNullsStep
 from olapdb.errors import DataError
-from olapdb.ingest.trigger import Surroundings
-from olapdb.lineage.type_change import alike, only_wider
+from olapdb.ingest.trigger import TriggerContext
+from olapdb.lineage.type_change import same_result, widened_only
 from olapdb.model.changes import Change, Invalidate
 from olapdb.model.columns import PartColumns, lacks
 from olapdb.model.part import Part
@@ -30,7 +30,7 @@ from olapdb.types import Decimal, Float, Integer, String, is_nullable, make_null
 
 
 @dataclass
-class Rereading:
+class ColumnReinterpretation:
     """The rows of `before`, read as `after` from now on. `tried` are parts whose values convert, by
     id: it lasts over the attempts of one statement, as parts never change."""
 
@@ -55,7 +55,7 @@ class Rereading:
         mutation.reread(
             self._closed(self._changed(parts) | self._retyped(pairs, joined=False), parts),
             self._closed(self._changed(parts) | self._retyped(pairs, joined=True), parts),
-            self._closed({o.name for o, n in pairs if only_wider(o.type, n.type)}, parts),
+            self._closed({o.name for o, n in pairs if widened_only(o.type, n.type)}, parts),
         )
 
     def told_by_writers(self, mutation: Mutation) -> list[Change]:
@@ -90,7 +90,9 @@ class Rereading:
 
     def _retyped(self, pairs: list[tuple[Column, Column]], *, joined: bool) -> set[str]:
         """Columns of the same values as before, of which a view may make other ones."""
-        return {old.name for old, new in pairs if not alike(old.type, new.type, joined=joined)}
+        return {
+            old.name for old, new in pairs if not same_result(old.type, new.type, joined=joined)
+        }
 
     def _closed(self, names: set[str], parts: list[Part]) -> frozenset[str]:
         """The columns, and those that are computed from them where they are read."""
@@ -140,7 +142,7 @@ class Rereading:
     def _try(self, part: Part, columns: list[Column], mutation: Mutation) -> None:
         if part.id in self.tried:
             return
-        around: Surroundings = mutation.settings_of
+        around: TriggerContext = mutation.settings_of
         nullable = [_as_nullable(c) for c in columns]
         wide = _with(self.after, nullable)
         reader = PartReader(

@@ -21,14 +21,14 @@ from olapdb.execute import ExecutionContext, run
 from olapdb.functions.base import Environment
 from olapdb.ingest.block_stager import layout_of
 from olapdb.ingest.read_parts import discard, discarding, read_rows
-from olapdb.ingest.trigger import Surroundings
-from olapdb.lineage.row_removal import Leaving, RowChange, stored_table
+from olapdb.ingest.trigger import TriggerContext
+from olapdb.lineage.row_removal import RowChange, RowRemoval, stored_table
 from olapdb.model.changes import AddPart, Change, PartsLive, RemoveParts
 from olapdb.model.part import Part
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.optimize import optimize
-from olapdb.runtime.failpoints import reach
+from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
 from olapdb.sql import nodes
 from olapdb.storage.writer import write_part
@@ -145,7 +145,7 @@ def rewrite(
 ) -> DeleteResult:
     """One commit in which these rows of these parts leave (offsets None: all of the part's)."""
     parts = tuple(part for part, _ in found)
-    leaving = Leaving(change, snapshot, table, parts)
+    leaving = RowRemoval(change, snapshot, table, parts)
     around = change.around(snapshot)
     staged: list[AddPart] = []
     removed = 0
@@ -168,7 +168,7 @@ def rewrite(
             removed += len(offsets)
             leaving.add(part, rows.filter(mask), len(offsets))
             staged.append(_staged(around, change, table, part, rows.filter(pc.invert(mask))))
-            reach("delete.part_rewritten")
+            failpoint("delete.part_rewritten")
     except BaseException:
         give_up()
         raise
@@ -180,7 +180,7 @@ def rewrite(
 
 
 def _staged(
-    around: Surroundings, change: RowChange, table: Table, part: Part, rows: pa.Table
+    around: TriggerContext, change: RowChange, table: Table, part: Part, rows: pa.Table
 ) -> AddPart:
     made = write_part(
         change.services.store,

@@ -13,7 +13,7 @@ from olapdb.errors import DataError
 from olapdb.execute import ExecutionContext, run
 from olapdb.functions import store_column
 from olapdb.ingest.arrays import one_array
-from olapdb.ingest.trigger import Surroundings
+from olapdb.ingest.trigger import TriggerContext
 from olapdb.model.part import Part
 from olapdb.model.schema import Column, Table
 from olapdb.optimize import optimize
@@ -33,7 +33,7 @@ def matching_rows(
     parts: Sequence[Part],
     where: nodes.Expression | None,
     assignments: Assignments,
-    around: Surroundings,
+    around: TriggerContext,
     parameters: Parameters,
 ) -> Iterator[tuple[Part, pa.Table]]:
     """Each of these parts with matching rows: their `_part_offset`, and the assigned values under
@@ -86,7 +86,7 @@ def _exactly(value: nodes.Expression, target: DataType) -> nodes.Expression:
 
 
 def _stored(
-    found: pa.Table, table: Table, types: Mapping[str, DataType], around: Surroundings
+    found: pa.Table, table: Table, types: Mapping[str, DataType], around: TriggerContext
 ) -> pa.Table:
     """The assigned values as their columns hold them; a DataError names the column of one that
     would be changed."""

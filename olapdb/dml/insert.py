@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from olapdb import errors
-from olapdb.commit.fair_retry import ATTEMPTS_MAX, Turns
+from olapdb.commit.fair_retry import ATTEMPTS_MAX, FairRetry
 from olapdb.commit.insert_throttle import insert_delay_ms
 from olapdb.dml.delivery import Delivery, Stretches
 from olapdb.dml.settle import settled
@@ -31,7 +31,7 @@ from olapdb.ingest.deduplication_key import refuse_tasks
 from olapdb.ingest.own_rows import Brought
 from olapdb.ingest.read_parts import Pin, discard, read_staged
 from olapdb.ingest.staged_insert import StagedInsert, ViewWrite, join_staged
-from olapdb.ingest.trigger import Surroundings
+from olapdb.ingest.trigger import TriggerContext
 from olapdb.ingest.view_failure import signed
 from olapdb.lineage.dimension_change import dimension_changed
 from olapdb.model.changes import (
@@ -48,7 +48,7 @@ from olapdb.model.frozen import FrozenSnapshot, freeze
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Invalidation
-from olapdb.runtime.failpoints import reach
+from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
 from olapdb.runtime.view_log import ViewExecution
 
@@ -232,7 +232,7 @@ class _Writer:
             raise
         if rows == 0 and not self.delivery.leaves_a_trace:
             return InsertResult(0, 0, None)
-        reach("insert.staged")
+        failpoint("insert.staged")
         staged = stager.staged(table.id, rows)
         try:
             self._wait_for_merges(staged, snapshot)
@@ -263,7 +263,7 @@ class _Writer:
         the snapshot is pinned."""
         staged = self._settle(staged, kept, snapshot)
         attempts_max = ATTEMPTS_MAX if self.delivery.admission is None else KEY_ATTEMPTS_MAX
-        turns = Turns(self.services, "INSERT")
+        turns = FairRetry(self.services, "INSERT")
         for attempt in range(attempts_max):
             try:
                 with turns.attempt():
@@ -282,7 +282,7 @@ class _Writer:
                 raise
             if committed is None:
                 continue
-            reach("insert.committed")
+            failpoint("insert.committed")
             self._notify(staged)
             self._log(staged, snapshot, lands=True)
             return InsertResult(
@@ -300,7 +300,7 @@ class _Writer:
 
     def _commit(self, staged: StagedInsert, snapshot: Snapshot, attempt: int) -> Committed | None:
         """None where others were faster; else what fails deletes what was staged."""
-        reach("insert.before_commit")
+        failpoint("insert.before_commit")
         try:
             return self._apply(staged, snapshot, attempt >= DIMENSION_ATTEMPTS_MAX)
         except errors.CommitConflict:
@@ -482,7 +482,7 @@ class _Writer:
         return pa.concat_tables(pieces)
 
     def _stager(self, snapshot: Snapshot, joined: Brought | None = None) -> BlockStager:
-        around = Surroundings(
+        around = TriggerContext(
             snapshot,
             self.services.store,
             self.services.cache,

@@ -10,22 +10,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from olapdb.dml.attach_parts import Incoming, MoveResult, check_structure
-from olapdb.dml.part_selection import Selection
+from olapdb.dml.part_selection import PartSelection
 from olapdb.errors import BadArguments
 from olapdb.ingest.read_parts import discarding, read_rows
 from olapdb.lineage.retention import FrozenKeys
-from olapdb.lineage.row_removal import Leaving, RowChange, stored_table
+from olapdb.lineage.row_removal import RowChange, RowRemoval, stored_table
 from olapdb.lineage.target_deletion import refuse_frozen
 from olapdb.model.changes import AddPart, Change, RemoveParts, Requirement
 from olapdb.model.part import Part, detached_table, new_part_id
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
-from olapdb.runtime.failpoints import reach
+from olapdb.runtime.failpoints import failpoint
 
 NOTHING = MoveResult(0, 0, None)
 
 
-def drop_parts(change: RowChange, table_id: str, selection: Selection) -> MoveResult:
+def drop_parts(change: RowChange, table_id: str, selection: PartSelection) -> MoveResult:
     """Removes them.  The views' slices that their rows reached become stale, or frozen where the
     change is retention; what leaves a view's target: see `target_rows`.
 
@@ -39,7 +39,7 @@ def drop_parts(change: RowChange, table_id: str, selection: Selection) -> MoveRe
     return change.until_published(attempt)
 
 
-def detach_parts(change: RowChange, table_id: str, selection: Selection) -> MoveResult:
+def detach_parts(change: RowChange, table_id: str, selection: PartSelection) -> MoveResult:
     """As `drop_parts`; the rows are kept beside the table, and ATTACH brings them back."""
 
     def attempt(snapshot: Snapshot) -> MoveResult:
@@ -52,7 +52,7 @@ def detach_parts(change: RowChange, table_id: str, selection: Selection) -> Move
 
 
 def move_parts(
-    change: RowChange, table_id: str, selection: Selection, target_id: str
+    change: RowChange, table_id: str, selection: PartSelection, target_id: str
 ) -> MoveResult:
     """They leave the table and are new blocks of the other one."""
 
@@ -70,7 +70,7 @@ def move_parts(
 
 
 def replace_parts(
-    change: RowChange, table_id: str, selection: Selection, source_id: str, *, allow_empty: bool
+    change: RowChange, table_id: str, selection: PartSelection, source_id: str, *, allow_empty: bool
 ) -> MoveResult:
     """The partition of the table leaves, that of the other table comes (and stays there too).
 
@@ -102,7 +102,7 @@ def replace_parts(
 def _with_incoming(
     incoming: Incoming,
     table: Table,
-    selection: Selection,
+    selection: PartSelection,
     leaving: Sequence[Part],
     coming: Sequence[Part],
 ) -> MoveResult:
@@ -133,7 +133,7 @@ def _remove(
     change: RowChange,
     snapshot: Snapshot,
     table: Table,
-    selection: Selection,
+    selection: PartSelection,
     parts: Sequence[Part],
     also: Sequence[Change],
     needed: Sequence[Requirement] = (),
@@ -141,18 +141,18 @@ def _remove(
     if not parts:
         return NOTHING
     _refuse_frozen(change, snapshot, table, parts)
-    leaving = Leaving(change, snapshot, table, parts)
+    leaving = RowRemoval(change, snapshot, table, parts)
     around = change.around(snapshot)
     for part in parts:
         rows = read_rows(around, table, part) if leaving.reads_rows else None
         leaving.add(part, rows, part.rows)
-    reach("move.rows_asked")
+    failpoint("move.rows_asked")
     ids = tuple(sorted(part.id for part in parts))
     commit = leaving.publish(
         [*selection.requirements(table, parts, snapshot.parts(table.id)), *needed],
         [RemoveParts(table.id, ids), *also],
     )
-    reach("move.committed")
+    failpoint("move.committed")
     return MoveResult(sum(part.rows for part in parts), len(parts), commit)
 
 

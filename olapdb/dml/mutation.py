@@ -46,7 +46,7 @@ from olapdb.ingest.block_stager import (
 )
 from olapdb.ingest.nested_columns import check_nested_sizes
 from olapdb.ingest.read_parts import discard, read_rows
-from olapdb.ingest.trigger import Surroundings
+from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.dimension_change import dimension_changed
 from olapdb.lineage.invalidation import touched_parts, watchers_are
 from olapdb.lineage.mutation_impact import StaleViews
@@ -64,7 +64,7 @@ from olapdb.model.part import Part
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.cache import Cache
-from olapdb.runtime.failpoints import reach
+from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
 from olapdb.storage.writer import write_part
 
@@ -79,7 +79,7 @@ class Mutation:
     services: Services
     snapshot: Snapshot
     table: Table
-    settings_of: Surroundings
+    settings_of: TriggerContext
     query_id: str
     statement: str
     parameters: Parameters = None
@@ -291,11 +291,11 @@ class Mutation:
 
     # --- rows
 
-    def _around(self) -> Surroundings:
+    def _around(self) -> TriggerContext:
         """The rows as the steps so far left them. Not the services' cache: what is bound here is
         a version of the table that may never come to be."""
         base = self.settings_of
-        return Surroundings(
+        return TriggerContext(
             self._visible(),
             self.services.store,
             self._cache,
@@ -304,10 +304,10 @@ class Mutation:
             base.cancelled,
         )
 
-    def _before(self) -> Surroundings:
+    def _before(self) -> TriggerContext:
         """As of the snapshot: views are bound to the tables as they are."""
         base = self.settings_of
-        return Surroundings(
+        return TriggerContext(
             self.snapshot,
             self.services.store,
             self.services.cache,
@@ -374,7 +374,7 @@ class Mutation:
             self.rows += count
             self.partitions[part.partition_id] = None
             self._touched[origin.id] = origin
-        reach("update.part_rewritten")
+        failpoint("update.part_rewritten")
 
     def _invalidate(self, part: Part, written: frozenset[str], changed: Iterable[pa.Table]) -> None:
         origin, _ = self._origin(part)

@@ -13,7 +13,7 @@ from olapdb.compute.batches import single_chunk
 from olapdb.engine.column_defaults import DefaultColumns
 from olapdb.functions import parse_type
 from olapdb.ingest.read_parts import read_rows
-from olapdb.ingest.trigger import Surroundings
+from olapdb.ingest.trigger import TriggerContext
 from olapdb.model.columns import PartColumns
 from olapdb.model.part import Part
 from olapdb.model.schema import Table
@@ -22,7 +22,7 @@ from olapdb.types import is_nullable, make_nullable
 
 
 def read_without_nulls(
-    around: Surroundings, table: Table, part: Part, columns: Sequence[str]
+    around: TriggerContext, table: Table, part: Part, columns: Sequence[str]
 ) -> tuple[pa.Table, pa.Array | None]:
     """All of the part, NULL of the named columns replaced by the column's default; and which rows
     had one (None: no row did)."""

@@ -13,7 +13,7 @@ from olapdb.model.schema import Table
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class PartSelection:
     """A partition by its id, a part by its name, or (neither given) everything."""
 
     partition: str | None = None

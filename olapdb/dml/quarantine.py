@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 from olapdb.dml.move_parts import set_aside
 from olapdb.errors import NoSuchDataPart
-from olapdb.lineage.row_removal import Leaving, RowChange, stored_table
+from olapdb.lineage.row_removal import RowChange, RowRemoval, stored_table
 from olapdb.model.changes import PartsLive, RemoveParts
 from olapdb.model.snapshot import Snapshot
-from olapdb.runtime.failpoints import reach
+from olapdb.runtime.failpoints import failpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +47,14 @@ def quarantine_part(change: RowChange, table_id: str, part: str) -> QuarantinedP
                 hint=f"CHECK TABLE {table.database}.{table.name} names those that are damaged.",
             )
         broken = found[0]
-        leaving = Leaving(change, snapshot, table, [broken])
+        leaving = RowRemoval(change, snapshot, table, [broken])
         leaving.add_unread(broken)
-        reach("move.rows_asked")
+        failpoint("move.rows_asked")
         commit = leaving.publish(
             [PartsLive(table.id, (broken.id,))],
             [RemoveParts(table.id, (broken.id,)), set_aside(snapshot, table, broken, "broken")],
         )
-        reach("move.committed")
+        failpoint("move.committed")
         return QuarantinedPart(broken.name, broken.partition_id, broken.path, broken.rows, commit)
 
     return change.until_published(attempt)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from olapdb.commit.fair_retry import ATTEMPTS_MAX, Turns
+from olapdb.commit.fair_retry import ATTEMPTS_MAX, FairRetry
 from olapdb.dml.find_rows import Parameters
 from olapdb.dml.mutation import Mutation
 from olapdb.dml.mutation_steps import Step
 from olapdb.errors import CommitConflict, UnknownTable
 from olapdb.ingest.read_parts import discarding
-from olapdb.ingest.trigger import Surroundings
+from olapdb.ingest.trigger import TriggerContext
 from olapdb.model.changes import Commit, LeaseLive, SchemaIs
 from olapdb.model.schema import Table
-from olapdb.runtime.failpoints import reach
+from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
 
 
@@ -33,7 +33,7 @@ def mutate(
     step: Step,
     *,
     kind: str,
-    around: Surroundings,
+    around: TriggerContext,
     query_id: str = "",
     statement: str = "",
     parameters: Parameters = None,
@@ -43,7 +43,7 @@ def mutate(
 
     Raises what `check_assignments` raises, and HaveDependentObjects on the target of a view.
     """
-    turns = Turns(services, kind)
+    turns = FairRetry(services, kind)
     for _ in range(ATTEMPTS_MAX):
         with turns.attempt(), services.catalog.pinned() as snapshot:
             table = snapshot.by_id(table_id)
@@ -57,7 +57,7 @@ def mutate(
                         return UpdateResult(0, 0, None)
                     requirements, changes = mutation.commit_data()
                     requirements.insert(0, SchemaIs(table.id, table.version))
-                    reach("update.before_commit")
+                    failpoint("update.before_commit")
                 except BaseException:
                     mutation.discard()
                     raise

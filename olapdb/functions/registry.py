@@ -11,12 +11,12 @@ from olapdb.errors import IllegalTypeOfArgument, UnknownFunction
 from olapdb.functions.arrays.lambdas import LambdaDefinition
 from olapdb.functions.base import Argument, ScalarCall
 from olapdb.functions.kernels.supertypes import NULL_TYPE
-from olapdb.functions.scalar import Definition, usual
+from olapdb.functions.scalar import ScalarDefinition, usual
 from olapdb.types import Nothing, plain
 
 
 @cache
-def definitions() -> tuple[Definition, ...]:
+def definitions() -> tuple[ScalarDefinition, ...]:
     """Every definition, family by family."""
     from olapdb.functions import arrays, casts, datetime, numeric, strings
 
@@ -25,8 +25,8 @@ def definitions() -> tuple[Definition, ...]:
 
 
 @cache
-def _by_name() -> Mapping[str, Definition]:
-    found: dict[str, Definition] = {}
+def _by_name() -> Mapping[str, ScalarDefinition]:
+    found: dict[str, ScalarDefinition] = {}
     for one in definitions():
         for name in (one.name, *one.aliases):
             found[name] = one
@@ -35,7 +35,7 @@ def _by_name() -> Mapping[str, Definition]:
     return MappingProxyType(found)
 
 
-def find(name: str) -> Definition | None:
+def find(name: str) -> ScalarDefinition | None:
     """The definition of a name, in any case where ClickHouse takes any."""
     table = _by_name()
     return table.get(name) or table.get(f"\0{name.lower()}")

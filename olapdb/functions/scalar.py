@@ -61,7 +61,7 @@ Resolver: TypeAlias = Callable[[str, Sequence[Argument]], ScalarCall]
 
 
 @dataclass(frozen=True)
-class Definition:
+class ScalarDefinition:
     """A function under its name; `maximum` None: any number of arguments."""
 
     name: str
@@ -121,14 +121,14 @@ def define(
     monotonic: bool = False,
     volatility: Volatility = "pure",
     keeps_constants: bool = False,
-) -> Definition:
+) -> ScalarDefinition:
     """A function with ClickHouse's usual treatment of NULL, LowCardinality and constants."""
     minimum, maximum = count if isinstance(count, tuple) else (count, count)
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
         return usual(spelt, arguments, rule, kernel, native, monotonic, volatility, keeps_constants)
 
-    return Definition(name, resolve, minimum, maximum, aliases, insensitive)
+    return ScalarDefinition(name, resolve, minimum, maximum, aliases, insensitive)
 
 
 def usual(
@@ -219,10 +219,10 @@ def custom(
     count: int | tuple[int, int | None] = 1,
     aliases: tuple[str, ...] = (),
     insensitive: bool = False,
-) -> Definition:
+) -> ScalarDefinition:
     """A function that treats NULL and types by itself."""
     minimum, maximum = count if isinstance(count, tuple) else (count, count)
-    return Definition(name, resolver, minimum, maximum, aliases, insensitive)
+    return ScalarDefinition(name, resolver, minimum, maximum, aliases, insensitive)
 
 
 def illegal(name: str, data_type: DataType, wanted: str) -> errors.IllegalTypeOfArgument:

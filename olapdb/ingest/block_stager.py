@@ -33,7 +33,7 @@ from olapdb.ingest.own_rows import (
 )
 from olapdb.ingest.parallel_views import run_branches
 from olapdb.ingest.staged_insert import StagedInsert, ViewWrite, join_staged, join_views, shifted
-from olapdb.ingest.trigger import NO_LIMITS, BoundView, Surroundings, bound_view, fire, pushing_to
+from olapdb.ingest.trigger import NO_LIMITS, BoundView, TriggerContext, bound_view, fire, pushing_to
 from olapdb.ingest.view_failure import failure_note
 from olapdb.ingest.view_guardrails import Cost, ViewLimits
 from olapdb.model.changes import (
@@ -52,7 +52,7 @@ from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import CoverageRow
 from olapdb.result import QueryStatistics
 from olapdb.runtime.cache import Cache
-from olapdb.runtime.failpoints import reach
+from olapdb.runtime.failpoints import failpoint
 from olapdb.storage.store import Store
 from olapdb.storage.writer import write_part
 from olapdb.threads import ThreadPool
@@ -88,7 +88,7 @@ def stage_insert(
     the store.  Raises what views raise, naming the view; staged files are then the lease's
     leavings, for vacuum.
     """
-    around = Surroundings(
+    around = TriggerContext(
         snapshot, store, cache, settings, environment, cancelled or threading.Event()
     )
     stager = BlockStager(around, lease_id)
@@ -107,7 +107,7 @@ class BlockStager:
     so far; else these parts, which an earlier firing staged.
     """
 
-    around: Surroundings
+    around: TriggerContext
     lease_id: str
     inline: bool = True
     parallel: bool | None = None
@@ -139,7 +139,7 @@ class BlockStager:
             self._write_beside(table, block, number)
             return number
         self._write(table, block, number, ())
-        reach("insert.source_staged")
+        failpoint("insert.source_staged")
         self.cascade(table, block, number, 0)
         return number
 
@@ -159,7 +159,7 @@ class BlockStager:
                 wait((writing,))
                 self._changes[at:at] = written
             writing.result()
-        reach("insert.source_staged")
+        failpoint("insert.source_staged")
 
     def adopt_block(self, table: Table, parts: tuple[AddPart, ...], block: pa.Table) -> None:
         """A block whose own parts were staged before: only its cascade is made anew."""
@@ -391,7 +391,7 @@ class BlockStager:
             self._changes.append(failure_note(view, block.num_rows, error))
             return
         self._views.append(write)
-        reach("insert.view_fired")
+        failpoint("insert.view_fired")
         self.cascade(target, made, new, depth + 1)
 
     def _measured(
@@ -545,7 +545,7 @@ def _without_blocks(contributions: tuple[Contribution, ...]) -> tuple[Contributi
     return tuple(replace(one, blocks=()) for one in contributions)
 
 
-def layout_of(table: Table, around: Surroundings) -> TableLayout:
+def layout_of(table: Table, around: TriggerContext) -> TableLayout:
     """The table's layout, its keys bound once for each version of the table."""
     key = ("layout", table.id, table.version, table.indexes)
     return around.cache.get_or_make(key, lambda: TableLayout(table))

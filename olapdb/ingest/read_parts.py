@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from olapdb.engine.column_defaults import DefaultColumns, read_filled
 from olapdb.errors import CommitUnknown, Error
-from olapdb.ingest.trigger import Surroundings
+from olapdb.ingest.trigger import TriggerContext
 from olapdb.model.changes import AddPart
 from olapdb.model.part import Part
 from olapdb.model.schema import Table
@@ -20,7 +20,7 @@ from olapdb.storage.store import Store
 
 
 def read_rows(
-    around: Surroundings, table: Table, part: Part, columns: Sequence[str] | None = None
+    around: TriggerContext, table: Table, part: Part, columns: Sequence[str] | None = None
 ) -> pa.Table:
     """Stored columns (None: all) of a live part, in the table's order; those that the part is too
     old to have are filled with their defaults."""
@@ -28,7 +28,7 @@ def read_rows(
 
 
 def read_pieces(
-    around: Surroundings,
+    around: TriggerContext,
     table: Table,
     part: Part,
     rows_max: int,
@@ -54,7 +54,7 @@ def read_pieces(
 
 
 def _filled(
-    around: Surroundings,
+    around: TriggerContext,
     table: Table,
     reader: PartReader,
     names: list[str],

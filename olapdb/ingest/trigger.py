@@ -36,7 +36,7 @@ from olapdb.storage.store import Store
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class TriggerContext:
     """What a trigger runs in. `settings` are those of the statement that fires it (limits only:
     what changes the view's meaning is frozen in the view)."""
 
@@ -80,7 +80,7 @@ NO_LIMITS = ViewLimits()
 LIMITS = ("max_memory_usage", "max_execution_time", "max_threads")
 
 
-def bound_view(view: MaterializedView, around: Surroundings) -> BoundView:
+def bound_view(view: MaterializedView, around: TriggerContext) -> BoundView:
     """Bound once for each definition and each version of what it reads and writes.
 
     Raises UnknownTable where its target or a table that it reads is gone, and the binder's
@@ -93,7 +93,7 @@ def bound_view(view: MaterializedView, around: Surroundings) -> BoundView:
 def fire(
     bound: BoundView,
     block: pa.Table,
-    around: Surroundings,
+    around: TriggerContext,
     *,
     parts: Mapping[str, Sequence[Part]] | None = None,
     limits: ViewLimits | None = None,
@@ -148,7 +148,7 @@ def _versions(view: MaterializedView, snapshot: Snapshot) -> tuple[tuple[str, in
     return tuple((item.id, item.version) for item in found if item is not None)
 
 
-def _bind(view: MaterializedView, around: Surroundings) -> BoundView:
+def _bind(view: MaterializedView, around: TriggerContext) -> BoundView:
     target = around.snapshot.by_id(view.target_id)
     if not isinstance(target, Table):
         raise UnknownTable(
@@ -176,6 +176,6 @@ def _environment(view: MaterializedView, environment: Environment) -> Environmen
     return replace(environment, zone=view.zone, database=view.database)
 
 
-def _settings(view: MaterializedView, around: Surroundings) -> Mapping[str, object]:
+def _settings(view: MaterializedView, around: TriggerContext) -> Mapping[str, object]:
     limits = {n: around.settings[n] for n in LIMITS if n in around.settings}
     return {**dict(view.settings), **limits}

@@ -21,8 +21,8 @@ from olapdb.errors import Error, QueryWasCancelled
 from olapdb.functions.base import Environment
 from olapdb.ingest.block_stager import dimension_requirements
 from olapdb.ingest.read_parts import Pin
-from olapdb.ingest.trigger import LIMITS, Surroundings, bound_view
-from olapdb.lineage.dimension_impact import Reach, TableChange
+from olapdb.ingest.trigger import LIMITS, TriggerContext, bound_view
+from olapdb.lineage.dimension_impact import DimensionImpact, TableChange
 from olapdb.lineage.invalidation import StaleSlices, touched_parts
 from olapdb.model.changes import (
     AddPart,
@@ -163,7 +163,7 @@ class _Lookup:
         try:
             with Pin(self.services, self.snapshot.number):
                 bound = bound_view(self.view, around).unchecked()
-                found = Reach(bound, around, changes, parts, rows_max).target_rows()
+                found = DimensionImpact(bound, around, changes, parts, rows_max).target_rows()
                 if found is None:
                     return None
                 for rows in found:
@@ -189,9 +189,9 @@ class _Lookup:
         needed += [one for one, _ in dimension_requirements(self.view, self.snapshot)]
         return needed
 
-    def _around(self) -> Surroundings:
+    def _around(self) -> TriggerContext:
         limits = {name: self.settings[name] for name in LIMITS if name in self.settings}
-        return Surroundings(
+        return TriggerContext(
             self.snapshot,
             self.services.store,
             self.services.cache,

@@ -30,8 +30,14 @@ from olapdb.execute import ExecutionContext, run
 from olapdb.execute.pruning.granule_selection import Selector, live_parts
 from olapdb.ingest.arrays import one_array
 from olapdb.ingest.own_rows import inline_of, numbered, with_inline
-from olapdb.ingest.trigger import BoundView, Surroundings
-from olapdb.lineage.dimension_sites import Place, is_grouped, kept_to, places, reads_one_by_one
+from olapdb.ingest.trigger import BoundView, TriggerContext
+from olapdb.lineage.dimension_sites import (
+    JoinSite,
+    is_grouped,
+    join_sites,
+    kept_to,
+    reads_one_by_one,
+)
 from olapdb.model.changes import AddPart, Change, RemoveParts
 from olapdb.model.part import Part
 from olapdb.model.schema import Table
@@ -85,11 +91,11 @@ class TableChange:
 
 
 @dataclass(frozen=True)
-class Reach:
+class DimensionImpact:
     """One view, its dimensions that change, and the parts of its source that it has seen."""
 
     bound: BoundView
-    around: Surroundings
+    around: TriggerContext
     changes: Mapping[str, TableChange]
     source_parts: Sequence[Part]
     source_rows_max: int
@@ -98,7 +104,7 @@ class Reach:
         """Rows of the target's stored columns that the change adds, takes or alters, and perhaps
         others. None where that cannot be told, or where too many rows of the source would have to
         be read.  Raises what the view raises."""
-        found = places(self.bound.plan.root, self.bound.view.source_id, frozenset(self.changes))
+        found = join_sites(self.bound.plan.root, self.bound.view.source_id, frozenset(self.changes))
         if found is None:
             return None
         plans = [plan for place in found if (plan := self._plan(place)) is not None]
@@ -108,7 +114,7 @@ class Reach:
 
     # --- what changed
 
-    def _plan(self, place: Place) -> Plan | None:
+    def _plan(self, place: JoinSite) -> Plan | None:
         """The view's plan over the rows that meet a changed one; None where nothing changed."""
         met = self._changed_rows(place)
         if met.num_rows == 0:
@@ -122,7 +128,7 @@ class Reach:
         root = kept_to(self.bound.plan.root, place, met, keys)
         return optimize(replace(self.bound.plan, root=root))
 
-    def _changed_rows(self, place: Place) -> pa.Table:
+    def _changed_rows(self, place: JoinSite) -> pa.Table:
         """The distinct rows of the place's side that differ."""
         side = place.side
         plan = Plan(side, tuple((f.name, f.name) for f in side.schema))

@@ -29,7 +29,7 @@ Path = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Place:
+class JoinSite:
     """A join, or a node with `arguments IN (SELECT … FROM dimension)`. `side` is the plan of the
     rows that the source's rows meet."""
 
@@ -44,7 +44,9 @@ class Place:
         return self.join is None or self.join.strictness in ("SEMI", "ANTI")
 
 
-def places(root: nodes.Node, source_id: str, changed: frozenset[str]) -> tuple[Place, ...] | None:
+def join_sites(
+    root: nodes.Node, source_id: str, changed: frozenset[str]
+) -> tuple[JoinSite, ...] | None:
     """Where rows of the source meet one of the changed tables.
 
     None where the result is not made of the source's rows one by one (LIMIT, HAVING, a second
@@ -53,7 +55,7 @@ def places(root: nodes.Node, source_id: str, changed: frozenset[str]) -> tuple[P
     """
     if any(_is_volatile(e) for node in walk_nodes(root) for e in expressions_of(node)):
         return None
-    found: list[Place] = []
+    found: list[JoinSite] = []
     for place in _places(root, source_id, changed, (), grouped=False):
         if place is None:
             return None
@@ -83,7 +85,7 @@ def is_grouped(root: nodes.Node) -> bool:
 
 def _places(
     node: nodes.Node, source_id: str, changed: frozenset[str], path: Path, *, grouped: bool
-) -> Iterator[Place | None]:
+) -> Iterator[JoinSite | None]:
     """The places at and below the node; None among them where it cannot be told."""
     if not _reads(node, changed):
         return
@@ -98,7 +100,7 @@ def _places(
             elif _reads(right, changed):
                 known = _is_row_wise(left) and bool(right.schema)
                 known = known and not _reads(right, frozenset({source_id}))
-                yield Place(path, right, join=node) if known else None
+                yield JoinSite(path, right, join=node) if known else None
             below: tuple[nodes.Node, ...] = (left,)
         case nodes.Aggregate(child=child):
             if grouped:
@@ -127,7 +129,7 @@ def _places(
 
 def _places_in_expressions(
     node: nodes.Node, changed: frozenset[str], path: Path
-) -> Iterator[Place | None]:
+) -> Iterator[JoinSite | None]:
     for expression in expressions_of(node):
         for one in expressions.walk(expression):
             match one:
@@ -139,7 +141,7 @@ def _places_in_expressions(
                     )
                     known = known and all(_is_row_wise(child) for child in node.children())
                     known = known and not any(_asks(a, changed) for a in one.arguments)
-                    yield Place(path, plan, subquery=one) if known else None
+                    yield JoinSite(path, plan, subquery=one) if known else None
 
 
 def _asks(expression: expressions.Expression, changed: frozenset[str]) -> bool:
@@ -186,7 +188,7 @@ def _reads(node: nodes.Node, table_ids: frozenset[str]) -> bool:
 
 
 def kept_to(
-    root: nodes.Node, place: Place, met: pa.Table, keys: Mapping[int, pa.Array]
+    root: nodes.Node, place: JoinSite, met: pa.Table, keys: Mapping[int, pa.Array]
 ) -> nodes.Node:
     """The plan, its rows at the place kept to those that meet one of the rows `met` of its side.
 

@@ -18,10 +18,10 @@ from olapdb.errors import Error
 from olapdb.functions import readable
 from olapdb.ingest.arrays import one_array
 from olapdb.ingest.block_stager import VOID_PARTITION, layout_of
-from olapdb.ingest.trigger import Surroundings, bound_view, fire
+from olapdb.ingest.trigger import TriggerContext, bound_view, fire
 from olapdb.lineage.sorting_key import key_columns
-from olapdb.model.changes import Change, Invalidate, NotCovered, Requirement, WatchersAre
-from olapdb.model.contributions import SharedBlocks, booked, brings_rows, meets
+from olapdb.model.changes import Change, Invalidate, NotCovered, Requirement, ViewsOnTableAre
+from olapdb.model.contributions import SharedBlocks, brings_rows, contributed_blocks, meets
 from olapdb.model.part import Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
@@ -43,7 +43,7 @@ class StaleSlices:
     def of(view: MaterializedView) -> StaleSlices:
         return StaleSlices(view, {}, {})
 
-    def add(self, around: Surroundings, *blocks: pa.Table) -> None:
+    def add(self, around: TriggerContext, *blocks: pa.Table) -> None:
         """The slices that source rows (the source's stored columns) contribute to. `blocks` are one
         piece of the change, such as rows as they were and as they are: a key that several of them
         reach counts once."""
@@ -60,7 +60,7 @@ class StaleSlices:
         if whole.num_rows:
             self.add_made(bound.target, whole, around)
 
-    def add_made(self, target: Table, rows: pa.Table, around: Surroundings) -> None:
+    def add_made(self, target: Table, rows: pa.Table, around: TriggerContext) -> None:
         """Rows of the target that the change adds, takes or alters: keys count once."""
         for partition, _, piece in layout_of(target, around).split(rows):
             self.note(target, partition, piece, around)
@@ -72,7 +72,7 @@ class StaleSlices:
                 examples += [one for one in dict.fromkeys(found) if one not in examples]
                 del examples[KEY_EXAMPLES_MAX:]
 
-    def note(self, target: Table, partition: str, rows: pa.Table, around: Surroundings) -> None:
+    def note(self, target: Table, partition: str, rows: pa.Table, around: TriggerContext) -> None:
         """Told of every piece of a slice that was reached."""
 
     def add_all(self, rows: int) -> None:
@@ -183,13 +183,13 @@ def reached_by_names(
     found = {
         partition
         for partition, parts in by_slice.items()
-        if meets(booked(view.id, parts).ranges(part.partition_id), part.block_range)
+        if meets(contributed_blocks(view.id, parts).ranges(part.partition_id), part.block_range)
     }
     if VOID_PARTITION in found:
         return None
     return frozenset(found.union(one for one in stale if one is not None))
 
 
-def watchers_are(snapshot: Snapshot, table_id: str) -> WatchersAre:
+def watchers_are(snapshot: Snapshot, table_id: str) -> ViewsOnTableAre:
     """That the views that were asked are still all that there are."""
-    return WatchersAre(table_id, tuple((v.id, v.version) for v in snapshot.views_on(table_id)))
+    return ViewsOnTableAre(table_id, tuple((v.id, v.version) for v in snapshot.views_on(table_id)))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from olapdb.errors import Error
-from olapdb.ingest.trigger import Surroundings, bound_view
+from olapdb.ingest.trigger import TriggerContext, bound_view
 from olapdb.lineage.dimension_change import dimension_views
 from olapdb.lineage.invalidation import StaleSlices, touched_parts
 from olapdb.lineage.type_change import width_tells
@@ -34,7 +34,7 @@ class StaleViews:
 
     snapshot: Snapshot
     table: Table
-    around: Surroundings
+    around: TriggerContext
     slices: dict[str, StaleSlices] = field(default_factory=dict)
     rejoined: set[str] = field(default_factory=set)
     _read: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class StaleViews:
         columns: frozenset[str],
         joined: frozenset[str],
         wider: frozenset[str],
-        after: Surroundings,
+        after: TriggerContext,
     ) -> list[MaterializedView]:
         """The views on the table for which rows read otherwise in these columns tell; those for
         which the table's columns `joined` do are `rejoined`. `wider` are columns whose integers
@@ -89,7 +89,7 @@ class StaleViews:
         view: MaterializedView,
         columns: frozenset[str],
         wider: frozenset[str],
-        after: Surroundings,
+        after: TriggerContext,
     ) -> bool:
         read = self._columns_of(view)
         if read & columns:
@@ -99,7 +99,7 @@ class StaleViews:
             return self._binds_otherwise(view, after)
         return bool(read & wider) and width_tells(bound_view(view, self.around).plan.root)
 
-    def _binds_otherwise(self, view: MaterializedView, after: Surroundings) -> bool:
+    def _binds_otherwise(self, view: MaterializedView, after: TriggerContext) -> bool:
         """Whether the view computes other expressions of the altered table: of an ALIAS column a plan
         has the expression, not the name."""
         try:

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from olapdb.engine.layout import TableLayout
 from olapdb.ingest.block_stager import layout_of
-from olapdb.ingest.trigger import Surroundings
+from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.invalidation import StaleSlices
 from olapdb.model.changes import Change, Retain
 from olapdb.model.fingerprints import check_is_current
@@ -175,7 +175,7 @@ class FrozenSlices(StaleSlices):
     def of(view: MaterializedView) -> FrozenSlices:
         return FrozenSlices(view, {}, {})
 
-    def note(self, target: Table, partition: str, rows: pa.Table, around: Surroundings) -> None:
+    def note(self, target: Table, partition: str, rows: pa.Table, around: TriggerContext) -> None:
         self.bounds.setdefault(partition, []).append(key_bounds(layout_of(target, around), rows))
 
     def add_all(self, rows: int) -> None:
@@ -202,7 +202,7 @@ class WatchedSlices(StaleSlices):
     frozen: FrozenKeys = field(default_factory=FrozenKeys)
     hit: set[str | None] = field(default_factory=set)
 
-    def note(self, target: Table, partition: str, rows: pa.Table, around: Surroundings) -> None:
+    def note(self, target: Table, partition: str, rows: pa.Table, around: TriggerContext) -> None:
         if partition in self.hit or not self.frozen.holds(partition):
             return
         if pc.any(self.frozen.inside(layout_of(target, around), partition, rows)).as_py():

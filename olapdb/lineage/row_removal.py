@@ -16,12 +16,12 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from olapdb.commit.fair_retry import ATTEMPTS_MAX, Turns
+from olapdb.commit.fair_retry import ATTEMPTS_MAX, FairRetry
 from olapdb.errors import CommitConflict, NotSupportedError, UnknownTable, UnsupportedMethod
 from olapdb.functions.base import Environment
 from olapdb.ingest.block_stager import VOID_PARTITION, dimension_requirements
 from olapdb.ingest.read_parts import Pin
-from olapdb.ingest.trigger import Surroundings
+from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.dimension_change import dimension_changed
 from olapdb.lineage.invalidation import StaleSlices, reached_by_names, touched_parts, watchers_are
 from olapdb.lineage.retention import (
@@ -47,7 +47,7 @@ from olapdb.model.part import Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Cause
-from olapdb.runtime.failpoints import reach
+from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
 
 Outcome = TypeVar("Outcome")
@@ -71,8 +71,8 @@ class RowChange:
     discard_retained: bool = False
     cancelled: threading.Event = field(default_factory=threading.Event)
 
-    def around(self, snapshot: Snapshot) -> Surroundings:
-        return Surroundings(
+    def around(self, snapshot: Snapshot) -> TriggerContext:
+        return TriggerContext(
             snapshot,
             self.services.store,
             self.services.cache,
@@ -85,12 +85,12 @@ class RowChange:
         """The number of the commit."""
         needed = (LeaseLive(self.services.lease_id), *dict.fromkeys(requirements))
         commit = Commit(needed, tuple(changes), self.cause, self.query_id, self.statement)
-        reach("delete.before_commit")
+        failpoint("delete.before_commit")
         return self.services.catalog.apply(commit).number
 
     def until_published(self, attempt: Callable[[Snapshot], Outcome]) -> Outcome:
         """Computes and commits, anew on each conflict, bounded."""
-        turns = Turns(self.services, self.cause)
+        turns = FairRetry(self.services, self.cause)
         for _ in range(ATTEMPTS_MAX):
             with turns.attempt():
                 snapshot = self.services.catalog.snapshot()
@@ -116,7 +116,7 @@ class _Watching:
     rows: dict[str, int] = field(default_factory=dict)
 
 
-class Leaving:
+class RowRemoval:
     """Gathers the rows of `parts` that leave, for one commit at one snapshot."""
 
     def __init__(

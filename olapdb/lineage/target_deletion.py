@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from olapdb.errors import CorruptedData, FileDoesntExist, RetainedRows
 from olapdb.ingest.block_stager import VOID_PARTITION, dimension_requirements, layout_of, void_part
 from olapdb.ingest.read_parts import read_rows
-from olapdb.ingest.trigger import Surroundings
+from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.invalidation import StaleSlices
 from olapdb.lineage.retention import (
     DISCARD_HINT,
@@ -44,8 +44,8 @@ from olapdb.model.changes import (
     ClearInvalidations,
     DataVersionIs,
     Invalidate,
-    NoPartStraddles,
     PartsLive,
+    PartsWithinRanges,
     ReleaseRetained,
     RemoveCoverage,
     RemoveParts,
@@ -54,7 +54,13 @@ from olapdb.model.changes import (
     SchemaIs,
     ViewIs,
 )
-from olapdb.model.contributions import SharedBlocks, booked, brings_rows, meets, without_names
+from olapdb.model.contributions import (
+    SharedBlocks,
+    brings_rows,
+    contributed_blocks,
+    meets,
+    without_names,
+)
 from olapdb.model.part import BlockRange, Contribution, Part, new_part_id, union_ranges
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
@@ -72,7 +78,7 @@ class TargetRows:
 
     snapshot: Snapshot
     table: Table
-    around: Surroundings
+    around: TriggerContext
     retain: bool
     discard_retained: bool
     _rows: dict[str, int] = field(default_factory=dict)
@@ -151,7 +157,7 @@ class TargetRows:
             lost[view.id] = gaps
             for partition, blocks in gaps.items():
                 changes.append(RemoveCoverage(view.id, partition, blocks))
-                requirements.append(NoPartStraddles(view.source_id, partition, blocks))
+                requirements.append(PartsWithinRanges(view.source_id, partition, blocks))
             changes += [
                 Invalidate(
                     Invalidation(
@@ -207,9 +213,13 @@ class TargetRows:
         stale = {part.partition_id for part in own} - set(emptied)
         if not emptied:
             return {}, sorted(stale), []
-        left = booked(view.id, (p for p in self._all if p.rows and not self._goes_with(p, emptied)))
-        cancelled = booked(view.id, self._cancelled())
-        names = {p: booked(view.id, (x for x in own if x.partition_id == p)) for p in emptied}
+        left = contributed_blocks(
+            view.id, (p for p in self._all if p.rows and not self._goes_with(p, emptied))
+        )
+        cancelled = contributed_blocks(view.id, self._cancelled())
+        names = {
+            p: contributed_blocks(view.id, (x for x in own if x.partition_id == p)) for p in emptied
+        }
         coverage = self.snapshot.coverage(view.id)
         retired = self._retired(view, emptied)
         asked = _Asked(view, source, self.around)
@@ -371,7 +381,7 @@ class _Asked:
 
     view: MaterializedView
     source: Table
-    around: Surroundings
+    around: TriggerContext
     requirements: list[Requirement] = field(default_factory=list)
 
     def reached(self, part: Part) -> frozenset[str] | None:

@@ -20,16 +20,16 @@ _TELL_WIDTHS_AGGREGATED = frozenset({"sumWithOverflow"})
 """Functions whose result for one integer depends on how wide its type is."""
 
 
-def only_wider(before: DataType, after: DataType) -> bool:
+def widened_only(before: DataType, after: DataType) -> bool:
     """Integers of a wider type: alike, but for the few functions that `width_tells` looks for."""
     return (
         isinstance(plain(before), Integer)
         and plain(before) != plain(after)
-        and alike(before, after, joined=False)
+        and same_result(before, after, joined=False)
     )
 
 
-def alike(before: DataType, after: DataType, *, joined: bool) -> bool:
+def same_result(before: DataType, after: DataType, *, joined: bool) -> bool:
     """Whether an expression over the column gives what it gave, for values that there are; widths
     of integers apart.  A column that is `joined` is besides the default of rows without a match,
     which is NULL where the type is Nullable."""

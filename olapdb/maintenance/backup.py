@@ -29,7 +29,7 @@ from olapdb.errors import (
     OperationalError,
 )
 from olapdb.model.part import Part
-from olapdb.runtime.failpoints import reach
+from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
 from olapdb.storage.checksum import verify_file
 from olapdb.storage.store import LocalStore, Store, flush_folder, storage_error, system_errors
@@ -81,17 +81,17 @@ def back_up(services: Services, folder: str, progress: Progress | None = None) -
         new = str(root / f"{CATALOG_FILE}{_NEW}")
         _remove(new)
         facts = services.catalog.copy_to(new)
-        reach("backup.catalog_copied")
+        failpoint("backup.catalog_copied")
         parts = _with_files(parts_of_copy(new))
-        target = LocalStore(root, reach=reach)
+        target = LocalStore(root, reach=failpoint)
         report = _copy_parts(services.store, target, parts, folder, facts.number, progress)
         target.sync()
-        reach("backup.parts_copied")
+        failpoint("backup.parts_copied")
         # The manifest first: a crash between leaves an older catalog, which its check accepts.
         _write_manifest(root, facts)
         os.replace(new, root / CATALOG_FILE)
         flush_folder(root)
-        reach("backup.published")
+        failpoint("backup.published")
         _forget_others(target, parts)
     return report
 
@@ -115,7 +115,7 @@ def restore(services: Services, folder: str, progress: Progress | None = None) -
         LocalStore(root, read_only=True), services.store, parts, folder, facts.number, progress
     )
     services.store.sync()
-    reach("restore.parts_copied")
+    failpoint("restore.parts_copied")
     services.catalog.load_copy(path)
     return report
 

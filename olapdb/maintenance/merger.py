@@ -34,7 +34,7 @@ from olapdb.model.part import Contribution, Part, union_ranges
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.activity import RunningMerge
-from olapdb.runtime.failpoints import reach
+from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
 from olapdb.storage.reader import PartReader
 from olapdb.storage.writer import StagedPart
@@ -139,7 +139,7 @@ def merge_batch(
         pieces = _staged_pieces(stage, merges)
         batch = _Batch(services, transaction, table, pieces)
         committed = transaction.commit(lambda newest: batch.commit(kind, query_id, statement))
-    reach("merge.committed")
+    failpoint("merge.committed")
     return [piece.result(table, committed.number) for piece in batch.pieces]
 
 
@@ -235,10 +235,10 @@ def _stage_piece(
     inline: bool,
     threads: int,
 ) -> _Piece:
-    reach("merge.started")
+    failpoint("merge.started")
     ordered = tuple(sorted(parts, key=lambda p: (p.block_range.first, p.block_range.last)))
     rows = _merged_rows(services, snapshot, layout, ordered, threads)
-    reach("merge.read")
+    failpoint("merge.read")
     staged = _stage(transaction, layout, ordered, rows, inline, threads)
     return _Piece(layout.table.id, ordered, staged)
 

@@ -25,7 +25,7 @@ from olapdb.maintenance.surviving_parts import stands_for, without_doubles
 from olapdb.model.changes import AddBlock, AddPart, Change, Commit, CreateDatabase, PutObject
 from olapdb.model.encoding import FOOTER_KEY, FooterFacts, decode_footer
 from olapdb.model.part import NewBlock, Part
-from olapdb.model.schema import Database, Table
+from olapdb.model.schema import DatabaseEntry, Table
 from olapdb.storage.checksum import checksum_of_file
 from olapdb.storage.replay_manifest import SWAP_SUFFIX, SwapNote, read_swap_note
 from olapdb.storage.store import LocalStore, Store, flush_folder, system_errors
@@ -228,7 +228,7 @@ def _named(tables: Mapping[str, Table]) -> tuple[dict[str, Table], tuple[str, ..
 
 def _commit(kept: list[FooterFacts], tables: Mapping[str, Table]) -> Commit:
     changes: list[Change] = [
-        CreateDatabase(Database(f"rebuilt-{name}", name))
+        CreateDatabase(DatabaseEntry(f"rebuilt-{name}", name))
         for name in sorted({table.database for table in tables.values()} - {"default"})
     ]
     changes += [PutObject(table) for table in tables.values()]

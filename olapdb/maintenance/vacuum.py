@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from olapdb.errors import FileDoesntExist
 from olapdb.model.schema import Table
-from olapdb.runtime.failpoints import reach
+from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
 from olapdb.storage.replay_manifest import SWAP_SUFFIX, is_complete, still_tells
 from olapdb.storage.store import StoredFile
@@ -70,7 +70,7 @@ def vacuum(
         wanted,
     )
     revoked = catalog.revoke_dead_leases()
-    reach("vacuum.revoked")
+    failpoint("vacuum.revoked")
     orphans, unknown = _orphans(services)
     catalog.forget_history(until_ms, COMMITS_KEPT)
     catalog.give_back_space()
@@ -114,7 +114,7 @@ def _dropped(
         paths = services.catalog.forget_parts(due)
         for path in paths:
             services.store.delete(path)
-            reach("vacuum.file_deleted")
+            failpoint("vacuum.file_deleted")
         parts, files = parts + len(due), files + len(paths)
         services.activity.count(FORGOTTEN, len(due))
         if due:
@@ -171,7 +171,7 @@ def _orphans(services: Services) -> tuple[int, tuple[str, ...]]:
             continue
         services.store.delete(path)
         there.discard(path)
-        reach("vacuum.file_deleted")
+        failpoint("vacuum.file_deleted")
         deleted += 1
     gone = [one for one, state in states.items() if state != "live" and one not in present]
     if gone:

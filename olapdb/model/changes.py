@@ -23,7 +23,7 @@ from typing import Literal, TypeAlias
 
 from olapdb.model.job import JobChunk, JobState
 from olapdb.model.part import BlockRange, NewBlock, Part
-from olapdb.model.schema import Database, SchemaObject
+from olapdb.model.schema import DatabaseEntry, SchemaObject
 from olapdb.model.view_state import Check, CoverageRow, Invalidation, Retained
 
 # --- requirements ---------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ class ViewsAre:
 
 
 @dataclass(frozen=True, slots=True)
-class WatchersAre:
+class ViewsOnTableAre:
     """The views on a table, attached or not, are exactly these (view id, definition version):
     who has been asked whether it saw the rows that leave (rules 4 and 6)."""
 
@@ -87,7 +87,7 @@ class SeenUpTo:
 
 
 @dataclass(frozen=True, slots=True)
-class NoPartStraddles:
+class PartsWithinRanges:
     """Each live part of the partition lies within the ranges or beside them (rule 3): a merge may
     have joined a chunk's part with one that came later."""
 
@@ -230,7 +230,7 @@ class VersionsAre:
 
 
 @dataclass(frozen=True, slots=True)
-class NothingMissed:
+class NoGap:
     """The view has seen every live row of its source (rule 2)."""
 
     view_id: str
@@ -273,11 +273,11 @@ Requirement: TypeAlias = (
     LeaseLive
     | SchemaIs
     | ViewsAre
-    | WatchersAre
+    | ViewsOnTableAre
     | DimensionViewsAre
     | NothingCovered
     | SeenUpTo
-    | NoPartStraddles
+    | PartsWithinRanges
     | ViewIs
     | DataVersionIs
     | PartsLive
@@ -293,7 +293,7 @@ Requirement: TypeAlias = (
     | NoDependents
     | NoViewSince
     | VersionsAre
-    | NothingMissed
+    | NoGap
     | NothingStale
     | NoBypass
     | JobRuns
@@ -442,7 +442,7 @@ class ForgetDeliveries:
 
 @dataclass(frozen=True, slots=True)
 class CreateDatabase:
-    database: Database
+    database: DatabaseEntry
 
 
 @dataclass(frozen=True, slots=True)

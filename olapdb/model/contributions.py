@@ -10,7 +10,7 @@ from olapdb.model.part import BlockRange, Contribution, Part, subtract_ranges, u
 from olapdb.model.view_state import Coverage
 
 
-def booked(view_id: str, parts: Iterable[Part]) -> Coverage:
+def contributed_blocks(view_id: str, parts: Iterable[Part]) -> Coverage:
     """The source blocks that these parts name for the view."""
     everywhere: list[BlockRange] = []
     by_partition: dict[str, list[BlockRange]] = {}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from olapdb.errors import InternalError
 from olapdb.model.damage import Damage
 from olapdb.model.part import BlockRange, Part
-from olapdb.model.schema import Database, MaterializedView, SchemaObject, Table
+from olapdb.model.schema import DatabaseEntry, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Derived, Snapshot
 from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
 
@@ -22,7 +22,7 @@ class FrozenSnapshot:
     """Implements `Snapshot` for the objects in it; asking for another's parts is a bug."""
 
     number: int
-    databases: Mapping[str, Database]
+    databases: Mapping[str, DatabaseEntry]
     items: Mapping[str, SchemaObject]
     parts_of: Mapping[str, tuple[Part, ...]]
     inline: Mapping[str, bytes] = field(default_factory=dict)

@@ -133,7 +133,7 @@ class Engine:
 
 
 @dataclass(frozen=True, slots=True)
-class Database:
+class DatabaseEntry:
     id: str
     name: str
     comment: str = ""

@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 
 from olapdb.model.damage import Damage
 from olapdb.model.part import BlockRange, Part
-from olapdb.model.schema import Database, MaterializedView, SchemaObject, Table
+from olapdb.model.schema import DatabaseEntry, MaterializedView, SchemaObject, Table
 from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
 
 Derived = TypeVar("Derived")
@@ -23,7 +23,7 @@ class Snapshot(Protocol):
     def number(self) -> int: ...
 
     @property
-    def databases(self) -> Mapping[str, Database]: ...
+    def databases(self) -> Mapping[str, DatabaseEntry]: ...
 
     def find(self, database: str, name: str) -> SchemaObject | None: ...
 

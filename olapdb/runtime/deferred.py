@@ -11,7 +11,7 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
 
-class Leftovers:
+class DeferredWork:
     """Safe for many threads, and to be added to from a finalizer (`SimpleQueue.put` may be called
     in the midst of itself)."""
 

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from olapdb.errors import BadArguments, InternalError
 from olapdb.model.failpoint import Reach, reach_nothing
 
-STAGES = (
+FAILPOINTS = (
     "store.written",
     "store.flushed",
     "store.renamed",
@@ -90,11 +90,11 @@ class _Watch:
 _watch = _Watch()
 
 
-def reach(stage: str) -> None:
+def failpoint(stage: str) -> None:
     """Says that a stage is reached."""
     told = _watch.told
     if told is not reach_nothing:
-        if stage not in STAGES:
+        if stage not in FAILPOINTS:
             raise InternalError(f"Stage {stage!r} is not listed in transaction.points.STAGES.")
         told(stage)
 
@@ -130,7 +130,7 @@ def recording() -> Iterator[list[str]]:
 
 def kill_at(stage: str, count: int = 1) -> None:
     """From now on: SIGKILL to this process when `stage` is reached for the `count`-th time."""
-    if stage not in STAGES:
+    if stage not in FAILPOINTS:
         raise BadArguments(f"There is no stage {stage!r}.", hint="See STAGES.")
     lock = threading.Lock()
     left = [count]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from olapdb.runtime.activity import Activity
 from olapdb.runtime.cache import Cache
-from olapdb.runtime.deferred import Leftovers
+from olapdb.runtime.deferred import DeferredWork
 from olapdb.runtime.view_log import ViewLog
 
 if TYPE_CHECKING:
@@ -40,5 +40,5 @@ class Services:
     cache: Cache = field(default_factory=Cache)
     view_log: ViewLog = field(default_factory=ViewLog)
     activity: Activity = field(default_factory=Activity)
-    leftovers: Leftovers = field(default_factory=Leftovers)
+    leftovers: DeferredWork = field(default_factory=DeferredWork)
     opened_seconds: float = field(default_factory=time.time)

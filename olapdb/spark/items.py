@@ -84,12 +84,12 @@ def run_items(
     mapper = _mapper(function, tuple(payloads), _task_attempts(session))
     spread = min(tasks, count) if tasks > 0 else count
     frame = session.range(0, count, 1, spread).mapInArrow(mapper, _RESULT)
-    job = Job(session, f"olapdb-{uuid.uuid4().hex}", description)
+    job = SparkJob(session, f"olapdb-{uuid.uuid4().hex}", description)
     rows = job.run(frame.collect, on_progress=on_progress, of=spread, cancelled=cancelled)
     return _outcomes([(row.item, bytes(row.outcome)) for row in rows], count)
 
 
-class Job:
+class SparkJob:
     """Spark jobs run under one group, so that they can be watched and cancelled from outside."""
 
     def __init__(self, session: SparkSession, group: str, description: str) -> None:

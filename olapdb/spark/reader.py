@@ -21,7 +21,7 @@ from olapdb.errors import FileDoesntExist, NotSupportedError, UnknownIdentifier
 from olapdb.functions.base import Environment
 from olapdb.functions.kernels.columns import decimal_class
 from olapdb.ingest.read_parts import read_pieces
-from olapdb.ingest.trigger import Surroundings
+from olapdb.ingest.trigger import TriggerContext
 from olapdb.model.frozen import FrozenSnapshot, freeze
 from olapdb.model.part import Part
 from olapdb.model.schema import Column, Table
@@ -159,7 +159,7 @@ def _read_by_tasks(session: SparkSession, task: _ReadTask) -> DataFrame:
 def _mapper(task: _ReadTask) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         store = open_pinned_store(task.store)
-        around = Surroundings(task.snapshot, store, worker_cache(), {}, Environment())
+        around = TriggerContext(task.snapshot, store, worker_cache(), {}, Environment())
         for batch in batches:
             for group in batch.column(0).to_pylist():
                 for one in task.groups[group] if task.groups else ():
@@ -168,7 +168,9 @@ def _mapper(task: _ReadTask) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa
     return run
 
 
-def _slice_batches(task: _ReadTask, around: Surroundings, one: _Slice) -> Iterator[pa.RecordBatch]:
+def _slice_batches(
+    task: _ReadTask, around: TriggerContext, one: _Slice
+) -> Iterator[pa.RecordBatch]:
     pieces = read_pieces(
         around, task.table, one.part, ARROW_BATCH_ROWS, task.columns, granules=one.granules
     )

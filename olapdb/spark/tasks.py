@@ -17,7 +17,7 @@ from olapdb.functions.base import Environment
 from olapdb.ingest.block import make_blocks
 from olapdb.ingest.block_stager import BlockStager
 from olapdb.ingest.staged_insert import StagedInsert
-from olapdb.ingest.trigger import Surroundings
+from olapdb.ingest.trigger import TriggerContext
 from olapdb.model.frozen import FrozenSnapshot
 from olapdb.model.schema import Table
 from olapdb.runtime.cache import Cache
@@ -61,7 +61,7 @@ def run_chunk(address: StoreAddress, attempts: int, task: ChunkTask) -> StagedCh
 def stage_batches(task: InsertTask, batches: Iterable[pa.RecordBatch]) -> StagedInsert | None:
     """Stages one task's rows as blocks of the table, triggers included; None without rows."""
     store, cache = open_store(task.store), worker_cache()
-    around = Surroundings(task.snapshot, store, cache, task.settings, task.environment)
+    around = TriggerContext(task.snapshot, store, cache, task.settings, task.environment)
     stager = BlockStager(around, task.lease_id)
     blocks = make_blocks(
         task.table,

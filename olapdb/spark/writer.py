@@ -16,7 +16,14 @@ from olapdb.ingest.staged_insert import StagedInsert
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.spark.folder import marked_folder, verify_staged
-from olapdb.spark.items import Cancellation, Job, failure_of, is_final, raise_failure, task_attempts
+from olapdb.spark.items import (
+    Cancellation,
+    SparkJob,
+    failure_of,
+    is_final,
+    raise_failure,
+    task_attempts,
+)
 from olapdb.spark.tasks import InsertTask, stage_batches, with_seed
 from olapdb.statements.context import StatementContext
 
@@ -145,7 +152,7 @@ def _stage(
     session = frame.sparkSession
     manifest = frame.mapInArrow(_stager(task, task_attempts(session)), _MANIFEST)
     where = f"{task.table.database}.{task.table.name}"
-    job = Job(session, f"olapdb-{query_id}", f"insert into {where}")
+    job = SparkJob(session, f"olapdb-{query_id}", f"insert into {where}")
     rows = job.run(manifest.collect, on_progress=on_progress, cancelled=cancelled)
     staged: list[StagedInsert] = []
     for row in sorted(rows, key=lambda one: int(one.partition)):

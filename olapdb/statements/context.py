@@ -41,7 +41,7 @@ class Background(Protocol):
 
 
 @dataclass(frozen=True)
-class Engine:
+class OpenWarehouse:
     """An open warehouse, as statements see it.
 
     `executor(name, settings)` gives the executor of SETTINGS engine = name; `system` are the
@@ -79,7 +79,7 @@ class PlanCache:
 class StatementContext:
     """One statement: its text, settings and parameters, and the snapshot that it reads."""
 
-    engine: Engine
+    engine: OpenWarehouse
     text: str
     database: str
     settings: Settings

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from olapdb import types
 from olapdb.model.part import ColumnBounds
 from olapdb.model.schema import Table
-from olapdb.storage.min_max import with_the_ends
+from olapdb.storage.min_max import min_max_candidates
 
 TEXT_BOUND_MAX = 64
 """Characters; a column with a longer minimum or maximum has no bounds at part level."""
@@ -59,7 +59,7 @@ def column_bounds(values: pa.ChunkedArray, data_type: types.DataType) -> ColumnB
     kind = types.plain(data_type)
     if isinstance(kind, types.Integer) and not nulls and pa.types.is_integer(values.type):
         return _integer_bounds(values)
-    values = with_the_ends(values)
+    values = min_max_candidates(values)
     if isinstance(kind, types.Float) and pc.any(pc.is_nan(values)).as_py():
         return None
     ends = pc.min_max(values)

@@ -20,7 +20,7 @@ _HEADS_MIN = 4
 _WORD_BYTES = (1, 2, 4, 8)
 
 
-def with_the_ends(values: pa.ChunkedArray) -> pa.ChunkedArray:
+def min_max_candidates(values: pa.ChunkedArray) -> pa.ChunkedArray:
     """Some of the rows: among them the least and the greatest value, and a NaN or a NULL where
     there is one."""
     return pa.chunked_array([_few(chunk) for chunk in values.chunks], values.type)

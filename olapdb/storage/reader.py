@@ -59,7 +59,7 @@ class FileColumn:
 
 
 @dataclass(frozen=True)
-class Footer:
+class PartFooter:
     """A verified footer. `columns` by id."""
 
     metadata: pq.FileMetaData
@@ -276,15 +276,15 @@ class PartReader:
             )
         return self._as_asked([(c, rows.column(s.name), s.type_name) for c, s in stored])
 
-    def _footer(self) -> Footer:
+    def _footer(self) -> PartFooter:
         cache = self._store.cache.footers
         kept = cache.get(self._part.path)
-        if isinstance(kept, Footer):
+        if isinstance(kept, PartFooter):
             return kept
         with self._suspecting(), self._opened() as source:
             verify_open(source, self._part)
             file = pq.ParquetFile(source)
-            footer = Footer(file.metadata, _file_columns(file.schema_arrow))
+            footer = PartFooter(file.metadata, _file_columns(file.schema_arrow))
         cache.put(self._part.path, footer)
         return footer
 

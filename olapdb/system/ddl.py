@@ -5,7 +5,7 @@ from __future__ import annotations
 from olapdb.config import SESSION_SETTINGS
 from olapdb.model.schema import (
     Column,
-    Database,
+    DatabaseEntry,
     KeyItem,
     MaterializedView,
     SchemaObject,
@@ -21,7 +21,7 @@ def qualified(database: str, name: str) -> str:
     return f"{quote_identifier(database)}.{quote_identifier(name)}"
 
 
-def create_database(name: str, database: Database | None) -> str:
+def create_database(name: str, database: DatabaseEntry | None) -> str:
     """`database` None: one of the system's own."""
     if database is None:
         return f"CREATE DATABASE {quote_identifier(name)} ENGINE = Memory"

@@ -19,7 +19,7 @@ from olapdb.catalog.sqlite.catalog import SqliteCatalog
 from olapdb.maintenance import backup
 from olapdb.maintenance import rebuild_catalog as rebuild
 from olapdb.storage.store import LocalStore
-from olapdb.views.jobs.replay_manifest import Swap
+from olapdb.views.jobs.replay_manifest import ReplayManifest
 from tests.faults.operations import prepare
 from tests.faults.test_torn_writes import (
     no_flush_of_files,
@@ -173,11 +173,11 @@ def manifest_without_flush(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def no_note_at_the_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Swap, "begin", lambda self: None)
+    monkeypatch.setattr(ReplayManifest, "begin", lambda self: None)
 
 
 def no_note_before_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Swap, "complete", lambda self, new, removed: None)
+    monkeypatch.setattr(ReplayManifest, "complete", lambda self, new, removed: None)
 
 
 Plant = Callable[[pytest.MonkeyPatch], None]

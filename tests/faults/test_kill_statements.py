@@ -20,7 +20,7 @@ import olapdb
 from olapdb.dbapi.connection import Connection
 from olapdb.maintenance.check import check_database
 from olapdb.maintenance.vacuum import vacuum
-from olapdb.runtime.failpoints import STAGES, recording
+from olapdb.runtime.failpoints import FAILPOINTS, recording
 from tests.schedules.crash import run_and_die
 from tests.schedules.operation import Answer
 from tests.schedules.truth import dicts
@@ -194,4 +194,4 @@ def test_every_stage_is_killed_somewhere(template: Path, tmp_path: Path) -> None
     here = Path(__file__)
     for file in (*here.parent.glob("*.py"), *(here.parents[1] / "schedules").glob("*.py")):
         reached.update(re.findall(r'"([a-z]+\.[a-z_]+)"', file.read_text()) if file != here else ())
-    assert set(STAGES) <= reached, set(STAGES) - reached
+    assert set(FAILPOINTS) <= reached, set(FAILPOINTS) - reached

@@ -8,7 +8,7 @@ from olapdb.model.damage import Damage
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import (
     Column,
-    Database,
+    DatabaseEntry,
     Engine,
     KeyItem,
     MaterializedView,
@@ -25,7 +25,9 @@ class FakeSnapshot:
 
     def __init__(self, *objects: SchemaObject, databases: Iterable[str] = ("default",)) -> None:
         names = {*databases, *(o.database for o in objects)}
-        self.databases: Mapping[str, Database] = {n: Database(n, n) for n in sorted(names)}
+        self.databases: Mapping[str, DatabaseEntry] = {
+            n: DatabaseEntry(n, n) for n in sorted(names)
+        }
         self._objects = tuple(sorted(objects, key=lambda o: (o.database, o.name)))
         self.number = 1
 

@@ -253,7 +253,7 @@ def holds(world: World, requirement: Requirement) -> bool:
             return facts[0] not in world.ended
         case "ViewsAre":
             return views_are(catalog, facts[0], attached=True) == facts[1]
-        case "WatchersAre":
+        case "ViewsOnTableAre":
             return views_are(catalog, facts[0], attached=False) == facts[1]
         case "DimensionViewsAre":
             return dimension_views(catalog) == facts[0]
@@ -274,7 +274,7 @@ def holds(world: World, requirement: Requirement) -> bool:
             return blocks_seen(catalog, view_id, partition).isdisjoint(blocks)
         case "NothingCovered":
             return all(v != facts[0] for v, _, _ in catalog.coverage)
-        case "NoPartStraddles":
+        case "PartsWithinRanges":
             table, partition, blocks = facts
             claimed = set(blocks)
             return all(

@@ -231,7 +231,7 @@ def watch(draft: Draft, part: Part, leaving: tuple[Atom, ...]) -> None:
     """Names what views made of rows that leave a part of their source (rule 4)."""
     snapshot = draft.snapshot
     watchers = views_are(snapshot, part.table, attached=False)
-    draft.require("4.watchers", "WatchersAre", part.table, watchers)
+    draft.require("4.watchers", "ViewsOnTableAre", part.table, watchers)
     for view in views_on(snapshot, part.table):
         if not touches(snapshot, view.id, part):
             blocks = tuple(blocks_of(part))
@@ -327,7 +327,7 @@ class Backfill(NamedTuple):
         draft.require("3.view", "ViewIs", view.id, view.version)
         draft.require("3.data_version", "DataVersionIs", view.source, self.partition, version)
         draft.require("3.not_covered", "NotCovered", view.id, self.partition, blocks)
-        draft.require("3.no_straddle", "NoPartStraddles", view.source, self.partition, blocks)
+        draft.require("3.no_straddle", "PartsWithinRanges", view.source, self.partition, blocks)
         if view.reads_dimension:
             ids = part_ids(parts_of(snapshot, DIMENSION))
             draft.require("3.dimension", "DimensionIs", ids)

@@ -155,7 +155,7 @@ class Replay(NamedTuple):
         as seen, since their own replay reads it."""
         now = draft.snapshot
         watchers = views_are(now, self.table, attached=False)
-        draft.require("6.watchers", "WatchersAre", self.table, watchers)
+        draft.require("6.watchers", "ViewsOnTableAre", self.table, watchers)
         new = [c for c in draft.changes if c.kind == "AddPart"]
         for view in views_on(now, self.table):
             seen = [p for p in removed if touches(now, view.id, p)]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import olapdb
-from olapdb.catalog.sqlite.apply_changes import Application
+from olapdb.catalog.sqlite.apply_changes import CommitApplier
 from olapdb.errors import Error
 from olapdb.maintenance.check import check_database
 from olapdb.maintenance.vacuum import vacuum
@@ -351,7 +351,7 @@ def test_without_the_check_of_a_put_a_dropped_view_is_back(
     race: Race, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(race.first)
-    monkeypatch.setattr(Application, "_check_revision", lambda *_: None)
+    monkeypatch.setattr(CommitApplier, "_check_revision", lambda *_: None)
     assert race.run("DETACH VIEW daily_mv", "DROP VIEW daily_mv", without=RevisionIs)
     assert race.ask("SELECT name FROM system.views") == [("daily_mv",)]
 

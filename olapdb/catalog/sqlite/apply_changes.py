@@ -29,10 +29,10 @@ from olapdb.model.part import (
     detached_table,
     union_ranges,
 )
-from olapdb.model.schema import Database, MaterializedView, SchemaObject, Table, View
+from olapdb.model.schema import DatabaseEntry, MaterializedView, SchemaObject, Table, View
 
 
-class Application:
+class CommitApplier:
     """One commit being applied as `number`.  Afterwards `added`, `removed`, `schema` and `blocks`
     hold its differences; they mean something only once the transaction is committed."""
 
@@ -46,7 +46,7 @@ class Application:
         self.added: dict[str, list[Part]] = {}
         self.removed: dict[str, list[str]] = {}
         self.emptied: list[str] = []
-        self._databases: dict[str, Database] | None = None
+        self._databases: dict[str, DatabaseEntry] | None = None
         self._objects: dict[str, SchemaObject] | None = None
         self._put: set[str] = set()
         self._ledger = ViewLedger(self._connection, number)
@@ -244,7 +244,7 @@ class Application:
             raise InternalError(f"{object_id} is no materialized view.")
         return found
 
-    def _create_database(self, database: Database) -> None:
+    def _create_database(self, database: DatabaseEntry) -> None:
         known = self._known_databases()
         if database.name in known:
             raise conflict(
@@ -327,7 +327,7 @@ class Application:
             self.added.setdefault(part.table_id, []).append(part)
         self.emptied += (table.id, detached_table(table.id))
 
-    def _known_databases(self) -> dict[str, Database]:
+    def _known_databases(self) -> dict[str, DatabaseEntry]:
         if self._databases is None:
             self._databases = dict(self._current.schema.databases)
         return self._databases

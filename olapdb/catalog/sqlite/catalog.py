@@ -24,10 +24,10 @@ from olapdb.catalog.protocol import (
     LeaseInfo,
     PartChange,
 )
-from olapdb.catalog.read_retry import read_again
+from olapdb.catalog.read_retry import retry_read
 from olapdb.catalog.sqlite import jobs
 from olapdb.catalog.sqlite import statements as sql
-from olapdb.catalog.sqlite.apply_changes import Application
+from olapdb.catalog.sqlite.apply_changes import CommitApplier
 from olapdb.catalog.sqlite.backup_copy import copy_catalog, load_copy
 from olapdb.catalog.sqlite.connections import MEMORY, Connections
 from olapdb.catalog.sqlite.damaged_parts import DamagedParts
@@ -36,7 +36,7 @@ from olapdb.catalog.sqlite.dropped_tables import list_dropped
 from olapdb.catalog.sqlite.errors import catalog_error
 from olapdb.catalog.sqlite.free_space import give_back
 from olapdb.catalog.sqlite.garbage import due_history, forget_history, forget_parts
-from olapdb.catalog.sqlite.head_cache import Head
+from olapdb.catalog.sqlite.head_cache import HeadCache
 from olapdb.catalog.sqlite.open import migrate, open_or_create
 from olapdb.catalog.sqlite.process_registry import Registration, living
 from olapdb.catalog.sqlite.requirements import Current, check, check_all
@@ -101,7 +101,7 @@ class SqliteCatalog:
         self._registration = Registration(
             None if in_memory or read_only else f"{_stem(self.path)}.processes"
         )
-        self._head = Head(self)
+        self._head = HeadCache(self)
         self._damaged = DamagedParts(self.connections, self._writer, read_only)
         self._own_leases: set[str] = set()
         self._closed = False
@@ -124,7 +124,7 @@ class SqliteCatalog:
     # --- reading
 
     def snapshot(self, number: int | None = None) -> SqliteSnapshot:
-        return read_again(lambda: self._snapshot(number))
+        return retry_read(lambda: self._snapshot(number))
 
     def _snapshot(self, number: int | None = None) -> SqliteSnapshot:
         self._notice_fork()
@@ -227,7 +227,7 @@ class SqliteCatalog:
 
     def _prepare(
         self, connection: sqlite3.Connection, commit: Commit, commit_id: str
-    ) -> tuple[Application, int]:
+    ) -> tuple[CommitApplier, int]:
         """Everything but the COMMIT: what fails here was surely not committed."""
         connection.execute("BEGIN IMMEDIATE")
         newest = int(sql.newest_commit.value(connection))
@@ -235,7 +235,7 @@ class SqliteCatalog:
         check_all(current, commit.requirements)
         self._reach("catalog.checked")
         now_ms = self._clock_ms()
-        application = Application(current, newest + 1, now_ms, commit)
+        application = CommitApplier(current, newest + 1, now_ms, commit)
         application.run()
         sql.insert_commit(
             connection,
@@ -525,7 +525,7 @@ class SqliteCatalog:
             self._warehouse_id = facts.warehouse_id
             for lease in live:
                 sql.insert_lease(connection, **asdict(lease))
-            self._head = Head(self)
+            self._head = HeadCache(self)
 
     # --- life
 

@@ -22,7 +22,7 @@ except ImportError:  # not a Unix: SQLite's own lock has to do
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Place:
+class Ticket:
     """A thread's place among those that want the lock; the gate opens when it is its turn."""
 
     what: str
@@ -35,13 +35,13 @@ class FairLock:
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
-        self._holder: Place | None = None
-        self._waiting: deque[Place] = deque()
+        self._holder: Ticket | None = None
+        self._waiting: deque[Ticket] = deque()
 
-    def acquire(self, timeout_ms: int, what: str) -> Place:
+    def acquire(self, timeout_ms: int, what: str) -> Ticket:
         """What `release` takes. Raises CatalogBusy, naming the holder, when `timeout_ms` have
         passed."""
-        place = Place(what, threading.get_ident(), threading.Lock())
+        place = Ticket(what, threading.get_ident(), threading.Lock())
         place.gate.acquire()
         try:
             with self._mutex:
@@ -61,7 +61,7 @@ class FairLock:
             self.release(place)  # Ctrl-C too: or the turn would be passed to nobody
             raise
 
-    def release(self, place: Place) -> None:
+    def release(self, place: Ticket) -> None:
         """Leaves the place, whether it was its turn or it waits. Idempotent."""
         with self._mutex:
             if self._holder is place:
@@ -71,7 +71,7 @@ class FairLock:
             elif place in self._waiting:
                 self._waiting.remove(place)
 
-    def held_by(self, thread: int) -> Place | None:
+    def held_by(self, thread: int) -> Ticket | None:
         """The place of the thread, where it is its turn."""
         holder = self._holder
         return holder if holder is not None and holder.thread == thread else None

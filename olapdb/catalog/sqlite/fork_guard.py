@@ -13,7 +13,7 @@ from typing import Protocol
 from weakref import WeakSet
 
 
-class Pausing(Protocol):
+class ForkAware(Protocol):
     def pause(self) -> None:
         """Returns when nobody is in the midst of a commit, for a bounded time at most."""
 
@@ -21,16 +21,16 @@ class Pausing(Protocol):
         """After the fork, in the parent. The child makes its locks anew."""
 
 
-class Forks:
+class ForkGuard:
     """Whom the forks of this process wait for: as long as it lives, for Python has no way to be
     told no more. One fork at a time, and nobody comes meanwhile."""
 
-    _waited_for: WeakSet[Pausing] = WeakSet()
+    _waited_for: WeakSet[ForkAware] = WeakSet()
     _guard = threading.RLock()  # the child's too: of the thread that forks
     _told = False
 
     @classmethod
-    def wait_for(cls, one: Pausing) -> None:
+    def wait_for(cls, one: ForkAware) -> None:
         with cls._guard:
             cls._waited_for.add(one)
             if not cls._told and hasattr(os, "register_at_fork"):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from olapdb.catalog.sqlite import statements as sql
-from olapdb.catalog.sqlite.apply_changes import Application
+from olapdb.catalog.sqlite.apply_changes import CommitApplier
 from olapdb.catalog.sqlite.schema_cache import SchemaState, TableParts
 from olapdb.catalog.sqlite.snapshot import SqliteSnapshot
 from olapdb.catalog.sqlite.vacuum_mark import refuse_vacuumed, vacuumed_to
@@ -20,7 +20,7 @@ from olapdb.errors import Error
 from olapdb.functions import parse_type
 from olapdb.model.encoding import decode_object, decode_part
 from olapdb.model.part import Part
-from olapdb.model.schema import Database, SchemaObject
+from olapdb.model.schema import DatabaseEntry, SchemaObject
 
 if TYPE_CHECKING:
     from olapdb.catalog.sqlite.catalog import SqliteCatalog
@@ -36,7 +36,7 @@ class Newest:
     schema: SchemaState
 
 
-class Head:
+class HeadCache:
     """Thread-safe. Whoever calls with a connection holds it before the lock in here is taken."""
 
     def __init__(self, catalog: SqliteCatalog) -> None:
@@ -77,7 +77,7 @@ class Head:
                     self._follow_all(connection, before, number)
             return self._become(number, schema)
 
-    def note(self, application: Application, number: int) -> None:
+    def note(self, application: CommitApplier, number: int) -> None:
         """Follows our own commit without reading it back.
 
         The commit has happened, so nothing may be raised that reads as its failure: should the
@@ -106,7 +106,7 @@ class Head:
             self._tables.clear()
             self._decoded.clear()
 
-    def _note(self, application: Application, number: int) -> None:
+    def _note(self, application: CommitApplier, number: int) -> None:
         with self._lock:
             newest = self._newest
             if newest is None or newest.snapshot.number != number - 1:
@@ -175,7 +175,7 @@ class Head:
         self, connection: sqlite3.Connection, number: int, *, keep: bool
     ) -> SchemaState:
         databases = {
-            name: Database(id, name, comment)
+            name: DatabaseEntry(id, name, comment)
             for id, name, comment in sql.databases_at(connection, number=number)
         }
         objects: dict[str, SchemaObject] = {}

@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 import sqlalchemy as sa
 
 from olapdb.catalog.sqlite import tables as t
-from olapdb.catalog.sqlite.statements import Statement
+from olapdb.catalog.sqlite.statements import CatalogStatement
 from olapdb.model.job import JobChunk, JobState, ViewJob
 
 JOBS_KEPT_MAX = 1_000
@@ -27,32 +27,34 @@ _CHUNK_COLUMNS = [c for c in _CHUNKS.columns if c.name != "job_id"]
 _ROW: sa.ColumnElement[int] = sa.literal_column("view_jobs.rowid")
 """Counts up as jobs are opened, which a clock that stands still or is set back does not."""
 
-_insert_job = Statement(lambda: sa.insert(_JOBS).values({c.name: P(c.name) for c in _JOBS.columns}))
-_put_chunk = Statement(
+_insert_job = CatalogStatement(
+    lambda: sa.insert(_JOBS).values({c.name: P(c.name) for c in _JOBS.columns})
+)
+_put_chunk = CatalogStatement(
     lambda: (
         sa.insert(_CHUNKS)
         .prefix_with("OR REPLACE")
         .values({c.name: P(c.name) for c in _CHUNKS.columns})
     )
 )
-_count_chunks = Statement(
+_count_chunks = CatalogStatement(
     lambda: sa.update(_JOBS).where(_JOBS.c.id == P("job")).values(chunk_count=P("chunks"))
 )
-_forget_plan = Statement(
+_forget_plan = CatalogStatement(
     lambda: sa.delete(_CHUNKS).where(
         _CHUNKS.c.job_id == P("job"), _CHUNKS.c.commit_number == sa.literal_column("0")
     )
 )
-_close = Statement(
+_close = CatalogStatement(
     lambda: (
         sa.update(_JOBS)
         .where(_JOBS.c.id == P("job"), _JOBS.c.state == sa.literal_column("'running'"))
         .values(state=P("new_state"), error=P("reason"), finished_ms=P("now_ms"))
     )
 )
-_state_of = Statement(lambda: sa.select(_JOBS.c.state).where(_JOBS.c.id == P("job")))
-_all_jobs = Statement(lambda: sa.select(*_JOB_COLUMNS).order_by(_ROW))
-_all_chunks = Statement(
+_state_of = CatalogStatement(lambda: sa.select(_JOBS.c.state).where(_JOBS.c.id == P("job")))
+_all_jobs = CatalogStatement(lambda: sa.select(*_JOB_COLUMNS).order_by(_ROW))
+_all_chunks = CatalogStatement(
     lambda: sa.select(_CHUNKS.c.job_id, *_CHUNK_COLUMNS).order_by(_CHUNKS.c.job_id, _CHUNKS.c.chunk)
 )
 
@@ -74,8 +76,10 @@ def _surplus_jobs() -> sa.Select[tuple[str]]:
     )
 
 
-_forget_chunks = Statement(lambda: sa.delete(_CHUNKS).where(_CHUNKS.c.job_id.in_(_surplus_jobs())))
-_forget_jobs = Statement(lambda: sa.delete(_JOBS).where(_JOBS.c.id.in_(_surplus_jobs())))
+_forget_chunks = CatalogStatement(
+    lambda: sa.delete(_CHUNKS).where(_CHUNKS.c.job_id.in_(_surplus_jobs()))
+)
+_forget_jobs = CatalogStatement(lambda: sa.delete(_JOBS).where(_JOBS.c.id.in_(_surplus_jobs())))
 
 
 # --- writing, inside a transaction ----------------------------------------------------------------

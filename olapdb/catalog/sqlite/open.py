@@ -6,7 +6,7 @@ import os
 import sqlite3
 import uuid
 
-from olapdb.catalog.read_retry import read_again
+from olapdb.catalog.read_retry import retry_read
 from olapdb.catalog.sqlite import statements as sql
 from olapdb.catalog.sqlite.connections import Connections
 from olapdb.catalog.sqlite.errors import catalog_error
@@ -53,7 +53,7 @@ def open_or_create(
             with connections.exclusive() as connection:
                 _create(connection, zone, now_ms)
                 migrate(connection)
-        facts = read_again(lambda: _read_facts(connections))
+        facts = retry_read(lambda: _read_facts(connections))
     except sqlite3.Error as error:
         raise catalog_error(error, path) from error
     if "format_version" not in facts:

@@ -94,7 +94,7 @@ def _holds(current: Current, requirement: changes.Requirement) -> bool:
         case changes.ViewsAre(source_id, views):
             attached = {(v.id, v.version) for v in schema.views_on.get(source_id, ()) if v.attached}
             return attached == set(views)
-        case changes.WatchersAre(table_id, views):
+        case changes.ViewsOnTableAre(table_id, views):
             return {(v.id, v.version) for v in schema.views_on.get(table_id, ())} == set(views)
         case changes.DimensionViewsAre(table_id, views):
             reading = {(v.id, v.version) for v in schema.views_joining.get(table_id, ())}
@@ -106,7 +106,7 @@ def _holds(current: Current, requirement: changes.Requirement) -> bool:
             seen = coverage(current, view_id)
             ranges = (*seen.everywhere, *(r for own in seen.by_partition.values() for r in own))
             return all(one.last <= block for one in ranges)
-        case changes.NoPartStraddles(table_id, partition_id, blocks):
+        case changes.PartsWithinRanges(table_id, partition_id, blocks):
             return all(
                 one.contains(part) or not one.overlaps(part)
                 for part in _ranges_in(current, table_id, partition_id)
@@ -134,7 +134,7 @@ def _holds(current: Current, requirement: changes.Requirement) -> bool:
                 if isinstance(one, MaterializedView) and one.stands_beside == view_id
             }
             return beside == set(versions)
-        case changes.NothingMissed(view_id):
+        case changes.NoGap(view_id):
             view = schema.by_id.get(view_id)
             return isinstance(view, MaterializedView) and nothing_missed(
                 connection, current.number, view.source_id, coverage(current, view_id)

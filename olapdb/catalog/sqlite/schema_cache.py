@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import takewhile
 
 from olapdb.model.part import Part
-from olapdb.model.schema import Database, MaterializedView, SchemaObject
+from olapdb.model.schema import DatabaseEntry, MaterializedView, SchemaObject
 
 DELTAS_MAX = 512
 """Commits by which a reader may be behind before a table's parts are read from the catalog."""
@@ -24,7 +24,7 @@ DELTAS_MAX = 512
 class SchemaState:
     """Databases by name, objects by id; the rest is derived."""
 
-    databases: Mapping[str, Database] = field(default_factory=dict)
+    databases: Mapping[str, DatabaseEntry] = field(default_factory=dict)
     by_id: Mapping[str, SchemaObject] = field(default_factory=dict)
 
     @cached_property

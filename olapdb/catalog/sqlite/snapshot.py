@@ -17,7 +17,7 @@ from olapdb.catalog.sqlite.vacuum_mark import refuse_vacuumed
 from olapdb.errors import SnapshotTooOld
 from olapdb.model.damage import Damage
 from olapdb.model.part import BlockRange, Part, union_ranges
-from olapdb.model.schema import Database, MaterializedView, SchemaObject, Table
+from olapdb.model.schema import DatabaseEntry, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Derived
 from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
 
@@ -54,7 +54,7 @@ class SqliteSnapshot:
         return self._number
 
     @property
-    def databases(self) -> Mapping[str, Database]:
+    def databases(self) -> Mapping[str, DatabaseEntry]:
         return self._schema.databases
 
     def find(self, database: str, name: str) -> SchemaObject | None:

@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 from olapdb.catalog.sqlite import statements as sql
 from olapdb.catalog.sqlite.connections import Connections
 from olapdb.catalog.sqlite.errors import catalog_error
-from olapdb.catalog.sqlite.fair_lock import FairLock, Place, TicketQueue
-from olapdb.catalog.sqlite.fork_guard import Forks
+from olapdb.catalog.sqlite.fair_lock import FairLock, Ticket, TicketQueue
+from olapdb.catalog.sqlite.fork_guard import ForkGuard
 from olapdb.errors import CatalogBusy, CommitUnknown, OperationalError, ReadOnly
 from olapdb.errors import Error as OlapdbError
 
@@ -41,12 +41,12 @@ class Writer:
         self._notice_fork = notice_fork
         self._turn = FairLock()
         self._turn_of: int | None = None  # the thread that has it
-        self._paused: Place | None = None
+        self._paused: Ticket | None = None
         self._closed = False
         alone = connections.in_memory or read_only
         self._queue = None if alone else TicketQueue(f"{os.path.splitext(path)[0]}.lock")
         if not read_only:
-            Forks.wait_for(self)
+            ForkGuard.wait_for(self)
 
     @contextmanager
     def turn(self, what: str) -> Iterator[None]:
@@ -66,7 +66,7 @@ class Writer:
         finally:
             self._leave(place)
 
-    def _leave(self, place: Place) -> None:
+    def _leave(self, place: Ticket) -> None:
         """Nothing where the place was given up before: by `give_up`, and Python has just found the
         generator of `turn`."""
         if self._turn.held_by(place.thread) is not place:

@@ -12,7 +12,7 @@ from olapdb.compute.context import ExecutionContext, MemoryAccount
 from olapdb.compute.evaluate import evaluate_array
 from olapdb.compute.group_codes import factorise
 from olapdb.compute.hash_table import Lookup, build_bytes
-from olapdb.compute.row_buffer import HeldRows
+from olapdb.compute.row_buffer import RowBuffer
 from olapdb.execute.operators.limit import ranks_in_groups
 from olapdb.functions.base import Groups
 from olapdb.plan.nodes import Distinct, SetDifference
@@ -45,7 +45,7 @@ def set_difference_batches(
     and m times at the right is max(n - m, 0) times in EXCEPT, min(n, m) times in INTERSECT."""
     hold = context.memory.hold
     with hold(node.operator) as account, hold(node.operator) as account_of_seen:
-        held = HeldRows(node.right.schema, account)
+        held = RowBuffer(node.right.schema, account)
         for batch in right:
             context.check()
             held.add(batch)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from olapdb.compute.batches import single_batch, table_of
 from olapdb.compute.context import ExecutionContext, MemoryAccount
 from olapdb.compute.hash_table import Lookup, build_bytes
-from olapdb.compute.row_buffer import HeldRows, evaluate_held
+from olapdb.compute.row_buffer import RowBuffer, evaluate_held
 from olapdb.errors import NotSupportedError
 from olapdb.execute.operators.join_pairs import Found, Joiner, missing, sides
 from olapdb.plan.nodes import Join
@@ -31,7 +31,7 @@ def join_batches(
     Raises MemoryLimitExceeded where the right side, or what is built of it, would be too much."""
     _refuse(node)
     with context.memory.hold("JOIN") as account:
-        held = HeldRows(node.right.schema, account)
+        held = RowBuffer(node.right.schema, account)
         for batch in right:
             context.check()
             held.add(batch)
@@ -60,7 +60,9 @@ def _refuse(node: Join) -> None:
         )
 
 
-def _build(node: Join, held: HeldRows, context: ExecutionContext, account: MemoryAccount) -> Joiner:
+def _build(
+    node: Join, held: RowBuffer, context: ExecutionContext, account: MemoryAccount
+) -> Joiner:
     """What is held, joined and hashed; on the account is what that needs, then what is kept."""
     rows = held.rows
     nobody: list[pa.Array] = []

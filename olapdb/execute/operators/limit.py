@@ -13,7 +13,7 @@ from olapdb.compute.evaluate import evaluate_array
 from olapdb.compute.group_codes import factorise
 from olapdb.compute.hash_table import build_bytes
 from olapdb.compute.ordering import equal_to_previous
-from olapdb.compute.row_buffer import HeldRows, evaluate_held
+from olapdb.compute.row_buffer import RowBuffer, evaluate_held
 from olapdb.execute.operators.sort import order_columns
 from olapdb.functions.base import Groups
 from olapdb.plan.nodes import Limit, LimitBy
@@ -75,7 +75,7 @@ def limit_by_batches(
 
     No more than offset + count rows of a key are held from any batch."""
     with context.memory.hold("LIMIT BY") as account:
-        held = HeldRows(node.schema, account)
+        held = RowBuffer(node.schema, account)
         for batch in child:
             context.check()
             ranks = _ranks(node, batch, context)

@@ -11,7 +11,7 @@ from olapdb.compute.batches import filter_rows, take_rows
 from olapdb.compute.context import ExecutionContext, MemoryAccount
 from olapdb.compute.evaluate import evaluate_array
 from olapdb.compute.ordering import OrderColumn, sort_indices
-from olapdb.compute.row_buffer import HeldRows, evaluate_held
+from olapdb.compute.row_buffer import RowBuffer, evaluate_held
 from olapdb.plan.nodes import Sort, SortKey
 
 TOP_ROWS_MIN = 16_384
@@ -28,7 +28,7 @@ def sort_batches(
         yield from _top_batches(node, node.limit, child, context)
         return
     with context.memory.hold("ORDER BY") as account:
-        held = HeldRows(node.schema, account)
+        held = RowBuffer(node.schema, account)
         for batch in child:
             context.check()
             held.add(batch)
@@ -42,7 +42,7 @@ def _top_batches(
     them is dropped as it comes."""
     bound: pa.Scalar | None = None
     with context.memory.hold("ORDER BY") as account:
-        held = HeldRows(node.schema, account)
+        held = RowBuffer(node.schema, account)
         for batch in child:
             context.check()
             if bound is not None:
@@ -83,7 +83,7 @@ def _not_behind(
 
 
 def _in_order(
-    held: HeldRows, node: Sort, context: ExecutionContext, account: MemoryAccount
+    held: RowBuffer, node: Sort, context: ExecutionContext, account: MemoryAccount
 ) -> Iterator[pa.RecordBatch]:
     """The rows sorted, up to the limit, taken a batch at a time; none of them is held any more."""
     rows = held.rows

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.hash_table import Lookup
-from olapdb.compute.row_buffer import HeldRows
+from olapdb.compute.row_buffer import RowBuffer
 from olapdb.errors import IncorrectResultOfScalarSubquery
 from olapdb.functions import default_value
 from olapdb.plan import nodes
@@ -69,7 +69,7 @@ def _set(plan: nodes.Node, context: ExecutionContext, run_node: RunNode) -> Look
     """The rows of an IN; counted against the memory limit until the query ends."""
     what = "the set of an IN"
     with context.memory.hold(what) as account:
-        held = HeldRows(plan.schema, account)
+        held = RowBuffer(plan.schema, account)
         for batch in run_node(plan, context):
             held.add(batch)
         lookup = held.looked_up(threads=context.threads)

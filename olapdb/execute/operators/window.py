@@ -9,7 +9,7 @@ import pyarrow as pa
 from olapdb.compute.batches import make_batch, take_rows
 from olapdb.compute.context import ExecutionContext, MemoryAccount
 from olapdb.compute.ordering import OrderColumn, sort_indices
-from olapdb.compute.row_buffer import HeldRows, evaluate_held
+from olapdb.compute.row_buffer import RowBuffer, evaluate_held
 from olapdb.execute.operators.frame_aggregates import aggregate_over
 from olapdb.execute.operators.frames import partitions_and_peers, with_frame
 from olapdb.execute.operators.sort import SORT_BYTES_PER_ROW
@@ -28,7 +28,7 @@ def window_batches(
 
     Raises MemoryLimitExceeded where the rows, or what sorting them needs, are too much."""
     with context.memory.hold("window functions") as account:
-        held = HeldRows(node.child.schema, account)
+        held = RowBuffer(node.child.schema, account)
         for batch in child:
             context.check()
             held.add(batch)

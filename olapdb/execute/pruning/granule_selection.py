@@ -18,7 +18,7 @@ from olapdb.compute.context import ExecutionContext
 from olapdb.engine.layout import TableLayout
 from olapdb.execute.pruning.interval_analysis import (
     Candidates,
-    Interval,
+    ValueInterval,
     interval_of_bounds,
     is_restricted,
     keep_candidates,
@@ -50,7 +50,7 @@ class PartSelection:
 
 
 @dataclass(frozen=True)
-class Selection:
+class GranuleSelection:
     """What is read, and how much there was."""
 
     parts: tuple[PartSelection, ...]
@@ -112,11 +112,11 @@ class Selector:
         self._only_indexes = indexes
         self._part_columns = PartColumns(scan.table)
 
-    def select(self, parts: Sequence[Part]) -> Selection:
+    def select(self, parts: Sequence[Part]) -> GranuleSelection:
         """The parts and row groups that may hold a row which the condition keeps."""
         granules_total = sum(max(part.granules, 1) for part in parts)
         kept = [self._skipped(one) for one in self._groups(self.keep_parts(parts))]
-        return Selection(
+        return GranuleSelection(
             tuple(s for s in kept if s.groups is None or s.groups), len(parts), granules_total
         )
 
@@ -125,7 +125,7 @@ class Selector:
         if self._condition is None or not parts:
             return list(parts)
         columns = self._columns([self._part_columns.bounds(part) for part in parts])
-        partitions: list[tuple[Expression, Interval]] = []
+        partitions: list[tuple[Expression, ValueInterval]] = []
         if self._partitions:
             columns.update(self._virtual(parts))
             partitions = self._partition_intervals(parts)
@@ -215,7 +215,7 @@ class Selector:
         offsets = tuple(int(v) for v in np.cumsum((0, *rows))[:-1])
         return PartSelection(part, reader, None, rows, offsets)
 
-    def _partition_intervals(self, parts: Sequence[Part]) -> list[tuple[Expression, Interval]]:
+    def _partition_intervals(self, parts: Sequence[Part]) -> list[tuple[Expression, ValueInterval]]:
         """The partition key's items, in the scan's names, with their one value in each part."""
         if not self._layout.table.partition_key or not _has_calls(self._condition):
             return []
@@ -238,7 +238,7 @@ class Selector:
         context = self._context
         return keep_candidates(self._condition, candidates, context.environment, context.subqueries)
 
-    def _columns(self, bounds: Sequence[Mapping[str, ColumnBounds]]) -> dict[str, Interval]:
+    def _columns(self, bounds: Sequence[Mapping[str, ColumnBounds]]) -> dict[str, ValueInterval]:
         """The bounds of the condition's columns over the candidates."""
         found = {}
         for unique, (name, data_type) in self._names.items():
@@ -249,7 +249,7 @@ class Selector:
                 found[unique] = interval
         return found
 
-    def _virtual(self, parts: Sequence[Part]) -> dict[str, Interval]:
+    def _virtual(self, parts: Sequence[Part]) -> dict[str, ValueInterval]:
         """Virtual columns that are one value in a part."""
         found = {}
         for unique, (name, data_type) in self._names.items():

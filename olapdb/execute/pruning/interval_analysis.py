@@ -47,7 +47,7 @@ _ORDERED = _INCREASING | {"less", "lessOrEquals"}
 
 
 @dataclass(frozen=True)
-class Interval:
+class ValueInterval:
     """Bounds of an expression over the candidates, both ends included.
 
     `low` and `high` are of the expression's Arrow type and mean nothing where not `has_values`.
@@ -67,8 +67,8 @@ class Candidates:
     of whole expressions (a partition's value)."""
 
     count: int
-    columns: Mapping[str, Interval]
-    expressions: Sequence[tuple[Expression, Interval]] = ()
+    columns: Mapping[str, ValueInterval]
+    expressions: Sequence[tuple[Expression, ValueInterval]] = ()
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Possible:
 
 def interval_of_bounds(
     bounds: Sequence[ColumnBounds | None], data_type: DataType
-) -> Interval | None:
+) -> ValueInterval | None:
     """The bounds of one column over the candidates; None where nothing is known of any."""
     count = len(bounds)
     known = np.array([b is not None for b in bounds], bool)
@@ -96,10 +96,10 @@ def interval_of_bounds(
     filler = next((low for low in lows if low is not None), None)
     if filler is None:
         arrow = pa.nulls(count, data_type.arrow)
-        return Interval(arrow, arrow, known, has_values, nulls)
+        return ValueInterval(arrow, arrow, known, has_values, nulls)
     low = pa.array([filler if v is None else v for v in lows], type=data_type.arrow)
     high = pa.array([filler if v is None else v for v in highs], type=data_type.arrow)
-    return Interval(low, high, known, has_values, nulls)
+    return ValueInterval(low, high, known, has_values, nulls)
 
 
 def keep_candidates(
@@ -290,7 +290,7 @@ class _Analysis:
             false[at] = signed or not (true[at] and low == high)
         return self._within(interval, true, false)
 
-    def _within(self, interval: Interval, true: np.ndarray, false: np.ndarray) -> Possible:
+    def _within(self, interval: ValueInterval, true: np.ndarray, false: np.ndarray) -> Possible:
         """The answer where the interval is known, "both" elsewhere; no value, no answer."""
         unknown = ~interval.known
         return Possible(
@@ -299,7 +299,7 @@ class _Analysis:
 
     # --- operands
 
-    def _sides(self, call: Call) -> tuple[Interval, Expression, bool] | None:
+    def _sides(self, call: Call) -> tuple[ValueInterval, Expression, bool] | None:
         """The interval, the constant, and whether the interval is the first argument."""
         left, right = call.arguments
         if self._constant(right) is not None:
@@ -337,7 +337,7 @@ class _Analysis:
             case _:
                 return None
 
-    def _interval(self, expression: Expression) -> Interval | None:
+    def _interval(self, expression: Expression) -> ValueInterval | None:
         for whole, known in self._candidates.expressions:
             if whole == expression:
                 return known
@@ -351,12 +351,12 @@ class _Analysis:
             case _:
                 return None
 
-    def _cast(self, argument: Expression, target: DataType) -> Interval | None:
+    def _cast(self, argument: Expression, target: DataType) -> ValueInterval | None:
         inner = self._interval(argument)
         if inner is None:
             return None
         low, high = inner.low.cast(target.arrow), inner.high.cast(target.arrow)
-        return Interval(low, high, inner.known, inner.has_values, inner.may_be_null)
+        return ValueInterval(low, high, inner.known, inner.has_values, inner.may_be_null)
 
     def _is_monotonic(self, call: Call) -> bool:
         """What the function says of itself; intDiv is so for positive divisors only."""
@@ -365,7 +365,7 @@ class _Analysis:
             return divisor is not None and divisor.is_valid and divisor.as_py() > 0
         return call.function.monotonic
 
-    def _monotonic(self, call: Call, arguments: Sequence[Expression]) -> Interval | None:
+    def _monotonic(self, call: Call, arguments: Sequence[Expression]) -> ValueInterval | None:
         """f(low) to f(high): f never decreases in its one argument that is not constant."""
         moving = [at for at, a in enumerate(arguments) if self._constant(a) is None]
         if len(moving) != 1:
@@ -387,7 +387,7 @@ class _Analysis:
             return None
         if pc.any(pc.greater(ends[0], ends[1])).as_py():  # it wraps within the interval
             return None
-        return Interval(ends[0], ends[1], inner.known, inner.has_values, inner.may_be_null)
+        return ValueInterval(ends[0], ends[1], inner.known, inner.has_values, inner.may_be_null)
 
 
 def _keeps_order(source: DataType, target: DataType) -> bool:

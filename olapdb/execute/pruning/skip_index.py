@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from olapdb.compute.batches import single_chunk
 from olapdb.compute.evaluate import evaluate_array
 from olapdb.errors import Error
-from olapdb.execute.pruning.interval_analysis import Candidates, Interval, keep_candidates
+from olapdb.execute.pruning.interval_analysis import Candidates, ValueInterval, keep_candidates
 from olapdb.functions.base import Environment
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.hashing import hash_values
@@ -98,7 +98,7 @@ def _by_bounds(
     if len(filler):
         low, high = pc.fill_null(low, filler[0]), pc.fill_null(high, filler[0])
     nulls = pc.greater(batch.column("nulls"), 0).to_numpy(zero_copy_only=False)
-    interval = Interval(low, high, known, has_values, nulls)
+    interval = ValueInterval(low, high, known, has_values, nulls)
     candidates = Candidates(batch.num_rows, {_INDEXED: interval})
     keep = keep_candidates(condition, candidates, environment)
     if pa.types.is_floating(low.type) and _holds_for_nan(condition, low.type, environment):

@@ -167,7 +167,7 @@ class OfNothing(Aggregate):
 
 
 @dataclass(frozen=True)
-class Distinct(Wrapped):
+class DistinctCombinator(Wrapped):
     """-Distinct: each value counts once. State: Array of the distinct values, sorted."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:

@@ -288,7 +288,12 @@ def _distinct(inner: Aggregate, types: tuple[DataType, ...]) -> Aggregate:
     name = f"{inner.name}Distinct"
     state = state_of(name, inner.parameters, types, set_type(types))
     return _around(
-        combinators.Distinct, inner, types, result=inner.result_type, suffix="Distinct", state=state
+        combinators.DistinctCombinator,
+        inner,
+        types,
+        result=inner.result_type,
+        suffix="Distinct",
+        state=state,
     )
 
 

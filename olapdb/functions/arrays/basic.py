@@ -231,7 +231,7 @@ def _map_from_arrays(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     return scalar.usual(name, arguments, result, kernel)
 
 
-DEFINITIONS: tuple[scalar.Definition, ...] = (
+DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.custom("array", array_call, count=(0, None)),
     scalar.custom("tuple", _tuple, count=(0, None)),
     scalar.custom("map", _map, count=(0, None)),

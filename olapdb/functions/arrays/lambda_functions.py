@@ -23,7 +23,7 @@ from olapdb.functions.arrays.search import map_parts, null_ranks
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import map_from
 from olapdb.functions.kernels import columns
-from olapdb.functions.scalar import Definition, Invocation, Kernel, TypeRule, define, illegal
+from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, TypeRule, define, illegal
 from olapdb.types import (
     UINT8,
     UINT32,
@@ -497,7 +497,7 @@ def _by_key(*, reverse: bool) -> Kernel:
     return run
 
 
-DEFINITIONS: tuple[Definition, ...] = (
+DEFINITIONS: tuple[ScalarDefinition, ...] = (
     define("arrayCount", _condition_rule(UINT32), _plain_condition(_count_true)),
     define("arrayExists", _condition_rule(UINT8), _plain_condition(_any_true)),
     define("arrayAll", _condition_rule(UINT8), _plain_condition(_all_true)),

@@ -13,7 +13,7 @@ from olapdb.functions.base import Argument, Groups, ScalarCall
 from olapdb.functions.casts.cast import cast_column, map_from
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.supertypes import sum_type
-from olapdb.functions.scalar import Definition, Invocation, custom, illegal, usual
+from olapdb.functions.scalar import Invocation, ScalarDefinition, custom, illegal, usual
 from olapdb.types import Boolean, DataType, Decimal, Float, Integer, Map, is_nullable, plain
 
 _NUMBERS = (Integer, Float, Decimal, Boolean)
@@ -76,7 +76,7 @@ def _negated(array: pa.Array, result: Map) -> pa.Array:
     return map_from(offsets - start, array.keys.slice(start, count), less, result)
 
 
-DEFINITIONS: tuple[Definition, ...] = (
+DEFINITIONS: tuple[ScalarDefinition, ...] = (
     custom("mapAdd", _summing(subtracts=False), count=(2, None)),
     custom("mapSubtract", _summing(subtracts=True), count=(2, None)),
 )

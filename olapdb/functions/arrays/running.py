@@ -25,7 +25,15 @@ from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.supertypes import common_type, sum_type
 from olapdb.functions.kernels.values import default_value
 from olapdb.functions.numeric.conditional import plain_lc
-from olapdb.functions.scalar import Definition, Invocation, custom, define, illegal, require, usual
+from olapdb.functions.scalar import (
+    Invocation,
+    ScalarDefinition,
+    custom,
+    define,
+    illegal,
+    require,
+    usual,
+)
 from olapdb.types import (
     FLOAT64,
     INT32,
@@ -400,7 +408,7 @@ def _subtype(name: str, inners: Sequence[DataType]) -> DataType:
     return make_nullable(found) if nullable else found
 
 
-DEFINITIONS: tuple[Definition, ...] = (
+DEFINITIONS: tuple[ScalarDefinition, ...] = (
     define("arrayCumSum", _sum_rule, _running_sum),
     define("arrayCumSumNonNegative", _sum_rule, _running_sum_from_zero),
     define("arrayDifference", _difference_rule, _difference),

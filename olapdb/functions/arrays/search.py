@@ -17,7 +17,7 @@ from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.supertypes import common_type
 from olapdb.functions.numeric.comparison import resolve_comparison
 from olapdb.functions.numeric.conditional import plain_lc
-from olapdb.functions.scalar import Definition, Invocation, custom, illegal, require, usual
+from olapdb.functions.scalar import Invocation, ScalarDefinition, custom, illegal, require, usual
 from olapdb.types import (
     UINT8,
     UINT64,
@@ -210,7 +210,7 @@ def null_ranks(elements: pa.Array) -> np.ndarray:
     return ranks
 
 
-DEFINITIONS: tuple[Definition, ...] = (
+DEFINITIONS: tuple[ScalarDefinition, ...] = (
     custom("has", _searching(UINT8, _any_of), count=2),
     custom("indexOf", _searching(UINT64, _first_of), count=2),
     custom("countEqual", _searching(UINT64, counts_of), count=2),

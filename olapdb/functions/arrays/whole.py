@@ -307,7 +307,7 @@ _EMPTY_ARRAYS: tuple[DataType, ...] = (
 """The element types that have a function emptyArray… of their own."""
 
 
-DEFINITIONS: tuple[scalar.Definition, ...] = (
+DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.custom("arraySlice", _slice, count=(2, 3)),
     scalar.custom("arrayPushBack", _push(back=True), count=2),
     scalar.custom("arrayPushFront", _push(back=False), count=2),

@@ -19,7 +19,7 @@ from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.supertypes import NULL_TYPE
 from olapdb.functions.kernels.values import default_value
 from olapdb.functions.scalar import (
-    Definition,
+    ScalarDefinition,
     constant_integer,
     constant_text,
     constant_zone,
@@ -394,8 +394,8 @@ def _to_low_cardinality(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     return ScalarCall(name, result, lambda v, r, e: v[0])
 
 
-def _definitions() -> tuple[Definition, ...]:
-    made: list[Definition] = []
+def _definitions() -> tuple[ScalarDefinition, ...]:
+    made: list[ScalarDefinition] = []
     for name, one in _CONVERSIONS.items():
         low, high = one.extra
         insensitive = name in ("toDate", "toDateTime")
@@ -424,7 +424,7 @@ def _definitions() -> tuple[Definition, ...]:
     return tuple(made)
 
 
-DEFINITIONS: tuple[Definition, ...] = (
+DEFINITIONS: tuple[ScalarDefinition, ...] = (
     *_definitions(),
     custom("toString", _to_string, count=(1, 2)),
     custom("toFixedString", _plain_conversion(_Conversion(_fixed_string, (1, 1))), count=2),

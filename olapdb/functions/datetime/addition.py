@@ -8,7 +8,7 @@ from olapdb.errors import BadArguments
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.datetime import arithmetic
 from olapdb.functions.datetime.components import DATES
-from olapdb.functions.scalar import Definition, constant_text, custom, illegal, require, usual
+from olapdb.functions.scalar import ScalarDefinition, constant_text, custom, illegal, require, usual
 from olapdb.types import DataType, Date, Date32, Decimal, Float, Integer, String, plain
 
 _UNIT_NAMES = {
@@ -115,7 +115,7 @@ _SHIFT_UNITS = (
     "Year",
 )
 
-DEFINITIONS: tuple[Definition, ...] = (
+DEFINITIONS: tuple[ScalarDefinition, ...] = (
     *(custom(f"add{u}s", _shift(u, 1), count=2) for u in _SHIFT_UNITS),
     *(custom(f"subtract{u}s", _shift(u, -1), count=2) for u in _SHIFT_UNITS),
     custom(

@@ -34,7 +34,7 @@ def _target(
     return types.DateTime64(precision, own)
 
 
-def _definition(bits: str, order: str, otherwise: str) -> scalar.Definition:
+def _definition(bits: str, order: str, otherwise: str) -> scalar.ScalarDefinition:
     american = order == "US"
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
@@ -72,7 +72,7 @@ def _zero(target: types.DateTime | types.DateTime64) -> pa.Scalar:
     return pa.scalar(0, pa.int64()).cast(target.arrow)
 
 
-DEFINITIONS: tuple[scalar.Definition, ...] = tuple(
+DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = tuple(
     _definition(bits, order, otherwise)
     for bits, order in (("", ""), ("", "US"), ("32", ""), ("64", ""), ("64", "US"))
     for otherwise in ("", "OrNull", "OrZero")

@@ -77,7 +77,7 @@ def _is_given(number: Number) -> bool:
 
 
 @dataclass
-class Parts:
+class TimestampParts:
     """What was read of the texts of one shape."""
 
     year: Number = 0
@@ -151,7 +151,7 @@ def exist(year: np.ndarray, month: np.ndarray, day: np.ndarray) -> np.ndarray:
 
 
 @dataclass
-class Shape:
+class TimestampLayout:
     """A reader of the texts of one shape, in which each digit is 0."""
 
     shape: bytes
@@ -159,10 +159,10 @@ class Shape:
     subseconds: bool
     at: int = 0
     digits: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), np.uint8))
-    made: Parts = field(default_factory=Parts)
+    made: TimestampParts = field(default_factory=TimestampParts)
 
-    def parts(self, digits: np.ndarray) -> Parts:
-        self.at, self.digits, self.made = 0, digits, Parts()
+    def parts(self, digits: np.ndarray) -> TimestampParts:
+        self.at, self.digits, self.made = 0, digits, TimestampParts()
         while self.at < len(self.shape) and self._step():
             pass
         if self.made.unix is None:

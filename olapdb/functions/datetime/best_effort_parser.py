@@ -13,7 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.functions.datetime.best_effort_grammar import NAMES, WRONG, Mixed, Moments, Shape, Wrong
+from olapdb.functions.datetime.best_effort_grammar import (
+    NAMES,
+    WRONG,
+    Mixed,
+    Moments,
+    TimestampLayout,
+    Wrong,
+)
 from olapdb.functions.kernels import columns
 
 
@@ -39,7 +46,7 @@ def read(array: pa.Array, zone: str, *, american: bool, subseconds: bool) -> Mom
         positions = order[ends[at - 1] if at else 0 : ends[at]]
         shape = shapes.dictionary[int(at)].as_py()
         digits = _digits(offsets, data, positions, len(shape))
-        _read_shape(Shape(shape, american, subseconds), digits, positions, zone, made)
+        _read_shape(TimestampLayout(shape, american, subseconds), digits, positions, zone, made)
     return made
 
 
@@ -84,7 +91,7 @@ def _digits(offsets: np.ndarray, data: np.ndarray, positions: np.ndarray, width:
 
 
 def _read_shape(
-    shape: Shape, digits: np.ndarray, positions: np.ndarray, zone: str, made: Moments
+    shape: TimestampLayout, digits: np.ndarray, positions: np.ndarray, zone: str, made: Moments
 ) -> None:
     """Fills in the rows at the positions, parted where only some of a number are 0."""
     waiting = [np.arange(len(positions))]

@@ -10,7 +10,7 @@ import pyarrow as pa
 from olapdb.functions.base import Argument
 from olapdb.functions.casts import times
 from olapdb.functions.kernels import columns
-from olapdb.functions.scalar import Definition, Invocation, constant_zone, define, require
+from olapdb.functions.scalar import Invocation, ScalarDefinition, constant_zone, define, require
 from olapdb.types import (
     UINT8,
     UINT16,
@@ -60,7 +60,7 @@ def _part(
     aliases: tuple[str, ...] = (),
     monotonic: bool = False,
     insensitive: bool = False,
-) -> Definition:
+) -> ScalarDefinition:
     """A function of wall clock seconds."""
 
     def rule(spelt: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
@@ -156,7 +156,7 @@ def _with_mode(
     kernel: Callable[[list[pa.Array], Invocation], pa.Array],
     result: DataType,
     aliases: tuple[str, ...] = (),
-) -> Definition:
+) -> ScalarDefinition:
     def rule(spelt: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         require(spelt, types[:1], DATES, "a Date or DateTime")
         return result
@@ -164,7 +164,7 @@ def _with_mode(
     return define(name, rule, kernel, count=(1, 3), aliases=aliases, insensitive=bool(aliases))
 
 
-def _fraction(name: str, digits: int, result: DataType) -> Definition:
+def _fraction(name: str, digits: int, result: DataType) -> ScalarDefinition:
     """toMillisecond, toMicrosecond, toNanosecond: the part of the second."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
@@ -181,7 +181,7 @@ def _fraction(name: str, digits: int, result: DataType) -> Definition:
     return define(name, rule, kernel)
 
 
-DEFINITIONS: tuple[Definition, ...] = (
+DEFINITIONS: tuple[ScalarDefinition, ...] = (
     _part(
         "toYear",
         UINT16,

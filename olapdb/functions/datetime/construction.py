@@ -175,7 +175,7 @@ def _numbers(
     return rule
 
 
-DEFINITIONS: tuple[scalar.Definition, ...] = (
+DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.define("toUnixTimestamp", _unix_rule, _to_unix, count=(1, 2), monotonic=True),
     *(
         scalar.define(f"toUnixTimestamp64{n}", _unix64_rule, _to_unix64(d))

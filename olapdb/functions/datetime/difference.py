@@ -16,8 +16,8 @@ from olapdb.functions.datetime.addition import unit_named
 from olapdb.functions.datetime.components import DATES
 from olapdb.functions.kernels import columns
 from olapdb.functions.scalar import (
-    Definition,
     Invocation,
+    ScalarDefinition,
     constant_text,
     constant_zone,
     custom,
@@ -115,7 +115,7 @@ def _within_month(ticks: np.ndarray) -> np.ndarray:
     return day * DAY * 1_000_000 + rest
 
 
-DEFINITIONS: tuple[Definition, ...] = (
+DEFINITIONS: tuple[ScalarDefinition, ...] = (
     custom(
         "dateDiff",
         _date_diff(full=False),

@@ -166,7 +166,7 @@ def _date_rule(
     return rule
 
 
-DEFINITIONS: tuple[scalar.Definition, ...] = (
+DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.custom(
         "formatDateTime", _format_datetime, count=(2, 3), aliases=("DATE_FORMAT",), insensitive=True
     ),

@@ -55,7 +55,7 @@ def _to_date(
     *,
     insensitive: bool = False,
     monotonic: bool = True,
-) -> scalar.Definition:
+) -> scalar.ScalarDefinition:
     """A rounding of days; the result is a Date."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
@@ -77,7 +77,7 @@ def _to_date(
     )
 
 
-def _week(name: str, *, last: bool) -> scalar.Definition:
+def _week(name: str, *, last: bool) -> scalar.ScalarDefinition:
     """toStartOfWeek and toLastDayOfWeek: mode 0 begins on Sunday, odd modes on Monday."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
@@ -97,7 +97,7 @@ def zone_of_argument(argument: DataType, zone: str | None) -> str | None:
     return zone or (argument.zone if isinstance(argument, CLOCKS) else None)
 
 
-def _clock_start(name: str, step: int) -> scalar.Definition:
+def _clock_start(name: str, step: int) -> scalar.ScalarDefinition:
     """Rounds down to so many seconds (a day: to midnight); the result is a DateTime."""
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
@@ -273,7 +273,7 @@ def _monotonic_second(call: ScalarCall, arguments: Sequence[Argument]) -> Scalar
     return ScalarCall(call.name, call.type, call.kernel, monotonic=arguments[1].constant is None)
 
 
-DEFINITIONS: tuple[scalar.Definition, ...] = (
+DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     _to_date("toStartOfYear", _TRUNCATIONS["year"]),
     _to_date("toStartOfQuarter", _TRUNCATIONS["quarter"]),
     _to_date("toStartOfMonth", month_start),

@@ -325,7 +325,7 @@ def _plus_or_minus(operation: str) -> Callable[[str, Sequence[Argument]], Scalar
     return resolve
 
 
-DEFINITIONS: tuple[scalar.Definition, ...] = (
+DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.custom("plus", _plus_or_minus("plus"), count=2),
     scalar.custom("minus", _plus_or_minus("minus"), count=2),
     scalar.define("multiply", _binary_rule("multiply"), native=_simple("multiply"), count=2),

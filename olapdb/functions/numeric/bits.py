@@ -12,7 +12,7 @@ from olapdb.errors import ArgumentOutOfBound, ParameterOutOfBound
 from olapdb.functions.base import Argument, Column
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.supertypes import arithmetic_type, as_number
-from olapdb.functions.scalar import Definition, Invocation, Kernel, define, illegal, require
+from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, define, illegal, require
 from olapdb.types import (
     UINT8,
     UINT16,
@@ -114,7 +114,7 @@ def _complement(values: list[Column], call: Invocation) -> Column:
     return pc.bit_wise_not(columns.wrapped(values[0], call.result.arrow))
 
 
-DEFINITIONS: tuple[Definition, ...] = (
+DEFINITIONS: tuple[ScalarDefinition, ...] = (
     define("bitAnd", _bit_rule, native=_bitwise(pc.bit_wise_and), count=2),
     define("bitOr", _bit_rule, native=_bitwise(pc.bit_wise_or), count=2),
     define("bitXor", _bit_rule, native=_bitwise(pc.bit_wise_xor), count=2),

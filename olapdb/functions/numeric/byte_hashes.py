@@ -20,7 +20,7 @@ U64 = np.uint64
 
 
 @dataclass(frozen=True)
-class Values:
+class HashedValues:
     """Byte strings: `data` holds them one after the other with padding behind, `starts` and `lengths`
     say where; int64, shape (values,)."""
 
@@ -32,8 +32,8 @@ class Values:
     def count(self) -> int:
         return len(self.starts)
 
-    def chosen(self, rows: np.ndarray) -> Values:
-        return Values(self.data, self.starts[rows], self.lengths[rows])
+    def chosen(self, rows: np.ndarray) -> HashedValues:
+        return HashedValues(self.data, self.starts[rows], self.lengths[rows])
 
     def word(self, at: np.ndarray | int, size: int = 8) -> np.ndarray:
         """The little-endian word of `size` bytes that begins at `at` of each value, as uint64."""
@@ -46,22 +46,22 @@ class Values:
         return np.asarray(self.data[self.starts + at].astype(U64))
 
 
-def values_of(array: pa.Array) -> Values:
+def values_of(array: pa.Array) -> HashedValues:
     """The values of a binary, string or fixed-width array without nulls, as their bytes in memory."""
     if pa.types.is_string(array.type) or pa.types.is_binary(array.type):
         offsets, data = columns.bytes_of(array)
-        return Values(_padded(data), offsets[:-1], np.diff(offsets))
+        return HashedValues(_padded(data), offsets[:-1], np.diff(offsets))
     raw = np.ascontiguousarray(columns.numpy_values(array))
     width = raw.dtype.itemsize
     starts = np.arange(len(raw), dtype=np.int64) * width
-    return Values(_padded(raw.view(np.uint8)), starts, np.full(len(raw), width, np.int64))
+    return HashedValues(_padded(raw.view(np.uint8)), starts, np.full(len(raw), width, np.int64))
 
 
-def pairs_of(first: np.ndarray, second: np.ndarray) -> Values:
+def pairs_of(first: np.ndarray, second: np.ndarray) -> HashedValues:
     """Two uint64 of each row as the 16 bytes that they are."""
     data = np.ascontiguousarray(np.stack([first, second], axis=1)).view(np.uint8).reshape(-1)
     starts = np.arange(len(first), dtype=np.int64) * 16
-    return Values(_padded(data), starts, np.full(len(first), 16, np.int64))
+    return HashedValues(_padded(data), starts, np.full(len(first), 16, np.int64))
 
 
 def _padded(data: np.ndarray) -> np.ndarray:
@@ -69,7 +69,7 @@ def _padded(data: np.ndarray) -> np.ndarray:
 
 
 def _by_length(
-    values: Values, ranges: tuple[tuple[int, int, Callable[[Values], np.ndarray]], ...]
+    values: HashedValues, ranges: tuple[tuple[int, int, Callable[[HashedValues], np.ndarray]], ...]
 ) -> np.ndarray:
     """Each value hashed by the form for its length, `low <= length < high`."""
     hashes = np.zeros(values.count, U64)
@@ -109,7 +109,7 @@ def city_combined(first: np.ndarray, second: np.ndarray) -> np.ndarray:
         return np.asarray(b * _MULTIPLIER)
 
 
-def city_hash64(values: Values) -> np.ndarray:
+def city_hash64(values: HashedValues) -> np.ndarray:
     """CityHash64 1.0.2 of each value; uint64."""
     return _by_length(
         values,
@@ -129,25 +129,25 @@ def _mixed(value: np.ndarray) -> np.ndarray:
     return np.asarray(value ^ (value >> U64(47)))
 
 
-def _city_to_3(v: Values) -> np.ndarray:
+def _city_to_3(v: HashedValues) -> np.ndarray:
     length = v.lengths
     y = v.byte(0) + (v.byte(length >> 1) << U64(8))
     z = length.astype(U64) + (v.byte(length - 1) << U64(2))
     return _mixed(y * _K2 ^ z * _K3) * _K2
 
 
-def _city_to_8(v: Values) -> np.ndarray:
+def _city_to_8(v: HashedValues) -> np.ndarray:
     length = v.lengths.astype(U64)
     return city_combined(length + (v.word(0, 4) << U64(3)), v.word(v.lengths - 4, 4))
 
 
-def _city_to_16(v: Values) -> np.ndarray:
+def _city_to_16(v: HashedValues) -> np.ndarray:
     length = v.lengths.astype(U64)
     last = v.word(v.lengths - 8)
     return np.asarray(city_combined(v.word(0), _rotated_right(last + length, length)) ^ last)
 
 
-def _city_to_32(v: Values) -> np.ndarray:
+def _city_to_32(v: HashedValues) -> np.ndarray:
     length = v.lengths.astype(U64)
     a, b = v.word(0) * _K1, v.word(8)
     c, d = v.word(v.lengths - 8) * _K2, v.word(v.lengths - 16) * _K0
@@ -157,7 +157,7 @@ def _city_to_32(v: Values) -> np.ndarray:
     )
 
 
-def _city_to_64(v: Values) -> np.ndarray:
+def _city_to_64(v: HashedValues) -> np.ndarray:
     length, end = v.lengths.astype(U64), v.lengths
     first = _city_half(
         v, v.word(0) + (length + v.word(end - 16)) * _K0, v.word(24), (v.word(8), v.word(16))
@@ -170,7 +170,7 @@ def _city_to_64(v: Values) -> np.ndarray:
 
 
 def _city_half(
-    v: Values, a: np.ndarray, z: np.ndarray, added: tuple[np.ndarray, np.ndarray]
+    v: HashedValues, a: np.ndarray, z: np.ndarray, added: tuple[np.ndarray, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
     b, c = _rotated_right(a + z, 52), _rotated_right(a, 37)
     a = a + added[0]
@@ -180,7 +180,7 @@ def _city_half(
 
 
 def _city_weak(
-    v: Values, at: np.ndarray | int, a: np.ndarray, b: np.ndarray
+    v: HashedValues, at: np.ndarray | int, a: np.ndarray, b: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The weak hash of 32 bytes with two seeds."""
     w, x, y, z = (v.word(at + 8 * step) for step in range(4))
@@ -192,7 +192,7 @@ def _city_weak(
     return a + z, b + c
 
 
-def _city_long(v: Values) -> np.ndarray:
+def _city_long(v: HashedValues) -> np.ndarray:
     end, length = v.lengths, v.lengths.astype(U64)
     x, y = v.word(0), v.word(end - 16) ^ _K1
     z: np.ndarray = v.word(end - 56) ^ _K0
@@ -212,7 +212,7 @@ def _city_long(v: Values) -> np.ndarray:
     return city_combined(city_combined(v0, w0) + _mixed(y) * _K1 + z, city_combined(v1, w1) + x)
 
 
-def _city_block(v: Values, at: int, state: list[np.ndarray]) -> list[np.ndarray]:
+def _city_block(v: HashedValues, at: int, state: list[np.ndarray]) -> list[np.ndarray]:
     x, y, z, v0, v1, w0, w1 = state
     x = _rotated_right(x + y + v0 + v.word(at + 16), 37) * _K1
     y = _rotated_right(y + v1 + v.word(at + 48), 42) * _K1
@@ -227,7 +227,7 @@ def _city_block(v: Values, at: int, state: list[np.ndarray]) -> list[np.ndarray]
 # --- SipHash-2-4
 
 
-def sip_hash64(values: Values) -> np.ndarray:
+def sip_hash64(values: HashedValues) -> np.ndarray:
     """SipHash-2-4 of each value under the key 0, 0; uint64."""
     count = values.count
     starts = (0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465646279746573)
@@ -247,7 +247,7 @@ def sip_hash64(values: Values) -> np.ndarray:
     return np.asarray(state[0] ^ state[1] ^ state[2] ^ state[3])
 
 
-def _sip_last_word(values: Values) -> np.ndarray:
+def _sip_last_word(values: HashedValues) -> np.ndarray:
     """The bytes behind the last whole word, and the length in the highest byte."""
     rest, begin = values.lengths % 8, values.lengths // 8 * 8
     word = values.word(begin)
@@ -283,7 +283,7 @@ _P3, _P4 = U64(0x165667B19E3779F9), U64(0x85EBCA77C2B2AE63)
 _P5 = U64(0x27D4EB2F165667C5)
 
 
-def xx_hash64(values: Values) -> np.ndarray:
+def xx_hash64(values: HashedValues) -> np.ndarray:
     """XXH64 of each value under the seed 0; uint64."""
     count, lengths = values.count, values.lengths
     with np.errstate(over="ignore"):
@@ -320,7 +320,7 @@ def _xx_round(lane: np.ndarray, word: np.ndarray) -> np.ndarray:
     return np.asarray(_rotated_left(lane + word * _P2, 31) * _P1)
 
 
-def _xx_stripes(v: Values) -> np.ndarray:
+def _xx_stripes(v: HashedValues) -> np.ndarray:
     """The four lanes over all whole stripes of 32 bytes, merged."""
     starts = (_P1 + _P2, _P2, U64(0), U64(0) - _P1)
     lanes = [np.full(v.count, start) for start in starts]

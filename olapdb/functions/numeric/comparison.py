@@ -21,7 +21,7 @@ from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.supertypes import as_number, common_type, decimal_precision
 from olapdb.functions.numeric.mixed_comparison import compare_mixed
-from olapdb.functions.scalar import Definition, Invocation, custom, null_safe, usual
+from olapdb.functions.scalar import Invocation, ScalarDefinition, custom, null_safe, usual
 from olapdb.types import (
     FLOAT64,
     UINT8,
@@ -325,7 +325,7 @@ def _distinct_tuples(spelt: str, arguments: Sequence[Argument], same: bool) -> S
     return ScalarCall(spelt, UINT8, kernel)
 
 
-DEFINITIONS: tuple[Definition, ...] = (
+DEFINITIONS: tuple[ScalarDefinition, ...] = (
     *(custom(name, _resolver(name), count=2) for name in _ARROW),
     custom("isNotDistinctFrom", _distinct_from(same=True), count=2),
     custom("isDistinctFrom", _distinct_from(same=False), count=2),

@@ -15,7 +15,7 @@ from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.supertypes import NULL_TYPE, common_type
 from olapdb.functions.numeric import comparison
-from olapdb.functions.scalar import Definition, custom, illegal
+from olapdb.functions.scalar import ScalarDefinition, custom, illegal
 from olapdb.types import (
     EXACT_FLOAT,
     INT64,
@@ -357,7 +357,7 @@ def _transform(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     return ScalarCall(name, result, kernel)
 
 
-DEFINITIONS: tuple[Definition, ...] = (
+DEFINITIONS: tuple[ScalarDefinition, ...] = (
     custom("if", _cases, count=3, insensitive=True),
     custom(
         "multiIf",

@@ -19,7 +19,7 @@ from olapdb.errors import IncorrectData
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels import columns
 from olapdb.functions.numeric.byte_hashes import (
-    Values,
+    HashedValues,
     city_combined,
     city_hash64,
     pairs_of,
@@ -27,7 +27,7 @@ from olapdb.functions.numeric.byte_hashes import (
     values_of,
     xx_hash64,
 )
-from olapdb.functions.scalar import Definition, Invocation, Kernel, define, require
+from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, define, require
 from olapdb.types import (
     STRING,
     UINT32,
@@ -56,7 +56,7 @@ def _per_distinct(
     return made.take(encoded.indices)
 
 
-def _digest(name: str, function: Callable[[bytes], bytes], length: int) -> Definition:
+def _digest(name: str, function: Callable[[bytes], bytes], length: int) -> ScalarDefinition:
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         return _per_distinct(arrays[0], function, pa.binary(length))
 
@@ -126,7 +126,7 @@ class _AnyHash:
 
     `by_value`: numbers are hashed by intHash64 of their bits instead of as bytes."""
 
-    hashed: Callable[[Values], np.ndarray]
+    hashed: Callable[[HashedValues], np.ndarray]
     joined: Callable[[np.ndarray, np.ndarray], np.ndarray]
     by_value: bool
 
@@ -165,7 +165,7 @@ def _in_memory(array: pa.Array) -> pa.Array:
     return array
 
 
-def _any_hash(name: str, hash_of: _AnyHash) -> Definition:
+def _any_hash(name: str, hash_of: _AnyHash) -> ScalarDefinition:
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         held = [_of_width(a, t) for a, t in zip(arrays, call.types, strict=True)]
         return columns.from_values(hash_of.of_columns(held, call.rows), pa.uint64())
@@ -263,7 +263,7 @@ def _sha1(value: bytes) -> bytes:
     return hashlib.sha1(value, usedforsecurity=False).digest()
 
 
-DEFINITIONS: tuple[Definition, ...] = (
+DEFINITIONS: tuple[ScalarDefinition, ...] = (
     _digest("MD5", _md5, 16),
     _digest("SHA1", _sha1, 20),
     _digest("SHA224", lambda v: hashlib.sha224(v).digest(), 28),

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.kernels import columns
-from olapdb.functions.scalar import Definition, Invocation, custom, define, illegal
+from olapdb.functions.scalar import Invocation, ScalarDefinition, custom, define, illegal
 from olapdb.types import (
     BOOL,
     UINT8,
@@ -63,7 +63,7 @@ def _rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument])
     return _checked(name, types)
 
 
-DEFINITIONS: tuple[Definition, ...] = (
+DEFINITIONS: tuple[ScalarDefinition, ...] = (
     custom("and", _resolver(pc.and_kleene), count=(2, None), insensitive=True),
     custom("or", _resolver(pc.or_kleene), count=(2, None), insensitive=True),
     define("not", _rule, native=_not, insensitive=True),

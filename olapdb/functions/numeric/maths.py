@@ -37,7 +37,7 @@ def _function(
     aliases: tuple[str, ...] = (),
     count: int = 1,
     insensitive: bool = True,
-) -> scalar.Definition:
+) -> scalar.ScalarDefinition:
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         with np.errstate(all="ignore"):
             return columns.from_values(ufunc(*(floats(a) for a in arrays)), pa.float64())
@@ -47,7 +47,7 @@ def _function(
     )
 
 
-def _constant(name: str, value: float) -> scalar.Definition:
+def _constant(name: str, value: float) -> scalar.ScalarDefinition:
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
         return ScalarCall(spelt, FLOAT64, lambda v, r, e: pa.scalar(value))
 
@@ -192,7 +192,7 @@ def _refuse_round(wide: pa.Array, data_type: Decimal, places: int) -> None:
         )
 
 
-DEFINITIONS: tuple[scalar.Definition, ...] = (
+DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.custom("round", _rounding("round"), count=(1, 2), insensitive=True),
     scalar.custom("roundBankers", _rounding("bankers"), count=(1, 2)),
     scalar.custom("floor", _rounding("floor"), count=(1, 2), insensitive=True),

@@ -14,7 +14,15 @@ from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.hashing import mix
 from olapdb.functions.numeric.maths import floats
-from olapdb.functions.scalar import Definition, Invocation, Kernel, custom, define, illegal, require
+from olapdb.functions.scalar import (
+    Invocation,
+    Kernel,
+    ScalarDefinition,
+    custom,
+    define,
+    illegal,
+    require,
+)
 from olapdb.types import (
     STRING,
     UINT8,
@@ -201,7 +209,7 @@ _QUANTITY = (
     " vigintillion",
 )
 
-DEFINITIONS: tuple[Definition, ...] = (
+DEFINITIONS: tuple[ScalarDefinition, ...] = (
     custom("toTypeName", _type_name),
     custom("throwIf", _throw_if, count=(1, 3)),
     custom("ignore", _constant(UINT8, lambda e: 0), count=(0, None)),

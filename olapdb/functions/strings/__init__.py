@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from olapdb.functions.scalar import Definition
+    from olapdb.functions.scalar import ScalarDefinition
 
 
-def definitions() -> tuple[Definition, ...]:
+def definitions() -> tuple[ScalarDefinition, ...]:
     """Return the definitions of all functions of this package.
 
     The modules are imported at the first call: `import olapdb` and a process that only inserts do

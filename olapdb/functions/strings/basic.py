@@ -295,7 +295,7 @@ def _title(array: pa.Array) -> pa.Array:
 
 _ONE, _TWO = text_rule(STRING), text_rule(STRING, 2)
 
-DEFINITIONS: tuple[scalar.Definition, ...] = (
+DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.define(
         "length",
         _length_rule(UINT64),

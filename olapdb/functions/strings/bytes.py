@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from olapdb.errors import CannotParse
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels import columns, slices
-from olapdb.functions.scalar import Definition, Invocation, define, illegal
+from olapdb.functions.scalar import Invocation, ScalarDefinition, define, illegal
 from olapdb.functions.strings import text
 from olapdb.functions.strings.base import TEXT, integers, integers_rule, mapped, text_rule
 from olapdb.types import INT32, STRING, UUID, Array, DataType, Date, DateTime, Decimal, Map
@@ -100,7 +100,7 @@ def _unhex(array: pa.Array) -> pa.Array:
     return columns.strings_from(offsets // 2, unhexed(data))
 
 
-DEFINITIONS: tuple[Definition, ...] = (
+DEFINITIONS: tuple[ScalarDefinition, ...] = (
     define("ascii", text_rule(INT32), _ascii, insensitive=True),
     define("char", integers_rule, _char, count=(1, None), insensitive=True),
     define("hex", _hex_rule, _hexed, insensitive=True),

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from olapdb.errors import BadArguments, CannotCompileRegexp
 from olapdb.functions.kernels import columns, slices
-from olapdb.functions.scalar import Definition, Invocation, Kernel, define
+from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, define
 from olapdb.functions.strings.base import DOT_MATCHES_ALL, REST, integers, text_rule
 from olapdb.types import STRING, UINT8, UINT64
 
@@ -118,7 +118,7 @@ def _replace_regex(count: int | None) -> Callable[[pa.Array, str, str], pa.Array
 
 _SEARCH, _POSITION = text_rule(UINT8, 2), text_rule(UINT64, 2)
 
-DEFINITIONS: tuple[Definition, ...] = (
+DEFINITIONS: tuple[ScalarDefinition, ...] = (
     define("position", _POSITION, _position(), count=(2, 3), insensitive=True),
     define("positionUTF8", _POSITION, _position(utf8=True), count=(2, 3)),
     define(

@@ -16,7 +16,14 @@ import pyarrow.compute as pc
 from olapdb.functions.base import Argument
 from olapdb.functions.casts import cast
 from olapdb.functions.kernels import columns
-from olapdb.functions.scalar import Definition, Invocation, Kernel, constant_text, define, require
+from olapdb.functions.scalar import (
+    Invocation,
+    Kernel,
+    ScalarDefinition,
+    constant_text,
+    define,
+    require,
+)
 from olapdb.functions.strings.base import TEXT
 from olapdb.types import FLOAT64, INT64, STRING, UINT8, UINT64, DataType, make_nullable
 
@@ -111,13 +118,13 @@ def _decoded(quoted: str) -> str:
     return text
 
 
-def _both(name: str, result: DataType, kernel: Kernel) -> Definition:
+def _both(name: str, result: DataType, kernel: Kernel) -> ScalarDefinition:
     return define(
         f"simpleJSON{name}", _rule(result), kernel, count=2, aliases=(f"visitParam{name}",)
     )
 
 
-DEFINITIONS: tuple[Definition, ...] = (
+DEFINITIONS: tuple[ScalarDefinition, ...] = (
     _both("Has", UINT8, _has),
     _both("ExtractInt", INT64, _number(_INTEGER, INT64, 0)),
     _both("ExtractUInt", UINT64, _number(_INTEGER, UINT64, 0)),

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from olapdb.errors import BadArguments, CannotCompileRegexp
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels import columns, slices
-from olapdb.functions.scalar import Definition, Invocation, Kernel, define, illegal, require
+from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, define, illegal, require
 from olapdb.functions.strings import text
 from olapdb.functions.strings.base import DOT_MATCHES_ALL, TEXT
 from olapdb.types import STRING, Array, DataType, Integer, is_nullable
@@ -264,7 +264,7 @@ def _substring_index(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     return slices.per_value([columns.text(arrays[0]), columns.text(arrays[1])], (1,), one)
 
 
-DEFINITIONS: tuple[Definition, ...] = (
+DEFINITIONS: tuple[ScalarDefinition, ...] = (
     define("splitByChar", _separated(_STRINGS), _split(_by_char), count=(2, 3)),
     define("splitByString", _separated(_STRINGS), _split(by_string), count=(2, 3)),
     define("splitByRegexp", _separated(_STRINGS), _split(_by_regexp), count=(2, 3)),

@@ -91,7 +91,7 @@ def _any_of(*, utf8: bool = False, folds: bool = False) -> scalar.Kernel:
     return kernel
 
 
-DEFINITIONS: tuple[scalar.Definition, ...] = (
+DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     *(
         scalar.custom(f"hasToken{case}{null}", _has_token, count=2, insensitive=bool(case))
         for case in ("", "CaseInsensitive")

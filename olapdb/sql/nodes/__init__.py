@@ -18,7 +18,7 @@ from olapdb.sql.nodes.administration import (
     Show,
     System,
     SystemView,
-    Transaction,
+    TransactionStatement,
     Use,
 )
 from olapdb.sql.nodes.alter import (
@@ -179,7 +179,7 @@ __all__ = [
     "TableFunction",
     "TableName",
     "TableReference",
-    "Transaction",
+    "TransactionStatement",
     "Truncate",
     "TruncateAll",
     "TtlItem",

@@ -120,7 +120,7 @@ class Kill(Statement):
 
 
 @dataclass(frozen=True, slots=True)
-class Transaction(Statement):
+class TransactionStatement(Statement):
     """BEGIN, COMMIT, ROLLBACK: accepted where they can mean nothing, see docs/differences.md."""
 
     action: Lit["BEGIN", "COMMIT", "ROLLBACK"]

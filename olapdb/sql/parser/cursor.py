@@ -11,7 +11,7 @@ DEPTH_MAX = 100
 1,000 frames, of which the caller has some too (ClickHouse: max_parser_depth)."""
 
 
-class Cursor:
+class TokenCursor:
     """Steps over `tokens`, the last of which is of kind "end"."""
 
     def __init__(self, source: SourceText, tokens: list[Token]) -> None:

@@ -11,7 +11,7 @@ from olapdb.sql.parser.relations import RelationParser
 
 
 @dataclass
-class Limits:
+class LimitClauses:
     """What LIMIT, OFFSET and FETCH of one SELECT said."""
 
     limit_by: LimitBy | None = None
@@ -59,9 +59,9 @@ class SortingParser(RelationParser):
     def _direction(self) -> bool:
         return self.take_one_of("ASC", "ASCENDING", "DESC", "DESCENDING") in ("DESC", "DESCENDING")
 
-    def _limits(self, top: Expression | None = None, with_ties: bool = False) -> Limits:
+    def _limits(self, top: Expression | None = None, with_ties: bool = False) -> LimitClauses:
         """`LIMIT n [OFFSET m] BY …`, then one LIMIT, then OFFSET and FETCH."""
-        limits = Limits(limit=top, with_ties=with_ties)
+        limits = LimitClauses(limit=top, with_ties=with_ties)
         while self.sees("LIMIT"):
             start = self.token
             self.advance()
@@ -94,7 +94,7 @@ class SortingParser(RelationParser):
         self._offset_and_fetch(limits)
         return limits
 
-    def _offset_and_fetch(self, limits: Limits) -> None:
+    def _offset_and_fetch(self, limits: LimitClauses) -> None:
         if self.sees("OFFSET"):
             start = self.advance()
             if limits.offset is not None:

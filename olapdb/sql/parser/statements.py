@@ -363,7 +363,7 @@ class StatementParser(CreateParser, AlterParser, InsertParser, SystemParser, Sho
             partition = self.partition_reference()
         return nodes.CheckTable(table, partition, self.settings_clause(), position=position)
 
-    def _transaction(self) -> nodes.Transaction:
+    def _transaction(self) -> nodes.TransactionStatement:
         position = self.position()
         word = self.advance().key
         if word == "START":
@@ -371,8 +371,10 @@ class StatementParser(CreateParser, AlterParser, InsertParser, SystemParser, Sho
         else:
             self.take_one_of("TRANSACTION", "WORK")
         if word == "ROLLBACK":
-            return nodes.Transaction("ROLLBACK", position=position)
-        return nodes.Transaction("COMMIT" if word == "COMMIT" else "BEGIN", position=position)
+            return nodes.TransactionStatement("ROLLBACK", position=position)
+        return nodes.TransactionStatement(
+            "COMMIT" if word == "COMMIT" else "BEGIN", position=position
+        )
 
 
 _STATEMENTS: dict[str, Callable[[StatementParser], nodes.Statement]] = {

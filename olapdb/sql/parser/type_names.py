@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from olapdb.errors import Error
 from olapdb.functions import parse_type
-from olapdb.sql.parser.cursor import Cursor
+from olapdb.sql.parser.cursor import TokenCursor
 from olapdb.types import DataType
 
 _SECOND_WORDS = {
@@ -15,7 +15,7 @@ _SECOND_WORDS = {
 }
 
 
-class TypeParser(Cursor):
+class TypeParser(TokenCursor):
     """Reads the name of a type, with its arguments."""
 
     def data_type(self) -> DataType:

@@ -15,7 +15,7 @@ _READING = (
     nodes.CheckTable,
     nodes.Use,
     nodes.SetSettings,
-    nodes.Transaction,
+    nodes.TransactionStatement,
     nodes.Kill,
 )
 

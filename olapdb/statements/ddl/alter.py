@@ -3,7 +3,7 @@
     actions -> draft (the table to be) -> checks, views -> rows that must be read or rewritten
             -> one commit: the table, the views that follow it, the parts, what became stale
 
-Actions on partitions (`statements/partitions.py`) and MODIFY QUERY (`statements/views.py`) stand
+Actions on partitions (`statements/dml/partitions.py`) and MODIFY QUERY (`statements/ddl/views.py`) stand
 alone.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from olapdb import errors
-from olapdb.dml.column_reinterpretation import Rereading
+from olapdb.dml.column_reinterpretation import ColumnReinterpretation
 from olapdb.dml.mutation import Mutation
 from olapdb.dml.mutation_steps import Step
 from olapdb.dml.ttl import rules_of
@@ -22,12 +22,12 @@ from olapdb.model.changes import Change, LeaseLive, NoViewSince, PutObject, Requ
 from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
-from olapdb.runtime.failpoints import reach
+from olapdb.runtime.failpoints import failpoint
 from olapdb.sql import nodes
 from olapdb.statements.context import StatementContext
 from olapdb.statements.ddl.alter_table import modify_order_by, modify_settings
 from olapdb.statements.ddl.attempts import attempted, commit
-from olapdb.statements.ddl.columns import Draft, nested_columns
+from olapdb.statements.ddl.columns import ColumnsDraft, nested_columns
 from olapdb.statements.ddl.engines import check_engine
 from olapdb.statements.ddl.indexes import alter_index, rewriting
 from olapdb.statements.ddl.table_definition import check_table
@@ -157,8 +157,8 @@ def _table(
 
 def _drafted(
     statement: nodes.Alter, table: Table, context: StatementContext, snapshot: Snapshot
-) -> tuple[Draft, list[Step]]:
-    draft = Draft(table, context.settings.boolean("data_type_default_nullable"))
+) -> tuple[ColumnsDraft, list[Step]]:
+    draft = ColumnsDraft(table, context.settings.boolean("data_type_default_nullable"))
     steps: list[Step] = []
     for action in _of_columns(statement.actions, table):
         match action:
@@ -202,7 +202,7 @@ def _of_columns(actions: Sequence[nodes.AlterAction], table: Table) -> Iterator[
 
 
 def _publish(
-    draft: Draft,
+    draft: ColumnsDraft,
     steps: list[Step],
     statement: nodes.Alter,
     context: StatementContext,
@@ -225,7 +225,7 @@ def _publish(
             context.text[:65_536],
             context.parameters,
         )
-        rereading = Rereading(before, after, tried)
+        rereading = ColumnReinterpretation(before, after, tried)
         try:
             rereading.apply(mutation)
             for step in steps:
@@ -246,7 +246,7 @@ def _publish(
                 requirements += unchanged
                 changes = [*puts, *judged, *changes]
             if changes:
-                reach("alter.before_commit")
+                failpoint("alter.before_commit")
         except BaseException:
             mutation.discard()
             raise
@@ -258,7 +258,7 @@ def _publish(
 
 
 def _checked(
-    draft: Draft, after: Table, context: StatementContext, snapshot: Snapshot
+    draft: ColumnsDraft, after: Table, context: StatementContext, snapshot: Snapshot
 ) -> tuple[list[MaterializedView | View], tuple[Rejudged, ...]]:
     """The views whose text follows a rename, and those that the ALTER makes provable or unproven;
     everything else about the altered table is right."""

@@ -11,14 +11,14 @@ from olapdb.model.schema import KeyItem
 from olapdb.plan.expressions import columns_of
 from olapdb.sql import nodes
 from olapdb.sql.parser import parse_expression
-from olapdb.statements.ddl.columns import Draft
+from olapdb.statements.ddl.columns import ColumnsDraft
 from olapdb.statements.ddl.engines import with_version
 from olapdb.statements.ddl.table_definition import key_items
 
 _READONLY = ("index_granularity", "index_granularity_bytes", "storage_policy")
 
 
-def modify_order_by(draft: Draft, action: nodes.ModifyOrderBy, scope: BindScope) -> None:
+def modify_order_by(draft: ColumnsDraft, action: nodes.ModifyOrderBy, scope: BindScope) -> None:
     """Items may go from the end, down to the primary key, and items over columns that this very
     ALTER adds may come: so parts stay sorted as they are (the new columns are one value in them)."""
     table = draft.table
@@ -61,7 +61,7 @@ def modify_order_by(draft: Draft, action: nodes.ModifyOrderBy, scope: BindScope)
     )
 
 
-def modify_settings(draft: Draft, action: nodes.ModifySetting) -> None:
+def modify_settings(draft: ColumnsDraft, action: nodes.ModifySetting) -> None:
     """MODIFY SETTING a = x, RESET SETTING b; checked as at CREATE."""
     table = draft.table
     if not table.engine.is_merge_tree:
@@ -84,7 +84,7 @@ def modify_settings(draft: Draft, action: nodes.ModifySetting) -> None:
     draft.table = replace(table, settings=kept)
 
 
-def _without_version(draft: Draft) -> tuple[KeyItem, ...]:
+def _without_version(draft: ColumnsDraft) -> tuple[KeyItem, ...]:
     """ORDER BY as it was said: VersionedCollapsingMergeTree adds its version to it."""
     table = draft.table
     if with_version(table.engine, table.sorting_key[:-1]) == table.sorting_key:

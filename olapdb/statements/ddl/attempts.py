@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from olapdb.commit.fair_retry import Turns
+from olapdb.commit.fair_retry import FairRetry
 from olapdb.errors import CommitConflict
 from olapdb.model.changes import Change, Commit, Requirement
 from olapdb.model.snapshot import Snapshot
@@ -23,7 +23,7 @@ _Answer = TypeVar("_Answer")
 def attempted(context: StatementContext, attempt: Callable[[Snapshot], _Answer]) -> _Answer:
     """`attempt(newest snapshot)`, which makes one commit of what it reads there; again, bounded,
     after each CommitConflict. Raises what it raises, CommitConflict after the last attempt."""
-    turns = Turns(context.services, context.text[:60])
+    turns = FairRetry(context.services, context.text[:60])
     for _ in range(ATTEMPTS_MAX):
         try:
             with turns.attempt():

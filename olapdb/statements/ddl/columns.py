@@ -32,7 +32,7 @@ Action = TypeVar("Action", bound=nodes.AlterAction)
 
 
 @dataclass
-class Draft:
+class ColumnsDraft:
     """A table while it is altered; `before` is as it was. `renamed` are (old, new) in their order,
     `renames` the table before and after each.
 

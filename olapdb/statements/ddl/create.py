@@ -24,7 +24,7 @@ from olapdb.model.changes import (
     RevisionIs,
     SchemaIs,
 )
-from olapdb.model.schema import Column, Database, SchemaObject, Table, View
+from olapdb.model.schema import Column, DatabaseEntry, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
 from olapdb.sql import nodes
@@ -60,7 +60,7 @@ def _create_database(
             hint="Say IF NOT EXISTS.",
             position=statement.position,
         )
-    made = Database(str(uuid.uuid4()), statement.name, statement.comment)
+    made = DatabaseEntry(str(uuid.uuid4()), statement.name, statement.comment)
     commit(context, "CREATE DATABASE", (), [CreateDatabase(made)])
     return Result()
 

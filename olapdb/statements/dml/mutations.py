@@ -8,7 +8,7 @@ from olapdb import errors
 from olapdb.dml.mutation_steps import DeduplicateStep, DeleteStep, SetStep, Step, WriteDownStep
 from olapdb.dml.update import mutate
 from olapdb.engine.layout import TableLayout
-from olapdb.ingest.trigger import Surroundings
+from olapdb.ingest.trigger import TriggerContext
 from olapdb.model.schema import Column, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.result import Result
@@ -98,9 +98,9 @@ def _compared(
     return tuple(dict.fromkeys(names))
 
 
-def surroundings(context: StatementContext, snapshot: Snapshot) -> Surroundings:
+def surroundings(context: StatementContext, snapshot: Snapshot) -> TriggerContext:
     services = context.services
-    return Surroundings(
+    return TriggerContext(
         snapshot,
         services.store,
         services.cache,

@@ -21,7 +21,7 @@ from olapdb.statements.dml.partition_values import (
 )
 
 if TYPE_CHECKING:
-    from olapdb.dml.part_selection import Selection
+    from olapdb.dml.part_selection import PartSelection
     from olapdb.lineage.row_removal import RowChange
 
 _WHOLE_TABLE = ("DROP", "DETACH", "ATTACH", "DROP DETACHED")
@@ -99,15 +99,15 @@ def _is_empty_tuple(given: nodes.Expression) -> bool:
 
 def find_selection(
     reference: nodes.PartitionReference, table: Table, context: StatementContext, snapshot: Snapshot
-) -> Selection:
+) -> PartSelection:
     """The parts that a reference of any kind names."""
-    from olapdb.dml.part_selection import Selection
+    from olapdb.dml.part_selection import PartSelection
 
     if reference.kind == "ALL":
-        return Selection()
+        return PartSelection()
     if reference.kind == "PART":
-        return Selection(part=str(reference.id or _text(reference.value)))
-    return Selection(partition=find_partition(reference, table, context, snapshot))
+        return PartSelection(part=str(reference.id or _text(reference.value)))
+    return PartSelection(partition=find_partition(reference, table, context, snapshot))
 
 
 def _text(value: nodes.Expression | None) -> object:

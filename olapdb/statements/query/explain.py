@@ -16,7 +16,7 @@ from olapdb.system.registry import moment_if_any
 from olapdb.types import STRING, UINT8, UINT64, DateTime64, Nullable
 
 if TYPE_CHECKING:
-    from olapdb.views.provability import Item
+    from olapdb.views.provability import JudgedItem
 
 _KNOWN = ("indexes", "header", "description", "actions", "optimize")
 
@@ -172,7 +172,7 @@ def _view(statement: nodes.Node, context: StatementContext) -> Result:
     return from_columns(_JUDGED, [STRING, UINT8, STRING, STRING], columns)
 
 
-def _items(statement: nodes.Node, context: StatementContext) -> Sequence[Item]:
+def _items(statement: nodes.Node, context: StatementContext) -> Sequence[JudgedItem]:
     if isinstance(statement, nodes.CreateMaterializedView):
         from olapdb.statements.ddl.views import judged_statement
 

@@ -27,7 +27,7 @@ from olapdb.sql.format import to_sql
 from olapdb.views.definition.column_compatibility import check_columns
 from olapdb.views.definition.overlay_snapshot import Overlay
 from olapdb.views.definition.query_shape import scans, walk_plan
-from olapdb.views.provability import Parts, check_definition, circle_of, downstream
+from olapdb.views.provability import BoundDefinition, check_definition, circle_of, downstream
 
 MEANING = (
     "join_use_nulls",
@@ -55,7 +55,7 @@ ChooseTarget: TypeAlias = Callable[["Plan"], Table]
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class ViewDefinition:
     """A checked definition. `plan` is bound, not optimized; `unprovable` is "" or the reason;
     `new_target` tells that the target is none of the snapshot's."""
 
@@ -122,7 +122,7 @@ def define(
     clauses: Iterable[nodes.Setting] = (),
     declared: tuple[nodes.ColumnDefinition, ...] = (),
     position: errors.Position | None = None,
-) -> Definition:
+) -> ViewDefinition:
     """Freezes and checks the query of view `name` ("database.view"), written in `database`.
 
     Raises what binding the query raises; QueryNotSupportedInMaterializedView, ViewNotProvable,
@@ -146,7 +146,7 @@ def define(
     _refuse_circle(snapshot, name, source, dimensions, chosen)
     reason = check_definition(drafted.parts)
     _refuse_depth(snapshot, name, source, chosen)
-    return Definition(
+    return ViewDefinition(
         query=to_sql(drafted.query),
         plan=plan,
         source=source,
@@ -161,13 +161,13 @@ def define(
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class ViewDraft:
     """A definition that is bound, and not checked yet: its qualified query, its frozen settings,
     and the parts that are judged."""
 
     query: nodes.Query
     settings: dict[str, SettingValue]
-    parts: Parts
+    parts: BoundDefinition
 
 
 def draft(
@@ -181,7 +181,7 @@ def draft(
     session_settings: Mapping[str, object],
     clauses: Iterable[nodes.Setting] = (),
     position: errors.Position | None = None,
-) -> Draft:
+) -> ViewDraft:
     """Binds the query and freezes what it means. Raises what binding raises; UnknownTable, and
     QueryNotSupportedInMaterializedView for a source that fires no view."""
     frozen = frozen_settings(session_settings, (*clauses, *getattr(query, "settings", ())))
@@ -195,8 +195,8 @@ def draft(
     source = _source(snapshot, name, qualified, database, position)
     plan = bind_query(qualified, scope)
     _check_names(name, plan)
-    parts = Parts(name, plan, source, target(plan), snapshot, frozen, scope.environment)
-    return Draft(qualified, frozen, parts)
+    parts = BoundDefinition(name, plan, source, target(plan), snapshot, frozen, scope.environment)
+    return ViewDraft(qualified, frozen, parts)
 
 
 def kept_settings(view: MaterializedView, asked: Mapping[str, object]) -> dict[str, object]:

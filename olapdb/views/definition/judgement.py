@@ -29,7 +29,7 @@ from olapdb.model.view_state import Cause, Invalidation
 from olapdb.plan.nodes import Plan
 from olapdb.runtime.services import Services
 from olapdb.sql.parser import parse_query
-from olapdb.views.provability import Item, Judgement, Parts, judge
+from olapdb.views.provability import BoundDefinition, JudgedItem, Judgement, judge
 
 
 def bind_view(view: MaterializedView, snapshot: Snapshot, query: str | None = None) -> Plan:
@@ -53,7 +53,7 @@ def judgement_of(
         return None
     try:
         bound = bind_view(view, snapshot) if plan is None else plan
-        parts = Parts(
+        parts = BoundDefinition(
             f"{view.database}.{view.name}",
             bound,
             source,
@@ -64,7 +64,7 @@ def judgement_of(
         )
         found = judge(parts)
     except QueryNotSupportedInMaterializedView as error:
-        return Judgement((Item("query", False, error.message, error.hint or ""),))
+        return Judgement((JudgedItem("query", False, error.message, error.hint or ""),))
     except Error:
         return None
     return found
@@ -78,15 +78,15 @@ def reason_of(view: MaterializedView, snapshot: Snapshot) -> str:
     return "" if found is None else found.reason
 
 
-def judged_items(view: MaterializedView, snapshot: Snapshot) -> tuple[Item, ...]:
+def judged_items(view: MaterializedView, snapshot: Snapshot) -> tuple[JudgedItem, ...]:
     """The items of the view's judgement, and what is kept with it where that is older."""
     found = judgement_of(view, snapshot)
     if found is None:
         why = "A table that it needs is gone, or its query does not fit it any more."
-        return (Item("query", False, why, "DROP VIEW, or ALTER TABLE … MODIFY QUERY."),)
+        return (JudgedItem("query", False, why, "DROP VIEW, or ALTER TABLE … MODIFY QUERY."),)
     if view.unprovable and found.provable:
         fix = "ALTER TABLE … MODIFY QUERY with the same query judges it anew."
-        return (*found.items, Item("what it made so far", False, view.unprovable, fix))
+        return (*found.items, JudgedItem("what it made so far", False, view.unprovable, fix))
     return found.items
 
 

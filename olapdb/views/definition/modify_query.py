@@ -19,10 +19,10 @@ from olapdb.errors import CommitConflict, QueryNotSupportedInMaterializedView, U
 from olapdb.model.changes import Commit, PutObject, RevisionIs
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
-from olapdb.runtime.failpoints import reach
+from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
 from olapdb.sql import nodes
-from olapdb.views.definition.definition import Definition, define, kept_settings
+from olapdb.views.definition.definition import ViewDefinition, define, kept_settings
 from olapdb.views.definition.judgement import all_stale, rows_made
 from olapdb.views.jobs.job import find_view, view_name
 
@@ -65,7 +65,7 @@ def modify_query(
         requirements = [RevisionIs(view.id, view.revision), *definition.requirements(snapshot)]
         rows = rows_made(snapshot, view)
         stale, needed = all_stale(services, snapshot, view, "MODIFY QUERY", query_id, statement)
-        reach("modify.before_commit")
+        failpoint("modify.before_commit")
         try:
             services.catalog.apply(
                 Commit(
@@ -92,7 +92,7 @@ def _defined(
     query: nodes.Query,
     database: str,
     settings: Mapping[str, object],
-) -> Definition:
+) -> ViewDefinition:
     name = view_name(view)
     target = snapshot.by_id(view.target_id)
     if not isinstance(target, Table):
@@ -124,5 +124,5 @@ def _defined(
     return definition
 
 
-def _means_the_same(definition: Definition, view: MaterializedView) -> bool:
+def _means_the_same(definition: ViewDefinition, view: MaterializedView) -> bool:
     return definition.applied_to(view) == view

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from olapdb.model.damage import Damage
 from olapdb.model.part import BlockRange, Part
-from olapdb.model.schema import Database, MaterializedView, SchemaObject, Table
+from olapdb.model.schema import DatabaseEntry, MaterializedView, SchemaObject, Table
 from olapdb.model.snapshot import Derived, Snapshot
 from olapdb.model.view_state import BlockInfo, Check, Coverage, Invalidation, Retained
 
@@ -31,7 +31,7 @@ class Overlay:
         return self.below.number
 
     @property
-    def databases(self) -> Mapping[str, Database]:
+    def databases(self) -> Mapping[str, DatabaseEntry]:
         return self.below.databases
 
     def find(self, database: str, name: str) -> SchemaObject | None:

@@ -29,7 +29,7 @@ Source = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class OutputColumn:
+class TargetColumn:
     """One column of the query: a group key, an aggregate (maybe cast), or computed from columns.
 
     `key` is the group key's name in the plan; `aggregate` the call; neither for row-wise queries
@@ -41,12 +41,12 @@ class OutputColumn:
 
 
 @dataclass(frozen=True)
-class Shape:
+class QueryShape:
     """`aggregations` counts the Aggregate nodes above the source; `above` names the clauses that
     look at several rows (HAVING, LIMIT, …) between the result and the source; `joins` are the
     kinds on the source's path; `selective` tells that rows may be lost before the aggregate."""
 
-    outputs: tuple[OutputColumn, ...]
+    outputs: tuple[TargetColumn, ...]
     aggregate: nodes.Aggregate | None
     aggregations: int
     above: tuple[str, ...]
@@ -54,7 +54,7 @@ class Shape:
     selective: bool
 
 
-def shape_of(plan: nodes.Plan) -> Shape:
+def shape_of(plan: nodes.Plan) -> QueryShape:
     """The shape along the path to the left-most table.
 
     For a UNION ALL at the top, that of its first branch; each branch has its own, see
@@ -110,14 +110,14 @@ class _Walker:
     above: list[str] = field(default_factory=list)
     joins: list[str] = field(default_factory=list)
     selective: bool = False
-    outputs: list[OutputColumn] = field(default_factory=list)
+    outputs: list[TargetColumn] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.at: dict[str, str | None] = dict(self.wanted)
 
-    def shape(self) -> Shape:
-        outputs = self.outputs or [OutputColumn(name) for name, _ in self.wanted]
-        return Shape(
+    def shape(self) -> QueryShape:
+        outputs = self.outputs or [TargetColumn(name) for name, _ in self.wanted]
+        return QueryShape(
             tuple(outputs),
             self.aggregate,
             self.aggregations,
@@ -208,11 +208,11 @@ class _Walker:
         for name, _ in self.wanted:
             unique = self.at[name]
             if unique is not None and unique in keys:
-                self.outputs.append(OutputColumn(name, key=unique))
+                self.outputs.append(TargetColumn(name, key=unique))
             elif unique is not None and unique in calls:
-                self.outputs.append(OutputColumn(name, aggregate=calls[unique]))
+                self.outputs.append(TargetColumn(name, aggregate=calls[unique]))
             else:
-                self.outputs.append(OutputColumn(name))
+                self.outputs.append(TargetColumn(name))
 
     def _path_aggregates(self, node: nodes.Node) -> bool:
         """Whether an Aggregate lies directly below, with nothing but projections between."""

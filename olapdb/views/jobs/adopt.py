@@ -46,14 +46,14 @@ from olapdb.model.part import Contribution, Part
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Check, CoverageRow, Verdict
-from olapdb.runtime.failpoints import reach
+from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
 from olapdb.sql import nodes
 from olapdb.sql.parser import parse_query
 from olapdb.storage.writer import write_part
 from olapdb.views.jobs.chunk_planner import claimed_by
 from olapdb.views.jobs.executor import Executor
-from olapdb.views.jobs.job import ATTEMPTS_MAX, Job, Progress, find_view, view_name
+from olapdb.views.jobs.job import ATTEMPTS_MAX, Progress, ViewJob, find_view, view_name
 from olapdb.views.proof.coverage import GapSlice, covered_parts, gap, is_bypass, stores_rows
 from olapdb.views.proof.failed_repairs import OF_ROWS
 from olapdb.views.proof.recompute import Made, Recomputation, ReconcileRow
@@ -92,12 +92,12 @@ def adopt(
     recomputation (which is kept, for `system.views.mend`), ViewNotProvable for a view that cannot be compared with its source, and
     CommitConflict where what was compared kept changing; then nothing was changed.
     """
-    job = Job.of(services, "ADOPT", executor, progress, query_id, statement, settings, stop)
+    job = ViewJob.of(services, "ADOPT", executor, progress, query_id, statement, settings, stop)
     with job.recorded():
         return _until_adopted(job, view_id)
 
 
-def _until_adopted(job: Job, view_id: str) -> tuple[AdoptRow, ...]:
+def _until_adopted(job: ViewJob, view_id: str) -> tuple[AdoptRow, ...]:
     for _ in range(ATTEMPTS_MAX):
         snapshot = job.services.catalog.snapshot()
         with Pin(job.services, snapshot.number):
@@ -129,7 +129,7 @@ def _refuse_unverifiable(view: MaterializedView, snapshot: Snapshot) -> None:
 
 @dataclass(frozen=True)
 class _Adoption:
-    job: Job
+    job: ViewJob
     snapshot: Snapshot
     view: MaterializedView
 
@@ -173,7 +173,7 @@ class _Adoption:
                 ),
                 *self.job.closing("compared"),
             ]
-            reach("adopt.before_commit")
+            failpoint("adopt.before_commit")
             committed = self.job.services.catalog.apply(
                 Commit(
                     tuple(self._requirements(missed)),
@@ -184,7 +184,7 @@ class _Adoption:
                 )
             )
         self.job.record.ended()
-        reach("adopt.committed")
+        failpoint("adopt.committed")
         self.job.services.notify_written(target.id)
         return tuple(self._rows(rows, missed, committed.number))
 

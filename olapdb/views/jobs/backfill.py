@@ -22,17 +22,17 @@ from olapdb.ingest.view_failure import FAILED, NO_PARTITION
 from olapdb.model.changes import ClearInvalidations, Commit, LeaseLive, ViewIs
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
-from olapdb.runtime.failpoints import reach
+from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
 from olapdb.views.jobs.backfill_commit import Prepared, prepare, publish
 from olapdb.views.jobs.chunk import FailedChunk, StagedChunk
-from olapdb.views.jobs.chunk_planner import Chunk, Limits, plan_chunks, replan
+from olapdb.views.jobs.chunk_planner import Chunk, ChunkLimits, plan_chunks, replan
 from olapdb.views.jobs.executor import Executor
 from olapdb.views.jobs.job import (
     ATTEMPTS_MAX,
     ChunkEvent,
-    Job,
     Progress,
+    ViewJob,
     find_view,
     readable_source,
     view_name,
@@ -97,7 +97,7 @@ def backfill_plan(
             one.blocks[0].first,
             one.blocks[-1].last,
         )
-        for one in plan_chunks(view, snapshot, Limits.of(settings or {}), partition)
+        for one in plan_chunks(view, snapshot, ChunkLimits.of(settings or {}), partition)
     )
 
 
@@ -122,14 +122,16 @@ def backfill(
     """
     replaced: set[str] | None = None
     for _ in range(PASSES_MAX):
-        job = Job.of(services, "BACKFILL", executor, progress, query_id, statement, settings, stop)
+        job = ViewJob.of(
+            services, "BACKFILL", executor, progress, query_id, statement, settings, stop
+        )
         snapshot = services.catalog.snapshot()
         view = find_view(snapshot, view_id)
         if replaced is None:
             _check_partition(snapshot, view, partition)
         chunks = tuple(
             one
-            for one in plan_chunks(view, snapshot, Limits.of(job.settings), partition)
+            for one in plan_chunks(view, snapshot, ChunkLimits.of(job.settings), partition)
             if replaced is None or one.partition in replaced
         )
         run = _Run(job, view, len(chunks), {one.index: one for one in chunks})
@@ -137,7 +139,7 @@ def backfill(
             job.record.plan(view, [one.recorded() for one in chunks])
             for one in chunks:  # whoever is told can cancel what he is told of
                 _say(job, view, len(chunks), one, "planned")
-            reach("backfill.planned")
+            failpoint("backfill.planned")
             yield from run.rows(snapshot)
         _forget_failures(job, view_id)
         if partition is None and run.of_rows is not None and len(run.failed) == run.failed_of_rows:
@@ -170,7 +172,7 @@ def refuse_incomplete(view: MaterializedView, rows: Sequence[BackfillRow], query
     raise error
 
 
-def _forget_failures(job: Job, view_id: str) -> None:
+def _forget_failures(job: ViewJob, view_id: str) -> None:
     """Removes the notes of failures once none of their blocks is in the gap any more."""
     snapshot = job.services.catalog.snapshot()
     view = snapshot.by_id(view_id)
@@ -204,7 +206,7 @@ class _Run:
     """`pending` chunks are to be computed, `held` ones are computed and wait for their commit
     (those of a staged backfill only), by number."""
 
-    job: Job
+    job: ViewJob
     view: MaterializedView
     total: int
     pending: dict[int, Chunk]
@@ -323,7 +325,7 @@ class _Run:
         except Error:  # an interrupt of a commit tells nothing of its outcome
             self._discard(prepared)
             raise
-        reach("backfill.chunk_published")
+        failpoint("backfill.chunk_published")
         _say(self.job, view, self.total, chunk, "published", outcome, commit)
         return _published(prepared, commit)
 
@@ -372,7 +374,7 @@ class _Run:
         except Error:
             self._discard(*waiting)
             raise
-        reach("backfill.chunk_published")
+        failpoint("backfill.chunk_published")
         for one in waiting:
             _say(self.job, self.view, self.total, one.chunk, "published", one, commit)
             yield _published(one, commit)
@@ -428,7 +430,7 @@ def _not_published(one: Prepared) -> BackfillRow:
 
 
 def _say(
-    job: Job,
+    job: ViewJob,
     view: MaterializedView,
     total: int,
     chunk: Chunk,

@@ -20,17 +20,17 @@ from olapdb.model.changes import (
     AddPart,
     Change,
     Commit,
-    NoPartStraddles,
     NotCovered,
+    PartsWithinRanges,
     Requirement,
 )
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import CoverageRow
-from olapdb.runtime.failpoints import reach
+from olapdb.runtime.failpoints import failpoint
 from olapdb.views.jobs.chunk import StagedChunk
 from olapdb.views.jobs.chunk_planner import Chunk
-from olapdb.views.jobs.job import Job
+from olapdb.views.jobs.job import ViewJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +52,14 @@ class Prepared:
 
 
 def prepare(
-    job: Job, snapshot: Snapshot, view: MaterializedView, chunk: Chunk, outcome: StagedChunk
+    job: ViewJob, snapshot: Snapshot, view: MaterializedView, chunk: Chunk, outcome: StagedChunk
 ) -> Prepared:
     """While the snapshot is pinned."""
     staged = outcome.staged
     assert staged is not None
     requirements = job.read_requirements(snapshot, view, (chunk.partition,))
     requirements += [NotCovered(view.id, chunk.partition, chunk.claimed), *staged.requirements]
-    requirements.append(NoPartStraddles(view.source_id, chunk.partition, chunk.claimed))
+    requirements.append(PartsWithinRanges(view.source_id, chunk.partition, chunk.claimed))
     requirements += [requirement for requirement, _ in dimension_requirements(view, snapshot)]
     written = {c.block.table_id for c in staged.changes if isinstance(c, AddBlock)}
     now_ms = job.services.clock_ms()
@@ -102,7 +102,7 @@ def prepare(
     )
 
 
-def publish(job: Job, prepared: Sequence[Prepared], *, last: bool) -> int:
+def publish(job: ViewJob, prepared: Sequence[Prepared], *, last: bool) -> int:
     """One commit of all of them; its number. `last`: the job ends with it.
 
     Raises CommitConflict where a requirement of one of them no longer holds, QueryWasCancelled
@@ -122,7 +122,7 @@ def publish(job: Job, prepared: Sequence[Prepared], *, last: bool) -> int:
     if last:
         changes += job.closing()
     requirements = tuple(dict.fromkeys(r for one in prepared for r in one.requirements))
-    reach("backfill.before_commit")
+    failpoint("backfill.before_commit")
     committed = services.catalog.apply(
         Commit(requirements, tuple(changes), "BACKFILL", job.query_id, job.statement)
     )

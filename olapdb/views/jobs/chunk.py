@@ -24,14 +24,14 @@ from olapdb.ingest.block import BLOCK_ROWS_MAX
 from olapdb.ingest.block_stager import BlockStager, layout_of
 from olapdb.ingest.read_parts import read_pieces
 from olapdb.ingest.staged_insert import StagedInsert
-from olapdb.ingest.trigger import BoundView, Surroundings, bound_view, fire
+from olapdb.ingest.trigger import BoundView, TriggerContext, bound_view, fire
 from olapdb.lineage.retention import FrozenKeys
 from olapdb.model.frozen import FrozenSnapshot
 from olapdb.model.part import BlockRange, Contribution, Part, union_ranges
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.plan.nodes import Aggregate
 from olapdb.runtime.cache import Cache
-from olapdb.runtime.failpoints import reach
+from olapdb.runtime.failpoints import failpoint
 from olapdb.storage.store import Store
 from olapdb.views.definition.query_shape import scans, walk_plan
 
@@ -119,7 +119,7 @@ def compute_chunk(
     and QueryWasCancelled once `cancelled` is set; then it has deleted what it had staged.
     """
     started = time.perf_counter_ns()
-    around = Surroundings(
+    around = TriggerContext(
         task.snapshot,
         store,
         cache or Cache(),
@@ -142,7 +142,7 @@ def compute_chunk(
     except BaseException:
         sink.discard()
         raise
-    reach(f"{task.purpose}.chunk_computed")
+    failpoint(f"{task.purpose}.chunk_computed")
     elapsed_ms = (time.perf_counter_ns() - started) // 1_000_000
     return StagedChunk(
         task.index, task.partition, staged, rows, source_rows, target_rows, elapsed_ms
@@ -160,7 +160,7 @@ def rows_of_chunk(chunk: StagedChunk) -> pa.Table:
 # --- reading -------------------------------------------------------------------------------------
 
 
-def _source_blocks(task: ChunkTask, around: Surroundings, bound: BoundView) -> Iterator[pa.Table]:
+def _source_blocks(task: ChunkTask, around: TriggerContext, bound: BoundView) -> Iterator[pa.Table]:
     """The chunk's source rows in blocks; only the columns that the view reads."""
     source = task.snapshot.by_id(task.view.source_id)
     if not isinstance(source, Table):
@@ -231,7 +231,7 @@ def _columns_read(bound: BoundView, source: Table) -> list[str]:
 class _Sink:
     """Takes the view's blocks, combines them, and stages blocks of the target."""
 
-    def __init__(self, task: ChunkTask, around: Surroundings, bound: BoundView) -> None:
+    def __init__(self, task: ChunkTask, around: TriggerContext, bound: BoundView) -> None:
         self._task, self._around, self._bound = task, around, bound
         self._stager = BlockStager(around, task.lease_id, swap=task.swap)
         self._held: list[pa.Table] = []
@@ -320,7 +320,7 @@ class _Sink:
         self._held, self._held_rows = [], 0
 
 
-def combined(table: Table, rows: pa.Table, around: Surroundings) -> pa.Table:
+def combined(table: Table, rows: pa.Table, around: TriggerContext) -> pa.Table:
     """Rows as a full merge of each partition would leave them, sorted within each."""
     layout = layout_of(table, around)
     pieces = [layout.sort(piece) for _, _, piece in layout.split(rows)] if rows.num_rows else []

@@ -23,7 +23,7 @@ from olapdb.views.proof.coverage import GapSlice, gap
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ChunkLimits:
     """Of one chunk's source parts: rows, and uncompressed bytes of all columns. A part that is
     larger is a chunk of its own: it is read in blocks, and covered as a whole or not at all."""
 
@@ -31,7 +31,7 @@ class Limits:
     bytes_max: int
 
     @classmethod
-    def of(cls, settings: Mapping[str, object]) -> Limits:
+    def of(cls, settings: Mapping[str, object]) -> ChunkLimits:
         """`backfill_chunk_rows_max`, `backfill_chunk_bytes_max`; the second is no more than a
         thread's share of `max_memory_usage`, where that is set."""
         rows_max = int(str(settings.get("backfill_chunk_rows_max", 16_777_216)))
@@ -69,7 +69,7 @@ class Chunk:
 
 
 def plan_chunks(
-    view: MaterializedView, snapshot: Snapshot, limits: Limits, partition: str | None = None
+    view: MaterializedView, snapshot: Snapshot, limits: ChunkLimits, partition: str | None = None
 ) -> tuple[Chunk, ...]:
     """The chunks of the view's gap, by partition and block, numbered from 0."""
     planned: list[Chunk] = []
@@ -124,7 +124,7 @@ def _assigned(chunks: Sequence[Chunk], parts: Iterable[Part]) -> dict[int, list[
     return groups
 
 
-def cut(parts: Iterable[Part], limits: Limits) -> Iterator[tuple[Part, ...]]:
+def cut(parts: Iterable[Part], limits: ChunkLimits) -> Iterator[tuple[Part, ...]]:
     """The parts in groups within the limits, in the order of their blocks; parts whose block
     ranges overlap stay together, so that groups can be told apart by blocks."""
     group: list[Part] = []

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from olapdb.ingest.block_stager import void_part
 from olapdb.ingest.read_parts import read_rows, read_staged
-from olapdb.ingest.trigger import Surroundings
+from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.invalidation import StaleSlices, touched_parts, watchers_are
 from olapdb.lineage.retention import FrozenKeys, frozen_hit
 from olapdb.model.changes import AddBlock, AddCoverage, AddPart, Change, Covered, Requirement
@@ -26,7 +26,7 @@ def downstream(
     target: Table,
     removed: Iterable[Part],
     new: Sequence[Change],
-    around: Surroundings,
+    around: TriggerContext,
     statement: str,
     query_id: str,
     now_ms: int,
@@ -71,7 +71,7 @@ def _frozen_below(
     target: Table,
     seen: Iterable[Part],
     new: Iterable[Change],
-    around: Surroundings,
+    around: TriggerContext,
 ) -> list[Change]:
     """What is frozen of a view below is not what it was said to be where rows differ that reach
     it; a replay that gives what was there leaves its verdict alone."""

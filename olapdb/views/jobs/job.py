@@ -59,7 +59,7 @@ def no_progress(event: ChunkEvent) -> None:
 
 
 @dataclass(frozen=True)
-class Job:
+class ViewJob:
     """One SYSTEM … VIEW statement: who runs it, for whom, and how it reports."""
 
     services: Services
@@ -82,7 +82,7 @@ class Job:
         statement: str,
         settings: Mapping[str, object] | None,
         stop: threading.Event | None = None,
-    ) -> Job:
+    ) -> ViewJob:
         """`stop` is set by whoever cancels the statement."""
         chosen = settings or {}
         record = JobRecord(
@@ -94,7 +94,7 @@ class Job:
             executor=str(chosen.get("engine", "in_process")),
             staged=operation == "BACKFILL" and bool(chosen.get("backfill_staging", False)),
         )
-        return Job(
+        return ViewJob(
             services,
             operation,
             executor or default_executor(services, chosen),

@@ -12,7 +12,7 @@ from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.views.jobs.job import by_partition
 from olapdb.views.proof.coverage import covered_parts
-from olapdb.views.proof.ledger_check import booked, unbooked_parts
+from olapdb.views.proof.ledger_check import contributed_blocks, unbooked_parts
 
 
 def left_over(
@@ -69,7 +69,7 @@ def _come_to_nothing(
         stay = [part for part in left if part.partition_id == slice_]
         contributions: list[Contribution] = []
         for view in views:
-            before, after = booked(view.id, parts), booked(view.id, stay)
+            before, after = contributed_blocks(view.id, parts), contributed_blocks(view.id, stay)
             for partition in by_partition(covered_parts(view, snapshot)):
                 named = before.ranges(partition)
                 blocks = subtract_ranges(named, after.ranges(partition)) if named else ()
@@ -90,7 +90,7 @@ def _unnamed(
     """By source partition, the blocks that a void part has to name: those of parts that are named
     no more, and those that a removed part named for all partitions. The latter may have no rows in
     a partition, and lie within a part of it once this is merged."""
-    named, before = booked(view.id, left), booked(view.id, removed)
+    named, before = contributed_blocks(view.id, left), contributed_blocks(view.id, removed)
     found: dict[str, tuple[BlockRange, ...]] = {}
     for partition in by_partition(covered_parts(view, snapshot)):
         blocks = subtract_ranges(before.everywhere, named.ranges(partition))

@@ -24,7 +24,7 @@ from olapdb.functions.base import Environment
 from olapdb.ingest.block_stager import VOID_PARTITION, dimension_requirements
 from olapdb.ingest.read_parts import Pin, discard, discarding
 from olapdb.ingest.staged_insert import StagedInsert, join_staged
-from olapdb.ingest.trigger import Surroundings
+from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.dimension_change import dimension_changed
 from olapdb.lineage.retention import FrozenKeys
 from olapdb.model.changes import (
@@ -42,7 +42,7 @@ from olapdb.model.changes import (
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
-from olapdb.runtime.failpoints import reach
+from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
 from olapdb.views.jobs.chunk import ChunkTask, FailedChunk
 from olapdb.views.jobs.downstream_invalidation import downstream
@@ -50,8 +50,8 @@ from olapdb.views.jobs.executor import Executor
 from olapdb.views.jobs.job import (
     ATTEMPTS_MAX,
     ChunkEvent,
-    Job,
     Progress,
+    ViewJob,
     by_partition,
     find_view,
     readable_source,
@@ -59,7 +59,7 @@ from olapdb.views.jobs.job import (
 )
 from olapdb.views.jobs.placeholder_parts import left_over
 from olapdb.views.jobs.replay_condition import KeyCondition, matching_partitions
-from olapdb.views.jobs.replay_manifest import Swap
+from olapdb.views.jobs.replay_manifest import ReplayManifest
 from olapdb.views.jobs.retained_rows import frozen_stale, kept_parts, refuse_retained, released
 from olapdb.views.jobs.source_pruning import reaching_parts
 from olapdb.views.proof.coverage import bypass, is_bypass, writers
@@ -110,13 +110,13 @@ def replay(
     `discard_retained` recomputes them from what is left.  Raises CommitConflict when the source changed too often meanwhile, and
     QueryWasCancelled.
     """
-    job = Job.of(services, "REPLAY", executor, progress, query_id, statement, settings, stop)
+    job = ViewJob.of(services, "REPLAY", executor, progress, query_id, statement, settings, stop)
     with job.recorded():
         return _until_swapped(job, view_id, partition, stale, condition, discard_bypass)
 
 
 def _until_swapped(
-    job: Job,
+    job: ViewJob,
     view_id: str,
     partition: str | None,
     stale: bool,
@@ -142,7 +142,7 @@ def _until_swapped(
                     discard_bypass,
                     partition is not None,
                     _frozen_keys(job, snapshot, view),
-                    Swap(job.services, view.target_id),
+                    ReplayManifest(job.services, view.target_id),
                 ).run()
             except CommitConflict:
                 job.refuse_cancelled()
@@ -153,14 +153,14 @@ def _until_swapped(
     )
 
 
-def _frozen_keys(job: Job, snapshot: Snapshot, view: MaterializedView) -> FrozenKeys:
+def _frozen_keys(job: ViewJob, snapshot: Snapshot, view: MaterializedView) -> FrozenKeys:
     if job.settings.get("discard_retained", False):
         return FrozenKeys()
     return FrozenKeys.of(snapshot, view.target_id)
 
 
 def _chosen(
-    job: Job,
+    job: ViewJob,
     snapshot: Snapshot,
     view: MaterializedView,
     partition: str | None,
@@ -195,14 +195,14 @@ def _refuse_bypass(snapshot: Snapshot, view: MaterializedView, partition: str) -
 
 @dataclass(frozen=True)
 class _Replay:
-    job: Job
+    job: ViewJob
     snapshot: Snapshot
     view: MaterializedView
     slices: frozenset[str] | None
     discard_bypass: bool
     explicit: bool
     frozen: FrozenKeys
-    swap: Swap
+    swap: ReplayManifest
     kept_paths: list[str] = field(default_factory=list)
 
     def run(self) -> tuple[ReplayRow, ...]:
@@ -216,7 +216,7 @@ class _Replay:
         with discarding(give_up):
             self.swap.begin()
             staged, source_rows = self._recompute(views)
-            reach("replay.before_commit")
+            failpoint("replay.before_commit")
             return self._swap(views, staged, source_rows)
 
     # --- recompute
@@ -378,7 +378,7 @@ class _Replay:
             )
         )
         self.job.record.ended()
-        reach("replay.committed")
+        failpoint("replay.committed")
         self.job.services.notify_written(target.id)
         return tuple(
             self._row(partition, parts, added, made_here, source_rows, committed.number, kept)
@@ -415,8 +415,8 @@ class _Replay:
             ):
                 refuse_retained(self.view, partition)
 
-    def _around(self, snapshot: Snapshot) -> Surroundings:
-        return Surroundings(
+    def _around(self, snapshot: Snapshot) -> TriggerContext:
+        return TriggerContext(
             snapshot,
             self.job.services.store,
             self.job.services.cache,

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from olapdb.errors import OperationalError
 from olapdb.model.changes import AddPart, Change
 from olapdb.model.part import Part
-from olapdb.runtime.failpoints import reach
+from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
 from olapdb.storage.replay_manifest import SwapNote, SwappedSlice, swap_path, write_swap_note
 from olapdb.storage.writer import DATA_FOLDER, part_path
 
 
 @dataclass(frozen=True)
-class Swap:
+class ReplayManifest:
     """Of one attempt of a replay of the table `table_id`."""
 
     services: Services
@@ -41,7 +41,7 @@ class Swap:
         if self._is_told:
             write_swap_note(self.services.store, SwapNote(self.path))
             self.services.store.sync()
-            reach("replay.begun")
+            failpoint("replay.begun")
 
     def complete(self, new: Iterable[Change], removed: Iterable[Part]) -> None:
         """Before the commit, which makes the parts among `new` live and ends those `removed`.
@@ -69,7 +69,7 @@ class Swap:
             write_swap_note(self.services.store, SwapNote(self.path, slices))
         else:  # of small parts, say, which lie in the catalog: there is nothing to tell
             self.services.store.delete(self.path)
-        reach("replay.noted")
+        failpoint("replay.noted")
 
     def forget(self) -> None:
         """After the parts were discarded; vacuum removes what cannot be deleted now."""

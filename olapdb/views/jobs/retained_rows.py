@@ -16,7 +16,7 @@ from olapdb.engine.combine import combine
 from olapdb.errors import BadArguments, RetainedRows
 from olapdb.ingest.block_stager import layout_of
 from olapdb.ingest.read_parts import read_rows
-from olapdb.ingest.trigger import Surroundings
+from olapdb.ingest.trigger import TriggerContext
 from olapdb.ingest.view_failure import FAILED
 from olapdb.lineage.dimension_impact import difference
 from olapdb.lineage.retention import (
@@ -28,7 +28,7 @@ from olapdb.lineage.retention import (
 )
 from olapdb.maintenance.merger import joined_contributions
 from olapdb.model.changes import AddBlock, AddPart, Change, ReleaseRetained
-from olapdb.model.contributions import booked, without_names
+from olapdb.model.contributions import contributed_blocks, without_names
 from olapdb.model.part import Blocks, Contribution, NewBlock, Part
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
@@ -46,7 +46,7 @@ def kept_parts(
     removed: Iterable[Part],
     new: Sequence[Change],
     snapshot: Snapshot,
-    around: Surroundings,
+    around: TriggerContext,
     lease_id: str,
     written: list[str],
     swap: str = "",
@@ -82,7 +82,7 @@ def kept_parts(
 
 
 def _frozen_rows(
-    table: Table, frozen: FrozenKeys, partition: str, parts: Iterable[Part], around: Surroundings
+    table: Table, frozen: FrozenKeys, partition: str, parts: Iterable[Part], around: TriggerContext
 ) -> tuple[pa.Table | None, int]:
     """The rows of these parts whose keys are frozen, as a merge would leave them (None where there
     are none), and how many they are as they lie."""
@@ -106,7 +106,7 @@ def _kept_part(
     number: Blocks,
     new: Iterable[Part],
     snapshot: Snapshot,
-    around: Surroundings,
+    around: TriggerContext,
     lease_id: str,
     swap: str = "",
 ) -> AddPart:
@@ -137,7 +137,7 @@ def _names_left(
     added = list(new)
     kept: list[Contribution] = []
     for one in joined_contributions(of):
-        again = booked(one.view_id, added)
+        again = contributed_blocks(one.view_id, added)
         source = {p.partition_id for p in snapshot.parts(one.source_id) if p.rows}
         left = [replace(one, rows=0)]
         for partition, ranges in again.by_partition.items():
@@ -154,7 +154,7 @@ def frozen_reached(
     frozen: FrozenKeys,
     before: Sequence[pa.Table],
     after: Sequence[pa.Table],
-    around: Surroundings,
+    around: TriggerContext,
 ) -> frozenset[str | None]:
     """The slices of the view (None: all) with frozen keys that rows of its source reach which one
     side has and the other has not, both as a merge would leave them."""

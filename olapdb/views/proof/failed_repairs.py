@@ -18,7 +18,7 @@ from olapdb.model.fingerprints import newest
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Check
-from olapdb.views.jobs.job import Job
+from olapdb.views.jobs.job import ViewJob
 from olapdb.views.proof.coverage import gap
 from olapdb.views.proof.shared_targets import recomputed
 from olapdb.views.proof.verdicts import (
@@ -35,7 +35,7 @@ OF_ROWS = (DataError, ProgrammingError, NotSupportedError)
 REASON_LENGTH_MAX = 1_000
 
 
-def note_failed(job: Job, view_id: str, attempt: Attempt, error: Error) -> None:
+def note_failed(job: ViewJob, view_id: str, attempt: Attempt, error: Error) -> None:
     """Keep that `attempt` failed with an error of the view's rows, as of now."""
     snapshot = job.services.catalog.snapshot()
     view = snapshot.by_id(view_id)

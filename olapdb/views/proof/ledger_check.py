@@ -19,14 +19,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from olapdb.model.contributions import booked
+from olapdb.model.contributions import contributed_blocks
 from olapdb.model.part import BlockRange, Contribution, Part, union_ranges
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Coverage
 from olapdb.views.proof.coverage import covered_parts
 
-__all__ = ["LedgerRow", "booked", "check_ledger", "unbooked_parts"]
+__all__ = ["LedgerRow", "check_ledger", "contributed_blocks", "unbooked_parts"]
 
 PROBLEMS_MAX = 10
 """Problems that a row names; it says how many more there are."""
@@ -54,7 +54,7 @@ class LedgerRow:
 def check_ledger(view: MaterializedView, snapshot: Snapshot) -> tuple[LedgerRow, ...]:
     """A row for each partition of the source, then of the target; both must store their rows."""
     target_parts = snapshot.parts(view.target_id)
-    books = booked(view.id, target_parts)
+    books = contributed_blocks(view.id, target_parts)
     return (
         *_source_rows(view, snapshot, books),
         *_target_rows(view, [part for part in target_parts if part.rows]),
@@ -155,7 +155,7 @@ def _doubled(view_id: str, parts: Sequence[Part]) -> Iterator[str]:
     everywhere: list[BlockRange] = []
     single: dict[str, list[BlockRange]] = {}
     for part in parts:
-        of_part = booked(view_id, (part,))
+        of_part = contributed_blocks(view_id, (part,))
         everywhere += of_part.everywhere
         for partition, ranges in of_part.by_partition.items():
             single.setdefault(partition, []).extend(ranges)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from olapdb.engine.combine import combine
 from olapdb.ingest.block_stager import layout_of
 from olapdb.ingest.read_parts import read_rows
-from olapdb.ingest.trigger import Surroundings
+from olapdb.ingest.trigger import TriggerContext
 from olapdb.lineage.retention import FrozenKeys
 from olapdb.lineage.sorting_key import key_columns
 from olapdb.model.part import Part
@@ -22,7 +22,7 @@ from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.model.view_state import Verdict
 from olapdb.views.jobs.chunk import ChunkTask, FailedChunk, rows_of_chunk
-from olapdb.views.jobs.job import ChunkEvent, Job, by_partition, view_name
+from olapdb.views.jobs.job import ChunkEvent, ViewJob, by_partition, view_name
 from olapdb.views.jobs.source_pruning import reaching_parts
 from olapdb.views.proof.compare import Difference, compare_keys, compare_rows
 from olapdb.views.proof.coverage import bypass, gap
@@ -72,7 +72,7 @@ class Recomputation:
     """`slices` None: the whole target. The gap of a view in `gap_of` counts as seen: what should
     be there if its rows were put there by hand."""
 
-    job: Job
+    job: ViewJob
     snapshot: Snapshot
     view: MaterializedView
     slices: frozenset[str] | None = None
@@ -192,9 +192,9 @@ class Recomputation:
             merged = {i: combine(target, piece, layout) for i, _, piece in pieces}
         return {i: piece for i, piece in merged.items() if piece.num_rows}
 
-    def around(self) -> Surroundings:
+    def around(self) -> TriggerContext:
         services = self.job.services
-        return Surroundings(
+        return TriggerContext(
             self.snapshot, services.store, services.cache, self.job.settings, self.job.environment()
         )
 

@@ -30,7 +30,7 @@ from olapdb.model.view_state import Check
 from olapdb.runtime.services import Services
 from olapdb.views.definition.judgement import keep_reason, reason_of
 from olapdb.views.jobs.executor import Executor
-from olapdb.views.jobs.job import Job, Progress, find_view, readable_source, view_name
+from olapdb.views.jobs.job import Progress, ViewJob, find_view, readable_source, view_name
 from olapdb.views.jobs.retained_rows import frozen_stale
 from olapdb.views.proof.coverage import bypass, gap, stores_rows
 from olapdb.views.proof.failed_repairs import OF_ROWS, note_failed
@@ -63,13 +63,13 @@ def reconcile(
     An equal verdict also clears older invalidations of its slice: the recomputation disproved
     them.  `record` False stores nothing.  Raises QueryWasCancelled.
     """
-    job = Job.of(services, "RECONCILE", executor, progress, query_id, statement, settings, stop)
+    job = ViewJob.of(services, "RECONCILE", executor, progress, query_id, statement, settings, stop)
     with job.recorded():
         return _compared(job, view_id, partition, sample, oldest, stale, record)
 
 
 def _compared(
-    job: Job,
+    job: ViewJob,
     view_id: str,
     partition: str | None,
     sample: int | None,
@@ -142,7 +142,7 @@ def _unverifiable(view: MaterializedView, snapshot: Snapshot, reason: str) -> Re
 
 
 def _chosen(
-    job: Job,
+    job: ViewJob,
     view: MaterializedView,
     snapshot: Snapshot,
     partition: str | None,
@@ -186,7 +186,7 @@ def _by_proof(view: MaterializedView, snapshot: Snapshot) -> list[str]:
 
 
 def _record(
-    job: Job,
+    job: ViewJob,
     snapshot: Snapshot,
     view: MaterializedView,
     rows: tuple[ReconcileRow, ...],
@@ -209,7 +209,7 @@ def _record(
 
 
 def verdict_changes(
-    job: Job,
+    job: ViewJob,
     snapshot: Snapshot,
     view: MaterializedView,
     rows: tuple[ReconcileRow, ...],
@@ -234,7 +234,7 @@ def verdict_changes(
     return changes
 
 
-def _check(job: Job, view: MaterializedView, row: ReconcileRow, print_of: str) -> Check:
+def _check(job: ViewJob, view: MaterializedView, row: ReconcileRow, print_of: str) -> Check:
     return Check(
         view_id=view.id,
         target_partition=row.partition,

@@ -20,8 +20,16 @@ not provable.  docs/invariants.md, "What makes a view provable", has the proof o
 """
 
 from olapdb.views.provability.circle import circle_of, downstream
-from olapdb.views.provability.judgement import Item, Judgement
-from olapdb.views.provability.parts import Parts
+from olapdb.views.provability.judgement import JudgedItem, Judgement
+from olapdb.views.provability.parts import BoundDefinition
 from olapdb.views.provability.verdict import check_definition, judge
 
-__all__ = ["Item", "Judgement", "Parts", "check_definition", "circle_of", "downstream", "judge"]
+__all__ = [
+    "BoundDefinition",
+    "JudgedItem",
+    "Judgement",
+    "check_definition",
+    "circle_of",
+    "downstream",
+    "judge",
+]

@@ -21,8 +21,8 @@ from olapdb.plan.expressions import Constant, Expression, columns_of, walk
 from olapdb.sql.format import to_sql
 from olapdb.types import AggregateFunction, SimpleAggregateFunction
 from olapdb.views.provability.expressions import bound_default, called, volatile_names
-from olapdb.views.provability.judgement import Item, known, refused, unknown
-from olapdb.views.provability.parts import Parts
+from olapdb.views.provability.judgement import JudgedItem, known, refused, unknown
+from olapdb.views.provability.parts import BoundDefinition
 
 _IDEMPOTENT = frozenset(
     (
@@ -40,7 +40,7 @@ _IDEMPOTENT = frozenset(
 """Functions that make of equal values that value."""
 
 
-def computed_items(parts: Parts) -> Iterator[Item]:
+def computed_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
     """Items about what the target computes; none where it computes nothing."""
     computed = _Computed(parts)
     yield from computed.columns()
@@ -52,7 +52,7 @@ def computed_items(parts: Parts) -> Iterator[Item]:
 
 @dataclass(frozen=True)
 class _Computed:
-    parts: Parts
+    parts: BoundDefinition
 
     @cached_property
     def given(self) -> set[str]:
@@ -109,7 +109,7 @@ class _Computed:
 
     # --- columns
 
-    def columns(self) -> Iterator[Item]:
+    def columns(self) -> Iterator[JudgedItem]:
         for column in self.parts.target.stored_columns:
             if column.name in self.given:
                 continue
@@ -118,7 +118,7 @@ class _Computed:
                 continue  # the default of its type, which merges keep: 0, '', an empty state
             yield self._column(column, expression)
 
-    def _column(self, column: Column, expression: Expression) -> Item:
+    def _column(self, column: Column, expression: Expression) -> JudgedItem:
         name, where = f"column {column.name}", self.parts.target_name
         kind = column.default_kind
         names = self._volatile(expression)
@@ -162,7 +162,7 @@ class _Computed:
             return True
         return column.name not in {one.name for one in summed_columns(self.parts.layout)}
 
-    def _refused_column(self, column: Column, outside: str) -> Item:
+    def _refused_column(self, column: Column, outside: str) -> JudgedItem:
         where, kind = self.parts.target_name, column.default_kind
         return refused(
             f"column {column.name}",
@@ -174,7 +174,7 @@ class _Computed:
 
     # --- the table
 
-    def constraints(self) -> Iterator[Item]:
+    def constraints(self) -> Iterator[JudgedItem]:
         for constraint, text in self.parts.target.constraints:
             outside, name = self._outside_key(self._bound(text)), f"constraint {constraint}"
             if outside and self.grouped and self.parts.target.engine.merges_values:
@@ -188,7 +188,7 @@ class _Computed:
             else:
                 yield known(name, "It is asked of rows that come in, and changes none.")
 
-    def partitions(self) -> Iterator[Item]:
+    def partitions(self) -> Iterator[JudgedItem]:
         for expression in self.parts.layout.partition_expressions:
             outside = self._outside_key(expression)
             if outside:
@@ -201,7 +201,7 @@ class _Computed:
             else:
                 yield known("PARTITION BY", "Rows of one ORDER BY lie in one partition.")
 
-    def retention(self) -> Iterator[Item]:
+    def retention(self) -> Iterator[JudgedItem]:
         for rule in rules_of(self.parts.target):
             for part in (rule.expires, rule.where):
                 if part is None:

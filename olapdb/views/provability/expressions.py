@@ -14,8 +14,8 @@ from olapdb.plan import expressions, nodes
 from olapdb.plan.expressions import AggregateCall, Call, Expression, NameConstant
 from olapdb.sql.parser import parse_expression
 from olapdb.views.definition.query_shape import scans, walk_plan
-from olapdb.views.provability.judgement import Item, known, refused_or_unknown, unknown
-from olapdb.views.provability.parts import Parts, full_name
+from olapdb.views.provability.judgement import JudgedItem, known, refused_or_unknown, unknown
+from olapdb.views.provability.parts import BoundDefinition, full_name
 
 _VALUES_OF_THEIR_CHILDREN = (
     expressions.ColumnRef,
@@ -35,7 +35,7 @@ ALWAYS_ZERO = "throwIf"
 """It must run for each row, as a volatile function does, but its value is always 0."""
 
 
-def expression_items(parts: Parts) -> Iterator[Item]:
+def expression_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
     """Items about the functions and the columns that the query reads, wherever they stand."""
     wrong = [*_volatile(parts), *_unknown_kinds(parts), *_virtual(parts), *_late_defaults(parts)]
     yield from wrong
@@ -65,7 +65,7 @@ def bound_default(
     return bind_expression(parse_expression(text), table, scope)
 
 
-def _volatile(parts: Parts) -> Iterator[Item]:
+def _volatile(parts: BoundDefinition) -> Iterator[JudgedItem]:
     names = volatile_names(walk_plan(parts.plan.root))
     if names:
         yield refused_or_unknown(
@@ -76,7 +76,7 @@ def _volatile(parts: Parts) -> Iterator[Item]:
         )
 
 
-def _unknown_kinds(parts: Parts) -> Iterator[Item]:
+def _unknown_kinds(parts: BoundDefinition) -> Iterator[JudgedItem]:
     for one in walk_plan(parts.plan.root):
         if isinstance(one, Expression) and type(one) not in _VALUES_OF_THEIR_CHILDREN:
             yield unknown(
@@ -86,7 +86,7 @@ def _unknown_kinds(parts: Parts) -> Iterator[Item]:
             yield unknown("expressions", f"{one.name} is not known to merge.")
 
 
-def _virtual(parts: Parts) -> Iterator[Item]:
+def _virtual(parts: BoundDefinition) -> Iterator[JudgedItem]:
     """A block that is inserted has no part yet, a recomputation reads from one; and rows that
     were there before a RENAME had another name."""
     for one in walk_plan(parts.plan):
@@ -118,7 +118,7 @@ def columns_read(scan: nodes.Scan) -> set[str]:
 # --- columns that older parts lack ----------------------------------------------------------------
 
 
-def _late_defaults(parts: Parts) -> Iterator[Item]:
+def _late_defaults(parts: BoundDefinition) -> Iterator[JudgedItem]:
     """Parts that were written before ADD COLUMN compute its default at each read."""
     tables = {scan.table.id: scan.table for scan in scans(parts.plan.root)}
     for table in tables.values():
@@ -138,7 +138,7 @@ def _late_defaults(parts: Parts) -> Iterator[Item]:
                 )
 
 
-def _default_functions(parts: Parts, table: Table, column: Column) -> tuple[str, ...]:
+def _default_functions(parts: BoundDefinition, table: Table, column: Column) -> tuple[str, ...]:
     """The volatile functions of a column's default, those of the defaults that it reads too."""
     found: list[str] = []
     waiting, seen = [column.name], set[str]()

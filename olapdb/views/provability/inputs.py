@@ -23,9 +23,9 @@ from olapdb.plan.tree import expressions_of
 from olapdb.types import AggregateFunction, SimpleAggregateFunction
 from olapdb.views.definition.query_shape import is_key_column
 from olapdb.views.provability.expressions import columns_read
-from olapdb.views.provability.judgement import Item, known, unknown
+from olapdb.views.provability.judgement import JudgedItem, known, unknown
 from olapdb.views.provability.merging import commutes, is_ordered
-from olapdb.views.provability.parts import Parts, full_name
+from olapdb.views.provability.parts import BoundDefinition, full_name
 from olapdb.views.provability.query import path
 
 _PLAIN = ("MergeTree", "Memory", "Log", "TinyLog", "StripeLog", "Null")
@@ -53,7 +53,7 @@ class _Rows:
 _WHOLE = _Rows()
 
 
-def input_items(parts: Parts) -> Iterator[Item]:
+def input_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
     """Items about each dimension and each subquery of the query."""
     judge = _Inputs(parts)
     for branch, _ in parts.branches:
@@ -78,8 +78,8 @@ def input_items(parts: Parts) -> Iterator[Item]:
 class _Inputs:
     """Collects what is wrong with the plans beside the source's path."""
 
-    parts: Parts
-    wrong: list[Item] = field(default_factory=list)
+    parts: BoundDefinition
+    wrong: list[JudgedItem] = field(default_factory=list)
     tables: dict[str, Table] = field(default_factory=dict)
 
     def _blame(self, name: str, because: str, fix: str) -> _Rows:

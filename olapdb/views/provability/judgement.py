@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class JudgedItem:
     """One part of a definition: `name` says which, `because` why it is provable or is not.
 
     `refused` items corrupt the target when its rows are merged; the others only leave the view
@@ -23,7 +23,7 @@ class Item:
 class Judgement:
     """All items, in the order in which they were judged."""
 
-    items: tuple[Item, ...]
+    items: tuple[JudgedItem, ...]
 
     @property
     def provable(self) -> bool:
@@ -35,19 +35,19 @@ class Judgement:
         return next((item.because for item in self.items if not item.provable), "")
 
 
-def known(name: str, because: str) -> Item:
-    return Item(name, True, because)
+def known(name: str, because: str) -> JudgedItem:
+    return JudgedItem(name, True, because)
 
 
-def unknown(name: str, because: str, fix: str = "") -> Item:
+def unknown(name: str, because: str, fix: str = "") -> JudgedItem:
     """A part that leaves the view unproven."""
-    return Item(name, False, because, fix)
+    return JudgedItem(name, False, because, fix)
 
 
-def refused(name: str, because: str, fix: str) -> Item:
-    return Item(name, False, because, fix, refused=True)
+def refused(name: str, because: str, fix: str) -> JudgedItem:
+    return JudgedItem(name, False, because, fix, refused=True)
 
 
-def refused_or_unknown(merges: bool, name: str, because: str, fix: str) -> Item:
+def refused_or_unknown(merges: bool, name: str, because: str, fix: str) -> JudgedItem:
     """A part that is refused where the target merges rows, and leaves the view unproven else."""
-    return Item(name, False, because, fix, refused=merges)
+    return JudgedItem(name, False, because, fix, refused=merges)

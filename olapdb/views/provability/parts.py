@@ -11,11 +11,11 @@ from olapdb.functions.base import Environment
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan import nodes
-from olapdb.views.definition.query_shape import Shape, branches, shape_of
+from olapdb.views.definition.query_shape import QueryShape, branches, shape_of
 
 
 @dataclass(frozen=True)
-class Parts:
+class BoundDefinition:
     """A definition at one snapshot. `plan` is bound, not optimized; `settings` are those that are
     frozen in the view, `environment` has its zone."""
 
@@ -41,7 +41,7 @@ class Parts:
         return full_name(self.target)
 
     @cached_property
-    def branches(self) -> tuple[tuple[nodes.Plan, Shape], ...]:
+    def branches(self) -> tuple[tuple[nodes.Plan, QueryShape], ...]:
         """The inputs of a UNION ALL at the top, or the plan itself, each with its shape."""
         return tuple((branch, shape_of(branch)) for branch in branches(self.plan))
 

@@ -11,9 +11,15 @@ from collections.abc import Iterator
 from olapdb.plan import nodes
 from olapdb.plan.expressions import Expression, columns_of
 from olapdb.plan.tree import expressions_of
-from olapdb.views.definition.query_shape import Shape, occurrences
-from olapdb.views.provability.judgement import Item, known, refused, refused_or_unknown, unknown
-from olapdb.views.provability.parts import Parts
+from olapdb.views.definition.query_shape import QueryShape, occurrences
+from olapdb.views.provability.judgement import (
+    JudgedItem,
+    known,
+    refused,
+    refused_or_unknown,
+    unknown,
+)
+from olapdb.views.provability.parts import BoundDefinition
 
 _ROW_BY_ROW = {
     nodes.Scan: "FROM",
@@ -33,7 +39,9 @@ _ROW_BY_ROW = {
 """Nodes that the rules below know; those that look at several rows are named by `Shape.above`."""
 
 
-def query_items(parts: Parts, branch: nodes.Plan, shape: Shape) -> Iterator[Item]:
+def query_items(
+    parts: BoundDefinition, branch: nodes.Plan, shape: QueryShape
+) -> Iterator[JudgedItem]:
     """Items about one branch of the query, from the source up to the target."""
     wrong = [*_twice(parts, branch), *_joins(parts, shape), *_clauses(parts, shape)]
     if not shape.above:
@@ -58,7 +66,7 @@ def path(node: nodes.Node) -> list[nodes.Node]:
     return found
 
 
-def _twice(parts: Parts, branch: nodes.Plan) -> Iterator[Item]:
+def _twice(parts: BoundDefinition, branch: nodes.Plan) -> Iterator[JudgedItem]:
     if occurrences(branch.root, parts.source.id) > 1:
         yield refused(
             f"source {parts.source_name}",
@@ -68,7 +76,7 @@ def _twice(parts: Parts, branch: nodes.Plan) -> Iterator[Item]:
         )
 
 
-def _joins(parts: Parts, shape: Shape) -> Iterator[Item]:
+def _joins(parts: BoundDefinition, shape: QueryShape) -> Iterator[JudgedItem]:
     for kind in shape.joins:
         if kind.endswith(("RIGHT", "FULL")):
             yield refused(
@@ -86,7 +94,7 @@ def _joins(parts: Parts, shape: Shape) -> Iterator[Item]:
         )
 
 
-def _clauses(parts: Parts, shape: Shape) -> Iterator[Item]:
+def _clauses(parts: BoundDefinition, shape: QueryShape) -> Iterator[JudgedItem]:
     if shape.above:
         clause = shape.above[0]
         yield refused_or_unknown(
@@ -108,7 +116,7 @@ def _clauses(parts: Parts, shape: Shape) -> Iterator[Item]:
 # --- above the GROUP BY ---------------------------------------------------------------------------
 
 
-def _conditions_on_groups(parts: Parts, branch: nodes.Plan) -> Iterator[Item]:
+def _conditions_on_groups(parts: BoundDefinition, branch: nodes.Plan) -> Iterator[JudgedItem]:
     """A WHERE, a JOIN or an ARRAY JOIN above the GROUP BY may look at its keys, which are the same
     in every block, but not at the aggregates, which are those of one block."""
     for node in path(branch.root):

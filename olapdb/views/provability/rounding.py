@@ -22,8 +22,8 @@ from olapdb.plan.expressions import (
 )
 from olapdb.plan.tree import expressions_of
 from olapdb.types import AggregateFunction, DataType, Float, plain
-from olapdb.views.provability.judgement import Item, unknown
-from olapdb.views.provability.parts import Parts
+from olapdb.views.provability.judgement import JudgedItem, unknown
+from olapdb.views.provability.parts import BoundDefinition
 
 _CALCULATES = frozenset(
     (
@@ -56,7 +56,7 @@ _CLAUSES = {
 }
 
 
-def rounding_items(parts: Parts) -> Iterator[Item]:
+def rounding_items(parts: BoundDefinition) -> Iterator[JudgedItem]:
     """Items about conditions and keys that the last bits of a sum of floats decide."""
     found = _Rounding()
     found.columns(parts.plan.root)
@@ -65,7 +65,7 @@ def rounding_items(parts: Parts) -> Iterator[Item]:
 
 @dataclass
 class _Rounding:
-    wrong: list[Item] = field(default_factory=list)
+    wrong: list[JudgedItem] = field(default_factory=list)
 
     def _blame(self, what: str) -> None:
         self.wrong.append(

@@ -14,17 +14,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from olapdb.plan import nodes
-from olapdb.views.definition.query_shape import Shape
-from olapdb.views.provability.judgement import Item, known, unknown
+from olapdb.views.definition.query_shape import QueryShape
+from olapdb.views.provability.judgement import JudgedItem, known, unknown
 from olapdb.views.provability.merging import commutes, drops_rows_of_zero, over_keys
-from olapdb.views.provability.parts import Parts
+from olapdb.views.provability.parts import BoundDefinition
 from olapdb.views.provability.query import path
 
 _ENGINES = ("MergeTree", "Memory", "Log", "TinyLog", "StripeLog", "Null")
 """Engines whose rows stay as they came."""
 
 
-def source_items(parts: Parts, branch: nodes.Plan, shape: Shape) -> Iterator[Item]:
+def source_items(
+    parts: BoundDefinition, branch: nodes.Plan, shape: QueryShape
+) -> Iterator[JudgedItem]:
     """Items about the rows that come from the source."""
     engine = parts.source.engine
     name = f"source {parts.source_name}"
@@ -41,7 +43,7 @@ def source_items(parts: Parts, branch: nodes.Plan, shape: Shape) -> Iterator[Ite
         yield known(name, f"What the view makes of its rows is the same after a merge ({engine}).")
 
 
-def _merges_seen(parts: Parts, shape: Shape) -> str:
+def _merges_seen(parts: BoundDefinition, shape: QueryShape) -> str:
     source, where = parts.source, parts.source_name
     if shape.aggregate is None:
         return f"{where} merges its rows, and a row-wise view shows which it has merged."
@@ -66,7 +68,7 @@ def _merges_seen(parts: Parts, shape: Shape) -> str:
     return ""
 
 
-def _condition(parts: Parts, node: nodes.Node) -> str:
+def _condition(parts: BoundDefinition, node: nodes.Node) -> str:
     """Why a node between the source and the GROUP BY sees merges."""
     source, where = parts.source, parts.source_name
     match node:

@@ -16,10 +16,10 @@ from olapdb.plan import nodes
 from olapdb.plan.expressions import AggregateCall
 from olapdb.types import AggregateFunction, Boolean, SimpleAggregateFunction, is_number, plain
 from olapdb.views.definition.column_conversion import conversion
-from olapdb.views.definition.query_shape import OutputColumn, Shape, constants_of
-from olapdb.views.provability.judgement import Item, known, refused, unknown
+from olapdb.views.definition.query_shape import QueryShape, TargetColumn, constants_of
+from olapdb.views.provability.judgement import JudgedItem, known, refused, unknown
 from olapdb.views.provability.merging import is_ordered
-from olapdb.views.provability.parts import Parts
+from olapdb.views.provability.parts import BoundDefinition
 
 _ENGINES = (
     "MergeTree",
@@ -38,7 +38,9 @@ _OF_NOTHING_NEUTRAL = ("sum", "sumMap", "minMap", "maxMap", "groupUniqArrayArray
 """Merging functions to which what an aggregate makes of no rows (0, {}, []) adds nothing."""
 
 
-def target_items(parts: Parts, branch: nodes.Plan, shape: Shape) -> Iterator[Item]:
+def target_items(
+    parts: BoundDefinition, branch: nodes.Plan, shape: QueryShape
+) -> Iterator[JudgedItem]:
     """Items about the target and the columns that one branch of the query gives it."""
     engine = parts.target.engine
     if engine.name not in _ENGINES:
@@ -56,7 +58,7 @@ def target_items(parts: Parts, branch: nodes.Plan, shape: Shape) -> Iterator[Ite
         yield from _groups(parts, branch, shape)
 
 
-def merge_function(parts: Parts, column: Column) -> str:
+def merge_function(parts: BoundDefinition, column: Column) -> str:
     """How merges of the target join the column's values; "" where they keep one of them."""
     if not parts.target.engine.merges_values:
         return ""
@@ -73,7 +75,7 @@ def merge_function(parts: Parts, column: Column) -> str:
 # --- rows as they are -----------------------------------------------------------------------------
 
 
-def _rows(parts: Parts, shape: Shape) -> Iterator[Item]:
+def _rows(parts: BoundDefinition, shape: QueryShape) -> Iterator[JudgedItem]:
     name = f"target {parts.target_name}"
     if not parts.merges:
         yield known(name, "It holds each row that the view makes, as it was made.")
@@ -115,7 +117,7 @@ def _rows(parts: Parts, shape: Shape) -> Iterator[Item]:
 # --- groups ---------------------------------------------------------------------------------------
 
 
-def _groups(parts: Parts, branch: nodes.Plan, shape: Shape) -> Iterator[Item]:
+def _groups(parts: BoundDefinition, branch: nodes.Plan, shape: QueryShape) -> Iterator[JudgedItem]:
     # A literal is the same in every row: one more column of each group, grouped by or not.
     literals = {n for n, _ in constants_of(branch) if n in parts.order}
     yield _keys(parts, shape, literals)
@@ -131,7 +133,7 @@ def _groups(parts: Parts, branch: nodes.Plan, shape: Shape) -> Iterator[Item]:
     yield from _zeros(parts, {output.name for output in shape.outputs})
 
 
-def _keys(parts: Parts, shape: Shape, literals: set[str]) -> Item:
+def _keys(parts: BoundDefinition, shape: QueryShape, literals: set[str]) -> JudgedItem:
     assert shape.aggregate is not None
     order = parts.order
     keys = {o.name for o in shape.outputs if o.key is not None} | literals
@@ -150,7 +152,9 @@ def _keys(parts: Parts, shape: Shape, literals: set[str]) -> Item:
     )
 
 
-def _aggregate(parts: Parts, column: Column, output: OutputColumn, shape: Shape) -> Item:
+def _aggregate(
+    parts: BoundDefinition, column: Column, output: TargetColumn, shape: QueryShape
+) -> JudgedItem:
     call, name = output.aggregate, f"column {column.name}"
     if call is None:
         return refused(
@@ -190,7 +194,7 @@ def _aggregate(parts: Parts, column: Column, output: OutputColumn, shape: Shape)
     return known(name, f"{finished} of blocks are joined by {wanted}.")
 
 
-def _not_stored(parts: Parts, column: Column, use: str) -> Item | None:
+def _not_stored(parts: BoundDefinition, column: Column, use: str) -> JudgedItem | None:
     """The refusal of a column that the target would not hold as the query gives it, or None.
 
     `use` is "group" or the function that merges the column; see `views.column_conversion`."""
@@ -207,7 +211,7 @@ def _not_stored(parts: Parts, column: Column, use: str) -> Item | None:
     )
 
 
-def _ordered(name: str, what: str, column: Column) -> Item:
+def _ordered(name: str, what: str, column: Column) -> JudgedItem:
     return refused(
         name,
         f"{what} in column {column.name} depends on the order in which blocks come.",
@@ -216,7 +220,7 @@ def _ordered(name: str, what: str, column: Column) -> Item:
     )
 
 
-def _zeros(parts: Parts, given: set[str]) -> Iterator[Item]:
+def _zeros(parts: BoundDefinition, given: set[str]) -> Iterator[JudgedItem]:
     """A merge of a SummingMergeTree drops a row whose named sums are zero, with all else in it."""
     layout, engine = parts.layout, parts.target.engine
     if engine.name != "SummingMergeTree" or not engine.arguments or nested_maps(layout):

@@ -11,22 +11,22 @@ from olapdb.views.provability.circle import circle_of
 from olapdb.views.provability.computed import computed_items
 from olapdb.views.provability.expressions import expression_items
 from olapdb.views.provability.inputs import input_items
-from olapdb.views.provability.judgement import Item, Judgement, unknown
-from olapdb.views.provability.parts import Parts, full_name
+from olapdb.views.provability.judgement import JudgedItem, Judgement, unknown
+from olapdb.views.provability.parts import BoundDefinition, full_name
 from olapdb.views.provability.query import query_items
 from olapdb.views.provability.rounding import rounding_items
 from olapdb.views.provability.source import source_items
 from olapdb.views.provability.target import target_items
 
 
-def judge(parts: Parts) -> Judgement:
+def judge(parts: BoundDefinition) -> Judgement:
     """An item for each part of the definition; nothing is refused.
 
     Raises QueryNotSupportedInMaterializedView where the query could be no trigger at all."""
     return Judgement(tuple(dict.fromkeys(_items(parts))))
 
 
-def check_definition(parts: Parts) -> str:
+def check_definition(parts: BoundDefinition) -> str:
     """The reason why the view is unproven, "" for a provable one.
 
     Raises ViewNotProvable where merges would corrupt its target, with the reason and the fix, and
@@ -42,7 +42,7 @@ def check_definition(parts: Parts) -> str:
     return reasons[0] if reasons else ""
 
 
-def _items(parts: Parts) -> Iterator[Item]:
+def _items(parts: BoundDefinition) -> Iterator[JudgedItem]:
     for branch, _ in parts.branches:
         _check_trigger(parts, branch)
     yield from expression_items(parts)
@@ -56,7 +56,7 @@ def _items(parts: Parts) -> Iterator[Item]:
     yield from _dimensions(parts)
 
 
-def _check_trigger(parts: Parts, branch: nodes.Plan) -> None:
+def _check_trigger(parts: BoundDefinition, branch: nodes.Plan) -> None:
     leaf = leftmost(branch.root)
     if not isinstance(leaf, nodes.Scan) or leaf.table.id != parts.source.id:
         raise QueryNotSupportedInMaterializedView(
@@ -66,7 +66,7 @@ def _check_trigger(parts: Parts, branch: nodes.Plan) -> None:
         )
 
 
-def _dimensions(parts: Parts) -> Iterator[Item]:
+def _dimensions(parts: BoundDefinition) -> Iterator[JudgedItem]:
     """Items about all dimensions together: circles, and the moment at which they are read."""
     found = {s.table.id: s.table for s in scans(parts.plan.root) if s.table.id != parts.source.id}
     circle = circle_of(parts.snapshot, [parts.source, *found.values()], parts.target)

@@ -17,17 +17,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from olapdb import errors
-from olapdb.model.changes import (
-    DataVersionIs,
-    LeaseLive,
-    NothingMissed,
-    NothingStale,
-    Requirement,
-    ViewIs,
-)
+from olapdb.model.changes import DataVersionIs, LeaseLive, NoGap, NothingStale, Requirement, ViewIs
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
-from olapdb.runtime.failpoints import reach
+from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
 from olapdb.views.definition.drop_attach import drop_view
 from olapdb.views.jobs.backfill import backfill, refuse_incomplete
@@ -38,7 +31,7 @@ from olapdb.views.proof.reconcile import reconcile
 from olapdb.views.proof.verdicts import stale_slices
 from olapdb.views.versions.rebuild_checks import refuse_lost_rows
 from olapdb.views.versions.start import RebuildRequest, RebuildRow, row_of
-from olapdb.views.versions.versions import Exchange, candidate_of
+from olapdb.views.versions.versions import NameExchange, candidate_of
 
 ROUNDS_MAX = 8
 """How often the candidate is made whole and compared anew, because its source changed meanwhile."""
@@ -77,14 +70,14 @@ class Rebuild:
         rows: list[RebuildRow] = []
         for _ in range(ROUNDS_MAX):
             rows += self._fill(candidate_id)
-            reach("rebuild.backfilled")
+            failpoint("rebuild.backfilled")
             rows += self._replay(candidate_id)
             before = self.asked.services.catalog.snapshot()
             proven = self._prove(before, candidate_id)
             if proven is None:  # its source changed: once more
                 continue
             rows += proven
-            reach("rebuild.reconciled")
+            failpoint("rebuild.reconciled")
             swapped = self._swap_while_proven(before, candidate_id)
             if swapped is not None:
                 return [*rows, swapped]
@@ -193,21 +186,21 @@ class Rebuild:
         view = find_view(snapshot, candidate.stands_beside)
         if not self.asked.discards_retained:
             refuse_lost_rows(snapshot, view, candidate)
-        exchange = Exchange(snapshot, view, candidate)
+        exchange = NameExchange(snapshot, view, candidate)
         exchange.refuse()
         compared = before.by_id(candidate_id)
         assert isinstance(compared, MaterializedView)
         own: list[Requirement] = [
             LeaseLive(self.asked.services.lease_id),
             ViewIs(candidate_id, compared.version),
-            NothingMissed(candidate_id),
+            NoGap(candidate_id),
             NothingStale(candidate_id),
         ]
         own += [DataVersionIs(*one) for one in _data_versions(before, candidate)]
         requirements, changes = exchange.commit(own)
-        reach("rebuild.before_swap")
+        failpoint("rebuild.before_swap")
         done = self.asked.apply(requirements, changes)
-        reach("rebuild.swapped")
+        failpoint("rebuild.swapped")
         now = self.asked.services.catalog.snapshot()
         found = now.by_id(candidate_id)
         shown = found if isinstance(found, MaterializedView) else candidate

@@ -5,7 +5,7 @@ from __future__ import annotations
 from olapdb.errors import BadArguments, RetainedRows, ViewNotProvable
 from olapdb.model.schema import MaterializedView
 from olapdb.model.snapshot import Snapshot
-from olapdb.views.definition.definition import Definition
+from olapdb.views.definition.definition import ViewDefinition
 from olapdb.views.jobs.job import readable_source, view_name
 from olapdb.views.proof.coverage import stores_rows
 from olapdb.views.versions.versions import refuse_bypass, refuse_dependents
@@ -51,7 +51,9 @@ def refuse_version(snapshot: Snapshot, view: MaterializedView) -> None:
     )
 
 
-def refuse_unprovable(snapshot: Snapshot, view: MaterializedView, definition: Definition) -> None:
+def refuse_unprovable(
+    snapshot: Snapshot, view: MaterializedView, definition: ViewDefinition
+) -> None:
     """ViewNotProvable where the new version could not be compared with its source."""
     reason = definition.unprovable
     if not reason and not stores_rows(snapshot, definition.source.id):

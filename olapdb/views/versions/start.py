@@ -29,11 +29,11 @@ from olapdb.model.changes import (
 from olapdb.model.schema import Column, MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.nodes import Plan
-from olapdb.runtime.failpoints import reach
+from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
 from olapdb.sql import nodes
 from olapdb.sql.parser import parse_query
-from olapdb.views.definition.definition import MEANING, Definition, define, kept_settings
+from olapdb.views.definition.definition import MEANING, ViewDefinition, define, kept_settings
 from olapdb.views.definition.drop_attach import versions_of
 from olapdb.views.jobs.executor import Executor
 from olapdb.views.jobs.job import Progress, find_view, view_name
@@ -119,7 +119,7 @@ class RebuildRequest:
 
     def _defined(
         self, snapshot: Snapshot, view: MaterializedView, target: Callable[[Plan], Table]
-    ) -> Definition:
+    ) -> ViewDefinition:
         name = view_name(view)
         if self.query is not None:
             return define(
@@ -233,9 +233,9 @@ class RebuildRequest:
             NameIsFree(definition.target.database, name),
             *definition.requirements(snapshot),
         ]
-        reach("rebuild.before_start")
+        failpoint("rebuild.before_start")
         done = self.apply(requirements, (PutObject(definition.target), PutObject(candidate)))
-        reach("rebuild.started")
+        failpoint("rebuild.started")
         target_name = f"{definition.target.database}.{definition.target.name}"
         row = RebuildRow("start", view_name(candidate), target_name, "", 0, "attached", done)
         return row, view_id

@@ -34,7 +34,7 @@ from olapdb.model.changes import (
 )
 from olapdb.model.schema import MaterializedView, SchemaObject, Table, View
 from olapdb.model.snapshot import Snapshot
-from olapdb.runtime.failpoints import reach
+from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
 from olapdb.sql.parser import parse_query
 from olapdb.views.definition.drop_attach import dependents, rewrite_references, versions_of
@@ -74,7 +74,7 @@ def target_of(snapshot: Snapshot, view: MaterializedView) -> Table:
 
 
 @dataclass(frozen=True)
-class Exchange:
+class NameExchange:
     """`old` has the name, `new` is to have it; `steps_back` tells a ROLLBACK from a swap."""
 
     snapshot: Snapshot
@@ -284,10 +284,10 @@ def rollback(
                 hint="SYSTEM REBUILD VIEW keeps the version that it replaces, until it is dropped"
                 " or the next REBUILD replaces its successor.",
             )
-        exchange = Exchange(snapshot, old, new, steps_back=True)
+        exchange = NameExchange(snapshot, old, new, steps_back=True)
         exchange.refuse()
         requirements, changes = exchange.commit((LeaseLive(services.lease_id),))
-        reach("rollback.before_commit")
+        failpoint("rollback.before_commit")
         try:
             done = services.catalog.apply(
                 Commit(tuple(requirements), tuple(changes), "ROLLBACK VIEW", query_id, statement)

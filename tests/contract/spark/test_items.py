@@ -14,7 +14,7 @@ import pytest
 
 from olapdb.errors import ExecutorFailed, FileDoesntExist, QueryWasCancelled, UnknownTable
 from olapdb.spark import run_items
-from olapdb.spark.items import Job
+from olapdb.spark.items import SparkJob
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -102,13 +102,13 @@ def test_a_cancel_stops_a_job_that_has_not_begun(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between the statement and Spark's own record of the job there is time."""
-    asked, cancel = threading.Event(), Job.cancel
+    asked, cancel = threading.Event(), SparkJob.cancel
 
-    def told(job: Job) -> None:
+    def told(job: SparkJob) -> None:
         cancel(job)
         asked.set()
 
-    monkeypatch.setattr(Job, "cancel", told)
+    monkeypatch.setattr(SparkJob, "cancel", told)
 
     def action() -> list[object]:
         assert asked.wait(60)
@@ -122,7 +122,7 @@ def test_a_cancel_stops_a_job_that_has_not_begun(
     cancelled.set()
     started = time.monotonic()
     with pytest.raises(QueryWasCancelled):
-        Job(spark, "late", "late").run(action, cancelled=cancelled)
+        SparkJob(spark, "late", "late").run(action, cancelled=cancelled)
     assert time.monotonic() - started < 50
 
 

@@ -46,7 +46,7 @@ from olapdb.model.changes import (
     ViewsAre,
 )
 from olapdb.model.part import BlockRange, Contribution, NewBlock
-from olapdb.model.schema import Database, MaterializedView, SchemaObject, View
+from olapdb.model.schema import DatabaseEntry, MaterializedView, SchemaObject, View
 from olapdb.model.view_state import Check, CoverageRow, Invalidation
 from tests.harness.commits import create_all, insert, make_part, make_table, make_view
 
@@ -355,11 +355,11 @@ def test_the_newest_verdict_of_each_slice(catalog: SqliteCatalog) -> None:
 
 def test_databases_and_names(catalog: SqliteCatalog) -> None:
     assert set(catalog.snapshot().databases) == {"default"}
-    apply(catalog, CreateDatabase(Database("d", "shop", "a comment")))
+    apply(catalog, CreateDatabase(DatabaseEntry("d", "shop", "a comment")))
     old = catalog.snapshot()
     assert old.databases["shop"].comment == "a comment"
     with pytest.raises(CommitConflict):
-        apply(catalog, CreateDatabase(Database("d2", "shop")))
+        apply(catalog, CreateDatabase(DatabaseEntry("d2", "shop")))
     view = View("x", "shop", "x", (), "SELECT 1")
     apply(catalog, PutObject(view))
     assert catalog.snapshot().find("shop", "x") == view

@@ -14,7 +14,7 @@ from olapdb.model.changes import (
     Invalidate,
     LeaseLive,
     NoBypass,
-    NothingMissed,
+    NoGap,
     NothingStale,
     PutObject,
     Requirement,
@@ -43,12 +43,12 @@ def by_hand(catalog: Catalog, lease: str, table_id: str) -> None:
 
 def test_nothing_missed(catalog: Catalog, lease: str) -> None:
     create_all(catalog)
-    assert holds(catalog, NothingMissed("v"))
+    assert holds(catalog, NoGap("v"))
     insert(catalog, lease)
-    assert holds(catalog, NothingMissed("v"))
+    assert holds(catalog, NoGap("v"))
     by_hand(catalog, lease, "s")  # a block that fired nothing
-    assert not holds(catalog, NothingMissed("v"))
-    assert not holds(catalog, NothingMissed("gone"))
+    assert not holds(catalog, NoGap("v"))
+    assert not holds(catalog, NoGap("gone"))
 
 
 def test_no_bypass(catalog: Catalog, lease: str) -> None:

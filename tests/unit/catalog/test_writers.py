@@ -17,7 +17,7 @@ import pytest
 
 from olapdb.catalog.sqlite.catalog import SqliteCatalog
 from olapdb.catalog.sqlite.fair_lock import FairLock, TicketQueue
-from olapdb.catalog.sqlite.fork_guard import Forks
+from olapdb.catalog.sqlite.fork_guard import ForkGuard
 from olapdb.errors import Aborted, CatalogBusy
 from olapdb.model.changes import Commit, LeaseLive, SchemaIs
 from tests.harness.commits import create_all, insert, make_part
@@ -290,11 +290,11 @@ def test_a_fork_while_others_open_catalogs(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(sys, "unraisablehook", lambda failure: failures.append(failure.exc_value))
     kept, done = [Opened() for _ in range(200)], threading.Event()
     for one in kept:
-        Forks.wait_for(one)
+        ForkGuard.wait_for(one)
 
     def open_more() -> None:
         while not done.is_set():
-            Forks.wait_for(Opened())
+            ForkGuard.wait_for(Opened())
 
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
@@ -304,7 +304,7 @@ def test_a_fork_while_others_open_catalogs(monkeypatch: pytest.MonkeyPatch) -> N
         for _ in range(200):
             child = os.fork()
             if not child:
-                opener = threading.Thread(target=lambda: Forks.wait_for(Opened()), daemon=True)
+                opener = threading.Thread(target=lambda: ForkGuard.wait_for(Opened()), daemon=True)
                 opener.start()
                 opener.join(10)
                 os._exit(int(opener.is_alive()))

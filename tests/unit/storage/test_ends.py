@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from olapdb.storage.min_max import ROWS_MIN, with_the_ends
+from olapdb.storage.min_max import ROWS_MIN, min_max_candidates
 
 ROWS = 3 * ROWS_MIN
 RANDOM = np.random.default_rng(11)
@@ -43,12 +43,12 @@ def test_the_ends_of_texts_are_among_the_rows_kept(name: str) -> None:
     array = pa.array(["~not of it", *CASES[name], "!nor this"], pa.string())
     for one in (array.slice(1, len(CASES[name])), pa.array(CASES[name], pa.string())):
         chunks = pa.chunked_array([one, one.slice(len(one) // 3)], pa.string())
-        assert pc.min_max(with_the_ends(chunks)) == pc.min_max(chunks)
+        assert pc.min_max(min_max_candidates(chunks)) == pc.min_max(chunks)
 
 
 def test_few_rows_are_kept_where_texts_tell_themselves_apart() -> None:
-    assert len(with_the_ends(pa.chunked_array([pa.array(CASES["two bytes"])]))) == 2
-    assert len(with_the_ends(pa.chunked_array([pa.array(CASES["three bytes"])]))) < ROWS / 2
+    assert len(min_max_candidates(pa.chunked_array([pa.array(CASES["two bytes"])]))) == 2
+    assert len(min_max_candidates(pa.chunked_array([pa.array(CASES["three bytes"])]))) < ROWS / 2
 
 
 @pytest.mark.parametrize("arrow", [pa.float32(), pa.float64()])
@@ -56,14 +56,14 @@ def test_floats_keep_their_ends_and_nan(arrow: pa.DataType) -> None:
     values = RANDOM.normal(size=ROWS)
     values[17], values[19] = np.inf, -np.inf
     chunks = pa.chunked_array([pa.array(values).cast(arrow, safe=False)])
-    kept = with_the_ends(chunks)
+    kept = min_max_candidates(chunks)
     assert len(kept) == 2
     assert pc.min_max(kept) == pc.min_max(chunks)
     values[5_000] = np.nan
-    kept = with_the_ends(pa.chunked_array([pa.array(values).cast(arrow, safe=False)]))
+    kept = min_max_candidates(pa.chunked_array([pa.array(values).cast(arrow, safe=False)]))
     assert pc.any(pc.is_nan(kept)).as_py()
 
 
 def test_columns_with_nulls_are_left_as_they_are() -> None:
     chunks = pa.chunked_array([pa.array([None, *CASES["one byte"]], pa.string())])
-    assert with_the_ends(chunks).equals(chunks)
+    assert min_max_candidates(chunks).equals(chunks)

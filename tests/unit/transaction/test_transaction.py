@@ -17,7 +17,7 @@ from olapdb.maintenance.check import check_database
 from olapdb.model.changes import AddBlock, AddPart, Commit, Committed, SchemaIs
 from olapdb.model.part import NewBlock
 from olapdb.model.snapshot import Snapshot
-from olapdb.runtime.failpoints import STAGES, recording
+from olapdb.runtime.failpoints import FAILPOINTS, recording
 from olapdb.runtime.services import Services
 from olapdb.storage.store import LocalStore
 from tests.harness.commits import create, make_part, make_table, rows_of
@@ -145,8 +145,8 @@ def test_every_stage_in_the_code_is_listed() -> None:
         for stage in re.findall(r"reach\(\s*\"([a-z._]+)\"\s*\)", path.read_text())
         if path.name != "points.py"
     }
-    made_up = {stage for stage in STAGES if stage.endswith(".chunk_computed")}  # f"{kind}.…"
-    assert found | made_up == set(STAGES)
+    made_up = {stage for stage in FAILPOINTS if stage.endswith(".chunk_computed")}  # f"{kind}.…"
+    assert found | made_up == set(FAILPOINTS)
 
 
 def test_check_database_sees_what_is_wrong(services: Services) -> None:

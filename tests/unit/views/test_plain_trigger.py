@@ -11,7 +11,7 @@ import pytest
 
 import olapdb
 from olapdb.dbapi.connection import Connection
-from olapdb.ingest.trigger import BoundView, Surroundings, bound_view, fire
+from olapdb.ingest.trigger import BoundView, TriggerContext, bound_view, fire
 from olapdb.model.schema import MaterializedView
 
 QUERIES = {
@@ -67,12 +67,12 @@ def connection() -> Iterator[Connection]:
         yield opened
 
 
-def bound(connection: Connection) -> tuple[BoundView, Surroundings]:
+def bound(connection: Connection) -> tuple[BoundView, TriggerContext]:
     services = connection.database.services
     snapshot = services.catalog.snapshot()
     view = snapshot.find("default", "v")
     assert isinstance(view, MaterializedView)
-    around = Surroundings(snapshot, services.store, services.cache)
+    around = TriggerContext(snapshot, services.store, services.cache)
     return bound_view(view, around), around
 
 

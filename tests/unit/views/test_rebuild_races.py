@@ -17,7 +17,7 @@ from olapdb.model.changes import (
     Committed,
     NoBypass,
     NoDependents,
-    NothingMissed,
+    NoGap,
     NothingStale,
     NoViewSince,
 )
@@ -217,7 +217,7 @@ DIMENSION = """
 """
 LEFT_OUT: dict[str, tuple[tuple[type, ...], str]] = {
     "missed": (
-        (NothingMissed,),
+        (NoGap,),
         "CREATE TABLE more AS events; INSERT INTO more VALUES ('2024-05-01', 'e', 1, 1);"
         " ALTER TABLE events ATTACH PARTITION 202405 FROM more",
     ),

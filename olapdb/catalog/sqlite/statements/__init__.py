@@ -5,7 +5,7 @@
 `base` says how they are built; `history` has what vacuum forgets, of all the others.
 """
 
-from olapdb.catalog.sqlite.statements.base import Statement
+from olapdb.catalog.sqlite.statements.base import CatalogStatement
 from olapdb.catalog.sqlite.statements.blocks import (
     block_counts_until,
     block_span_at,
@@ -139,7 +139,7 @@ from olapdb.catalog.sqlite.statements.views import (
 
 __all__ = [
     "PART_COLUMNS",
-    "Statement",
+    "CatalogStatement",
     "all_damaged",
     "all_leases",
     "all_meta",

@@ -17,7 +17,7 @@ from sqlalchemy.dialects import sqlite
 P = sa.bindparam
 
 
-class Statement:
+class CatalogStatement:
     """A statement with named parameters; calling it runs it on a driver's connection."""
 
     def __init__(self, build: Callable[[], Any]) -> None:
@@ -41,10 +41,10 @@ class Statement:
         return None if row is None else row[0]
 
 
-def insert_into(table: sa.Table) -> Statement:
+def insert_into(table: sa.Table) -> CatalogStatement:
     """All columns but a row id that SQLite gives."""
     names = [c.name for c in table.columns if c.name != "row_id"]
-    return Statement(lambda: sa.insert(table).values({n: P(n) for n in names}))
+    return CatalogStatement(lambda: sa.insert(table).values({n: P(n) for n in names}))
 
 
 def alive(table: sa.Table) -> Any:

@@ -7,20 +7,20 @@ from typing import Any
 import sqlalchemy as sa
 
 from olapdb.catalog.sqlite import tables as t
-from olapdb.catalog.sqlite.statements.base import P, Statement, insert_into
+from olapdb.catalog.sqlite.statements.base import CatalogStatement, P, insert_into
 
 insert_block = insert_into(t.blocks)
-newest_block = Statement(
+newest_block = CatalogStatement(
     lambda: sa.select(sa.func.max(t.blocks.c.number)).where(t.blocks.c.table_id == P("of_table"))
 )
-newest_block_at = Statement(
+newest_block_at = CatalogStatement(
     lambda: (
         sa.select(t.blocks.c.number)
         .where(t.blocks.c.table_id == P("of_table"), t.blocks.c.commit_number <= P("at_commit"))
         .order_by(t.blocks.c.number.desc())
     )
 )
-blocks_at = Statement(
+blocks_at = CatalogStatement(
     lambda: (
         sa.select(
             t.blocks.c.table_id,
@@ -35,7 +35,7 @@ blocks_at = Statement(
         .order_by(t.blocks.c.number)
     )
 )
-block_span_at = Statement(
+block_span_at = CatalogStatement(
     lambda: sa.select(sa.func.count(), sa.func.min(t.blocks.c.created_ms)).where(
         t.blocks.c.table_id == P("of_table"),
         t.blocks.c.number >= P("first"),
@@ -45,7 +45,7 @@ block_span_at = Statement(
 )
 
 insert_span = insert_into(t.block_spans)
-spans_of = Statement(
+spans_of = CatalogStatement(
     lambda: (
         sa.select(
             t.block_spans.c.first_block,
@@ -60,17 +60,17 @@ spans_of = Statement(
         .order_by(t.block_spans.c.last_block)
     )
 )
-delete_spans = Statement(
+delete_spans = CatalogStatement(
     lambda: sa.delete(t.block_spans).where(t.block_spans.c.table_id == P("of_table"))
 )
-delete_blocks = Statement(
+delete_blocks = CatalogStatement(
     lambda: sa.delete(t.blocks).where(
         t.blocks.c.table_id == P("of_table"),
         t.blocks.c.number >= P("first"),
         t.blocks.c.number <= P("last"),
     )
 )
-blocks_until = Statement(
+blocks_until = CatalogStatement(
     lambda: (
         sa.select(
             t.blocks.c.number, t.blocks.c.commit_number, t.blocks.c.row_count, t.blocks.c.created_ms
@@ -84,14 +84,14 @@ blocks_until = Statement(
         .order_by(t.blocks.c.number)
     )
 )
-block_counts_until = Statement(
+block_counts_until = CatalogStatement(
     lambda: (
         sa.select(t.blocks.c.table_id, sa.func.count())
         .where(t.blocks.c.commit_number <= P("up_to"))
         .group_by(t.blocks.c.table_id)
     )
 )
-commits_of_failures = Statement(
+commits_of_failures = CatalogStatement(
     lambda: (
         sa.select(t.invalidations.c.created_commit)
         .distinct()
@@ -104,7 +104,7 @@ commits_of_failures = Statement(
         )
     )
 )
-forget_older_versions = Statement(lambda: sa.delete(t.data_versions).where(_superseded()))
+forget_older_versions = CatalogStatement(lambda: sa.delete(t.data_versions).where(_superseded()))
 
 
 def _superseded() -> Any:
@@ -122,7 +122,7 @@ def _superseded() -> Any:
 
 
 insert_data_version = insert_into(t.data_versions)
-data_versions_at = Statement(
+data_versions_at = CatalogStatement(
     lambda: (
         sa.select(t.data_versions.c.partition_id, sa.func.max(t.data_versions.c.version))
         .where(
@@ -132,7 +132,7 @@ data_versions_at = Statement(
         .group_by(t.data_versions.c.partition_id)
     )
 )
-data_version_at = Statement(
+data_version_at = CatalogStatement(
     lambda: sa.select(sa.func.max(t.data_versions.c.version)).where(
         t.data_versions.c.table_id == P("of_table"),
         t.data_versions.c.partition_id == P("of_partition"),

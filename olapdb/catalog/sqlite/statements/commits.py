@@ -5,27 +5,27 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from olapdb.catalog.sqlite import tables as t
-from olapdb.catalog.sqlite.statements.base import P, Statement, insert_into
+from olapdb.catalog.sqlite.statements.base import CatalogStatement, P, insert_into
 
 insert_meta = insert_into(t.meta)
-all_meta = Statement(lambda: sa.select(t.meta.c.key, t.meta.c.value))
-get_meta = Statement(lambda: sa.select(t.meta.c.value).where(t.meta.c.key == P("name")))
-set_meta = Statement(
+all_meta = CatalogStatement(lambda: sa.select(t.meta.c.key, t.meta.c.value))
+get_meta = CatalogStatement(lambda: sa.select(t.meta.c.value).where(t.meta.c.key == P("name")))
+set_meta = CatalogStatement(
     lambda: sa.update(t.meta).where(t.meta.c.key == P("name")).values(value=P("content"))
 )
 
 insert_commit = insert_into(t.commits)
-newest_commit = Statement(lambda: sa.select(sa.func.max(t.commits.c.number)))
-oldest_commit = Statement(lambda: sa.select(sa.func.min(t.commits.c.number)))
-newest_commit_until = Statement(
+newest_commit = CatalogStatement(lambda: sa.select(sa.func.max(t.commits.c.number)))
+oldest_commit = CatalogStatement(lambda: sa.select(sa.func.min(t.commits.c.number)))
+newest_commit_until = CatalogStatement(
     lambda: sa.select(sa.func.max(t.commits.c.number)).where(t.commits.c.time_ms <= P("until_ms"))
 )
-commit_by_id = Statement(
+commit_by_id = CatalogStatement(
     lambda: sa.select(t.commits.c.number).where(
         t.commits.c.number > P("after"), t.commits.c.id == P("commit_id")
     )
 )
-list_commits = Statement(
+list_commits = CatalogStatement(
     lambda: (
         sa.select(
             t.commits.c.number,
@@ -39,4 +39,6 @@ list_commits = Statement(
         .order_by(t.commits.c.number)
     )
 )
-forget_commits = Statement(lambda: sa.delete(t.commits).where(t.commits.c.number < P("before")))
+forget_commits = CatalogStatement(
+    lambda: sa.delete(t.commits).where(t.commits.c.number < P("before"))
+)

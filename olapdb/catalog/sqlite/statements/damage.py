@@ -5,18 +5,18 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from olapdb.catalog.sqlite import tables as t
-from olapdb.catalog.sqlite.statements.base import Statement, insert_into, listed
+from olapdb.catalog.sqlite.statements.base import CatalogStatement, insert_into, listed
 
 insert_damaged = insert_into(t.damaged_parts)
-all_damaged = Statement(lambda: sa.select(*t.damaged_parts.columns))
-forget_damaged = Statement(
+all_damaged = CatalogStatement(lambda: sa.select(*t.damaged_parts.columns))
+forget_damaged = CatalogStatement(
     lambda: sa.delete(t.damaged_parts).where(t.damaged_parts.c.part_id.in_(listed("part_ids")))
 )
-forget_damaged_of_dropped = Statement(
+forget_damaged_of_dropped = CatalogStatement(
     lambda: sa.delete(t.damaged_parts).where(
         t.damaged_parts.c.part_id.not_in(
             sa.select(t.parts.c.id).where(t.parts.c.dropped_commit.is_(None))
         )
     )
 )
-forget_all_damaged = Statement(lambda: sa.delete(t.damaged_parts))
+forget_all_damaged = CatalogStatement(lambda: sa.delete(t.damaged_parts))

@@ -7,18 +7,20 @@ from typing import Any
 import sqlalchemy as sa
 
 from olapdb.catalog.sqlite import tables as t
-from olapdb.catalog.sqlite.statements.base import P, Statement, alive, insert_into
+from olapdb.catalog.sqlite.statements.base import CatalogStatement, P, alive, insert_into
 
 insert_token = insert_into(t.tokens)
-token_commit = Statement(
+token_commit = CatalogStatement(
     lambda: sa.select(t.tokens.c.commit_number).where(
         t.tokens.c.table_id == P("of_table"), t.tokens.c.token == P("of_token")
     )
 )
 
-forget_tokens = Statement(lambda: sa.delete(t.tokens).where(t.tokens.c.table_id == P("of_table")))
+forget_tokens = CatalogStatement(
+    lambda: sa.delete(t.tokens).where(t.tokens.c.table_id == P("of_table"))
+)
 insert_offset = insert_into(t.source_offsets)
-drop_offset = Statement(
+drop_offset = CatalogStatement(
     lambda: (
         sa.update(t.source_offsets)
         .where(
@@ -29,7 +31,7 @@ drop_offset = Statement(
         .values(dropped_commit=P("number"))
     )
 )
-drop_all_offsets = Statement(
+drop_all_offsets = CatalogStatement(
     lambda: (
         sa.update(t.source_offsets)
         .where(
@@ -39,14 +41,14 @@ drop_all_offsets = Statement(
         .values(dropped_commit=P("number"))
     )
 )
-offset_of_stream = Statement(
+offset_of_stream = CatalogStatement(
     lambda: sa.select(t.source_offsets.c.position).where(
         t.source_offsets.c.table_id == P("of_table"),
         t.source_offsets.c.stream == P("of_stream"),
         t.source_offsets.c.dropped_commit.is_(None),
     )
 )
-offsets_at = Statement(
+offsets_at = CatalogStatement(
     lambda: (
         sa.select(
             t.source_offsets.c.stream,
@@ -60,7 +62,7 @@ offsets_at = Statement(
     )
 )
 
-key_ledger = Statement(
+key_ledger = CatalogStatement(
     lambda: sa.select(
         t.key_ledgers.c.definition,
         t.key_ledgers.c.epoch,
@@ -70,7 +72,7 @@ key_ledger = Statement(
         t.key_ledgers.c.dropped,
     ).where(t.key_ledgers.c.table_id == P("of_table"))
 )
-put_key_ledger = Statement(
+put_key_ledger = CatalogStatement(
     lambda: (
         sa.insert(t.key_ledgers)
         .prefix_with("OR REPLACE")
@@ -78,7 +80,7 @@ put_key_ledger = Statement(
     )
 )
 insert_keys = insert_into(t.accepted_keys)
-keys_since = Statement(
+keys_since = CatalogStatement(
     lambda: (
         sa.select(
             t.accepted_keys.c.first_ordinal, t.accepted_keys.c.segments, t.accepted_keys.c.hashes
@@ -89,7 +91,7 @@ keys_since = Statement(
         .order_by(t.accepted_keys.c.first_ordinal)
     )
 )
-newest_key_tiers = Statement(
+newest_key_tiers = CatalogStatement(
     lambda: (
         sa.select(
             t.accepted_keys.c.first_ordinal, t.accepted_keys.c.next_ordinal, t.accepted_keys.c.tier
@@ -98,19 +100,19 @@ newest_key_tiers = Statement(
         .order_by(t.accepted_keys.c.first_ordinal.desc())
     )
 )
-oldest_keys = Statement(
+oldest_keys = CatalogStatement(
     lambda: (
         sa.select(t.accepted_keys.c.first_ordinal, t.accepted_keys.c.segments)
         .where(t.accepted_keys.c.table_id == P("of_table"))
         .order_by(t.accepted_keys.c.first_ordinal)
     )
 )
-delete_keys_from = Statement(
+delete_keys_from = CatalogStatement(
     lambda: sa.delete(t.accepted_keys).where(
         t.accepted_keys.c.table_id == P("of_table"), t.accepted_keys.c.first_ordinal >= P("first")
     )
 )
-delete_expired_keys = Statement(
+delete_expired_keys = CatalogStatement(
     lambda: sa.delete(t.accepted_keys).where(
         t.accepted_keys.c.table_id == P("of_table"),
         sa.or_(
@@ -133,10 +135,10 @@ def _has_deliveries() -> Any:
     )
 
 
-has_deliveries = Statement(_has_deliveries)
+has_deliveries = CatalogStatement(_has_deliveries)
 key_bytes: Any = sa.func.length(t.accepted_keys.c.hashes) + sa.func.length(
     t.accepted_keys.c.segments
 )
-held_key_bytes = Statement(
+held_key_bytes = CatalogStatement(
     lambda: sa.select(sa.func.sum(key_bytes)).where(t.accepted_keys.c.table_id == P("of_table"))
 )

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from olapdb.catalog.sqlite import tables as t
-from olapdb.catalog.sqlite.statements.base import P, Statement, listed
+from olapdb.catalog.sqlite.statements.base import CatalogStatement, P, listed
 
 
 def _without_parts() -> Any:
@@ -19,7 +19,9 @@ def _without_parts() -> Any:
     return sa.and_(t.dropped_tables.c.dropped_commit <= P("up_to"), sa.not_(kept))
 
 
-forget_dropped_tables = Statement(lambda: sa.delete(t.dropped_tables).where(_without_parts()))
+forget_dropped_tables = CatalogStatement(
+    lambda: sa.delete(t.dropped_tables).where(_without_parts())
+)
 
 _VERSIONED = (
     t.databases,
@@ -32,8 +34,8 @@ _VERSIONED = (
 )
 
 
-def _forget(table: sa.Table) -> Statement:
-    return Statement(lambda: sa.delete(table).where(table.c.dropped_commit <= P("up_to")))
+def _forget(table: sa.Table) -> CatalogStatement:
+    return CatalogStatement(lambda: sa.delete(table).where(table.c.dropped_commit <= P("up_to")))
 
 
 def _has_history() -> Any:
@@ -47,7 +49,7 @@ def _has_history() -> Any:
     )
 
 
-has_history = Statement(_has_history)
+has_history = CatalogStatement(_has_history)
 forget_dropped = tuple(_forget(table) for table in _VERSIONED)
 
 
@@ -62,7 +64,7 @@ def _leaving_tables() -> Any:
     )
 
 
-leaving_tables = Statement(_leaving_tables)
+leaving_tables = CatalogStatement(_leaving_tables)
 
 
 def _homeless(table: sa.Table) -> Any:
@@ -73,9 +75,9 @@ def _homeless(table: sa.Table) -> Any:
     )
 
 
-def _forget_homeless(table: sa.Table) -> Statement:
+def _forget_homeless(table: sa.Table) -> CatalogStatement:
     """Of the tables `of_tables` only: these rows are many, and a round must not look at all."""
-    return Statement(
+    return CatalogStatement(
         lambda: sa.delete(table).where(table.c.table_id.in_(listed("of_tables")), _homeless(table))
     )
 
@@ -92,8 +94,8 @@ _OF_TABLES = (
 forget_homeless = tuple(_forget_homeless(table) for table in _OF_TABLES)
 
 
-def _forget_all_homeless(table: sa.Table) -> Statement:
-    return Statement(lambda: sa.delete(table).where(_homeless(table)))
+def _forget_all_homeless(table: sa.Table) -> CatalogStatement:
+    return CatalogStatement(lambda: sa.delete(table).where(_homeless(table)))
 
 
 forget_all_homeless = tuple(_forget_all_homeless(table) for table in _OF_TABLES)
@@ -110,4 +112,4 @@ def _forget_superseded_checks() -> Any:
     )
 
 
-forget_superseded_checks = Statement(_forget_superseded_checks)
+forget_superseded_checks = CatalogStatement(_forget_superseded_checks)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from olapdb.catalog.sqlite import tables as t
-from olapdb.catalog.sqlite.statements.base import P, Statement, insert_into, listed
+from olapdb.catalog.sqlite.statements.base import CatalogStatement, P, insert_into, listed
 
 insert_lease = insert_into(t.leases)
-lease_state = Statement(lambda: sa.select(t.leases.c.state).where(t.leases.c.id == P("lease_id")))
-set_lease_state = Statement(
+lease_state = CatalogStatement(
+    lambda: sa.select(t.leases.c.state).where(t.leases.c.id == P("lease_id"))
+)
+set_lease_state = CatalogStatement(
     lambda: (
         sa.update(t.leases)
         .where(
@@ -18,13 +20,13 @@ set_lease_state = Statement(
         .values(state=P("new_state"))
     )
 )
-renew_lease = Statement(
+renew_lease = CatalogStatement(
     lambda: sa.update(t.leases).where(t.leases.c.id == P("lease_id")).values(renewed_ms=P("now_ms"))
 )
-all_leases = Statement(lambda: sa.select(*t.leases.columns).order_by(t.leases.c.opened_ms))
-forget_leases = Statement(
+all_leases = CatalogStatement(lambda: sa.select(*t.leases.columns).order_by(t.leases.c.opened_ms))
+forget_leases = CatalogStatement(
     lambda: sa.delete(t.leases).where(
         t.leases.c.id.in_(listed("lease_ids")), t.leases.c.state != sa.literal_column("'live'")
     )
 )
-forget_all_leases = Statement(lambda: sa.delete(t.leases))
+forget_all_leases = CatalogStatement(lambda: sa.delete(t.leases))

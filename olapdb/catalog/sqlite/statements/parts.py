@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from olapdb.catalog.sqlite import tables as t
-from olapdb.catalog.sqlite.statements.base import P, Statement, insert_into, listed
+from olapdb.catalog.sqlite.statements.base import CatalogStatement, P, insert_into, listed
 
 PART_COLUMNS = (
     t.parts.c.id,
@@ -26,7 +26,7 @@ PART_COLUMNS = (
 
 insert_part = insert_into(t.parts)
 insert_inline = insert_into(t.inline_rows)
-inline_of_part = Statement(
+inline_of_part = CatalogStatement(
     lambda: sa.select(t.inline_rows.c.data).where(t.inline_rows.c.part_id == P("of_part"))
 )
 
@@ -46,23 +46,23 @@ def _parts_at() -> Any:
     return sa.union_all(live, dropped)
 
 
-parts_at = Statement(_parts_at)
-parts_created_since = Statement(
+parts_at = CatalogStatement(_parts_at)
+parts_created_since = CatalogStatement(
     lambda: sa.select(*PART_COLUMNS).where(
         t.parts.c.created_commit > P("after"), t.parts.c.created_commit <= P("up_to")
     )
 )
-parts_dropped_since = Statement(
+parts_dropped_since = CatalogStatement(
     lambda: sa.select(t.parts.c.table_id, t.parts.c.id, t.parts.c.dropped_commit).where(
         t.parts.c.dropped_commit > P("after"), t.parts.c.dropped_commit <= P("up_to")
     )
 )
-live_parts_of = Statement(
+live_parts_of = CatalogStatement(
     lambda: sa.select(
         t.parts.c.id, t.parts.c.partition_id, t.parts.c.first_block, t.parts.c.last_block
     ).where(t.parts.c.table_id == P("of_table"), t.parts.c.dropped_commit.is_(None))
 )
-live_parts_named = Statement(
+live_parts_named = CatalogStatement(
     lambda: sa.select(
         t.parts.c.id, t.parts.c.partition_id, t.parts.c.first_block, t.parts.c.last_block
     ).where(
@@ -71,7 +71,7 @@ live_parts_named = Statement(
         t.parts.c.dropped_commit.is_(None),
     )
 )
-drop_parts = Statement(
+drop_parts = CatalogStatement(
     lambda: (
         sa.update(t.parts)
         .where(
@@ -82,12 +82,12 @@ drop_parts = Statement(
         .values(dropped_commit=P("number"), dropped_ms=P("now_ms"))
     )
 )
-parts_dropped_with = Statement(
+parts_dropped_with = CatalogStatement(
     lambda: sa.select(*PART_COLUMNS).where(
         t.parts.c.dropped_commit == P("at_commit"), t.parts.c.table_id.in_(listed("of_tables"))
     )
 )
-drop_all_parts = Statement(
+drop_all_parts = CatalogStatement(
     lambda: (
         sa.update(t.parts)
         .where(t.parts.c.table_id == P("of_table"), t.parts.c.dropped_commit.is_(None))
@@ -107,20 +107,20 @@ def _is_due() -> Any:
     return sa.and_(t.parts.c.dropped_commit <= P("up_to"), t.parts.c.dropped_ms <= _due())
 
 
-dropped_parts = Statement(
+dropped_parts = CatalogStatement(
     lambda: (
         sa.select(*PART_COLUMNS, t.parts.c.dropped_commit, t.parts.c.dropped_ms)
         .where(_is_due(), t.parts.c.dropped_commit >= P("after"))
         .order_by(t.parts.c.dropped_commit)
     )
 )
-overdue_parts = Statement(lambda: sa.select(sa.func.count()).where(_is_due()))
-forget_parts = Statement(
+overdue_parts = CatalogStatement(lambda: sa.select(sa.func.count()).where(_is_due()))
+forget_parts = CatalogStatement(
     lambda: sa.delete(t.parts).where(
         t.parts.c.id.in_(listed("part_ids")), t.parts.c.dropped_commit <= P("up_to")
     )
 )
-forget_inline = Statement(
+forget_inline = CatalogStatement(
     lambda: sa.delete(t.inline_rows).where(
         t.inline_rows.c.part_id.in_(listed("part_ids")),
         t.inline_rows.c.part_id.not_in(
@@ -128,7 +128,7 @@ forget_inline = Statement(
         ),
     )
 )
-paths_still_used = Statement(
+paths_still_used = CatalogStatement(
     lambda: sa.select(t.parts.c.path).where(
         t.parts.c.path != sa.literal_column("''"), t.parts.c.path.in_(listed("paths"))
     )
@@ -154,12 +154,12 @@ def _part_history() -> Any:
     return both.order_by(sa.literal_column("number").desc(), sa.literal_column("dropped"))
 
 
-part_history = Statement(_part_history)
-all_parts = Statement(lambda: sa.select(*PART_COLUMNS))
-forget_dropped_parts = Statement(
+part_history = CatalogStatement(_part_history)
+all_parts = CatalogStatement(lambda: sa.select(*PART_COLUMNS))
+forget_dropped_parts = CatalogStatement(
     lambda: sa.delete(t.parts).where(t.parts.c.dropped_commit <= P("up_to"))
 )
-forget_inline_of_dropped = Statement(
+forget_inline_of_dropped = CatalogStatement(
     lambda: sa.delete(t.inline_rows).where(
         t.inline_rows.c.part_id.not_in(
             sa.select(t.parts.c.id).where(
@@ -168,6 +168,6 @@ forget_inline_of_dropped = Statement(
         )
     )
 )
-all_paths = Statement(
+all_paths = CatalogStatement(
     lambda: sa.select(t.parts.c.path).where(t.parts.c.path != sa.literal_column("''"))
 )

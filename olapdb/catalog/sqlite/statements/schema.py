@@ -7,40 +7,40 @@ from typing import Any
 import sqlalchemy as sa
 
 from olapdb.catalog.sqlite import tables as t
-from olapdb.catalog.sqlite.statements.base import P, Statement, alive, insert_into
+from olapdb.catalog.sqlite.statements.base import CatalogStatement, P, alive, insert_into
 
 insert_database = insert_into(t.databases)
-drop_database = Statement(
+drop_database = CatalogStatement(
     lambda: (
         sa.update(t.databases)
         .where(t.databases.c.name == P("of_name"), t.databases.c.dropped_commit.is_(None))
         .values(dropped_commit=P("number"))
     )
 )
-databases_at = Statement(
+databases_at = CatalogStatement(
     lambda: sa.select(t.databases.c.id, t.databases.c.name, t.databases.c.comment).where(
         alive(t.databases)
     )
 )
 insert_object = insert_into(t.objects)
-drop_object = Statement(
+drop_object = CatalogStatement(
     lambda: (
         sa.update(t.objects)
         .where(t.objects.c.id == P("object_id"), t.objects.c.dropped_commit.is_(None))
         .values(dropped_commit=P("number"))
     )
 )
-objects_at = Statement(
+objects_at = CatalogStatement(
     lambda: sa.select(t.objects.c.row_id, t.objects.c.id, t.objects.c.kind, t.objects.c.body).where(
         alive(t.objects)
     )
 )
 
 remember_dropped_table = insert_into(t.dropped_tables)
-list_dropped_tables = Statement(
+list_dropped_tables = CatalogStatement(
     lambda: sa.select(*t.dropped_tables.columns).order_by(t.dropped_tables.c.dropped_commit)
 )
-forget_dropped_table = Statement(
+forget_dropped_table = CatalogStatement(
     lambda: sa.delete(t.dropped_tables).where(t.dropped_tables.c.table_id == P("of_table"))
 )
 
@@ -54,4 +54,4 @@ def _schema_changed() -> Any:
     return sa.union_all(*changed)
 
 
-schema_changed = Statement(_schema_changed)
+schema_changed = CatalogStatement(_schema_changed)

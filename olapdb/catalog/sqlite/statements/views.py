@@ -7,10 +7,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from olapdb.catalog.sqlite import tables as t
-from olapdb.catalog.sqlite.statements.base import P, Statement, alive, insert_into, listed
+from olapdb.catalog.sqlite.statements.base import CatalogStatement, P, alive, insert_into, listed
 
 insert_coverage = insert_into(t.coverage)
-extend_coverage = Statement(
+extend_coverage = CatalogStatement(
     lambda: (
         sa.update(t.coverage)
         .where(
@@ -22,7 +22,7 @@ extend_coverage = Statement(
         .values(last_block=P("block"))
     )
 )
-coverage_at = Statement(
+coverage_at = CatalogStatement(
     lambda: sa.select(
         t.coverage.c.row_id,
         t.coverage.c.partition_id,
@@ -30,7 +30,7 @@ coverage_at = Statement(
         t.coverage.c.last_block,
     ).where(t.coverage.c.view_id == P("of_view"), alive(t.coverage))
 )
-drop_coverage = Statement(
+drop_coverage = CatalogStatement(
     lambda: (
         sa.update(t.coverage)
         .where(t.coverage.c.row_id.in_(listed("row_ids")))
@@ -38,12 +38,12 @@ drop_coverage = Statement(
     )
 )
 
-insert_invalidation = Statement(
+insert_invalidation = CatalogStatement(
     lambda: sa.insert(t.invalidations).values(
         {c.name: P(c.name) for c in t.invalidations.columns if c.name != "id"}
     )
 )
-invalidations_at = Statement(
+invalidations_at = CatalogStatement(
     lambda: (
         sa.select(
             t.invalidations.c.view_id,
@@ -61,7 +61,7 @@ invalidations_at = Statement(
         .order_by(t.invalidations.c.id)
     )
 )
-clear_invalidations_of_slice = Statement(
+clear_invalidations_of_slice = CatalogStatement(
     lambda: (
         sa.update(t.invalidations)
         .where(
@@ -73,7 +73,7 @@ clear_invalidations_of_slice = Statement(
         .values(dropped_commit=P("number"))
     )
 )
-clear_invalidations = Statement(
+clear_invalidations = CatalogStatement(
     lambda: (
         sa.update(t.invalidations)
         .where(
@@ -88,19 +88,19 @@ clear_invalidations = Statement(
 )
 
 insert_retained = insert_into(t.retained)
-retained_at = Statement(
+retained_at = CatalogStatement(
     lambda: (
         sa.select(t.retained.c.row_id, t.retained.c.body)
         .where(alive(t.retained))
         .order_by(t.retained.c.row_id)
     )
 )
-retained_of = Statement(
+retained_of = CatalogStatement(
     lambda: sa.select(t.retained.c.row_id, t.retained.c.body).where(
         t.retained.c.view_id == P("of_view"), t.retained.c.dropped_commit.is_(None)
     )
 )
-drop_retained = Statement(
+drop_retained = CatalogStatement(
     lambda: (
         sa.update(t.retained)
         .where(t.retained.c.row_id.in_(listed("row_ids")))
@@ -108,7 +108,7 @@ drop_retained = Statement(
     )
 )
 
-insert_check = Statement(
+insert_check = CatalogStatement(
     lambda: sa.insert(t.checks).values(
         {c.name: P(c.name) for c in t.checks.columns if c.name != "id"}
     )
@@ -128,8 +128,8 @@ def _checks_at() -> Any:
     )
 
 
-checks_at = Statement(_checks_at)
-drop_checks = Statement(
+checks_at = CatalogStatement(_checks_at)
+drop_checks = CatalogStatement(
     lambda: (
         sa.update(t.checks)
         .where(t.checks.c.view_id == P("of_view"), t.checks.c.dropped_commit.is_(None))
