@@ -22,10 +22,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb import errors
+from olapdb.compute.batches import single_chunk
 from olapdb.engine.column_defaults import DefaultColumns
 from olapdb.functions import cast_column, store_column
 from olapdb.functions.base import Environment
-from olapdb.ingest.arrays import one_array
 from olapdb.ingest.constraints import check_constraints
 from olapdb.ingest.nested_columns import check_nested_sizes
 from olapdb.model.schema import Column, Table
@@ -306,7 +306,7 @@ def _plain_array(column: pa.ChunkedArray) -> pa.Array:
             column = column.cast(wanted)
         except pa.ArrowInvalid as error:  # bytes that are no UTF-8
             raise errors.CannotConvertType(f"Arrow type {column.type}: {error}.") from error
-    return one_array(column)
+    return single_chunk(column)
 
 
 def _plain_arrow(kind: pa.DataType) -> pa.DataType:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from olapdb.bind import BindScope, bind_query
+from olapdb.compute.batches import single_chunk
 from olapdb.compute.shared_group_codes import SharedCodes
 from olapdb.config import Settings
 from olapdb.engine.column_defaults import DefaultColumns
@@ -20,7 +21,6 @@ from olapdb.errors import Error, InternalError, MemoryLimitExceeded, QueryWasCan
 from olapdb.execute import ExecutionContext, run
 from olapdb.execute.run import is_plain, run_plain
 from olapdb.functions.base import Environment
-from olapdb.ingest.arrays import one_array
 from olapdb.ingest.block import BlockMaker
 from olapdb.ingest.key_uniqueness import gives_each_key_once
 from olapdb.ingest.view_guardrails import ViewLimits, over_memory
@@ -127,7 +127,7 @@ def fire(
             rows = run_plain(bound.plan, context)
         else:
             rows = run(bound.plan, context).read_all()
-        arrays = [one_array(column) for column in rows.columns]
+        arrays = [single_chunk(column) for column in rows.columns]
         return bound.maker.make(arrays, rows.num_rows, environment)
     except MemoryLimitExceeded as error:
         if context.memory.limit_bytes == cap_bytes:
