@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from olapdb.functions.base import Environment
+from olapdb.model.frozen import FrozenSnapshot
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.nodes import Field
 from olapdb.sql import nodes as sql
@@ -23,16 +24,8 @@ def no_system_tables(database: str, name: str) -> tuple[Field, ...] | None:
     return None
 
 
-class _NoSnapshot:
-    """Keys are expressions over their own table's columns: nothing else can be named."""
-
-    number = 0
-
-    def find(self, database: str, name: str) -> None:
-        return None
-
-
-NO_SNAPSHOT: Snapshot = _NoSnapshot()  # type: ignore[assignment]
+NO_SNAPSHOT: Snapshot = FrozenSnapshot(number=0, databases={}, items={}, parts_of={})
+"""Keys are expressions over their own table's columns: they can name no other object."""
 
 
 @dataclass(frozen=True)

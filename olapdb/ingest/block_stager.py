@@ -18,19 +18,11 @@ import pyarrow as pa
 
 from olapdb.compute.shared_group_codes import ROWS_MIN, SharedCodes
 from olapdb.engine.combine import combine
-from olapdb.engine.layout import TableLayout
+from olapdb.engine.layout import TableLayout, shared_layout
 from olapdb.engine.replacing_collapsing import check_markers
-from olapdb.errors import Error, QueryWasCancelled, TooDeepRecursion, TooManyParts, UnknownTable
+from olapdb.errors import Error, QueryWasCancelled, TooDeepRecursion, TooManyParts
 from olapdb.functions.base import Environment
-from olapdb.ingest.own_rows import (
-    Cascade,
-    Joined,
-    brought,
-    inline_of,
-    least,
-    parts_with,
-    with_inline,
-)
+from olapdb.ingest.own_rows import Cascade, Joined, brought, inline_of, least, parts_with
 from olapdb.ingest.parallel_views import run_branches
 from olapdb.ingest.staged_insert import StagedInsert, ViewWrite, join_staged, join_views, shifted
 from olapdb.ingest.trigger import NO_LIMITS, BoundView, TriggerContext, bound_view, fire, pushing_to
@@ -46,9 +38,10 @@ from olapdb.model.changes import (
     SchemaIs,
     ViewsAre,
 )
+from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.part import Blocks, Contribution, NewBlock, Part, new_part_id
 from olapdb.model.schema import MaterializedView, Table
-from olapdb.model.snapshot import Snapshot
+from olapdb.model.snapshot import Snapshot, target_of
 from olapdb.model.view_state import CoverageRow
 from olapdb.result import QueryStatistics
 from olapdb.runtime.cache import Cache
@@ -434,7 +427,7 @@ class BlockStager:
         codes: SharedCodes | None,
     ) -> tuple[Table, pa.Table, NewBlock]:
         """Stages what the view makes of the block: its target, the rows, their block."""
-        target = self._target(view)
+        target = target_of(self.around.snapshot, view)
         try:
             bound = bound_view(view, self.around)
         except Error as error:
@@ -469,7 +462,7 @@ class BlockStager:
                 staged = {one: self.joined[one] for one in late if one in self.joined}
             parts = parts_with(around.snapshot, staged)
             inline = inline_of(one for found in staged.values() for one in found)
-            around = replace(around, snapshot=with_inline(around.snapshot, inline))
+            around = replace(around, snapshot=OverlaySnapshot(around.snapshot, inline=inline))
             self._joined += [Joined(view.id, one, len(staged.get(one, ()))) for one in late]
         return fire(
             bound,
@@ -497,21 +490,12 @@ class BlockStager:
         self._next_index = next_index
 
     def _cover_void(self, view: MaterializedView, number: NewBlock, depth: int) -> None:
-        target = self._target(view)
+        target = target_of(self.around.snapshot, view)
         contribution = Contribution(view.id, view.version, view.source_id, None, (number,), 0)
         new = self._new_block(target, 0, "view")
         self._write(target, pa.table({}), new, (contribution,))
         self._changes.append(AddCoverage(CoverageRow(view.id, None, number)))
         self.cascade(target, pa.table({}), new, depth + 1)
-
-    def _target(self, view: MaterializedView) -> Table:
-        target = self.around.snapshot.by_id(view.target_id)
-        if not isinstance(target, Table):
-            raise UnknownTable(
-                f"The target of view {view.database}.{view.name} does not exist.",
-                hint=f"DROP VIEW {view.database}.{view.name}, or create it anew with a target.",
-            )
-        return target
 
     def _require_dimensions(self, view: MaterializedView) -> None:
         """What was read of other tables must be what they hold at the commit."""
@@ -546,9 +530,8 @@ def _without_blocks(contributions: tuple[Contribution, ...]) -> tuple[Contributi
 
 
 def layout_of(table: Table, around: TriggerContext) -> TableLayout:
-    """The table's layout, its keys bound once for each version of the table."""
-    key = ("layout", table.id, table.version, table.indexes)
-    return around.cache.get_or_make(key, lambda: TableLayout(table))
+    """Return the table's layout from the context's cache, under the zone of the warehouse."""
+    return shared_layout(table, around.cache, around.environment.zone)
 
 
 VOID_PARTITION = ""

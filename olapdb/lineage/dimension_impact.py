@@ -28,7 +28,7 @@ from olapdb.compute.group_codes import factorise
 from olapdb.engine.layout import TableLayout
 from olapdb.execute import ExecutionContext, run
 from olapdb.execute.pruning.granule_selection import Selector, live_parts
-from olapdb.ingest.own_rows import inline_of, numbered, with_inline
+from olapdb.ingest.own_rows import inline_of, numbered
 from olapdb.ingest.trigger import BoundView, TriggerContext
 from olapdb.lineage.dimension_sites import (
     JoinSite,
@@ -38,6 +38,7 @@ from olapdb.lineage.dimension_sites import (
     reads_one_by_one,
 )
 from olapdb.model.changes import AddPart, Change, RemoveParts
+from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.part import Part
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
@@ -192,7 +193,7 @@ class DimensionImpact:
             parts[table_id] = sorted(chosen, key=lambda p: (p.block_range, p.partition_id))
             inline.update(change.inline)
         around = self.around
-        snapshot = with_inline(around.snapshot, inline)
+        snapshot = OverlaySnapshot(around.snapshot, inline=inline)
         return ExecutionContext(
             snapshot=snapshot,
             store=around.store,

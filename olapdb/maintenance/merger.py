@@ -16,7 +16,7 @@ import pyarrow as pa
 from olapdb.commit.transaction import Transaction
 from olapdb.engine.column_defaults import DefaultColumns, read_filled
 from olapdb.engine.combine import combine
-from olapdb.engine.layout import TableLayout
+from olapdb.engine.layout import TableLayout, shared_layout
 from olapdb.errors import CommitConflict, InternalError, QueryWasCancelled
 from olapdb.functions.base import Environment
 from olapdb.maintenance.merge_policy import TableState, hull
@@ -121,7 +121,7 @@ def merge_batch(
     Raises QueryWasCancelled before the next of them where `cancelled` is set; nothing of the batch is
     committed then.  Where some of the merges lost a race, the commit has the others, and these are returned.  Raises
     CommitConflict, with nothing changed, where all of them did."""
-    layout = layout or layout_of(services, table)
+    layout = layout or shared_layout(table, services.cache, services.zone)
 
     def stage(parts: Sequence[Part]) -> _Piece:
         if cancelled is not None and cancelled.is_set():
@@ -256,13 +256,6 @@ def _staged_pieces(
         except BaseException:
             pool.shutdown(cancel_futures=True)  # those under way are waited for
             raise
-
-
-def layout_of(services: Services, table: Table) -> TableLayout:
-    """The table's keys, bound once for each version."""
-    key = ("merge layout", table.id, table.version)
-    environment = Environment(zone=services.zone)
-    return services.cache.get_or_make(key, lambda: TableLayout(table, environment))
 
 
 def joined_contributions(parts: Sequence[Part]) -> tuple[Contribution, ...]:

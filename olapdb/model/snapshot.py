@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Protocol, TypeVar
 
+from olapdb.errors import Position, UnknownTable
 from olapdb.model.damage import Damage
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import DatabaseEntry, MaterializedView, SchemaObject, Table
@@ -41,6 +42,10 @@ class Snapshot(Protocol):
 
     def parts(self, table_id: str) -> tuple[Part, ...]:
         """Live parts, void ones too, by (partition_id, first block, last block)."""
+        ...
+
+    def part_count(self, table_id: str, partition_id: str) -> int:
+        """Return the number of the partition's live parts, void ones too."""
         ...
 
     def inline_rows(self, part: Part) -> bytes:
@@ -83,3 +88,21 @@ class Snapshot(Protocol):
         """(how many of these blocks there are, when the oldest of them came in milliseconds or 0),
         without reading the log of all."""
         ...
+
+
+def target_of(
+    snapshot: Snapshot, view: MaterializedView, position: Position | None = None
+) -> Table:
+    """Return the table that the view writes.
+
+    Raises UnknownTable where it was dropped; `position` is the place in the SQL to point at.
+    """
+    target = snapshot.by_id(view.target_id)
+    if isinstance(target, Table):
+        return target
+    name = f"{view.database}.{view.name}"
+    raise UnknownTable(
+        f"The target of view {name} does not exist.",
+        hint=f"DROP VIEW {name}, or create it anew with a target.",
+        position=position,
+    )

@@ -81,7 +81,7 @@ class SqliteSnapshot:
         return found
 
     def part_count(self, table_id: str, partition_id: str) -> int:
-        """Live parts of one partition; cheap, for the limits on parts."""
+        """Count the partition's live parts, those of the newest commit without listing them."""
         return self._catalog.part_count_at(table_id, partition_id, self._number)
 
     def inline_rows(self, part: Part) -> bytes:

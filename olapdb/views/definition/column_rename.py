@@ -17,6 +17,7 @@ from olapdb.bind import BindScope, bind_query
 from olapdb.bind.syntax import rewrite, rewrite_children, walk
 from olapdb.errors import AlterOfColumnIsForbidden, Error
 from olapdb.functions.base import Environment
+from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.schema import Column, MaterializedView, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan import nodes as plan_nodes
@@ -25,7 +26,6 @@ from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_query
 from olapdb.views.definition.judgement import bind_view
-from olapdb.views.definition.overlay_snapshot import Overlay
 
 Name = tuple[str, str]
 """(database, table)"""
@@ -41,7 +41,7 @@ def follow_column_rename(
     table's own schema version.  A view that was broken before is left alone.  Raises
     AlterOfColumnIsForbidden for a view that cannot follow.
     """
-    after: Snapshot = Overlay.of(snapshot, table)
+    after: Snapshot = OverlaySnapshot.of(snapshot, table)
     changed: dict[str, MaterializedView | View] = {}
     # Plain views may read a materialized view, whose columns are its target's: those go last.
     found = [item for item in snapshot.objects() if isinstance(item, MaterializedView | View)]
@@ -49,7 +49,7 @@ def follow_column_rename(
         moved = _followed(item, snapshot, after, table, old, new)
         if moved is not None:
             changed[item.id] = moved
-            after = Overlay.of(snapshot, table, *changed.values())
+            after = OverlaySnapshot.of(snapshot, table, *changed.values())
     return tuple(changed.values())
 
 
