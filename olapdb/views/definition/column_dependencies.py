@@ -17,10 +17,10 @@ from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.nodes import Plan
+from olapdb.plan.tree import all_scans
 from olapdb.types import DataType, is_nullable
 from olapdb.views.definition.column_compatibility import check_columns
 from olapdb.views.definition.judgement import Rejudged, after_alter, bind_view, judgement_of
-from olapdb.views.definition.query_shape import scans
 
 Role: TypeAlias = Literal["source", "target", "dimension"]
 
@@ -170,7 +170,7 @@ def _bound(view: MaterializedView, snapshot: Snapshot) -> Plan | None:
 def _reads(plan: Plan, table_id: str, column: str) -> bool:
     return any(
         column == name
-        for scan in scans(plan.root)
+        for scan in all_scans(plan.root)
         if scan.table.id == table_id
         for _, name in scan.columns
     )

@@ -22,6 +22,7 @@ from olapdb.model.schema import Column, MaterializedView, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan import nodes as plan_nodes
 from olapdb.plan.nodes import Plan
+from olapdb.plan.tree import all_nodes, all_scans
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.sql.parser import parse_query
@@ -317,9 +318,7 @@ class _Read:
 
 
 def _columns_read(plan: Plan) -> Iterator[_Read]:
-    from olapdb.views.definition.query_shape import scans
-
-    for scan in scans(plan.root):
+    for scan in all_scans(plan.root):
         for _, name in scan.columns:
             yield _Read(scan, name)
 
@@ -338,13 +337,8 @@ class _Shaper:
         self._names: frozenset[str] = frozenset()
 
     def plan(self, plan: Plan) -> object:
-        from olapdb.views.definition.query_shape import walk_plan
-
         self._names = frozenset(
-            column.name
-            for node in walk_plan(plan.root)
-            if isinstance(node, plan_nodes.Node)
-            for column in node.schema
+            column.name for node in all_nodes(plan.root) for column in node.schema
         )
         root = self._shape(plan.root)
         return root, tuple((self._shape(unique), name) for unique, name in plan.output)

@@ -23,10 +23,10 @@ from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.schema import Column, MaterializedView, Table, View
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.nodes import Plan, SystemScan
+from olapdb.plan.tree import all_nodes, all_scans
 from olapdb.sql import nodes
 from olapdb.sql.format import to_sql
 from olapdb.views.definition.column_compatibility import check_columns
-from olapdb.views.definition.query_shape import scans, walk_plan
 from olapdb.views.provability import BoundDefinition, check_definition, circle_of, downstream
 
 MEANING = (
@@ -316,12 +316,12 @@ def _source(
 
 def _dimensions(plan: Plan, source: Table, name: str) -> tuple[str, ...]:
     """Stored tables other than the source that the query reads, through plain views too."""
-    if any(isinstance(one, SystemScan) for one in walk_plan(plan.root)):
+    if any(isinstance(one, SystemScan) for one in all_nodes(plan.root)):
         raise errors.QueryNotSupportedInMaterializedView(
             f"View {name} reads a system table, whose rows change without anybody's INSERT.",
             hint="Copy what it needs into a table.",
         )
-    ids = (one.table.id for one in scans(plan.root) if one.table.id != source.id)
+    ids = (one.table.id for one in all_scans(plan.root) if one.table.id != source.id)
     return tuple(dict.fromkeys(ids))
 
 

@@ -30,10 +30,10 @@ from olapdb.model.frozen import FrozenSnapshot
 from olapdb.model.part import BlockRange, Contribution, Part, union_ranges
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.plan.nodes import Aggregate
+from olapdb.plan.tree import all_nodes, all_scans
 from olapdb.runtime.cache import Cache
 from olapdb.runtime.failpoints import failpoint
 from olapdb.storage.store import Store
-from olapdb.views.definition.query_shape import scans, walk_plan
 
 PIECE_ROWS = 131_072
 """Rows read of a part at a time, in whole row groups."""
@@ -187,11 +187,11 @@ def _source_blocks(task: ChunkTask, around: TriggerContext, bound: BoundView) ->
 def _columns_grouped_by(bound: BoundView, source: Table) -> frozenset[str]:
     """Text columns that the view only groups by: they need not be made text for each row."""
     root = bound.plan.root
-    found = [scan for scan in scans(root) if scan.table.id == source.id]
+    found = [scan for scan in all_scans(root) if scan.table.id == source.id]
     if len(found) != 1:
         return frozenset()
     (scan,) = found
-    for node in walk_plan(root):
+    for node in all_nodes(root):
         if isinstance(node, Aggregate) and node.child is scan:
             coded = coded_keys(node, scan)
             return frozenset(name for unique, name in scan.columns if unique in coded)
@@ -217,7 +217,7 @@ def _columns_read(bound: BoundView, source: Table) -> list[str]:
     """Stored columns of the source that the plan's scans of it name; at least one, so that a
     block knows its rows."""
     wanted: set[str] = set()
-    for scan in scans(bound.plan.root):
+    for scan in all_scans(bound.plan.root):
         if scan.table.id == source.id:
             wanted.update(name for _, name in scan.columns)
             wanted.update(name for _, name, _ in scan.predicate_columns)

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from olapdb.errors import QueryNotSupportedInMaterializedView, ViewNotProvable
 from olapdb.plan import nodes
-from olapdb.views.definition.query_shape import leftmost, scans
+from olapdb.plan.tree import all_scans
+from olapdb.views.definition.query_shape import leftmost
 from olapdb.views.provability.circle import circle_of
 from olapdb.views.provability.computed import computed_items
 from olapdb.views.provability.expressions import expression_items
@@ -68,7 +69,9 @@ def _check_trigger(parts: BoundDefinition, branch: nodes.Plan) -> None:
 
 def _dimensions(parts: BoundDefinition) -> Iterator[JudgedItem]:
     """Items about all dimensions together: circles, and the moment at which they are read."""
-    found = {s.table.id: s.table for s in scans(parts.plan.root) if s.table.id != parts.source.id}
+    found = {
+        s.table.id: s.table for s in all_scans(parts.plan.root) if s.table.id != parts.source.id
+    }
     circle = circle_of(parts.snapshot, [parts.source, *found.values()], parts.target)
     if circle:
         yield unknown(
