@@ -142,7 +142,7 @@ class QueryBinder:
         if query.mode:
             return query.mode
         if query.operator != "UNION":
-            return surroundings.text(f"{query.operator.lower()}_default_mode", "ALL").upper()
+            return surroundings.text(f"{query.operator.lower()}_default_mode").upper()
         mode = surroundings.text("union_default_mode").upper()
         if mode not in ("ALL", "DISTINCT"):
             raise errors.ExpectedUnionMode(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+from olapdb.config import Settings, SettingValue
 from olapdb.functions.base import Environment
 from olapdb.model.frozen import FrozenSnapshot
 from olapdb.model.snapshot import Snapshot
@@ -15,7 +16,6 @@ from olapdb.sql import nodes as sql
 if TYPE_CHECKING:
     from olapdb.bind.expressions import ExpressionBinder
 
-SettingValue: TypeAlias = bool | int | float | str | None
 Parameters: TypeAlias = Sequence[object] | Mapping[str, object] | None
 
 
@@ -60,15 +60,10 @@ class BindContext:
     outer: ExpressionBinder | None = None
     depth: int = 0
 
-    def flag(self, name: str, default: bool = False) -> bool:
-        """A setting as a truth value."""
-        value = self.settings.get(name)
-        if value is None:
-            return default
-        if isinstance(value, str):
-            return value.lower() not in ("", "0", "false")
-        return bool(value)
+    def flag(self, name: str) -> bool:
+        """Return a setting as a truth value, its default where it was not changed."""
+        return Settings.of(self.settings).boolean(name)
 
-    def text(self, name: str, default: str = "") -> str:
-        value = self.settings.get(name)
-        return default if value is None else str(value)
+    def text(self, name: str) -> str:
+        """Return a setting as text, its default where it was not changed."""
+        return Settings.of(self.settings).text(name)

@@ -106,7 +106,7 @@ class _SelectBinding:
     def __init__(self, queries: QueryBinder, select: sql.Select, binder: ExpressionBinder) -> None:
         self.queries, self.select, self.binder = queries, select, binder
         self._sets: list[list[tuple[str, Expression]]] | None = None
-        self.positional = binder.surroundings.flag("enable_positional_arguments", True)
+        self.positional = binder.surroundings.flag("enable_positional_arguments")
 
     def bind(self) -> BoundQuery:
         select = self.select
@@ -147,7 +147,7 @@ class _SelectBinding:
                 keys or (),
                 sets,
                 self.binder.environment,
-                standard=flag("force_grouping_standard_compatibility", True),
+                standard=flag("force_grouping_standard_compatibility"),
             )
             items = [
                 replace(i, expression=grouping.over(i.expression, self._inner_position(i)))

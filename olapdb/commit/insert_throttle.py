@@ -10,8 +10,6 @@ from olapdb.errors import TooManyParts
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 
-PARTS_TO_DELAY_INSERT = 1_000
-PARTS_TO_THROW_INSERT = 3_000
 DELAY_MS_MAX = 1_000
 _DELAY_MS_MIN = 10
 
@@ -22,8 +20,8 @@ def insert_delay_ms(snapshot: Snapshot, table: Table, partition_ids: Iterable[st
     Grows exponentially from `parts_to_delay_insert` parts in a partition to a second at
     `parts_to_throw_insert`, where TooManyParts is raised.
     """
-    delay_at = int(table.setting("parts_to_delay_insert", PARTS_TO_DELAY_INSERT))
-    throw_at = int(table.setting("parts_to_throw_insert", PARTS_TO_THROW_INSERT))
+    delay_at = int(table.setting("parts_to_delay_insert"))
+    throw_at = int(table.setting("parts_to_throw_insert"))
     most = max((snapshot.part_count(table.id, one) for one in set(partition_ids)), default=0)
     if most >= throw_at:
         raise TooManyParts(

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from olapdb.compute.shared_group_codes import ROWS_MIN, SharedCodes
+from olapdb.config import SESSION_SETTINGS, Settings
 from olapdb.engine.combine import combine
 from olapdb.engine.layout import TableLayout, shared_layout
 from olapdb.engine.replacing_collapsing import check_markers
@@ -55,7 +56,7 @@ __all__ = ["BlockStager", "StagedInsert", "join_staged", "stage_insert"]
 CASCADE_DEPTH_MAX = 64
 BESIDE_ROWS_MIN = 131_072
 """A block of so many rows is worth a thread that writes it while views fire."""
-INLINE_BYTES_MAX = 262_144
+INLINE_BYTES_MAX = int(SESSION_SETTINGS["inline_bytes_max"].default)
 SORTED_WHOLE_ROWS_MAX = 1 << 18
 INLINE_ROWS_MAX = 10_000
 INLINE_PARTS_UNCOUNTED = 256
@@ -118,9 +119,10 @@ class BlockStager:
     _late: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
+        self._settings = Settings.of(self.around.settings)
         if self.parallel is None:
-            self.parallel = bool(self.around.settings.get("parallel_view_processing", False))
-        self._limits = ViewLimits.of(self.around.settings)
+            self.parallel = self._settings.boolean("parallel_view_processing")
+        self._limits = ViewLimits.of(self._settings)
         self._cascade = Cascade(self.around.snapshot)
 
     def add_block(self, table: Table, block: pa.Table) -> NewBlock:
@@ -238,7 +240,7 @@ class BlockStager:
                 swap=self.swap,
                 after=self.around.snapshot.next_block(table) - 1 if in_file else None,
                 index_values=layout_of(table, self.around).index_values(rows),
-                threads=int(str(self.around.settings.get("max_threads", 0))),
+                threads=self._settings.integer("max_threads"),
             )
             changes.append(AddPart(staged.part, staged.inline_rows))
             if booked is not None:
@@ -255,7 +257,7 @@ class BlockStager:
         layout = layout_of(table, self.around)
         # A block is sorted, and combined, before it is split: once, not for each of a thousand
         # partitions.  The partitions of a large one are often sorted already.
-        combines = table.engine.combines and self.around.settings.get("optimize_on_insert", True)
+        combines = table.engine.combines and self._settings.boolean("optimize_on_insert")
         if block.num_rows > SORTED_WHOLE_ROWS_MAX:
             split = [(i, v, layout.sort(rows)) for i, v, rows in layout.split(block)]
         elif combines and layout.keys_within_partitions:
@@ -263,7 +265,7 @@ class BlockStager:
             combines = False
         else:
             split = layout.split(layout.sort(block))
-        limit = int(str(self.around.settings.get("max_partitions_per_insert_block", 100)))
+        limit = self._settings.integer("max_partitions_per_insert_block")
         if limit and len(split) > limit:
             raise TooManyParts(
                 f"One block of {table.database}.{table.name} has rows of {len(split)} partitions,"
@@ -278,8 +280,8 @@ class BlockStager:
     def _inline_bytes(self, table: Table, rows: pa.Table) -> int:
         if not self.inline or rows.num_rows > INLINE_ROWS_MAX:
             return 0
-        limit = int(str(self.around.settings.get("inline_bytes_max", INLINE_BYTES_MAX)))
-        limit = min(limit, int(table.setting("inline_bytes_max", INLINE_BYTES_MAX)))
+        limit = self._settings.integer("inline_bytes_max")
+        limit = min(limit, int(table.setting("inline_bytes_max")))
         parts = self.around.snapshot.parts(table.id) if limit else ()
         if len(parts) < INLINE_PARTS_UNCOUNTED:
             return limit
@@ -478,7 +480,7 @@ class BlockStager:
         """Whether the failure becomes a gap; that the statement was cancelled is no failure.
 
         A version beside a view never fails an INSERT: a rebuild stops at its gap."""
-        ignored = self.around.settings.get("materialized_views_ignore_errors", False)
+        ignored = self._settings.boolean("materialized_views_ignore_errors")
         return bool(ignored or view.standing) and not isinstance(error, QueryWasCancelled)
 
     def _undo(self, changes: int, next_index: dict[str, int]) -> None:

@@ -43,7 +43,6 @@ from olapdb.threads import ThreadPool
 BATCH_ATTEMPTS_MAX = 5
 THREADED_MERGES_MIN = 8
 FLUSHING_THREADS = 8
-MERGED_INLINE_BYTES_MAX = 262_144
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +325,7 @@ def _stage(
     if rows.num_rows == 0 and not contributions:
         return None
     with_rows = next((p for p in parts if p.rows), parts[0])
-    limit = int(table.setting("inline_bytes_max", MERGED_INLINE_BYTES_MAX))
+    limit = int(table.setting("inline_bytes_max"))
     return transaction.stage(
         table,
         rows,

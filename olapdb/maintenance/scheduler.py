@@ -24,8 +24,6 @@ from olapdb.threads import is_ending
 
 SWEEP_SECONDS = 30.0
 """How often all tables are looked at: parts become worth merging by age alone."""
-TTL_SECONDS = 14_400
-"""`merge_with_ttl_timeout`: the default."""
 QUIET_SECONDS = 0.1
 DELAY_SECONDS_MAX = 0.5
 """Work begins once no table was notified for so long, or so long after the first was.  A merge of
@@ -240,7 +238,7 @@ class MergeScheduler:
         table = self._services.catalog.snapshot().by_id(table_id)
         if self._expire is None or not isinstance(table, Table) or not table.ttl:
             return
-        timeout = float(table.setting("merge_with_ttl_timeout", TTL_SECONDS))
+        timeout = float(table.setting("merge_with_ttl_timeout"))
         now = time.monotonic()
         if now - self._expired_at.get(table_id, -timeout) < timeout:
             return

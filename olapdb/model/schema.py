@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
+from olapdb.config import SESSION_SETTINGS, TABLE_SETTINGS, SettingValue
 from olapdb.types import DataType, quote_identifier, stored_type
 
 DefaultKind: TypeAlias = Literal["", "DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL"]
@@ -192,8 +193,9 @@ class Table:
     def column(self, name: str) -> Column | None:
         return next((c for c in self.columns if c.name == name), None)
 
-    def setting(self, name: str, default: str | int | float | bool) -> str | int | float | bool:
-        return dict(self.settings).get(name, default)
+    def setting(self, name: str) -> SettingValue:
+        """Return a setting of the table, its default where CREATE TABLE did not give it."""
+        return dict(self.settings).get(name, TABLE_SETTINGS[name].default)
 
     @property
     def stored_columns(self) -> tuple[Column, ...]:
@@ -267,7 +269,7 @@ class MaterializedView:
     def dimension_mode(self) -> str:
         """`current`: what was made with a dimension is stale when that changes; `at_insert`: it
         stays as it was made."""
-        return str(dict(self.settings).get("dimensions", "current"))
+        return str(dict(self.settings).get("dimensions", SESSION_SETTINGS["dimensions"].default))
 
     def needs(self, object_id: str) -> bool:
         """Whether the view cannot be without the object: its source, target, or what it reads."""

@@ -29,6 +29,9 @@ _WIDTHS = ("1", "2", "4", "8")
 _OF_NO_FIXED_SIZE = (types.String, types.Array, types.Map, types.Tuple)
 
 
+DEFAULT_CODEC = "LZ4"
+
+
 @dataclass(frozen=True, slots=True)
 class ParquetCodec:
     """`encoding` "" means what Parquet's writer chooses; `dictionary` whether it may use one."""
@@ -40,15 +43,12 @@ class ParquetCodec:
 
 
 def column_codec(column: Column, table: Table) -> ParquetCodec:
-    """`CODEC(Delta, ZSTD(3))` and the like; by default LZ4, or the table's
-    `default_compression_codec`. Raises BadArguments or NotSupportedError."""
+    """`CODEC(Delta, ZSTD(3))` and the like; by default LZ4. Raises BadArguments or NotSupportedError."""
     text = column.codec.strip()
     if text[:6].upper() == "CODEC(" and text.endswith(")"):
         text = text[6:-1]
     chain = _steps(text)
-    chain = [step for step in chain if step[0] != "default"] or _steps(
-        str(table.setting("default_compression_codec", "LZ4"))
-    )
+    chain = [step for step in chain if step[0] != "default"] or _steps(DEFAULT_CODEC)
     compression, level, encoding = "lz4", None, ""
     for name, argument in chain:
         match name:

@@ -9,7 +9,6 @@ large INSERT, of a merge and of a backfill.
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -202,10 +201,6 @@ def parquet_writer(
     except BaseException:
         writer.abandon()
         raise
-
-
-def cores() -> int:
-    return os.cpu_count() or 1
 
 
 # --- stretches -----------------------------------------------------------------------------------

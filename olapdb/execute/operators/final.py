@@ -15,6 +15,7 @@ import pyarrow as pa
 from olapdb.compute.batches import cut, filter_rows, make_batch, single_batch
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_predicate
+from olapdb.config import Settings
 from olapdb.engine.combine import columns_to_combine, combine
 from olapdb.engine.layout import TableLayout
 from olapdb.engine.replacing_collapsing import visible
@@ -52,7 +53,7 @@ def _combined_together(
     parts: Sequence[PartSelection], context: ExecutionContext
 ) -> list[list[PartSelection]]:
     """Parts whose rows may replace each other."""
-    if not context.settings.get("do_not_merge_across_partitions_select_final", False):
+    if not Settings.of(context.settings).boolean("do_not_merge_across_partitions_select_final"):
         return [list(parts)]
     grouped: dict[str, list[PartSelection]] = {}
     for one in parts:

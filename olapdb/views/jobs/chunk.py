@@ -16,11 +16,11 @@ from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
+from olapdb.config import SESSION_SETTINGS, Settings
 from olapdb.engine.combine import combine
 from olapdb.errors import Error, InternalError, QueryWasCancelled, UnknownTable
 from olapdb.execute.operators.aggregate import coded_keys
 from olapdb.functions.base import Environment
-from olapdb.ingest.block import BLOCK_ROWS_MAX
 from olapdb.ingest.block_stager import BlockStager, layout_of
 from olapdb.ingest.read_parts import read_pieces
 from olapdb.ingest.staged_insert import StagedInsert
@@ -37,7 +37,8 @@ from olapdb.storage.store import Store
 
 PIECE_ROWS = 131_072
 """Rows read of a part at a time, in whole row groups."""
-BLOCK_BYTES_MAX = 268_402_944
+BLOCK_ROWS_MAX = int(SESSION_SETTINGS["max_insert_block_size"].default)
+BLOCK_BYTES_MAX = int(SESSION_SETTINGS["min_insert_block_size_bytes"].default)
 """A chunk's block of source rows is as large as an INSERT's, but no larger than one is squashed to
 (min_insert_block_size_bytes), where rows are wide."""
 
@@ -167,8 +168,9 @@ def _source_blocks(task: ChunkTask, around: TriggerContext, bound: BoundView) ->
         raise UnknownTable(f"The source of view {task.view.name} does not exist.")
     columns = _columns_read(bound, source)
     coded = _columns_grouped_by(bound, source)
-    rows_max = int(str(around.settings.get("max_insert_block_size", BLOCK_ROWS_MAX)))
-    bytes_max = int(str(around.settings.get("min_insert_block_size_bytes", 0))) or BLOCK_BYTES_MAX
+    settings = Settings.of(around.settings)
+    rows_max = settings.integer("max_insert_block_size")
+    bytes_max = settings.integer("min_insert_block_size_bytes") or BLOCK_BYTES_MAX
     held: list[pa.Table] = []
     held_rows = held_bytes = 0
     for part in task.parts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from olapdb.config import Settings
 from olapdb.errors import QueryNotSupportedInMaterializedView, ViewNotProvable
 from olapdb.plan import nodes
 from olapdb.plan.tree import all_scans
@@ -79,7 +80,7 @@ def _dimensions(parts: BoundDefinition) -> Iterator[JudgedItem]:
             f"It is made of its own rows: {' -> '.join(circle)}.",
             "Use another target.",
         )
-    if found and parts.settings.get("dimensions") == "at_insert":
+    if found and Settings.of(parts.settings).text("dimensions") == "at_insert":
         yield unknown(
             "SETTINGS dimensions",
             "its dimensions are read at_insert: what they held then is not kept.",
