@@ -128,7 +128,7 @@ def test_stepping_back_equals_reading_the_past() -> None:
             assert {p.id for p in found} == expected
             assert list(found) == sorted(found, key=lambda p: (p.partition_id, p.block_range.first))
             counts = Counter(p.partition_id for p in found)
-            assert (table_parts.count("p", number), schema_cache.count("q", number)) == (
+            assert (table_parts.count("p", number), table_parts.count("q", number)) == (
                 counts["p"],
                 counts["q"],
             )
