@@ -143,12 +143,11 @@ def _unique(node: Scan, source: Source) -> str:
 def _given(node: Scan, rows: pa.Table, context: ExecutionContext) -> Iterator[pa.RecordBatch]:
     """The combined rows that the predicate keeps, as the node gives them."""
     whole = single_batch(rows)
-    names = [u for u, _ in node.columns] + [u for u, _, _ in node.predicate_columns]
-    columns = [c for _, c in node.columns] + [c for _, c, _ in node.predicate_columns]
-    if not names:
+    given = dict(node.columns) | {unique: column for unique, column, _ in node.predicate_columns}
+    if not given:
         yield from cut(make_batch([], node.schema, whole.num_rows), context.batch_rows)
         return
-    batch = pa.RecordBatch.from_arrays([whole.column(c) for c in columns], names=names)
+    batch = pa.RecordBatch.from_arrays([whole.column(c) for c in given.values()], names=list(given))
 
     def kept(piece: pa.RecordBatch) -> pa.RecordBatch:
         if node.predicate is not None:
