@@ -257,6 +257,9 @@ class Comparison:
         """The union, and the columns that the target fills itself, computed of each row as the
         target stores it. `finished` finalizes states, in the rows and in the expressions."""
         own = self._own(written)
+        for column in self.target.columns:  # what defaults read and is not stored
+            if not column.stored and column.name not in written and column.default and own:
+                own[column.name] = column.default
         texts = " ".join(own.values())
         rows, shown = [], []
         for name in written:
