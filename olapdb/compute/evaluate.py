@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from olapdb.compute.batches import broadcast, single_chunk
 from olapdb.compute.batch_seed import seed_of
+from olapdb.compute.batches import broadcast, single_chunk
 from olapdb.compute.context import Subqueries
 from olapdb.compute.hash_table import Lookup, any_null
 from olapdb.compute.short_circuit import evaluate_lazily, needs_laziness
