@@ -111,7 +111,7 @@ def insert(
         statement,
         delivery,
         settings or {},
-        environment or Environment(zone=services.zone),
+        environment or services.environment(query_id),
         cancelled,
     )
     with writer.pinned(snapshot, table.id):
@@ -143,7 +143,7 @@ def commit_staged(
         statement,
         delivery,
         settings or {},
-        environment or Environment(zone=services.zone),
+        environment or services.environment(query_id),
         None,
         owns_files=False,
     )

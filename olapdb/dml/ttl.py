@@ -27,7 +27,6 @@ from olapdb.bind import BindScope, bind_expression
 from olapdb.compute.evaluate import evaluate_array
 from olapdb.dml.delete import NOTHING_LEFT, DeleteResult, matching, rewrite
 from olapdb.errors import Error, InternalError
-from olapdb.functions.base import Environment
 from olapdb.lineage.row_removal import RowChange, stored_table
 from olapdb.model.columns import PartColumns
 from olapdb.model.part import ColumnBounds, Part
@@ -86,7 +85,7 @@ def apply_ttl(
         query_id,
         statement,
         settings or {},
-        Environment(zone=services.zone),
+        services.environment(query_id),
         retain=retain,
     )
 
@@ -129,7 +128,7 @@ class _Judge:
         self._now = datetime.datetime.fromtimestamp(
             services.clock_ms() / 1000, ZoneInfo(services.zone)
         )
-        self._environment = Environment(zone=services.zone)
+        self._environment = services.environment()
         scope = BindScope(
             snapshot=services.catalog.snapshot(),
             database=table.database,

@@ -279,8 +279,10 @@ def _merged_rows(
 ) -> pa.Table:
     """All rows in the order of the sorting key, equal keys in the order of their blocks, combined
     where the engine does."""
-    table = layout.table
-    pieces = [_read(services, snapshot, layout, part, threads) for part in parts if part.rows]
+    table, environment = layout.table, services.environment()
+    pieces = [
+        _read(services, snapshot, layout, part, environment, threads) for part in parts if part.rows
+    ]
     if not pieces:
         return _stored_schema(table).empty_table()
     rows = layout.sort(pa.concat_tables(pieces))
@@ -292,10 +294,15 @@ def _merged_rows(
 
 
 def _read(
-    services: Services, snapshot: Snapshot, layout: TableLayout, part: Part, threads: int
+    services: Services,
+    snapshot: Snapshot,
+    layout: TableLayout,
+    part: Part,
+    environment: Environment,
+    threads: int,
 ) -> pa.Table:
     """The part's rows as the table is now: what it was too old to hold is written down."""
-    table, environment = layout.table, Environment(zone=services.zone)
+    table = layout.table
     names = [c.name for c in table.stored_columns]
     reader = PartReader(services.store, snapshot, part, table, environment)
 

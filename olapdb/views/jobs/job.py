@@ -151,11 +151,7 @@ class ViewJob:
         return int((time.monotonic() - self.started) * 1000)
 
     def environment(self) -> Environment:
-        return Environment(
-            zone=self.services.zone,
-            now_seconds=self.services.clock_ms() / 1000,
-            query_id=self.query_id,
-        )
+        return self.services.environment(self.query_id)
 
     def task(
         self,

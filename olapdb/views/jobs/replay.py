@@ -21,7 +21,6 @@ from typing import Literal
 
 from olapdb.config import Settings
 from olapdb.errors import BadArguments, BypassRows, CommitConflict
-from olapdb.functions.base import Environment
 from olapdb.ingest.block_stager import VOID_PARTITION, dimension_requirements
 from olapdb.ingest.read_parts import Pin, discard, discarding
 from olapdb.ingest.staged_insert import StagedInsert, join_staged
@@ -422,7 +421,7 @@ class _Replay:
             self.job.services.store,
             self.job.services.cache,
             self.job.settings,
-            Environment(zone=self.job.services.zone, query_id=self.job.query_id),
+            self.job.environment(),
         )
 
     def _replaced(
