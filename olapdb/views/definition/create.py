@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from olapdb import errors
-from olapdb.bind.sources import SYSTEM_DATABASES
+from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.model.changes import Change, Commit, DatabaseExists, NameIsFree, PutObject, Requirement
 from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.schema import Column, MaterializedView, Table
