@@ -19,7 +19,7 @@ from olapdb.model.damage import Damage
 from olapdb.model.part import Part
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.services import Services
-from olapdb.storage.checksum import tells_of_damage, verify_file, verify_inline
+from olapdb.storage.checksum import indicates_damage, verify_file, verify_inline
 from olapdb.storage.store import Store
 
 
@@ -71,7 +71,7 @@ def bytes_problem(snapshot: Snapshot, store: Store, part: Part) -> str:
     except SnapshotTooOld:
         return "The catalog does not hold its rows."
     except OperationalError as error:
-        if tells_of_damage(error):
+        if indicates_damage(error):
             return error.message
         raise
     return ""

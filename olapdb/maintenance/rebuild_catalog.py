@@ -27,7 +27,7 @@ from olapdb.model.encoding import FOOTER_KEY, FooterFacts, decode_footer
 from olapdb.model.part import NewBlock, Part
 from olapdb.model.schema import DatabaseEntry, Table
 from olapdb.storage.checksum import checksum_of_file
-from olapdb.storage.replay_manifest import SWAP_SUFFIX, SwapNote, read_swap_note
+from olapdb.storage.replay_manifest import MANIFEST_SUFFIX, ManifestFile, read_manifest
 from olapdb.storage.store import LocalStore, Store, flush_folder, system_errors
 from olapdb.storage.writer import DATA_FOLDER, column_bytes
 
@@ -168,14 +168,14 @@ def _by_age(found: list[FooterFacts]) -> list[FooterFacts]:
     return [facts for _, facts in sorted(placed, key=lambda one: one[0])]
 
 
-def _read_notes(store: Store) -> tuple[list[SwapNote], list[str]]:
+def _read_notes(store: Store) -> tuple[list[ManifestFile], list[str]]:
     """What replays have noted beside their parts, and why some of it cannot be read."""
     notes, unreadable = [], []
     for file in store.list(f"{DATA_FOLDER}/"):
-        if not file.path.endswith(SWAP_SUFFIX):
+        if not file.path.endswith(MANIFEST_SUFFIX):
             continue
         try:
-            notes.append(read_swap_note(store, file.path))
+            notes.append(read_manifest(store, file.path))
         except (OlapdbError, OSError, KeyError, ValueError) as error:
             unreadable.append(f"{file.path}: {error}")
     return notes, unreadable
