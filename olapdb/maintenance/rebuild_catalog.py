@@ -21,7 +21,7 @@ from olapdb.catalog.sqlite.catalog import SqliteCatalog
 from olapdb.errors import BadArguments, CannotOpenWarehouse, OperationalError
 from olapdb.errors import Error as OlapdbError
 from olapdb.functions import parse_type
-from olapdb.maintenance.surviving_parts import stands_for, without_doubles
+from olapdb.maintenance.surviving_parts import stands_for, surviving_parts
 from olapdb.model.changes import AddBlock, AddPart, Change, Commit, CreateDatabase, PutObject
 from olapdb.model.encoding import FOOTER_KEY, FooterFacts, decode_footer
 from olapdb.model.part import NewBlock, Part
@@ -93,7 +93,7 @@ def _write_catalog(root: Path, new: Path) -> tuple[RebuildReport, list[str]]:
     """What came back, and the paths of files that are not part of it, the oldest first."""
     found, unreadable = _read_all(LocalStore(root, read_only=True))
     notes, torn = _read_notes(LocalStore(root, read_only=True))
-    kept = without_doubles(found, notes)
+    kept = surviving_parts(found, notes)
     tables = _tables(kept)
     named, renamed = _named(tables)
     catalog = SqliteCatalog(new)

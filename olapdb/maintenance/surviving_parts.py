@@ -20,7 +20,7 @@ from olapdb.model.encoding import FooterFacts
 from olapdb.storage.replay_manifest import ManifestFile, ReplacedSlice
 
 
-def without_doubles(found: list[FooterFacts], notes: Iterable[ManifestFile]) -> list[FooterFacts]:
+def surviving_parts(found: list[FooterFacts], notes: Iterable[ManifestFile]) -> list[FooterFacts]:
     """Those that no other stands for, each row in one of them; in their order."""
     found, units = _swapped(found, notes)
     by_id = {facts.part.id: facts for facts in found}

@@ -59,7 +59,7 @@ def vacuum(
     `lifetime_seconds` overrides every table's `old_parts_lifetime`.  `wanted` is asked between two
     transactions; what is left is left to the next round."""
     catalog = services.catalog
-    services.leftovers.settle()
+    services.deferred.run_pending()
     now_ms = services.clock_ms()
     default_seconds = OLD_PARTS_LIFETIME_SECONDS if lifetime_seconds is None else lifetime_seconds
     until_ms = _until(now_ms, default_seconds)
@@ -72,8 +72,8 @@ def vacuum(
     revoked = catalog.revoke_dead_leases()
     failpoint("vacuum.revoked")
     orphans, unknown = _orphans(services)
-    catalog.forget_history(until_ms, COMMITS_KEPT)
-    catalog.give_back_space()
+    catalog.purge_history(until_ms, COMMITS_KEPT)
+    catalog.release_space()
     return VacuumReport(parts, files + orphans, revoked, unknown)
 
 
@@ -111,7 +111,7 @@ def _dropped(
     while True:
         started = time.perf_counter_ns()
         due = services.catalog.dropped_parts(until_ms, PARTS_A_STEP, until_of, after)
-        paths = services.catalog.forget_parts(due)
+        paths = services.catalog.purge_parts(due)
         for path in paths:
             services.store.delete(path)
             failpoint("vacuum.file_deleted")
@@ -177,5 +177,5 @@ def _orphans(services: Services) -> tuple[int, tuple[str, ...]]:
     if gone:
         # A loss of power must not bring back a file whose lease nobody remembers.
         services.store.sync()
-        catalog.forget_leases(gone)
+        catalog.purge_leases(gone)
     return deleted, tuple(unknown)

@@ -20,7 +20,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from olapdb.errors import BadArguments, FileDoesntExist, OperationalError, ReadOnly, system_error
-from olapdb.model.failpoint import Durability, Reach, reach_nothing
+from olapdb.model.failpoint import Durability, FailpointObserver, ignore_failpoint
 from olapdb.storage.cache import PartCache
 
 TEMPORARY_SUFFIX = ".tmp"
@@ -88,14 +88,14 @@ class LocalStore:
         durability: Durability = "full",
         *,
         read_only: bool = False,
-        reach: Reach = reach_nothing,
+        failpoint: FailpointObserver = ignore_failpoint,
     ) -> None:
         if durability not in ("full", "process"):
             raise BadArguments(f"durability is 'full' or 'process', not {durability!r}.")
         self.root = Path(root)
         self.durability = durability
         self.read_only = read_only
-        self._reach = reach
+        self._failpoint = failpoint
         self._cache = PartCache()
         self._unsynced: set[str] = set()
         self._known_folders: set[str] = set()
@@ -130,11 +130,11 @@ class LocalStore:
             self._make_folder(os.path.dirname(path))
             with pa.OSFile(temporary, "wb") as sink:
                 write_to(sink)
-            self._reach("store.written")
+            self._failpoint("store.written")
             size = self._flush(temporary)
-            self._reach("store.flushed")
+            self._failpoint("store.flushed")
             os.replace(temporary, final)
-            self._reach("store.renamed")
+            self._failpoint("store.renamed")
         except BaseException as error:
             _unlink(temporary)
             if isinstance(error, OSError):
@@ -156,7 +156,7 @@ class LocalStore:
                     raise storage_error(error, folder) from error
                 self._unsynced.discard(folder)
             if folders:
-                self._reach("store.synced")
+                self._failpoint("store.synced")
 
     def delete(self, path: str) -> None:
         if self.read_only:
@@ -239,8 +239,8 @@ class LocalStore:
 class MemoryStore:
     """A store in memory, for in-memory warehouses."""
 
-    def __init__(self, reach: Reach = reach_nothing) -> None:
-        self._reach = reach
+    def __init__(self, failpoint: FailpointObserver = ignore_failpoint) -> None:
+        self._failpoint = failpoint
         self._cache = PartCache()
         self._files: dict[str, tuple[pa.Buffer, int]] = {}
         self._lock = threading.Lock()
@@ -256,10 +256,10 @@ class MemoryStore:
         sink = pa.BufferOutputStream()
         write_to(sink)
         buffer = sink.getvalue()
-        self._reach("store.written")
+        self._failpoint("store.written")
         with self._lock:
             self._files[path] = (buffer, int(time.time() * 1000))
-        self._reach("store.renamed")
+        self._failpoint("store.renamed")
         return int(buffer.size)
 
     def sync(self) -> None:
