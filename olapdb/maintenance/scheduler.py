@@ -13,7 +13,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 
 from olapdb.errors import CommitConflict
-from olapdb.maintenance.damaged_parts import look_into_suspects
+from olapdb.maintenance.damaged_parts import check_suspects
 from olapdb.maintenance.merge_pauses import Pauses
 from olapdb.maintenance.merge_planner import merge_some
 from olapdb.maintenance.merger import MergeResult
@@ -268,5 +268,5 @@ class MergeScheduler:
 
     def _failed(self, table_id: str, error: Exception) -> None:
         self._services.activity.count("FailedMerge")
-        look_into_suspects(self._services)
+        check_suspects(self._services)
         self.errors.append(FailedMerge(table_id, self._services.clock_ms(), error))

@@ -1,9 +1,10 @@
-"""Parquet's footers and page indexes, taken apart and put together.
+"""Parse Parquet's footers and page indexes, and encode them again with other offsets.
 
-They are Thrift structs in the compact protocol.  Only what moves with a file's bytes is understood,
-offsets, lengths and counts; all else is carried over as it is.  What the fields are:
+They are Thrift structs in the compact protocol.  Only the numbers that depend on positions in the
+file are interpreted (offsets, lengths, counts); all other bytes are copied.  The fields:
 https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift, the protocol:
-https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md.
+https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md.  Delete this
+module with `row_group_writer`, when Arrow writes row groups in parallel (apache/arrow#50866).
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ _LONG_LIST = 15
 
 
 class Number(NamedTuple):
-    """A number of a struct that may be given anew; `field` says which."""
+    """A number of a struct that may be replaced; `field` names it."""
 
     field: str
     value: int
 
 
 Template: TypeAlias = list[bytes | Number]
-"""A struct: bytes as they are and, between them, the numbers that may change."""
+"""An encoded struct: its bytes and, between them, the numbers that may be replaced."""
 
 Wanted: TypeAlias = Mapping[int, "str | Wanted"]
-"""By a field's id: the name under which its number is wanted; or what is wanted of the struct, or
-of each struct of the list, that it is."""
+"""Which numbers of a struct to extract, by field id: the number's name, or a nested mapping for a
+field that is a struct or a list of structs."""
 
 _CHUNK: Wanted = {
     2: "data offset",
@@ -49,7 +50,7 @@ _ROWS, _ROW_GROUPS, _KEY_VALUES = 3, 4, 5
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """FileMetaData: its `rows`, a template for each row group, its key-value pairs; and the bytes
+    """A FileMetaData: its `rows`, a template for each row group, its key-value pairs, and the bytes
     before, between and after them, without the lists' headers."""
 
     before_rows: bytes
@@ -62,8 +63,8 @@ class Footer:
 
 
 def parse_footer(data: bytes) -> Footer:
-    """Of the bytes of a FileMetaData; InternalError for one without rows, row groups or key-value
-    pairs, which none of ours is."""
+    """Parse the bytes of a FileMetaData. Raises InternalError where rows, row groups or key-value
+    pairs are missing, which our own files always have."""
     cursor = _Cursor(data)
     start = 0
     before: list[bytes] = []
@@ -90,7 +91,7 @@ def parse_footer(data: bytes) -> Footer:
 
 
 def footer_bytes(footer: Footer) -> bytes:
-    """The bytes of which `parse_footer` makes the same."""
+    """Encode a footer; the inverse of `parse_footer`."""
     return b"".join(
         (
             footer.before_rows,
@@ -107,16 +108,17 @@ def footer_bytes(footer: Footer) -> bytes:
 
 
 def parse_offset_index(data: bytes) -> Template:
-    """Its "data offset" are those of the pages."""
+    """Parse an offset index; its "data offset" numbers are the offsets of the pages."""
     return _template(_Cursor(data), _OFFSET_INDEX)
 
 
 def encode(template: Template) -> bytes:
-    return b"".join(one if isinstance(one, bytes) else _integer(one.value) for one in template)
+    """Return the bytes of a struct."""
+    return b"".join(item if isinstance(item, bytes) else _integer(item.value) for item in template)
 
 
 def key_value(key: bytes, value: bytes) -> bytes:
-    """A pair of the footer's, encoded."""
+    """Encode one key-value pair of a footer."""
     header = 1 << 4 | BINARY  # the next field, a binary
     return b"".join(
         (
@@ -132,23 +134,23 @@ def key_value(key: bytes, value: bytes) -> bytes:
 
 
 def _template(cursor: _Cursor, wanted: Wanted) -> Template:
-    """The struct at the cursor, which is behind it then."""
+    """Parse the struct at the cursor, and move the cursor behind it."""
     template: Template = []
     copied = cursor.at
 
     def walk(wanted: Wanted) -> None:
         nonlocal copied
         for field, kind in cursor.fields():
-            what = wanted.get(field)
-            if what is None:
+            name_or_struct = wanted.get(field)
+            if name_or_struct is None:
                 cursor.skip(kind)
-            elif isinstance(what, str):
+            elif isinstance(name_or_struct, str):
                 template.append(cursor.data[copied : cursor.at])
-                template.append(Number(what, cursor.integer()))
+                template.append(Number(name_or_struct, cursor.integer()))
                 copied = cursor.at
             else:
                 for _ in range(cursor.list_size() if kind == LIST else 1):
-                    walk(what)
+                    walk(name_or_struct)
 
     walk(wanted)
     template.append(cursor.data[copied : cursor.at])
@@ -162,7 +164,7 @@ def _bytes_of_struct(cursor: _Cursor) -> bytes:
 
 
 class _Cursor:
-    """Reads on in the bytes of a struct, from `at`."""
+    """A reader over the bytes of a struct; `at` is its position."""
 
     __slots__ = ("at", "data")
 
@@ -171,7 +173,8 @@ class _Cursor:
         self.at = 0
 
     def fields(self) -> Iterator[tuple[int, int]]:
-        """(id, kind) of the struct's fields; who is given one reads or skips its value."""
+        """Yield (id, kind) of the struct's fields. The caller reads or skips each value before the
+        next."""
         field = 0
         while header := self.byte():
             delta, kind = header >> 4, header & 15
@@ -193,12 +196,12 @@ class _Cursor:
         return value | byte << shift
 
     def integer(self) -> int:
-        """An I16, I32 or I64: zigzag."""
+        """Read an I16, I32 or I64 (zigzag)."""
         value = self.varint()
         return value >> 1 ^ -(value & 1)
 
     def list_size(self) -> int:
-        """Of a list of structs, at its header."""
+        """Read the header of a list of structs; return its length."""
         kind, size = self._list_header()
         if kind != STRUCT:
             raise InternalError(f"A list of kind {kind} in a Parquet footer, not of structs.")
@@ -229,7 +232,7 @@ class _Cursor:
             self.at += 1
         elif kind == DOUBLE:
             self.at += _DOUBLE_BYTES
-        elif kind not in (TRUE, FALSE):  # a field's header says which
+        elif kind not in (TRUE, FALSE):  # these have no bytes: the header holds the value
             raise InternalError(f"Kind {kind} in a Parquet footer.")
 
     def _skip_element(self, kind: int) -> None:
@@ -240,12 +243,12 @@ class _Cursor:
 
 
 def _varint(value: int) -> bytes:
-    made = bytearray()
+    encoded = bytearray()
     while value > 127:
-        made.append(value & 127 | 128)
+        encoded.append(value & 127 | 128)
         value >>= 7
-    made.append(value)
-    return bytes(made)
+    encoded.append(value)
+    return bytes(encoded)
 
 
 def _integer(value: int) -> bytes:

@@ -1,10 +1,11 @@
-"""Writes Parquet on several cores: the same bytes that `pq.ParquetWriter` makes on one.
+"""Write Parquet on several cores: the same bytes that `pq.ParquetWriter` makes on one.
 
-    rows -> stretches of row groups -> each encoded by a writer of its own, in memory
-         -> their pages one behind the other, then one footer, its offsets moved
+    rows -> stretches of row groups -> each encoded by its own writer, in memory
+         -> their pages appended one after the other, then one footer with shifted offsets
 
-pyarrow encodes a file's columns one after the other on one thread, which is most of the time of a
-large INSERT, of a merge and of a backfill.
+pyarrow encodes the columns of a file on one thread (apache/arrow#50866), which is most of the time
+of a large INSERT, of a merge and of a backfill.  Delete this module and `footer` when a release of
+Arrow writes row groups in parallel.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import pyarrow.parquet as pq
 
 from olapdb.errors import InternalError
 from olapdb.storage.checksum import checksum_of_parts
-from olapdb.storage.parquet_footer import (
+from olapdb.storage.parquet.footer import (
     Footer,
     Number,
     Template,
@@ -35,15 +36,16 @@ from olapdb.storage.parquet_footer import (
 from olapdb.threads import ThreadPool, refuse_if_ending
 
 STRETCH_ROWS = 1 << 17
-"""What one thread encodes at a time: enough to make little of what a writer costs by itself."""
+"""Rows that one thread encodes at a time: enough to make the fixed cost of a writer small."""
 ROW_GROUPS_MAX = 32_767
-"""A row group's number is an I16."""
+"""The format numbers row groups with an I16."""
 _MAGIC = b"PAR1"
 _LENGTH_BYTES = 4
 
 
 class OneThreadWriter:
-    """A `pq.ParquetWriter` that tells what it wrote, and whose end does not hide why it failed."""
+    """A `pq.ParquetWriter` that also exposes the metadata it wrote and never hides why a write
+    failed."""
 
     def __init__(
         self, sink: pa.NativeFile, schema: pa.Schema, options: Mapping[str, object]
@@ -56,7 +58,7 @@ class OneThreadWriter:
         self._writer.write_table(rows, row_group_size=row_group_size)
 
     def write(self, data: bytes) -> int:
-        """Bytes between the pages and the page indexes; where they lie in the file."""
+        """Write bytes between the pages and the page indexes; return their offset in the file."""
         at: int = self._sink.tell()
         self._sink.write(data)
         return at
@@ -65,7 +67,7 @@ class OneThreadWriter:
         self._writer.add_key_value_metadata(pairs)
 
     def checksum(self) -> str | None:
-        """Not known: pyarrow writes to the file by itself."""
+        """Return None: pyarrow writes to the file itself, so the checksum is not known."""
         return None
 
     def close(self) -> pq.FileMetaData:
@@ -73,15 +75,16 @@ class OneThreadWriter:
         return self._collected[0]
 
     def abandon(self) -> None:
-        """Where a write has failed, so does the close, with a RuntimeError that would hide why (no
-        space, say)."""
+        """Close after a failed write. The close fails too, with a RuntimeError that would hide the
+        reason (no space, say), so it is suppressed."""
         with suppress(OSError, RuntimeError):
             self._writer.close()
-        self._writer.is_open = False  # or it would be closed once more when it is collected
+        self._writer.is_open = False  # else the garbage collector closes it again
 
 
 class RowGroupsWriter:
-    """The same for one `write_table`, on `threads` threads."""
+    """A writer with the interface of `OneThreadWriter` that encodes one `write_table` on `threads`
+    threads."""
 
     def __init__(
         self,
@@ -104,7 +107,8 @@ class RowGroupsWriter:
         self._offset_indexes: list[bytes] = []
 
     def write_table(self, rows: pa.Table, row_group_size: int) -> None:
-        """In memory are at most two encoded stretches more than there are threads."""
+        """Encode and append all rows. At most `threads` + 2 encoded stretches are in memory at a
+        time."""
         step = max(1, self._stretch_rows // row_group_size) * row_group_size
         stretches = (rows.slice(start, step) for start in range(0, rows.num_rows, step))
         self.write(_MAGIC)
@@ -129,14 +133,14 @@ class RowGroupsWriter:
         return at
 
     def checksum(self) -> str:
-        """Of the closed file, as `checksum.checksum_of_file` finds it."""
+        """Return the checksum of the closed file, in the form of `checksum.checksum_of_file`."""
         return checksum_of_parts(self._crc, self._tail)
 
     def add_key_value_metadata(self, pairs: Mapping[str | bytes, str | bytes]) -> None:
-        self._pairs = {**pairs, **self._pairs}  # the last come first, as pyarrow has it
+        self._pairs = {**pairs, **self._pairs}  # the newest first, as pyarrow writes them
 
     def close(self) -> pq.FileMetaData:
-        """Writes the page indexes and the footer."""
+        """Write the page indexes and the footer; return the file's metadata."""
         blobs = [*self._column_indexes, *self._offset_indexes]
         starts = accumulate(map(len, blobs), initial=self._sink.tell())
         places = [(start, len(blob)) for start, blob in zip(starts, blobs, strict=False)]
@@ -164,7 +168,7 @@ class RowGroupsWriter:
         return pq.read_metadata(pa.BufferReader(self._tail))
 
     def abandon(self) -> None:
-        """Nothing is left to close."""
+        """Do nothing: no file handle or encoder stays open."""
 
     def _encode(self, rows: pa.Table, row_group_size: int) -> _Stretch:
         sink = pa.BufferOutputStream()
@@ -176,7 +180,7 @@ class RowGroupsWriter:
         shift = self.write(stretch.pages) - len(_MAGIC)
         self._written.append(_Written(stretch.footer, shift))
         self._column_indexes += stretch.indexes(_COLUMN_INDEX)
-        self._offset_indexes += (_moved(one, shift) for one in stretch.indexes(_OFFSET_INDEX))
+        self._offset_indexes += (_moved(index, shift) for index in stretch.indexes(_OFFSET_INDEX))
 
 
 @contextmanager
@@ -189,7 +193,8 @@ def parquet_writer(
     row_group_size: int,
     threads: int,
 ) -> Iterator[OneThreadWriter | RowGroupsWriter]:
-    """The writer for a table of `rows`; its `close` is the caller's last call in the `with`."""
+    """Yield the faster writer for a table of `rows` rows. The caller calls its `close` last in the
+    `with`."""
     threads = min(threads, -(-rows // STRETCH_ROWS))
     writer: OneThreadWriter | RowGroupsWriter
     if threads > 1 and -(-rows // row_group_size) <= ROW_GROUPS_MAX:
@@ -210,7 +215,7 @@ _COLUMN_INDEX, _OFFSET_INDEX = "column index", "offset index"
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """A Parquet file in memory: its pages, the indexes of them, which begin at byte `end`, and its
+    """A Parquet file in memory: its pages, its page indexes (which begin at byte `end`) and its
     footer."""
 
     pages: pa.Buffer
@@ -219,7 +224,7 @@ class _Stretch:
     footer: Footer
 
     def indexes(self, kind: str) -> Iterator[bytes]:
-        """The column indexes or offset indexes of all columns, row group by row group."""
+        """Yield the column indexes or the offset indexes of all columns, row group by row group."""
         for template in self.footer.row_groups:
             start = 0
             for number in _numbers(template):
@@ -231,7 +236,7 @@ class _Stretch:
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """What is left of a stretch whose pages lie in the file, `shift` bytes on."""
+    """The footer of a stretch whose pages were appended to the file, moved by `shift` bytes."""
 
     footer: Footer
     shift: int
@@ -257,21 +262,21 @@ def _encoded(text: str | bytes) -> bytes:
 
 
 def _numbers(template: Template) -> Iterator[Number]:
-    return (one for one in template if isinstance(one, Number))
+    return (item for item in template if isinstance(item, Number))
 
 
 def _moved(offset_index: bytes, shift: int) -> bytes:
     template = parse_offset_index(offset_index)
     return encode(
         [
-            Number(one.field, one.value + shift) if isinstance(one, Number) else one
-            for one in template
+            Number(item.field, item.value + shift) if isinstance(item, Number) else item
+            for item in template
         ]
     )
 
 
 class _Places:
-    """Where the page indexes come to lie, (offset, bytes), drawn in their order."""
+    """The (offset, bytes) of the page indexes in the joined file, consumed in their order."""
 
     def __init__(
         self, column_indexes: Iterator[tuple[int, int]], offset_indexes: Iterator[tuple[int, int]]
@@ -279,23 +284,24 @@ class _Places:
         self._places = {_COLUMN_INDEX: column_indexes, _OFFSET_INDEX: offset_indexes}
 
     def of(self, template: Template, shift: int, before: int) -> Template:
-        """The row group with its pages `shift` bytes on, and `before` row groups before it."""
+        """Return the row group with its pages moved by `shift` bytes and numbered after `before`
+        row groups."""
         length = 0
-        made: Template = []
-        for one in template:
-            if isinstance(one, bytes):
-                made.append(one)
+        shifted: Template = []
+        for item in template:
+            if isinstance(item, bytes):
+                shifted.append(item)
                 continue
-            kind, _, what = one.field.partition("'s ")
-            if kind in self._places and what == "offset":
+            kind, _, property_name = item.field.partition("'s ")
+            if kind in self._places and property_name == "offset":
                 value, length = next(self._places[kind])
             elif kind in self._places:
                 value = length
             elif kind == "data offset":
-                value = one.value + shift if one.value else 0
+                value = item.value + shift if item.value else 0
             elif kind == "ordinal":
-                value = one.value + before
+                value = item.value + before
             else:
-                raise InternalError(f"A row group's {one.field}.")
-            made.append(Number(one.field, value))
-        return made
+                raise InternalError(f"A row group's {item.field}.")
+            shifted.append(Number(item.field, value))
+        return shifted

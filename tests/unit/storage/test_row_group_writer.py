@@ -14,7 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from olapdb.storage.checksum import checksum_of_file
-from olapdb.storage.row_groups import STRETCH_ROWS, OneThreadWriter, RowGroupsWriter, parquet_writer
+from olapdb.storage.parquet.row_group_writer import (
+    STRETCH_ROWS,
+    OneThreadWriter,
+    RowGroupsWriter,
+    parquet_writer,
+)
 
 OPTIONS: Mapping[str, object] = {
     "compression": "lz4",
