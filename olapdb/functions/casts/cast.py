@@ -14,7 +14,7 @@ from olapdb.functions.base import Column, Environment
 from olapdb.functions.casts import lossless, numbers, times, timestamps
 from olapdb.functions.casts import text as cast_text
 from olapdb.functions.kernels import columns
-from olapdb.functions.strings import text
+from olapdb.functions.strings import rendering
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ def _converted(
     number = times.is_number_type(source)
     match target:
         case types.String():
-            shown = text.display_array(array, source, environment.zone)
+            shown = rendering.display_array(array, source, environment.zone)
             if isinstance(source, types.FixedString):
                 return pc.ascii_rtrim(shown, characters="\0")  # bytes, be they UTF-8 or not
             return shown

@@ -29,7 +29,7 @@ from olapdb.functions.casts import numbers, times, timestamps
 from olapdb.functions.casts import text as cast_text
 from olapdb.functions.casts.numbers import first_bad
 from olapdb.functions.kernels import columns
-from olapdb.functions.strings import text
+from olapdb.functions.strings import rendering
 
 Cast: TypeAlias = Callable[[pa.Array, types.DataType, types.DataType], pa.Array]
 """A plain CAST of an array without nulls."""
@@ -145,7 +145,7 @@ def _refuse(
     row = first_bad(bad)
     if row is None:
         return
-    shown = text.display_array(array.slice(row, 1), source, zone)[0].as_py()
+    shown = rendering.display_array(array.slice(row, 1), source, zone)[0].as_py()
     value = repr(shown) if isinstance(source, types.String | types.FixedString) else shown
     raise CannotConvertType(f"Cannot convert {value} to {target}: {why}.", hint=HINT).at_row(row)
 
@@ -179,7 +179,7 @@ def _and_back(
     again = cast(made, target, source)
     changed = first_bad(np.asarray(pc.not_equal(again, array)))
     if changed is not None:
-        became = text.display_array(made.slice(changed, 1), target, zone)[0].as_py()
+        became = rendering.display_array(made.slice(changed, 1), target, zone)[0].as_py()
         at = np.arange(len(array)) == changed
         _refuse(at, array, source, target, zone, f"it would become {became}")
     return made

@@ -11,18 +11,18 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from olapdb.functions.aggregates import segments
+from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
 from olapdb.types import plain
 
 
 @dataclass(frozen=True)
-class Deviation(Aggregate):
+class Variance(Aggregate):
     """State: Tuple(count UInt64, mean Float64, squares Float64)."""
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        arguments, groups = segments.present(arguments, groups)
+        arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         array = arguments[0]
         if pa.types.is_decimal(array.type):
             array = array.cast(pa.float64())
@@ -51,15 +51,15 @@ class Deviation(Aggregate):
     def _combined(
         self, counts: np.ndarray, means: np.ndarray, squares: np.ndarray, groups: Groups
     ) -> pa.Array:
-        total = segments.sum_floats(counts, groups)
+        total = group_kernels.sum_floats(counts, groups)
         with np.errstate(divide="ignore", invalid="ignore"):
-            weighted = segments.sum_floats(np.where(counts > 0, counts * means, 0.0), groups)
+            weighted = group_kernels.sum_floats(np.where(counts > 0, counts * means, 0.0), groups)
             mean = np.where(total > 0, weighted / total, 0.0)
             apart = means - mean[groups.codes]
             spread = np.where(counts > 0, squares + counts * apart * apart, 0.0)
         fields = [
             columns.from_values(total, pa.uint64()),
             columns.from_values(mean, pa.float64()),
-            columns.from_values(segments.sum_floats(spread, groups), pa.float64()),
+            columns.from_values(group_kernels.sum_floats(spread, groups), pa.float64()),
         ]
         return columns.structs_from(fields, self.state_type.arrow)

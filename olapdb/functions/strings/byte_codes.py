@@ -12,8 +12,14 @@ from olapdb.errors import CannotParse
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels import columns, slices
 from olapdb.functions.scalar import Invocation, ScalarDefinition, define, illegal
-from olapdb.functions.strings import text
-from olapdb.functions.strings.base import TEXT, integers, integers_rule, mapped, text_rule
+from olapdb.functions.strings import rendering
+from olapdb.functions.strings.arguments import (
+    TEXT_TYPES,
+    integers,
+    integers_rule,
+    text_kernel,
+    text_rule,
+)
 from olapdb.types import INT32, STRING, UUID, Array, DataType, Date, DateTime, Decimal, Map
 
 
@@ -37,11 +43,11 @@ def _char(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 def _hexed(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     array = arrays[0]
-    if isinstance(call.types[0], TEXT):
+    if isinstance(call.types[0], TEXT_TYPES):
         offsets, data = columns.bytes_of(columns.binary(array))
-        return columns.strings_from(offsets * 2, text.hex_matrix(data[:, None]).reshape(-1))
+        return columns.strings_from(offsets * 2, rendering.hex_matrix(data[:, None]).reshape(-1))
     if isinstance(call.types[0], UUID):
-        return columns.text(columns.binary(_all_digits(text.fixed_bytes(array))))
+        return columns.text(columns.binary(_all_digits(rendering.fixed_bytes(array))))
     if isinstance(call.types[0], Decimal):
         return _all_digits(_decimal_bytes(array, call.types[0].precision))
     values = columns.numpy_values(array)
@@ -63,13 +69,15 @@ def _significant(values: np.ndarray) -> pa.Array:
     kept = np.arange(raw.shape[1])[None, :] >= np.argmax(nonzero, axis=1)[:, None]
     kept = np.repeat(kept, 2, axis=1)
     return columns.strings_from(
-        columns.offsets_from_counts(kept.sum(axis=1)), text.hex_matrix(raw)[kept]
+        columns.offsets_from_counts(kept.sum(axis=1)), rendering.hex_matrix(raw)[kept]
     )
 
 
 def _all_digits(raw: np.ndarray) -> pa.Array:
     offsets = np.arange(len(raw) + 1, dtype=np.int64) * 2 * raw.shape[1]
-    return columns.strings_from(offsets, text.hex_matrix(np.ascontiguousarray(raw)).reshape(-1))
+    return columns.strings_from(
+        offsets, rendering.hex_matrix(np.ascontiguousarray(raw)).reshape(-1)
+    )
 
 
 def _decimal_bytes(array: pa.Array, precision: int) -> np.ndarray:
@@ -104,5 +112,5 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
     define("ascii", text_rule(INT32), _ascii, insensitive=True),
     define("char", integers_rule, _char, count=(1, None), insensitive=True),
     define("hex", _hex_rule, _hexed, insensitive=True),
-    define("unhex", text_rule(STRING), mapped(_unhex), insensitive=True),
+    define("unhex", text_rule(STRING), text_kernel(_unhex), insensitive=True),
 )

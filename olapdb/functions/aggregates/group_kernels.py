@@ -23,13 +23,13 @@ _LONG_DIGITS = 18
 """A decimal of so many is its own low half."""
 
 
-def present(arguments: Sequence[pa.Array], groups: Groups) -> tuple[list[pa.Array], Groups]:
+def drop_null_rows(arguments: Sequence[pa.Array], groups: Groups) -> tuple[list[pa.Array], Groups]:
     """The rows in which no argument is null: aggregates skip the others."""
     valid = columns.all_valid(arguments, len(groups.codes))
-    return kept(arguments, groups, valid)
+    return filter_rows(arguments, groups, valid)
 
 
-def kept(
+def filter_rows(
     arguments: Sequence[pa.Array], groups: Groups, keep: np.ndarray | None
 ) -> tuple[list[pa.Array], Groups]:
     """The rows that `keep` marks; all of them where it is None."""
@@ -57,7 +57,7 @@ def sum_floats(values: np.ndarray, groups: Groups) -> np.ndarray:
 def sum_decimals(array: pa.Array, groups: Groups) -> pa.Array:
     """Exact sums of decimals, modulo the width of their type, by limbs of 32 bits."""
     words = 2 if pa.types.is_decimal128(array.type) else 4
-    limbs = limbs_of(array, 2 * words)
+    limbs = decimal_limbs(array, 2 * words)
     carry = np.zeros(groups.count, np.int64)
     out = np.zeros((groups.count, 2 * words), np.uint32)
     for at in range(2 * words):
@@ -69,7 +69,7 @@ def sum_decimals(array: pa.Array, groups: Groups) -> pa.Array:
     return pa.Array.from_buffers(array.type, groups.count, [None, pa.py_buffer(out)])
 
 
-def limbs_of(array: pa.Array, count: int) -> np.ndarray:
+def decimal_limbs(array: pa.Array, count: int) -> np.ndarray:
     """Decimals as `count` limbs of 32 bits, two's complement, the lowest first."""
     buffer = array.buffers()[1]
     if buffer is None or not len(array):
@@ -80,14 +80,14 @@ def limbs_of(array: pa.Array, count: int) -> np.ndarray:
 
 def extreme_rows(keys: np.ndarray, groups: Groups, *, largest: bool) -> np.ndarray:
     """For each group a row whose key is its smallest (largest), -1 for a group without rows."""
-    best = extremes(keys, groups, largest=largest)
+    best = extreme_keys(keys, groups, largest=largest)
     rows = np.full(groups.count, _NO_ROW, np.int64)
     hit = np.flatnonzero(keys == best[groups.codes])
     rows[groups.codes[hit]] = hit
     return rows
 
 
-def extremes(keys: np.ndarray, groups: Groups, *, largest: bool) -> np.ndarray:
+def extreme_keys(keys: np.ndarray, groups: Groups, *, largest: bool) -> np.ndarray:
     """The smallest (largest) integer key of each group; the worst of its type without rows."""
     limits = np.iinfo(keys.dtype)
     if groups.count == 1 and len(keys):
@@ -110,7 +110,7 @@ def sortable_bits(values: np.ndarray) -> np.ndarray:
     return np.where(bits < 0, ~bits ^ np.int64(np.iinfo(np.int64).min), bits)
 
 
-def comparable(array: pa.Array) -> np.ndarray:
+def order_keys(array: pa.Array) -> np.ndarray:
     """Integers that compare as the values of a column without nulls do: themselves where they are
     numbers or times or fit into 64 bits as decimals do, sortable bits of floats, else ranks among
     the column's values."""
@@ -121,7 +121,7 @@ def comparable(array: pa.Array) -> np.ndarray:
         return columns.numpy_values(array)
     if pa.types.is_decimal128(arrow) and arrow.precision <= _LONG_DIGITS:
         return _low_halves(array)
-    return rank([array]).ranks
+    return rank_rows([array]).ranks
 
 
 def _low_halves(array: pa.Array) -> np.ndarray:
@@ -144,7 +144,7 @@ class Ranking:
         return len(self.rows)
 
 
-def rank(arguments: Sequence[pa.Array]) -> Ranking:
+def rank_rows(arguments: Sequence[pa.Array]) -> Ranking:
     """Ranks of the rows by their values, columns from left to right; no nulls in them."""
     ranking = _rank_one(arguments[0])
     for one in arguments[1:]:
@@ -167,7 +167,7 @@ def _rank_one(array: pa.Array) -> Ranking:
     if pa.types.is_floating(array.type):
         array = pa.array(sortable_bits(columns.numpy_values(array)))
     elif pa.types.is_struct(array.type):
-        return rank(columns.struct_fields(array))
+        return rank_rows(columns.struct_fields(array))
     elif pa.types.is_list(array.type):
         array = _list_keys(array)
     elif pa.types.is_boolean(array.type):
@@ -200,7 +200,7 @@ def _list_keys(array: pa.Array) -> pa.Array:
     return columns.binary(columns.strings_from(offsets * 8, data))
 
 
-def distinct(ranking: Ranking, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
+def distinct_ranks(ranking: Ranking, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
     """The distinct (group, value) pairs, sorted: (offsets of the groups, rank of each value)."""
     if not ranking.count:
         return np.zeros(groups.count + 1, np.int64), np.zeros(0, np.int64)
@@ -215,7 +215,7 @@ def distinct(ranking: Ranking, groups: Groups) -> tuple[np.ndarray, np.ndarray]:
     return columns.offsets_from_counts(np.bincount(owners, minlength=groups.count)), ranks
 
 
-def distinct_numbers(array: pa.Array, groups: Groups) -> tuple[np.ndarray, np.ndarray] | None:
+def distinct_integers(array: pa.Array, groups: Groups) -> tuple[np.ndarray, np.ndarray] | None:
     """As `distinct`, but with the values themselves, of whole numbers and times; None where to rank
     them is as good: they are spread widely in many groups, or of another type."""
     if not (pa.types.is_integer(array.type) or pa.types.is_temporal(array.type)) or not len(array):
@@ -258,6 +258,6 @@ def _unique(values: np.ndarray) -> np.ndarray:
     return ordered[fresh]
 
 
-def regroup(offsets: np.ndarray, groups: Groups) -> Groups:
+def element_groups(offsets: np.ndarray, groups: Groups) -> Groups:
     """The groups of list elements, by the groups of their lists."""
     return Groups(np.repeat(groups.codes, np.diff(offsets)), groups.count)

@@ -1,4 +1,4 @@
-"""Arrays as a whole: sums, order, distinct values, slices, ranges. Lambdas are not here."""
+"""Functions that cut, extend, flatten and generate arrays."""
 
 from __future__ import annotations
 
@@ -7,39 +7,18 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from olapdb.errors import ArgumentOutOfBound, IllegalTypeOfArgument
+from olapdb.errors import ArgumentOutOfBound
 from olapdb.functions import scalar
-from olapdb.functions.arrays.basic import array_call, concatenation
-from olapdb.functions.arrays.search import counts_of, null_ranks
-from olapdb.functions.base import Argument, Column, Environment, Groups, ScalarCall
+from olapdb.functions.arrays.construction import resolve_array, resolve_concatenation
+from olapdb.functions.base import Argument, Column, Environment, ScalarCall
+from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.kernels import columns
-from olapdb.functions.kernels.supertypes import common_type, sum_type
+from olapdb.functions.kernels.supertypes import common_type
 from olapdb.functions.kernels.values import default_value
 from olapdb.functions.numeric.conditional import plain_lc
-from olapdb.types import (
-    FLOAT64,
-    UINT32,
-    Array,
-    Boolean,
-    DataType,
-    Date,
-    DateTime,
-    Decimal,
-    Float,
-    Integer,
-    Map,
-    Nothing,
-    String,
-    Tuple,
-    is_nullable,
-    make_nullable,
-    plain,
-)
+from olapdb.types import Array, DataType, Date, DateTime, Float, Integer, String, plain
 
 _SIZE_MAX = 500_000_000
-
-
-# --- whole arrays -------------------------------------------------------------------------------
 
 
 def _array_rule(
@@ -52,92 +31,6 @@ def _array_rule(
         return result(first)
 
     return rule
-
-
-def _numeric(name: str, inner: DataType) -> DataType:
-    one = plain(inner)
-    if is_nullable(inner) or not isinstance(one, Integer | Float | Decimal | Boolean):
-        raise IllegalTypeOfArgument(f"Illegal type Array({inner}) of argument of function {name}.")
-    return one
-
-
-def _folding(kind: str) -> scalar.Kernel:
-    """arraySum, arrayAvg, arrayMin, arrayMax: the aggregate of each array."""
-
-    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        from olapdb.functions.aggregates.registry import resolve_aggregate
-
-        container = call.types[0]
-        assert isinstance(container, Array)
-        offsets, elements = columns.elements_of(arrays[0])
-        taken = container.inner if kind in ("min", "max") else plain(container.inner)
-        aggregate = resolve_aggregate(kind, (), (taken,))
-        groups = Groups(columns.parents_of(offsets), len(arrays[0]))
-        values = aggregate.finalize(aggregate.state([elements], groups))
-        if kind == "avg":  # of nothing is 0 here, unlike avg()
-            known = columns.numpy_values(values)
-            values = pa.array(np.where(np.diff(offsets) == 0, 0.0, known))
-        return values if values.type == call.result.arrow else values.cast(call.result.arrow)
-
-    return kernel
-
-
-def reversed_lists(array: pa.Array) -> pa.Array:
-    """Each list back to front."""
-    offsets, elements = columns.elements_of(array)
-    owners = columns.parents_of(offsets)
-    order = offsets[owners] + offsets[owners + 1] - 1 - np.arange(len(elements))
-    return columns.lists_from(offsets, elements.take(pa.array(order)))
-
-
-def _reordered(kind: str) -> scalar.Kernel:
-    """arraySort, arrayReverseSort, arrayDistinct, arrayCompact."""
-
-    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        offsets, elements = columns.elements_of(arrays[0])
-        owners = columns.parents_of(offsets)
-        positions = np.arange(len(elements))
-        ranks = null_ranks(elements)
-        if kind in ("sort", "reverseSort"):
-            last = ranks if kind == "sort" else -ranks
-            if pa.types.is_floating(elements.type):  # NaN is above the others, whatever the order
-                last = np.where(np.isnan(columns.numpy_values(elements)), len(ranks) + 1, last)
-            last = np.where(ranks == 0, np.iinfo(np.int64).max, last)
-            order = np.lexsort((positions, last, owners))
-            return columns.lists_from(offsets, elements.take(pa.array(order)))
-        if kind == "distinct":
-            kept = first_occurrences(owners, ranks) & (ranks > 0)
-        else:
-            kept = np.ones(len(elements), bool)
-            kept[1:] = (owners[1:] != owners[:-1]) | (ranks[1:] != ranks[:-1])
-        counts = np.bincount(owners[kept], minlength=len(arrays[0]))
-        return columns.lists_from(
-            columns.offsets_from_counts(counts), elements.filter(pa.array(kept))
-        )
-
-    return kernel
-
-
-def first_occurrences(owners: np.ndarray, ranks: np.ndarray) -> np.ndarray:
-    """Which elements are the first of their rank in their array."""
-    span = int(ranks.max()) + 1 if len(ranks) else 1
-    _, first = np.unique(owners * span + ranks, return_index=True)
-    kept = np.zeros(len(ranks), bool)
-    kept[first] = True
-    return kept
-
-
-def _uniq(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    offsets, elements = columns.elements_of(arrays[0])
-    kept = first_occurrences(columns.parents_of(offsets), null_ranks(elements))
-    return columns.from_values(counts_of(offsets, kept, call.rows), pa.uint32())
-
-
-def _enumerate(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    offsets, _ = columns.elements_of(arrays[0])
-    owners = columns.parents_of(offsets)
-    places = np.arange(len(owners)) - offsets[owners] + 1
-    return columns.lists_from(offsets, columns.from_values(places, pa.uint32()))
 
 
 def _slice(name: str, arguments: Sequence[Argument]) -> ScalarCall:
@@ -168,8 +61,8 @@ def _push(*, back: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
         order = (
             [arguments[0], Argument(single_type)] if back else [Argument(single_type), arguments[0]]
         )
-        joined = concatenation(name, order)
-        wrap = array_call("array", [arguments[1]])
+        joined = resolve_concatenation(name, order)
+        wrap = resolve_array("array", [arguments[1]])
 
         def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
             one = wrap.kernel([values[1]], rows, environment)
@@ -223,7 +116,7 @@ def _range(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         step = numbers[2] if len(numbers) > 2 else np.ones(len(arrays[0]), np.int64)
         if (step == 0).any():
             raise ArgumentOutOfBound("The step of range must not be 0.")
-        bounded(name, np.ceil((end.astype(np.float64) - start) / step))
+        require_list_size(name, np.ceil((end.astype(np.float64) - start) / step))
         counts = np.maximum(-((start - end) // step), 0)
         offsets = columns.offsets_from_counts(counts)
         owners = columns.parents_of(offsets)
@@ -233,7 +126,7 @@ def _range(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     return scalar.usual(name, arguments, Array(inner), kernel)
 
 
-def bounded(name: str, sizes: np.ndarray) -> None:
+def require_list_size(name: str, sizes: np.ndarray) -> None:
     """ArgumentOutOfBound for arrays of these sizes (those below 0 are empty) that no memory could
     hold; added up as floats, which do not wrap."""
     elements = float(np.maximum(sizes, 0).sum(dtype=np.float64))
@@ -249,7 +142,7 @@ def _with_constant(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         constant = all(isinstance(v, pa.Scalar) for v in values)
         count, elements = (columns.as_array(v, 1 if constant else rows) for v in values)
         counts = np.maximum(columns.numpy_values(count).astype(np.int64), 0)
-        bounded(name, counts)
+        require_list_size(name, counts)
         offsets = columns.offsets_from_counts(counts)
         made = columns.lists_from(offsets, elements.take(pa.array(columns.parents_of(offsets))))
         return made[0] if constant else made
@@ -264,36 +157,50 @@ def _empty_array(inner: DataType) -> Callable[[str, Sequence[Argument]], ScalarC
     return resolve
 
 
-def _sum_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    return sum_type(_numeric(name, _inner(name, types[0])))
-
-
-def _avg_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    _numeric(name, _inner(name, types[0]))
-    return FLOAT64
-
-
-def _extreme_rule(
-    name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]
-) -> DataType:
-    inner = plain(_inner(name, types[0]))
-    if isinstance(inner, Array | Tuple | Map | Nothing):
-        raise scalar.illegal(name, types[0], "an Array of single values")
-    return make_nullable(inner) if is_nullable(_inner(name, types[0])) else inner
-
-
-def _inner(name: str, data_type: DataType) -> DataType:
-    if not isinstance(data_type, Array):
-        raise scalar.illegal(name, data_type, "an Array")
-    return data_type.inner
-
-
 def _itself(array: Array) -> DataType:
     return array
 
 
-def _not_null_elements(array: Array) -> DataType:
-    return Array(plain(array.inner))
+def _resize(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """arrayResize(a, size[, extender]); a negative size fills, or cuts, on the left."""
+    container = plain(arguments[0].type)
+    if not isinstance(container, Array):
+        raise scalar.illegal(name, container, "an Array")
+    scalar.require(name, [plain(arguments[1].type)], Integer, "an integer")
+    own = plain_lc(container.inner)
+    inner = own if len(arguments) < 3 else common_type([own, plain_lc(arguments[2].type)])
+
+    def kernel(values: Sequence[Column], rows: int, environment: Environment) -> Column:
+        constant = all(isinstance(v, pa.Scalar) for v in values)
+        count = 1 if constant else rows
+        lists, wanted, *extender = (columns.as_array(v, count) for v in values)
+        offsets, elements = columns.elements_of(lists)
+        given = cast_column(elements, container.inner, inner, environment, strict=False)
+        if extender:
+            filler = cast_column(extender[0], arguments[2].type, inner, environment, strict=False)
+        else:
+            filler = columns.as_array(default_value(inner), 1)
+        sizes = columns.numpy_values(wanted).astype(np.int64)
+        require_list_size(name, np.abs(sizes.astype(np.float64)))
+        made = _resized(offsets, columns.single(given), sizes, columns.single(filler))
+        return made[0] if constant else made
+
+    return ScalarCall(name, Array(inner), kernel)
+
+
+def _resized(
+    offsets: np.ndarray, elements: pa.Array, sizes: np.ndarray, filler: pa.Array
+) -> pa.Array:
+    out = columns.offsets_from_counts(np.abs(sizes))
+    owners = columns.parents_of(out)
+    places = np.arange(len(owners)) - out[owners]
+    lengths = np.diff(offsets)
+    at = places + np.where(sizes < 0, lengths + sizes, 0)[owners]
+    inside = (at >= 0) & (at < lengths[owners])
+    fill = len(elements) + (owners if len(filler) > 1 else 0)
+    rows = np.where(inside, offsets[:-1][owners] + at, fill)
+    both = pa.concat_arrays([elements, filler])
+    return columns.lists_from(out, both.take(pa.array(rows)))
 
 
 _EMPTY_ARRAYS: tuple[DataType, ...] = (
@@ -313,21 +220,11 @@ DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
     scalar.custom("arrayPushFront", _push(back=False), count=2),
     scalar.define("arrayPopBack", _array_rule(_itself), _pop(back=True)),
     scalar.define("arrayPopFront", _array_rule(_itself), _pop(back=False)),
-    scalar.define("arraySum", _sum_rule, _folding("sum")),
-    scalar.define("arrayAvg", _avg_rule, _folding("avg")),
-    scalar.define("arrayMin", _extreme_rule, _folding("min")),
-    scalar.define("arrayMax", _extreme_rule, _folding("max")),
-    scalar.define("arraySort", _array_rule(_itself), _reordered("sort")),
-    scalar.define("arrayReverseSort", _array_rule(_itself), _reordered("reverseSort")),
-    scalar.define("arrayReverse", _array_rule(_itself), lambda a, call: reversed_lists(a[0])),
-    scalar.define("arrayDistinct", _array_rule(_not_null_elements), _reordered("distinct")),
-    scalar.define("arrayCompact", _array_rule(_itself), _reordered("compact")),
-    scalar.define("arrayUniq", _array_rule(lambda a: UINT32), _uniq),
-    scalar.define("arrayEnumerate", _array_rule(lambda a: Array(UINT32)), _enumerate),
     scalar.define(
         "arrayFlatten", _array_rule(_flat_type), _flatten, aliases=("flatten",), insensitive=True
     ),
     scalar.custom("range", _range, count=(1, 3)),
+    scalar.custom("arrayResize", _resize, count=(2, 3)),
     scalar.custom("arrayWithConstant", _with_constant, count=2),
     *(scalar.custom(f"emptyArray{t.name}", _empty_array(t), count=0) for t in _EMPTY_ARRAYS),
 )

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from olapdb.errors import BadArguments, CannotCompileRegexp
 from olapdb.functions.kernels import columns, slices
 from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, define
-from olapdb.functions.strings.base import DOT_MATCHES_ALL, REST, integers, text_rule
+from olapdb.functions.strings.arguments import DOT_MATCHES_ALL, TO_THE_END, integers, text_rule
 from olapdb.types import STRING, UINT8, UINT64
 
 
@@ -25,7 +25,9 @@ def _position(*, utf8: bool = False, ignore_case: bool = False, swapped: bool = 
         if len(arrays) > 2:
             skipped = np.maximum(integers(arrays[2]) - 1, 0)
             beyond = skipped > slices.lengths_of(haystack, utf8=utf8)
-            haystack = slices.pieces(haystack, skipped, np.full(len(haystack), REST), utf8=utf8)
+            haystack = slices.pieces(
+                haystack, skipped, np.full(len(haystack), TO_THE_END), utf8=utf8
+            )
         found = slices.find(haystack, needle)
         if utf8:
             before = slices.pieces(

@@ -12,8 +12,8 @@ from olapdb.functions.kernels import columns
 from olapdb.functions.scalar import Invocation, Kernel, require
 from olapdb.types import STRING, DataType, FixedString, Integer, String
 
-TEXT = (String, FixedString)
-REST = np.int64(2**62)
+TEXT_TYPES = (String, FixedString)
+TO_THE_END = np.int64(2**62)
 """A count that reaches to the end of any string."""
 DOT_MATCHES_ALL = "(?s)"
 """Begins every regular expression: as in ClickHouse `.` matches a line break too."""
@@ -25,7 +25,7 @@ def text_rule(
     """The type rule of a function of so many strings, then integers."""
 
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        require(name, types[:texts], TEXT, "a String")
+        require(name, types[:texts], TEXT_TYPES, "a String")
         require(name, types[texts:], Integer, "an integer")
         return result
 
@@ -39,7 +39,7 @@ def integers_rule(
     return STRING
 
 
-def mapped(function: Callable[[pa.Array], pa.Array]) -> Kernel:
+def text_kernel(function: Callable[[pa.Array], pa.Array]) -> Kernel:
     """The kernel of a function of one string, from its array of text."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
@@ -52,7 +52,7 @@ def integers(array: pa.Array) -> np.ndarray:
     return columns.numpy_values(array).astype(np.int64)
 
 
-def sizes(array: pa.Array) -> np.ndarray:
+def saturated_integers(array: pa.Array) -> np.ndarray:
     """As int64; what is beyond it is its end, where `integers` wraps."""
     values = columns.numpy_values(array)
     if values.dtype == np.uint64:

@@ -128,11 +128,11 @@ def _digits(values: np.ndarray, high: int, width: int) -> pa.Array:
 _ZERO = np.uint8(ord("0"))
 
 
-def nested(array: pa.Array, data_type: types.DataType, zone: str = "UTC") -> pa.Array:
+def display_nested(array: pa.Array, data_type: types.DataType, zone: str = "UTC") -> pa.Array:
     """The values as printed inside an array, tuple or map: quoted, NULL as the word."""
     inner = types.plain(data_type)
     if isinstance(inner, types.String | types.FixedString):
-        shown = quoted(columns.text(array))
+        shown = quote_strings(columns.text(array))
     else:
         shown = display_array(array, inner, zone)
         if isinstance(
@@ -142,7 +142,7 @@ def nested(array: pa.Array, data_type: types.DataType, zone: str = "UTC") -> pa.
     return pc.fill_null(shown, "NULL") if shown.null_count else shown
 
 
-def quoted(array: pa.Array) -> pa.Array:
+def quote_strings(array: pa.Array) -> pa.Array:
     """Strings as literals: 'it\\'s'."""
     for plain_text, escaped in _ESCAPES:
         array = pc.replace_substring(array, plain_text, escaped)
@@ -241,14 +241,14 @@ def _masked(shown: pa.Array, array: pa.Array) -> pa.Array:
 
 def _lists(array: pa.Array, element: types.DataType, zone: str) -> pa.Array:
     offsets, elements = columns.elements_of(array)
-    return _masked(_joined(offsets, nested(elements, element, zone), "[", "]"), array)
+    return _masked(_joined(offsets, display_nested(elements, element, zone), "[", "]"), array)
 
 
 def _tuples(array: pa.Array, data_type: types.Tuple, zone: str) -> pa.Array:
     fields = columns.struct_fields(array)
     if not fields:
         return pa.array(["()"] * len(array), pa.string())
-    pieces = [nested(f, t, zone) for f, t in zip(fields, data_type.elements, strict=True)]
+    pieces = [display_nested(f, t, zone) for f, t in zip(fields, data_type.elements, strict=True)]
     inside = pc.binary_join_element_wise(*pieces, ",") if len(pieces) > 1 else pieces[0]
     return _masked(pc.binary_join_element_wise("(", inside, ")", ""), array)
 
@@ -256,7 +256,7 @@ def _tuples(array: pa.Array, data_type: types.Tuple, zone: str) -> pa.Array:
 def _maps(array: pa.Array, data_type: types.Map, zone: str) -> pa.Array:
     offsets = columns.offsets_of(array)
     start, stop = int(offsets[0]), int(offsets[-1])
-    keys = nested(array.keys.slice(start, stop - start), data_type.key, zone)
-    items = nested(array.items.slice(start, stop - start), data_type.value, zone)
+    keys = display_nested(array.keys.slice(start, stop - start), data_type.key, zone)
+    items = display_nested(array.items.slice(start, stop - start), data_type.value, zone)
     pairs = pc.binary_join_element_wise(keys, items, ":")
     return _masked(_joined(offsets - start, pairs, "{", "}"), array)

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from olapdb.functions.aggregates import segments
+from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
 from olapdb.types import plain
 
 
 @dataclass(frozen=True)
-class Comovement(Aggregate):
+class Covariance(Aggregate):
     """State: Tuple(count UInt64, left Float64, right Float64, products Float64), the means and the
     sum of products of deviations; of corr the two sums of squares behind them."""
 
@@ -27,7 +27,7 @@ class Comovement(Aggregate):
         return self.state_type.function == "corr"
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
-        arguments, groups = segments.present(arguments, groups)
+        arguments, groups = group_kernels.drop_null_rows(arguments, groups)
         left, right = (columns.numpy_values(one).astype(np.float64) for one in arguments)
         nothing = [np.zeros(len(left))] * (3 if self.correlates else 1)
         return self._combined([np.ones(len(left)), left, right, *nothing], groups)
@@ -51,11 +51,11 @@ class Comovement(Aggregate):
     def _combined(self, parts: Sequence[np.ndarray], groups: Groups) -> pa.Array:
         counts, left, right, *sums = parts
         there = counts > 0
-        total = segments.sum_floats(counts, groups)
+        total = group_kernels.sum_floats(counts, groups)
         means, apart = [], []
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             for one in (left, right):
-                weighted = segments.sum_floats(np.where(there, counts * one, 0.0), groups)
+                weighted = group_kernels.sum_floats(np.where(there, counts * one, 0.0), groups)
                 means.append(np.where(total > 0, weighted / total, 0.0))
                 apart.append(one - means[-1][groups.codes])
             pairs = ((0, 1), (0, 0), (1, 1))[: len(sums)]
@@ -66,6 +66,7 @@ class Comovement(Aggregate):
         fields = [columns.from_values(total, pa.uint64())]
         fields += [columns.from_values(one, pa.float64()) for one in means]
         fields += [
-            columns.from_values(segments.sum_floats(one, groups), pa.float64()) for one in spread
+            columns.from_values(group_kernels.sum_floats(one, groups), pa.float64())
+            for one in spread
         ]
         return columns.structs_from(fields, self.state_type.arrow)
