@@ -27,7 +27,6 @@ from olapdb.types import (
     Nullable,
     SimpleAggregateFunction,
     Tuple,
-    arrow_schema,
 )
 
 if TYPE_CHECKING:
@@ -137,6 +136,8 @@ class Result:
 
     @cached_property
     def schema(self) -> pa.Schema:
+        from olapdb.types.arrow import arrow_schema  # pyarrow: `olapdb.dbapi` loads none
+
         return arrow_schema(self.names, self.types)
 
     def on_close(self, callback: Callable[[], None]) -> None:
@@ -250,6 +251,8 @@ def from_columns(
 ) -> Result:
     """A result of a few Python values, column by column (SHOW, DESCRIBE, EXPLAIN)."""
     import pyarrow as pa
+
+    from olapdb.types.arrow import arrow_schema  # pyarrow: `olapdb.dbapi` loads none
 
     arrays = [pa.array(c, type=t.arrow) for c, t in zip(columns, types, strict=True)]
     batch = pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(names, types))

@@ -12,7 +12,8 @@ import pyarrow as pa
 from olapdb.config import Settings
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.services import Services
-from olapdb.types import DataType, arrow_schema
+from olapdb.types import DataType
+from olapdb.types.arrow import arrow_schema
 
 SYSTEM_DATABASES = ("system", "information_schema", "INFORMATION_SCHEMA")
 
