@@ -22,8 +22,8 @@ from olapdb.functions.base import (
 )
 from olapdb.functions.casts.cast import cast_column, cast_or_null, store_column
 from olapdb.functions.datetime.zones import with_zone_of
+from olapdb.functions.kernels.constants import constant, default_value
 from olapdb.functions.kernels.supertypes import common_type, literal_type
-from olapdb.functions.kernels.values import constant, default_value
 from olapdb.functions.registry import function_names, is_scalar, resolve_scalar
 from olapdb.functions.strings.text import display, display_array, readable
 from olapdb.types import DataType

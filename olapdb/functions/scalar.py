@@ -17,8 +17,8 @@ import pyarrow as pa
 from olapdb import errors
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall, Volatility
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.supertypes import NULL_TYPE, low_cardinality_result
-from olapdb.functions.kernels.values import default_value
 from olapdb.types import (
     Array,
     DataType,

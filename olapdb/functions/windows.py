@@ -21,8 +21,8 @@ import pyarrow as pa
 from olapdb.errors import BadArguments, NumberOfArgumentsDoesntMatch
 from olapdb.functions.base import Argument
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.supertypes import common_type
-from olapdb.functions.kernels.values import default_value
 from olapdb.functions.scalar import require
 from olapdb.types import FLOAT64, UINT64, DataType, Integer, plain
 

@@ -21,9 +21,9 @@ from olapdb.functions.arrays.search import null_ranks
 from olapdb.functions.arrays.whole import bounded, first_occurrences
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import cast_column
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import columns, decimal_width
+from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.supertypes import common_type, sum_type
-from olapdb.functions.kernels.values import default_value
 from olapdb.functions.numeric.conditional import plain_lc
 from olapdb.functions.scalar import (
     Invocation,
@@ -190,7 +190,7 @@ def _difference(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     first[offsets[:-1][np.diff(offsets) > 0]] = True
     if pa.types.is_decimal(wide):
         before = elements.take(pa.array(np.arange(len(elements)) - ~first))
-        less = columns.decimal_within_bits(pc.subtract(elements, before), wide)
+        less = decimal_width.decimal_within_bits(pc.subtract(elements, before), wide)
         if less is None:
             raise DecimalOverflow(f"A difference of two elements does not fit {result.inner}.")
         return columns.lists_from(offsets, less)

@@ -13,8 +13,8 @@ from olapdb.functions.arrays.basic import array_call, concatenation
 from olapdb.functions.arrays.search import counts_of, null_ranks
 from olapdb.functions.base import Argument, Column, Environment, Groups, ScalarCall
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.supertypes import common_type, sum_type
-from olapdb.functions.kernels.values import default_value
 from olapdb.functions.numeric.conditional import plain_lc
 from olapdb.types import (
     FLOAT64,

@@ -11,9 +11,15 @@ import pyarrow.compute as pc
 
 from olapdb import errors, types
 from olapdb.functions.base import Column, Environment
-from olapdb.functions.casts import lossless, numbers, times, timestamps
-from olapdb.functions.casts import text as cast_text
-from olapdb.functions.kernels import columns
+from olapdb.functions.casts import (
+    lossless,
+    numbers,
+    parse_dates,
+    parse_timestamps,
+    parsing,
+    temporal,
+)
+from olapdb.functions.kernels import calendar, columns
 from olapdb.functions.strings import text
 
 
@@ -147,8 +153,8 @@ def _cast_or_null(
     ):
         texts = columns.unpadded(array)
         if basic:
-            return timestamps.basic_or_null(texts, target, environment.zone)
-        return timestamps.moments_or_null(texts, target, environment.zone)
+            return parse_timestamps.basic_or_null(texts, target, environment.zone)
+        return parse_timestamps.moments_or_null(texts, target, environment.zone)
     try:
         return _cast_strictly(array, source, target, environment)
     except errors.DataError:
@@ -157,9 +163,9 @@ def _cast_or_null(
     distinct = array.dictionary_encode()
     texts = columns.unpadded(distinct.dictionary)
     if isinstance(target, types.Date | types.Date32):
-        like = times.look_like_dates(texts)
+        like = parse_dates.look_like_dates(texts)
     else:
-        like = cast_text.look_like(texts, target)
+        like = parsing.look_like(texts, target)
     made = _halved(distinct.dictionary.filter(pa.array(like)), source, target, environment)
     return columns.scatter(made, like).take(distinct.indices)
 
@@ -184,7 +190,7 @@ def _cast_strictly(
     array: pa.Array, source: types.DataType, target: types.DataType, environment: Environment
 ) -> pa.Array:
     if isinstance(source, types.String) and isinstance(target, types.Integer):
-        return cast_text.parse_integers(array, target, wrap=False)
+        return parsing.parse_integers(array, target, wrap=False)
     return _cast(array, source, target, environment, _STRICT)
 
 
@@ -211,7 +217,7 @@ def _converted(
     environment: Environment,
     rule: _Rule,
 ) -> pa.Array:
-    number = times.is_number_type(source)
+    number = types.is_number(source)
     match target:
         case types.String():
             shown = text.display_array(array, source, environment.zone)
@@ -236,24 +242,28 @@ def _converted(
             return numbers.to_decimal(array.cast(pa.uint8()), source, target)
         case types.Decimal() if number:
             return numbers.to_decimal(array, source, target)
-        case types.Integer() | types.Float() | types.Boolean() if isinstance(source, times.Timed):
-            return times.from_time(array, source, target)
+        case types.Integer() | types.Float() | types.Boolean() if isinstance(
+            source, temporal.Timed
+        ):
+            return temporal.from_time(array, source, target)
         case types.Decimal() if isinstance(source, types.DateTime64 | types.DateTime):
             return _time_to_decimal(array, source, target)
         case types.Date() | types.Date32() if isinstance(source, types.String | types.FixedString):
-            return times.parse_dates(columns.unpadded(array), target)
+            return parse_dates.parse_dates(columns.unpadded(array), target)
         case types.DateTime() | types.DateTime64() if isinstance(
             source, types.String | types.FixedString
         ):
-            return timestamps.parse_datetimes(columns.unpadded(array), target, environment.zone)
+            return parse_timestamps.parse_datetimes(
+                columns.unpadded(array), target, environment.zone
+            )
         case types.Date() | types.Date32() | types.DateTime() | types.DateTime64() if (
-            number or isinstance(source, times.Timed)
+            number or isinstance(source, temporal.Timed)
         ):
-            return times.to_time(array, source, target, environment.zone)
+            return temporal.to_time(array, source, target, environment.zone)
         case types.FixedString() if isinstance(source, types.String | types.FixedString):
-            return cast_text.to_fixed(array, target)
+            return parsing.to_fixed(array, target)
         case types.UUID() if isinstance(source, types.String | types.FixedString):
-            return cast_text.parse_uuids(columns.unpadded(array), target)
+            return parsing.parse_uuids(columns.unpadded(array), target)
         case types.Array() | types.Tuple() | types.Map():
             return _cast_nested(array, source, target, environment, rule)
         case types.AggregateFunction() if isinstance(source, types.AggregateFunction):
@@ -275,17 +285,17 @@ def _no_conversion(
 def _parse(array: pa.Array, target: types.DataType) -> pa.Array:
     match target:
         case types.Integer():
-            return cast_text.parse_integers(array, target)
+            return parsing.parse_integers(array, target)
         case types.Float():
-            return cast_text.parse_floats(array, target)
+            return parsing.parse_floats(array, target)
         case types.Decimal():
-            return cast_text.parse_decimals(array, target)
+            return parsing.parse_decimals(array, target)
         case _:
-            return cast_text.parse_bools(array)
+            return parsing.parse_bools(array)
 
 
 def _time_to_decimal(array: pa.Array, source: types.DataType, target: types.Decimal) -> pa.Array:
-    ticks = times.ticks_per_second(source)
+    ticks = calendar.ticks_per_second(source)
     values = pa.array(columns.numpy_values(array)).cast(pa.decimal256(20, 0))
     scale = len(str(ticks)) - 1
     return numbers.to_decimal(
@@ -317,7 +327,7 @@ def _cast_nested(
             cast = _elements(elements, offsets, source.inner, target.inner, environment, rule)
             return columns.lists_from(offsets, cast)
         case (types.String(), types.Array()):
-            lists, now = cast_text.parse_arrays(array, target)
+            lists, now = parsing.parse_arrays(array, target)
             return lists if now == target else _cast_nested(lists, now, target, environment, rule)
         case (types.Tuple(), types.Tuple()) if len(source.elements) == len(target.elements):
             fields = zip(

@@ -11,13 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb import types
-from olapdb.errors import ArgumentOutOfBound, BadArguments, CannotConvertType
+from olapdb.errors import ArgumentOutOfBound, BadArguments, CannotConvertType, TypeMismatch
+from olapdb.functions.aggregates.registry import state_representation
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
-from olapdb.functions.casts import cast, times
+from olapdb.functions.casts import cast
 from olapdb.functions.datetime.zones import own_zone, with_zone_of
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import calendar, columns
+from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.supertypes import NULL_TYPE
-from olapdb.functions.kernels.values import default_value
 from olapdb.functions.scalar import (
     ScalarDefinition,
     constant_integer,
@@ -129,7 +130,7 @@ def _is_monotonic(source: types.DataType, target: types.DataType) -> bool:
         case types.Integer(), types.Integer():
             return target.minimum <= source.minimum and source.maximum <= target.maximum
         case types.Integer(), types.Date():
-            return source.maximum <= times.DATE_MAX
+            return source.maximum <= calendar.DATE_MAX
         case types.Integer(), types.Date32():
             return source.bits <= _DAYS_BITS_MAX
         case types.DateTime(), types.Date() | types.Date32():
@@ -154,8 +155,6 @@ def _check_possible(name: str, source: types.DataType, target: types.DataType) -
 
 @lru_cache(maxsize=1_024)
 def _is_possible(source: types.DataType, target: types.DataType) -> bool:
-    from olapdb.errors import TypeMismatch
-
     try:
         cast.cast_column(pa.nulls(0, source.arrow), source, target, Environment(), strict=True)
     except TypeMismatch:
@@ -288,9 +287,7 @@ def _to_time_zone(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 
 def _named_type(name: str, arguments: Sequence[Argument]) -> types.DataType:
-    from olapdb.functions import parse_type
-
-    return parse_type(constant_text(name, arguments, 1, "the type"))
+    return types.parse_type(constant_text(name, arguments, 1, "the type"), state_representation)
 
 
 def _cast(name: str, arguments: Sequence[Argument]) -> ScalarCall:

@@ -25,10 +25,9 @@ import pyarrow.compute as pc
 
 from olapdb import types
 from olapdb.errors import CannotConvertType
-from olapdb.functions.casts import numbers, times, timestamps
-from olapdb.functions.casts import text as cast_text
+from olapdb.functions.casts import numbers, parse_dates, parse_timestamps, parsing
 from olapdb.functions.casts.numbers import first_bad
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import calendar, columns
 from olapdb.functions.strings import text
 
 Cast: TypeAlias = Callable[[pa.Array, types.DataType, types.DataType], pa.Array]
@@ -77,9 +76,9 @@ def keeps_all(source: types.DataType, target: types.DataType) -> bool:
         case (types.DateTime64(), types.DateTime64()):
             return source.precision <= target.precision <= 6 or source.precision == target.precision
         case (types.Date(), types.Integer()):
-            return target.minimum <= 0 and target.maximum >= times.DATE_MAX
+            return target.minimum <= 0 and target.maximum >= calendar.DATE_MAX
         case (types.DateTime(), types.Integer()):
-            return target.minimum <= 0 and target.maximum >= times.DATETIME_MAX
+            return target.minimum <= 0 and target.maximum >= calendar.DATETIME_MAX
         case (types.FixedString(), types.FixedString()):
             return source.length <= target.length
         case _:
@@ -109,7 +108,7 @@ def convert(
         case (types.Float(), types.Decimal()):
             return _float_to_decimal(array, source, target, zone, cast)
         case (types.DateTime() | types.DateTime64(), types.Decimal()):
-            ticks = types.Decimal(76, len(str(times.ticks_per_second(source))) - 1)
+            ticks = types.Decimal(76, len(str(calendar.ticks_per_second(source))) - 1)
             return convert(cast(array, source, ticks), ticks, target, zone, cast)
         case (_, types.Float()):
             made = cast(array, source, target)
@@ -218,7 +217,7 @@ def _from_text(array: pa.Array, target: types.DataType, zone: str, cast: Cast) -
     written = types.String()
     match target:
         case types.Integer():
-            return cast_text.parse_integers(array, target, wrap=False)
+            return parsing.parse_integers(array, target, wrap=False)
         case types.Float():
             made = cast(array, written, target)
             grown = np.isinf(columns.numpy_values(made))
@@ -231,7 +230,7 @@ def _from_text(array: pa.Array, target: types.DataType, zone: str, cast: Cast) -
             _refuse_places(array, target, zone)
             return made
         case types.Date() | types.Date32():
-            return times.parse_dates(array, target, exact=True)
+            return parse_dates.parse_dates(array, target, exact=True)
         case types.DateTime() | types.DateTime64():
             made = cast(array, written, target)
             _refuse_other_moments(array, made, target, zone)
@@ -244,7 +243,7 @@ def _refuse_places(array: pa.Array, target: types.Decimal, zone: str) -> None:
     """Digits other than 0 behind the last place."""
     if _DOT not in columns.bytes_of(array)[1] and not _has_exponents(array):
         return
-    plainly = cast_text.without_exponents(array) if _has_exponents(array) else array
+    plainly = parsing.without_exponents(array) if _has_exponents(array) else array
     beyond = r"\.[0-9]{" + str(target.scale) + r"}[0-9]*[1-9]"
     longer = np.asarray(pc.match_substring_regex(plainly, beyond))
     _refuse(longer, array, types.String(), target, zone, f"it has more than {target.scale} places")
@@ -269,13 +268,13 @@ def _refuse_other_moments(
         suspect |= np.asarray(pc.match_substring_regex(array, cut))
     values = columns.numpy_values(made)
     if isinstance(target, types.DateTime):
-        suspect |= (values <= 0) | (values >= times.DATETIME_MAX)
+        suspect |= (values <= 0) | (values >= calendar.DATETIME_MAX)
     if not suspect.any():
         return
     rows = np.flatnonzero(suspect)
     finest = types.DateTime64(_NANOSECONDS, getattr(target, "zone", None))
-    fine = timestamps.moments_or_null(array.take(pa.array(rows)), finest, zone)
-    per_tick = 10**_NANOSECONDS // times.ticks_per_second(target)
+    fine = parse_timestamps.moments_or_null(array.take(pa.array(rows)), finest, zone)
+    per_tick = 10**_NANOSECONDS // calendar.ticks_per_second(target)
     valid = np.asarray(fine.is_valid())
     exact = np.where(valid, columns.numpy_values(fine), 0)
     changed = ~valid | (exact != values[rows] * per_tick)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.errors import CannotConvertType, DataError, DecimalOverflow
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import columns, decimal_width
 from olapdb.types import DataType, Decimal, Float, Integer
 
 
@@ -76,7 +76,7 @@ def decimal_rescaled(array: pa.Array, scale: int) -> pa.Array:
     would have more than 76 digits."""
     wide = array.cast(pa.decimal256(DIGITS_MAX, array.type.scale))
     more = scale - array.type.scale
-    if more > 0 and columns.decimal_class(array.type).precision + 1 + more > DIGITS_MAX:
+    if more > 0 and decimal_width.decimal_class(array.type).precision + 1 + more > DIGITS_MAX:
         _refuse_longer(wide, scale)
     return wide.cast(pa.decimal256(DIGITS_MAX, scale), safe=False)
 
@@ -102,7 +102,7 @@ def _refuse_longer(wide: pa.Array, scale: int) -> None:
 
 def to_float(array: pa.Array, source: DataType, target: Float) -> pa.Array:
     if isinstance(source, Decimal):
-        return columns.floats_of_decimals(array).cast(target.arrow, safe=False)
+        return decimal_width.floats_of_decimals(array).cast(target.arrow, safe=False)
     with np.errstate(over="ignore"):
         return columns.from_values(columns.numpy_values(array), target.arrow)
 
@@ -152,7 +152,7 @@ def to_decimal(array: pa.Array, source: DataType, target: Decimal) -> pa.Array:
 
 def fitted(wide: pa.Array, target: Decimal, shown: pa.Array) -> pa.Array:
     """Decimals of the target's scale, checked against its width in bits; `shown` as below."""
-    roomy = columns.decimal_within_bits(wide, target.arrow)
+    roomy = decimal_width.decimal_within_bits(wide, target.arrow)
     return narrowed(wide, target, shown) if roomy is None else roomy
 
 

@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from olapdb.functions.casts.times import DAY, days_from_civil, utc_of_text
 from olapdb.functions.kernels.arrow_buffers import converted
+from olapdb.functions.kernels.calendar import DAY, days_from_civil, utc_of_text
 
 Number: TypeAlias = int | np.ndarray
 """What a part is: 0 where it was not given, else one number of each row."""

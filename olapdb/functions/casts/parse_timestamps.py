@@ -10,21 +10,20 @@ import pyarrow.compute as pc
 
 from olapdb.errors import CannotParse, CannotParseDateTime, DataError, DecimalOverflow
 from olapdb.functions.casts.numbers import first_bad, refuse
-from olapdb.functions.casts.times import (
+from olapdb.functions.casts.parse_dates import POWERS, fixed_digits
+from olapdb.functions.datetime import best_effort_parser
+from olapdb.functions.datetime.best_effort_grammar import FINE, LONGER, WRONG, exist
+from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.calendar import (
     DATETIME_MAX,
     DAY,
-    POWERS,
     cut_precision,
     days_from_civil,
-    fixed_digits,
     ticks_per_second,
     towards_zero,
     utc_of_text,
     zone_of,
 )
-from olapdb.functions.datetime import best_effort_parser
-from olapdb.functions.datetime.best_effort_grammar import FINE, LONGER, WRONG, exist
-from olapdb.functions.kernels import columns
 from olapdb.types import DateTime, DateTime64
 
 BEYOND = 3

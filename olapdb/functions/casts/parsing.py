@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.json as pj
 
 from olapdb import errors, types
 from olapdb.functions.casts.numbers import first_bad, narrowed, refuse
@@ -265,8 +266,6 @@ def to_fixed(array: pa.Array, target: types.FixedString) -> pa.Array:
 def parse_arrays(array: pa.Array, target: types.Array) -> tuple[pa.Array, types.DataType]:
     """Texts like `[1, 2]` or `['a', 'b']` as lists, with the type that their elements have now
     (numbers, or String still to be cast)."""
-    import pyarrow.json as pj
-
     leaf, depth = target.inner, 1
     while isinstance(leaf, types.Array):
         leaf, depth = leaf.inner, depth + 1
