@@ -8,13 +8,13 @@ import pyarrow.compute as pc
 
 from olapdb import types
 from olapdb.errors import CannotConvertType, CannotParse, CannotParseDate
-from olapdb.functions.casts.numbers import first_bad, refuse
+from olapdb.functions.casts.numbers import conversion_error, first_bad
 from olapdb.functions.kernels import calendar, columns
 
 _DATE = r"^(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})(?P<rest>(?:[ T]\d{1,2}:\d{1,2}(?::\d{1,2}(?:\.\d*)?)?)?)$"
 
 
-_LATER = r"[ T].*[1-9]"
+_TIME_OF_DAY = r"[ T].*[1-9]"
 
 
 _PACKED = r"^(?P<y>\d{4})(?P<m>\d{2})(?P<d>\d{2})$"
@@ -23,10 +23,12 @@ _PACKED = r"^(?P<y>\d{4})(?P<m>\d{2})(?P<d>\d{2})$"
 def parse_dates(
     array: pa.Array, target: types.Date | types.Date32, *, exact: bool = False
 ) -> pa.Array:
-    """`2024-01-05`, `20240105`; a time after it is dropped; a day that does not exist runs over
-    into the next month, a month that does not exist gives 1970-01-01 (as ClickHouse does).
-    `exact` refuses all of these but a time of 00:00:00, and days out of range."""
-    try:  # Arrow takes days that exist, written YYYY-MM-DD
+    """Parse dates: `2024-01-05`, `20240105`, or with a time, which is dropped.
+
+    As in ClickHouse a day beyond the end of its month counts into the next, and a month beyond 12
+    gives 1970-01-01. `exact` refuses both, times other than 00:00:00, and days out of range.
+    """
+    try:  # Arrow parses existing days of the form YYYY-MM-DD
         days = columns.numpy_values(array.cast(pa.date32()))
     except pa.ArrowInvalid:
         days = _any_dates(array, target, exact)
@@ -34,12 +36,12 @@ def parse_dates(
     clipped = np.clip(days, *limits)
     beyond = first_bad(clipped != days) if exact else None
     if beyond is not None:
-        raise refuse(CannotConvertType, array, beyond, target, "it is out of range")
+        raise conversion_error(CannotConvertType, array, beyond, target, "it is out of range")
     return columns.from_values(clipped, target.arrow)
 
 
 def _any_dates(array: pa.Array, target: types.Date | types.Date32, exact: bool) -> np.ndarray:
-    """Days since 1970-01-01 of all that `parse_dates` takes."""
+    """Return days since 1970-01-01 of texts in every form that `parse_dates` accepts."""
     digits = fixed_digits(array, 10, (4, 7), "--")
     if digits is not None:
         year, month, day = (
@@ -57,30 +59,31 @@ def _any_dates(array: pa.Array, target: types.Date | types.Date32, exact: bool) 
 
 
 def _refuse_no_days(array: pa.Array, target: types.DataType, exists: np.ndarray) -> None:
-    """Days that are not in the calendar, and moments that are not midnight."""
+    """Raise about the first day that the calendar does not have, or time that is not midnight."""
     bad = first_bad(~exists)
     if bad is not None:
-        raise refuse(CannotParseDate, array, bad, target, "there is no such day")
-    bad = first_bad(np.asarray(pc.match_substring_regex(array, _LATER)))
+        raise conversion_error(CannotParseDate, array, bad, target, "there is no such day")
+    bad = first_bad(np.asarray(pc.match_substring_regex(array, _TIME_OF_DAY)))
     if bad is not None:
-        raise refuse(CannotConvertType, array, bad, target, "a date has no time of day")
+        raise conversion_error(CannotConvertType, array, bad, target, "a date has no time of day")
 
 
 def _scanned_dates(
     array: pa.Array, target: types.DataType
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    found = pc.extract_regex(array, _DATE)
+    """Return (year, month, day) by regular expressions; raise about a text that matches none."""
+    dashed = pc.extract_regex(array, _DATE)
     packed = pc.extract_regex(array, _PACKED)
-    bad = first_bad(~np.asarray(pc.or_(found.is_valid(), packed.is_valid())))
+    bad = first_bad(~np.asarray(pc.or_(dashed.is_valid(), packed.is_valid())))
     if bad is not None:
         value = array[bad].as_py()
         kind = CannotParse if value[:4].isdigit() and len(value) > 8 else CannotParseDate
-        raise refuse(kind, array, bad, target, "a date is written YYYY-MM-DD")
-    return tuple(_group(name, found, packed) for name in ("y", "m", "d"))  # type: ignore[return-value]
+        raise conversion_error(kind, array, bad, target, "a date is written YYYY-MM-DD")
+    return tuple(_group(name, dashed, packed) for name in ("y", "m", "d"))  # type: ignore[return-value]
 
 
 def _group(name: str, *matches: pa.Array) -> np.ndarray:
-    """A named group of the first pattern that matched, as int64; 0 where it is empty."""
+    """Return a named group of the first pattern that matched, as int64; 0 where it is empty."""
     merged = pc.coalesce(
         *(pc.struct_field(m, name) for m in matches if m.type.get_field_index(name) >= 0)
     )
@@ -94,7 +97,10 @@ POWERS = {n: 10 ** np.arange(n - 1, -1, -1, dtype=np.int64) for n in (2, 4)}
 def fixed_digits(
     array: pa.Array, width: int, separators: tuple[int, ...], marks: str
 ) -> np.ndarray | None:
-    """The digits of texts that all have one layout, shape (rows, width), or None."""
+    """Return the digits of texts that all have one layout, shape (rows, width), or None.
+
+    `marks` are the required characters at the positions `separators`, where the digit is 0.
+    """
     offsets, data = columns.bytes_of(array)
     if not len(array) or (np.diff(offsets) != width).any():
         return None
@@ -107,7 +113,7 @@ def fixed_digits(
     return None if ((digits < 0) | (digits > 9)).any() else digits
 
 
-def look_like_dates(array: pa.Array) -> np.ndarray:
-    """Which texts may be a date; the others surely are none."""
-    like = [np.asarray(pc.match_substring_regex(array, one)) for one in (_DATE, _PACKED)]
-    return np.asarray(np.logical_or.reduce(like))
+def may_be_dates(array: pa.Array) -> np.ndarray:
+    """Return False for texts that surely are no dates."""
+    matches = [np.asarray(pc.match_substring_regex(array, p)) for p in (_DATE, _PACKED)]
+    return np.asarray(np.logical_or.reduce(matches))

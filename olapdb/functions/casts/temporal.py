@@ -7,14 +7,17 @@ import pyarrow as pa
 
 from olapdb import types
 from olapdb.errors import CannotConvertType, DataError, DecimalOverflow
-from olapdb.functions.casts.numbers import first_bad, refuse
+from olapdb.functions.casts.numbers import conversion_error, first_bad
 from olapdb.functions.kernels import calendar, columns
 
 Timed = types.Date | types.Date32 | types.DateTime | types.DateTime64
 
 
 def to_time(array: pa.Array, source: types.DataType, target: Timed, zone: str) -> pa.Array:
-    """From a number or another time; out of range is clamped as ClickHouse clamps."""
+    """Cast a number, date or time to a date or time.
+
+    Values out of range are clamped as ClickHouse does.
+    """
     if isinstance(target, types.Date | types.Date32):
         return columns.from_values(_days(array, source, target, zone), target.arrow)
     ticks = calendar.ticks_per_second(target)
@@ -42,7 +45,7 @@ def to_time(array: pa.Array, source: types.DataType, target: Timed, zone: str) -
         if isinstance(target, types.DateTime):
             kind, bad = CannotConvertType, first_bad(~np.isfinite(floats))
         if bad is not None:
-            raise refuse(kind, array, bad, target, "it is no finite number")
+            raise conversion_error(kind, array, bad, target, "it is no finite number")
         first, last = calendar.SECONDS64_RANGE
         floats = np.clip(floats, first, last + 1 - 1 / ticks)
         exact = np.trunc(floats * ticks)
@@ -65,28 +68,28 @@ def to_time(array: pa.Array, source: types.DataType, target: Timed, zone: str) -
 
 
 def _ticks(seconds: np.ndarray, ticks: int) -> np.ndarray:
-    """So many ticks for each second; what int64 has not the room for is its end."""
+    """Return seconds as ticks, clamped to int64."""
     whole = calendar.INT64_MAX // ticks
-    made: np.ndarray = np.clip(seconds, -whole, whole) * ticks
-    made[seconds > whole] = calendar.INT64_MAX
-    made[seconds < -whole] = -calendar.INT64_MAX - 1
-    return made
+    result: np.ndarray = np.clip(seconds, -whole, whole) * ticks
+    result[seconds > whole] = calendar.INT64_MAX
+    result[seconds < -whole] = -calendar.INT64_MAX - 1
+    return result
 
 
 def _refuse_beyond(
     seconds: np.ndarray, ticks: int, array: pa.Array, target: types.DataType
 ) -> None:
-    """DecimalOverflow where so many ticks of a moment need more than 64 bits."""
+    """Raise DecimalOverflow about the first timestamp whose ticks need more than 64 bits."""
     if ticks == 1 or not seconds.size:
         return
     limit = calendar.INT64_MAX // ticks - 1
     if int(np.nanmax(seconds, initial=0)) > limit or int(np.nanmin(seconds, initial=0)) < -limit:
         row = int(np.argmax((seconds > limit) | (seconds < -limit)))
-        raise refuse(DecimalOverflow, array, row, target, "it is too far from 1970")
+        raise conversion_error(DecimalOverflow, array, row, target, "it is too far from 1970")
 
 
 def _is_within(values: np.ndarray, low: int, high: int) -> bool:
-    """Whether these are integers, some, and none is beyond the limits."""
+    """Return whether the values are integers, not empty, and all between the limits."""
     if values.dtype.kind not in "iu" or not values.size:
         return False
     return low <= int(values.min()) and int(values.max()) <= high
@@ -95,6 +98,10 @@ def _is_within(values: np.ndarray, low: int, high: int) -> bool:
 def _days(
     array: pa.Array, source: types.DataType, target: types.Date | types.Date32, zone: str
 ) -> np.ndarray:
+    """Return days since 1970-01-01 of numbers, dates and times for Date or Date32.
+
+    As in ClickHouse a number beyond the range of days counts as Unix seconds.
+    """
     if isinstance(source, types.DateTime64) and isinstance(target, types.Date):
         seconds = calendar.towards_zero(
             columns.numpy_values(array), calendar.ticks_per_second(source)
@@ -113,7 +120,7 @@ def _days(
     if isinstance(source, types.Float) and isinstance(target, types.Date):
         bad = first_bad(~np.isfinite(columns.numpy_values(array)))
         if bad is not None:
-            raise refuse(CannotConvertType, array, bad, target, "it is no finite number")
+            raise conversion_error(CannotConvertType, array, bad, target, "it is no finite number")
     with np.errstate(invalid="ignore"):
         numbers = columns.numpy_values(array)
         limits = (0, calendar.DATE_MAX) if isinstance(target, types.Date) else calendar.DATE32_RANGE
@@ -135,7 +142,10 @@ def _days(
 
 
 def from_time(array: pa.Array, source: Timed, target: types.DataType) -> pa.Array:
-    """A number of a time: days, seconds; a DateTime64's fraction is kept by floats and decimals."""
+    """Cast a date or time to a number: days, or seconds since 1970.
+
+    Floats keep the fraction of a DateTime64, integers truncate it.
+    """
     values = columns.numpy_values(array)
     if isinstance(source, types.DateTime64) and calendar.ticks_per_second(source) > 1:
         ticks = calendar.ticks_per_second(source)

@@ -9,25 +9,20 @@ from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.datetime import date_arithmetic
 from olapdb.functions.datetime.components import DATES
 from olapdb.functions.scalar import ScalarDefinition, constant_text, custom, illegal, require, usual
-from olapdb.types import DataType, Date, Date32, Decimal, Float, Integer, String, plain
+from olapdb.types import (
+    INTERVAL_UNITS,
+    DataType,
+    Date,
+    Date32,
+    Decimal,
+    Float,
+    Integer,
+    String,
+    plain,
+)
 
 _UNIT_NAMES = {
-    **{
-        u.lower(): u
-        for u in (
-            "Nanosecond",
-            "Microsecond",
-            "Millisecond",
-            "Second",
-            "Minute",
-            "Hour",
-            "Day",
-            "Week",
-            "Month",
-            "Quarter",
-            "Year",
-        )
-    },
+    **{unit.lower(): unit for unit in INTERVAL_UNITS},
     "ns": "Nanosecond",
     "us": "Microsecond",
     "ms": "Millisecond",
@@ -101,23 +96,9 @@ def _date_add(operation: str) -> Callable[[str, Sequence[Argument]], ScalarCall]
     return resolve
 
 
-_SHIFT_UNITS = (
-    "Nanosecond",
-    "Microsecond",
-    "Millisecond",
-    "Second",
-    "Minute",
-    "Hour",
-    "Day",
-    "Week",
-    "Month",
-    "Quarter",
-    "Year",
-)
-
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
-    *(custom(f"add{u}s", _shift(u, 1), count=2) for u in _SHIFT_UNITS),
-    *(custom(f"subtract{u}s", _shift(u, -1), count=2) for u in _SHIFT_UNITS),
+    *(custom(f"add{u}s", _shift(u, 1), count=2) for u in INTERVAL_UNITS),
+    *(custom(f"subtract{u}s", _shift(u, -1), count=2) for u in INTERVAL_UNITS),
     custom(
         "dateAdd",
         _date_add("plus"),

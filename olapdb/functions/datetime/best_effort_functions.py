@@ -52,7 +52,7 @@ def _definition(bits: str, order: str, otherwise: str) -> scalar.ScalarDefinitio
             zone = call.environment.zone
             if not otherwise:
                 return parse_timestamps.parse_datetimes(texts, target, zone, american=american)
-            found = parse_timestamps.moments_or_null(texts, target, zone, american=american)
+            found = parse_timestamps.timestamps_or_null(texts, target, zone, american=american)
             return found if otherwise == "OrNull" else found.fill_null(_zero(target))
 
         made = scalar.usual(name, arguments, target, kernel)

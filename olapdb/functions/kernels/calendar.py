@@ -28,7 +28,7 @@ _UNIT_TICKS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 DATE32_RANGE = (-719_162, 2_932_896)
-"""Days from 0001-01-01 to 9999-12-31, which Python's dates hold."""
+"""The range of Date32 in days, 0001-01-01 to 9999-12-31, which is that of Python's dates."""
 
 
 SECONDS64_RANGE = (DATE32_RANGE[0] * DAY, (DATE32_RANGE[1] + 1) * DAY - 1)
@@ -38,7 +38,7 @@ INT64_MAX = 2**63 - 1
 
 
 def days_from_civil(year: np.ndarray, month: np.ndarray, day: np.ndarray) -> np.ndarray:
-    """Days since 1970-01-01; `day` may run over the end of its month."""
+    """Return days since 1970-01-01; `day` may exceed the length of its month."""
     year = year.astype(np.int64) - (month <= 2)
     era = year // 400
     of_era = year - era * 400
@@ -49,10 +49,11 @@ def days_from_civil(year: np.ndarray, month: np.ndarray, day: np.ndarray) -> np.
 
 
 def civil_from_days(days: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(year, month, day) of days since 1970-01-01.
+    """Return (year, month, day) of days since 1970-01-01.
 
-    Those of a Date's range are looked up; of others that of their span, which a column has far more
-    rows than."""
+    Days of a Date's range are looked up. Otherwise, if there are more rows than days between the
+    least and the greatest, only those days are computed.
+    """
     if not days.size:
         return _civil_from_days(days)
     first, last = int(days.min()), int(days.max())
@@ -75,6 +76,7 @@ def _calendar() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _looked_up(
     calendar: tuple[np.ndarray, np.ndarray, np.ndarray], position: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return (year, month, day) at positions of a precomputed calendar."""
     year, month, day = (
         part.take(position, out=empty(position.size, part.dtype), mode="clip") for part in calendar
     )
@@ -82,7 +84,7 @@ def _looked_up(
 
 
 def _civil_from_days(days: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Days from Civil, backwards: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms"."""
+    """Return (year, month, day) by Hinnant's `civil_from_days`."""
     shifted = days.astype(np.int64) + 719_468
     era = shifted // 146_097
     of_era = shifted - era * 146_097
@@ -95,17 +97,21 @@ def _civil_from_days(days: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def ticks_per_second(data_type: types.DataType) -> int:
-    """Ticks of the Arrow unit in a second."""
+    """Return how many ticks of the type's Arrow unit a second has.
+
+    1 for types without fractions.
+    """
     return _UNIT_TICKS[data_type.unit] if isinstance(data_type, types.DateTime64) else 1
 
 
 def zone_of(data_type: types.DataType, warehouse_zone: str) -> str:
+    """Return the time zone of a type, or the warehouse's if it names none."""
     own = getattr(data_type, "zone", None)
     return own if isinstance(own, str) else warehouse_zone
 
 
 def local_from_utc(seconds: np.ndarray, zone: str) -> np.ndarray:
-    """Wall clock seconds of instants."""
+    """Return wall clock seconds of UTC seconds since 1970."""
     if zone in ("UTC", "Etc/UTC"):
         return seconds
     zoned = columns.from_values(seconds, pa.timestamp("s", tz=zone))
@@ -113,7 +119,10 @@ def local_from_utc(seconds: np.ndarray, zone: str) -> np.ndarray:
 
 
 def utc_from_local(seconds: np.ndarray, zone: str) -> np.ndarray:
-    """Instants of wall clock seconds; the earlier of two, the moment after a gap."""
+    """Return UTC seconds of wall clock seconds.
+
+    An ambiguous time is the earlier of the two; a skipped one is the end of the gap.
+    """
     if zone in ("UTC", "Etc/UTC"):
         return seconds
     naive = columns.from_values(seconds, pa.timestamp("s"))
@@ -122,19 +131,25 @@ def utc_from_local(seconds: np.ndarray, zone: str) -> np.ndarray:
 
 
 def utc_of_text(seconds: np.ndarray, zone: str) -> np.ndarray:
-    """Instants of wall clock seconds that somebody wrote: one that the clocks skip is taken by the
-    offset after the gap, so that it is as long before the gap's end as it was written behind its
-    beginning, as ClickHouse does; the earlier of two."""
+    """Return UTC seconds of wall clock seconds parsed from text.
+
+    As in ClickHouse a time that the clocks skip counts with the offset after the gap: it lies as long
+    before the gap's end as it was written after its beginning. An ambiguous one is the earlier of two.
+    """
     instants = utc_from_local(seconds, zone)
     if instants is seconds:
         return seconds
-    shown = local_from_utc(instants, zone)
-    skipped = shown != seconds
-    return np.where(skipped, seconds - (shown - instants), instants) if skipped.any() else instants
+    round_trip = local_from_utc(instants, zone)
+    skipped = round_trip != seconds
+    return (
+        np.where(skipped, seconds - (round_trip - instants), instants)
+        if skipped.any()
+        else instants
+    )
 
 
 def local_seconds(array: pa.Array, data_type: types.DataType, zone: str) -> np.ndarray:
-    """Wall clock seconds (floored) of Dates and DateTimes."""
+    """Return wall clock seconds, floored, of a column of Dates or DateTimes."""
     values = columns.numpy_values(array)
     if isinstance(data_type, types.Date | types.Date32):
         return np.asarray(
@@ -145,21 +160,21 @@ def local_seconds(array: pa.Array, data_type: types.DataType, zone: str) -> np.n
 
 
 def local_days(array: pa.Array, data_type: types.DataType, zone: str) -> np.ndarray:
-    """Local days since 1970-01-01 of Dates and DateTimes."""
+    """Return local days since 1970-01-01 of a column of Dates or DateTimes."""
     if isinstance(data_type, types.Date | types.Date32):
         return converted(columns.numpy_values(array), np.int64)
     return local_seconds(array, data_type, zone) // DAY
 
 
 def limits64(ticks: int) -> tuple[int, int]:
-    """The least and the greatest value of a DateTime64 of so many ticks a second."""
+    """Return the least and the greatest value of a DateTime64 with so many ticks a second."""
     first, last = SECONDS64_RANGE
     whole = INT64_MAX // ticks
     return max(first, -whole) * ticks, min(last * ticks + ticks - 1, INT64_MAX)
 
 
 def cut_precision(ticks: np.ndarray, target: types.DataType) -> np.ndarray:
-    """Ticks cut to the digits that a DateTime64 shows."""
+    """Return ticks truncated to the digits that a DateTime64 shows."""
     if not isinstance(target, types.DateTime64):
         return ticks
     step = 10 ** (-target.precision % 3)
@@ -167,6 +182,6 @@ def cut_precision(ticks: np.ndarray, target: types.DataType) -> np.ndarray:
 
 
 def towards_zero(ticks: np.ndarray, step: int) -> np.ndarray:
-    """The quotient without its fraction, as ClickHouse changes the scale of a DateTime64."""
+    """Return ticks divided by `step`, truncated, as ClickHouse changes a DateTime64's scale."""
     quotient = ticks // step
     return np.asarray(quotient + ((quotient < 0) & (quotient * step != ticks)))

@@ -1,4 +1,6 @@
-"""Decimals whose values may have more digits than their precision, as ClickHouse's integers allow."""
+"""Decimals with more digits than their precision, up to the width of ClickHouse's integer below
+them.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,16 @@ from olapdb.functions.kernels import columns
 
 
 def floats_of_decimals(column: Column) -> Column:
-    """Decimals as float64: the nearest to the digits, divided by the power of ten, as ClickHouse
-    does; Arrow multiplies, which is another number in the last bit."""
+    """Return decimals as float64: the unscaled integer divided by the power of ten, as ClickHouse does.
+
+    Arrow multiplies by the inverse, which differs in the last bit.
+    """
     if isinstance(column, pa.Scalar):
         return floats_of_decimals(columns.single(column))[0]
     digits = column.type.precision
-    long = pa.types.is_decimal128(column.type) and digits <= 18
+    fits_int64 = pa.types.is_decimal128(column.type) and digits <= 18
     unscaled = columns.view(column, (pa.decimal128 if digits <= 38 else pa.decimal256)(digits, 0))
-    numbers = unscaled.cast(pa.int64()) if long else unscaled
+    numbers = unscaled.cast(pa.int64()) if fits_int64 else unscaled
     return pc.divide(numbers.cast(pa.float64(), safe=False), float(10**column.type.scale))
 
 
@@ -25,21 +29,25 @@ _DECIMAL_CLASSES = (9, 18, 38, 76)
 
 
 def decimal_class(arrow: pa.DataType) -> pa.DataType:
-    """The decimal of the same scale and of the most digits that ClickHouse keeps in as many bits:
-    what a sum in a Decimal(4, 1) may grow to."""
-    digits = next(one for one in _DECIMAL_CLASSES if arrow.precision <= one)
+    """Return the decimal type of the same scale with the most digits of the same ClickHouse width.
+
+    A sum of Decimal(4, 1), which has 32 bits, may grow to Decimal(9, 1).
+    """
+    digits = next(most for most in _DECIMAL_CLASSES if arrow.precision <= most)
     make = pa.decimal128 if digits <= 38 else pa.decimal256
     return make(digits, arrow.scale)
 
 
 def decimal_bits(arrow: pa.DataType) -> int:
-    """The width of ClickHouse's integer under such a decimal: 32, 64, 128 or 256."""
-    return next(32 << at for at, one in enumerate(_DECIMAL_CLASSES) if arrow.precision <= one)
+    """Return the width of ClickHouse's integer below a decimal: 32, 64, 128 or 256."""
+    return next(32 << at for at, most in enumerate(_DECIMAL_CLASSES) if arrow.precision <= most)
 
 
 def with_precision(column: pa.Array, arrow: pa.DataType) -> pa.Array:
-    """The same decimals under another precision of as many bits, unchecked: a value keeps the
-    digits that are too many."""
+    """Return the same decimals under another precision of the same Arrow width, unchecked.
+
+    A value may keep more digits than the new precision.
+    """
     if column.type == arrow:
         return column
     assert column.type.bit_width == arrow.bit_width
@@ -50,15 +58,18 @@ def with_precision(column: pa.Array, arrow: pa.DataType) -> pa.Array:
 
 
 def decimal_within_bits(column: pa.Array, arrow: pa.DataType) -> pa.Array | None:
-    """Decimals as `arrow`, of their scale, where each fits its width in bits; None else."""
+    """Return decimals as `arrow`, of the same scale, or None if a value exceeds its width in bits.
+
+    Beyond 64 bits the limit is the digits of its class, 38 or 76.
+    """
     bits = decimal_bits(arrow)
-    if bits > _LONG_BITS:  # Arrow counts digits, and so do we
-        within = decimal_class(arrow)
+    if bits > _LONG_BITS:  # Arrow limits digits, not bits
+        widest = decimal_class(arrow)
         limit = None
     else:
-        within, limit = pa.decimal128(38, arrow.scale), 1 << bits - 1
+        widest, limit = pa.decimal128(38, arrow.scale), 1 << bits - 1
     try:
-        wide = column.cast(within)
+        wide = column.cast(widest)
     except pa.ArrowInvalid:
         return None
     if limit is not None and not all(-limit <= end < limit for end in _unscaled_ends(wide)):
@@ -70,12 +81,12 @@ _LONG_BITS = 64
 
 
 def _unscaled_ends(column: pa.Array) -> list[int]:
-    """The smallest and the greatest value without the point; none where all are NULL."""
+    """Return the least and the greatest unscaled integer; empty if all values are NULL."""
     ends = pc.min_max(column)
-    found = []
+    unscaled = []
     for end in (ends["min"].as_py(), ends["max"].as_py()):
         if end is not None:
             sign, digits, _ = end.as_tuple()
             number = int("".join(map(str, digits)))
-            found.append(-number if sign else number)
-    return found
+            unscaled.append(-number if sign else number)
+    return unscaled
