@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from olapdb.errors import InternalError, OperationalError
-from olapdb.functions.kernels.columns import decimal_class, with_precision
+from olapdb.functions.kernels.decimal_width import decimal_class, with_precision
 from olapdb.model.encoding import FOOTER_KEY, encode_footer
 from olapdb.model.part import Blocks, ColumnBounds, Contribution, Part, new_part_id
 from olapdb.model.schema import Column, Table

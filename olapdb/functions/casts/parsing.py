@@ -1,4 +1,4 @@
-"""Parsing of texts into numbers, Bool, UUID, FixedString and arrays, a column at a time."""
+"""Parsing of texts as numbers, Bool, UUID, FixedString and arrays, a column at a time."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import re
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.json as pj
 
 from olapdb import errors, types
-from olapdb.functions.casts.numbers import first_bad, narrowed, refuse
+from olapdb.functions.casts.numbers import conversion_error, first_bad, narrowed
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.supertypes import DECIMAL_DIGITS
 
@@ -25,19 +26,19 @@ _NUMBER_THAT_ENDS = {
     types.Float: re.compile(r"[^0-9]"),
     types.Decimal: re.compile(r"[+-]?[0-9]*\.?[0-9]*[eE]$"),
 }
-"""Of which ClickHouse says that the number, not the text, cannot be parsed."""
+"""Texts for which ClickHouse raises CANNOT_PARSE_NUMBER instead of CANNOT_PARSE_TEXT."""
 _CHUNK = 18  # decimal digits that surely fit in 64 bits
 
 
-def look_like(array: pa.Array, target: types.DataType) -> np.ndarray:
-    """Which texts may be a value of the type; the others surely are none."""
+def may_parse(array: pa.Array, target: types.DataType) -> np.ndarray:
+    """Return False for texts that surely are no value of the type."""
     match target:
         case types.Integer():
-            like = np.asarray(pc.match_substring_regex(array, _INTEGER))
-            short = like & np.asarray(pc.less_equal(pc.binary_length(array), _CHUNK))
+            plausible = np.asarray(pc.match_substring_regex(array, _INTEGER))
+            short = plausible & np.asarray(pc.less_equal(pc.binary_length(array), _CHUNK))
             small = pc.if_else(pa.array(short), array, "0")
             values = columns.numpy_values(parse_integers(small, types.INT64))
-            return np.asarray(like & (values >= target.minimum) & (values <= target.maximum))
+            return np.asarray(plausible & (values >= target.minimum) & (values <= target.maximum))
         case types.Float():
             return np.asarray(pc.match_substring_regex(array, _FLOAT))
         case types.Decimal():
@@ -49,13 +50,14 @@ def look_like(array: pa.Array, target: types.DataType) -> np.ndarray:
 
 
 def _check(array: pa.Array, pattern: str, target: types.DataType) -> None:
-    """Raises about the first text that does not match."""
+    """Raise an error about the first text that does not match."""
     bad = first_bad(~np.asarray(pc.match_substring_regex(array, pattern)))
     if bad is not None:
         raise _unparsable(array, bad, target)
 
 
 def _unparsable(array: pa.Array, row: int, target: types.DataType) -> errors.DataError:
+    """Return the error about a text that does not parse, of the class that ClickHouse uses."""
     value = columns.binary(array)[row].as_py().decode("utf-8", "replace")
     if not value and not isinstance(target, types.Float):
         return errors.AttemptToReadAfterEof(
@@ -70,8 +72,10 @@ def _unparsable(array: pa.Array, row: int, target: types.DataType) -> errors.Dat
 
 
 def _digits_as_integers(array: pa.Array, target: types.Integer) -> pa.Array | None:
-    """Texts of nothing but digits and `-` as Arrow reads them; None where it cannot, or where
-    there is anything else, such as the `0x` and the blanks that it would take."""
+    """Parse texts of only digits and `-` by Arrow; return None if any fails or has other characters.
+
+    Arrow would accept other texts too, such as `0x10` and blanks.
+    """
     _, data = columns.bytes_of(array)
     if not data.size or int(data.max()) > ord("9") or int(data.min()) < ord("-"):
         return None
@@ -82,7 +86,7 @@ def _digits_as_integers(array: pa.Array, target: types.Integer) -> pa.Array | No
 
 
 def parse_integers(array: pa.Array, target: types.Integer, *, wrap: bool = True) -> pa.Array:
-    """Digits with a sign; beyond the type's range they wrap, or are refused with `wrap` False."""
+    """Parse digits with a sign; values out of range wrap, or are refused if not `wrap`."""
     plain_digits = _digits_as_integers(array, target)
     if plain_digits is not None:
         return plain_digits
@@ -110,6 +114,7 @@ def _check_range(
     negative: np.ndarray,
     target: types.Integer,
 ) -> None:
+    """Raise CannotParseNumber about the first number out of range; `total` is it modulo 2^64."""
     significant = pc.utf8_ltrim(digits, "0")
     lengths = np.asarray(pc.binary_length(significant))
     limit = np.where(negative, np.uint64(-target.minimum), np.uint64(target.maximum))
@@ -118,38 +123,44 @@ def _check_range(
     )
     bad = first_bad(overflowed | (total > limit))
     if bad is not None:
-        raise refuse(errors.CannotParseNumber, array, bad, target, "it is out of range")
+        raise conversion_error(errors.CannotParseNumber, array, bad, target, "it is out of range")
 
 
 def parse_floats(array: pa.Array, target: types.Float) -> pa.Array:
+    """Parse texts as floats; accepts inf, infinity and nan."""
     _check(array, _FLOAT, target)
     unsigned = pc.utf8_ltrim(array, "+")
     return unsigned.cast(target.arrow)
 
 
 def parse_decimals(array: pa.Array, target: types.Decimal) -> pa.Array:
-    """Digits beyond the scale are cut off, as in ClickHouse; ValueOutOfBound beyond the precision."""
+    """Parse decimals; digits beyond the scale are cut off.
+
+    Raises ValueOutOfBound beyond the precision.
+    """
     plain_digits = _digits_as_decimals(array, target)
     if plain_digits is not None:
         return plain_digits
     _check(array, _DECIMAL, target)
     exponents = np.asarray(pc.match_substring_regex(array, "[eE]"))
-    plainly = without_exponents(array) if exponents.any() else array
+    without_powers = without_exponents(array) if exponents.any() else array
     pattern = r"^([+-]?[0-9]*)\.?([0-9]{0," + str(target.scale) + r"})[0-9]*$"
-    signs = pc.replace_substring_regex(plainly, r"^([+-]?).*$", r"\1")
-    whole = pc.utf8_ltrim(pc.replace_substring_regex(plainly, pattern, r"\1"), "+-")
+    signs = pc.replace_substring_regex(without_powers, r"^([+-]?).*$", r"\1")
+    whole = pc.utf8_ltrim(pc.replace_substring_regex(without_powers, pattern, r"\1"), "+-")
     whole = pc.binary_join_element_wise(
         pc.if_else(pc.equal(signs, "-"), "-", ""),
         pc.utf8_lpad(pc.utf8_ltrim(whole, "0"), 1, "0"),
         "",
     )
     fraction = pc.utf8_rpad(
-        pc.replace_substring_regex(plainly, pattern, r"\2"), width=target.scale, padding="0"
+        pc.replace_substring_regex(without_powers, pattern, r"\2"), width=target.scale, padding="0"
     )
     unscaled = pc.binary_join_element_wise(whole, fraction, "")
     too_long = first_bad(np.asarray(pc.binary_length(pc.utf8_ltrim(unscaled, "-0"))) > 76)
     if too_long is not None:
-        raise refuse(errors.ValueOutOfBound, array, too_long, target, "it has too many digits")
+        raise conversion_error(
+            errors.ValueOutOfBound, array, too_long, target, "it has too many digits"
+        )
     wide = unscaled.cast(pa.decimal256(76, 0))
     return narrowed(
         columns.view(wide, pa.decimal256(76, target.scale)), target, array, errors.ValueOutOfBound
@@ -157,8 +168,10 @@ def parse_decimals(array: pa.Array, target: types.Decimal) -> pa.Array:
 
 
 def _digits_as_decimals(array: pa.Array, target: types.Decimal) -> pa.Array | None:
-    """Texts of digits, `-` and a point, of no more places than the type has, as Arrow reads them;
-    None for others, and where its multiplication could wrap around."""
+    """Parse texts of digits, `-` and a point by Arrow; return None for other texts.
+
+    Also None if a text has more places than the type, or if Arrow's multiplication could wrap.
+    """
     offsets, data = columns.bytes_of(array)
     if not data.size or int(data.max()) > ord("9") or int(data.min()) < ord("-"):
         return None
@@ -172,8 +185,11 @@ def _digits_as_decimals(array: pa.Array, target: types.Decimal) -> pa.Array | No
 
 
 def without_exponents(array: pa.Array) -> pa.Array:
-    """The same numbers with their points moved: 1.25e1 is 12.5. What is too large for any decimal
-    stays so, what is too small becomes 0: exponents are cut to what the mantissas can show."""
+    """Return texts of the same numbers without exponents: 1.25e1 becomes 12.5.
+
+    Exponents are clipped to the reach of the mantissas: a number too large for any decimal stays too
+    large, a tiny one becomes 0.
+    """
     parts = {
         name: pc.replace_substring_regex(array, _MANTISSA_AND_EXPONENT, group)
         for name, group in (
@@ -185,20 +201,22 @@ def without_exponents(array: pa.Array) -> pa.Array:
     }
     mantissa = pc.add(pc.binary_length(parts["whole"]), pc.binary_length(parts["fraction"]))
     bound = (pc.max(mantissa).as_py() or 0) + 2 * DECIMAL_DIGITS[-1]
-    nothing = np.asarray(pc.match_substring_regex(array, r"^[^1-9eE]*([eE]|$)"))
-    powers = np.where(nothing, 0, _clipped(parts["power"], bound))
+    zeros = np.asarray(pc.match_substring_regex(array, r"^[^1-9eE]*([eE]|$)"))
+    powers = np.where(zeros, 0, _clipped(parts["power"], bound))
     pieces, rows = [], []
     for power in np.unique(powers):
         at = np.flatnonzero(powers == power)
-        taken = {name: part.take(pa.array(at)) for name, part in parts.items()}
-        pieces.append(_shifted(taken["sign"], taken["whole"], taken["fraction"], int(power)))
+        selected = {name: part.take(pa.array(at)) for name, part in parts.items()}
+        pieces.append(
+            _shifted(selected["sign"], selected["whole"], selected["fraction"], int(power))
+        )
         rows.append(at)
-    back = np.argsort(np.concatenate(rows), kind="stable")
-    return pa.concat_arrays(pieces).take(pa.array(back))
+    inverse = np.argsort(np.concatenate(rows), kind="stable")
+    return pa.concat_arrays(pieces).take(pa.array(inverse))
 
 
 def _clipped(powers: pa.Array, bound: int) -> np.ndarray:
-    """Texts of exponents ("" is 0) as numbers from -bound to bound."""
+    """Parse texts of exponents ("" is 0) as numbers clipped to -bound … bound."""
     digits = pc.utf8_ltrim(pc.utf8_ltrim(powers, "+-"), "0")
     long = pc.greater(pc.binary_length(digits), _CHUNK)
     sizes = pc.if_else(long, str(bound), pc.utf8_lpad(digits, 1, "0")).cast(pa.int64())
@@ -207,7 +225,7 @@ def _clipped(powers: pa.Array, bound: int) -> np.ndarray:
 
 
 def _shifted(sign: pa.Array, whole: pa.Array, fraction: pa.Array, power: int) -> pa.Array:
-    """Texts of whole.fraction times 10^power, without exponents."""
+    """Return texts of whole.fraction times 10^power, without exponents."""
     if power >= 0:
         padded = pc.utf8_rpad(fraction, width=power, padding="0")
         moved = pc.utf8_slice_codeunits(padded, 0, power)
@@ -222,40 +240,41 @@ def _shifted(sign: pa.Array, whole: pa.Array, fraction: pa.Array, power: int) ->
 
 
 def parse_bools(array: pa.Array) -> pa.Array:
+    """Parse 1, true, t, yes, y, on, enable, enabled and their opposites, in any case."""
     lowered = pc.ascii_lower(array)
     true = pc.is_in(lowered, pa.array(_TRUE))
     bad = first_bad(~np.asarray(pc.or_(true, pc.is_in(lowered, pa.array(_FALSE)))))
     if bad is not None:
-        raise refuse(
+        raise conversion_error(
             errors.CannotParseBool, array, bad, types.Boolean(), "it is neither true nor false"
         )
     return true
 
 
 def parse_uuids(array: pa.Array, target: types.DataType) -> pa.Array:
-    """36 characters with dashes, or 32 digits."""
+    """Parse UUIDs of 36 characters with dashes, or of 32 digits."""
     pattern = r"^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$"
     bad = first_bad(~np.asarray(pc.match_substring_regex(array, pattern)))
     if bad is not None:
-        raise refuse(errors.CannotParseUUID, array, bad, target, "it is no UUID")
+        raise conversion_error(errors.CannotParseUUID, array, bad, target, "it is no UUID")
     _, data = columns.bytes_of(pc.replace_substring(array, "-", ""))
     return pa.Array.from_buffers(target.arrow, len(array), [None, pa.py_buffer(unhexed(data))])
 
 
 def unhexed(data: np.ndarray) -> np.ndarray:
-    """Bytes of pairs of hexadecimal digits."""
+    """Return the bytes that pairs of hexadecimal digits denote."""
     values = np.where(data >= ord("a"), data - 87, np.where(data >= ord("A"), data - 55, data - 48))
     values = values.astype(np.uint8)
     return np.ascontiguousarray((values[0::2] << 4) | values[1::2])
 
 
-def to_fixed(array: pa.Array, target: types.FixedString) -> pa.Array:
-    """Bytes padded with zeros; TooLargeStringSize where a text is longer."""
+def pad_to_fixed(array: pa.Array, target: types.FixedString) -> pa.Array:
+    """Return texts padded with zero bytes; raise TooLargeStringSize for a longer one."""
     offsets, data = columns.bytes_of(columns.binary(array))
     lengths = np.diff(offsets)
     bad = first_bad(lengths > target.length)
     if bad is not None:
-        raise refuse(errors.TooLargeStringSize, array, bad, target, "it is too long")
+        raise conversion_error(errors.TooLargeStringSize, array, bad, target, "it is too long")
     out = np.zeros((len(array), target.length), np.uint8)
     inside = np.arange(target.length)[None, :] < lengths[:, None]
     out[inside] = data
@@ -263,10 +282,10 @@ def to_fixed(array: pa.Array, target: types.FixedString) -> pa.Array:
 
 
 def parse_arrays(array: pa.Array, target: types.Array) -> tuple[pa.Array, types.DataType]:
-    """Texts like `[1, 2]` or `['a', 'b']` as lists, with the type that their elements have now
-    (numbers, or String still to be cast)."""
-    import pyarrow.json as pj
+    """Parse texts like `[1, 2]` or `['a', 'b']`; return (lists, the type that they have now).
 
+    Elements are numbers or Bool if the target has them, else Strings that the caller still casts.
+    """
     leaf, depth = target.inner, 1
     while isinstance(leaf, types.Array):
         leaf, depth = leaf.inner, depth + 1
@@ -288,13 +307,13 @@ def parse_arrays(array: pa.Array, target: types.Array) -> tuple[pa.Array, types.
     try:
         table = pj.read_json(io.BytesIO(body.tobytes()), parse_options=options)
     except pa.ArrowInvalid as error:
-        raise refuse(
+        raise conversion_error(
             errors.CannotReadArray, array, 0, target, f"some text is no array ({error})"
         ) from None
-    found = table.column("v").combine_chunks()
-    if len(found) != len(array) or found.null_count:
-        raise refuse(errors.CannotReadArray, array, 0, target, "some text is no array")
+    lists = table.column("v").combine_chunks()
+    if len(lists) != len(array) or lists.null_count:
+        raise conversion_error(errors.CannotReadArray, array, 0, target, "some text is no array")
     nested: types.DataType = read
     for _ in range(depth):
         nested = types.Array(nested)
-    return found, nested
+    return lists, nested

@@ -10,10 +10,11 @@ import pyarrow as pa
 from olapdb import types
 from olapdb.errors import DecimalOverflow, IllegalTypeOfArgument
 from olapdb.functions.base import Argument, Column, ScalarCall
-from olapdb.functions.casts import times
-from olapdb.functions.kernels import columns
+from olapdb.functions.casts import temporal
+from olapdb.functions.casts.numbers import decimals_from
+from olapdb.functions.kernels import calendar, columns
 from olapdb.functions.kernels.arrow_buffers import converted
-from olapdb.functions.numeric import numbers
+from olapdb.functions.numeric import numpy_arithmetic
 from olapdb.functions.scalar import Invocation, Kernel, illegal, usual
 
 SUBSECOND = {"Millisecond": 3, "Microsecond": 6, "Nanosecond": 9}
@@ -65,12 +66,10 @@ def _difference(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     if not isinstance(call.result, types.Decimal):
         left, right = (columns.numpy_values(a).astype(np.int64) for a in arrays)
         return columns.from_values(left - right, call.result.arrow)
-    from olapdb.functions.casts.numbers import decimals_from
-
     scale = 10**call.result.scale
     ticks = []
     for array, data_type in zip(arrays, call.types, strict=True):
-        per_second = times.ticks_per_second(data_type)
+        per_second = calendar.ticks_per_second(data_type)
         values = columns.numpy_values(array)
         ticks.append(
             values * (scale // per_second)
@@ -131,7 +130,7 @@ def _days_shifted(days: np.ndarray, count: np.ndarray, factor: int, call: Invoca
     if abs(factor) != 1:
         count = np.multiply(count, abs(factor), dtype=dtype, casting="unsafe")
     operation = np.add if factor > 0 else np.subtract
-    moved = numbers.combined(operation, days, count, call.rows, dtype)
+    moved = numpy_arithmetic.combined(operation, days, count, call.rows, dtype)
     first, last = _limits(call.result)
     np.maximum(moved, first, out=moved)
     np.minimum(moved, last, out=moved)
@@ -143,7 +142,7 @@ _NARROW_BYTES = 2
 
 
 def _limits(result: types.DataType) -> tuple[int, int]:
-    return (0, times.DATE_MAX) if isinstance(result, types.Date) else times.DATE32_RANGE
+    return (0, calendar.DATE_MAX) if isinstance(result, types.Date) else calendar.DATE32_RANGE
 
 
 def shifted(
@@ -162,18 +161,18 @@ def shifted(
         return columns.from_values(np.clip(moved, *_limits(result)), result.arrow)
     assert isinstance(result, types.DateTime | types.DateTime64)
     if source != result:
-        array = times.to_time(array, source, result, zone)
+        array = temporal.to_time(array, source, result, zone)
     ticks = columns.numpy_values(array)
-    per_second = times.ticks_per_second(result)
+    per_second = calendar.ticks_per_second(result)
     if unit in SUBSECOND:
         moved = _ticks_moved(ticks, count, per_second // 10 ** SUBSECOND[unit], result)
     elif unit in SECONDS:
         moved = _ticks_moved(ticks, count, SECONDS[unit] * per_second, result)
     else:
-        moved = _days_moved(ticks, count, unit, result, times.zone_of(result, zone))
+        moved = _days_moved(ticks, count, unit, result, calendar.zone_of(result, zone))
     if isinstance(result, types.DateTime):
         # months stop at the ends of the range, days and seconds run around it
-        moved = np.clip(moved, 0, times.DATETIME_MAX) if unit in MONTHS else moved & 0xFFFFFFFF
+        moved = np.clip(moved, 0, calendar.DATETIME_MAX) if unit in MONTHS else moved & 0xFFFFFFFF
     return columns.from_values(moved, result.arrow)
 
 
@@ -197,7 +196,7 @@ def _ticks_moved(
             raise DecimalOverflow(
                 f"Decimal math overflow: a {result} is moved too far from 1970."
             ).at_row(int(np.argmax(far)))
-        first, last = times.limits64(times.ticks_per_second(result))
+        first, last = calendar.limits64(calendar.ticks_per_second(result))
         moved = np.clip(moved, first, last)
     return np.asarray(moved)
 
@@ -213,32 +212,32 @@ def _days_moved(
     result: types.DateTime | types.DateTime64,
     zone: str,
 ) -> np.ndarray:
-    per_second = times.ticks_per_second(result)
+    per_second = calendar.ticks_per_second(result)
     seconds, fraction = np.divmod(ticks, per_second)
-    days, clock = np.divmod(times.local_from_utc(seconds, zone), times.DAY)
+    days, clock = np.divmod(calendar.local_from_utc(seconds, zone), calendar.DAY)
     stops = isinstance(result, types.DateTime64)
     if unit in MONTHS:
         days = _months_later(days, _within(count) * MONTHS[unit])
     else:
         days = days + (_within(count) if stops else count) * DAYS[unit]
     if not stops:
-        return times.utc_from_local(days * times.DAY + clock, zone)
-    days = np.clip(days, *times.DATE32_RANGE)
-    moved = times.utc_from_local(days * times.DAY + clock, zone)
-    first, last = times.limits64(per_second)
+        return calendar.utc_from_local(days * calendar.DAY + clock, zone)
+    days = np.clip(days, *calendar.DATE32_RANGE)
+    moved = calendar.utc_from_local(days * calendar.DAY + clock, zone)
+    first, last = calendar.limits64(per_second)
     seconds = np.clip(moved, first // per_second, (last - per_second + 1) // per_second)
     return np.asarray(seconds * per_second + fraction)
 
 
 def _months_later(days: np.ndarray, months: np.ndarray) -> np.ndarray:
-    year, month, day = times.civil_from_days(days)
+    year, month, day = calendar.civil_from_days(days)
     total = year * 12 + month - 1 + months
     year, month = total // 12, total % 12 + 1
-    return times.days_from_civil(year, month, np.minimum(day, month_lengths(year, month)))
+    return calendar.days_from_civil(year, month, np.minimum(day, month_lengths(year, month)))
 
 
 def month_lengths(year: np.ndarray, month: np.ndarray) -> np.ndarray:
     one = np.ones_like(month)
     wrap = month == 12
-    following = times.days_from_civil(year + wrap, np.where(wrap, 1, month + 1), one)
-    return np.asarray(following - times.days_from_civil(year, month, one))
+    following = calendar.days_from_civil(year + wrap, np.where(wrap, 1, month + 1), one)
+    return np.asarray(following - calendar.days_from_civil(year, month, one))

@@ -1,4 +1,4 @@
-"""Single values: constants of a type and each type's default."""
+"""Constants: Python values as Arrow scalars, and the default value of each type."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from olapdb.errors import CannotInsertNull, InternalError
 
 
 def constant(value: object, data_type: types.DataType) -> pa.Scalar:
-    """A Python value as a scalar of `data_type.arrow`; ints wrap to the type's width."""
+    """Return a Python value as a scalar of `data_type.arrow`; integers wrap to the type's width.
+
+    Raises CannotInsertNull for None and a type that is not Nullable.
+    """
     if value is None and not types.is_nullable(data_type):
         raise CannotInsertNull(f"NULL is no value of {data_type}.")
     if isinstance(data_type, types.Integer) and isinstance(value, int):
@@ -24,7 +27,7 @@ def constant(value: object, data_type: types.DataType) -> pa.Scalar:
 
 
 def default_value(data_type: types.DataType) -> pa.Scalar:
-    """What a column of the type holds where nothing was given: 0, '', [], NULL, the empty state."""
+    """Return the default of a column without a value: 0, '', [], NULL, the empty state."""
     return pa.array([_default(data_type)], data_type.arrow)[0]
 
 
