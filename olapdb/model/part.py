@@ -91,7 +91,15 @@ def subtract_ranges(
 def detached_table(table_id: str) -> str:
     """The id under which the catalog keeps the parts that were detached from a table: they are
     parts of no table, but their files are referred to."""
-    return f"{table_id}/detached"
+    return f"{table_id}{_DETACHED}"
+
+
+def is_detached(table_id: str) -> bool:
+    """Return whether the id is one that `detached_table` gives."""
+    return table_id.endswith(_DETACHED)
+
+
+_DETACHED = "/detached"
 
 
 def covers(ranges: Iterable[BlockRange], wanted: BlockRange) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from olapdb.commit.origin import CommitOrigin
 from olapdb.ingest.block_stager import void_part
 from olapdb.ingest.read_parts import read_rows, read_staged
 from olapdb.ingest.trigger import TriggerContext
@@ -27,9 +28,7 @@ def downstream(
     removed: Iterable[Part],
     new: Sequence[Change],
     around: TriggerContext,
-    statement: str,
-    query_id: str,
-    now_ms: int,
+    origin: CommitOrigin,
 ) -> tuple[list[Change], list[Requirement]]:
     """What the swap's commit must say of the views on the target: their stale slices, the new
     blocks as seen, and what of them is frozen; and the requirements under which that is all.
@@ -53,7 +52,7 @@ def downstream(
                 changes.append(AddCoverage(CoverageRow(view.id, None, change.block)))
         changes += _frozen_below(view, target, seen, new, around)
         changes += _booked_below(now, view, new, changes)
-        changes += slices.invalidations("UPSTREAM REPLAY", statement, query_id, now_ms)
+        changes += slices.invalidations(origin, "UPSTREAM REPLAY")
     return changes, requirements
 
 
