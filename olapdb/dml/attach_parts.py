@@ -19,7 +19,7 @@ from olapdb.errors import BadArguments, IncompatibleColumns, UnsupportedMethod
 from olapdb.ingest.block_stager import layout_of
 from olapdb.ingest.staged_insert import StagedInsert
 from olapdb.ingest.trigger import TriggerContext
-from olapdb.lineage.dimension_change import TableWrite, dimension_changed
+from olapdb.lineage.effects import TableWrite, effects_of
 from olapdb.lineage.row_removal import RowChange, stored_table
 from olapdb.model.changes import (
     AddBlock,
@@ -83,7 +83,7 @@ class Incoming:
         rows = sum(c.rows for c in self.draft.changes if isinstance(c, AddBlock))
         write = TableWrite(frozenset((self.target.id,)), rows)
         origin = self.change.origin
-        self.draft.merge(dimension_changed(origin, self.snapshot, write, self.draft.changes))
+        self.draft.merge(effects_of(origin, self.snapshot, write, self.draft.changes))
 
     def publish(self, parts: Sequence[Part], *also: Requirement) -> MoveResult:
         """Commit the draft, with what it means to views that join the target."""

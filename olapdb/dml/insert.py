@@ -33,7 +33,7 @@ from olapdb.ingest.read_parts import Pin, discard, read_staged
 from olapdb.ingest.staged_insert import StagedInsert, ViewWrite, join_staged
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.ingest.view_failure import signed
-from olapdb.lineage.dimension_change import TableWrite, dimension_changed
+from olapdb.lineage.effects import TableWrite, effects_of
 from olapdb.lineage.invalidation import invalidate
 from olapdb.model.changes import AddBlock, AddPart, Committed
 from olapdb.model.frozen import FrozenSnapshot, freeze
@@ -269,7 +269,7 @@ class _Writer:
             compared=not give_in,
             unsettled=frozenset(staged.unsettled),
         )
-        draft.merge(dimension_changed(self.origin, snapshot, write, staged.changes))
+        draft.merge(effects_of(self.origin, snapshot, write, staged.changes))
         draft.change(*self.delivery.changes())
         return draft
 

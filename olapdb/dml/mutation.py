@@ -41,12 +41,11 @@ from olapdb.dml.null_fill import read_without_nulls
 from olapdb.dml.rewritten_snapshot import Rewritten
 from olapdb.engine.column_defaults import DefaultColumns
 from olapdb.errors import CommitConflict, HaveDependentObjects, UnsupportedMethod
-from olapdb.ingest.block_stager import VOID_PARTITION, dimension_requirements, layout_of
+from olapdb.ingest.block_stager import VOID_PARTITION, layout_of
 from olapdb.ingest.nested_columns import check_nested_sizes
 from olapdb.ingest.read_parts import read_rows
 from olapdb.ingest.trigger import TriggerContext
-from olapdb.lineage.dimension_change import TableWrite, dimension_changed
-from olapdb.lineage.invalidation import touched_parts, watchers_are
+from olapdb.lineage.effects import SourceChange, TableWrite, effects_of
 from olapdb.lineage.mutation_impact import StaleViews
 from olapdb.model.changes import (
     AddPart,
@@ -142,19 +141,12 @@ class Mutation:
             return draft
         for partition in (VOID_PARTITION, *self.partitions):
             draft.change(RaiseDataVersion(self.table.id, partition))
-        draft.require(watchers_are(self.snapshot, self.table.id))
         touched = tuple(self._touched.values())
-        for view in self.snapshot.views_on(self.table.id):
-            seen, unseen = touched_parts(view, touched, self.snapshot)
-            draft.require(*unseen)
-            if seen:
-                draft.require(*(one for one, _ in dimension_requirements(view, self.snapshot)))
-            if view.id in self._views.slices:
-                draft.change(*self._views.slices[view.id].invalidations(self.origin, "UPDATE"))
+        source = SourceChange(self.table.id, touched, "UPDATE", self._views.slices)
         write = TableWrite(
             frozenset((self.table.id,)), self.rows, rejoined=frozenset(self._views.rejoined)
         )
-        draft.merge(dimension_changed(self.origin, self.snapshot, write, draft.changes))
+        draft.merge(effects_of(self.origin, self.snapshot, write, draft.changes, [source]))
         return draft
 
     # --- the steps

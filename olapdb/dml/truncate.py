@@ -11,13 +11,12 @@ from olapdb.commit.staging import Staging
 from olapdb.dml.delete import NOTHING_LEFT, DeleteResult
 from olapdb.errors import Error
 from olapdb.ingest.block_stager import VOID_PARTITION
-from olapdb.lineage.dimension_change import TableWrite, dimension_changed
-from olapdb.lineage.invalidation import StaleSlices, touched_parts, watchers_are
+from olapdb.lineage.effects import SourceChange, TableWrite, effects_of
+from olapdb.lineage.invalidation import StaleSlices, touched_parts
 from olapdb.lineage.retention import FrozenKeys
 from olapdb.lineage.row_removal import RowChange, raised, stored_table
 from olapdb.lineage.target_deletion import refuse_frozen
 from olapdb.model.changes import (
-    Change,
     ClearInvalidations,
     DataVersionIs,
     ForgetDeliveries,
@@ -66,7 +65,7 @@ class _Truncation:
     parts: int = 0
     draft: CommitDraft = field(default_factory=CommitDraft)
     _emptied: list[Table] = field(default_factory=list)
-    _stale: list[Change] = field(default_factory=list)
+    _sources: list[SourceChange] = field(default_factory=list)
 
     def refuse(self, table_ids: Sequence[str]) -> None:
         """Before anything is done, all that may not be truncated is named."""
@@ -103,29 +102,32 @@ class _Truncation:
         self.draft.change(*raised(table, parts))
         self.draft.change(ForgetDeliveries(table.id))
         self.draft.require(
-            SchemaIs(table.id, table.version),
-            PartsOfPartitionAre(table.id, None, ids),
-            watchers_are(snapshot, table.id),
+            SchemaIs(table.id, table.version), PartsOfPartitionAre(table.id, None, ids)
         )
         self._of_writers(table)
-        self._of_readers(table, parts)
+        self._sources.append(
+            SourceChange(table.id, parts, "TRUNCATE", self._all_stale(table, parts), joins=False)
+        )
 
     def publish(self) -> DeleteResult:
         if not self.draft.changes:
             return NOTHING_LEFT
-        self._of_dimensions()
+        origin = self.change.origin
+        held = [t.id for t in self._emptied if any(p.rows for p in self.snapshot.parts(t.id))]
+        write = TableWrite(frozenset(held), self.rows)
+        effects = effects_of(origin, self.snapshot, write, self.draft.changes, self._sources)
         # A view whose target is empty as well has nothing left that could be stale.
         emptied = {v.id for table in self._emptied for v in self.snapshot.views_into(table.id)}
         self.draft.change(
             *(
                 one
-                for one in self._stale
+                for one in effects.changes
                 if not isinstance(one, Invalidate) or one.invalidation.view_id not in emptied
             )
         )
-        self.draft.require(self.change.origin.lease)
+        self.draft.require(*effects.requirements, origin.lease)
         failpoint("delete.before_commit")
-        commit = publish(self.draft, self.change.origin)
+        commit = publish(self.draft, origin)
         return DeleteResult(self.rows, self.parts, commit.number)
 
     # --- what a table's views are told
@@ -139,23 +141,15 @@ class _Truncation:
             whole = self.snapshot.data_version(view.source_id, VOID_PARTITION)
             self.draft.require(DataVersionIs(view.source_id, VOID_PARTITION, whole))
 
-    def _of_readers(self, table: Table, parts: Sequence[Part]) -> None:
+    def _all_stale(self, table: Table, parts: Sequence[Part]) -> dict[str, StaleSlices]:
+        """Return all slices of the views that have seen rows of the table."""
+        found: dict[str, StaleSlices] = {}
         for view in self.snapshot.views_on(table.id):
-            seen, unseen = touched_parts(view, parts, self.snapshot)
-            self.draft.require(*unseen)
+            seen, _ = touched_parts(view, parts, self.snapshot)
             if any(part.rows for part in seen):
-                stale = StaleSlices.of(view)
-                stale.add_all(sum(part.rows for part in seen))
-                self._stale += stale.invalidations(self.change.origin, "TRUNCATE")
-
-    def _of_dimensions(self) -> None:
-        held = {t.id for t in self._emptied if any(p.rows for p in self.snapshot.parts(t.id))}
-        if not held:
-            return
-        write = TableWrite(frozenset(held), self.rows)
-        effects = dimension_changed(self.change.origin, self.snapshot, write, self.draft.changes)
-        self._stale += effects.changes
-        self.draft.require(*effects.requirements)
+                found[view.id] = StaleSlices.of(view)
+                found[view.id].add_all(sum(part.rows for part in seen))
+        return found
 
     def _check(self, table_id: str) -> None:
         forgets = self.change.origin.services.catalog.has_deliveries(table_id)

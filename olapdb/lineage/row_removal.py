@@ -19,10 +19,10 @@ from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.retry import ATTEMPTS_MAX, Outcome, RetryPolicy, retry_commit
 from olapdb.commit.staging import Staging
 from olapdb.errors import NotSupportedError, UnknownTable, UnsupportedMethod
-from olapdb.ingest.block_stager import VOID_PARTITION, dimension_requirements
+from olapdb.ingest.block_stager import VOID_PARTITION
 from olapdb.ingest.trigger import TriggerContext
-from olapdb.lineage.dimension_change import TableWrite, dimension_changed
-from olapdb.lineage.invalidation import StaleSlices, reached_by_names, touched_parts, watchers_are
+from olapdb.lineage.effects import SeenParts, TableWrite, effects_of, seen_parts
+from olapdb.lineage.invalidation import StaleSlices, reached_by_names
 from olapdb.lineage.retention import (
     FrozenKeys,
     FrozenSlices,
@@ -109,13 +109,9 @@ class RowRemoval:
         self._around = change.context(snapshot)
         self._removed = 0
         self._unread = False
-        self.requirements: list[Requirement] = [
-            SchemaIs(table.id, table.version),
-            watchers_are(snapshot, table.id),
-        ]
-        self._watching = [
-            one for view in snapshot.views_on(table.id) if (one := self._watch(view)) is not None
-        ]
+        watching, self._draft = seen_parts(snapshot, table.id, self._parts)
+        self._draft.require(SchemaIs(table.id, table.version))
+        self._watching = [self._watch(seen) for seen in watching if seen.parts]
         self._target: TargetRows | None = None
         if snapshot.views_into(table.id):
             self._target = TargetRows(
@@ -126,19 +122,13 @@ class RowRemoval:
                 change.discard_retained,
             )
 
-    def _watch(self, view: MaterializedView) -> _Watching | None:
-        seen, unseen = touched_parts(view, self._parts, self._snapshot)
-        self.requirements += unseen
-        if not seen:
-            return None
-        self.requirements += [one for one, _ in dimension_requirements(view, self._snapshot)]
+    def _watch(self, seen: SeenParts) -> _Watching:
         # Or rows that leave meanwhile by retention freeze keys that these rows reach, unsaid; and what
         # this freezes may be gone from the target.
-        self.requirements += [
-            DataVersionIs(one, VOID_PARTITION, self._snapshot.data_version(one, VOID_PARTITION))
-            for one in (self._table.id, view.target_id)
-        ]
-        return _Watching(view, frozenset(part.id for part in seen))
+        for one in (self._table.id, seen.view.target_id):
+            version = self._snapshot.data_version(one, VOID_PARTITION)
+            self._draft.require(DataVersionIs(one, VOID_PARTITION, version))
+        return _Watching(seen.view, frozenset(part.id for part in seen.parts))
 
     @property
     def reads_rows(self) -> bool:
@@ -190,14 +180,16 @@ class RowRemoval:
         """Commit the statement's own changes with all that follows from them; return the commit's
         number."""
         change = self._change
-        draft = CommitDraft([change.origin.lease, *self.requirements, *requirements], changes)
+        draft = CommitDraft(
+            [change.origin.lease, *self._draft.requirements, *requirements], changes
+        )
         draft.change(*raised(self._table, self._parts))
         for watching in self._watching:
             draft.change(*self._consequences(watching))
         if self._target is not None:
             draft = self._target.finish(draft, change.origin, change.cause)
         write = TableWrite(frozenset((self._table.id,)), self._removed, compared=not self._unread)
-        draft.merge(dimension_changed(change.origin, self._snapshot, write, draft.changes))
+        draft.merge(effects_of(change.origin, self._snapshot, write, draft.changes))
         failpoint("delete.before_commit")
         return staging.publish(draft).number
 

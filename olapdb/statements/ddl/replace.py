@@ -13,7 +13,8 @@ from dataclasses import replace
 
 from olapdb.commit.draft import CommitDraft, publish
 from olapdb.errors import Error
-from olapdb.lineage.dimension_change import TableWrite, dimension_changed, dimension_views
+from olapdb.lineage.dimension_change import dimension_views
+from olapdb.lineage.effects import TableWrite, effects_of
 from olapdb.lineage.row_removal import raised
 from olapdb.model.changes import (
     Change,
@@ -105,7 +106,7 @@ def publish_successor(
     write = TableWrite(
         frozenset((existing.id,)), rows, rejoined=_rejoined(made, existing, snapshot)
     )
-    draft.merge(dimension_changed(origin, snapshot, write, draft.changes))
+    draft.merge(effects_of(origin, snapshot, write, draft.changes))
     draft.merge(rejudged_draft(origin, snapshot, check_altered(snapshot, made, "replace")))
     publish(draft, origin)
 

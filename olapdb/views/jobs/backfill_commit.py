@@ -15,7 +15,8 @@ from olapdb.commit.draft import publish as publish_draft
 from olapdb.ingest.block_stager import dimension_requirements
 from olapdb.ingest.staged_insert import StagedInsert, join_staged
 from olapdb.ingest.view_failure import signed
-from olapdb.lineage.dimension_change import TableWrite, changed_tables, dimension_changed
+from olapdb.lineage.dimension_change import changed_tables
+from olapdb.lineage.effects import TableWrite, effects_of
 from olapdb.model.changes import (
     AddBlock,
     AddCoverage,
@@ -68,9 +69,9 @@ def prepare(
     write = TableWrite(
         frozenset(written), outcome.target_rows, unsettled=frozenset(own | staged.unsettled)
     )
-    alone = dimension_changed(job.origin, snapshot, write, staged.changes)
+    alone = effects_of(job.origin, snapshot, write, staged.changes)
     write = replace(write, compared=False, unsettled=frozenset(own | fired))
-    together = dimension_changed(job.origin, snapshot, write, ())
+    together = effects_of(job.origin, snapshot, write, ())
     coverage = [AddCoverage(CoverageRow(view.id, chunk.partition, one)) for one in chunk.claimed]
     return Prepared(
         chunk,

@@ -28,7 +28,7 @@ from olapdb.ingest.block_stager import VOID_PARTITION, dimension_requirements
 from olapdb.ingest.read_parts import Pin, discard, discarding
 from olapdb.ingest.staged_insert import StagedInsert, join_staged
 from olapdb.ingest.trigger import TriggerContext
-from olapdb.lineage.dimension_change import TableWrite, dimension_changed
+from olapdb.lineage.effects import TableWrite, effects_of
 from olapdb.lineage.retention import FrozenKeys
 from olapdb.model.changes import (
     AddPart,
@@ -342,13 +342,12 @@ class _Replay:
         else:
             changes += frozen_stale(views, self.slices, self.snapshot)
         changes += self._cleared(views, sorted(old))
-        with Pin(self.job.services, now.number):
-            more, needed = downstream(now, target, removed, new, self._around(now), self.job.origin)
-            changes += more
-            requirements += needed
         draft = CommitDraft(requirements, changes)
+        with Pin(self.job.services, now.number):
+            below, source = downstream(now, target, removed, new, self._around(now))
+            draft.merge(below)
         write = TableWrite(frozenset((target.id,)), sum(p.rows for p in removed))
-        draft.merge(dimension_changed(self.job.origin, now, write, changes))
+        draft.merge(effects_of(self.job.origin, now, write, draft.changes, [source]))
         draft.change(*self.job.closing())
         self.swap.complete(new, removed)
         committed = staging.publish(draft)
