@@ -57,9 +57,10 @@ class Database:
             notify_written=self._written,
         )
         if not read_only:
+            from olapdb.dml.ttl import apply_ttl
             from olapdb.maintenance.scheduler import MergeScheduler
 
-            self._scheduler = MergeScheduler(self.services, expire=_expire)
+            self._scheduler = MergeScheduler(self.services, expire=apply_ttl)
             self._scheduler.start()
         end_with_process(self)
         self.engine = OpenWarehouse(
@@ -202,10 +203,3 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CannotOpenWarehouse(f"Cannot make the folder {folder}: {error.strerror}.") from error
-
-
-def _expire(services: Services, table_id: str) -> None:
-    from olapdb.commit.origin import CommitOrigin
-    from olapdb.dml.ttl import apply_ttl
-
-    apply_ttl(CommitOrigin(services), table_id)

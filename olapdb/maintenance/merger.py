@@ -20,7 +20,6 @@ from olapdb.engine.column_defaults import DefaultColumns, read_filled
 from olapdb.engine.combine import combine
 from olapdb.engine.layout import TableLayout, shared_layout
 from olapdb.errors import CommitConflict, InternalError, QueryWasCancelled
-from olapdb.functions.base import Environment
 from olapdb.maintenance.merge_policy import TableState, hull
 from olapdb.model.changes import (
     AddPart,
@@ -273,7 +272,7 @@ def _merged_rows(
 def _read(origin: CommitOrigin, snapshot: Snapshot, layout: TableLayout, part: Part) -> pa.Table:
     """The part's rows as the table is now: what it was too old to hold is written down."""
     services, table = origin.services, layout.table
-    environment = Environment(zone=services.zone)
+    environment = services.environment()
     names = [c.name for c in table.stored_columns]
     reader = PartReader(services.store, snapshot, part, table, environment)
 

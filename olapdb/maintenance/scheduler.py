@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
 
+from olapdb.commit.origin import CommitOrigin
 from olapdb.errors import CommitConflict
 from olapdb.maintenance.damaged_parts import check_suspects
 from olapdb.maintenance.merge_pauses import Pauses
@@ -56,7 +57,7 @@ class MergeScheduler:
         services: Services,
         *,
         sweep_seconds: float = SWEEP_SECONDS,
-        expire: Callable[[Services, str], object] | None = None,
+        expire: Callable[[CommitOrigin, str], object] | None = None,
     ) -> None:
         """`expire` removes what of a table has expired by its TTL."""
         self._services = services
@@ -247,7 +248,7 @@ class MergeScheduler:
             if not self.expires(table_id):
                 return
             self._expired_at[table_id] = now
-            self._expire(self._services, table_id)
+            self._expire(CommitOrigin(self._services), table_id)
         except CommitConflict:  # it has been retried; the next round tries again
             self._expired_at.pop(table_id)
         except FAILURES as error:
