@@ -19,6 +19,7 @@ from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.engine.interfaces import ConnectArgsType
 from sqlalchemy.sql.compiler import DDLCompiler, IdentifierPreparer, SQLCompiler
 
+from olapdb import __version__, dbapi
 from olapdb.alchemy.types import sqlalchemy_type
 
 _RESERVED = frozenset(
@@ -197,9 +198,7 @@ class OlapDialect(DefaultDialect):
 
     @classmethod
     def import_dbapi(cls) -> ModuleType:
-        import olapdb.dbapi
-
-        return olapdb.dbapi
+        return dbapi
 
     @classmethod
     def get_pool_class(cls, url: URL) -> type[pool.Pool]:
@@ -237,8 +236,6 @@ class OlapDialect(DefaultDialect):
         return str(connection.exec_driver_sql("SELECT currentDatabase()").scalar())
 
     def _get_server_version_info(self, connection: Connection) -> tuple[int, ...]:
-        from olapdb import __version__
-
         return tuple(int(n) for n in __version__.split("."))
 
     # --- reflection

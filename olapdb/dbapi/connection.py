@@ -37,7 +37,7 @@ def connect(
     survives one of the process only, and nothing waits for the disk.  All connections of a process
     to one folder agree on it, else InterfaceError.  Raises CannotOpenWarehouse where the folder is no warehouse of a version known here.
     """
-    from olapdb.database import Database
+    from olapdb.database import Database  # loads the engine: 2 s that `import olapdb` saves
 
     location = MEMORY if path is None else os.fspath(path)
     opened = Database.open(location, read_only=read_only, durability=durability)
@@ -119,7 +119,7 @@ class Connection:
     @property
     def views(self) -> Views:
         """The materialized views: `connection.views["daily_mv"].backfill()`."""
-        from olapdb.dbapi.views import Views
+        from olapdb.dbapi.views import Views  # needs the engine
 
         return Views(self.session)
 

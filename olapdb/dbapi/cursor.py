@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import pyarrow as pa
+
 from olapdb.dbapi.rows import Rows
 from olapdb.dbapi.types import display_size, precision_and_scale
 from olapdb.errors import InterfaceError, NotSupportedError, ProgrammingError, Warning
@@ -14,9 +16,9 @@ from olapdb.types import DataType, is_nullable
 
 if TYPE_CHECKING:
     import pandas
-    import pyarrow as pa
 
     from olapdb.dbapi.connection import Connection
+    from olapdb.session import Session
 
 Parameters: TypeAlias = Sequence[object] | Mapping[str, object]
 Row: TypeAlias = tuple[Any, ...]
@@ -118,15 +120,11 @@ class Cursor:
 
     def fetch_arrow_table(self) -> pa.Table:
         """All remaining rows. Fields carry their ClickHouse type in the metadata."""
-        import pyarrow as pa
-
         result = self._result_expected()
         return pa.Table.from_batches(list(self._rest.rest()), schema=result.schema)
 
     def fetch_record_batch(self) -> pa.RecordBatchReader:
         """The remaining rows as a stream."""
-        import pyarrow as pa
-
         result = self._result_expected()
         return pa.RecordBatchReader.from_batches(result.schema, self._rest.rest())
 
@@ -162,7 +160,7 @@ class Cursor:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def _session(self) -> Any:
+    def _session(self) -> Session:
         if self._closed:
             raise InterfaceError("The cursor is closed; make another with connection.cursor().")
         return self.connection.session

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from olapdb.result import Result, python_values
 from olapdb.types import FixedString, plain
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class Rows:

@@ -13,29 +13,28 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from olapdb.errors import BadArguments, SyntaxError, UnknownTable
+from olapdb.model.schema import MaterializedView, SchemaObject
+from olapdb.model.snapshot import Snapshot
+from olapdb.model.view_state import Invalidation
+from olapdb.session import Session
+from olapdb.sql.literals import quote_name, quote_string
+from olapdb.sql.parser import parse_table_name
+from olapdb.views.jobs.adopt import AdoptRow
+from olapdb.views.jobs.backfill import BackfillRow, PlanRow
+from olapdb.views.jobs.job import ChunkEvent, find_view
+from olapdb.views.jobs.job_listing import CancelRow, JobRow, view_jobs
+from olapdb.views.jobs.replay import ReplayRow
+from olapdb.views.proof.coverage import CoverageSlice, coverage_rows
+from olapdb.views.proof.ledger_check import LedgerRow
+from olapdb.views.proof.recompute import ReconcileRow
+from olapdb.views.proof.status import ViewStatus, view_status
+from olapdb.views.versions.start import RebuildRow
+from olapdb.views.versions.versions import RolledBack
 
-if TYPE_CHECKING:
-    from olapdb.model.schema import MaterializedView, SchemaObject
-    from olapdb.model.snapshot import Snapshot
-    from olapdb.model.view_state import Invalidation
-    from olapdb.session import Session
-    from olapdb.views.jobs.adopt import AdoptRow
-    from olapdb.views.jobs.backfill import BackfillRow, PlanRow
-    from olapdb.views.jobs.job import ChunkEvent
-    from olapdb.views.jobs.job_listing import CancelRow, JobRow
-    from olapdb.views.jobs.replay import ReplayRow
-    from olapdb.views.proof.coverage import CoverageSlice
-    from olapdb.views.proof.ledger_check import LedgerRow
-    from olapdb.views.proof.recompute import ReconcileRow
-    from olapdb.views.proof.status import ViewStatus
-    from olapdb.views.versions.start import RebuildRow
-    from olapdb.views.versions.versions import RolledBack
-
-    Progress = Callable[[ChunkEvent], None]
-
+Progress = Callable[[ChunkEvent], None]
 Other = TypeVar("Other")
 
 
@@ -84,14 +83,10 @@ class Views(Mapping[str, "ViewHandle"]):
         return len(_views(self._session.snapshot()))
 
     def _item(self, name: str, snapshot: Snapshot) -> SchemaObject | None:
-        from olapdb.sql.parser import parse_table_name
-
         parsed = parse_table_name(name)
         return snapshot.find(parsed.database or self._session.database, parsed.name)
 
     def _find(self, name: str, snapshot: Snapshot) -> MaterializedView | None:
-        from olapdb.model.schema import MaterializedView
-
         found = self._item(name, snapshot)
         return found if isinstance(found, MaterializedView) else None
 
@@ -119,15 +114,11 @@ class ViewHandle:
 
     def status(self) -> ViewStatus:
         """Its health: the verdict, the numbers behind it, and the statement that mends it."""
-        from olapdb.views.proof.status import view_status
-
         snapshot = self._session.snapshot()
         return view_status(self._view(snapshot), snapshot)
 
     def coverage(self) -> tuple[CoverageSlice, ...]:
         """By source partition, the rows that the view has seen and those that it has not."""
-        from olapdb.views.proof.coverage import coverage_rows
-
         snapshot = self._session.snapshot()
         return coverage_rows(self._view(snapshot), snapshot)
 
@@ -159,16 +150,12 @@ class ViewHandle:
 
     def jobs(self) -> tuple[JobRow, ...]:
         """What was and is done with the view, oldest first, chunk by chunk; in all processes."""
-        from olapdb.views.jobs.job_listing import view_jobs
-
         view = self._view(self._session.snapshot())
         return view_jobs(self._session.engine.services.catalog, view.id)
 
     def cancel(self, job: str | None = None) -> tuple[CancelRow, ...]:
         """Cancels its running jobs, or the one of that id, in whatever process it runs: nothing
         more of it is published once this has returned."""
-        from olapdb.sql.literals import quote_string
-
         return self._run("CANCEL", "" if job is None else f"JOB {quote_string(job)}", None, None)
 
     def replay(
@@ -283,8 +270,6 @@ class ViewHandle:
         return view.database, view.name
 
     def _follow(self, name: tuple[str, str]) -> None:
-        from olapdb.model.schema import MaterializedView
-
         found = self._session.snapshot().find(*name)
         if isinstance(found, MaterializedView):
             self._view_id = found.id
@@ -298,8 +283,6 @@ class ViewHandle:
         query: str = "",
         settings: Mapping[str, int] | None = None,
     ) -> tuple[Any, ...]:
-        from olapdb.sql.literals import quote_string
-
         chosen = [f"{name} = {value}" for name, value in (settings or {}).items()]
         chosen += [] if engine is None else [f"engine = {quote_string(engine)}"]
         last = f"SETTINGS {', '.join(chosen)}" if chosen else ""
@@ -308,20 +291,14 @@ class ViewHandle:
         return self._session.run_on_view(text, progress=progress)
 
     def _view(self, snapshot: Snapshot) -> MaterializedView:
-        from olapdb.views.jobs.job import find_view
-
         return find_view(snapshot, self._view_id)
 
 
 def _views(snapshot: Snapshot) -> list[MaterializedView]:
-    from olapdb.model.schema import MaterializedView
-
     return [item for item in snapshot.objects() if isinstance(item, MaterializedView)]
 
 
 def _full_name(view: MaterializedView) -> str:
-    from olapdb.sql.literals import quote_name
-
     return f"{quote_name(view.database)}.{quote_name(view.name)}"
 
 
@@ -331,8 +308,6 @@ def _known(snapshot: Snapshot) -> str:
 
 
 def _partition(partition: str | None) -> str:
-    from olapdb.sql.literals import quote_string
-
     if partition is None:
         return ""
     if not isinstance(partition, str):

@@ -11,9 +11,12 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, TypeAlias
 
+from pyspark import InheritableThread
+
 from olapdb.errors import Error, FolderNotShared, QueryWasCancelled
 from olapdb.spark.folder import StoreAddress, marked_folder, verify_staged
 from olapdb.spark.items import run_items, task_attempts
+from olapdb.spark.session import spark_session
 from olapdb.spark.tasks import run_chunk
 from olapdb.views.jobs.chunk import ChunkTask, FailedChunk, StagedChunk
 from olapdb.views.jobs.executor import POLL_SECONDS, Stop, cancelled, never
@@ -71,8 +74,6 @@ class _Run:
     jobs: int
 
     def run(self, tasks: Sequence[ChunkTask], stop: Stop) -> Iterator[Computed]:
-        from pyspark import InheritableThread
-
         waiting: SimpleQueue[tuple[_Wave, Future[list[Computed]]]] = SimpleQueue()
         running: set[Future[list[Computed]]] = set()
         ready: deque[Computed] = deque()
@@ -182,8 +183,6 @@ def make_executor(
 ) -> SparkExecutor:
     """The executor of SETTINGS engine = 'spark' (entry point group `olapdb.executors`): on the
     active session, else on a new one of this machine's cores."""
-    from olapdb.spark.session import spark_session
-
     jobs = int(str(settings.get("backfill_threads", 0)))
     return SparkExecutor(spark_session(), services, jobs)
 

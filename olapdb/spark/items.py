@@ -8,6 +8,7 @@ result came back here: a task may run more than once, and only one of its attemp
 
 from __future__ import annotations
 
+import pickle
 import threading
 import traceback
 import uuid
@@ -15,10 +16,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, NoReturn, Protocol, TypeVar
 
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark import InheritableThread, TaskContext, cloudpickle
+from pyspark.errors import PySparkException
+
 from olapdb import errors
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 Payload = TypeVar("Payload")
@@ -107,8 +112,6 @@ class SparkJob:
     ) -> list[Outcome]:
         """Runs `action` in a thread of its own and reports finished tasks meanwhile (of `of`, or
         of what Spark has planned so far where that is 0)."""
-        from pyspark import InheritableThread
-
         results: list[list[Outcome]] = []
         failures: list[BaseException] = []
         done = threading.Event()
@@ -177,9 +180,6 @@ class SparkJob:
 
 def raise_translated(error: BaseException, cancelled: Cancellation | None = None) -> NoReturn:
     """Raises what Spark raised as an error of olapdb; others as they are."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
     if isinstance(error, errors.Error) or not isinstance(error, PySparkException | Py4JError):
         raise error
     if cancelled is not None and cancelled.is_set():
@@ -212,8 +212,6 @@ def raise_failure(item: int, failure: _Failure) -> NoReturn:
 
 def is_final(error: Exception, attempts: int) -> bool:
     """Whether a task should answer with this error instead of raising it for Spark to try again."""
-    from pyspark import TaskContext
-
     context = TaskContext.get()
     last = context is None or context.attemptNumber() + 1 >= attempts
     return last or _is_lasting(error)
@@ -249,9 +247,6 @@ def _mapper(
     function: Callable[[Payload], Outcome], payloads: tuple[Payload, ...], attempts: int
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-        from pyspark import cloudpickle
-
         # Spark reads the columns by position and trusts their types.
         schema = pa.schema([("item", pa.int64()), ("outcome", pa.binary())])
         for batch in batches:
@@ -275,8 +270,6 @@ def _attempt(
 
 
 def _outcomes(rows: Sequence[tuple[int, bytes]], count: int) -> list[Outcome]:
-    import pickle
-
     found: dict[int, Outcome] = {}
     for item, data in rows:
         outcome: _Success[Outcome] | _Failure = pickle.loads(data)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from olapdb.dbapi.connection import Connection
 from olapdb.errors import FileDoesntExist, NotSupportedError, UnknownIdentifier
@@ -147,8 +148,6 @@ def _chosen(table: Table, columns: Sequence[str] | None) -> tuple[Column, ...]:
 
 
 def _read_by_tasks(session: SparkSession, task: _ReadTask) -> DataFrame:
-    from pyspark.sql.pandas.types import from_arrow_schema
-
     count = max(len(task.groups), 1)
     frame: DataFrame = session.range(0, count, 1, count).mapInArrow(
         _mapper(task), from_arrow_schema(task.schema)

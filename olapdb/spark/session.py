@@ -12,16 +12,16 @@ import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from olapdb.errors import BadArguments, ExternalToolMissing, NotSupportedError
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from olapdb.errors import BadArguments, NotSupportedError
 from olapdb.spark.java import find_java, make_java_home
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import SparkSession
 
 ARROW_BATCH_ROWS = 65_536
 """Rows of a batch that Spark hands to Python; Spark's own default of 10,000 costs about 20 %."""
@@ -75,10 +75,6 @@ def spark_session(
 
     Raises ExternalToolMissing without pyspark or Java, NotSupportedError for Spark Connect.
     """
-    if find_spec("pyspark") is None:
-        raise ExternalToolMissing(
-            "pyspark is not installed.", hint="Install it with: pip install 'olapdb[spark]'."
-        )
     _silence_pandas_warning()
     if master.startswith("sc://"):
         raise NotSupportedError(
@@ -103,9 +99,6 @@ def active_session() -> SparkSession | None:
 
     Spark's own getActiveSession() knows only that of the calling thread.
     """
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession
-
     mine = SparkSession.getActiveSession()
     if mine is not None or SparkContext._active_spark_context is None:
         return mine
@@ -138,7 +131,7 @@ def session_scope(
 ) -> Iterator[SparkSession]:
     """`spark_session` as a context manager: at the end a session that was made for it stops, one
     that was active before goes on."""
-    before = active_session() if find_spec("pyspark") is not None else None
+    before = active_session()
     session = spark_session(app_name, master, memory=memory, conf=conf, prewarm=prewarm)
     try:
         yield session
@@ -184,9 +177,6 @@ def _settings(app_name: str, master: str, memory: str, *, local: bool) -> dict[s
 def _start(settings: dict[str, str], *, local: bool) -> SparkSession:
     """The JVM gets its log configuration, and a `java` without the vector module, from a folder
     that lives as long as this process."""
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession
-
     variables = {"PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable)}
     if local:
         variables["SPARK_LOCAL_IP"] = os.environ.get("SPARK_LOCAL_IP", "127.0.0.1")
@@ -249,9 +239,6 @@ def _prewarm(session: SparkSession) -> None:
     warm = session.range(0, tasks, 1, tasks).mapInArrow(_import_engine, "id long")
 
     def run() -> None:
-        from py4j.protocol import Py4JError
-        from pyspark.errors import PySparkException
-
         try:
             warm.count()
         except (PySparkException, Py4JError, OSError):
@@ -268,6 +255,6 @@ def _end_prewarm() -> None:
 
 
 def _import_engine(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    import olapdb.spark.items  # noqa: F401
+    import olapdb.spark.items  # noqa: F401  (in the worker: that is what warms it up)
 
     yield from batches

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import pickle
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.pandas.types import to_arrow_type
 
 from olapdb import errors
 from olapdb.dbapi.connection import Connection, connect
@@ -28,9 +34,6 @@ from olapdb.spark.tasks import InsertTask, stage_batches, with_seed
 from olapdb.statements.context import StatementContext
 
 if TYPE_CHECKING:
-    import os
-
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 Progress = Callable[[int, int], None]
@@ -147,8 +150,6 @@ def _stage(
     cancelled: Cancellation,
 ) -> list[StagedInsert]:
     """What the tasks staged, in the order of the frame's partitions."""
-    import pickle
-
     session = frame.sparkSession
     manifest = frame.mapInArrow(_stager(task, task_attempts(session)), _MANIFEST)
     where = f"{task.table.database}.{task.table.name}"
@@ -168,15 +169,9 @@ def _stager(
     task: InsertTask, attempts: int
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import dataclasses
-        import pickle
-
-        import pyarrow as pa
-        from pyspark import TaskContext
-
         context = TaskContext.get()
         partition = context.partitionId() if context is not None else 0
-        mine = dataclasses.replace(task, environment=with_seed(task.environment, partition))
+        mine = replace(task, environment=with_seed(task.environment, partition))
         failure, staged = None, None
         try:
             staged = stage_batches(mine, batches)
@@ -238,7 +233,5 @@ def _matching_columns(frame: DataFrame, table: Table) -> list[str]:
 
 
 def _check_types(frame: DataFrame) -> None:
-    from pyspark.sql.pandas.types import to_arrow_type
-
     for column in frame.schema.fields:
         type_of_arrow(to_arrow_type(column.dataType, timezone="UTC"))
