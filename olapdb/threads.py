@@ -23,6 +23,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
+from functools import cache
 from queue import Empty, SimpleQueue
 from types import FrameType, TracebackType
 from typing import Any, ParamSpec, Protocol, Self, TypeVar
@@ -42,6 +43,13 @@ _Task = tuple[Future[Any], Callable[[], Any]] | None
 """A future and its work; None ends the worker."""
 
 _LIBRARIES = sys.stdlib_module_names | {pa.__name__, "numpy"}
+
+
+@cache
+def cores() -> int:
+    """Return the number of the machine's cores. Asking the system each time costs a small query
+    more than its threads."""
+    return os.cpu_count() or 1
 
 
 class Ending(Protocol):

@@ -24,8 +24,6 @@ from olapdb.threads import is_ending
 
 SWEEP_SECONDS = 30.0
 """How often all tables are examined: parts become worth merging by age alone."""
-TTL_SECONDS = 14_400
-"""The default of `merge_with_ttl_timeout`."""
 QUIET_SECONDS = 0.1
 DELAY_SECONDS_MAX = 0.5
 """Work begins when no table was notified for QUIET_SECONDS, or DELAY_SECONDS_MAX after the first
@@ -243,7 +241,7 @@ class MergeScheduler:
         table = self._services.catalog.snapshot().by_id(table_id)
         if self._expire is None or not isinstance(table, Table) or not table.ttl:
             return
-        timeout = float(table.setting("merge_with_ttl_timeout", TTL_SECONDS))
+        timeout = float(table.setting("merge_with_ttl_timeout"))
         now = time.monotonic()
         if now - self._expired_at.get(table_id, -timeout) < timeout:
             return

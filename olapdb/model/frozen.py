@@ -53,6 +53,9 @@ class FrozenSnapshot:
             raise InternalError(f"Table {table_id} has no parts in this frozen snapshot.")
         return self.parts_of[table_id]
 
+    def part_count(self, table_id: str, partition_id: str) -> int:
+        return sum(part.partition_id == partition_id for part in self.parts(table_id))
+
     def inline_rows(self, part: Part) -> bytes:
         if part.id not in self.inline:
             raise InternalError(f"Part {part.id} has no inline rows in this frozen snapshot.")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
+from olapdb.config import SESSION_SETTINGS, TABLE_SETTINGS, SettingValue
 from olapdb.types import DataType, quote_identifier, stored_type
 
 DefaultKind: TypeAlias = Literal["", "DEFAULT", "MATERIALIZED", "ALIAS", "EPHEMERAL"]
@@ -197,9 +198,9 @@ class Table:
         """Return the column of that name, or None."""
         return next((c for c in self.columns if c.name == name), None)
 
-    def setting(self, name: str, default: str | int | float | bool) -> str | int | float | bool:
-        """Return a table setting or its default."""
-        return dict(self.settings).get(name, default)
+    def setting(self, name: str) -> SettingValue:
+        """Return a setting of the table, its default where CREATE TABLE did not give it."""
+        return dict(self.settings).get(name, TABLE_SETTINGS[name].default)
 
     @property
     def stored_columns(self) -> tuple[Column, ...]:
@@ -277,7 +278,7 @@ class MaterializedView:
     def dimension_mode(self) -> str:
         """`current`: a change of a dimension makes dependent rows stale; `at_insert`: rows stay as
         inserted."""
-        return str(dict(self.settings).get("dimensions", "current"))
+        return str(dict(self.settings).get("dimensions", SESSION_SETTINGS["dimensions"].default))
 
     def needs(self, object_id: str) -> bool:
         """Return whether the object is the view's source or target, or is read by it."""

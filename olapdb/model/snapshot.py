@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Protocol, TypeVar
 
+from olapdb.errors import Position, UnknownTable
 from olapdb.model.damage import Damage
 from olapdb.model.part import BlockRange, Part
 from olapdb.model.schema import DatabaseEntry, MaterializedView, SchemaObject, Table
@@ -56,6 +57,10 @@ class Snapshot(Protocol):
         block)."""
         ...
 
+    def part_count(self, table_id: str, partition_id: str) -> int:
+        """Return the number of the partition's live parts, void ones too."""
+        ...
+
     def inline_rows(self, part: Part) -> bytes:
         """Return the Arrow IPC file bytes of an inline part."""
         ...
@@ -100,3 +105,21 @@ class Snapshot(Protocol):
         """Return (number of these blocks, time in ms of the oldest or 0) without reading the log of
         all."""
         ...
+
+
+def target_of(
+    snapshot: Snapshot, view: MaterializedView, position: Position | None = None
+) -> Table:
+    """Return the table that the view writes.
+
+    Raises UnknownTable where it was dropped; `position` is the place in the SQL to point at.
+    """
+    target = snapshot.by_id(view.target_id)
+    if isinstance(target, Table):
+        return target
+    name = f"{view.database}.{view.name}"
+    raise UnknownTable(
+        f"The target of view {name} does not exist.",
+        hint=f"DROP VIEW {name}, or create it anew with a target.",
+        position=position,
+    )

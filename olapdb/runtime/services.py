@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from olapdb.functions.base import Environment
 from olapdb.runtime.activity import Activity
 from olapdb.runtime.cache import Cache
 from olapdb.runtime.deferred import DeferredWork
@@ -42,3 +43,14 @@ class Services:
     activity: Activity = field(default_factory=Activity)
     deferred: DeferredWork = field(default_factory=DeferredWork)
     opened_seconds: float = field(default_factory=time.time)
+
+    def environment(self, query_id: str = "") -> Environment:
+        """Return what work that is no statement of a client (merges, TTL, chunks of a job) holds
+        fixed: a column that a part lacks may be now() or serverUUID() there too."""
+        return Environment(
+            zone=self.zone,
+            now_seconds=self.clock_ms() / 1000,
+            query_id=query_id,
+            opened_seconds=self.opened_seconds,
+            warehouse_id=self.catalog.warehouse_id,
+        )

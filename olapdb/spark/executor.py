@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pyspark import InheritableThread
 
+from olapdb.config import Settings
 from olapdb.errors import Error, FolderNotShared, QueryWasCancelled
 from olapdb.spark.folder import StoreAddress, marked_folder, verify_staged
 from olapdb.spark.items import run_items, task_attempts
@@ -183,7 +184,7 @@ def make_executor(
 ) -> SparkExecutor:
     """Return the executor of SETTINGS engine = 'spark' (entry point group `olapdb.executors`), on
     the active session or on a new local one."""
-    jobs = int(str(settings.get("backfill_threads", 0)))
+    jobs = Settings.of(settings).integer("backfill_threads")
     return SparkExecutor(spark_session(), services, jobs)
 
 

@@ -29,6 +29,9 @@ _WIDTHS = ("1", "2", "4", "8")
 _OF_NO_FIXED_SIZE = (types.String, types.Array, types.Map, types.Tuple)
 
 
+DEFAULT_CODEC = "LZ4"
+
+
 @dataclass(frozen=True, slots=True)
 class ParquetCodec:
     """Parquet's settings for a column. `encoding` "" lets the writer choose; `dictionary` allows a
@@ -50,9 +53,7 @@ def column_codec(column: Column, table: Table) -> ParquetCodec:
     if text[:6].upper() == "CODEC(" and text.endswith(")"):
         text = text[6:-1]
     chain = _steps(text)
-    chain = [step for step in chain if step[0] != "default"] or _steps(
-        str(table.setting("default_compression_codec", "LZ4"))
-    )
+    chain = [step for step in chain if step[0] != "default"] or _steps(DEFAULT_CODEC)
     compression, level, encoding = "lz4", None, ""
     for name, argument in chain:
         match name:

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from olapdb.errors import CorruptedData, InternalError, OperationalError, SnapshotTooOld
 from olapdb.functions import cast_column, parse_type
 from olapdb.functions.base import Environment
-from olapdb.functions.kernels.columns import with_precision
+from olapdb.functions.kernels.decimal_width import with_precision
 from olapdb.model.columns import PartColumns
 from olapdb.model.part import ColumnBounds, Part
 from olapdb.model.schema import Column, SkipIndex, Table

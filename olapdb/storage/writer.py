@@ -18,17 +18,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from olapdb.errors import InternalError, OperationalError
-from olapdb.functions.kernels.columns import decimal_class, with_precision
+from olapdb.functions.kernels.decimal_width import decimal_class, with_precision
 from olapdb.model.encoding import FOOTER_KEY, encode_footer
 from olapdb.model.part import Blocks, ColumnBounds, Contribution, Part, new_part_id
 from olapdb.model.schema import Column, Table
 from olapdb.storage.checksum import checksum_of_bytes, checksum_of_file
 from olapdb.storage.codec import column_codec
 from olapdb.storage.column_statistics import key_columns, table_bounds
-from olapdb.storage.parquet.row_group_writer import cores, parquet_writer
+from olapdb.storage.parquet.row_group_writer import parquet_writer
 from olapdb.storage.skip_indexes import METADATA_PREFIX, build_index, place_of
 from olapdb.storage.store import Store, storage_error
-from olapdb.threads import ThreadPool
+from olapdb.threads import ThreadPool, cores
 from olapdb.types import AggregateFunction, Date, Date32, DateTime, DateTime64, Integer, is_nullable
 
 ROW_GROUP_ROWS = 65_536
@@ -122,7 +122,7 @@ def lease_of_path(path: str) -> str:
 
 def row_group_rows(table: Table) -> int:
     """Return the rows of a row group of the table's files."""
-    return int(table.setting("index_granularity", ROW_GROUP_ROWS))
+    return int(table.setting("index_granularity"))
 
 
 def stored_schema(table: Table) -> pa.Schema:

@@ -13,6 +13,7 @@ from olapdb.functions import display
 from olapdb.model.columns import PartColumns
 from olapdb.model.part import Part, detached_table
 from olapdb.model.schema import Column, MaterializedView, Table
+from olapdb.storage.codec import DEFAULT_CODEC
 from olapdb.system.registry import Row, SystemContext, SystemTable, moment
 from olapdb.types import DataType, Date, DateTime, Decimal, Float, Integer, plain
 
@@ -107,7 +108,6 @@ def _parts(context: SystemContext) -> Iterator[Row]:
             continue
         writers = {view.id for view in context.snapshot.views_into(item.id)}
         partitions, times = PartitionTexts(item), _Times(item)
-        codec = str(item.setting("default_compression_codec", "LZ4"))
         for part in context.snapshot.parts(item.id):
             blocks = part.block_range
             yield (
@@ -142,7 +142,7 @@ def _parts(context: SystemContext) -> Iterator[Row]:
                 int(bool(part.path)),
                 *times.of(part),
                 part.checksum,
-                codec,
+                DEFAULT_CODEC,
                 0,
                 0,
                 1,

@@ -15,7 +15,8 @@ from olapdb.config import Settings
 from olapdb.functions import parse_type
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.services import Services
-from olapdb.types import Array, DataType, Map, Nullable, String, arrow_schema
+from olapdb.types import Array, DataType, Map, Nullable, String
+from olapdb.types.arrow import arrow_schema
 
 SYSTEM_DATABASES = ("system", "information_schema", "INFORMATION_SCHEMA")
 _COMMA = re.compile(r",\s*(?![^()]*\))")

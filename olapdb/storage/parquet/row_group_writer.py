@@ -10,7 +10,6 @@ Arrow writes row groups in parallel.
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -207,10 +206,6 @@ def parquet_writer(
     except BaseException:
         writer.abandon()
         raise
-
-
-def cores() -> int:
-    return os.cpu_count() or 1
 
 
 # --- stretches -----------------------------------------------------------------------------------
