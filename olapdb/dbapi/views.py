@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar, cast
 
 from olapdb.errors import BadArguments, SyntaxError, UnknownTable
 from olapdb.model.schema import MaterializedView, SchemaObject
@@ -36,6 +36,7 @@ from olapdb.views.versions.versions import RolledBack
 
 Progress = Callable[[ChunkEvent], None]
 Other = TypeVar("Other")
+Row = TypeVar("Row")
 
 
 class Views(Mapping[str, "ViewHandle"]):
@@ -148,11 +149,11 @@ class ViewHandle:
         """
         settings = {"backfill_staging": 1} if staged else {}
         clause = f"{_partition(partition)} {'DISCARD BYPASS' if discard_bypass else ''}".strip()
-        return self._run("BACKFILL", clause, engine, progress, settings=settings)
+        return self._run(BackfillRow, "BACKFILL", clause, engine, progress, settings=settings)
 
     def backfill_plan(self, *, partition: str | None = None) -> tuple[PlanRow, ...]:
         """Return the chunks that `backfill` would compute now."""
-        return self._run("BACKFILL", f"{_partition(partition)} DRY RUN", None, None)
+        return self._run(PlanRow, "BACKFILL", f"{_partition(partition)} DRY RUN")
 
     def jobs(self) -> tuple[JobRow, ...]:
         """Return the jobs of the view in all processes, oldest first, chunk by chunk."""
@@ -162,7 +163,7 @@ class ViewHandle:
     def cancel(self, job: str | None = None) -> tuple[CancelRow, ...]:
         """Cancel the view's running jobs, or the one with that id, in any process: they publish
         nothing after this has returned."""
-        return self._run("CANCEL", "" if job is None else f"JOB {quote_string(job)}", None, None)
+        return self._run(CancelRow, "CANCEL", "" if job is None else f"JOB {quote_string(job)}")
 
     def replay(
         self,
@@ -194,7 +195,9 @@ class ViewHandle:
             clause = f"FROM '{since}'"
         discard = "DISCARD BYPASS" if discard_bypass else ""
         settings = {"discard_retained": 1} if discard_retained else None
-        return self._run("REPLAY", f"{clause} {discard}", engine, progress, settings=settings)
+        return self._run(
+            ReplayRow, "REPLAY", f"{clause} {discard}", engine, progress, settings=settings
+        )
 
     def reconcile(
         self,
@@ -221,19 +224,19 @@ class ViewHandle:
             clause = f"OLDEST {int(oldest)}"
         if stale:
             clause = "STALE"
-        return self._run("RECONCILE", clause, engine, progress)
+        return self._run(ReconcileRow, "RECONCILE", clause, engine, progress)
 
     def check_ledger(self) -> tuple[LedgerRow, ...]:
         """Check that coverage and the contributions of the target's parts agree. Reads no rows and
         proves nothing."""
-        return self._run("RECONCILE", "METADATA", None, None)
+        return self._run(LedgerRow, "RECONCILE", "METADATA")
 
     def adopt(
         self, *, engine: str | None = None, progress: Progress | None = None
     ) -> tuple[AdoptRow, ...]:
         """Mark rows inserted into the target by hand as the view's own, if the target then equals a
         recomputation from all source rows. Otherwise raise BypassRows and change nothing."""
-        return self._run("ADOPT", "", engine, progress)
+        return self._run(AdoptRow, "ADOPT", "", engine, progress)
 
     def modify(self, query: str) -> None:
         """Change the view's SELECT over the same source; old results are stale until
@@ -256,7 +259,7 @@ class ViewHandle:
         """
         name = self._current_name()
         rows = self._run(
-            "REBUILD", storage, engine, progress, "" if query is None else f"AS {query}"
+            RebuildRow, "REBUILD", storage, engine, progress, "" if query is None else f"AS {query}"
         )
         self._follow(name)
         return rows
@@ -269,7 +272,7 @@ class ViewHandle:
         """Give the name back to the version that the last rebuild replaced, at once; the handle
         then refers to that."""
         name = self._current_name()
-        rows = self._run("ROLLBACK", "", None, None)
+        rows = self._run(RolledBack, "ROLLBACK", "")
         self._follow(name)
         return rows
 
@@ -284,19 +287,21 @@ class ViewHandle:
 
     def _run(
         self,
+        row: type[Row],
         operation: str,
         clauses: str,
-        engine: str | None,
-        progress: Progress | None,
+        engine: str | None = None,
+        progress: Progress | None = None,
         query: str = "",
         settings: Mapping[str, int] | None = None,
-    ) -> tuple[Any, ...]:
+    ) -> tuple[Row, ...]:
+        """Run the SYSTEM … VIEW statement of `operation`, whose rows are of the class `row`."""
         setting_texts = [f"{name} = {value}" for name, value in (settings or {}).items()]
         setting_texts += [] if engine is None else [f"engine = {quote_string(engine)}"]
         settings_clause = f"SETTINGS {', '.join(setting_texts)}" if setting_texts else ""
         words = ("SYSTEM", operation, "VIEW", self.name, clauses.strip(), settings_clause, query)
         text = " ".join(word for word in words if word)
-        return self._session.run_on_view(text, progress=progress)
+        return cast(tuple[Row, ...], self._session.run_on_view(text, progress=progress))
 
     def _view(self, snapshot: Snapshot) -> MaterializedView:
         return find_view(snapshot, self._view_id)

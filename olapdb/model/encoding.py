@@ -7,7 +7,7 @@ Types are written as ClickHouse names.  Values of partition keys that JSON does 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -150,21 +150,22 @@ def encode_part_rest(part: Part) -> str:
     )
 
 
-def decode_part(
-    id: str,
-    table_id: str,
-    partition_id: str,
-    first: int,
-    last: int,
-    level: int,
-    rows: int,
-    bytes: int,
-    path: str,
-    inline: int,
-    created_commit: int,
-    rest: str,
-) -> Part:
-    """Return the part of a catalog row; `rest` is the JSON of `encode_part_rest`."""
+def decode_part(row: Sequence[Any]) -> Part:
+    """Return the part of a row of the catalog's parts, in the order of `PART_COLUMNS`."""
+    (
+        part_id,
+        table_id,
+        partition_id,
+        first,
+        last,
+        level,
+        rows,
+        size_bytes,
+        path,
+        inline,
+        created_commit,
+        rest,
+    ) = row
     (
         value,
         schema_version,
@@ -178,12 +179,12 @@ def decode_part(
         *reason,
     ) = json.loads(rest)
     return Part(
-        id=id,
+        id=part_id,
         table_id=table_id,
         partition_id=partition_id,
         partition_value=decode_value(value),  # type: ignore[arg-type]
         rows=rows,
-        bytes=bytes,
+        bytes=size_bytes,
         blocks=BlockRange(first, last),
         level=level,
         path=path,

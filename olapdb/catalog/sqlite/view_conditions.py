@@ -36,4 +36,4 @@ def has_no_bypass(
 
 def _parts(connection: sqlite3.Connection, number: int, table_id: str) -> Iterator[Part]:
     rows = sql.parts_at(connection, of_table=table_id, number=number)
-    return (decode_part(*row) for row in rows)
+    return (decode_part(row) for row in rows)
