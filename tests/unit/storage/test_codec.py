@@ -1,4 +1,4 @@
-"""CODEC in Parquet's words."""
+"""ClickHouse's CODEC translated to Parquet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts come back as they were written, by any reader, and say so when they do not."""
+"""Any reader gets back the parts as written, and detects parts that were changed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ TYPES = (
 
 
 def everything_table(**more: object) -> Table:
-    """A column of each type; two names need care: `a.b` and `weird name`."""
+    """Return a column of each type; two names need quoting: `a.b` and `weird name`."""
     names = [f"c{i}" for i in range(len(TYPES))]
     names[2], names[7] = "a.b", "weird name"
     columns = tuple(
@@ -209,7 +209,7 @@ def test_other_readers_understand_a_part(store: LocalStore) -> None:
     assert types == list(TYPES)
 
 
-def test_a_void_part_has_no_bytes(store: LocalStore) -> None:
+def test_a_placeholder_part_has_no_bytes(store: LocalStore) -> None:
     table = everything_table()
     staged = write(store, table, everything_rows(table, 0))
     assert (staged.part.rows, staged.part.path, staged.inline_rows) == (0, "", None)
@@ -292,7 +292,7 @@ def test_changed_inline_rows_are_noticed(store: LocalStore) -> None:
 
 
 def test_a_point_read_opens_only_what_it_needs(store: LocalStore) -> None:
-    """The file of a large part is not read whole to read one column of one row group."""
+    """Reading one column of one row group of a large part does not read its whole file."""
     columns = tuple(Column(i, f"n{i}", parse_type("UInt64")) for i in range(1, 9))
     table = Table("t", "default", "t", Engine("MergeTree"), columns)
     random = np.random.default_rng(1)
