@@ -136,8 +136,8 @@ class Database:
             )
         for point in entry_points(group="olapdb.executors", name=name):
             make = point.load()
-            made: Executor = make(self.location, self.services, settings)
-            return made
+            executor: Executor = make(self.location, self.services, settings)
+            return executor
         raise ExternalToolMissing(
             f"The executor {name} is not installed.", hint=f"pip install 'olapdb[{name}]'."
         )

@@ -59,7 +59,7 @@ def TimeFromTicks(ticks: float) -> datetime.time:
 
 
 def TimestampFromTicks(ticks: float) -> datetime.datetime:
-    """The local date and time of a time in seconds since the epoch."""
+    """Return the local date and time of a time in seconds since the epoch."""
     return Timestamp(*time.localtime(ticks)[:6])
 
 

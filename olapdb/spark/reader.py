@@ -215,13 +215,13 @@ def _slices(part: Part, rows_max: int) -> Iterator[_Slice]:
 
 
 def _file_arrow(column: Column) -> pa.DataType:
-    """As the column lies in files: a sum may have outgrown its decimal's precision."""
+    """Return the column's type in files: a sum may have outgrown its decimal's precision."""
     arrow = column.type.arrow
     return decimal_class(arrow) if pa.types.is_decimal(arrow) else arrow
 
 
 def _spark_arrow(kind: pa.DataType, column: str) -> pa.DataType:
-    """The Arrow type that Spark reads a column of `kind` as."""
+    """Return the Arrow type as which Spark reads a column."""
     widened = {
         pa.uint8(): pa.int16(),
         pa.uint16(): pa.int32(),
@@ -248,8 +248,8 @@ def _spark_arrow(kind: pa.DataType, column: str) -> pa.DataType:
     return kind
 
 
-def _no_type(column: str, what: str) -> NotSupportedError:
+def _no_type(column: str, type_name: str) -> NotSupportedError:
     return NotSupportedError(
-        f"Spark cannot hold column {column}: it has no {what}.",
+        f"Spark cannot hold column {column}: it has no {type_name}.",
         hint="Choose the other columns with columns=[…].",
     )

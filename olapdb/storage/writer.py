@@ -64,16 +64,18 @@ def write_part(
     index_values: Mapping[str, pa.Array] | None = None,
     threads: int = 0,
 ) -> StagedPart:
-    """Stages one part; invisible until a commit adds it.
+    """Stage one part; it is invisible until a commit adds it.
 
     `rows` are sorted by the sorting key, of one partition, their columns named, typed and ordered
-    as `table.stored_columns`.  0 rows make a void part, at most `inline_bytes_max` bytes (in
-    memory) an inline one.  `index_values`: what the table's skip indexes are
-    made of, by name; a part without them is not skipped by them.  `replaces` are the ids of the
-    parts whose rows it holds now, `swap` the replay whose note tells them, `after` the table's
-    newest block where its own is new, for a catalog that is rebuilt from footers.  `threads` encode
-    the file; 0 means all cores.  Raises InternalError for rows that do not fit the table, and the
-    Store's errors.
+    as `table.stored_columns`.  0 rows make a placeholder part, at most `inline_bytes_max` bytes (in
+    memory) an inline one.  `index_values` are the inputs of the table's skip indexes, by name; an
+    index without input does not skip granules of this part.  `threads` encode the file; 0 means all
+    cores.
+
+    For a catalog rebuilt from footers: `replaces` are the ids of the parts whose rows this one
+    holds, `swap` is the id of the replay whose manifest lists them, `after` the table's newest
+    block, if the part's own is new.  Raises InternalError for rows that do not fit the table, and
+    the Store's errors.
     """
     _check_rows(table, rows)
     part = Part(

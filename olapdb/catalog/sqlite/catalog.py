@@ -250,8 +250,8 @@ class SqliteCatalog:
         )
         return applier, newest + 1
 
-    def turn(self, what: str) -> AbstractContextManager[None]:
-        return self._writer.turn(what)
+    def turn(self, purpose: str) -> AbstractContextManager[None]:
+        return self._writer.turn(purpose)
 
     def abandon_turn(self) -> None:
         self._writer.abandon_turn()
