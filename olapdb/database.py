@@ -13,6 +13,7 @@ from pathlib import Path
 
 from olapdb.catalog.protocol import CATALOG_FILE, Catalog
 from olapdb.catalog.sqlite.catalog import SqliteCatalog
+from olapdb.commit.origin import CommitOrigin
 from olapdb.config import Settings
 from olapdb.dml.ttl import apply_ttl
 from olapdb.errors import BadArguments, CannotOpenWarehouse, ExternalToolMissing, InterfaceError
@@ -58,7 +59,7 @@ class Database:
             notify_written=self._written,
         )
         if not read_only:
-            self._scheduler = MergeScheduler(self.services, expire=apply_ttl)
+            self._scheduler = MergeScheduler(self.services, expire=_expire)
             self._scheduler.start()
         end_with_process(self)
         self.engine = OpenWarehouse(
@@ -193,3 +194,7 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CannotOpenWarehouse(f"Cannot make the folder {folder}: {error.strerror}.") from error
+
+
+def _expire(services: Services, table_id: str) -> None:
+    apply_ttl(CommitOrigin(services), table_id)
