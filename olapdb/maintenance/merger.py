@@ -15,7 +15,7 @@ import pyarrow as pa
 from olapdb.commit.draft import CommitDraft
 from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.retry import RetryPolicy, retry_commit
-from olapdb.commit.staging import PartPlan, Staging, inline_limit
+from olapdb.commit.staging import Staging
 from olapdb.engine.column_defaults import DefaultColumns, read_filled
 from olapdb.engine.combine import combine
 from olapdb.engine.layout import TableLayout, shared_layout
@@ -37,6 +37,7 @@ from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.activity import RunningMerge
 from olapdb.runtime.failpoints import failpoint
+from olapdb.storage.part_plan import PartPlan, inline_limit
 from olapdb.storage.reader import PartReader
 from olapdb.threads import ThreadPool
 

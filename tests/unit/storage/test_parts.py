@@ -18,6 +18,7 @@ from olapdb.model.encoding import FOOTER_KEY
 from olapdb.model.part import Contribution, NewBlock, Part
 from olapdb.model.schema import Column, Engine, KeyItem, Table
 from olapdb.storage.checksum import verify_file
+from olapdb.storage.part_plan import PartPlan
 from olapdb.storage.reader import PartReader
 from olapdb.storage.store import LocalStore, MemoryStore, Store
 from olapdb.storage.writer import StagedPart, lease_of_path, write_part
@@ -110,14 +111,8 @@ class Inline:
 
 
 def write(store: Store, table: Table, rows: pa.Table, **more: object) -> StagedPart:
-    facts = {
-        "partition_id": "all",
-        "partition_value": (),
-        "blocks": NewBlock("t", 0),
-        "lease_id": "1ea5e",
-        **more,
-    }
-    return write_part(store, table, rows, **facts)  # type: ignore[arg-type]
+    plan = replace(PartPlan("all", (), NewBlock("t", 0)), **more)  # type: ignore[arg-type]
+    return write_part(store, table, rows, plan, lease_id="1ea5e")
 
 
 @pytest.fixture
