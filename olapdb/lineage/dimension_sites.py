@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.compute.batches import single_chunk
-from olapdb.optimize.conditions import all_of, conjuncts
 from olapdb.plan import expressions, nodes
+from olapdb.plan.conditions import all_of, conjuncts
 from olapdb.plan.tree import all_scans, expressions_of, subqueries_of, walk_nodes, with_inputs
 from olapdb.types import UINT8, Float, plain
 
@@ -235,8 +235,7 @@ def _with_members(node: nodes.Node, subquery: expressions.InSubquery, met: pa.Ta
     ]
     wanted.append(expressions.InSubquery(UINT8, subquery.arguments, values, False))
     if isinstance(node, nodes.Scan):
-        own = conjuncts(node.predicate) if node.predicate is not None else []
-        return replace(node, predicate=all_of([*wanted, *own]))
+        return replace(node, predicate=all_of([*wanted, *conjuncts(node.predicate)]))
     return with_inputs(node, (nodes.Filter(node.children()[0], all_of(wanted)),))
 
 

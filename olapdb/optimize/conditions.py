@@ -1,4 +1,4 @@
-"""Conditions as lists of conjuncts, and what may be said of an expression."""
+"""Facts about expressions that rules decide by."""
 
 from __future__ import annotations
 
@@ -6,24 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
-from olapdb import functions
-from olapdb.functions.base import Argument
 from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression, transform, walk
-
-
-def conjuncts(predicate: Expression) -> list[Expression]:
-    """`a AND b AND c` as [a, b, c]."""
-    if isinstance(predicate, Call) and predicate.name == "and":
-        return [c for argument in predicate.arguments for c in conjuncts(argument)]
-    return [predicate]
-
-
-def all_of(conditions: Sequence[Expression]) -> Expression:
-    """Their conjunction; at least one."""
-    if len(conditions) == 1:
-        return conditions[0]
-    resolved = functions.resolve_scalar("and", [Argument(c.type) for c in conditions])
-    return Call(resolved.type, "and", tuple(conditions), resolved)
 
 
 def truth(expression: Expression) -> bool | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from olapdb.optimize.conditions import all_of, conjuncts, is_repeatable
+from olapdb.optimize.conditions import is_repeatable
+from olapdb.plan.conditions import all_of, conjuncts
 from olapdb.plan.expressions import Call, Expression, columns_of
 from olapdb.plan.nodes import Filter, Join, Node
 from olapdb.plan.tree import bottom_up

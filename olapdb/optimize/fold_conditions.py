@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from olapdb.optimize.conditions import all_of, conjuncts, empty_rows, truth
+from olapdb.optimize.conditions import empty_rows, truth
+from olapdb.plan.conditions import all_of, conjuncts
 from olapdb.plan.nodes import Filter, Node, Values
 from olapdb.plan.tree import bottom_up
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from olapdb.optimize.conditions import all_of, conjuncts, is_repeatable, substitute
+from olapdb.optimize.conditions import is_repeatable, substitute
 from olapdb.plan import nodes
+from olapdb.plan.conditions import all_of, conjuncts
 from olapdb.plan.expressions import ColumnRef, Expression, columns_of
 from olapdb.plan.tree import with_inputs
 
@@ -149,5 +150,5 @@ def _into_scan(node: nodes.Scan, conditions: list[Expression]) -> nodes.Node:
     stay = [c for c in conditions if not is_repeatable(c)]
     if not down:
         return _filtered(node, stay)
-    predicate = all_of([*(conjuncts(node.predicate) if node.predicate else ()), *down])
+    predicate = all_of([*conjuncts(node.predicate), *down])
     return _filtered(replace(node, predicate=predicate), stay)

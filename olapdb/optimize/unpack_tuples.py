@@ -11,7 +11,7 @@ from dataclasses import replace
 from olapdb import functions
 from olapdb.errors import Error
 from olapdb.functions.base import Argument
-from olapdb.optimize.conditions import all_of, conjuncts
+from olapdb.plan.conditions import all_of, conjuncts
 from olapdb.plan.expressions import Call, Constant, Expression, transform
 from olapdb.plan.nodes import Node, Scan
 from olapdb.plan.tree import bottom_up
