@@ -161,8 +161,8 @@ class _Analysis:
             case InValues(argument=argument, values=values, negated=negated):
                 inner = self._in(argument, single_chunk(values))
                 return Possible(inner.false, inner.true) if negated else inner
-            case InSubquery(arguments=(argument,), plan=plan, negated=negated):
-                known = self._subqueries.get(id(plan))
+            case InSubquery(arguments=(argument,), number=number, negated=negated):
+                known = self._subqueries.get(number)
                 if not isinstance(known, Lookup):
                     return self._anything
                 inner = self._in(argument, known.values(0))
@@ -331,8 +331,8 @@ class _Analysis:
         match expression:
             case Constant(value=value):
                 return value
-            case ScalarSubquery(plan=plan):
-                known = self._subqueries.get(id(plan))
+            case ScalarSubquery(number=number):
+                known = self._subqueries.get(number)
                 return None if known is None or isinstance(known, Lookup) else known
             case _:
                 return None
