@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from olapdb.commit.transaction import Transaction
+from olapdb.config import tuning
 from olapdb.engine.column_defaults import DefaultColumns, read_filled
 from olapdb.engine.combine import combine
 from olapdb.engine.layout import TableLayout, shared_layout
@@ -41,7 +42,6 @@ from olapdb.storage.writer import StagedPart
 from olapdb.threads import ThreadPool
 
 BATCH_ATTEMPTS_MAX = 5
-THREADED_MERGES_MIN = 8
 FLUSHING_THREADS = 8
 
 
@@ -246,7 +246,7 @@ def _staged_pieces(
     stage: Callable[[Sequence[Part]], _Piece], merges: Sequence[Sequence[Part]]
 ) -> list[_Piece]:
     """Stage the merges; many small ones at once, as each waits for its file to be flushed."""
-    if len(merges) < THREADED_MERGES_MIN:
+    if len(merges) < tuning.THREADED_MERGES_MIN:
         return [stage(parts) for parts in merges]
     with ThreadPool(FLUSHING_THREADS, "olapdb-merge") as pool:
         futures = [pool.submit(stage, parts) for parts in merges]

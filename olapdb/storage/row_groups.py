@@ -20,6 +20,7 @@ from itertools import accumulate
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from olapdb.config import tuning
 from olapdb.errors import InternalError
 from olapdb.storage.checksum import checksum_of_parts
 from olapdb.storage.parquet_footer import (
@@ -34,8 +35,6 @@ from olapdb.storage.parquet_footer import (
 )
 from olapdb.threads import ThreadPool, refuse_if_ending
 
-STRETCH_ROWS = 1 << 17
-"""What one thread encodes at a time: enough to make little of what a writer costs by itself."""
 ROW_GROUPS_MAX = 32_767
 """A row group's number is an I16."""
 _MAGIC = b"PAR1"
@@ -89,7 +88,7 @@ class RowGroupsWriter:
         schema: pa.Schema,
         options: Mapping[str, object],
         threads: int,
-        stretch_rows: int = STRETCH_ROWS,
+        stretch_rows: int = tuning.STRETCH_ROWS,
     ) -> None:
         self._stretch_rows = stretch_rows
         self._sink = sink
@@ -190,7 +189,7 @@ def parquet_writer(
     threads: int,
 ) -> Iterator[OneThreadWriter | RowGroupsWriter]:
     """The writer for a table of `rows`; its `close` is the caller's last call in the `with`."""
-    threads = min(threads, -(-rows // STRETCH_ROWS))
+    threads = min(threads, -(-rows // tuning.STRETCH_ROWS))
     writer: OneThreadWriter | RowGroupsWriter
     if threads > 1 and -(-rows // row_group_size) <= ROW_GROUPS_MAX:
         writer = RowGroupsWriter(sink, schema, options, threads)
