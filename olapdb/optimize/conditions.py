@@ -10,25 +10,26 @@ from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression, trans
 
 
 def truth(expression: Expression) -> bool | None:
-    """The value of a constant condition, NULL being false; None where it is not constant."""
+    """Return the value of a constant condition, NULL being false; None where it is not constant."""
     if not isinstance(expression, Constant):
         return None
     return expression.value.is_valid and bool(expression.value.as_py())
 
 
 def is_repeatable(expression: Expression) -> bool:
-    """Whether it may be evaluated elsewhere, or twice: rand() may not."""
+    """Return whether the expression may be evaluated elsewhere, or twice: rand() may not."""
     return all(
         not (isinstance(e, Call) and e.function.volatility == "row") for e in walk(expression)
     )
 
 
 def is_cheap(expression: Expression) -> bool:
+    """Return whether evaluating the expression twice costs nothing: a column or a constant."""
     return isinstance(expression, ColumnRef | Constant)
 
 
 def substitute(expression: Expression, by_name: Mapping[str, Expression]) -> Expression:
-    """With columns replaced by what they stand for."""
+    """Return the expression with columns replaced by the expressions that have their names."""
 
     def change(e: Expression) -> Expression | None:
         return by_name.get(e.name) if isinstance(e, ColumnRef) else None
@@ -37,7 +38,7 @@ def substitute(expression: Expression, by_name: Mapping[str, Expression]) -> Exp
 
 
 def references(expressions: Iterable[Expression]) -> dict[str, int]:
-    """How often each column is mentioned."""
+    """Count how often the expressions mention each column."""
     counts: dict[str, int] = {}
     for expression in expressions:
         for e in walk(expression):
@@ -47,4 +48,5 @@ def references(expressions: Iterable[Expression]) -> dict[str, int]:
 
 
 def empty_rows(names: Sequence[str], types: Sequence[pa.DataType]) -> pa.Table:
+    """Return a table of these columns without rows."""
     return pa.Table.from_arrays([pa.array([], t) for t in types], names=list(names))

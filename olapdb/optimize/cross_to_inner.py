@@ -12,7 +12,9 @@ from olapdb.plan.tree import bottom_up
 
 
 def cross_to_inner(root: Node) -> Node:
-    """Equalities between the sides of a CROSS join become its keys, where types are equal."""
+    """Make a CROSS join an INNER one whose keys are the equalities between its sides.
+
+    Only equalities of equal types become keys; the other conditions stay above the join."""
     return bottom_up(root, _convert)
 
 

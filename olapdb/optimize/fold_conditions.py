@@ -9,7 +9,7 @@ from olapdb.plan.tree import bottom_up
 
 
 def fold_conditions(root: Node) -> Node:
-    """True conjuncts are dropped; one that is false makes the rows empty."""
+    """Drop conjuncts that are true; make the rows empty where one is false."""
     return bottom_up(root, _fold)
 
 

@@ -12,7 +12,7 @@ from olapdb.plan.tree import bottom_up
 
 
 def merge_projects(root: Node) -> Node:
-    """An inner expression is taken over where that repeats no work."""
+    """Merge a Project into the one above it where that repeats no work, and Filters into one."""
     return bottom_up(root, _merge)
 
 
@@ -40,7 +40,7 @@ def _may_inline(outer: Project, inner: Project) -> bool:
 
 
 def _is_identity(node: Project) -> bool:
-    """Whether it gives its child's columns, all, in order, under their names."""
+    """Return whether the Project gives all columns of its child, in order, under their names."""
     return node.schema == node.child.schema and all(
         isinstance(e, ColumnRef) and e.name == name for name, e in node.expressions
     )
