@@ -237,7 +237,7 @@ class BlockStager:
                 swap=self.swap,
                 after=self.around.snapshot.next_block(table) - 1 if in_file else None,
                 index_values=layout_of(table, self.around).index_values(rows),
-                threads=self._settings.integer("max_threads"),
+                threads=self._settings.threads,
             )
             changes.append(AddPart(staged.part, staged.inline_rows))
             if booked is not None:

@@ -13,7 +13,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 
 from olapdb.errors import CommitConflict
-from olapdb.maintenance.damaged_parts import look_into_suspects
+from olapdb.maintenance.damaged_parts import check_suspects
 from olapdb.maintenance.merge_pauses import Pauses
 from olapdb.maintenance.merge_planner import merge_some
 from olapdb.maintenance.merger import MergeResult
@@ -218,7 +218,7 @@ class MergeScheduler:
         while self._wanted(table_id):
             try:
                 done = merge_some(self._services, table_id, wanted=partial(self._wanted, table_id))
-            except CommitConflict:
+            except CommitConflict:  # the policy chooses anew, from what the rival has left
                 conflicts += 1
                 if conflicts > CONFLICTS_MAX:
                     return
@@ -248,7 +248,7 @@ class MergeScheduler:
                 return
             self._expired_at[table_id] = now
             self._expire(self._services, table_id)
-        except CommitConflict:
+        except CommitConflict:  # it has been retried; the next round tries again
             self._expired_at.pop(table_id)
         except FAILURES as error:
             self._failed(table_id, error)
@@ -268,5 +268,5 @@ class MergeScheduler:
 
     def _failed(self, table_id: str, error: Exception) -> None:
         self._services.activity.count("FailedMerge")
-        look_into_suspects(self._services)
+        check_suspects(self._services)
         self.errors.append(FailedMerge(table_id, self._services.clock_ms(), error))

@@ -20,7 +20,14 @@ from olapdb.plan.nodes import Plan
 from olapdb.plan.tree import all_scans
 from olapdb.types import DataType, is_nullable
 from olapdb.views.definition.column_compatibility import check_columns
-from olapdb.views.definition.judgement import Rejudged, after_alter, bind_view, judgement_of
+from olapdb.views.definition.judgement import (
+    Rejudged,
+    after_alter,
+    bind_view,
+    bound_definition,
+    judgement_of,
+)
+from olapdb.views.provability import fills_otherwise
 
 Role: TypeAlias = Literal["source", "target", "dimension"]
 
@@ -126,7 +133,16 @@ def _rejudged(
     wrong = next((item for item in now.items if item.refused), None)
     if wrong is not None and (had is None or not any(item.refused for item in had.items)):
         raise ViewNotProvable(f"View {name} would go wrong: {wrong.because}", hint=wrong.fix)
-    return after_alter(view, had, now)
+    return after_alter(view, had, now, _fills_otherwise(view, before[1], after))
+
+
+def _fills_otherwise(
+    view: MaterializedView, before: Snapshot, after: tuple[Plan, Snapshot]
+) -> bool:
+    target, definition = before.by_id(view.target_id), bound_definition(view, after[1], after[0])
+    if not isinstance(target, Table) or definition is None or target is definition.target:
+        return False
+    return fills_otherwise(target, definition)
 
 
 def _refuse_new_nulls(

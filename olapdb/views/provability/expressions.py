@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from olapdb.bind import BindScope, bind_expression
-from olapdb.bind.virtual import OF_PARTS
+from olapdb.bind.virtual import PART_COLUMNS
 from olapdb.functions.base import Environment
 from olapdb.model.part import detached_table
 from olapdb.model.schema import Column, Table
@@ -99,7 +99,7 @@ def _virtual(parts: BoundDefinition) -> Iterator[JudgedItem]:
                 f"Write the name as text, '{one.value.as_py()}' AS {one.column}.",
             )
             return
-    places = {virtual.name for virtual in OF_PARTS}
+    places = {virtual.name for virtual in PART_COLUMNS}
     for scan in all_scans(parts.plan.root):
         found = sorted(n for n in columns_read(scan) & places if scan.table.column(n) is None)
         if found:

@@ -185,7 +185,7 @@ def test_pins_hold_vacuum_back(catalog: SqliteCatalog, lease: str, clock: Clock)
     assert dropped.part == part
     assert dropped.dropped_commit == catalog.snapshot().number
     assert catalog.dropped_parts(clock.ms - 1000 - 1, 10) == (), "not old enough"
-    assert catalog.forget_parts([dropped]) == (part.path,)
+    assert catalog.purge_parts([dropped]) == (part.path,)
     assert part.path not in catalog.referenced_paths()
     with pytest.raises(SnapshotTooOld):
         catalog.snapshot(pinned.number)
@@ -202,7 +202,7 @@ def test_history_is_forgotten_but_for_what_snapshots_need(
         insert(catalog, lease)
     clock.ms += 10_000
     before = catalog.snapshot()
-    catalog.forget_history(clock.ms - 1000, commits_max=2)
+    catalog.purge_history(clock.ms - 1000, commits_max=2)
     assert [c.number for c in catalog.commits()] == [before.number - 1, before.number]
     insert(catalog, lease)
     after = catalog.snapshot()
