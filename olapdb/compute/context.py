@@ -46,7 +46,7 @@ Item = TypeVar("Item")
 Made = TypeVar("Made")
 
 Subqueries = dict[int, "pa.Scalar | Lookup"]
-"""What subqueries gave, by `id` of their plan: a scalar, or the set of an IN."""
+"""The answers of subqueries by their number: a scalar, or the set of an IN."""
 
 
 SystemReader = Callable[[str, Sequence[str]], "pa.Table"]

@@ -15,20 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.compute.row_hash import can_be_hashed, row_hashes
+from olapdb.config import tuning
 from olapdb.functions.base import Groups
 from olapdb.functions.kernels.arrow_buffers import empty, progression
 from olapdb.threads import ThreadPool, cores
 
 RADIX_MAX = 1 << 62
 """Codes of several columns are packed into one integer below this."""
-DENSE_RADIX_MIN = 1 << 12
-"""Values that lie this near to each other, or as near as there are rows, are numbered through a
-table, others by hashing."""
-SLICED_ROWS_MIN = 1 << 20
-"""From here on rows that are mostly distinct are grouped slice by slice: a hash table of them all
-would be many times their size, and no processor's cache would hold it."""
-SLICE_ROWS = 1 << 15
-SAMPLE_ROWS = 1 << 14
 GOLDEN_RATIO_64 = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -54,10 +47,10 @@ def factorise(columns: Sequence[pa.Array], rows: int, *, threads: int = 0) -> Fa
     flat = [leaf for column in columns for leaf in leaves_of(column)]
     if not flat:
         return Factorised(np.zeros(rows, np.int64), np.zeros(min(rows, 1), np.int64))
-    dense = _dense(flat, max(rows, DENSE_RADIX_MIN))
+    dense = _dense(flat, max(rows, tuning.DENSE_RADIX_MIN))
     if dense is not None:
         return renumbered(*dense)
-    if rows >= SLICED_ROWS_MIN and can_be_hashed(flat) and is_mostly_distinct(flat, rows):
+    if rows >= tuning.SLICED_ROWS_MIN and can_be_hashed(flat) and is_mostly_distinct(flat, rows):
         return _by_slices(flat, rows, threads or cores())
     return _by_hashing(flat)
 
@@ -77,7 +70,7 @@ def is_mostly_distinct(leaves: Sequence[pa.Array], rows: int) -> bool:
 
     Not every n-th row, which may all be alike: fractions of multiples of the golden ratio, which
     fall evenly and without a period (Weyl)."""
-    fractions = np.arange(min(rows, SAMPLE_ROWS), dtype=np.uint64) * GOLDEN_RATIO_64
+    fractions = np.arange(min(rows, tuning.SAMPLE_ROWS), dtype=np.uint64) * GOLDEN_RATIO_64
     places = (fractions >> np.uint64(32)) * np.uint64(rows) >> np.uint64(32)
     sample = pa.array(np.unique(places).view(np.int64))
     return 2 * _by_hashing([leaf.take(sample) for leaf in leaves]).count > len(sample)
@@ -113,10 +106,10 @@ def _by_slices(leaves: Sequence[pa.Array], rows: int, threads: int) -> Factorise
 
 def _slice_numbers(leaves: Sequence[pa.Array], rows: int) -> np.ndarray:
     """Of each row, equal for equal ones; uint16, which are sorted in a pass or two."""
-    bits = min(max(1, (rows // SLICE_ROWS).bit_length()), 16)
+    bits = min(max(1, (rows // tuning.SLICE_ROWS).bit_length()), 16)
     numbers = np.empty(rows, np.uint16)
-    for start in range(0, rows, SLICE_ROWS):
-        some = min(SLICE_ROWS, rows - start)
+    for start in range(0, rows, tuning.SLICE_ROWS):
+        some = min(tuning.SLICE_ROWS, rows - start)
         hashes = row_hashes([leaf.slice(start, some) for leaf in leaves], some)
         numbers[start : start + some] = hashes >> np.uint64(64 - bits)
     return numbers

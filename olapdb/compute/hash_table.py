@@ -24,13 +24,9 @@ from olapdb.compute.hash_index import (
     sort_by_hash,
 )
 from olapdb.compute.row_hash import can_be_hashed, row_hashes
+from olapdb.config import tuning
 from olapdb.threads import cores
 
-INDEXED_VALUES_MIN = 1 << 14
-"""About as many as a hash table of them costs what a batch of rows does."""
-ALIKE_MAX = 16
-"""Where more distinct rows than this have one hash (of numbers of 256 bits only the lower half counts)
-an index would be no use."""
 BUILD_BYTES_PER_ROW = 48
 BUILD_BYTES_PER_COLUMN = 8
 BUILD_ARRAY_COPIES = 8
@@ -138,7 +134,9 @@ class Lookup:
     @property
     def finds_batches_anew(self) -> bool:
         """Whether looking rows up costs a pass over the set each time."""
-        return self._steps is None if self.count < INDEXED_VALUES_MIN else self._index is None
+        return (
+            self._steps is None if self.count < tuning.INDEXED_VALUES_MIN else self._index is None
+        )
 
     def _without_null(
         self, codes: np.ndarray, columns: Sequence[pa.Array], rows: int
@@ -238,7 +236,7 @@ def _grouped(
     if not any(_has_list(column.type) for column in columns):
         leaves = _hashed_leaves(columns)
     is_hashed = bool(leaves) and can_be_hashed(leaves)
-    if is_hashed and rows >= INDEXED_VALUES_MIN and is_mostly_distinct(leaves, rows):
+    if is_hashed and rows >= tuning.INDEXED_VALUES_MIN and is_mostly_distinct(leaves, rows):
         grouped = group_by_hash(leaves, rows, threads, only)
         if grouped is not None:
             return grouped
@@ -247,11 +245,11 @@ def _grouped(
         rows = len(only)
     found = factorise(columns, rows, threads=threads)
     codes, hashes = found.codes, None
-    if is_hashed and found.count >= INDEXED_VALUES_MIN:
+    if is_hashed and found.count >= tuning.INDEXED_VALUES_MIN:
         firsts = pa.array(found.first)
         hashes = row_hashes(_hashed_leaves([c.take(firsts) for c in columns]), found.count)
         order = sort_by_hash(hashes, threads)
-        if (hashes[ALIKE_MAX:] == hashes[:-ALIKE_MAX]).any():
+        if (hashes[tuning.EQUAL_HASHES_MAX :] == hashes[: -tuning.EQUAL_HASHES_MAX]).any():
             hashes = None
         else:
             ranks = np.empty(found.count, np.int64)

@@ -7,12 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from olapdb.config import tuning
 from olapdb.functions.kernels.hashing import hash_values, mix
-
-HASHED_ROWS = 1 << 15
-HASHED_BYTES = 1 << 19
-"""So many rows, or about so many bytes of them, are hashed at a time: what lies between is small,
-and stays in a processor's cache."""
 
 
 def can_be_hashed(leaves: Sequence[pa.Array]) -> bool:
@@ -43,7 +39,7 @@ def row_hashes(leaves: Sequence[pa.Array], rows: int) -> np.ndarray:
 def rows_at_once(columns: Sequence[pa.Array], rows: int) -> int:
     """How many rows to work on at a time, wide ones fewer."""
     width: int = sum(column.nbytes for column in columns) // max(rows, 1) + 1
-    return min(HASHED_ROWS, max(HASHED_BYTES // width, 16))
+    return min(tuning.HASHED_ROWS, max(tuning.HASHED_BYTES // width, 16))
 
 
 def _hashes(leaf: pa.Array) -> np.ndarray:

@@ -14,12 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.compute.group_codes import RADIX_MAX, Factorised, encode, factorise, renumbered
+from olapdb.config import tuning
 
-ROWS_MIN = 1_024
-"""Below this, codes cost no more than finding them."""
 HELD_BYTES_MAX = 256 << 20
-RENUMBER_RADIX_MAX = 1 << 20
-"""Packed codes below this are renumbered through a table, above it by hashing."""
 
 
 class SharedCodes:
@@ -46,7 +43,11 @@ class SharedCodes:
     ) -> Factorised | None:
         """As `codes.factorise`; None where the columns are not the block's own, or where codes for
         one user are no gain, since the caller can group in another way (`grouped_anyway`)."""
-        if rows < ROWS_MIN or not columns or (self.users == 1 and grouped_anyway):
+        if (
+            rows < tuning.SHARED_CODES_ROWS_MIN
+            or not columns
+            or (self.users == 1 and grouped_anyway)
+        ):
             return None
         keys = [self._identity(column) for column in columns]
         if any(key is None for key in keys):
@@ -100,6 +101,6 @@ class SharedCodes:
 
 def _renumbered(codes: np.ndarray, radix: int) -> Factorised:
     """Codes by first appearance."""
-    if radix > RENUMBER_RADIX_MAX:
+    if radix > tuning.RENUMBER_RADIX_MAX:
         return factorise([pa.array(codes)], len(codes))
     return renumbered(codes, radix)

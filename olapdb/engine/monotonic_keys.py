@@ -13,14 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.compute.evaluate import evaluate_array
+from olapdb.config import tuning
 from olapdb.errors import Error
 from olapdb.functions.base import Environment
 from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression
-
-ROWS_MIN = 1_000
-"""Fewer rows are evaluated as they are."""
-ROWS_PER_VALUE_MIN = 4
-"""A column with fewer rows for each value in its span is evaluated as it is."""
 
 
 def constant_value(
@@ -41,7 +37,7 @@ def constant_value(
 def key_values(expression: Expression, batch: pa.RecordBatch, environment: Environment) -> pa.Array:
     """What `evaluate_array` gives, faster where it can be."""
     found = _monotonic(expression, batch)
-    if found is not None and found.span * ROWS_PER_VALUE_MIN <= batch.num_rows:
+    if found is not None and found.span * tuning.MONOTONIC_ROWS_PER_VALUE_MIN <= batch.num_rows:
         table = _at(expression, found, range(found.low, found.high + 1), environment)
         if table is not None:
             return table.take(found.positions)
@@ -71,7 +67,7 @@ class _Monotonic:
 
 def _monotonic(expression: Expression, batch: pa.RecordBatch) -> _Monotonic | None:
     column = _monotonic_argument(expression)
-    if column is None or batch.num_rows < ROWS_MIN:
+    if column is None or batch.num_rows < tuning.MONOTONIC_ROWS_MIN:
         return None
     values = batch.column(column)
     ticks = _ticks(values)

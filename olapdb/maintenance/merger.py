@@ -16,10 +16,12 @@ from olapdb.commit.draft import CommitDraft
 from olapdb.commit.origin import CommitOrigin
 from olapdb.commit.retry import RetryPolicy, retry_commit
 from olapdb.commit.staging import Staging
+from olapdb.config import tuning
 from olapdb.engine.column_defaults import DefaultColumns, read_filled
 from olapdb.engine.combine import combine
 from olapdb.engine.layout import TableLayout, shared_layout
 from olapdb.errors import CommitConflict, InternalError, QueryWasCancelled
+from olapdb.functions.base import Environment
 from olapdb.maintenance.merge_policy import TableState, hull
 from olapdb.model.changes import (
     AddPart,
@@ -41,7 +43,6 @@ from olapdb.storage.reader import PartReader
 from olapdb.threads import ThreadPool
 
 BATCH_ATTEMPTS_MAX = 5
-THREADED_MERGES_MIN = 8
 FLUSHING_THREADS = 8
 
 
@@ -227,7 +228,7 @@ def _staged_pieces(
 ) -> list[_Piece]:
     """Stage the merges; many small ones concurrently, because each waits for its file to be
     flushed."""
-    if len(merges) < THREADED_MERGES_MIN:
+    if len(merges) < tuning.THREADED_MERGES_MIN:
         return [stage(parts) for parts in merges]
     with ThreadPool(FLUSHING_THREADS, "olapdb-merge") as pool:
         futures = [pool.submit(stage, parts) for parts in merges]

@@ -8,7 +8,6 @@ rows of a key alike.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import reduce
 
 import pyarrow as pa
 
@@ -20,10 +19,9 @@ from olapdb.engine.combine import columns_to_combine, combine
 from olapdb.engine.layout import TableLayout
 from olapdb.engine.replacing_collapsing import visible
 from olapdb.execute.operators.part_scan import Source, Task, read_task, tasks_of
-from olapdb.execute.pruning.granule_selection import PartSelection, Selector, conjuncts, live_parts
-from olapdb.functions import resolve_scalar
-from olapdb.functions.base import Argument
-from olapdb.plan.expressions import Call, Expression, columns_of
+from olapdb.execute.pruning.granule_selection import PartSelection, Selector, live_parts
+from olapdb.plan.conditions import all_of_any, conjuncts
+from olapdb.plan.expressions import Expression, columns_of
 from olapdb.plan.nodes import Scan
 
 COMBINE_COPIES = 2
@@ -35,7 +33,7 @@ row numbers, and the groups of equal keys."""
 def final_batches(node: Scan, context: ExecutionContext) -> Iterator[pa.RecordBatch]:
     """All rows as a full merge of everything would leave them, in the sorting key's order."""
     layout = TableLayout(node.table, context.environment)
-    before = all_of([*conjuncts(node.prewhere), *key_conditions(node, layout)])
+    before = all_of_any([*conjuncts(node.prewhere), *key_conditions(node, layout)])
     # Parts of one block, in several partitions: their rows' order is lost, any fixed one will do.
     parts = sorted(live_parts(node, context), key=lambda p: (p.block_range, p.partition_id))
     selection = Selector(node, before, layout, context).select(parts)
@@ -105,16 +103,6 @@ def key_conditions(node: Scan, layout: TableLayout) -> list[Expression]:
         for one in conjuncts(node.predicate)
         if columns_of(one) and {column_of[u] for u in columns_of(one)} <= layout.key_columns
     ]
-
-
-def all_of(conditions: Sequence[Expression]) -> Expression | None:
-    """The conditions joined by AND; None where there is none."""
-    return reduce(_both, conditions) if conditions else None
-
-
-def _both(left: Expression, right: Expression) -> Expression:
-    function = resolve_scalar("and", [Argument(left.type), Argument(right.type)])
-    return Call(function.type, "and", (left, right), function)
 
 
 def _sources(node: Scan, layout: TableLayout) -> list[Source]:

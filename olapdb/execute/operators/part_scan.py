@@ -10,18 +10,12 @@ import pyarrow as pa
 
 from olapdb.compute.batches import rows_only, single_chunk
 from olapdb.compute.context import ExecutionContext
+from olapdb.config import tuning
 from olapdb.engine.column_defaults import DefaultColumns, read_filled, remembered_defaults
 from olapdb.errors import InternalError
 from olapdb.execute.pruning.granule_selection import VIRTUAL_VALUES, PartSelection
 from olapdb.model.schema import Table
 from olapdb.types import DataType
-
-TASK_ROWS = 65_536
-"""Row groups and small parts are read together up to this many rows."""
-LARGE_TASK_ROWS = 131_072
-"""The same where there are so many rows that all threads have tasks anyway: what a task costs the
-interpreter, all others wait for."""
-MANY_ROWS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -54,8 +48,8 @@ Task = tuple[Piece, ...]
 def tasks_of(parts: Sequence[PartSelection]) -> Iterator[Task]:
     """The parts' row groups in order, cut and joined into tasks of about TASK_ROWS rows, or of
     LARGE_TASK_ROWS where there are MANY_ROWS."""
-    many = sum(sum(part.group_rows) for part in parts) >= MANY_ROWS
-    rows_max = LARGE_TASK_ROWS if many else TASK_ROWS
+    many = sum(sum(part.group_rows) for part in parts) >= tuning.MANY_ROWS
+    rows_max = tuning.LARGE_TASK_ROWS if many else tuning.TASK_ROWS
     held: list[Piece] = []
     rows = 0
     for piece in (piece for part in parts for piece in _pieces(part, rows_max)):

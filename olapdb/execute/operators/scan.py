@@ -13,6 +13,7 @@ import pyarrow as pa
 from olapdb.compute.batches import cut, filter_rows, make_batch, rows_only, single_chunk
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_predicate
+from olapdb.config import tuning
 from olapdb.engine.layout import TableLayout
 from olapdb.errors import InternalError
 from olapdb.execute.operators.final import final_batches
@@ -21,11 +22,6 @@ from olapdb.execute.pruning.granule_selection import VIRTUAL_VALUES, Selector, l
 from olapdb.functions import default_value
 from olapdb.plan.expressions import Expression, columns_of
 from olapdb.plan.nodes import Scan
-
-SMALL_ROWS = 8_192
-"""Below this, all columns are read at once: a second read costs more than it can save."""
-PIECE_ROWS_MIN = 16_384
-"""Pieces of a block smaller than this, on average, are joined: a batch has its own cost."""
 
 
 def scan_batches(
@@ -113,7 +109,7 @@ class _Reading:
         context.count_read(rows, 0)
         if not self._conditions:
             return self._given(read_task(task, self._all, table, context, self._coded))
-        if not self._rest or rows <= SMALL_ROWS:
+        if not self._rest or rows <= tuning.READ_AT_ONCE_ROWS_MAX:
             found = read_task(task, self._all, table, context, self._coded)
             return self._given(self._filtered(found))
         first = read_task(task, self._first, table, context)
@@ -195,7 +191,7 @@ def _block_batches(
 def _block_pieces(block: pa.Table) -> Iterator[pa.Table]:
     """The block as it lies in memory, where its pieces are not too small; else in one."""
     chunks = max((column.num_chunks for column in block.columns), default=1)
-    if chunks <= 1 or block.num_rows < chunks * PIECE_ROWS_MIN:
+    if chunks <= 1 or block.num_rows < chunks * tuning.JOINED_PIECE_ROWS_MIN:
         yield block
         return
     for batch in block.to_batches():

@@ -12,10 +12,9 @@ from olapdb.compute.context import ExecutionContext, MemoryAccount
 from olapdb.compute.evaluate import evaluate_array
 from olapdb.compute.ordering import OrderColumn, sort_indices
 from olapdb.compute.row_buffer import RowBuffer, evaluate_held
+from olapdb.config import tuning
 from olapdb.plan.nodes import Sort, SortKey
 
-TOP_ROWS_MIN = 16_384
-"""The top rows are cut back when twice the limit are held, but not for fewer than this."""
 SORT_BYTES_PER_ROW = 16
 """Row numbers, and what they are sorted with."""
 
@@ -50,7 +49,7 @@ def _top_batches(
             if not batch.num_rows:
                 continue
             held.add(batch)
-            if held.rows >= max(2 * limit, TOP_ROWS_MIN):
+            if held.rows >= max(2 * limit, tuning.TOP_ROWS_MIN):
                 top = []
                 for batch in _in_order(held, node, context, account):
                     account.grow(batch.nbytes)

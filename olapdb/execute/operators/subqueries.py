@@ -27,16 +27,14 @@ def answer_subqueries(node: nodes.Node, context: ExecutionContext, run_node: Run
     for expression in expressions_of(node):
         for part in walk(expression):
             match part:
-                case ScalarSubquery(type=data_type, plan=plan) if _unknown(plan, context):
+                case ScalarSubquery() | InSubquery() if part.number in context.subqueries:
+                    pass
+                case ScalarSubquery(type=data_type, plan=plan, number=number):
                     answer_subqueries(plan, context, run_node)
-                    context.subqueries[id(plan)] = _scalar(plan, data_type, context, run_node)
-                case InSubquery(plan=plan) if _unknown(plan, context):
+                    context.subqueries[number] = _scalar(plan, data_type, context, run_node)
+                case InSubquery(plan=plan, number=number):
                     answer_subqueries(plan, context, run_node)
-                    context.subqueries[id(plan)] = _set(plan, context, run_node)
-
-
-def _unknown(plan: nodes.Node, context: ExecutionContext) -> bool:
-    return id(plan) not in context.subqueries
+                    context.subqueries[number] = _set(plan, context, run_node)
 
 
 def _scalar(

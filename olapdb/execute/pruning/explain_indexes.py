@@ -11,12 +11,13 @@ from collections.abc import Iterator, Sequence
 
 from olapdb.compute.context import ExecutionContext
 from olapdb.engine.layout import TableLayout
-from olapdb.execute.operators.final import all_of, key_conditions
+from olapdb.execute.operators.final import key_conditions
 from olapdb.execute.operators.subqueries import answer_subqueries
-from olapdb.execute.pruning.granule_selection import PartSelection, Selector, conjuncts, live_parts
+from olapdb.execute.pruning.granule_selection import PartSelection, Selector, live_parts
 from olapdb.execute.run import run_node
 from olapdb.model.part import Part
 from olapdb.model.schema import SkipIndex
+from olapdb.plan.conditions import all_of_any, conjuncts
 from olapdb.plan.explain import explain, show
 from olapdb.plan.expressions import Expression, columns_of
 from olapdb.plan.nodes import Node, Plan, Scan
@@ -157,8 +158,8 @@ class _ScanIndexes:
 def pruning_condition(scan: Scan, layout: TableLayout) -> Expression | None:
     """What a scan prunes by: with FINAL only what drops whole keys."""
     if scan.final and scan.table.engine.combines:
-        return all_of([*conjuncts(scan.prewhere), *key_conditions(scan, layout)])
-    return all_of([*conjuncts(scan.prewhere), *conjuncts(scan.predicate)])
+        return all_of_any([*conjuncts(scan.prewhere), *key_conditions(scan, layout)])
+    return all_of_any([*conjuncts(scan.prewhere), *conjuncts(scan.predicate)])
 
 
 def _granules(parts: Sequence[Part] | Sequence[PartSelection]) -> int:

@@ -7,7 +7,7 @@ filtered exactly, so pruning may be as careless as it likes in one direction onl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -27,6 +27,7 @@ from olapdb.execute.pruning.interval_analysis import (
 from olapdb.execute.pruning.skip_index import UsedIndex, by_row_group, kept_blocks, usable
 from olapdb.model.columns import PartColumns
 from olapdb.model.part import ColumnBounds, Part
+from olapdb.plan.conditions import conjuncts
 from olapdb.plan.expressions import Call, ColumnRef, Expression, columns_of, transform
 from olapdb.plan.nodes import Scan
 from olapdb.storage.reader import PartReader
@@ -61,17 +62,6 @@ class GranuleSelection:
     @property
     def granules(self) -> int:
         return sum(part.granules for part in self.parts)
-
-
-def conjuncts(condition: Expression | None) -> Iterator[Expression]:
-    """The conditions that must all hold: `a AND (b AND c)` gives a, b, c."""
-    if condition is None:
-        return
-    if isinstance(condition, Call) and condition.name == "and":
-        for argument in condition.arguments:
-            yield from conjuncts(argument)
-    else:
-        yield condition
 
 
 def live_parts(scan: Scan, context: ExecutionContext) -> list[Part]:
@@ -174,7 +164,7 @@ class Selector:
             if (named := self._in_scan_names(expression)) is not None
             and (self._only_indexes is None or index.name in self._only_indexes)
         ]
-        return usable(expressions, list(conjuncts(self._condition)))
+        return usable(expressions, conjuncts(self._condition))
 
     def _skipped(self, selection: PartSelection) -> PartSelection:
         """By the part's skip indexes."""

@@ -19,7 +19,7 @@ from olapdb.ingest.block_stager import layout_of
 from olapdb.ingest.read_parts import read_rows
 from olapdb.ingest.trigger import TriggerContext
 from olapdb.ingest.view_failure import FAILED
-from olapdb.lineage.dimension_impact import difference
+from olapdb.lineage.dimension_impact import row_difference
 from olapdb.lineage.retention import (
     DISCARD_HINT,
     TOLD_CAUSES,
@@ -138,7 +138,7 @@ def frozen_reached(
     slices = WatchedSlices(view, {}, {}, frozen)
     had, has = (combined(source, _joined(source, one), around) for one in (before, after))
     try:
-        slices.add(around, difference(had, has))
+        slices.add(around, row_difference(had, has))
     except pa.ArrowNotImplementedError:  # of types that do not compare
         slices.add_all(0)
     return frozenset(slices.hit)
