@@ -48,7 +48,7 @@ def aggregate_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Groups in the order in which their keys first came, cut into batches."""
     calls, places = _distinct_states([call for _, call in node.aggregates])
-    with context.memory.hold("GROUP BY") as account:
+    with context.memory.account("GROUP BY") as account:
         gathered = _Gathered(calls, context.threads)
         for partial in context.parallel(_Grouping(node, calls, context).partial, child):
             gathered.add(partial)

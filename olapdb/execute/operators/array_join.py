@@ -32,7 +32,7 @@ def array_join_batches(
     Raises SizesOfArraysDoNotMatch where the arrays of a row differ in length, MemoryLimitExceeded
     where those of a batch are too long.
     """
-    with context.memory.hold("ARRAY JOIN") as account:
+    with context.memory.account("ARRAY JOIN") as account:
         for batch in child:
             yield from _joined(node, batch, context, account)
 

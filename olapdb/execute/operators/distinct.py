@@ -22,7 +22,7 @@ def distinct_batches(
     node: Distinct, child: Iterator[pa.RecordBatch], context: ExecutionContext
 ) -> Iterator[pa.RecordBatch]:
     """The first row of each distinct key, as soon as it is seen."""
-    with context.memory.hold("DISTINCT") as account:
+    with context.memory.account("DISTINCT") as account:
         seen = SeenRows(account, context.threads)
         for batch in child:
             context.check()
@@ -43,13 +43,13 @@ def set_difference_batches(
 ) -> Iterator[pa.RecordBatch]:
     """EXCEPT and INTERSECT. DISTINCT compares sets; ALL counts: a row that is n times at the left
     and m times at the right is max(n - m, 0) times in EXCEPT, min(n, m) times in INTERSECT."""
-    hold = context.memory.hold
+    hold = context.memory.account
     with hold(node.operator) as account, hold(node.operator) as account_of_seen:
         held = RowBuffer(node.right.schema, account)
         for batch in right:
             context.check()
             held.add(batch)
-        known = held.looked_up(matches_null=True, threads=context.threads)
+        known = held.build_lookup(matches_null=True, threads=context.threads)
         counted = _Counted(known)
         seen = SeenRows(account_of_seen, context.threads)
         for batch in left:

@@ -78,7 +78,7 @@ def _final(
         keep = evaluate_predicate(before, named, context.environment, context.subqueries)
         return filter_rows(batch, keep)
 
-    with context.memory.hold("FINAL") as account:
+    with context.memory.account("FINAL") as account:
         held = []
         for batch in context.parallel(read, tasks_of(parts)):
             held.append(batch)

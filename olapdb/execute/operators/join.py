@@ -14,7 +14,7 @@ import pyarrow as pa
 from olapdb.compute.batches import single_batch, table_of
 from olapdb.compute.context import ExecutionContext, MemoryAccount
 from olapdb.compute.hash_table import Lookup, build_bytes
-from olapdb.compute.row_buffer import RowBuffer, evaluate_held
+from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
 from olapdb.errors import NotSupportedError
 from olapdb.execute.operators.join_pairs import Found, Joiner, missing, sides
 from olapdb.plan.nodes import Join
@@ -30,7 +30,7 @@ def join_batches(
 
     Raises MemoryLimitExceeded where the right side, or what is built of it, would be too much."""
     _refuse(node)
-    with context.memory.hold("JOIN") as account:
+    with context.memory.account("JOIN") as account:
         held = RowBuffer(node.right.schema, account)
         for batch in right:
             context.check()
@@ -69,9 +69,9 @@ def _build(
     if node.kind in ("LEFT", "FULL"):
         fields = zip(sides(node)[1], node.right.schema, strict=True)
         nobody = [missing(field).cast(own.type.arrow) for field, own in fields]
-    right = held.joined(nobody)
+    right = held.concatenate(nobody)
     rows_alone = right.slice(0, rows)
-    keys = [evaluate_held(key, rows_alone, context, account) for key in node.right_keys]
+    keys = [evaluate_in_batches(key, rows_alone, context, account) for key in node.right_keys]
     needed = build_bytes(keys, rows)
     account.grow(needed)
     lookup = Lookup(keys, rows, keeps_rows=True, threads=context.threads)

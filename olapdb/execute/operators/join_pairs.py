@@ -92,7 +92,7 @@ class Joiner:
 
     @property
     def left_rows_wanted(self) -> int:
-        if not self._lookup.finds_batches_anew:
+        if not self._lookup.rescans_for_each_batch:
             return 1
         return min(LEFT_ROWS_MAX, self._nobody // 4)
 

@@ -13,7 +13,7 @@ from olapdb.compute.evaluate import evaluate_array
 from olapdb.compute.group_codes import factorise
 from olapdb.compute.hash_table import build_bytes
 from olapdb.compute.ordering import equal_to_previous
-from olapdb.compute.row_buffer import RowBuffer, evaluate_held
+from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
 from olapdb.execute.operators.sort import order_columns
 from olapdb.functions.base import Groups
 from olapdb.plan.nodes import Limit, LimitBy
@@ -74,7 +74,7 @@ def limit_by_batches(
     """The rows offset … offset + count of each key, in the order of the input.
 
     No more than offset + count rows of a key are held from any batch."""
-    with context.memory.hold("LIMIT BY") as account:
+    with context.memory.account("LIMIT BY") as account:
         held = RowBuffer(node.schema, account)
         for batch in child:
             context.check()
@@ -83,8 +83,8 @@ def limit_by_batches(
             held.add(kept)
         if not held.rows:
             return
-        joined = held.joined()
-        keys = [evaluate_held(key, joined, context, account) for key in node.keys]
+        joined = held.concatenate()
+        keys = [evaluate_in_batches(key, joined, context, account) for key in node.keys]
         account.grow(build_bytes(keys, joined.num_rows))
         groups = factorise(keys, joined.num_rows, threads=context.threads).groups
         ranks = ranks_in_groups(groups)

@@ -130,8 +130,8 @@ def _read(
     stored = list(dict.fromkeys(s.name for s in sources if table.column(s.name) is not None))
 
     def defaults() -> DefaultColumns:
-        cache = context.need_store().cache.defaults
-        return remembered_defaults(table, context.need_snapshot(), context.environment, cache)
+        cache = context.require_store().cache.defaults
+        return remembered_defaults(table, context.require_snapshot(), context.environment, cache)
 
     found = read_filled(
         piece.selection.reader,

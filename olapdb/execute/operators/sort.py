@@ -11,7 +11,7 @@ from olapdb.compute.batches import filter_rows, take_rows
 from olapdb.compute.context import ExecutionContext, MemoryAccount
 from olapdb.compute.evaluate import evaluate_array
 from olapdb.compute.ordering import OrderColumn, sort_indices
-from olapdb.compute.row_buffer import RowBuffer, evaluate_held
+from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
 from olapdb.plan.nodes import Sort, SortKey
 
 TOP_ROWS_MIN = 16_384
@@ -27,7 +27,7 @@ def sort_batches(
     if node.limit is not None:
         yield from _top_batches(node, node.limit, child, context)
         return
-    with context.memory.hold("ORDER BY") as account:
+    with context.memory.account("ORDER BY") as account:
         held = RowBuffer(node.schema, account)
         for batch in child:
             context.check()
@@ -41,7 +41,7 @@ def _top_batches(
     """The first `limit` rows. Once so many are held, a row whose first key is behind the last of
     them is dropped as it comes."""
     bound: pa.Scalar | None = None
-    with context.memory.hold("ORDER BY") as account:
+    with context.memory.account("ORDER BY") as account:
         held = RowBuffer(node.schema, account)
         for batch in child:
             context.check()
@@ -89,10 +89,12 @@ def _in_order(
     rows = held.rows
     if not rows:
         return
-    batch = held.joined()
+    batch = held.concatenate()
     keys = [
         OrderColumn(
-            evaluate_held(key.expression, batch, context, account), key.descending, key.nulls_first
+            evaluate_in_batches(key.expression, batch, context, account),
+            key.descending,
+            key.nulls_first,
         )
         for key in node.keys
     ]

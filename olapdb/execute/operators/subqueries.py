@@ -68,10 +68,10 @@ def _scalar(
 def _set(plan: nodes.Node, context: ExecutionContext, run_node: RunNode) -> Lookup:
     """The rows of an IN; counted against the memory limit until the query ends."""
     what = "the set of an IN"
-    with context.memory.hold(what) as account:
+    with context.memory.account(what) as account:
         held = RowBuffer(plan.schema, account)
         for batch in run_node(plan, context):
             held.add(batch)
-        lookup = held.looked_up(threads=context.threads)
+        lookup = held.build_lookup(threads=context.threads)
     context.memory.add(lookup.nbytes, what)
     return lookup

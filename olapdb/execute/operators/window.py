@@ -9,7 +9,7 @@ import pyarrow as pa
 from olapdb.compute.batches import make_batch, take_rows
 from olapdb.compute.context import ExecutionContext, MemoryAccount
 from olapdb.compute.ordering import OrderColumn, sort_indices
-from olapdb.compute.row_buffer import RowBuffer, evaluate_held
+from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
 from olapdb.execute.operators.frame_aggregates import aggregate_over
 from olapdb.execute.operators.frames import partitions_and_peers, with_frame
 from olapdb.execute.operators.sort import SORT_BYTES_PER_ROW
@@ -27,14 +27,14 @@ def window_batches(
     """The child's rows in the order of partition and order, with a column for each call.
 
     Raises MemoryLimitExceeded where the rows, or what sorting them needs, are too much."""
-    with context.memory.hold("window functions") as account:
+    with context.memory.account("window functions") as account:
         held = RowBuffer(node.child.schema, account)
         for batch in child:
             context.check()
             held.add(batch)
         if not held.rows:
             return
-        batch = held.joined()
+        batch = held.concatenate()
         computed = _computed(batch, node, context, account)
         for start in range(0, computed.num_rows, context.batch_rows):
             context.check()
@@ -45,10 +45,12 @@ def _computed(
     batch: pa.RecordBatch, node: Window, context: ExecutionContext, account: MemoryAccount
 ) -> pa.RecordBatch:
     rows = batch.num_rows
-    partition = [OrderColumn(evaluate_held(e, batch, context, account)) for e in node.partition_by]
+    partition = [
+        OrderColumn(evaluate_in_batches(e, batch, context, account)) for e in node.partition_by
+    ]
     order = [
         OrderColumn(
-            evaluate_held(k.expression, batch, context, account), k.descending, k.nulls_first
+            evaluate_in_batches(k.expression, batch, context, account), k.descending, k.nulls_first
         )
         for k in node.order_by
     ]
@@ -74,7 +76,7 @@ def _value(
     context: ExecutionContext,
     account: MemoryAccount,
 ) -> pa.Array:
-    arguments = [evaluate_held(a, batch, context, account) for a in call.arguments]
+    arguments = [evaluate_in_batches(a, batch, context, account) for a in call.arguments]
     if isinstance(call.function, WindowFunction):
         return call.function.kernel(arguments, frames)
     made = aggregate_over(call.function, arguments, frames)

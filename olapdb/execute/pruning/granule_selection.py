@@ -77,7 +77,7 @@ def live_parts(scan: Scan, context: ExecutionContext) -> list[Part]:
     """The table's parts with rows at the snapshot, or those that the context restricts it to, in
     the order of their first block."""
     given = context.parts.get(scan.table.id)
-    parts = context.need_snapshot().parts(scan.table.id) if given is None else given
+    parts = context.require_snapshot().parts(scan.table.id) if given is None else given
     return [part for part in parts if part.rows]
 
 
@@ -193,7 +193,7 @@ class Selector:
     def _opened(self, parts: Sequence[Part]) -> Sequence[Part]:
         """The parts, the footers of those with several row groups read; by threads where they
         are not at hand."""
-        footers = self._context.need_store().cache.footers
+        footers = self._context.require_store().cache.footers
         unread = [p for p in parts if _has_groups(p) and footers.get(p.path) is None]
         if len(unread) > 1:
             list(self._context.parallel(self._whole, unread))
@@ -203,8 +203,8 @@ class Selector:
         """All of the part."""
         context = self._context
         reader = PartReader(
-            context.need_store(),
-            context.need_snapshot(),
+            context.require_store(),
+            context.require_snapshot(),
             part,
             self._scan.table,
             context.environment,
