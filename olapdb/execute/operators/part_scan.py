@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from olapdb.compute.batches import rows_only, single_chunk
 from olapdb.compute.context import ExecutionContext
-from olapdb.engine.column_defaults import DefaultColumns, read_filled, remembered_defaults
+from olapdb.engine.column_defaults import DefaultColumns, cached_defaults, read_filled
 from olapdb.errors import InternalError
 from olapdb.execute.pruning.granule_selection import VIRTUAL_VALUES, PartSelection
 from olapdb.model.schema import Table
@@ -131,7 +131,7 @@ def _read(
 
     def defaults() -> DefaultColumns:
         cache = context.require_store().cache.defaults
-        return remembered_defaults(table, context.require_snapshot(), context.environment, cache)
+        return cached_defaults(table, context.require_snapshot(), context.environment, cache)
 
     found = read_filled(
         piece.selection.reader,
