@@ -16,8 +16,9 @@ from typing import Protocol
 from olapdb import errors
 from olapdb.bind.names import NameAllocator
 from olapdb.bind.relation import Relation
-from olapdb.bind.scope import BindScope, LambdaScopes, SettingValue
+from olapdb.bind.scope import BindScope, LambdaScopes
 from olapdb.bind.syntax import walk
+from olapdb.config import Settings, SettingValue
 from olapdb.functions.base import Environment
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import ColumnRef, Expression
@@ -72,19 +73,13 @@ class BindContext:
     outer: Binder | None = None
     depth: int = 0
 
-    def flag(self, name: str, default: bool = False) -> bool:
-        """Return a setting as a truth value."""
-        value = self.settings.get(name)
-        if value is None:
-            return default
-        if isinstance(value, str):
-            return value.lower() not in ("", "0", "false")
-        return bool(value)
+    def flag(self, name: str) -> bool:
+        """Return a setting as a truth value, its default where it was not changed."""
+        return Settings.of(self.settings).boolean(name)
 
-    def text(self, name: str, default: str = "") -> str:
-        """Return a setting as text."""
-        value = self.settings.get(name)
-        return default if value is None else str(value)
+    def text(self, name: str) -> str:
+        """Return a setting as text, its default where it was not changed."""
+        return Settings.of(self.settings).text(name)
 
     def nested(self, outer: Binder | None = None) -> BindContext:
         """Return the context of a query one level deeper, with `outer` as its enclosing binder.

@@ -196,7 +196,7 @@ class ExpressionBinder:
         candidates = self.relation.candidates(parts)
         if not candidates:
             return None
-        if len(candidates) > 1 and not self.context.flag("single_join_prefer_left_table", True):
+        if len(candidates) > 1 and not self.context.flag("single_join_prefer_left_table"):
             tables = ", ".join(c.qualifier or "a subquery" for c in candidates)
             raise errors.AmbiguousIdentifier(
                 f"The column {'.'.join(parts)!r} is in several tables: {tables}.",
@@ -356,7 +356,7 @@ class ExpressionBinder:
         if name.lower() in ("countdistinct", "countdistinctif"):
             name, distinct = "count" + name[len("countDistinct") :], True
         if distinct and name.lower() in ("count", "countif"):
-            counter = self.context.text("count_distinct_implementation", "uniqExact")
+            counter = self.context.text("count_distinct_implementation")
             name = counter + name[len("count") :]
         elif distinct:
             name += "Distinct"

@@ -71,7 +71,7 @@ class StatementBinder(QueryBinder):
         if query.mode:
             return query.mode
         if query.operator != "UNION":
-            return context.text(f"{query.operator.lower()}_default_mode", "ALL").upper()
+            return context.text(f"{query.operator.lower()}_default_mode").upper()
         mode = context.text("union_default_mode").upper()
         if mode not in ("ALL", "DISTINCT"):
             raise errors.ExpectedUnionMode(

@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from olapdb.config import SettingValue
 from olapdb.functions.base import Environment
+from olapdb.model.frozen import FrozenSnapshot
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.expressions import Expression
 from olapdb.plan.nodes import Field
 
-SettingValue: TypeAlias = bool | int | float | str | None
 Parameters: TypeAlias = Sequence[object] | Mapping[str, object] | None
 
 
@@ -21,16 +22,8 @@ def no_system_tables(database: str, name: str) -> tuple[Field, ...] | None:
     return None
 
 
-class _NoSnapshot:
-    """A snapshot without tables, for keys: they read only their own table's columns."""
-
-    number = 0
-
-    def find(self, database: str, name: str) -> None:
-        return None
-
-
-NO_SNAPSHOT: Snapshot = _NoSnapshot()  # type: ignore[assignment]
+NO_SNAPSHOT: Snapshot = FrozenSnapshot(number=0, databases={}, items={}, parts_of={})
+"""Keys are expressions over their own table's columns: they can name no other object."""
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ class _SelectBinder:
     def __init__(self, queries: QueryBinder, select: sql.Select, binder: ExpressionBinder) -> None:
         self.queries, self.select, self.binder = queries, select, binder
         self._sets: list[list[tuple[str, Expression]]] | None = None
-        self.positional = binder.context.flag("enable_positional_arguments", True)
+        self.positional = binder.context.flag("enable_positional_arguments")
 
     def bind(self) -> BoundQuery:
         select = self.select
@@ -122,7 +122,7 @@ class _SelectBinder:
         )
 
     def _grouping(self, keys: list[tuple[str, Expression]]) -> Grouping:
-        standard = self.binder.context.flag("force_grouping_standard_compatibility", True)
+        standard = self.binder.context.flag("force_grouping_standard_compatibility")
         return Grouping(
             self.queries.names,
             keys,

@@ -21,7 +21,7 @@ from olapdb.bind.system_tables import SYSTEM_DATABASES, system_relation
 from olapdb.bind.table_functions import bind_table_function
 from olapdb.bind.virtual import PART_COLUMNS, with_names
 from olapdb.model.schema import Column, MaterializedView, SchemaObject, Table, View
-from olapdb.model.snapshot import Snapshot
+from olapdb.model.snapshot import Snapshot, target_of
 from olapdb.plan import nodes as plan
 from olapdb.plan.expressions import Cast, ColumnRef, Expression
 from olapdb.sql import nodes as sql
@@ -167,12 +167,7 @@ def _materialized_view(
     queries: QueryBinder, view: MaterializedView, source: sql.TableReference, context: BindContext
 ) -> Relation:
     """Return the rows of the view's target with the view's columns and types."""
-    target = queries.scope.snapshot.by_id(view.target_id)
-    if not isinstance(target, Table):
-        raise errors.UnknownTable(
-            f"The target of view {view.database}.{view.name} does not exist.",
-            position=source.position,
-        )
+    target = target_of(queries.scope.snapshot, view, source.position)
     queries.tables[target.id] = target.revision
     relation = table_relation(queries, target, source, context, _qualifiers(source, view))
     shown = {c.name: c for c in view.columns}
