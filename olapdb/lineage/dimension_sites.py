@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.compute.batches import single_chunk
-from olapdb.optimize.conditions import all_of, conjuncts
 from olapdb.plan import expressions, nodes
+from olapdb.plan.conditions import all_of, conjuncts
 from olapdb.plan.tree import all_scans, expressions_of, subqueries_of, walk_nodes, with_inputs
 from olapdb.types import UINT8, Float, plain
 

@@ -1,4 +1,4 @@
-"""Window functions: all rows held, sorted once by partition and order, then each function over them."""
+"""Window functions: all rows are held and sorted once by partition and order."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from olapdb.plan.expressions import WindowCall
 from olapdb.plan.nodes import Window
 
 FRAME_BYTES_PER_ROW = 6 * 8
-"""Positions of partitions, peers and frames."""
+"""The bounds of partitions, peers and frames."""
 
 
 def window_batches(
     node: Window, child: Iterator[pa.RecordBatch], context: ExecutionContext
 ) -> Iterator[pa.RecordBatch]:
-    """The child's rows in the order of partition and order, with a column for each call.
+    """Yield the child's rows, sorted by partition and order, with a column for each call.
 
-    Raises MemoryLimitExceeded where the rows, or what sorting them needs, are too much."""
+    Raises MemoryLimitExceeded where the rows, or sorting them, need too much memory."""
     with context.memory.account("window functions") as account:
-        held = RowBuffer(node.child.schema, account)
+        buffer = RowBuffer(node.child.schema, account)
         for batch in child:
             context.check()
-            held.add(batch)
-        if not held.rows:
+            buffer.add(batch)
+        if not buffer.rows:
             return
-        batch = held.concatenate()
-        computed = _computed(batch, node, context, account)
-        for start in range(0, computed.num_rows, context.batch_rows):
+        result = _with_calls(buffer.concatenate(), node, context, account)
+        for start in range(0, result.num_rows, context.batch_rows):
             context.check()
-            yield computed.slice(start, context.batch_rows)
+            yield result.slice(start, context.batch_rows)
 
 
-def _computed(
+def _with_calls(
     batch: pa.RecordBatch, node: Window, context: ExecutionContext, account: MemoryAccount
 ) -> pa.RecordBatch:
+    """Return the rows sorted, with the columns of the node's calls."""
     rows = batch.num_rows
     partition = [
         OrderColumn(evaluate_in_batches(e, batch, context, account)) for e in node.partition_by
@@ -79,5 +79,5 @@ def _value(
     arguments = [evaluate_in_batches(a, batch, context, account) for a in call.arguments]
     if isinstance(call.function, WindowFunction):
         return call.function.kernel(arguments, frames)
-    made = aggregate_over(call.function, arguments, frames)
-    return made if made.type == call.type.arrow else made.cast(call.type.arrow)
+    values = aggregate_over(call.function, arguments, frames)
+    return values if values.type == call.type.arrow else values.cast(call.type.arrow)
