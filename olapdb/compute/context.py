@@ -46,7 +46,7 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 Subqueries = dict[int, "pa.Scalar | Lookup"]
-"""Results of subqueries by `id` of their plan: a scalar, or the set of an IN."""
+"""The answers of subqueries by their number: a scalar, or the set of an IN."""
 
 
 SystemReader = Callable[[str, Sequence[str]], "pa.Table"]

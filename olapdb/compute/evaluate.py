@@ -66,8 +66,8 @@ def evaluate(
             return _to_numbers(
                 _in_subquery(expression, batch, environment, subqueries), expression.type
             )
-        case expressions.ScalarSubquery(plan=plan):
-            answer = _answer(subqueries, id(plan))
+        case expressions.ScalarSubquery(number=number):
+            answer = _answer(subqueries, number)
             if isinstance(answer, Lookup):
                 raise InternalError("A scalar subquery was run as a set.")
             return answer
@@ -272,7 +272,7 @@ def _in_subquery(
     environment: Environment,
     subqueries: Subqueries | None,
 ) -> Column:
-    members = _answer(subqueries, id(expression.plan))
+    members = _answer(subqueries, expression.number)
     if not isinstance(members, Lookup):
         raise InternalError("The set of an IN was run as a scalar subquery.")
     columns = [evaluate_array(a, batch, environment, subqueries) for a in expression.arguments]
@@ -313,10 +313,10 @@ def _to_booleans(value: Column, data_type: DataType) -> Column:
     return pc.not_equal(value, pa.scalar(0, pa.int8()).cast(value.type))
 
 
-def _answer(subqueries: Subqueries | None, plan_id: int) -> pa.Scalar | Lookup:
-    if subqueries is None or plan_id not in subqueries:
+def _answer(subqueries: Subqueries | None, number: int) -> pa.Scalar | Lookup:
+    if subqueries is None or number not in subqueries:
         raise InternalError("A subquery was not run before the plan around it.")
-    return subqueries[plan_id]
+    return subqueries[number]
 
 
 def true_positions(keep: pa.BooleanArray) -> np.ndarray:

@@ -15,20 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.compute.row_hash import can_be_hashed, row_hashes
+from olapdb.config import tuning
 from olapdb.functions.base import Groups
 from olapdb.functions.kernels.arrow_buffers import empty, progression
 from olapdb.threads import ThreadPool, cores
 
 RADIX_MAX = 1 << 62
 """Codes of several columns are packed into one integer below this bound."""
-DENSE_RADIX_MIN = 1 << 12
-"""Values within a span of this, or of the number of rows, are numbered through a table, others by
-hashing."""
-SLICED_ROWS_MIN = 1 << 20
-"""At least so many rows, mostly distinct, are grouped slice by slice: one hash table would be many
-times their size and would not fit a processor's cache."""
-SLICE_ROWS = 1 << 15
-SAMPLE_ROWS = 1 << 14
 GOLDEN_RATIO_64 = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -59,10 +52,10 @@ def factorise(columns: Sequence[pa.Array], rows: int, *, threads: int = 0) -> Fa
     flat = [leaf for column in columns for leaf in leaves_of(column)]
     if not flat:
         return Factorised(np.zeros(rows, np.int64), np.zeros(min(rows, 1), np.int64))
-    dense = _dense(flat, max(rows, DENSE_RADIX_MIN))
+    dense = _dense(flat, max(rows, tuning.DENSE_RADIX_MIN))
     if dense is not None:
         return number_by_table(*dense)
-    if rows >= SLICED_ROWS_MIN and can_be_hashed(flat) and is_mostly_distinct(flat, rows):
+    if rows >= tuning.SLICED_ROWS_MIN and can_be_hashed(flat) and is_mostly_distinct(flat, rows):
         return _by_slices(flat, rows, threads or cores())
     return _by_hashing(flat)
 
@@ -82,7 +75,7 @@ def is_mostly_distinct(leaves: Sequence[pa.Array], rows: int) -> bool:
 
     The sample is at the fractions of multiples of the golden ratio, which spread evenly and without
     a period (Weyl); every n-th row might all be equal."""
-    fractions = np.arange(min(rows, SAMPLE_ROWS), dtype=np.uint64) * GOLDEN_RATIO_64
+    fractions = np.arange(min(rows, tuning.SAMPLE_ROWS), dtype=np.uint64) * GOLDEN_RATIO_64
     positions = (fractions >> np.uint64(32)) * np.uint64(rows) >> np.uint64(32)
     sample = pa.array(np.unique(positions).view(np.int64))
     return 2 * _by_hashing([leaf.take(sample) for leaf in leaves]).count > len(sample)
@@ -119,10 +112,10 @@ def _by_slices(leaves: Sequence[pa.Array], rows: int, threads: int) -> Factorise
 
 def _slice_numbers(leaves: Sequence[pa.Array], rows: int) -> np.ndarray:
     """Return the slice of each row, by the upper bits of its hash; uint16, which sort quickly."""
-    bits = min(max(1, (rows // SLICE_ROWS).bit_length()), 16)
+    bits = min(max(1, (rows // tuning.SLICE_ROWS).bit_length()), 16)
     numbers = np.empty(rows, np.uint16)
-    for start in range(0, rows, SLICE_ROWS):
-        count = min(SLICE_ROWS, rows - start)
+    for start in range(0, rows, tuning.SLICE_ROWS):
+        count = min(tuning.SLICE_ROWS, rows - start)
         hashes = row_hashes([leaf.slice(start, count) for leaf in leaves], count)
         numbers[start : start + count] = hashes >> np.uint64(64 - bits)
     return numbers

@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.compute.ordering import equal_values
-from olapdb.compute.row_hash import HASHED_ROWS, chunk_rows, has_distinct_hashes, row_hashes
+from olapdb.compute.row_hash import chunk_rows, has_distinct_hashes, row_hashes
+from olapdb.config import tuning
 from olapdb.threads import ThreadPool
 
 BUCKETED_GROUPS = 1 << 20
@@ -101,7 +102,7 @@ def sort_by_hash(hashes: np.ndarray, threads: int) -> np.ndarray:
     It partitions by the uppermost bits, then sorts each slice (a radix partition: Manegold, Boncz,
     Kersten 2002)."""
     rows = len(hashes)
-    bits = min(max(1, (rows // HASHED_ROWS).bit_length()), 16)
+    bits = min(max(1, (rows // tuning.HASHED_ROWS).bit_length()), 16)
     slice_of = np.empty(rows, np.uint16)
     np.right_shift(hashes, np.uint64(64 - bits), out=slice_of, casting="unsafe")
     ends = np.cumsum(np.bincount(slice_of, minlength=1 << bits))

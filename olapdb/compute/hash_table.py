@@ -23,13 +23,9 @@ from olapdb.compute.hash_index import (
     sort_by_hash,
 )
 from olapdb.compute.row_hash import can_be_hashed, row_hashes
+from olapdb.config import tuning
 from olapdb.threads import cores
 
-INDEXED_VALUES_MIN = 1 << 14
-"""From about here on, a hash table of the values costs as much as looking up a batch of rows."""
-ALIKE_MAX = 16
-"""Where more distinct rows than this have one hash (only half of a 256-bit number is hashed), an index
-would be useless."""
 BUILD_BYTES_PER_ROW = 48
 BUILD_BYTES_PER_COLUMN = 8
 BUILD_ARRAY_COPIES = 8
@@ -138,7 +134,9 @@ class Lookup:
     @property
     def rescans_for_each_batch(self) -> bool:
         """Whether `find` passes over the whole set for each batch."""
-        return self._steps is None if self.count < INDEXED_VALUES_MIN else self._index is None
+        return (
+            self._steps is None if self.count < tuning.INDEXED_VALUES_MIN else self._index is None
+        )
 
     def _without_null(
         self, codes: np.ndarray, columns: Sequence[pa.Array], rows: int
@@ -239,7 +237,7 @@ def _grouped(
     if not any(_has_list(column.type) for column in columns):
         leaves = _hashed_leaves(columns)
     is_hashed = bool(leaves) and can_be_hashed(leaves)
-    if is_hashed and rows >= INDEXED_VALUES_MIN and is_mostly_distinct(leaves, rows):
+    if is_hashed and rows >= tuning.INDEXED_VALUES_MIN and is_mostly_distinct(leaves, rows):
         grouped = group_by_hash(leaves, rows, threads, only)
         if grouped is not None:
             return grouped
@@ -248,11 +246,11 @@ def _grouped(
         rows = len(only)
     groups = factorise(columns, rows, threads=threads)
     codes, hashes = groups.codes, None
-    if is_hashed and groups.count >= INDEXED_VALUES_MIN:
+    if is_hashed and groups.count >= tuning.INDEXED_VALUES_MIN:
         firsts = pa.array(groups.first)
         hashes = row_hashes(_hashed_leaves([c.take(firsts) for c in columns]), groups.count)
         order = sort_by_hash(hashes, threads)
-        if (hashes[ALIKE_MAX:] == hashes[:-ALIKE_MAX]).any():
+        if (hashes[tuning.EQUAL_HASHES_MAX :] == hashes[: -tuning.EQUAL_HASHES_MAX]).any():
             hashes = None
         else:
             ranks = np.empty(groups.count, np.int64)

@@ -7,12 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from olapdb.config import tuning
 from olapdb.functions.kernels.hashing import hash_values, mix
-
-HASHED_ROWS = 1 << 15
-HASHED_BYTES = 1 << 19
-"""At most so many rows, or about so many bytes, are hashed at a time: intermediate results then fit a
-processor's cache."""
 
 
 def can_be_hashed(leaves: Sequence[pa.Array]) -> bool:
@@ -45,7 +41,7 @@ def row_hashes(leaves: Sequence[pa.Array], rows: int) -> np.ndarray:
 def chunk_rows(columns: Sequence[pa.Array], rows: int) -> int:
     """Return how many rows to work on at a time: fewer if they are wide."""
     width: int = sum(column.nbytes for column in columns) // max(rows, 1) + 1
-    return min(HASHED_ROWS, max(HASHED_BYTES // width, 16))
+    return min(tuning.HASHED_ROWS, max(tuning.HASHED_BYTES // width, 16))
 
 
 def _hashes(leaf: pa.Array) -> np.ndarray:

@@ -14,12 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb.compute.group_codes import RADIX_MAX, Factorised, encode, factorise, number_by_table
+from olapdb.config import tuning
 
-ROWS_MIN = 1_024
-"""Below this, computing codes costs no more than looking them up."""
 HELD_BYTES_MAX = 256 << 20
-RENUMBER_RADIX_MAX = 1 << 20
-"""Packed codes below this are numbered through a table, others by hashing."""
 
 
 class SharedCodes:
@@ -49,7 +46,11 @@ class SharedCodes:
 
         Returns None where a column is not the block's own, where there are few rows, or where one
         user could group without codes (`grouped_anyway`)."""
-        if rows < ROWS_MIN or not columns or (self.users == 1 and grouped_anyway):
+        if (
+            rows < tuning.SHARED_CODES_ROWS_MIN
+            or not columns
+            or (self.users == 1 and grouped_anyway)
+        ):
             return None
         keys = [self._identity(column) for column in columns]
         if any(key is None for key in keys):
@@ -75,7 +76,7 @@ class SharedCodes:
         codes = encoded[0][0]
         for column_codes, count in encoded[1:]:
             codes = codes * count + column_codes
-        if radix > RENUMBER_RADIX_MAX:
+        if radix > tuning.RENUMBER_RADIX_MAX:
             return factorise([pa.array(codes)], rows)
         return number_by_table(codes, radix)
 

@@ -13,14 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.compute.evaluate import evaluate_array
+from olapdb.config import tuning
 from olapdb.errors import Error
 from olapdb.functions.base import Environment
 from olapdb.plan.expressions import Call, ColumnRef, Constant, Expression
-
-ROWS_MIN = 1_000
-"""Fewer rows are evaluated directly."""
-ROWS_PER_VALUE_MIN = 4
-"""A column with fewer rows for each value in its span is evaluated directly."""
 
 
 def constant_value(
@@ -42,7 +38,7 @@ def constant_value(
 def key_values(expression: Expression, batch: pa.RecordBatch, environment: Environment) -> pa.Array:
     """Return the expression's values as `evaluate_array` does, faster for a monotonic one."""
     column = _monotonic(expression, batch)
-    if column is not None and column.span * ROWS_PER_VALUE_MIN <= batch.num_rows:
+    if column is not None and column.span * tuning.MONOTONIC_ROWS_PER_VALUE_MIN <= batch.num_rows:
         ticks = range(column.low, column.high + 1)
         values = _evaluate_at(expression, column, ticks, environment)
         if values is not None:
@@ -73,7 +69,7 @@ class _MonotonicColumn:
 
 def _monotonic(expression: Expression, batch: pa.RecordBatch) -> _MonotonicColumn | None:
     name = _monotonic_argument(expression)
-    if name is None or batch.num_rows < ROWS_MIN:
+    if name is None or batch.num_rows < tuning.MONOTONIC_ROWS_MIN:
         return None
     values = batch.column(name)
     ticks = _ticks(values)

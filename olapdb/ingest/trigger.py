@@ -13,9 +13,10 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from olapdb.bind import BindScope, bind_query
+from olapdb.commit.origin import CommitOrigin
 from olapdb.compute.batches import single_chunk
 from olapdb.compute.shared_group_codes import SharedCodes
-from olapdb.config import Settings
+from olapdb.config import Settings, tuning
 from olapdb.engine.column_defaults import DefaultColumns
 from olapdb.errors import Error, InternalError, MemoryLimitExceeded, QueryWasCancelled
 from olapdb.execute import ExecutionContext, run
@@ -47,6 +48,19 @@ class TriggerContext:
     environment: Environment = field(default_factory=Environment)
     cancelled: threading.Event = field(default_factory=threading.Event)
 
+    @staticmethod
+    def of(origin: CommitOrigin, snapshot: Snapshot) -> TriggerContext:
+        """Return the context of what the origin's statement runs at the snapshot."""
+        services = origin.services
+        return TriggerContext(
+            snapshot,
+            services.store,
+            services.cache,
+            origin.settings,
+            origin.environment,
+            origin.cancelled,
+        )
+
     def refuse_cancelled(self) -> None:
         """Raises QueryWasCancelled once somebody has ended the statement; asked between parts."""
         if self.cancelled.is_set():
@@ -75,7 +89,6 @@ class BoundView:
         return replace(self, maker=replace(self.maker, defaults=defaults))
 
 
-PLAIN_ROWS_MAX = 65_536
 NO_LIMITS = ViewLimits()
 LIMITS = ("max_memory_usage", "max_execution_time", "max_threads")
 
@@ -123,7 +136,7 @@ def fire(
     if cap_bytes and not 0 < context.memory.limit_bytes <= cap_bytes:
         context.memory.limit_bytes = cap_bytes
     try:
-        if bound.plain and block.num_rows <= PLAIN_ROWS_MAX:
+        if bound.plain and block.num_rows <= tuning.PLAIN_ROWS_MAX:
             rows = run_simple(bound.plan, context)
         else:
             rows = run(bound.plan, context).read_all()

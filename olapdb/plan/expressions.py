@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
@@ -114,11 +115,16 @@ class Cast(Expression):
         return (self.argument,)
 
 
+_new_number = itertools.count(1).__next__
+
+
 @dataclass(frozen=True, slots=True)
 class ScalarSubquery(Expression):
     """The value of a subquery, computed once before the enclosing plan runs; no row gives NULL."""
 
     plan: Node
+    number: int = field(default_factory=_new_number, compare=False, repr=False)
+    """Names the answer while a query runs. `replace` keeps it: a rewritten plan has one answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +155,8 @@ class InSubquery(Expression):
     arguments: tuple[Expression, ...]
     plan: Node
     negated: bool
+    number: int = field(default_factory=_new_number, compare=False, repr=False)
+    """As in ScalarSubquery."""
 
     def children(self) -> tuple[Expression, ...]:
         return self.arguments

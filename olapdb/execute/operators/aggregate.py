@@ -17,14 +17,13 @@ from olapdb.compute.batches import broadcast, cut, make_batch, single_chunk
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_array
 from olapdb.compute.group_codes import Factorised, factorise
+from olapdb.config import tuning
 from olapdb.functions import default_value
 from olapdb.functions.base import AceroAggregation, Groups
 from olapdb.plan.expressions import AggregateCall, ColumnRef, Expression, columns_of
 from olapdb.plan.nodes import Aggregate, Scan
 from olapdb.types import String, is_nullable, plain
 
-MERGE_ROWS_MIN = 1_000_000
-"""Partials are merged when they have this many rows, and again at twice the merged rows."""
 MERGE_BYTES_PER_GROUP = 40
 
 
@@ -147,7 +146,7 @@ class _Partials:
         self._calls = calls
         self._partials: list[Partial] = []
         self._groups = 0
-        self._merge_at = MERGE_ROWS_MIN
+        self._merge_at = tuning.MERGE_ROWS_MIN
         self.nbytes = 0
 
     def add(self, partial: Partial) -> None:
@@ -174,7 +173,7 @@ class _Partials:
         if merged is not None:
             self._partials, self._groups = [merged], merged.groups
             self.nbytes = merged.nbytes
-            self._merge_at = max(MERGE_ROWS_MIN, 2 * merged.groups)
+            self._merge_at = max(tuning.MERGE_ROWS_MIN, 2 * merged.groups)
 
     def merged(self) -> Partial | None:
         """Return all partials as one, None where there is none."""

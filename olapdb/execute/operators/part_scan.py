@@ -10,18 +10,12 @@ import pyarrow as pa
 
 from olapdb.compute.batches import rows_only, single_chunk
 from olapdb.compute.context import ExecutionContext
+from olapdb.config import tuning
 from olapdb.engine.column_defaults import DefaultColumns, cached_defaults, read_filled
 from olapdb.errors import InternalError
 from olapdb.execute.pruning.granule_selection import VIRTUAL_VALUES, PartSelection
 from olapdb.model.schema import Table
 from olapdb.types import DataType
-
-TASK_ROWS = 65_536
-"""Row groups and small parts are read together up to this many rows."""
-LARGE_TASK_ROWS = 131_072
-"""The same for MANY_ROWS, which give all threads enough tasks: each task costs interpreter time, for
-which all threads wait."""
-MANY_ROWS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -55,8 +49,8 @@ Task = tuple[Piece, ...]
 def tasks_of(parts: Sequence[PartSelection]) -> Iterator[Task]:
     """Yield the parts' row groups in order, as tasks of about TASK_ROWS rows, or LARGE_TASK_ROWS if
     there are MANY_ROWS."""
-    many = sum(sum(part.group_rows) for part in parts) >= MANY_ROWS
-    rows_max = LARGE_TASK_ROWS if many else TASK_ROWS
+    many = sum(sum(part.group_rows) for part in parts) >= tuning.MANY_ROWS
+    rows_max = tuning.LARGE_TASK_ROWS if many else tuning.TASK_ROWS
     task: list[Piece] = []
     rows = 0
     for piece in (piece for part in parts for piece in _pieces(part, rows_max)):

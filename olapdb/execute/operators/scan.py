@@ -13,6 +13,7 @@ import pyarrow as pa
 from olapdb.compute.batches import cut, filter_rows, make_batch, rows_only, single_chunk
 from olapdb.compute.context import ExecutionContext
 from olapdb.compute.evaluate import evaluate_predicate
+from olapdb.config import tuning
 from olapdb.engine.layout import TableLayout
 from olapdb.errors import InternalError
 from olapdb.execute.operators.final import final_batches
@@ -21,11 +22,6 @@ from olapdb.execute.pruning.granule_selection import VIRTUAL_VALUES, Selector, l
 from olapdb.functions import default_value
 from olapdb.plan.expressions import Expression, columns_of
 from olapdb.plan.nodes import Scan
-
-SMALL_ROWS = 8_192
-"""Below this, all columns are read at once: a second read would cost more than it can save."""
-PIECE_ROWS_MIN = 16_384
-"""Chunks of a block that are smaller on average are joined: each batch has a cost of its own."""
 
 
 def scan_batches(
@@ -116,7 +112,7 @@ class _TaskReader:
         if not self._conditions:
             batch = read_task(task, self._all, table, context, self._coded)
             return _output(self._node, batch, coded=bool(self._coded))
-        if not self._other_columns or rows <= SMALL_ROWS:
+        if not self._other_columns or rows <= tuning.READ_AT_ONCE_ROWS_MAX:
             batch = read_task(task, self._all, table, context, self._coded)
             batch = _filter(self._conditions, batch, context)
             return _output(self._node, batch, coded=bool(self._coded))
@@ -197,7 +193,7 @@ def _block_batches(
 def _block_pieces(block: pa.Table) -> Iterator[pa.Table]:
     """Yield the chunks of a block, or the whole block where they are too small."""
     chunks = max((column.num_chunks for column in block.columns), default=1)
-    if chunks <= 1 or block.num_rows < chunks * PIECE_ROWS_MIN:
+    if chunks <= 1 or block.num_rows < chunks * tuning.JOINED_PIECE_ROWS_MIN:
         yield block
         return
     for batch in block.to_batches():

@@ -12,10 +12,9 @@ from olapdb.compute.context import ExecutionContext, MemoryAccount
 from olapdb.compute.evaluate import evaluate_array
 from olapdb.compute.ordering import OrderColumn, sort_indices
 from olapdb.compute.row_buffer import RowBuffer, evaluate_in_batches
+from olapdb.config import tuning
 from olapdb.plan.nodes import Sort, SortKey
 
-TOP_ROWS_MIN = 16_384
-"""The buffer is cut to the top rows when it has twice the limit, but at least this many rows."""
 SORT_BYTES_PER_ROW = 16
 """Row numbers, and the memory of sorting them."""
 
@@ -52,7 +51,7 @@ def _top_batches(
             if not batch.num_rows:
                 continue
             buffer.add(batch)
-            if buffer.rows >= max(2 * limit, TOP_ROWS_MIN):
+            if buffer.rows >= max(2 * limit, tuning.TOP_ROWS_MIN):
                 top = []
                 for batch in _sorted(buffer, node, context, account):
                     account.grow(batch.nbytes)

@@ -29,12 +29,14 @@ def answer_subqueries(node: nodes.Node, context: ExecutionContext, run_node: Run
     for expression in expressions_of(node):
         for part in walk(expression):
             match part:
-                case ScalarSubquery(type=data_type, plan=plan) if id(plan) not in answers:
+                case ScalarSubquery() | InSubquery() if part.number in answers:
+                    pass
+                case ScalarSubquery(type=data_type, plan=plan, number=number):
                     answer_subqueries(plan, context, run_node)
-                    answers[id(plan)] = _scalar(plan, data_type, context, run_node)
-                case InSubquery(plan=plan) if id(plan) not in answers:
+                    answers[number] = _scalar(plan, data_type, context, run_node)
+                case InSubquery(plan=plan, number=number):
                     answer_subqueries(plan, context, run_node)
-                    answers[id(plan)] = _set(plan, context, run_node)
+                    answers[number] = _set(plan, context, run_node)
 
 
 def _scalar(

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from olapdb.compute.batches import broadcast, single_chunk
 from olapdb.compute.context import Subqueries
 from olapdb.compute.hash_table import Lookup
+from olapdb.config import tuning
 from olapdb.errors import Error
 from olapdb.functions import resolve_scalar
 from olapdb.functions.base import Argument, Environment
@@ -38,9 +39,6 @@ from olapdb.plan.expressions import (
     ScalarSubquery,
 )
 from olapdb.types import DataType, Float, Integer, is_nullable, plain
-
-LISTED_VALUES_MAX = 1 << 16
-"""Larger sets are reduced to their least and greatest value."""
 
 _INCREASING = frozenset({"greater", "greaterOrEquals"})
 _ORDERED = _INCREASING | {"less", "lessOrEquals"}
@@ -164,8 +162,8 @@ class _Analysis:
             case InValues(argument=argument, values=values, negated=negated):
                 inner = self._in(argument, single_chunk(values))
                 return Possible(inner.false, inner.true) if negated else inner
-            case InSubquery(arguments=(argument,), plan=plan, negated=negated):
-                members = self._subqueries.get(id(plan))
+            case InSubquery(arguments=(argument,), number=number, negated=negated):
+                members = self._subqueries.get(number)
                 if not isinstance(members, Lookup):
                     return self._anything
                 inner = self._in(argument, members.values(0))
@@ -277,7 +275,7 @@ class _Analysis:
         if floating and pc.any(pc.is_nan(values)).as_py():
             return self._anything
         lows, highs = _ordinals(interval.low), _ordinals(interval.high)
-        if len(values) > LISTED_VALUES_MAX:
+        if len(values) > tuning.LISTED_VALUES_MAX:
             ends = pc.min_max(values)
             least, greatest = (_ordinals(pa.array([ends[end]]))[0] for end in ("min", "max"))
             bounds = zip(lows, highs, interval.has_values, strict=True)
@@ -338,8 +336,8 @@ class _Analysis:
         match expression:
             case Constant(value=value):
                 return value
-            case ScalarSubquery(plan=plan):
-                answer = self._subqueries.get(id(plan))
+            case ScalarSubquery(number=number):
+                answer = self._subqueries.get(number)
                 return None if answer is None or isinstance(answer, Lookup) else answer
             case _:
                 return None

@@ -13,13 +13,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from olapdb.config import tuning
 from olapdb.storage.checksum import checksum_of_file
-from olapdb.storage.parquet.row_group_writer import (
-    STRETCH_ROWS,
-    OneThreadWriter,
-    RowGroupsWriter,
-    parquet_writer,
-)
+from olapdb.storage.parquet.row_group_writer import OneThreadWriter, RowGroupsWriter, parquet_writer
 
 OPTIONS: Mapping[str, object] = {
     "compression": "lz4",
@@ -124,8 +120,11 @@ def test_bytes_between_pages_and_page_indexes() -> None:
 
 
 def test_small_tables_are_written_on_one_thread() -> None:
-    rows = pa.table({"k": np.arange(STRETCH_ROWS + 1)})
-    for count, kind in ((STRETCH_ROWS, OneThreadWriter), (STRETCH_ROWS + 1, RowGroupsWriter)):
+    rows = pa.table({"k": np.arange(tuning.STRETCH_ROWS + 1)})
+    for count, kind in (
+        (tuning.STRETCH_ROWS, OneThreadWriter),
+        (tuning.STRETCH_ROWS + 1, RowGroupsWriter),
+    ):
         sink = pa.BufferOutputStream()
         with parquet_writer(
             sink, rows.schema, OPTIONS, rows=count, row_group_size=65_536, threads=4
