@@ -19,10 +19,13 @@ from olapdb.functions.arrays.lambdas import (
     lambda_over_lists,
 )
 from olapdb.functions.arrays.nested_equality import rankable_values
-from olapdb.functions.arrays.search import map_parts, ranks_with_null
+from olapdb.functions.arrays.ordering import distinct_neighbours, sorted_positions
+from olapdb.functions.arrays.search import ranks_with_null
+from olapdb.functions.arrays.type_rules import element_type
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import map_from
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.nested import count_marked, filter_elements, map_parts
 from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, TypeRule, define, illegal
 from olapdb.types import (
     UINT8,
@@ -39,21 +42,21 @@ from olapdb.types import (
 )
 
 ListKernel = Callable[[np.ndarray, pa.Array, list[pa.Array]], pa.Array]
-"""(offsets, the body's values, the arguments) -> the result; offsets are those of the elements."""
+"""(offsets of the arrays, the body's value for each element, the arguments) -> the result."""
 
 
 # --- types of the parameters
 
 
-def _of_arrays(name: str, types: Sequence[DataType]) -> tuple[DataType, ...]:
-    """One parameter for each array."""
+def _array_parameters(name: str, types: Sequence[DataType]) -> tuple[DataType, ...]:
+    """Return the types of the lambda's parameters: one for each array."""
     if not types:
         raise NumberOfArgumentsDoesntMatch(f"Function {name} takes a lambda and arrays.")
-    return tuple(_inner(name, t) for t in types)
+    return tuple(element_type(name, t) for t in types)
 
 
-def _of_map(name: str, types: Sequence[DataType]) -> tuple[DataType, ...]:
-    """The key and the value."""
+def _map_parameters(name: str, types: Sequence[DataType]) -> tuple[DataType, ...]:
+    """Return the types of the lambda's parameters: the map's key and value."""
     if len(types) != 1:
         raise NumberOfArgumentsDoesntMatch(f"Function {name} takes a lambda and one Map.")
     container = plain(types[0])
@@ -62,26 +65,21 @@ def _of_map(name: str, types: Sequence[DataType]) -> tuple[DataType, ...]:
     return container.key, container.value
 
 
-def _of_fold(name: str, types: Sequence[DataType]) -> tuple[DataType, ...]:
-    """The accumulator, then one parameter for each array; the last argument begins it."""
+def _fold_parameters(name: str, types: Sequence[DataType]) -> tuple[DataType, ...]:
+    """Return the types of the lambda's parameters: the accumulator, then one for each array.
+
+    The last argument is the accumulator's first value."""
     if len(types) < 2:
         raise NumberOfArgumentsDoesntMatch(
             f"Function {name} takes a lambda, one or more arrays, and the accumulator's first value."
         )
-    return (types[-1], *(_inner(name, t) for t in types[:-1]))
+    return (types[-1], *(element_type(name, t) for t in types[:-1]))
 
 
-def _inner(name: str, data_type: DataType) -> DataType:
-    container = plain(data_type)
-    if not isinstance(container, Array):
-        raise illegal(name, data_type, "an Array")
-    return container.inner
+# --- definitions over arrays
 
 
-# --- walking
-
-
-def _walk_map(arrays: list[pa.Array]) -> Elements:
+def _map_elements(arrays: list[pa.Array]) -> Elements:
     offsets, keys, items = map_parts(arrays[0])
     return Elements(offsets, (keys, items))
 
@@ -89,18 +87,20 @@ def _walk_map(arrays: list[pa.Array]) -> Elements:
 def _over_arrays(
     name: str, result: Callable[[str, DataType, Sequence[DataType]], DataType], kernel: ListKernel
 ) -> LambdaDefinition:
-    """A function of the body's values and the arrays."""
+    """Return the definition of a function whose kernel takes the body's values and the arrays.
+
+    `result(name, type of the body, types of the arguments)` gives the result's type."""
 
     def resolve(spelt: str, body: DataType, types: Sequence[DataType]) -> LambdaCall:
-        call = ScalarCall(spelt, result(spelt, body, types), _list_kernel(kernel))
+        call = ScalarCall(spelt, result(spelt, body, types), _scalar_kernel(kernel))
         return lambda_over_lists(
             spelt, body, call, lambda arrays: elements_of_arrays(spelt, arrays)
         )
 
-    return LambdaDefinition(name, _of_arrays, resolve)
+    return LambdaDefinition(name, _array_parameters, resolve)
 
 
-def _list_kernel(kernel: ListKernel) -> Callable[[Sequence[Column], int, Environment], Column]:
+def _scalar_kernel(kernel: ListKernel) -> Callable[[Sequence[Column], int, Environment], Column]:
     def run(values: Sequence[Column], rows: int, environment: Environment) -> Column:
         lists, *arrays = (columns.single(v) for v in values)
         offsets, mapped = columns.elements_of(lists)
@@ -110,7 +110,7 @@ def _list_kernel(kernel: ListKernel) -> Callable[[Sequence[Column], int, Environ
 
 
 def _as_function(name: str) -> LambdaDefinition:
-    """`f(lambda, a)` is `f(arrayMap(lambda, a))`."""
+    """Return the definition of a function for which f(lambda, a) is f(arrayMap(lambda, a))."""
 
     def resolve(spelt: str, body: DataType, types: Sequence[DataType]) -> LambdaCall:
         from olapdb.functions.registry import resolve_scalar
@@ -121,13 +121,14 @@ def _as_function(name: str) -> LambdaDefinition:
             spelt, body, call, lambda arrays: elements_of_arrays(spelt, arrays)
         )
 
-    return LambdaDefinition(name, _of_arrays, resolve)
+    return LambdaDefinition(name, _array_parameters, resolve)
 
 
 # --- conditions
 
 
 def _require_condition(name: str, body: DataType) -> None:
+    """Raise IllegalTypeOfArgument unless the lambda's body is a condition."""
     kind = plain(body)
     if kind != UINT8 and not isinstance(kind, Boolean | Nothing):
         raise IllegalTypeOfArgument(
@@ -136,7 +137,7 @@ def _require_condition(name: str, body: DataType) -> None:
 
 
 def _true(mapped: pa.Array) -> np.ndarray:
-    """Which elements the condition holds for; NULL does not."""
+    """Return for which elements the condition is true (neither 0 nor NULL); bool."""
     if pa.types.is_null(mapped.type):
         return np.zeros(len(mapped), bool)
     values = columns.numpy_values(mapped) != 0
@@ -147,11 +148,13 @@ def _true(mapped: pa.Array) -> np.ndarray:
 def _conditional(
     name: str, result: Callable[[DataType], DataType], kernel: ListKernel
 ) -> LambdaDefinition:
-    """A function whose lambda is a condition; `result` takes the first array's element type."""
+    """Return the definition of a function whose lambda is a condition.
+
+    `result(element type of the first array)` gives the result's type."""
 
     def rule(spelt: str, body: DataType, types: Sequence[DataType]) -> DataType:
         _require_condition(spelt, body)
-        return result(_inner(spelt, types[0]))
+        return result(element_type(spelt, types[0]))
 
     return _over_arrays(name, rule, kernel)
 
@@ -159,72 +162,68 @@ def _conditional(
 def _filter(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
     keep = _true(mapped)
     _, elements = columns.elements_of(arrays[0])
-    counts = _per_row(offsets, keep)
-    return columns.lists_from(columns.offsets_from_counts(counts), elements.filter(pa.array(keep)))
-
-
-def _per_row(offsets: np.ndarray, marked: np.ndarray) -> np.ndarray:
-    """How many marked elements each row has; int64, shape (rows,)."""
-    running = np.concatenate(([0], np.cumsum(marked)))
-    return np.asarray(running[offsets[1:]] - running[offsets[:-1]])
+    return filter_elements(offsets, elements, keep)
 
 
 def _count_true(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
-    return columns.from_values(_per_row(offsets, _true(mapped)), pa.uint32())
+    return columns.from_values(count_marked(offsets, _true(mapped)), pa.uint32())
 
 
 def _any_true(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
-    return columns.from_values(_per_row(offsets, _true(mapped)) > 0, pa.uint8())
+    return columns.from_values(count_marked(offsets, _true(mapped)) > 0, pa.uint8())
 
 
 def _all_true(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
-    return columns.from_values(_per_row(offsets, ~_true(mapped)) == 0, pa.uint8())
+    return columns.from_values(count_marked(offsets, ~_true(mapped)) == 0, pa.uint8())
 
 
-def _found(offsets: np.ndarray, mapped: pa.Array, *, last: bool) -> np.ndarray:
-    """The position among all elements of each row's first (last) match, -1 where there is none."""
+def _match_positions(offsets: np.ndarray, mapped: pa.Array, *, last: bool) -> np.ndarray:
+    """Return the position, among all elements, of each row's first (last) element for which the
+    condition is true; -1 if it has none."""
     hits = np.flatnonzero(_true(mapped))
     owners = columns.parents_of(offsets)[hits]
-    found = np.full(len(offsets) - 1, -1, np.int64)
+    positions = np.full(len(offsets) - 1, -1, np.int64)
     if last:
-        found[owners] = hits
+        positions[owners] = hits
     else:
-        found[owners[::-1]] = hits[::-1]
-    return found
+        positions[owners[::-1]] = hits[::-1]
+    return positions
 
 
 def _match(name: str, *, last: bool) -> LambdaDefinition:
-    """The first (last) element for which the condition holds, or the type's default."""
+    """Return the definition of arrayFirst (arrayLast): the first (last) element for which the
+    condition is true, or the type's default."""
 
     def resolve(spelt: str, body: DataType, types: Sequence[DataType]) -> LambdaCall:
         _require_condition(spelt, body)
-        inner = _inner(spelt, types[0])
+        inner = element_type(spelt, types[0])
 
         def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
             _, elements = columns.elements_of(arrays[0])
-            return take_or_default(elements, _found(offsets, mapped, last=last), inner)
+            return take_or_default(elements, _match_positions(offsets, mapped, last=last), inner)
 
-        call = ScalarCall(spelt, inner, _list_kernel(kernel))
+        call = ScalarCall(spelt, inner, _scalar_kernel(kernel))
         return lambda_over_lists(
             spelt, body, call, lambda arrays: elements_of_arrays(spelt, arrays)
         )
 
-    return LambdaDefinition(name, _of_arrays, resolve)
+    return LambdaDefinition(name, _array_parameters, resolve)
 
 
 def _match_or_null(*, last: bool) -> ListKernel:
     def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
-        found = _found(offsets, mapped, last=last)
+        positions = _match_positions(offsets, mapped, last=last)
         _, elements = columns.elements_of(arrays[0])
-        return elements.take(pa.array(found, mask=found < 0))
+        return elements.take(pa.array(positions, mask=positions < 0))
 
     return kernel
 
 
-def _match_place(*, last: bool) -> ListKernel:
+def _match_index(*, last: bool) -> ListKernel:
     def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
-        found = _found(offsets, mapped, last=last)
-        return columns.from_values(np.where(found < 0, 0, found - offsets[:-1] + 1), pa.uint32())
+        positions = _match_positions(offsets, mapped, last=last)
+        indices = np.where(positions < 0, 0, positions - offsets[:-1] + 1)
+        return columns.from_values(indices, pa.uint32())
 
     return kernel
 
@@ -238,37 +237,42 @@ def _nullable_element(inner: DataType) -> DataType:
 
 
 def _fill(*, reverse: bool) -> ListKernel:
-    """Elements for which the condition does not hold take the nearest value before (after) them."""
+    """Return the kernel of arrayFill (arrayReverseFill).
+
+    It replaces elements for which the condition is false by the nearest earlier (later) element for
+    which it is true."""
 
     def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
         _, elements = columns.elements_of(arrays[0])
-        keep, places = _true(mapped), np.arange(len(elements))
-        filled = np.diff(offsets) > 0
+        keep, positions = _true(mapped), np.arange(len(elements))
+        nonempty = np.diff(offsets) > 0
         if reverse:
-            keep[offsets[1:][filled] - 1] = True
-            taken = np.minimum.accumulate(np.where(keep, places, len(places))[::-1])[::-1]
+            keep[offsets[1:][nonempty] - 1] = True
+            sources = np.where(keep, positions, len(positions))
+            sources = np.minimum.accumulate(sources[::-1])[::-1]
         else:
-            keep[offsets[:-1][filled]] = True
-            taken = np.maximum.accumulate(np.where(keep, places, -1))
-        return columns.lists_from(offsets, elements.take(pa.array(taken)))
+            keep[offsets[:-1][nonempty]] = True
+            sources = np.maximum.accumulate(np.where(keep, positions, -1))
+        return columns.lists_from(offsets, elements.take(pa.array(sources)))
 
     return kernel
 
 
 def _split(*, reverse: bool) -> ListKernel:
-    """Cut each array before (after) the elements for which the condition holds."""
+    """Return the kernel of arraySplit (arrayReverseSplit).
+
+    It cuts each array before (after) the elements for which the condition is true."""
 
     def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
         _, elements = columns.elements_of(arrays[0])
         cut = _true(mapped)
-        if reverse:  # after an element is before the next one
+        if reverse:  # a cut after an element is one before the next element
             cut = np.concatenate((np.zeros(1, bool), cut[:-1])) if len(cut) else cut
-        filled = np.diff(offsets) > 0
-        cut[offsets[:-1][filled]] = True
+        cut[offsets[:-1][np.diff(offsets) > 0]] = True
         starts = np.flatnonzero(cut)
-        inner = np.concatenate((starts, [len(elements)])).astype(np.int64)
-        pieces = columns.lists_from(inner, elements)
-        return columns.lists_from(columns.offsets_from_counts(_per_row(offsets, cut)), pieces)
+        piece_offsets = np.concatenate((starts, [len(elements)])).astype(np.int64)
+        pieces = columns.lists_from(piece_offsets, elements)
+        return columns.lists_from(columns.offsets_from_counts(count_marked(offsets, cut)), pieces)
 
     return kernel
 
@@ -279,37 +283,23 @@ def _split(*, reverse: bool) -> ListKernel:
 def _sort(*, reverse: bool) -> ListKernel:
     def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
         _, elements = columns.elements_of(arrays[0])
-        order = sorted_positions(offsets, mapped, reverse)
+        order = sorted_positions(
+            offsets, mapped, ranks_with_null(rankable_values(mapped)), reverse=reverse
+        )
         return columns.lists_from(offsets, elements.take(pa.array(order)))
 
     return kernel
 
 
-def sorted_positions(offsets: np.ndarray, keys: pa.Array, reverse: bool) -> np.ndarray:
-    """Positions of all elements so that each row's are sorted by their keys; ties keep their order.
-
-    NULL is last in both directions; NaN is above all other values going up, and last going down."""
-    ranks = ranks_with_null(rankable_values(keys))
-    last = -ranks if reverse else ranks
-    if pa.types.is_floating(keys.type):
-        last = np.where(np.isnan(columns.numpy_values(keys)), len(ranks) + 1, last)
-    last = np.where(ranks == 0, np.iinfo(np.int64).max, last)
-    return np.lexsort((np.arange(len(keys)), last, columns.parents_of(offsets)))
-
-
 def _compact(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
-    """Of elements in a row whose keys are equal, keep the first."""
+    """arrayCompact: keep the first of neighbours whose lambda values are equal."""
     _, elements = columns.elements_of(arrays[0])
     ranks = ranks_with_null(rankable_values(mapped))
-    keep = np.ones(len(ranks), bool)
-    keep[1:] = ranks[1:] != ranks[:-1]
-    keep[offsets[:-1][np.diff(offsets) > 0]] = True
-    counts = _per_row(offsets, keep)
-    return columns.lists_from(columns.offsets_from_counts(counts), elements.filter(pa.array(keep)))
+    return filter_elements(offsets, elements, distinct_neighbours(offsets, ranks))
 
 
 def _first_array(name: str, body: DataType, types: Sequence[DataType]) -> DataType:
-    return Array(_inner(name, types[0]))
+    return Array(element_type(name, types[0]))
 
 
 # --- maps
@@ -318,79 +308,91 @@ def _first_array(name: str, body: DataType, types: Sequence[DataType]) -> DataTy
 def _over_map(
     name: str, result: Callable[[str, DataType, Map], DataType], kernel: ListKernel
 ) -> LambdaDefinition:
+    """Return the definition of a function whose kernel takes the body's values and a map.
+
+    `result(name, type of the body, the map's type)` gives the result's type."""
+
     def resolve(spelt: str, body: DataType, types: Sequence[DataType]) -> LambdaCall:
         container = plain(types[0])
         assert isinstance(container, Map)
-        call = ScalarCall(spelt, result(spelt, body, container), _list_kernel(kernel))
-        return lambda_over_lists(spelt, body, call, _walk_map)
+        call = ScalarCall(spelt, result(spelt, body, container), _scalar_kernel(kernel))
+        return lambda_over_lists(spelt, body, call, _map_elements)
 
-    return LambdaDefinition(name, _of_map, resolve)
+    return LambdaDefinition(name, _map_parameters, resolve)
 
 
-def _map_condition(name: str, body: DataType, container: Map) -> DataType:
+def _filtered_map_type(name: str, body: DataType, container: Map) -> DataType:
     _require_condition(name, body)
     return container
 
 
-def _map_flag(name: str, body: DataType, container: Map) -> DataType:
+def _map_condition_type(name: str, body: DataType, container: Map) -> DataType:
     _require_condition(name, body)
     return UINT8
 
 
-def _applied_type(name: str, body: DataType, container: Map) -> DataType:
-    made = plain(body)
-    if not isinstance(made, Tuple) or len(made.elements) != 2 or is_nullable(made.elements[0]):
+def _map_apply_type(name: str, body: DataType, container: Map) -> DataType:
+    pair = plain(body)
+    if not isinstance(pair, Tuple) or len(pair.elements) != 2 or is_nullable(pair.elements[0]):
         raise IllegalTypeOfArgument(
             f"The lambda of function {name} must give a tuple of a key and a value, not {body}.",
             hint=f"{name}((k, v) -> (k, v), m) keeps the map as it is.",
         )
-    return Map(made.elements[0], made.elements[1])
+    return Map(pair.elements[0], pair.elements[1])
 
 
 def _map_filter(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
     _, keys, items = map_parts(arrays[0])
     keep = _true(mapped)
-    kept = columns.offsets_from_counts(_per_row(offsets, keep))
+    kept_offsets = columns.offsets_from_counts(count_marked(offsets, keep))
     mask = pa.array(keep)
-    return _map_of(kept, keys.filter(mask), items.filter(mask), arrays[0].type)
+    return _map_array(kept_offsets, keys.filter(mask), items.filter(mask), arrays[0].type)
 
 
 def _map_sort(*, reverse: bool) -> ListKernel:
     def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
         _, keys, items = map_parts(arrays[0])
-        order = pa.array(sorted_positions(offsets, mapped, reverse))
-        return _map_of(offsets, keys.take(order), items.take(order), arrays[0].type)
+        order = pa.array(
+            sorted_positions(
+                offsets, mapped, ranks_with_null(rankable_values(mapped)), reverse=reverse
+            )
+        )
+        return _map_array(offsets, keys.take(order), items.take(order), arrays[0].type)
 
     return kernel
 
 
-def _map_of(offsets: np.ndarray, keys: pa.Array, items: pa.Array, arrow: pa.DataType) -> pa.Array:
-    made = pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), keys, items)
-    return made if made.type == arrow else made.cast(arrow)
+def _map_array(
+    offsets: np.ndarray, keys: pa.Array, items: pa.Array, arrow: pa.DataType
+) -> pa.Array:
+    array = pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), keys, items)
+    return array if array.type == arrow else array.cast(arrow)
 
 
 def _map_apply() -> LambdaDefinition:
     def resolve(spelt: str, body: DataType, types: Sequence[DataType]) -> LambdaCall:
         container = plain(types[0])
         assert isinstance(container, Map)
-        result = _applied_type(spelt, body, container)
+        result = _map_apply_type(spelt, body, container)
         assert isinstance(result, Map)
 
         def kernel(offsets: np.ndarray, mapped: pa.Array, arrays: list[pa.Array]) -> pa.Array:
             keys, items = columns.struct_fields(mapped)
             return map_from(offsets, keys, items, result)
 
-        call = ScalarCall(spelt, result, _list_kernel(kernel))
-        return lambda_over_lists(spelt, body, call, _walk_map)
+        call = ScalarCall(spelt, result, _scalar_kernel(kernel))
+        return lambda_over_lists(spelt, body, call, _map_elements)
 
-    return LambdaDefinition("mapApply", _of_map, resolve)
+    return LambdaDefinition("mapApply", _map_parameters, resolve)
 
 
 # --- folding
 
 
 def _fold() -> LambdaDefinition:
-    """arrayFold(acc, x -> …, a, first): place by place, all rows that are as long at once."""
+    """Return the definition of arrayFold((acc, x) -> …, a, first).
+
+    It folds position by position, at each over all rows that are long enough."""
 
     def resolve(spelt: str, body: DataType, types: Sequence[DataType]) -> LambdaCall:
         if body != types[-1]:
@@ -404,20 +406,21 @@ def _fold() -> LambdaDefinition:
         ) -> Column:
             constant = rows == 1 and all(isinstance(v, pa.Scalar) for v in values)
             *arrays, state = (columns.as_array(v, rows) for v in values)
-            walked = elements_of_arrays(spelt, arrays)
-            lengths = np.diff(walked.offsets)
-            place = 0
-            while len(longer := np.flatnonzero(lengths > place)):
-                at = pa.array(walked.offsets[longer] + place)
-                owned = pa.array(longer)
-                made = evaluate([state.take(owned), *(c.take(at) for c in walked.columns)], longer)
-                state = columns.replaced_rows(state, longer, made)
-                place += 1
+            elements = elements_of_arrays(spelt, arrays)
+            lengths = np.diff(elements.offsets)
+            position = 0
+            while len(rows_left := np.flatnonzero(lengths > position)):
+                at = pa.array(elements.offsets[rows_left] + position)
+                accumulators = state.take(pa.array(rows_left))
+                values_at = [column.take(at) for column in elements.columns]
+                folded = evaluate([accumulators, *values_at], rows_left)
+                state = columns.replaced_rows(state, rows_left, folded)
+                position += 1
             return state[0] if constant else state
 
         return LambdaCall(spelt, body, run)
 
-    return LambdaDefinition("arrayFold", _of_fold, resolve)
+    return LambdaDefinition("arrayFold", _fold_parameters, resolve)
 
 
 _DEFINITIONS: tuple[LambdaDefinition, ...] = (
@@ -434,8 +437,8 @@ _DEFINITIONS: tuple[LambdaDefinition, ...] = (
     _match("arrayLast", last=True),
     _conditional("arrayFirstOrNull", _nullable_element, _match_or_null(last=False)),
     _conditional("arrayLastOrNull", _nullable_element, _match_or_null(last=True)),
-    _conditional("arrayFirstIndex", lambda inner: UINT32, _match_place(last=False)),
-    _conditional("arrayLastIndex", lambda inner: UINT32, _match_place(last=True)),
+    _conditional("arrayFirstIndex", lambda inner: UINT32, _match_index(last=False)),
+    _conditional("arrayLastIndex", lambda inner: UINT32, _match_index(last=True)),
     _conditional("arrayFill", Array, _fill(reverse=False)),
     _conditional("arrayReverseFill", Array, _fill(reverse=True)),
     _conditional("arraySplit", lambda inner: Array(Array(inner)), _split(reverse=False)),
@@ -458,9 +461,9 @@ _DEFINITIONS: tuple[LambdaDefinition, ...] = (
     ),
     _fold(),
     _map_apply(),
-    _over_map("mapFilter", _map_condition, _map_filter),
-    _over_map("mapExists", _map_flag, _any_true),
-    _over_map("mapAll", _map_flag, _all_true),
+    _over_map("mapFilter", _filtered_map_type, _map_filter),
+    _over_map("mapExists", _map_condition_type, _any_true),
+    _over_map("mapAll", _map_condition_type, _all_true),
     _over_map("mapSort", lambda n, body, container: container, _map_sort(reverse=False)),
     _over_map("mapReverseSort", lambda n, body, container: container, _map_sort(reverse=True)),
 )
@@ -469,8 +472,8 @@ _DEFINITIONS: tuple[LambdaDefinition, ...] = (
 # --- the same functions without a lambda
 
 
-def _plain_condition(kernel: ListKernel) -> Kernel:
-    """arrayCount(a), arrayExists(a), arrayAll(a): the elements are the conditions."""
+def _without_lambda(kernel: ListKernel) -> Kernel:
+    """Return the kernel of arrayCount(a), arrayExists(a), arrayAll(a): elements are conditions."""
 
     def run(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         offsets, elements = columns.elements_of(arrays[0])
@@ -481,7 +484,7 @@ def _plain_condition(kernel: ListKernel) -> Kernel:
 
 def _condition_rule(result: DataType) -> TypeRule:
     def rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-        _require_condition(name, _inner(name, types[0]))
+        _require_condition(name, element_type(name, types[0]))
         return result
 
     return rule
@@ -494,7 +497,7 @@ def _map_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argume
 
 
 def _by_key(*, reverse: bool) -> Kernel:
-    """mapSort(m), mapReverseSort(m): by key."""
+    """Return the kernel of mapSort(m) (mapReverseSort(m)), which sorts by key."""
 
     def run(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         offsets, keys, _ = map_parts(arrays[0])
@@ -504,13 +507,13 @@ def _by_key(*, reverse: bool) -> Kernel:
 
 
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
-    define("arrayCount", _condition_rule(UINT32), _plain_condition(_count_true)),
-    define("arrayExists", _condition_rule(UINT8), _plain_condition(_any_true)),
-    define("arrayAll", _condition_rule(UINT8), _plain_condition(_all_true)),
+    define("arrayCount", _condition_rule(UINT32), _without_lambda(_count_true)),
+    define("arrayExists", _condition_rule(UINT8), _without_lambda(_any_true)),
+    define("arrayAll", _condition_rule(UINT8), _without_lambda(_all_true)),
     define("mapSort", _map_rule, _by_key(reverse=False)),
     define("mapReverseSort", _map_rule, _by_key(reverse=True)),
 )
 
 LAMBDA_DEFINITIONS: Mapping[str, LambdaDefinition] = MappingProxyType(
-    {one.name: one for one in _DEFINITIONS}
+    {definition.name: definition for definition in _DEFINITIONS}
 )
