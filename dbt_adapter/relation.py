@@ -8,7 +8,8 @@ from dbt.adapters.base.relation import BaseRelation, EventTimeFilter, Policy
 from dbt.adapters.contracts.relation import RelationType
 
 SAMPLE_MARK = "dbt_sample"
-"""A constant condition in the WHERE of a sampled ref, by which `incremental_mv` knows it."""
+"""The text of a constant condition in the WHERE of a sampled ref; `incremental_mv` recognises
+sampled refs by it."""
 
 
 @dataclass
@@ -27,7 +28,7 @@ class OlapdbQuotePolicy(Policy):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OlapdbRelation(BaseRelation):
-    """`schema`.`identifier`; dbt's database is a constant that SQL never has."""
+    """A relation, rendered as `schema`.`identifier`; dbt's database is a constant and never rendered."""
 
     quote_character: str = "`"
     include_policy: Policy = field(default_factory=OlapdbIncludePolicy)
@@ -47,12 +48,12 @@ class OlapdbRelation(BaseRelation):
 
 
 def quote(identifier: str) -> str:
-    """The identifier in backquotes, whatever it holds."""
+    """Return the identifier in backquotes, escaped."""
     escaped = identifier.replace("\\", "\\\\").replace("`", "\\`")
     return f"`{escaped}`"
 
 
 def string_literal(value: str) -> str:
-    """The text as a SQL string."""
+    """Return the text as a SQL string literal."""
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
