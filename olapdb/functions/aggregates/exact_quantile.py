@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.base import Aggregate, Groups
 from olapdb.functions.kernels import columns
-from olapdb.functions.kernels.values import default_value
+from olapdb.functions.kernels.constants import default_value
 from olapdb.types import Array
 
 _PACKED_MAX = 1 << 62

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.base import AceroAggregation, Aggregate, Groups
 from olapdb.functions.kernels import columns
-from olapdb.functions.kernels.values import default_value
+from olapdb.functions.kernels.constants import default_value
 from olapdb.types import Date, Date32, DateTime, DateTime64, Integer, is_nullable, plain
 
 

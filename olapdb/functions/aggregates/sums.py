@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.base import AceroAggregation, Aggregate, Groups
 from olapdb.functions.kernels import columns
-from olapdb.functions.kernels.columns import decimal_class, with_precision
+from olapdb.functions.kernels.decimal_width import decimal_class, with_precision
 from olapdb.functions.kernels.supertypes import DECIMAL_DIGITS
 from olapdb.types import UINT64, Boolean, DataType, Decimal, Float, Integer, Tuple, plain
 

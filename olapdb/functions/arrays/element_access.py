@@ -13,8 +13,8 @@ from olapdb.functions import scalar
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.nested import map_parts
-from olapdb.functions.kernels.values import default_value
 from olapdb.types import (
     NOTHING,
     Array,

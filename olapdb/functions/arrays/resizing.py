@@ -14,8 +14,8 @@ from olapdb.functions.arrays.type_rules import array_rule, same_type
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.supertypes import common_type
-from olapdb.functions.kernels.values import default_value
 from olapdb.functions.numeric.conditional import plain_lc
 from olapdb.types import Array, DataType, Date, DateTime, Float, Integer, String, plain
 

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from olapdb.errors import DecimalOverflow, IllegalTypeOfArgument
 from olapdb.functions.aggregates import group_kernels
 from olapdb.functions.base import Argument
-from olapdb.functions.kernels import columns
+from olapdb.functions.kernels import columns, decimal_width
+from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.supertypes import sum_type
-from olapdb.functions.kernels.values import default_value
 from olapdb.functions.scalar import Invocation, ScalarDefinition, define, illegal
 from olapdb.types import (
     FLOAT64,
@@ -168,15 +168,15 @@ def _difference(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     first[offsets[:-1][np.diff(offsets) > 0]] = True
     if pa.types.is_decimal(wide):
         before = elements.take(pa.array(np.arange(len(elements)) - ~first))
-        differences = columns.decimal_within_bits(pc.subtract(elements, before), wide)
+        differences = decimal_width.decimal_within_bits(pc.subtract(elements, before), wide)
         if differences is None:
             raise DecimalOverflow(f"A difference of two elements does not fit {result.inner}.")
         return columns.lists_from(offsets, differences)
     values = columns.numpy_values(elements).astype(columns.dtype_of(wide))
     with np.errstate(over="ignore", invalid="ignore"):
-        differences_of_numbers = np.diff(values, prepend=values[:1])
-    differences_of_numbers[first] = 0
-    return columns.lists_from(offsets, columns.from_values(differences_of_numbers, wide))
+        numbers = np.diff(values, prepend=values[:1])
+    numbers[first] = 0
+    return columns.lists_from(offsets, columns.from_values(numbers, wide))
 
 
 def _product_rule(

@@ -13,8 +13,8 @@ from olapdb.functions.arrays.search import ranks_with_null
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.kernels import columns
+from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.supertypes import common_type
-from olapdb.functions.kernels.values import default_value
 from olapdb.functions.numeric.conditional import plain_lc
 from olapdb.functions.scalar import Invocation, ScalarDefinition, custom, define, require, usual
 from olapdb.types import (

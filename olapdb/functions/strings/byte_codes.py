@@ -100,7 +100,7 @@ def _hex_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argume
 
 
 def _unhex(array: pa.Array) -> pa.Array:
-    from olapdb.functions.casts.text import unhexed
+    from olapdb.functions.casts.parsing import unhexed
 
     if pc.all(pc.match_substring_regex(array, "^[0-9a-fA-F]*$")).as_py() is False:
         raise CannotParse("unhex takes hexadecimal digits.")
