@@ -33,6 +33,7 @@ class Handle:
         self._closed = False
 
     def cursor(self) -> olapdb.Cursor:
+        """Return a new PEP 249 cursor."""
         return self.connection.cursor()
 
     def commit(self) -> None:
@@ -42,15 +43,18 @@ class Handle:
         """Do nothing: a failed statement has changed nothing."""
 
     def cancel(self) -> None:
+        """End the statement that runs on this connection, from another thread."""
         self.connection.cancel()
 
     def close(self) -> None:
+        """Close the connection, unless it is shared."""
         self._closed = True
         if not self._shared:
             self.connection.close()
 
     @property
     def closed(self) -> bool:
+        """Whether dbt has closed this handle."""
         return self._closed
 
 
@@ -97,6 +101,7 @@ class OlapdbConnectionManager(SQLConnectionManager):
 
     @classmethod
     def open(cls, connection: Connection) -> Connection:
+        """Open a handle on the warehouse for dbt. Raises FailedToConnectError."""
         if connection.state == ConnectionState.OPEN:
             return connection
         try:
@@ -109,10 +114,12 @@ class OlapdbConnectionManager(SQLConnectionManager):
         return connection
 
     def cancel(self, connection: Connection) -> None:
+        """End the statement that runs on the connection."""
         if connection.handle is not None:
             connection.handle.cancel()
 
     def cleanup_all(self) -> None:
+        """Close all connections, and those that keep warehouses open."""
         super().cleanup_all()
         self.warehouses.release()
 
@@ -129,6 +136,7 @@ class OlapdbConnectionManager(SQLConnectionManager):
 
     @classmethod
     def get_response(cls, cursor: olapdb.Cursor) -> AdapterResponse:
+        """Return the response that dbt shows for a statement: rows affected and query id."""
         rows = cursor.rowcount
         message = "OK" if rows < 0 else f"OK {rows}"
         return AdapterResponse(

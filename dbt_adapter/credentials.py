@@ -70,6 +70,7 @@ class OlapdbCredentials(Credentials):
 
     @property
     def unique_field(self) -> str:
+        """The value by which dbt anonymously tells warehouses apart: the location."""
         return self.location
 
     @property

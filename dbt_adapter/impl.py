@@ -361,7 +361,7 @@ class OlapdbAdapter(SQLAdapter):
         """Start a Spark session with the profile's options, if `engine` is "spark" and none runs."""
         if engine != "spark":
             return
-        from olapdb.spark.session import spark_session
+        from olapdb.spark.session import spark_session  # PySpark is optional and slow to import
 
         options = dict(self.config.credentials.spark)
         with self.connections.exception_handler("start of Spark"):

@@ -14,6 +14,8 @@ sampled refs by it."""
 
 @dataclass
 class OlapdbIncludePolicy(Policy):
+    """The parts of a name that are rendered: schema and identifier."""
+
     database: bool = False
     schema: bool = True
     identifier: bool = True
@@ -21,6 +23,8 @@ class OlapdbIncludePolicy(Policy):
 
 @dataclass
 class OlapdbQuotePolicy(Policy):
+    """The parts of a name that are quoted: schema and identifier."""
+
     database: bool = False
     schema: bool = True
     identifier: bool = True
@@ -40,6 +44,7 @@ class OlapdbRelation(BaseRelation):
     replaceable_relations: frozenset[RelationType] = frozenset({RelationType.View})
 
     def quoted(self, identifier: str) -> str:
+        """Return the identifier in backquotes, escaped."""
         return quote(identifier)
 
     def _render_event_time_filtered(self, event_time_filter: EventTimeFilter) -> str:

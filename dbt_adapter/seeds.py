@@ -7,11 +7,11 @@ import decimal
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from dbt_common.exceptions import DbtRuntimeError
 
 if TYPE_CHECKING:
     import agate
-    import pyarrow as pa
 
 _INT64_MAX = 2**63 - 1
 _DATE = (datetime.date(1970, 1, 1), datetime.date(2149, 6, 6))
@@ -62,8 +62,6 @@ def to_arrow(agate_table: agate.Table, types: Mapping[str, str]) -> pa.Table:
     Text stays text, which the engine parses by the column's type. Values of a String column become
     text. Raises DbtRuntimeError for a column that the target table lacks.
     """
-    import pyarrow as pa
-
     columns: dict[str, pa.Array] = {}
     for index, name in enumerate(agate_table.column_names):
         if name not in types:
@@ -78,8 +76,6 @@ def to_arrow(agate_table: agate.Table, types: Mapping[str, str]) -> pa.Table:
 
 
 def _array(values: list[Any], type_name: str) -> pa.Array:
-    import pyarrow as pa
-
     present = [v for v in values if v is not None]
     first = present[0] if present else ""
     if "String" in type_name or not present:

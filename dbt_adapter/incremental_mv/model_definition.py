@@ -73,6 +73,7 @@ class ModelDefinition:
         return json.dumps({COMMENT_KEY: body})
 
     def create_target(self, names: ModelNames) -> str:
+        """Return the CREATE TABLE statement of the target."""
         columns = ", ".join(f"{quote(n)} {t}" for n, t in self.columns)
         clauses = [f"CREATE TABLE {_name(names, names.target)} ({columns}) ENGINE = {self.engine}"]
         if self.partition_by:
@@ -83,6 +84,7 @@ class ModelDefinition:
         return " ".join(clauses)
 
     def create_view(self, names: ModelNames) -> str:
+        """Return the CREATE MATERIALIZED VIEW statement of the trigger."""
         return (
             f"CREATE MATERIALIZED VIEW {_name(names, names.view)} "
             f"TO {_name(names, names.target)} AS {self.trigger} "
@@ -90,6 +92,7 @@ class ModelDefinition:
         )
 
     def create_read_view(self, names: ModelNames) -> str:
+        """Return the CREATE OR REPLACE VIEW statement of the read view."""
         group_by = f" GROUP BY {self.group_by}" if self.group_by else ""
         return (
             f"CREATE OR REPLACE VIEW {_name(names, names.model)} AS SELECT {self.outputs} "

@@ -151,8 +151,8 @@ def _inner_query(select: nodes.Select) -> tuple[nodes.Query | None, tuple[nodes.
 def _chosen(
     columns: tuple[nodes.Expression, ...], inner: nodes.Select
 ) -> tuple[nodes.Expression, ...] | None:
-    """Return the inner SELECT's columns as the outer one chooses and names them; None if they cannot
-    be told apart by name."""
+    """Return the inner SELECT's columns as the outer one chooses and names them; None if two of
+    them have one name, or if the outer one names another column."""
     by_name = {output_name(c): c for c in inner.columns}
     if len(by_name) != len(inner.columns):
         return None

@@ -36,6 +36,7 @@ class ModelNames:
         return ModelNames(self.database, f"{self.model}{NEW_SUFFIX}")
 
     def table(self, name: str) -> TableName:
+        """Return the name with the model's database."""
         return TableName(name, self.database)
 
     def __str__(self) -> str:

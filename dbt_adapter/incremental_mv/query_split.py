@@ -36,7 +36,7 @@ class State:
 
 @dataclass(frozen=True)
 class SplitQuery:
-    """A model's SELECT, split into what is stored and how it is read.
+    """A model's SELECT, split into the stored columns and their reading.
 
     `trigger` is the SELECT of the materialized view. `outputs` are the model's columns in order, as
     expressions over the target, whose alias is STATES. A row-wise model has no keys and no states."""
@@ -117,7 +117,7 @@ def _expanded_columns(select: nodes.Select) -> dict[str, nodes.Expression]:
 def _without_aliases(
     expression: nodes.Expression, aliases: Mapping[str, nodes.Expression], expanding: frozenset[str]
 ) -> nodes.Expression:
-    """Return the expression with aliases expanded, but for those that are being expanded already."""
+    """Return the expression with aliases expanded, except those being expanded already."""
 
     def change(node: nodes.Node) -> nodes.Node | None:
         if isinstance(node, nodes.Query):
@@ -147,6 +147,7 @@ class _AggregatingSplit:
         self._states: list[State] = []
 
     def split(self) -> SplitQuery:
+        """Return the split query; raise CompilationError if nothing would be stored."""
         outputs = tuple(nodes.Alias(self._read_column(n, e), n) for n, e in self._columns.items())
         columns = [_aliased(k.expression, k.name) for k in self._keys]
         columns += [nodes.Alias(s.storage.trigger_call, s.name) for s in self._states]

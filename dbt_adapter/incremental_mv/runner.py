@@ -104,6 +104,7 @@ class _Run:
         self._limited = limited
 
     def bring_to(self, definition: ModelDefinition) -> Outcome:
+        """Bring target, trigger and read view to the definition; return what was done."""
         names, warehouse = self._names, self._warehouse
         view = warehouse.view(names)
         target = warehouse.table(names.table(names.target), names.database)

@@ -107,7 +107,7 @@ class Warehouse:
         return view is not None and bool(view.model) and view.target == names.target
 
     def upstream(self, name: TableName, database: str) -> Upstream | None:
-        """Return the `incremental_mv` of that name, or None if the relation is none."""
+        """Return the `incremental_mv` of that name, or None if there is none."""
         view = self.view(ModelNames(name.database or database, name.name))
         if view is None or not view.model:
             return None
@@ -171,6 +171,7 @@ class Warehouse:
 
     @staticmethod
     def sql_name(names: ModelNames, name: str) -> str:
+        """Return `database`.`name` for SQL, in the database of the model."""
         return f"{quote(names.database)}.{quote(name)}"
 
 

@@ -74,7 +74,7 @@ class ArgExtreme(Combinator):
         return columns.structs_from([keys, states], self.state_type.arrow)
 
 
-def resolve_arg_extreme(
+def resolve_arg_extreme_combinator(
     name: str,
     parameters: tuple[object, ...],
     types: tuple[DataType, ...],
@@ -83,6 +83,10 @@ def resolve_arg_extreme(
     suffix: str,
     has_result_over_no_rows: bool,
 ) -> Aggregate:
+    """Return -ArgMin or -ArgMax (`suffix`) of the aggregate `name`; `resolve` resolves that one.
+
+    `types` are those of its arguments, then of the key. The result is Nullable for a Nullable key,
+    unless `has_result_over_no_rows`: the aggregate counts or gathers."""
     if not types:
         raise NumberOfArgumentsDoesntMatch(
             f"Aggregate function {name}{suffix} takes a key, its last argument."

@@ -140,12 +140,13 @@ def _element_types(name: str, types: tuple[DataType, ...]) -> tuple[DataType, ..
     return tuple(element_types)
 
 
-def resolve_array(
+def resolve_array_combinator(
     name: str,
     parameters: tuple[object, ...],
     types: tuple[DataType, ...],
     resolve: ResolveAggregate,
 ) -> Aggregate:
+    """Return -Array of the aggregate `name`; `resolve` resolves that one."""
     inner = resolve(name, parameters, _element_types(f"{name}Array", types))
     state = inner.state_type
     if not isinstance(inner, State):
@@ -163,12 +164,13 @@ def resolve_array(
     )
 
 
-def resolve_for_each(
+def resolve_for_each_combinator(
     name: str,
     parameters: tuple[object, ...],
     types: tuple[DataType, ...],
     resolve: ResolveAggregate,
 ) -> Aggregate:
+    """Return -ForEach of the aggregate `name`; `resolve` resolves that one."""
     inner = resolve(name, parameters, _element_types(f"{name}ForEach", types))
     full_name = f"{inner.name}ForEach"
     state = state_type_of(full_name, inner.parameters, types, Array(inner.state_type.state))
@@ -183,12 +185,15 @@ def resolve_for_each(
     )
 
 
-def resolve_resample(
+def resolve_resample_combinator(
     name: str,
     parameters: tuple[object, ...],
     types: tuple[DataType, ...],
     resolve: ResolveAggregate,
 ) -> Aggregate:
+    """Return -Resample of the aggregate `name`; `resolve` resolves that one.
+
+    The last three parameters are start, end and step; the last argument is the key."""
     full_name = f"{name}Resample"
     if len(parameters) < 3 or not types:
         raise NumberOfArgumentsDoesntMatch(

@@ -47,6 +47,7 @@ class Extreme(Aggregate):
 
     @property
     def largest(self) -> bool:
+        """Whether the aggregate takes the largest value, not the smallest."""
         return self.merge_function == "max"
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:
@@ -92,6 +93,7 @@ class ExtremeArgument(Aggregate):
 
     @property
     def largest(self) -> bool:
+        """Whether the aggregate takes the largest key, not the smallest."""
         return self.state_type.function == "argMax"
 
     def state(self, arguments: Sequence[pa.Array], groups: Groups) -> pa.Array:

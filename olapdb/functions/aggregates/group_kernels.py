@@ -149,6 +149,7 @@ class Ranking:
 
     @property
     def count(self) -> int:
+        """The number of distinct values."""
         return len(self.rows)
 
 

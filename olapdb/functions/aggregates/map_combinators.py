@@ -157,12 +157,15 @@ def _rank_keys(keys: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 _MAPPED_ARRAY_FUNCTIONS = ("sum", "min", "max")
 
 
-def resolve_map(
+def resolve_map_combinator(
     name: str,
     parameters: tuple[object, ...],
     types: tuple[DataType, ...],
     resolve: ResolveAggregate,
 ) -> Aggregate:
+    """Return -Map of the aggregate `name`; `resolve` resolves that one.
+
+    Takes a Map, or for sum, min and max an array of keys and arrays of values."""
     full_name = f"{name}Map"
     first_type = plain(types[0]) if types else None
     if len(types) == 1 and isinstance(first_type, Map):

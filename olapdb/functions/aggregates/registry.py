@@ -14,21 +14,21 @@ from olapdb.errors import (
     UnknownAggregateFunction,
 )
 from olapdb.functions.aggregates import combinators
-from olapdb.functions.aggregates.arg_extreme_combinators import resolve_arg_extreme
+from olapdb.functions.aggregates.arg_extreme_combinators import resolve_arg_extreme_combinator
 from olapdb.functions.aggregates.array_combinators import (
-    resolve_array,
-    resolve_for_each,
-    resolve_resample,
+    resolve_array_combinator,
+    resolve_for_each_combinator,
+    resolve_resample_combinator,
 )
 from olapdb.functions.aggregates.factories import FACTORIES
-from olapdb.functions.aggregates.map_combinators import resolve_map
+from olapdb.functions.aggregates.map_combinators import resolve_map_combinator
 from olapdb.functions.aggregates.signatures import (
     distinct_set_type,
     illegal_argument,
     require_count,
     state_type_of,
 )
-from olapdb.functions.aggregates.tuple_combinator import resolve_tuple
+from olapdb.functions.aggregates.tuple_combinator import resolve_tuple_combinator
 from olapdb.functions.base import Aggregate
 from olapdb.types import (
     BOOL,
@@ -48,11 +48,11 @@ from olapdb.types import (
 
 _ELEMENT_COMBINATORS = MappingProxyType(
     {
-        "ForEach": resolve_for_each,
-        "Resample": resolve_resample,
-        "Array": resolve_array,
-        "Map": resolve_map,
-        "Tuple": resolve_tuple,
+        "ForEach": resolve_for_each_combinator,
+        "Resample": resolve_resample_combinator,
+        "Array": resolve_array_combinator,
+        "Map": resolve_map_combinator,
+        "Tuple": resolve_tuple_combinator,
     }
 )
 _ARG_EXTREMES = ("ArgMin", "ArgMax")
@@ -188,7 +188,7 @@ def _resolve(name: str, parameters: tuple[object, ...], types: tuple[DataType, .
     if suffix in _ELEMENT_COMBINATORS:
         return _ELEMENT_COMBINATORS[suffix](inner_name, parameters, types, _resolve)
     if suffix in _ARG_EXTREMES:
-        return resolve_arg_extreme(
+        return resolve_arg_extreme_combinator(
             inner_name,
             parameters,
             types,

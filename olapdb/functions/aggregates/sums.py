@@ -98,6 +98,7 @@ class Average(Aggregate):
 
     @property
     def summed(self) -> DataType:
+        """The type of the sum in the state."""
         assert isinstance(self.state_type.state, Tuple)
         return self.state_type.state.elements[0]
 

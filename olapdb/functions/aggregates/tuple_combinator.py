@@ -39,12 +39,13 @@ class TupleElements(Aggregate):
         return columns.structs_from(results, self.result_type.arrow)
 
 
-def resolve_tuple(
+def resolve_tuple_combinator(
     name: str,
     parameters: tuple[object, ...],
     types: tuple[DataType, ...],
     resolve: ResolveAggregate,
 ) -> Aggregate:
+    """Return -Tuple of the aggregate `name`; `resolve` resolves that one, for each element."""
     full_name = f"{name}Tuple"
     if not types:
         raise NumberOfArgumentsDoesntMatch(f"Aggregate function {full_name} takes a Tuple.")

@@ -68,6 +68,7 @@ class Elements:
 
     @property
     def count(self) -> int:
+        """The number of elements of all rows."""
         return int(self.offsets[-1])
 
     def evaluate(self, body: Body, body_type: DataType) -> pa.Array:

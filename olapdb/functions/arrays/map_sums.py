@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.errors import IllegalTypeOfArgument
+from olapdb.functions.aggregates.registry import resolve_aggregate
 from olapdb.functions.base import Argument, Groups, ScalarCall
 from olapdb.functions.casts.cast import cast_column, map_from
 from olapdb.functions.kernels import columns
@@ -45,8 +46,6 @@ def _map_sum(*, subtracts: bool) -> Callable[[str, Sequence[Argument]], ScalarCa
         result = _result_type(name, [plain(a.type) for a in arguments])
 
         def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-            from olapdb.functions.aggregates.registry import resolve_aggregate
-
             environment = call.environment
             maps = [
                 columns.single(cast_column(array, source, result, environment, strict=False))

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from olapdb.errors import IllegalTypeOfArgument
 from olapdb.functions import scalar
+from olapdb.functions.aggregates.registry import resolve_aggregate
 from olapdb.functions.arrays.ordering import first_occurrences
 from olapdb.functions.arrays.search import ranks_with_null
 from olapdb.functions.arrays.type_rules import array_rule, element_type
@@ -46,8 +47,6 @@ def _aggregate_kernel(kind: str) -> scalar.Kernel:
     """Return the kernel that applies the aggregate `kind` (sum, avg, min or max) to each array."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        from olapdb.functions.aggregates.registry import resolve_aggregate
-
         container = call.types[0]
         assert isinstance(container, Array)
         offsets, elements = columns.elements_of(arrays[0])

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from olapdb.errors import CannotParse
 from olapdb.functions.base import Argument
+from olapdb.functions.casts.parsing import unhexed
 from olapdb.functions.kernels import columns, slices
 from olapdb.functions.scalar import Invocation, ScalarDefinition, define, illegal
 from olapdb.functions.strings import rendering
@@ -100,8 +101,6 @@ def _hex_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argume
 
 
 def _unhex(array: pa.Array) -> pa.Array:
-    from olapdb.functions.casts.parsing import unhexed
-
     if pc.all(pc.match_substring_regex(array, "^[0-9a-fA-F]*$")).as_py() is False:
         raise CannotParse("unhex takes hexadecimal digits.")
     odd = pc.equal(pc.bit_wise_and(pc.binary_length(array), 1), 1)
