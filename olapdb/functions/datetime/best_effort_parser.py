@@ -14,18 +14,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from olapdb.functions.datetime.best_effort_grammar import NAMES, TimestampLayout
-from olapdb.functions.datetime.best_effort_parts import WRONG, Mixed, Moments, Wrong
+from olapdb.functions.datetime.best_effort_parts import WRONG, Mixed, ParsedTimestamps, Wrong
 from olapdb.functions.kernels import columns
 
 
-def parse(array: pa.Array, zone: str, *, american: bool, subseconds: bool) -> Moments:
+def parse(array: pa.Array, zone: str, *, american: bool, subseconds: bool) -> ParsedTimestamps:
     """Parse texts without NULL; without an offset they are wall clock time in the zone.
 
     `american`: the month comes before the day.  `subseconds`: Unix seconds may have a fraction.
     A text without a year is wrong: its year would depend on the time of parsing.
     """
     rows = len(array)
-    timestamps = Moments(
+    timestamps = ParsedTimestamps(
         np.zeros(rows, np.int64), np.zeros(rows, np.int64), np.full(rows, WRONG, np.uint8)
     )
     if not rows:
@@ -97,7 +97,7 @@ def _read_shape(
     digits: np.ndarray,
     positions: np.ndarray,
     zone: str,
-    timestamps: Moments,
+    timestamps: ParsedTimestamps,
 ) -> None:
     """Parse the texts of one shape, and write them at `positions` of the result."""
     pending = [np.arange(len(positions))]

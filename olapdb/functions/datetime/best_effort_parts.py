@@ -18,7 +18,7 @@ FINE, WRONG, LONGER = 0, 1, 2
 
 
 @dataclass(frozen=True)
-class Moments:
+class ParsedTimestamps:
     """Parsed timestamps:
 
     Seconds since 1970 and their nanoseconds, both int64, and a verdict for each text.
@@ -97,7 +97,7 @@ class TimestampParts:
         if not is_given(self.month):
             self.month = 1
 
-    def fill(self, timestamps: Moments, rows: np.ndarray, zone: str) -> None:
+    def fill(self, timestamps: ParsedTimestamps, rows: np.ndarray, zone: str) -> None:
         """Write the timestamps to `rows` of `timestamps`.
 
         Without an offset they are wall clock time in the zone.

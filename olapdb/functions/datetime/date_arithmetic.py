@@ -138,7 +138,7 @@ def _days_shifted(days: np.ndarray, amounts: np.ndarray, factor: int, call: Invo
     if abs(factor) != 1:
         amounts = np.multiply(amounts, abs(factor), dtype=dtype, casting="unsafe")
     operation = np.add if factor > 0 else np.subtract
-    shifted_days = numpy_arithmetic.combined(operation, days, amounts, call.rows, dtype)
+    shifted_days = numpy_arithmetic.apply_ufunc(operation, days, amounts, call.rows, dtype)
     first, last = _limits(call.result)
     np.maximum(shifted_days, first, out=shifted_days)
     np.minimum(shifted_days, last, out=shifted_days)

@@ -1,4 +1,4 @@
-"""Bits of whole numbers: and, or, xor, not, shifts; how many are set, whether these are."""
+"""Bits of integers: and, or, xor, not, shifts, count and test."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ def _count_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argu
 
 
 def _count(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    """Return the number of set bits; of a string those of all bytes."""
     if isinstance(call.types[0], String | FixedString):
         offsets, data = columns.bytes_of(columns.text(arrays[0]))
         total = columns.offsets_from_counts(np.bitwise_count(data))
@@ -53,23 +54,26 @@ def _test_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argum
 
 
 def _testing(together: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Kernel:
-    """bitTest, bitTestAll, bitTestAny: bits by their number from the lowest, which is 0."""
+    """Return the kernel of bitTest, bitTestAll or bitTestAny: the bits at positions, joined by `together`.
+
+    Positions count from the lowest bit, 0. Raises ParameterOutOfBound.
+    """
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         values = columns.numpy_values(arrays[0])
         width = values.dtype.itemsize * 8
         wide = values.view(np.dtype(f"u{values.dtype.itemsize}")).astype(np.uint64)
-        found: np.ndarray | None = None
-        for one in arrays[1:]:
-            places = columns.numpy_values(one)
-            if len(places) and (places.min() < 0 or places.max() >= width):
+        result: np.ndarray | None = None
+        for argument in arrays[1:]:
+            positions = columns.numpy_values(argument)
+            if len(positions) and (positions.min() < 0 or positions.max() >= width):
                 raise ParameterOutOfBound(
                     f"The bits of {call.types[0]} have the numbers from 0 to {width - 1}."
                 )
-            bit = (wide >> places.astype(np.uint64)) & np.uint64(1)
-            found = bit if found is None else together(found, bit)
-        assert found is not None
-        return columns.from_values(found, pa.uint8())
+            bit = (wide >> positions.astype(np.uint64)) & np.uint64(1)
+            result = bit if result is None else together(result, bit)
+        assert result is not None
+        return columns.from_values(result, pa.uint8())
 
     return kernel
 
@@ -83,6 +87,8 @@ def _bit_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argume
 def _bitwise(
     function: Callable[[Column, Column], Column],
 ) -> Callable[[list[Column], Invocation], Column]:
+    """Return the kernel of an operation on both operands at the result's width."""
+
     def kernel(values: list[Column], call: Invocation) -> Column:
         left, right = (columns.wrapped(v, call.result.arrow) for v in values)
         return function(left, right)
@@ -96,16 +102,18 @@ def _shift_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argu
 
 
 def _shift(*, left: bool) -> Callable[[list[pa.Array], Invocation], pa.Array]:
+    """Return the kernel of a shift; raise ArgumentOutOfBound beyond the type's width."""
+
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        value, places = (columns.numpy_values(a) for a in arrays)
-        places = places.astype(np.int64)
+        value, positions = (columns.numpy_values(a) for a in arrays)
+        positions = positions.astype(np.int64)
         bits = value.dtype.itemsize * 8
-        if ((places < 0) | (places > bits)).any():
+        if ((positions < 0) | (positions > bits)).any():
             raise ArgumentOutOfBound(f"The number of shift positions is 0 to {bits}.")
-        shift = np.minimum(places, bits - 1).astype(value.dtype)
+        shift = np.minimum(positions, bits - 1).astype(value.dtype)
         moved = value << shift if left else value >> shift
-        gone = places == bits
-        return columns.from_values(np.where(gone, 0, moved), call.result.arrow)
+        all_shifted_out = positions == bits
+        return columns.from_values(np.where(all_shifted_out, 0, moved), call.result.arrow)
 
     return kernel
 
