@@ -266,7 +266,8 @@ def cloned_parts(
             hint="CREATE TABLE … AS SELECT * FROM it copies the rows.",
         )
     check_structure(source, target)
-    change = RowChange(services, "ATTACH PARTITION", query_id, statement)
+    around = services.environment(query_id)
+    change = RowChange(services, "ATTACH PARTITION", query_id, statement, environment=around)
     incoming = Incoming(change, snapshot, source, target)
     parts = [part for part in snapshot.parts(source.id) if part.rows]
     try:

@@ -74,7 +74,7 @@ def delete_rows(
         query_id,
         statement,
         given,
-        environment or Environment(zone=services.zone),
+        environment or services.environment(query_id),
         discard_retained=bool(given.get("discard_retained", False)),
         cancelled=cancelled or threading.Event(),
     )

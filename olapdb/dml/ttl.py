@@ -27,7 +27,6 @@ from olapdb.bind import BindScope, bind_expression
 from olapdb.compute.evaluate import evaluate_array
 from olapdb.dml.delete import NOTHING_LEFT, DeleteResult, matching, rewrite
 from olapdb.errors import Error, InternalError
-from olapdb.functions.base import Environment
 from olapdb.lineage.row_removal import RowChange, stored_table
 from olapdb.model.columns import PartColumns
 from olapdb.model.part import ColumnBounds, Part
@@ -79,14 +78,14 @@ def apply_ttl(
     Raises CommitConflict where others kept changing the parts; nothing was changed then.
     """
     known = services.catalog.snapshot().by_id(table_id)
-    retain = bool(known.setting("ttl_retain", True)) if isinstance(known, Table) else True
+    retain = bool(known.setting("ttl_retain")) if isinstance(known, Table) else True
     change = RowChange(
         services,
         "TTL",
         query_id,
         statement,
         settings or {},
-        Environment(zone=services.zone),
+        services.environment(query_id),
         retain=retain,
     )
 
@@ -116,7 +115,7 @@ def _expired(
     if not unsure:
         return whole
     found = matching(change, snapshot, table, judge.condition(), partition_id, among=unsure)
-    if table.setting("ttl_only_drop_parts", False):
+    if table.setting("ttl_only_drop_parts"):
         found = [(part, offsets) for part, offsets in found if len(offsets) == part.rows]
     return [*whole, *found]
 
@@ -129,7 +128,7 @@ class _Judge:
         self._now = datetime.datetime.fromtimestamp(
             services.clock_ms() / 1000, ZoneInfo(services.zone)
         )
-        self._environment = Environment(zone=services.zone)
+        self._environment = services.environment()
         scope = BindScope(
             snapshot=services.catalog.snapshot(),
             database=table.database,

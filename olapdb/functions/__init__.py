@@ -25,7 +25,7 @@ from olapdb.functions.datetime.zones import with_zone_of
 from olapdb.functions.kernels.constants import constant, default_value
 from olapdb.functions.kernels.supertypes import common_type, literal_type
 from olapdb.functions.registry import function_names, is_scalar, resolve_scalar
-from olapdb.functions.strings.text import display, display_array, readable
+from olapdb.functions.strings.rendering import display, display_array, readable
 from olapdb.types import DataType
 from olapdb.types import parse_type as _parse_type
 

@@ -33,9 +33,16 @@ class DataType:
         return self.name
 
 
+_QUOTED_WORDS = frozenset(
+    {"all", "distinct", "false", "from", "null", "select", "table", "true", "values"}
+)
+"""Words that ClickHouse quotes where they are names."""
+
+
 def quote_identifier(name: str) -> str:
-    """Return the name, backquoted unless it is a plain word of ASCII letters, digits and `_`."""
-    if name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit():
+    """Return the name as ClickHouse writes it: in backquotes unless it is a plain word."""
+    plain = name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit()
+    if plain and name.lower() not in _QUOTED_WORDS:
         return name
     escaped = name.replace("\\", "\\\\").replace("`", "\\`")
     return f"`{escaped}`"

@@ -20,7 +20,7 @@ from olapdb.functions.casts import (
     temporal,
 )
 from olapdb.functions.kernels import calendar, columns
-from olapdb.functions.strings import text
+from olapdb.functions.strings import rendering
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +236,7 @@ def _converted(
     number = types.is_number(source)
     match target:
         case types.String():
-            shown = text.display_array(array, source, environment.zone)
+            shown = rendering.display_array(array, source, environment.zone)
             if isinstance(source, types.FixedString):
                 return pc.ascii_rtrim(shown, characters="\0")  # bytes need not be UTF-8
             return shown

@@ -28,7 +28,7 @@ from olapdb.errors import CannotConvertType
 from olapdb.functions.casts import numbers, parse_dates, parse_timestamps, parsing
 from olapdb.functions.casts.numbers import first_bad
 from olapdb.functions.kernels import calendar, columns
-from olapdb.functions.strings import text
+from olapdb.functions.strings import rendering
 
 Cast: TypeAlias = Callable[[pa.Array, types.DataType, types.DataType], pa.Array]
 """A plain CAST: (array without nulls, source type, target type) to the converted array."""
@@ -146,7 +146,7 @@ def _refuse(
     row = first_bad(bad)
     if row is None:
         return
-    shown = text.display_array(array.slice(row, 1), source, zone)[0].as_py()
+    shown = rendering.display_array(array.slice(row, 1), source, zone)[0].as_py()
     value = repr(shown) if isinstance(source, types.String | types.FixedString) else shown
     raise CannotConvertType(f"Cannot convert {value} to {target}: {reason}.", hint=HINT).at_row(row)
 
@@ -183,7 +183,7 @@ def _convert_and_compare(
     returned = cast(converted, target, source)
     changed = first_bad(np.asarray(pc.not_equal(returned, array)))
     if changed is not None:
-        became = text.display_array(converted.slice(changed, 1), target, zone)[0].as_py()
+        became = rendering.display_array(converted.slice(changed, 1), target, zone)[0].as_py()
         at = np.arange(len(array)) == changed
         _refuse(at, array, source, target, zone, f"it would become {became}")
     return converted
