@@ -31,26 +31,34 @@ from olapdb.types import (
 )
 
 
-def _to_unix(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-    array, source = arrays[0], call.types[0]
-    if isinstance(source, String):
-        array = parse_timestamps.parse_datetimes(array, DATETIME, call.environment.zone)
-    else:
-        array = temporal.to_time(array, source, DATETIME, call.environment.zone)
-    return columns.from_values(columns.numpy_values(array), pa.uint32())
+def _to_unix(name: str, arguments: Sequence[Argument]) -> ScalarCall:
+    """Resolve toUnixTimestamp(t[, zone]); a text is wall clock time in the zone."""
+    zone = scalar.constant_zone(name, arguments, 1) if len(arguments) > 1 else None
 
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        array, source = arrays[0], call.types[0]
+        if isinstance(source, String):
+            own_zone = zone or call.environment.zone
+            array = parse_timestamps.parse_datetimes(array, DATETIME, own_zone)
+        else:
+            array = temporal.to_time(array, source, DATETIME, call.environment.zone)
+        return columns.from_values(columns.numpy_values(array), pa.uint32())
 
-def _unix_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    scalar.require(name, types[:1], (*DATES, String), "a Date, DateTime or String")
-    return UINT32
+    rule = scalar.fixed_rule(UINT32, (*DATES, String), "a Date, DateTime or String", checked=1)
+    monotonic = not isinstance(plain(arguments[0].type), String)  # texts are sorted bytewise
+    return scalar.usual(name, arguments, rule, kernel, monotonic=monotonic)
 
 
 def _to_unix64(digits: int) -> Callable[[list[pa.Array], scalar.Invocation], pa.Array]:
-    """Return a kernel from DateTime64 to Unix time in units of 10^-digits seconds."""
+    """Return a kernel from DateTime64 to Unix time in units of 10^-digits seconds, truncated."""
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
         ticks, values = calendar.ticks_per_second(call.types[0]), columns.numpy_values(arrays[0])
-        return columns.from_values(calendar.rescaled(values, ticks, 10**digits), pa.int64())
+        if ticks > 10**digits:
+            values = calendar.towards_zero(values, ticks // 10**digits)
+        else:
+            values = calendar.rescaled(values, ticks, 10**digits)
+        return columns.from_values(values, pa.int64())
 
     return kernel
 
@@ -168,7 +176,7 @@ _NUMBERS = (Integer, Float, Decimal)
 _UNIX64_RULE = scalar.fixed_rule(INT64, (DateTime64,), "a DateTime64")
 
 DEFINITIONS: tuple[scalar.ScalarDefinition, ...] = (
-    scalar.define("toUnixTimestamp", _unix_rule, _to_unix, count=(1, 2), monotonic=True),
+    scalar.custom("toUnixTimestamp", _to_unix, count=(1, 2)),
     *(
         scalar.define(f"toUnixTimestamp64{n}", _UNIX64_RULE, _to_unix64(d))
         for n, d in (("Second", 0), ("Milli", 3), ("Micro", 6), ("Nano", 9))

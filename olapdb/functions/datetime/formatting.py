@@ -54,7 +54,7 @@ def _format_datetime(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     MySQL's letters: %M is the month's name, %i the minute.
     """
     template = scalar.constant_text(name, arguments, 1, "the format")
-    pieces = [_translated(name, p) for p in re.split(r"(%[efQ])", template)]
+    pieces = _pieces(name, template)
     layout = fixed_format.layout_of(template)
     zone = scalar.constant_zone(name, arguments, 2) if len(arguments) > 2 else None
 
@@ -82,18 +82,27 @@ def _format_datetime(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     return scalar.usual(name, arguments, date_rule(STRING), kernel)
 
 
-def _translated(name: str, piece: str) -> str:
-    """Return a piece of the format with strftime's letters; raise BadArguments for unknown ones."""
-    if piece in ("%e", "%f", "%Q"):
-        return piece
+def _pieces(name: str, template: str) -> list[str]:
+    """Return the format in strftime's letters, with %e, %f and %Q as pieces of their own.
 
-    def translate(match: re.Match[str]) -> str:
-        letter = match.group(1)
-        if letter not in _FORMATS:
-            raise BadArguments(f"{name} does not know the format %{letter}.")
-        return _FORMATS[letter]
-
-    return re.sub(r"%(.)", translate, piece)
+    Raises BadArguments for an unknown letter and for a lone % at the end.
+    """
+    pieces = [""]
+    for token in re.findall("%.|[^%]+|%", template, re.DOTALL):
+        if token == "%":
+            raise BadArguments(
+                f"'%' must not be the last character in the format string of {name}.",
+                hint="Write '%%' for a percent sign.",
+            )
+        if token in ("%e", "%f", "%Q"):
+            pieces += [token, ""]
+        elif not token.startswith("%"):
+            pieces[-1] += token
+        elif token[1] in _FORMATS:
+            pieces[-1] += _FORMATS[token[1]]
+        else:
+            raise BadArguments(f"{name} does not know the format {token}.")
+    return pieces
 
 
 def _fraction_text(array: pa.Array, data_type: DataType) -> pa.Array:
@@ -121,13 +130,14 @@ _NAMES = {
 
 
 def _date_name(name: str, arguments: Sequence[Argument]) -> ScalarCall:
-    """Resolve dateName(part, t): the part as text, months and weekdays by name."""
+    """Resolve dateName(part, t[, zone]): the part as text, months and weekdays by name."""
+    zone = scalar.constant_zone(name, arguments, 2) if len(arguments) > 2 else None
     part = scalar.constant_text(name, arguments, 0, "the part").lower()
     if part not in (*_NAMES, "quarter", "dayofyear", "week"):
         raise BadArguments(f"{name} does not know the part {part!r}.")
 
     def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        seconds = calendar.local_seconds(arrays[1], call.types[1], call.environment.zone)
+        seconds = calendar.local_seconds(arrays[1], call.types[1], call.environment.zone, zone)
         wall = columns.from_values(seconds, pa.timestamp("s"))
         if part == "quarter":
             return pc.quarter(wall).cast(pa.string())
