@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from olapdb import errors
-from olapdb.functions.base import Argument, Column, Environment, ScalarCall, Volatility
+from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.constants import default_value
 from olapdb.functions.kernels.supertypes import NULL_TYPE, low_cardinality_result
@@ -126,7 +126,6 @@ def define(
     insensitive: bool = False,
     native: NativeKernel | None = None,
     monotonic: bool = False,
-    volatility: Volatility = "pure",
     keeps_constants: bool = False,
 ) -> ScalarDefinition:
     """Define a function with ClickHouse's usual treatment of NULL, LowCardinality and constants.
@@ -137,19 +136,18 @@ def define(
     minimum, maximum = count if isinstance(count, tuple) else (count, count)
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
-        return usual(spelt, arguments, rule, kernel, native, monotonic, volatility, keeps_constants)
+        return standard_call(spelt, arguments, rule, kernel, native, monotonic, keeps_constants)
 
     return ScalarDefinition(name, resolve, minimum, maximum, aliases, insensitive)
 
 
-def usual(
+def standard_call(
     name: str,
     arguments: Sequence[Argument],
     rule: TypeRule | DataType,
     kernel: Kernel | None,
     native: NativeKernel | None = None,
     monotonic: bool = False,
-    volatility: Volatility = "pure",
     keeps_constants: bool = False,
 ) -> ScalarCall:
     """Return the call of a kernel with the treatment that `define` describes.
@@ -158,7 +156,7 @@ def usual(
     """
     types = tuple(plain(a.type) for a in arguments)
     if any(isinstance(t, Nothing) for t in types):
-        return ScalarCall(name, NULL_TYPE, _all_null, volatility)
+        return ScalarCall(name, NULL_TYPE, _all_null)
     result = rule if isinstance(rule, DataType) else rule(name, types, arguments)
     constants = tuple(a.constant for a in arguments)
     nullable = any(is_nullable(a.type) for a in arguments)
@@ -174,7 +172,7 @@ def usual(
         return null_safe(kernel, values, invocation, keeps_constants)
 
     varying = [i for i, c in enumerate(constants) if c is None]
-    return ScalarCall(name, outer, run, volatility, monotonic and len(varying) <= 1)
+    return ScalarCall(name, outer, run, monotonic=monotonic and len(varying) <= 1)
 
 
 def null_safe(

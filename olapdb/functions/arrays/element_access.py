@@ -48,7 +48,7 @@ def _array_element(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         inside = (place != 0) & (position >= 0) & (position < sizes)
         return take_or_default(elements, np.where(inside, offsets[:-1] + position, -1), inner)
 
-    return scalar.usual(name, arguments, inner, kernel)
+    return scalar.standard_call(name, arguments, inner, kernel)
 
 
 def take_or_default(elements: pa.Array, rows: np.ndarray, inner: DataType) -> pa.Array:
@@ -69,7 +69,7 @@ def _map_element(name: str, arguments: Sequence[Argument], container: Map) -> Sc
         rows[owners[same][::-1]] = same[::-1]
         return take_or_default(items, rows, inner)
 
-    return scalar.usual(name, arguments, inner, kernel)
+    return scalar.standard_call(name, arguments, inner, kernel)
 
 
 def _tuple_element(name: str, arguments: Sequence[Argument]) -> ScalarCall:

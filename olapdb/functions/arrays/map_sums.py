@@ -13,7 +13,7 @@ from olapdb.functions.base import Argument, Groups, ScalarCall
 from olapdb.functions.casts.cast import cast_column, map_from
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.supertypes import sum_type
-from olapdb.functions.scalar import Invocation, ScalarDefinition, custom, illegal, usual
+from olapdb.functions.scalar import Invocation, ScalarDefinition, custom, illegal, standard_call
 from olapdb.types import Boolean, DataType, Decimal, Float, Integer, Map, is_nullable, plain
 
 _NUMBERS = (Integer, Float, Decimal, Boolean)
@@ -58,7 +58,7 @@ def _summing(*, subtracts: bool) -> Callable[[str, Sequence[Argument]], ScalarCa
             made = aggregate.finalize(aggregate.state([pa.concat_arrays(maps)], groups))
             return made if made.type == call.result.arrow else made.cast(call.result.arrow)
 
-        return usual(name, arguments, result, kernel)
+        return standard_call(name, arguments, result, kernel)
 
     return resolve
 

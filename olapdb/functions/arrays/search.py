@@ -17,7 +17,14 @@ from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.supertypes import common_type
 from olapdb.functions.numeric.comparison import resolve_comparison
 from olapdb.functions.numeric.conditional import plain_lc
-from olapdb.functions.scalar import Invocation, ScalarDefinition, custom, illegal, require, usual
+from olapdb.functions.scalar import (
+    Invocation,
+    ScalarDefinition,
+    custom,
+    illegal,
+    require,
+    standard_call,
+)
 from olapdb.types import (
     UINT8,
     UINT64,
@@ -164,7 +171,7 @@ def _sets(*, every: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]:
                 holds = found == np.diff(wanted[0]) if every else found > 0
             return columns.from_values(holds, pa.uint8())
 
-        return usual(name, arguments, UINT8, kernel, keeps_constants=True)
+        return standard_call(name, arguments, UINT8, kernel, keeps_constants=True)
 
     return resolve
 

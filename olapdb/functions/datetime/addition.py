@@ -8,7 +8,14 @@ from olapdb.errors import BadArguments
 from olapdb.functions.base import Argument, Column, Environment, ScalarCall
 from olapdb.functions.datetime import date_arithmetic
 from olapdb.functions.datetime.components import DATES
-from olapdb.functions.scalar import ScalarDefinition, constant_text, custom, illegal, require, usual
+from olapdb.functions.scalar import (
+    ScalarDefinition,
+    constant_text,
+    custom,
+    illegal,
+    require,
+    standard_call,
+)
 from olapdb.types import (
     INTERVAL_UNITS,
     DataType,
@@ -79,7 +86,9 @@ def _shift(unit: str, sign: int) -> Callable[[str, Sequence[Argument]], ScalarCa
         result = date_arithmetic.shifted_type(name, source, unit)
         monotonic = arguments[1].constant is not None and _keeps_order(source, unit)
         kernel = date_arithmetic.shift(unit, sign)
-        return usual(name, arguments, result, kernel, monotonic=monotonic, keeps_constants=True)
+        return standard_call(
+            name, arguments, result, kernel, monotonic=monotonic, keeps_constants=True
+        )
 
     return resolve
 

@@ -51,7 +51,7 @@ def _definition(bits: str, order: str, otherwise: str) -> scalar.ScalarDefinitio
             not bits and not american and isinstance(second_type, types.Integer)
         )
         if any(isinstance(types.plain(a.type), types.Nothing) for a in arguments):
-            return scalar.usual(name, arguments, types.DateTime(None), _not_called)
+            return scalar.standard_call(name, arguments, types.DateTime(None), _not_called)
         scalar.require(
             name, [types.plain(arguments[0].type)], (types.String, types.FixedString), "a String"
         )
@@ -65,7 +65,7 @@ def _definition(bits: str, order: str, otherwise: str) -> scalar.ScalarDefinitio
             parsed = parse_timestamps.timestamps_or_null(texts, target, zone, american=american)
             return parsed if otherwise == "OrNull" else parsed.fill_null(_zero(target))
 
-        resolved = scalar.usual(name, arguments, target, kernel)
+        resolved = scalar.standard_call(name, arguments, target, kernel)
         return (
             replace(resolved, type=types.make_nullable(resolved.type))
             if otherwise == "OrNull"

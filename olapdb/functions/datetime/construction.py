@@ -46,7 +46,7 @@ def _to_unix(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
     rule = scalar.fixed_rule(UINT32, (*DATES, String), "a Date, DateTime or String", checked=1)
     monotonic = not isinstance(plain(arguments[0].type), String)  # texts are sorted bytewise
-    return scalar.usual(name, arguments, rule, kernel, monotonic=monotonic)
+    return scalar.standard_call(name, arguments, rule, kernel, monotonic=monotonic)
 
 
 def _to_unix64(digits: int) -> Callable[[list[pa.Array], scalar.Invocation], pa.Array]:
@@ -72,7 +72,7 @@ def _from_unix(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         return temporal.to_time(arrays[0], call.types[0], result, call.environment.zone)
 
     scalar.require(name, [plain(arguments[0].type)], (Integer,), "an integer")
-    return scalar.usual(name, arguments, result, kernel)
+    return scalar.standard_call(name, arguments, result, kernel)
 
 
 def _from_unix64(digits: int) -> Callable[[str, Sequence[Argument]], ScalarCall]:
@@ -91,7 +91,7 @@ def _from_unix64(digits: int) -> Callable[[str, Sequence[Argument]], ScalarCall]
             )
             return columns.from_values(ticks, result.arrow)
 
-        return scalar.usual(name, arguments, result, kernel)
+        return scalar.standard_call(name, arguments, result, kernel)
 
     return resolve
 

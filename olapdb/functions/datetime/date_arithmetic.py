@@ -15,7 +15,7 @@ from olapdb.functions.casts.numbers import decimals_from
 from olapdb.functions.kernels import calendar, columns
 from olapdb.functions.kernels.arrow_buffers import converted
 from olapdb.functions.numeric import numpy_arithmetic
-from olapdb.functions.scalar import Invocation, Kernel, illegal, usual
+from olapdb.functions.scalar import Invocation, Kernel, illegal, standard_call
 
 SUBSECOND = {"Millisecond": 3, "Microsecond": 6, "Nanosecond": 9}
 SECONDS = {"Second": 1, "Minute": 60, "Hour": 3600}
@@ -35,17 +35,17 @@ def resolve(name: str, operation: str, arguments: Sequence[Argument]) -> ScalarC
         left, right = right, left
     sign = 1 if operation == "plus" else -1
     if isinstance(left, _TIMED) and isinstance(right, _TIMED) and operation == "minus":
-        return usual(name, arguments, _difference_type(name, left, right), _difference)
+        return standard_call(name, arguments, _difference_type(name, left, right), _difference)
     if isinstance(left, types.Interval) and left == right:
-        return usual(name, arguments, left, _intervals(sign))
+        return standard_call(name, arguments, left, _intervals(sign))
     if isinstance(left, _TIMED) and isinstance(right, types.Interval):
         result = shifted_type(name, left, right.unit)
         kernel = shift(right.unit, sign, swapped=swapped)
-        return usual(name, arguments, result, kernel, keeps_constants=True)
+        return standard_call(name, arguments, result, kernel, keeps_constants=True)
     if isinstance(left, _TIMED) and isinstance(right, types.Integer | types.Float | types.Decimal):
         unit = "Day" if isinstance(left, types.Date | types.Date32) else "Second"
         kernel = shift(unit, sign, swapped=swapped)
-        return usual(name, arguments, left, kernel, keeps_constants=True)
+        return standard_call(name, arguments, left, kernel, keeps_constants=True)
     raise IllegalTypeOfArgument(
         f"Illegal types of arguments of function {name}: {arguments[0].type} and {arguments[1].type}."
     )

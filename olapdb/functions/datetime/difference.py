@@ -20,7 +20,7 @@ from olapdb.functions.scalar import (
     constant_text,
     constant_zone,
     custom,
-    usual,
+    standard_call,
 )
 from olapdb.types import INT64, DataType, Date, Date32, plain
 
@@ -50,7 +50,7 @@ def _date_diff(*, full: bool) -> Callable[[str, Sequence[Argument]], ScalarCall]
             )
             return columns.from_values(counted, pa.int64())
 
-        return usual(name, arguments, INT64, kernel)
+        return standard_call(name, arguments, INT64, kernel)
 
     return resolve
 

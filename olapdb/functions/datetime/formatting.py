@@ -79,7 +79,7 @@ def _format_datetime(name: str, arguments: Sequence[Argument]) -> ScalarCall:
             return pa.array([""] * len(wall), pa.string())
         return pc.binary_join_element_wise(*shown, "") if len(shown) > 1 else shown[0]
 
-    return scalar.usual(name, arguments, date_rule(STRING), kernel)
+    return scalar.standard_call(name, arguments, date_rule(STRING), kernel)
 
 
 def _pieces(name: str, template: str) -> list[str]:
@@ -152,7 +152,7 @@ def _date_name(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         return pc.if_else(pc.equal(trimmed, ""), "0", trimmed)
 
     scalar.require(name, [plain(arguments[1].type)], DATES, "a Date or DateTime")
-    return scalar.usual(name, arguments, STRING, kernel)
+    return scalar.standard_call(name, arguments, STRING, kernel)
 
 
 def _month_name(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:

@@ -29,7 +29,7 @@ Days = Callable[[np.ndarray], np.ndarray]
 
 
 def month_start(days: np.ndarray, months: int = 1) -> np.ndarray:
-    """Return the first day of each day's period of so many months, counted from 1900."""
+    """Return the first day of each day's period of `months` months; periods count from 1900."""
     year, month, _ = calendar.civil_from_days(days)
     index = (year - _MIN_YEAR) * 12 + month - 1
     index = index // months * months
@@ -67,14 +67,10 @@ def _to_date(
 ) -> scalar.ScalarDefinition:
     """Define a function that rounds days by `move`; the result is a Date."""
 
-    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        moved = move(days_of(arrays[0], call))
-        return columns.from_values(np.clip(moved, 0, calendar.DATE_MAX), pa.date32())
-
     return scalar.define(
         name,
         date_rule(DATE),
-        kernel,
+        _days_kernel(move),
         count=(1, 2),
         aliases=aliases,
         insensitive=insensitive,
@@ -113,7 +109,7 @@ def _clock_start(name: str, step: int) -> scalar.ScalarDefinition:
         def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
             return _rounded_clock(arrays[0], source, result, step, call.environment.zone)
 
-        return scalar.usual(spelt, arguments, result, kernel, monotonic=True)
+        return scalar.standard_call(spelt, arguments, result, kernel, monotonic=True)
 
     return scalar.custom(name, resolve, count=(1, 2))
 
@@ -147,7 +143,7 @@ def _start_of_second(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         ticks = calendar.ticks_per_second(source)
         return columns.from_values(columns.numpy_values(arrays[0]) // ticks * ticks, source.arrow)
 
-    return scalar.usual(name, arguments, source, kernel, monotonic=True)
+    return scalar.standard_call(name, arguments, source, kernel, monotonic=True)
 
 
 def _start_of_interval(name: str, arguments: Sequence[Argument]) -> ScalarCall:
@@ -160,7 +156,7 @@ def _start_of_interval(name: str, arguments: Sequence[Argument]) -> ScalarCall:
     if count <= 0:
         raise BadArguments(f"The interval of {name} must be positive.")
     zone = scalar.constant_zone(name, arguments, 2) if len(arguments) > 2 else None
-    return scalar.usual(
+    return scalar.standard_call(
         name,
         arguments,
         *_interval_rounding(name, source, interval.unit, count, zone),
@@ -170,31 +166,21 @@ def _start_of_interval(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
 def _interval_rounding(
     name: str, source: DataType, unit: str, count: int, zone: str | None
-) -> tuple[DataType, Callable[[list[pa.Array], scalar.Invocation], pa.Array]]:
+) -> tuple[DataType, scalar.Kernel]:
     """Return (result type, kernel) of rounding to `count` units.
 
     Seconds and minutes count from 1970, hours from midnight, days from 1970, weeks from a Monday,
     months from 1900, years from 0.
     """
     if unit == "Year":
-
-        def to_year(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-            year, _, _ = calendar.civil_from_days(days_of(arrays[0], call))
-            moved = calendar.year_start(year // count * count)
-            return columns.from_values(np.clip(moved, 0, calendar.DATE_MAX), pa.date32())
-
-        return DATE, to_year
-    if unit in date_arithmetic.MONTHS or unit == "Week":
-        months = date_arithmetic.MONTHS.get(unit, 0) * count
-
-        def to_date(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-            days = days_of(arrays[0], call)
-            moved = (
-                month_start(days, months) if months else 4 + (days - 4) // (7 * count) * (7 * count)
-            )
-            return columns.from_values(np.clip(moved, 0, calendar.DATE_MAX), pa.date32())
-
-        return DATE, to_date
+        return DATE, _days_kernel(
+            lambda days: calendar.year_start(calendar.civil_from_days(days)[0] // count * count)
+        )
+    if unit == "Week":
+        return DATE, _days_kernel(lambda days: 4 + (days - 4) // (7 * count) * (7 * count))
+    if unit in date_arithmetic.MONTHS:
+        months = date_arithmetic.MONTHS[unit] * count
+        return DATE, _days_kernel(lambda days: month_start(days, months))
     result = DateTime(zone or own_zone(source))
     if unit in date_arithmetic.SUBSECOND:
         raise BadArguments(f"{name} by {unit}s is not supported.")
@@ -202,27 +188,41 @@ def _interval_rounding(
 
         def to_day(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
             wall = seconds_of(arrays[0], call) // (DAY * count) * (DAY * count)
-            return _from_seconds(
-                calendar.utc_from_local(wall, calendar.zone_of(result, call.environment.zone)),
-                result,
-            )
+            own = calendar.zone_of(result, call.environment.zone)
+            return _from_seconds(calendar.utc_from_local(wall, own), result)
 
         return result, to_day
     if not isinstance(source, CLOCKS):
         raise scalar.illegal(name, source, f"a DateTime to round to {unit}s")
+    return result, _clock_kernel(source, result, unit, count)
+
+
+def _days_kernel(move: Days) -> scalar.Kernel:
+    """Return a kernel that rounds the first argument's days by `move` and clamps them to Date."""
+
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        moved = move(days_of(arrays[0], call))
+        return columns.from_values(np.clip(moved, 0, calendar.DATE_MAX), pa.date32())
+
+    return kernel
+
+
+def _clock_kernel(source: DataType, result: DataType, unit: str, count: int) -> scalar.Kernel:
+    """Return a kernel that rounds timestamps to `count` hours, minutes or seconds."""
     step = date_arithmetic.SECONDS[unit] * count
 
-    def to_clock(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
-        ticks = columns.numpy_values(arrays[0]) // calendar.ticks_per_second(source)
-        if unit == "Hour" and count > 1:  # by the wall clock, which may have moved since midnight
-            wall = seconds_of(arrays[0], call)
-            rounded = wall - wall % DAY % step
-            own = calendar.zone_of(result, call.environment.zone)
-            return _from_seconds(calendar.utc_from_local(rounded, own), result)
-        base = seconds_of(arrays[0], call) if unit == "Hour" else ticks
-        return _from_seconds(ticks - base % step, result)
+    def kernel(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
+        seconds = columns.numpy_values(arrays[0]) // calendar.ticks_per_second(source)
+        if unit != "Hour":
+            return _from_seconds(seconds - seconds % step, result)
+        wall = seconds_of(arrays[0], call)
+        if count == 1:
+            return _from_seconds(seconds - wall % step, result)
+        # by the wall clock, which may have been changed since midnight
+        own = calendar.zone_of(result, call.environment.zone)
+        return _from_seconds(calendar.utc_from_local(wall - wall % DAY % step, own), result)
 
-    return result, to_clock
+    return kernel
 
 
 _TRUNCATIONS: dict[str, Days] = {
@@ -251,7 +251,7 @@ def _date_trunc(name: str, arguments: Sequence[Argument]) -> ScalarCall:
             limits = calendar.DATE32_RANGE if wide else (0, calendar.DATE_MAX)
             return columns.from_values(np.clip(moved, *limits), pa.date32())
 
-        return _monotonic_second(scalar.usual(name, arguments, result, to_date), arguments)
+        return _monotonic_second(scalar.standard_call(name, arguments, result, to_date), arguments)
     if unit not in _CLOCK_STEPS:
         raise BadArguments(f"{name} does not know the unit {unit!r}.")
     if unit != "day":
@@ -263,7 +263,7 @@ def _date_trunc(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         step, warehouse_zone = _CLOCK_STEPS[unit], call.environment.zone
         return _rounded_clock(arrays[1], source, result, step, warehouse_zone)
 
-    return _monotonic_second(scalar.usual(name, arguments, result, to_clock), arguments)
+    return _monotonic_second(scalar.standard_call(name, arguments, result, to_clock), arguments)
 
 
 def _monotonic_second(call: ScalarCall, arguments: Sequence[Argument]) -> ScalarCall:

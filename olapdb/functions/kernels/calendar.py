@@ -185,7 +185,7 @@ def local_days(array: pa.Array, data_type: types.DataType, zone: str) -> np.ndar
 
 
 def limits64(ticks: int) -> tuple[int, int]:
-    """Return the least and the greatest value of a DateTime64 with so many ticks a second."""
+    """Return the least and the greatest value of a DateTime64 with `ticks` ticks a second."""
     first, last = SECONDS64_RANGE
     whole = INT64_MAX // ticks
     return max(first, -whole) * ticks, min(last * ticks + ticks - 1, INT64_MAX)

@@ -109,7 +109,7 @@ def _unwrap_simple(data_type: DataType) -> DataType:
 
 
 def _pair(left: DataType, right: DataType) -> DataType:
-    """Return the supertype of two types; raise NoCommonType if there is none."""
+    """Return the supertype of two types; raise NoCommonType if no rule covers them."""
     for a, b in ((left, right), (right, left)):
         shared = _ordered_pair(a, b)
         if shared is not None:

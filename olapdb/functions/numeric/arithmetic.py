@@ -346,7 +346,7 @@ def _plus_or_minus(operation: str) -> Callable[[str, Sequence[Argument]], Scalar
         types = [plain(a.type) for a in arguments]
         if any(isinstance(t, _TIMED) for t in types):
             return date_arithmetic.resolve(name, operation, arguments)
-        return scalar.usual(name, arguments, rule, None, kernel)
+        return scalar.standard_call(name, arguments, rule, None, kernel)
 
     return resolve
 

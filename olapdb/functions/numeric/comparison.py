@@ -21,7 +21,7 @@ from olapdb.functions.casts.cast import cast_column
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.supertypes import as_number, common_type, decimal_precision
 from olapdb.functions.numeric.mixed_comparison import compare_mixed
-from olapdb.functions.scalar import Invocation, ScalarDefinition, custom, null_safe, usual
+from olapdb.functions.scalar import Invocation, ScalarDefinition, custom, null_safe, standard_call
 from olapdb.types import (
     FLOAT64,
     UINT8,
@@ -210,11 +210,11 @@ def comparison_resolver(name: str) -> Callable[[str, Sequence[Argument]], Scalar
 
     def resolve(spelt: str, arguments: Sequence[Argument]) -> ScalarCall:
         if any(isinstance(plain(a.type), Nothing) for a in arguments):
-            return usual(spelt, arguments, UINT8, None)
+            return standard_call(spelt, arguments, UINT8, None)
         if all(isinstance(plain(a.type), Tuple) for a in arguments):
             return _resolve_tuples(name, spelt, arguments)
         target = comparison_type(spelt, *arguments)
-        return usual(spelt, arguments, UINT8, None, _compare(name, target))
+        return standard_call(spelt, arguments, UINT8, None, _compare(name, target))
 
     return resolve
 

@@ -241,7 +241,7 @@ def _narrowest(values: Digits) -> Digits:
 
 
 def _largest(values: np.ndarray) -> int:
-    """Return the greatest absolute value; 0 if there is none."""
+    """Return the greatest absolute value; 0 for an empty array."""
     return max(int(values.max()), -int(values.min())) if values.size else 0
 
 

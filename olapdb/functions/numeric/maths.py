@@ -87,7 +87,7 @@ def _rounding(mode: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
 
     def resolve(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         if any(isinstance(plain(a.type), Nothing) for a in arguments):
-            return scalar.usual(name, arguments, FLOAT64, None)
+            return scalar.standard_call(name, arguments, FLOAT64, None)
         places = (
             scalar.constant_integer(name, arguments, 1, "the number of digits")
             if len(arguments) > 1
@@ -102,13 +102,15 @@ def _rounding(mode: str) -> Callable[[str, Sequence[Argument]], ScalarCall]:
             return _rounded(arrays[0], as_number(number_type), places, mode)
 
         may_wrap = isinstance(as_number(number_type), Integer) and places < 0
-        return scalar.usual(name, arguments, as_number(number_type), kernel, monotonic=not may_wrap)
+        return scalar.standard_call(
+            name, arguments, as_number(number_type), kernel, monotonic=not may_wrap
+        )
 
     return resolve
 
 
 def _rounded(array: pa.Array, data_type: DataType, places: int, mode: str) -> pa.Array:
-    """Return numbers rounded to so many places, negative ones before the point."""
+    """Return numbers rounded to `places` digits behind the point, negative ones before it."""
     if isinstance(data_type, Integer):
         if places >= 0:
             return array.cast(data_type.arrow)

@@ -33,7 +33,7 @@ def _concat(name: str, arguments: Sequence[Argument]) -> ScalarCall:
 
     if not arguments:
         return ScalarCall(name, STRING, lambda v, r, e: pa.scalar(""))
-    return scalar.usual(name, arguments, STRING, kernel)
+    return scalar.standard_call(name, arguments, STRING, kernel)
 
 
 def _concat_with(arrays: list[pa.Array], call: scalar.Invocation) -> pa.Array:
@@ -63,7 +63,7 @@ def _format(name: str, arguments: Sequence[Argument]) -> ScalarCall:
         ]
         return pc.binary_join_element_wise(*made, "") if len(made) > 1 else made[0]
 
-    return scalar.usual(name, arguments, STRING, kernel)
+    return scalar.standard_call(name, arguments, STRING, kernel)
 
 
 def _template(template: str, count: int) -> list[str | int]:
