@@ -205,6 +205,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def _expire(services: Services, table_id: str) -> None:
+    from olapdb.commit.origin import CommitOrigin
     from olapdb.dml.ttl import apply_ttl
 
-    apply_ttl(services, table_id)
+    apply_ttl(CommitOrigin(services), table_id)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from olapdb.commit.origin import threads_of
 from olapdb.compute.shared_group_codes import ROWS_MIN, SharedCodes
 from olapdb.config import SESSION_SETTINGS, Settings
 from olapdb.engine.combine import combine
@@ -240,7 +241,7 @@ class BlockStager:
                 swap=self.swap,
                 after=self.around.snapshot.next_block(table) - 1 if in_file else None,
                 index_values=layout_of(table, self.around).index_values(rows),
-                threads=self._settings.integer("max_threads"),
+                threads=threads_of(self.around.settings),
             )
             changes.append(AddPart(staged.part, staged.inline_rows))
             if booked is not None:

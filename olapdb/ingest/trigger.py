@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from olapdb.bind import BindScope, bind_query
+from olapdb.commit.origin import CommitOrigin
 from olapdb.compute.batches import single_chunk
 from olapdb.compute.shared_group_codes import SharedCodes
 from olapdb.config import Settings
@@ -46,6 +47,19 @@ class TriggerContext:
     settings: Mapping[str, object] = field(default_factory=dict)
     environment: Environment = field(default_factory=Environment)
     cancelled: threading.Event = field(default_factory=threading.Event)
+
+    @staticmethod
+    def of(origin: CommitOrigin, snapshot: Snapshot) -> TriggerContext:
+        """Return the context of what the origin's statement runs at the snapshot."""
+        services = origin.services
+        return TriggerContext(
+            snapshot,
+            services.store,
+            services.cache,
+            origin.settings,
+            origin.environment,
+            origin.cancelled,
+        )
 
     def refuse_cancelled(self) -> None:
         """Raises QueryWasCancelled once somebody has ended the statement; asked between parts."""

@@ -5,9 +5,9 @@ Merges of many partitions share a commit, as long as they are small together.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 
+from olapdb.commit.origin import CommitOrigin
 from olapdb.errors import CommitConflict, MemoryLimitExceeded, UnknownTable
 from olapdb.maintenance.merge_policy import (
     MergeLimits,
@@ -55,12 +55,11 @@ def merge_some(
         inline = first[1]
         alike = [first[0], *(parts for parts, one in chosen if one == inline)]
         return merge_batch(
-            services,
+            CommitOrigin(services, "MERGE", settings={"max_threads": BACKGROUND_THREADS}),
             snapshot,
             table,
             next(_batches(alike)),
             inline=inline,
-            threads=BACKGROUND_THREADS,
         )
 
 
@@ -80,15 +79,12 @@ def _chosen(
 
 
 def optimize(
-    services: Services,
+    origin: CommitOrigin,
     table_id: str,
     *,
     partition_id: str | None = None,
     final: bool = False,
-    query_id: str = "",
-    statement: str = "",
     limits: MergeLimits | None = None,
-    cancelled: threading.Event | None = None,
 ) -> list[MergeResult]:
     """OPTIMIZE TABLE [PARTITION] [FINAL]: merges until each run of mergeable parts is one, of those
     that were there when it began.
@@ -100,8 +96,9 @@ def optimize(
     """
     results: list[MergeResult] = []
     up_to: int | None = None
+    # Not a retry of one commit: each round makes the merges that the rounds before left possible.
     for _ in range(ROUNDS_MAX):
-        with services.catalog.pinned() as snapshot:
+        with origin.services.catalog.pinned() as snapshot:
             table = snapshot.by_id(table_id)
             if not isinstance(table, Table):
                 raise UnknownTable("The table does not exist any more.")
@@ -113,17 +110,7 @@ def optimize(
                 return results
             try:
                 for batch in _batches(planned):
-                    results += merge_batch(
-                        services,
-                        snapshot,
-                        table,
-                        batch,
-                        inline=False,
-                        kind="OPTIMIZE",
-                        query_id=query_id,
-                        statement=statement,
-                        cancelled=cancelled,
-                    )
+                    results += merge_batch(origin, snapshot, table, batch, inline=False)
             except CommitConflict:
                 continue  # a merge or an INSERT's commit came between: plan anew
     raise CommitConflict(

@@ -218,7 +218,7 @@ class MergeScheduler:
         while self._wanted(table_id):
             try:
                 done = merge_some(self._services, table_id, wanted=partial(self._wanted, table_id))
-            except CommitConflict:
+            except CommitConflict:  # the policy chooses anew, from what the rival has left
                 conflicts += 1
                 if conflicts > CONFLICTS_MAX:
                     return
@@ -248,7 +248,7 @@ class MergeScheduler:
                 return
             self._expired_at[table_id] = now
             self._expire(self._services, table_id)
-        except CommitConflict:
+        except CommitConflict:  # it has been retried; the next round tries again
             self._expired_at.pop(table_id)
         except FAILURES as error:
             self._failed(table_id, error)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from olapdb import errors
+from olapdb.commit.origin import CommitOrigin
 from olapdb.dbapi.connection import Connection, connect
 from olapdb.dml.insert import InsertResult, commit_staged, snapshot_for_insert
 from olapdb.ingest.block import insertable_columns, type_of_arrow
@@ -129,14 +130,13 @@ def _write(
         )
         staged = _stage(frame.select(*chosen), task, context.query_id, on_progress, cancelled)
         verify_staged(services.store, address, staged)
-        return commit_staged(
+        origin = CommitOrigin(
             services,
-            staged,
             query_id=context.query_id,
-            token=token,
-            settings=task.settings,
             statement=f"INSERT INTO {table.database}.{table.name} (a Spark DataFrame)",
+            settings=task.settings,
         )
+        return commit_staged(origin, staged, token=token)
 
 
 def _stage(
