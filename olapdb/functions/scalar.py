@@ -186,7 +186,7 @@ def null_safe(
     constant = bool(values) and all(isinstance(v, pa.Scalar) for v in values)
     rows = 1 if constant else invocation.rows
     if constant:
-        invocation = _with_rows(invocation, 1)
+        invocation = replace(invocation, rows=1)
     scalars_stay = keeps_constants and not constant
     arrays = [
         v if scalars_stay and isinstance(v, pa.Scalar) and v.is_valid else columns.as_array(v, rows)
@@ -195,7 +195,7 @@ def null_safe(
     valid = columns.all_valid(arrays, rows)
     if valid is not None and isinstance(invocation.result, Array | Map):
         # these cannot be NULL: ClickHouse computes them of the default under the NULL
-        arrays = [_defaulted(a, t) for a, t in zip(arrays, invocation.types, strict=True)]
+        arrays = [_nulls_as_default(a, t) for a, t in zip(arrays, invocation.types, strict=True)]
         valid = None
     if valid is None:
         result = kernel(arrays, invocation)
@@ -203,7 +203,7 @@ def null_safe(
         mask = pa.array(valid)
         valid_arrays = [a if isinstance(a, pa.Scalar) else a.filter(mask) for a in arrays]
         try:
-            result = kernel(valid_arrays, _with_rows(invocation, int(valid.sum())))
+            result = kernel(valid_arrays, replace(invocation, rows=int(valid.sum())))
         except errors.DataError as error:
             if error.row is not None:
                 error.row = int(np.flatnonzero(valid)[error.row])
@@ -212,14 +212,8 @@ def null_safe(
     return result[0] if constant else result
 
 
-def _defaulted(array: pa.Array, data_type: DataType) -> pa.Array:
+def _nulls_as_default(array: pa.Array, data_type: DataType) -> pa.Array:
     return array.fill_null(default_value(data_type)) if array.null_count else array
-
-
-def _with_rows(invocation: Invocation, rows: int) -> Invocation:
-    return Invocation(
-        invocation.types, invocation.result, rows, invocation.environment, invocation.constants
-    )
 
 
 def _all_null(values: Sequence[Column], rows: int, environment: Environment) -> Column:

@@ -197,6 +197,10 @@ def narrowed(
 
 
 def _float_to_decimal(array: pa.Array, target: Decimal) -> pa.Array:
+    """Cast floats to decimals, truncated at the scale.
+
+    Raise DecimalOverflow beyond the precision.
+    """
     values = columns.numpy_values(array).astype(np.float64)
     bad = first_bad(~np.isfinite(values))
     if bad is not None:

@@ -128,6 +128,7 @@ class TimestampParts:
 
 
 def _column(number: Number, rows: int) -> np.ndarray:
+    """Return a part as one number for each row."""
     return np.full(rows, number) if isinstance(number, int) else number
 
 

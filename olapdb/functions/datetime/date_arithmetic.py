@@ -52,6 +52,7 @@ def resolve(name: str, operation: str, arguments: Sequence[Argument]) -> ScalarC
 
 
 def _difference_type(name: str, left: types.DataType, right: types.DataType) -> types.DataType:
+    """Return the type of the difference: Int32, or a Decimal if one is a DateTime64."""
     clocks = isinstance(left, types.DateTime | types.DateTime64) and isinstance(
         right, types.DateTime | types.DateTime64
     )
@@ -66,6 +67,7 @@ def _difference_type(name: str, left: types.DataType, right: types.DataType) -> 
 
 
 def _difference(arrays: list[pa.Array], call: Invocation) -> pa.Array:
+    """Return days between dates, seconds between times; with fractions for a Decimal."""
     if not isinstance(call.result, types.Decimal):
         left, right = (columns.numpy_values(a).astype(np.int64) for a in arrays)
         return columns.from_values(left - right, call.result.arrow)
@@ -79,6 +81,8 @@ def _difference(arrays: list[pa.Array], call: Invocation) -> pa.Array:
 
 
 def _intervals(sign: int) -> Kernel:
+    """Return the kernel of the sum or difference of two intervals of one unit."""
+
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
         left, right = (columns.numpy_values(a) for a in arrays)
         return columns.from_values(left + sign * right, pa.int64())
@@ -150,6 +154,7 @@ _NARROW_BYTES = 2
 
 
 def _limits(result: types.DataType) -> tuple[int, int]:
+    """Return the range of a date type in days."""
     return (0, calendar.DATE_MAX) if isinstance(result, types.Date) else calendar.DATE32_RANGE
 
 

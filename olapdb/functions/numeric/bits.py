@@ -12,7 +12,15 @@ from olapdb.errors import ArgumentOutOfBound, ParameterOutOfBound
 from olapdb.functions.base import Argument, Column
 from olapdb.functions.kernels import columns
 from olapdb.functions.kernels.supertypes import arithmetic_type, as_number
-from olapdb.functions.scalar import Invocation, Kernel, ScalarDefinition, define, illegal, require
+from olapdb.functions.scalar import (
+    Invocation,
+    Kernel,
+    ScalarDefinition,
+    define,
+    fixed_rule,
+    illegal,
+    require,
+)
 from olapdb.types import (
     UINT8,
     UINT16,
@@ -27,6 +35,7 @@ from olapdb.types import (
 
 
 def _count_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    """Return the type of bitCount: UInt8 of numbers, a wider integer of strings."""
     match types[0]:
         case Integer() | Float() | Boolean():
             return UINT8
@@ -46,11 +55,6 @@ def _count(arrays: list[pa.Array], call: Invocation) -> pa.Array:
     values = columns.numpy_values(arrays[0])
     bits = values.view(np.dtype(f"u{values.dtype.itemsize}"))
     return columns.from_values(np.bitwise_count(bits), pa.uint8())
-
-
-def _test_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
-    require(name, types, (Integer, Boolean), "an integer")
-    return UINT8
 
 
 def _testing(together: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Kernel:
@@ -79,6 +83,7 @@ def _testing(together: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Kernel
 
 
 def _bit_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    """Return the type of bitAnd, bitOr and bitXor: the wider integer, signed if one is."""
     require(name, types, (Integer, Boolean), "an integer")
     left, right = (as_number(t) for t in types)
     return arithmetic_type("bit", left, right)
@@ -97,6 +102,7 @@ def _bitwise(
 
 
 def _shift_rule(name: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
+    """Return the type of shifts and bitNot: that of the first argument."""
     require(name, types, (Integer, Boolean), "an integer")
     return as_number(types[0])
 
@@ -122,6 +128,8 @@ def _complement(values: list[Column], call: Invocation) -> Column:
     return pc.bit_wise_not(columns.wrapped(values[0], call.result.arrow))
 
 
+_TEST_RULE = fixed_rule(UINT8, (Integer, Boolean), "an integer")
+
 DEFINITIONS: tuple[ScalarDefinition, ...] = (
     define("bitAnd", _bit_rule, native=_bitwise(pc.bit_wise_and), count=2),
     define("bitOr", _bit_rule, native=_bitwise(pc.bit_wise_or), count=2),
@@ -130,7 +138,7 @@ DEFINITIONS: tuple[ScalarDefinition, ...] = (
     define("bitShiftLeft", _shift_rule, _shift(left=True), count=2),
     define("bitShiftRight", _shift_rule, _shift(left=False), count=2),
     define("bitCount", _count_rule, _count),
-    define("bitTest", _test_rule, _testing(np.bitwise_and), count=2),
-    define("bitTestAll", _test_rule, _testing(np.bitwise_and), count=(2, None)),
-    define("bitTestAny", _test_rule, _testing(np.bitwise_or), count=(2, None)),
+    define("bitTest", _TEST_RULE, _testing(np.bitwise_and), count=2),
+    define("bitTestAll", _TEST_RULE, _testing(np.bitwise_and), count=(2, None)),
+    define("bitTestAny", _TEST_RULE, _testing(np.bitwise_or), count=(2, None)),
 )

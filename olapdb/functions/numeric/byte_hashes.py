@@ -73,6 +73,7 @@ def pairs_of(first: np.ndarray, second: np.ndarray) -> HashedValues:
 
 
 def _padded(data: np.ndarray) -> np.ndarray:
+    """Return the bytes with 64 zeros behind, so that words may be read past the end."""
     return np.concatenate((data, np.zeros(64, np.uint8)))
 
 
@@ -134,6 +135,7 @@ def city_hash64(values: HashedValues) -> np.ndarray:
 
 
 def _mixed(value: np.ndarray) -> np.ndarray:
+    """Return CityHash's ShiftMix."""
     return np.asarray(value ^ (value >> U64(47)))
 
 
@@ -180,6 +182,7 @@ def _city_to_64(v: HashedValues) -> np.ndarray:
 def _city_half(
     v: HashedValues, a: np.ndarray, z: np.ndarray, added: tuple[np.ndarray, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
+    """Return one half of the hash of 33 to 64 bytes, as two words."""
     b, c = _rotated_right(a + z, 52), _rotated_right(a, 37)
     a = a + added[0]
     c = c + _rotated_right(a, 7)
@@ -221,6 +224,7 @@ def _city_long(v: HashedValues) -> np.ndarray:
 
 
 def _city_block(v: HashedValues, at: int, state: list[np.ndarray]) -> list[np.ndarray]:
+    """Return the seven words of the state after the block of 64 bytes at `at`."""
     x, y, z, v0, v1, w0, w1 = state
     x = _rotated_right(x + y + v0 + v.word(at + 16), 37) * _K1
     y = _rotated_right(y + v1 + v.word(at + 48), 42) * _K1
@@ -264,6 +268,7 @@ def _sip_last_word(values: HashedValues) -> np.ndarray:
 
 
 def _sip_absorbed(state: list[np.ndarray], word: np.ndarray) -> list[np.ndarray]:
+    """Return the state of four words after one word of the message."""
     state = [state[0], state[1], state[2], state[3] ^ word]
     state = _sip_round(_sip_round(state))
     return [state[0] ^ word, state[1], state[2], state[3]]
@@ -325,6 +330,7 @@ def xx_hash64(values: HashedValues) -> np.ndarray:
 
 
 def _xx_round(lane: np.ndarray, word: np.ndarray) -> np.ndarray:
+    """Return a lane after one word."""
     return np.asarray(_rotated_left(lane + word * _P2, 31) * _P1)
 
 

@@ -132,6 +132,7 @@ def _constant_type(value: pa.Scalar, other: DataType) -> DataType:
 
 
 def _number_type(a: DataType, b: DataType) -> DataType:
+    """Return the type at which two different number types are compared."""
     if isinstance(a, Float) or isinstance(b, Float):
         return FLOAT64
     if isinstance(a, Decimal) or isinstance(b, Decimal):
@@ -154,6 +155,10 @@ def _incomparable(name: str, left: DataType, right: DataType) -> IllegalTypeOfAr
 def _cast_to(
     column: Column, source: DataType, target: DataType, environment: Environment
 ) -> Column:
+    """Cast an operand to the type of the comparison.
+
+    A Decimal keeps digits beyond its precision.
+    """
     if plain(source) == target:
         return column
     if isinstance(plain(source), Decimal | Integer) and isinstance(target, Decimal):

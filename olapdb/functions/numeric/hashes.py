@@ -178,8 +178,8 @@ def _any_hash(name: str, hash_of: _AnyHash) -> ScalarDefinition:
     """Define a hash function of any number of arguments."""
 
     def kernel(arrays: list[pa.Array], call: Invocation) -> pa.Array:
-        held = [_of_width(a, t) for a, t in zip(arrays, call.types, strict=True)]
-        return columns.from_values(hash_of.of_columns(held, call.rows), pa.uint64())
+        converted = [_of_width(a, t) for a, t in zip(arrays, call.types, strict=True)]
+        return columns.from_values(hash_of.of_columns(converted, call.rows), pa.uint64())
 
     def rule(spelt: str, types: tuple[DataType, ...], arguments: Sequence[Argument]) -> DataType:
         for data_type in types:
@@ -237,6 +237,7 @@ def int_hash64(values: np.ndarray) -> np.ndarray:
 
 
 def _wide(array: pa.Array) -> np.ndarray:
+    """Return integers as the bits of 64-bit ones."""
     values = columns.numpy_values(array)
     return values if values.dtype == np.uint64 else values.astype(np.int64).view(np.uint64)
 
