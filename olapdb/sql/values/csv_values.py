@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from olapdb.errors import CannotParseInput, Position, SyntaxError, UnknownIdentifier
 from olapdb.sql.nodes import Alias, Expression, Identifier
-from olapdb.sql.parser.statements import StatementParser
-from olapdb.sql.tokens import SourceText, tokenize
+from olapdb.sql.parser import operands
+from olapdb.sql.parser.cursor import TokenCursor
+from olapdb.sql.tokens import SourceText
 from olapdb.sql.values.scan import PlainRows, scan_plain_rows
 from olapdb.sql.values.typed_values import read_columns
 from olapdb.types import DataType
@@ -65,7 +66,7 @@ def read_values(
 def parse_value_rows(text: str, position: Position | None = None) -> tuple[ExpressionRow, ...]:
     """The rows as expressions, through the grammar; None stands for DEFAULT."""
     source = _Shifted(text, position)
-    parser = StatementParser(source, tokenize(source))
+    parser = TokenCursor.over(source)
     rows: list[ExpressionRow] = []
     while not parser.ended and not parser.sees(";"):
         rows.append(_row(parser))
@@ -78,7 +79,7 @@ def parse_value_rows(text: str, position: Position | None = None) -> tuple[Expre
     return tuple(rows)
 
 
-def _row(parser: StatementParser) -> ExpressionRow:
+def _row(parser: TokenCursor) -> ExpressionRow:
     if not parser.take("("):
         found = parser.expected("a row in parentheses")
         raise CannotParseInput(found.message, position=found.position)
@@ -88,7 +89,7 @@ def _row(parser: StatementParser) -> ExpressionRow:
             parser.advance()
             row.append(None)
         else:
-            row.append(parser.aliased())
+            row.append(operands.parse_aliased(parser))
         if parser.take(")"):
             return tuple(row)
         if not parser.take(","):
