@@ -73,14 +73,31 @@ class Token(NamedTuple):
 
 
 class SourceText:
-    """The whole text of what is parsed; knows lines."""
+    """The whole text of what is parsed; finds the line and column of an offset.
+
+    It counts lines from the offset that was asked last, since a parser asks from left to right:
+    counting from the beginning each time takes the square of the text's length.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
+        self._offset = 0
+        self._line = 1
+        self._line_start = 0
 
     def position(self, offset: int) -> Position:
-        line = self.text.count("\n", 0, offset) + 1
-        return Position(line, offset - self.text.rfind("\n", 0, offset), offset)
+        """Return the position of `offset`: line and column from 1, and the offset itself."""
+        text = self.text
+        if offset < self._line_start:
+            self._line -= text.count("\n", offset, self._line_start)
+            self._line_start = text.rfind("\n", 0, offset) + 1
+        elif offset > self._offset:
+            newlines = text.count("\n", self._offset, offset)
+            if newlines:
+                self._line += newlines
+                self._line_start = text.rfind("\n", self._offset, offset) + 1
+        self._offset = offset
+        return Position(self._line, offset - self._line_start + 1, offset)
 
 
 class _ClickHouseTokenizer(Tokenizer):

@@ -100,7 +100,7 @@ def parse_column(cursor: TokenCursor) -> tuple[nodes.ColumnDefinition, bool]:
     codec: tuple[nodes.Expression, ...] = ()
     ttl: nodes.Expression | None = None
     is_primary = False
-    while True:
+    while cursor.key not in (",", ")", ""):
         if not kind and (default_kind := cursor.take_one_of(*_DEFAULT_KINDS)):
             kind = default_kind
             if kind != "EPHEMERAL" or not (cursor.ended or cursor.key in _AFTER_EPHEMERAL):

@@ -142,11 +142,10 @@ class TokenCursor:
 
     def take_one_of(self, *keys: Key) -> Key | Literal[""]:
         """Step over the next token if it is one of `keys`, and return its key; else return ""."""
-        for key in keys:
-            if key == self.key:
-                self.advance()
-                return key
-        return ""
+        if self.key not in keys:
+            return ""
+        token = self.advance()
+        return next(key for key in keys if key == token.key)
 
     def expect(self, *keys: str) -> None:
         """Step over these keywords or operators; raise SyntaxError if they are not next."""
