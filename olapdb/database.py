@@ -21,6 +21,7 @@ from olapdb.session import Session
 from olapdb.statements.context import OpenWarehouse, PlanCache
 from olapdb.system.registry import tables
 from olapdb.threads import end_with_process
+from olapdb.views.definition.judgement import judge_older_views
 
 if TYPE_CHECKING:
     from olapdb.catalog.protocol import Catalog
@@ -57,6 +58,7 @@ class Database:
             notify_written=self._written,
         )
         if not read_only:
+            judge_older_views(self.services)
             from olapdb.maintenance.scheduler import MergeScheduler
 
             self._scheduler = MergeScheduler(self.services, expire=_expire)

@@ -234,7 +234,8 @@ class MaterializedView:
     meaning, as they were at CREATE.  `references` are the ids of all tables that it reads, the
     source first; when one of them is renamed, `query` is rewritten in the same commit.
     `version` is the definition's version.  `inner` tells that the target belongs to the view.
-    `unprovable` is "" or the reason why the view cannot be proven.
+    `unprovable` is "" or the reason why the view cannot be proven, by the rules of release
+    `judged_by` (`olapdb.views.provability.RULES`); 0 where it was made before there were rules.
     """
 
     id: str
@@ -252,6 +253,7 @@ class MaterializedView:
     settings: tuple[tuple[str, str | int | float | bool], ...] = ()
     zone: str = "UTC"
     unprovable: str = ""
+    judged_by: int = 0
     comment: str = ""
     created_ms: int = 0
     first_block: int = 1

@@ -8,6 +8,7 @@ was made meanwhile.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -30,7 +31,7 @@ from olapdb.model.view_state import Cause, Invalidation
 from olapdb.plan.nodes import Plan
 from olapdb.runtime.services import Services
 from olapdb.sql.parser import parse_query
-from olapdb.views.provability import BoundDefinition, JudgedItem, Judgement, judge
+from olapdb.views.provability import RULES, BoundDefinition, JudgedItem, Judgement, judge
 
 
 def bind_view(view: MaterializedView, snapshot: Snapshot, query: str | None = None) -> Plan:
@@ -85,6 +86,32 @@ def reason_of(view: MaterializedView, snapshot: Snapshot) -> str:
     return "" if found is None else found.reason
 
 
+def unproven_reason(view: MaterializedView, snapshot: Snapshot) -> str:
+    """Return why the view is unproven, "" for a provable one: as it is stored, unless older rules
+    judged it (in a warehouse that is open for reading only)."""
+    if view.unprovable or view.judged_by >= RULES:
+        return view.unprovable
+    return reason_of(view, snapshot)
+
+
+def judge_older_views(services: Services) -> None:
+    """Judge the views that older rules judged, and store the answers in one commit.
+
+    Nothing is stored where a view changes meanwhile: the next one to open the warehouse does it."""
+    snapshot = services.catalog.snapshot()
+    views = [one for one in snapshot.objects() if isinstance(one, MaterializedView)]
+    older = [view for view in views if view.judged_by < RULES]
+    if not older:
+        return
+    judged = [
+        replace(view, unprovable=reason_of(view, snapshot), judged_by=RULES) for view in older
+    ]
+    revisions = tuple(RevisionIs(view.id, view.revision) for view in older)
+    commit = Commit(revisions, tuple(PutObject(view) for view in judged), "ALTER", "", "")
+    with suppress(CommitConflict):
+        services.catalog.apply(commit)
+
+
 def judged_items(view: MaterializedView, snapshot: Snapshot) -> tuple[JudgedItem, ...]:
     """The items of the view's judgement, and what is kept with it where that is older."""
     found = judgement_of(view, snapshot)
@@ -123,7 +150,7 @@ def after_alter(
         stale = "TARGET CHANGED"
     if after.reason == view.unprovable and bool(had) == bool(after.reason) and not stale:
         return None
-    return Rejudged(replace(view, unprovable=after.reason), stale)
+    return Rejudged(replace(view, unprovable=after.reason, judged_by=RULES), stale)
 
 
 def publish_rejudged(
@@ -177,7 +204,7 @@ def keep_reason(services: Services, view: MaterializedView, reason: str, query_i
         return
     commit = Commit(
         (RevisionIs(view.id, view.revision),),
-        (PutObject(replace(view, unprovable=reason)),),
+        (PutObject(replace(view, unprovable=reason, judged_by=RULES)),),
         "RECONCILE",
         query_id,
         "",
