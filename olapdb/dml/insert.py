@@ -22,6 +22,7 @@ import pyarrow as pa
 from olapdb import errors
 from olapdb.commit.fair_retry import ATTEMPTS_MAX, FairRetry
 from olapdb.commit.insert_throttle import insert_delay_ms
+from olapdb.config import Settings
 from olapdb.dml.delivery import Delivery, Stretches
 from olapdb.dml.settle import settled
 from olapdb.functions.base import Environment
@@ -469,7 +470,9 @@ class _Writer:
         """Whether the staged parts hold the rows of their block as it came."""
         if not table.engine.stores_rows:
             return False
-        return not (table.engine.combines and self.settings.get("optimize_on_insert", True))
+        return not (
+            table.engine.combines and Settings.of(self.settings).boolean("optimize_on_insert")
+        )
 
     def _read_back(self, table: Table, parts: tuple[AddPart, ...]) -> pa.Table:
         """A block from its staged parts: the same rows, sorted."""
@@ -495,7 +498,7 @@ class _Writer:
     def _log(self, staged: StagedInsert, snapshot: Snapshot, *, lands: bool) -> None:
         """What the views did, for system.query_views_log; of an INSERT that failed only those that
         raised."""
-        if not staged.views or not self.settings.get("log_query_views", True):
+        if not staged.views or not Settings.of(self.settings).boolean("log_query_views"):
             return
         now_ms = self.services.clock_ms()
         for one in staged.views:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +34,6 @@ from olapdb.dml.mutation_steps import (
     refuse_computed_keys,
 )
 from olapdb.dml.null_fill import read_without_nulls
-from olapdb.dml.rewritten_snapshot import Rewritten
 from olapdb.engine.column_defaults import DefaultColumns
 from olapdb.errors import CommitConflict, HaveDependentObjects, UnsupportedMethod
 from olapdb.ingest.block_stager import (
@@ -60,6 +58,7 @@ from olapdb.model.changes import (
     Requirement,
 )
 from olapdb.model.columns import lacks
+from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.part import Part
 from olapdb.model.schema import Table
 from olapdb.model.snapshot import Snapshot
@@ -88,6 +87,7 @@ class Mutation:
     replaced: dict[str, AddPart | None] = field(default_factory=dict)
     partitions: dict[str, None] = field(default_factory=dict)
     _touched: dict[str, Part] = field(default_factory=dict)
+    _staged_inline: dict[str, bytes] = field(default_factory=dict)
     _cache: Cache = field(default_factory=Cache)
     _views: StaleViews = field(init=False)
 
@@ -317,7 +317,12 @@ class Mutation:
         )
 
     def _visible(self) -> Snapshot:
-        return cast(Snapshot, Rewritten(self.snapshot, self.table, self.replaced))
+        return OverlaySnapshot(
+            self.snapshot,
+            {self.table.id: self.table},
+            replaced=self.replaced,
+            inline=self._staged_inline,
+        )
 
     def _parts(self) -> list[Part]:
         return [part for part in self._visible().parts(self.table.id) if part.rows]
@@ -367,6 +372,8 @@ class Mutation:
                 index_values=indexes,
             )
             staged = AddPart(made.part, made.inline_rows)
+            if made.inline_rows is not None:
+                self._staged_inline[made.part.id] = made.inline_rows
         self.replaced[origin.id] = staged
         if before is not None and before.part.path:
             discard(self.services, [before.part.path])

@@ -78,7 +78,7 @@ def apply_ttl(
     Raises CommitConflict where others kept changing the parts; nothing was changed then.
     """
     known = services.catalog.snapshot().by_id(table_id)
-    retain = bool(known.setting("ttl_retain", True)) if isinstance(known, Table) else True
+    retain = bool(known.setting("ttl_retain")) if isinstance(known, Table) else True
     change = RowChange(
         services,
         "TTL",
@@ -115,7 +115,7 @@ def _expired(
     if not unsure:
         return whole
     found = matching(change, snapshot, table, judge.condition(), partition_id, among=unsure)
-    if table.setting("ttl_only_drop_parts", False):
+    if table.setting("ttl_only_drop_parts"):
         found = [(part, offsets) for part, offsets in found if len(offsets) == part.rows]
     return [*whole, *found]
 

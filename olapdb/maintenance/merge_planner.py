@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 from olapdb.errors import CommitConflict, MemoryLimitExceeded, UnknownTable
 from olapdb.maintenance.merge_policy import (
@@ -134,8 +133,7 @@ def optimize(
 
 
 def limits_of(table: Table) -> MergeLimits:
-    limits = MergeLimits()
-    return replace(limits, bytes_max=int(table.setting("max_bytes_to_merge", limits.bytes_max)))
+    return MergeLimits(bytes_max=int(table.setting("max_bytes_to_merge")))
 
 
 def _plan(

@@ -16,7 +16,7 @@ import pyarrow as pa
 from olapdb.commit.transaction import Transaction
 from olapdb.engine.column_defaults import DefaultColumns, read_filled
 from olapdb.engine.combine import combine
-from olapdb.engine.layout import TableLayout
+from olapdb.engine.layout import TableLayout, shared_layout
 from olapdb.errors import CommitConflict, InternalError, QueryWasCancelled
 from olapdb.functions.base import Environment
 from olapdb.maintenance.merge_policy import TableState, hull
@@ -43,7 +43,6 @@ from olapdb.threads import ThreadPool
 BATCH_ATTEMPTS_MAX = 5
 THREADED_MERGES_MIN = 8
 FLUSHING_THREADS = 8
-MERGED_INLINE_BYTES_MAX = 262_144
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +120,7 @@ def merge_batch(
     Raises QueryWasCancelled before the next of them where `cancelled` is set; nothing of the batch is
     committed then.  Where some of the merges lost a race, the commit has the others, and these are returned.  Raises
     CommitConflict, with nothing changed, where all of them did."""
-    layout = layout or layout_of(services, table)
+    layout = layout or shared_layout(table, services.cache, services.zone)
 
     def stage(parts: Sequence[Part]) -> _Piece:
         if cancelled is not None and cancelled.is_set():
@@ -258,13 +257,6 @@ def _staged_pieces(
             raise
 
 
-def layout_of(services: Services, table: Table) -> TableLayout:
-    """The table's keys, bound once for each version."""
-    key = ("merge layout", table.id, table.version)
-    environment = Environment(zone=services.zone)
-    return services.cache.get_or_make(key, lambda: TableLayout(table, environment))
-
-
 def joined_contributions(parts: Sequence[Part]) -> tuple[Contribution, ...]:
     """One for each (view, version, source, source partition): ranges joined, counts added."""
     grouped: dict[tuple[str, int, str, str | None], list[Contribution]] = {}
@@ -340,7 +332,7 @@ def _stage(
     if rows.num_rows == 0 and not contributions:
         return None
     with_rows = next((p for p in parts if p.rows), parts[0])
-    limit = int(table.setting("inline_bytes_max", MERGED_INLINE_BYTES_MAX))
+    limit = int(table.setting("inline_bytes_max"))
     return transaction.stage(
         table,
         rows,

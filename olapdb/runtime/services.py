@@ -1,4 +1,4 @@
-"""What every writing path is handed: the catalog, the store, the lease and the clock."""
+"""The services of an open warehouse: catalog, store, lease, clock, caches and logs."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ SettingValue = str | int | float | bool
 class Services:
     """One open warehouse, as writers see it. Immutable and shared by all threads.
 
-    `lease_id` names the files that this process stages; `notify_written(table_id)` tells the merge
-    scheduler that a table got parts, and never blocks; `clock_ms` is wall-clock milliseconds;
-    `cache` keeps what is made from schema alone: bound triggers, layouts;
-    `view_log` keeps what recent INSERTs' views did; `activity` what statements do and did;
-    `leftovers` what results that nobody read leave to be done.
+    `lease_id` names the files that this process stages.  `notify_written(table_id)` tells the merge
+    scheduler that a table got parts, and never blocks.  `clock_ms` is wall-clock milliseconds.
+    `cache` keeps what is derived from the schema alone: bound triggers, layouts.  `view_log` keeps
+    what the views of recent INSERTs did, `activity` the running and ended statements.  `deferred`
+    queues the work of results that were dropped unread.
     """
 
     catalog: Catalog
@@ -41,7 +41,7 @@ class Services:
     cache: Cache = field(default_factory=Cache)
     view_log: ViewLog = field(default_factory=ViewLog)
     activity: Activity = field(default_factory=Activity)
-    leftovers: DeferredWork = field(default_factory=DeferredWork)
+    deferred: DeferredWork = field(default_factory=DeferredWork)
     opened_seconds: float = field(default_factory=time.time)
 
     def environment(self, query_id: str = "") -> Environment:

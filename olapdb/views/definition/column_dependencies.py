@@ -13,9 +13,11 @@ from typing import Literal, TypeAlias
 
 from olapdb.errors import AlterOfColumnIsForbidden, Error, TypeMismatch, ViewNotProvable
 from olapdb.functions.base import Environment
+from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.nodes import Plan
+from olapdb.plan.tree import all_scans
 from olapdb.types import DataType, is_nullable
 from olapdb.views.definition.column_compatibility import check_columns
 from olapdb.views.definition.judgement import (
@@ -25,8 +27,6 @@ from olapdb.views.definition.judgement import (
     bound_definition,
     judgement_of,
 )
-from olapdb.views.definition.overlay_snapshot import Overlay
-from olapdb.views.definition.query_shape import scans
 from olapdb.views.provability import fills_otherwise
 
 Role: TypeAlias = Literal["source", "target", "dimension"]
@@ -51,7 +51,7 @@ def views_needing_column(snapshot: Snapshot, table_id: str, column: str) -> tupl
     if not isinstance(table, Table):
         return ()
     left = tuple(c for c in table.columns if c.name != column)
-    without = Overlay.of(snapshot, replace(table, columns=left))
+    without = OverlaySnapshot.of(snapshot, replace(table, columns=left))
     found: list[ColumnUse] = []
     for view in _views(snapshot):
         role = _role(view, table_id)
@@ -91,7 +91,7 @@ def check_altered(snapshot: Snapshot, altered: Table, action: str) -> tuple[Reju
     view that is broken already does not count.
 
     Returns the views that are provable before or after, and not both."""
-    after = Overlay.of(snapshot, altered)
+    after = OverlaySnapshot.of(snapshot, altered)
     found: list[Rejudged] = []
     for view in _views(after):
         before = _bound(view, snapshot)
@@ -186,7 +186,7 @@ def _bound(view: MaterializedView, snapshot: Snapshot) -> Plan | None:
 def _reads(plan: Plan, table_id: str, column: str) -> bool:
     return any(
         column == name
-        for scan in scans(plan.root)
+        for scan in all_scans(plan.root)
         if scan.table.id == table_id
         for _, name in scan.columns
     )

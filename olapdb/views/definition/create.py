@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from olapdb import errors
-from olapdb.bind.sources import SYSTEM_DATABASES
+from olapdb.bind.system_tables import SYSTEM_DATABASES
 from olapdb.model.changes import Change, Commit, DatabaseExists, NameIsFree, PutObject, Requirement
+from olapdb.model.overlay_snapshot import OverlaySnapshot
 from olapdb.model.schema import Column, MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.plan.nodes import Plan
@@ -31,7 +32,6 @@ from olapdb.views.definition.drop_attach import (
     rewrite_references,
     set_attached,
 )
-from olapdb.views.definition.overlay_snapshot import Overlay
 from olapdb.views.jobs.backfill import BackfillRow, backfill, refuse_incomplete
 from olapdb.views.jobs.executor import Executor
 from olapdb.views.jobs.job import Progress, readable_source
@@ -219,7 +219,7 @@ class _Draft:
         else:
             needed, changes = dropping(self.snapshot, self.replaced)
             requirements += needed
-            left = Overlay(self.snapshot, removed=frozenset((self.replaced.id,)))
+            left = OverlaySnapshot(self.snapshot, removed=frozenset((self.replaced.id,)))
         view_id = str(uuid.uuid4())
         definition = define(
             left,

@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from olapdb.errors import CommitConflict, QueryNotSupportedInMaterializedView, UnknownTable
+from olapdb.errors import CommitConflict, QueryNotSupportedInMaterializedView
 from olapdb.model.changes import Commit, PutObject, RevisionIs
-from olapdb.model.schema import MaterializedView, Table
-from olapdb.model.snapshot import Snapshot
+from olapdb.model.schema import MaterializedView
+from olapdb.model.snapshot import Snapshot, target_of
 from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
 from olapdb.sql import nodes
@@ -94,12 +94,7 @@ def _defined(
     settings: Mapping[str, object],
 ) -> ViewDefinition:
     name = view_name(view)
-    target = snapshot.by_id(view.target_id)
-    if not isinstance(target, Table):
-        raise UnknownTable(
-            f"The target of view {name} does not exist.", hint=f"DROP VIEW {name}, and create it."
-        )
-    kept = target
+    kept = target_of(snapshot, view)
     definition = define(
         snapshot,
         name,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -10,6 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from olapdb.config import Settings
 from olapdb.errors import QueryNotSupportedInMaterializedView, QueryWasCancelled, UnknownTable
 from olapdb.functions.base import Environment
 from olapdb.ingest.read_parts import discard
@@ -22,6 +22,7 @@ from olapdb.model.schema import MaterializedView, Table
 from olapdb.model.snapshot import Snapshot
 from olapdb.runtime.services import Services
 from olapdb.sql.literals import quote_name
+from olapdb.threads import cores
 from olapdb.views.jobs.chunk import ChunkTask, FailedChunk, Purpose, StagedChunk
 from olapdb.views.jobs.executor import Executor, InProcessExecutor, cancelled
 from olapdb.views.jobs.job_record import JobRecord
@@ -203,14 +204,13 @@ class ViewJob:
 
 def default_executor(services: Services, settings: Mapping[str, object]) -> Executor:
     """Threads of this process: `backfill_threads`, or a few."""
-    threads = chunk_threads(int(str(settings.get("backfill_threads", 0))))
-    return InProcessExecutor(services.store, services.cache, threads)
+    return InProcessExecutor(services.store, services.cache, chunk_threads(settings))
 
 
-def chunk_threads(asked: int) -> int:
-    """How many chunks are computed at a time; 0 asks for one a core, at most four: each holds a
-    block of its source and what it makes of it."""
-    return asked or min(os.cpu_count() or 1, THREADS_DEFAULT_MAX)
+def chunk_threads(settings: Mapping[str, object]) -> int:
+    """Return how many chunks are computed at a time: `backfill_threads`, or one for each core, at
+    most four. Each holds a block of its source and what it makes of it."""
+    return Settings.of(settings).integer("backfill_threads") or min(cores(), THREADS_DEFAULT_MAX)
 
 
 def planned_chunk(task: ChunkTask) -> JobChunk:

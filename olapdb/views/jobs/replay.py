@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from olapdb.config import Settings
 from olapdb.errors import BadArguments, BypassRows, CommitConflict
 from olapdb.ingest.block_stager import VOID_PARTITION, dimension_requirements
 from olapdb.ingest.read_parts import Pin, discard, discarding
@@ -153,7 +154,7 @@ def _until_swapped(
 
 
 def _frozen_keys(job: ViewJob, snapshot: Snapshot, view: MaterializedView) -> FrozenKeys:
-    if job.settings.get("discard_retained", False):
+    if Settings.of(job.settings).boolean("discard_retained"):
         return FrozenKeys()
     return FrozenKeys.of(snapshot, view.target_id)
 
@@ -337,7 +338,7 @@ class _Replay:
         new += left_over(views, self.snapshot, target, removed, now.parts(target.id), new)
         changes += new
         changes += [RaiseDataVersion(target.id, partition) for partition in sorted(old)]
-        if self.job.settings.get("discard_retained", False):
+        if Settings.of(self.job.settings).boolean("discard_retained"):
             changes += released(views, self.slices, self.snapshot)
         else:
             changes += frozen_stale(views, self.slices, self.snapshot)

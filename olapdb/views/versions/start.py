@@ -27,7 +27,7 @@ from olapdb.model.changes import (
     VersionsAre,
 )
 from olapdb.model.schema import Column, MaterializedView, Table
-from olapdb.model.snapshot import Snapshot
+from olapdb.model.snapshot import Snapshot, target_of
 from olapdb.plan.nodes import Plan
 from olapdb.runtime.failpoints import failpoint
 from olapdb.runtime.services import Services
@@ -39,7 +39,7 @@ from olapdb.views.jobs.executor import Executor
 from olapdb.views.jobs.job import Progress, find_view, view_name
 from olapdb.views.versions.rebuild_checks import refuse_rebuild, refuse_unprovable, refuse_version
 from olapdb.views.versions.target_columns import columns_for
-from olapdb.views.versions.versions import candidate_of, target_of, version_name
+from olapdb.views.versions.versions import candidate_of, version_name
 
 ATTEMPTS_MAX = 10
 

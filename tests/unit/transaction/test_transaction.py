@@ -142,8 +142,8 @@ def test_every_stage_in_the_code_is_listed() -> None:
     found = {
         stage
         for path in root.rglob("*.py")
-        for stage in re.findall(r"reach\(\s*\"([a-z._]+)\"\s*\)", path.read_text())
-        if path.name != "points.py"
+        for stage in re.findall(r"failpoint\(\s*\"([a-z._]+)\"\s*\)", path.read_text())
+        if path.name != "failpoints.py"
     }
     made_up = {stage for stage in FAILPOINTS if stage.endswith(".chunk_computed")}  # f"{kind}.…"
     assert found | made_up == set(FAILPOINTS)

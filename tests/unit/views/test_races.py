@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pytest
 
-import olapdb
 import olapdb.dml.insert as insert_module
 from olapdb.dbapi.connection import Connection
 from olapdb.dml.insert import commit_staged, insert, snapshot_for_insert
@@ -31,12 +30,7 @@ from olapdb.views.jobs.executor import InProcessExecutor, Stop, never
 from olapdb.views.jobs.replay import replay
 from tests.unit.views.warehouse import DIRECT, READ, VIEW, add, dicts, make, rows, verdict
 
-
-@pytest.fixture
-def connection() -> Iterator[Connection]:
-    with olapdb.connect() as opened:
-        opened.execute("SYSTEM STOP MERGES")
-        yield opened
+pytestmark = pytest.mark.warehouse(merges=False)
 
 
 @dataclass
@@ -295,14 +289,14 @@ def test_a_dimension_that_never_rests_leaves_an_invalidation(
 
     def meddle(stage: str) -> None:
         if stage == "insert.before_commit":
-            monkeypatch.setattr(insert_module, "reach", lambda stage: None)
+            monkeypatch.setattr(insert_module, "failpoint", lambda stage: None)
             more = make_blocks(
                 kinds, data, snapshot=services.catalog.snapshot(), environment=Environment()
             )
             insert(services, kinds.id, more)
-            monkeypatch.setattr(insert_module, "reach", meddle)
+            monkeypatch.setattr(insert_module, "failpoint", meddle)
 
-    monkeypatch.setattr(insert_module, "reach", meddle)
+    monkeypatch.setattr(insert_module, "failpoint", meddle)
     assert insert(services, source(connection).id, blocks).rows == 1
     monkeypatch.undo()
     assert verdict(connection, "w") == "stale"
