@@ -6,7 +6,7 @@ view's own block function; what is there from the target's parts, as a full merg
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -28,6 +28,10 @@ from olapdb.views.proof.compare import Difference, compare_keys, compare_rows
 from olapdb.views.proof.coverage import bypass, gap
 from olapdb.views.proof.shared_targets import compared_parts, peers
 
+CHUNKS_MAX = 64
+"""Chunks of a comparison, unless their partitions are large."""
+CHUNK_ROWS_MAX = 1_048_576
+"""Source rows of a chunk that has several partitions."""
 NOTHING_THERE = "all"
 """The partition that a verdict about an empty target is stored under."""
 
@@ -59,8 +63,8 @@ class ReconcileRow:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What a view makes of its source's rows of one partition: those it has seen, or (`in_gap`)
-    those it has not. `rows` are the target's stored columns."""
+    """What a view makes of its source's rows of one partition, or of several small ones that it has
+    seen: those it has seen, or (`in_gap`) those it has not. `rows` are the target's stored columns."""
 
     partition: str
     in_gap: bool
@@ -135,7 +139,7 @@ class Recomputation:
         for view in peers(self.view, self.snapshot):
             seen = reaching_parts(view, self.snapshot, self.slices, self.job.services)
             unseen = gap(view, self.snapshot) if view.id in self.gap_of else ()
-            pieces = [(p, own, False) for p, own in by_partition(seen).items()]
+            pieces = [(p, own, False) for p, own in _batches(by_partition(seen))]
             pieces += [(one.partition, one.parts, True) for one in unseen]
             for partition, parts, is_gap in pieces:
                 tasks.append(self._task(view, partition, parts, len(tasks)))
@@ -222,6 +226,32 @@ class Recomputation:
         for one in self.snapshot.invalidations(self.view.id):
             if one.target_partition in (None, partition):
                 yield f"{one.cause}: {one.statement}" if one.statement else one.cause
+
+
+def _batches(partitions: Mapping[str, tuple[Part, ...]]) -> Iterator[tuple[str, tuple[Part, ...]]]:
+    """Partitions of the source as chunks, each with its name: one chunk each where they are few;
+    small ones together where they are many, as a view that can be compared gives the same rows
+    however its source is cut."""
+    size = -(-len(partitions) // CHUNKS_MAX)
+    names: list[str] = []
+    parts: list[Part] = []
+    rows = 0
+    for name, own in partitions.items():
+        own_rows = sum(part.rows for part in own)
+        if names and (len(names) == size or rows + own_rows > CHUNK_ROWS_MAX):
+            yield _name(names), tuple(parts)
+            names, parts, rows = [], [], 0
+        names.append(name)
+        parts += own
+        rows += own_rows
+    if names:
+        yield _name(names), tuple(parts)
+
+
+def _name(partitions: Sequence[str]) -> str:
+    if len(partitions) == 1:
+        return partitions[0]
+    return f"{partitions[0]} and {len(partitions) - 1} more"
 
 
 def _schema(table: Table) -> pa.Schema:
