@@ -200,7 +200,8 @@ class Table:
 
     def setting(self, name: str) -> SettingValue:
         """Return a setting of the table, its default where CREATE TABLE did not give it."""
-        return dict(self.settings).get(name, TABLE_SETTINGS[name].default)
+        given = (value for key, value in self.settings if key == name)
+        return next(given, TABLE_SETTINGS[name].default)
 
     @property
     def stored_columns(self) -> tuple[Column, ...]:
