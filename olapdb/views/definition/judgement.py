@@ -35,7 +35,7 @@ from olapdb.views.provability import RULES, BoundDefinition, JudgedItem, Judgeme
 
 
 def bind_view(view: MaterializedView, snapshot: Snapshot, query: str | None = None) -> Plan:
-    """The view's frozen query (or another text) bound as its trigger binds it, not optimized."""
+    """Bind the view's frozen query (or another text) as its trigger does, not optimized."""
     scope = BindScope(
         snapshot=snapshot,
         database=view.database,
@@ -48,7 +48,7 @@ def bind_view(view: MaterializedView, snapshot: Snapshot, query: str | None = No
 def judgement_of(
     view: MaterializedView, snapshot: Snapshot, plan: Plan | None = None
 ) -> Judgement | None:
-    """The judgement of the view at the snapshot; None where a table is gone, or its query does not
+    """Return the judgement of the view at the snapshot; None where a table is gone, or its query does not
     bind any more."""
     try:
         parts = bound_definition(view, snapshot, plan)
@@ -79,7 +79,8 @@ def bound_definition(
 
 
 def reason_of(view: MaterializedView, snapshot: Snapshot) -> str:
-    """Why the view is unproven, as it is kept or as its tables are now; "" for a provable one."""
+    """Return why the view is unproven, as it is stored or else as its tables are now; "" for a
+    provable one."""
     if view.unprovable:
         return view.unprovable
     found = judgement_of(view, snapshot)
@@ -113,7 +114,7 @@ def judge_older_views(services: Services) -> None:
 
 
 def judged_items(view: MaterializedView, snapshot: Snapshot) -> tuple[JudgedItem, ...]:
-    """The items of the view's judgement, and what is kept with it where that is older."""
+    """Return the items of the view's judgement, and one for the stored reason where that is older."""
     found = judgement_of(view, snapshot)
     if found is None:
         why = "A table that it needs is gone, or its query does not fit it any more."
@@ -160,7 +161,7 @@ def publish_rejudged(
     query_id: str,
     statement: str,
 ) -> tuple[list[Change], list[Requirement]]:
-    """The changes and requirements of the commit that alters the table."""
+    """Return the changes and requirements that the commit of the ALTER takes for these views."""
     changes: list[Change] = []
     requirements: list[Requirement] = []
     for one in rejudged:
@@ -181,8 +182,8 @@ def all_stale(
     query_id: str,
     statement: str,
 ) -> tuple[list[Change], list[Requirement]]:
-    """All that the view made is stale. A view that has seen nothing yet made nothing, and the
-    commit requires that this stays so."""
+    """Return the changes and requirements that make all that the view made stale. A view that has
+    seen nothing made nothing; then the commit requires that this stays so."""
     coverage = snapshot.coverage(view.id)
     if not coverage.everywhere and not any(coverage.by_partition.values()):
         return [], [NothingCovered(view.id)]
@@ -192,7 +193,7 @@ def all_stale(
 
 
 def rows_made(snapshot: Snapshot, view: MaterializedView) -> int:
-    """The rows of its target that the view made."""
+    """Return how many rows of its target the view made."""
     mine = frozenset((view.id,))
     return sum(part.rows for part in snapshot.parts(view.target_id) if part.made_by(mine))
 

@@ -38,7 +38,7 @@ NOTHING_THERE = "all"
 
 @dataclass(frozen=True, slots=True)
 class ReconcileRow:
-    """The verdict about one partition of the target.
+    """A verdict about one partition of the target.
 
     `gap_rows` are source rows (of the whole view) that it has not seen; `causes` say why a slice
     differs as far as the ledger knows; `examples` are keys with what is wrong with them.
@@ -63,8 +63,8 @@ class ReconcileRow:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What a view makes of its source's rows of one partition, or of several small ones that it has
-    seen: those it has seen, or (`in_gap`) those it has not. `rows` are the target's stored columns."""
+    """Rows, of the target's stored columns, that a view makes of source rows: of one partition or
+    several small ones that it has seen, or (`in_gap`) of one that it has not."""
 
     partition: str
     in_gap: bool
@@ -73,8 +73,10 @@ class Made:
 
 @dataclass(frozen=True)
 class Recomputation:
-    """`slices` None: the whole target. The gap of a view in `gap_of` counts as seen: what should
-    be there if its rows were put there by hand."""
+    """A recomputation of a view's target at one snapshot, with the target's other comparable writers.
+
+    `slices` are partitions of the target, None for all.  The gap of a view in `gap_of` counts as
+    seen: the result is what the target holds where its rows were put there by hand."""
 
     job: ViewJob
     snapshot: Snapshot
@@ -89,8 +91,8 @@ class Recomputation:
         return found
 
     def compare(self, made: Sequence[Made]) -> tuple[ReconcileRow, ...]:
-        """A verdict for each partition that one of both sides has; one whose rows cancel each other
-        out has parts all the same, until they are merged."""
+        """Return a verdict for each partition that either side has. One whose rows cancel each other
+        out is among them while it has parts."""
         target = self.target
         expected = self._split(target, [one.rows for one in made])
         actual = self._split(target, self._actual(target))
@@ -133,7 +135,7 @@ class Recomputation:
         return tuple(found)
 
     def expected(self) -> list[Made]:
-        """The rows of the view and its peers, from the source rows that each has seen."""
+        """Compute the rows of the view and its peers from the source rows that each has seen."""
         tasks: list[ChunkTask] = []
         in_gap: list[bool] = []
         for view in peers(self.view, self.snapshot):
@@ -181,7 +183,7 @@ class Recomputation:
         ]
 
     def _split(self, target: Table, tables: list[pa.Table]) -> dict[str, pa.Table]:
-        """Rows by partition, as a full merge would leave them."""
+        """Return the rows by partition, as a full merge would leave them."""
         rows = [one for one in tables if one.num_rows]
         if not rows:
             return {}
@@ -229,8 +231,8 @@ class Recomputation:
 
 
 def _batches(partitions: Mapping[str, tuple[Part, ...]]) -> Iterator[tuple[str, tuple[Part, ...]]]:
-    """Partitions of the source as chunks, each with its name: one chunk each where they are few;
-    small ones together where they are many, as a view that can be compared gives the same rows
+    """Yield the chunks of a comparison, each a name and its parts: one for each partition where there
+    are few, else several small partitions in one. A view that can be compared gives the same rows
     however its source is cut."""
     size = -(-len(partitions) // CHUNKS_MAX)
     names: list[str] = []
