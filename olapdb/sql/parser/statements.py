@@ -28,8 +28,8 @@ _EXPLAIN_KINDS: tuple[ExplainKind, ...] = get_args(ExplainKind)
 _REFUSED = {
     "GRANT": "Access is by the file system.",
     "REVOKE": "Access is by the file system.",
-    "BACKUP": "Copy the folder of the closed warehouse.",
-    "RESTORE": "Copy the folder back.",
+    "BACKUP": "Use SYSTEM BACKUP TO '/folder'.",
+    "RESTORE": "Use SYSTEM RESTORE FROM '/folder' in a new warehouse.",
     "WATCH": "Query the view again.",
     "MOVE": "Use RENAME.",
     "REPLACE": "Use CREATE OR REPLACE TABLE.",

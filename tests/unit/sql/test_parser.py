@@ -62,6 +62,19 @@ def test_what_olapdb_lacks_is_refused_by_name(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("BACKUP TABLE t TO Disk('d', 'x')", "SYSTEM BACKUP TO '/folder'"),
+        ("RESTORE TABLE t FROM Disk('d', 'x')", "SYSTEM RESTORE FROM '/folder'"),
+    ],
+)
+def test_what_is_refused_names_the_statement_to_use(text: str, hint: str) -> None:
+    with pytest.raises(errors.NotSupportedError) as raised:
+        parse_one(text)
+    assert hint in raised.value.hint
+
+
+@pytest.mark.parametrize(
     ("text", "line", "column", "words"),
     [
         ("SELECT", 1, 7, "Expected an expression, found the end of the statement"),
